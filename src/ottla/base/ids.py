@@ -1,0 +1,24 @@
+"""Identifiers as types, and Kafka's way of writing a 128-bit id as text."""
+
+import base64
+from typing import NewType
+
+Uuid = NewType("Uuid", bytes)
+"""Sixteen bytes, as they travel on the wire."""
+
+ZERO_UUID = Uuid(bytes(16))
+METADATA_TOPIC_ID = Uuid(bytes(15) + b"\x01")
+METADATA_TOPIC = "__cluster_metadata"
+
+
+def uuid_text(value: Uuid) -> str:
+    """Kafka writes ids in URL-safe base 64 without padding: 22 characters."""
+    return base64.urlsafe_b64encode(value).decode().rstrip("=")
+
+
+def uuid_from_text(text: str) -> Uuid:
+    """The inverse of `uuid_text`; ValueError for anything that is not 16 bytes."""
+    value = base64.urlsafe_b64decode(text + "=" * (-len(text) % 4))
+    if len(value) != 16:
+        raise ValueError(f"{text!r} is not a 128-bit id in base 64")
+    return Uuid(value)

@@ -1,0 +1,177 @@
+"""The edges of a node: everything outside the process is reached through one of these, so that a simulator can stand in for it.
+
+`io` implements them for real, `sim` for tests. All calls are made from the event loop's thread unless a line says otherwise.
+"""
+
+from asyncio import Future
+from collections.abc import Callable, Sequence
+from typing import Protocol, TypeVar
+
+Buffer = bytes | bytearray | memoryview
+
+T = TypeVar("T")
+
+
+class Clock(Protocol):
+    """Wall time. Deadlines use the event loop's own time."""
+
+    def now_ms(self) -> int: ...
+
+
+class Rng(Protocol):
+    """Randomness."""
+
+    def random_bytes(self, size: int) -> bytes: ...
+
+    def below(self, limit: int) -> int: ...
+
+
+class Workers(Protocol):
+    """Threads for what would block the loop: fsync, decompression, cold reads, recovery."""
+
+    def run(self, work: Callable[[], T]) -> "Future[T]": ...
+
+
+class File(Protocol):
+    """An open file. Safe to read and flush from a worker while the loop appends."""
+
+    @property
+    def path(self) -> str: ...
+
+    def append(self, parts: Sequence[Buffer]) -> int:
+        """Write all parts at the end of the file, in one gathered write; return how many bytes that was."""
+
+    def write_at(self, position: int, data: Buffer) -> None: ...
+
+    def read_at(self, position: int, size: int) -> bytes:
+        """At most `size` bytes; fewer only at the end of the file."""
+
+    def read_at_if_cached(self, position: int, size: int) -> bytes | None:
+        """As `read_at`, or None where the disk would have to be waited for."""
+
+    def size(self) -> int: ...
+
+    def truncate(self, size: int) -> None: ...
+
+    def flush(self) -> None:
+        """Return once the file's bytes are on the disk (fdatasync). Call it from a worker."""
+
+    def map(self) -> memoryview:
+        """The whole file as read-only memory."""
+
+    def send_to(self, descriptor: int, position: int, size: int) -> int:
+        """Copy bytes to a socket inside the kernel; returns how many went, raises BlockingIOError where none could."""
+
+    def close(self) -> None: ...
+
+
+class DiskLock(Protocol):
+    def release(self) -> None: ...
+
+
+class Disk(Protocol):
+    """A file system. Paths are absolute strings; errors are OSError as Python raises them."""
+
+    def open(self, path: str, *, create: bool = False) -> File:
+        """For reading and writing. FileNotFoundError unless it exists or `create` is true."""
+
+    def open_read_only(self, path: str) -> File: ...
+
+    def read(self, path: str) -> bytes: ...
+
+    def write_atomically(self, path: str, data: Buffer) -> None:
+        """Write beside it, flush, rename over it, flush the directory: a crash leaves the old file or the new one."""
+
+    def exists(self, path: str) -> bool: ...
+
+    def list(self, path: str) -> list[str]:
+        """The names in a directory, sorted."""
+
+    def make_directories(self, path: str) -> None: ...
+
+    def rename(self, source: str, target: str) -> None: ...
+
+    def remove(self, path: str) -> None: ...
+
+    def remove_tree(self, path: str) -> None: ...
+
+    def flush_directory(self, path: str) -> None: ...
+
+    def lock(self, path: str) -> DiskLock:
+        """Take the lock file, until released or the process ends; BlockingIOError where another process holds it."""
+
+
+class Connection(Protocol):
+    """One accepted or dialled stream, as the one who writes to it sees it. Order of calls is order of bytes."""
+
+    @property
+    def peer_host(self) -> str: ...
+
+    @property
+    def peer_port(self) -> int: ...
+
+    def write(self, parts: Sequence[Buffer]) -> None:
+        """Parts are taken over: the caller must not change them afterwards."""
+
+    def send_file(self, file: File, position: int, size: int) -> None: ...
+
+    def buffered_bytes(self) -> int: ...
+
+    def pause_reading(self) -> None: ...
+
+    def resume_reading(self) -> None: ...
+
+    def close(self) -> None:
+        """After what was written has left."""
+
+    def abort(self) -> None:
+        """At once."""
+
+
+class Receiver(Protocol):
+    """The other side of a Connection: asyncio's BufferedProtocol by shape, so that no call stands between it and the loop."""
+
+    def connection_made(self, connection: Connection) -> None: ...
+
+    def get_buffer(self, size_hint: int) -> memoryview:
+        """Where the next bytes go. `buffer_updated` follows at once: the memory may be shared by all connections of a loop."""
+
+    def buffer_updated(self, size: int) -> None: ...
+
+    def pause_writing(self) -> None: ...
+
+    def resume_writing(self) -> None: ...
+
+    def connection_lost(self, error: Exception | None) -> None: ...
+
+
+class Listener(Protocol):
+    @property
+    def port(self) -> int: ...
+
+    def close(self) -> None:
+        """Accept no more. Connections that are open stay open."""
+
+
+class Network(Protocol):
+    async def listen(self, host: str, port: int, receiver: Callable[[], Receiver]) -> Listener:
+        """Port 0 takes a free one. OSError where the address cannot be had."""
+
+
+class Ports(Protocol):
+    """All of them, as a node is given them."""
+
+    @property
+    def clock(self) -> Clock: ...
+
+    @property
+    def rng(self) -> Rng: ...
+
+    @property
+    def workers(self) -> Workers: ...
+
+    @property
+    def disk(self) -> Disk: ...
+
+    @property
+    def network(self) -> Network: ...
