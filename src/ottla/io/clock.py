@@ -1,0 +1,10 @@
+"""The machine's wall clock."""
+
+import time
+
+
+class RealClock:
+    __slots__ = ()
+
+    def now_ms(self) -> int:
+        return time.time_ns() // 1_000_000

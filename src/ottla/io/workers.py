@@ -1,0 +1,36 @@
+"""Threads for what would block the loop."""
+
+import asyncio
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from typing import TypeVar
+
+T = TypeVar("T")
+
+
+class ThreadWorkers:
+    """A pool of at most `threads` threads, made when the first work arrives: a node that is never busy never pays for it."""
+
+    __slots__ = ("_closed", "_loop", "_pool", "_threads_max")
+
+    def __init__(self, loop: asyncio.AbstractEventLoop, threads: int) -> None:
+        if threads < 1:
+            raise ValueError(f"at least one thread is needed, not {threads}")
+        self._loop = loop
+        self._threads_max = threads
+        self._pool: ThreadPoolExecutor | None = None
+        self._closed = False
+
+    def run(self, work: Callable[[], T]) -> "asyncio.Future[T]":
+        if self._closed:
+            raise RuntimeError("the workers are closed")
+        if self._pool is None:
+            self._pool = ThreadPoolExecutor(self._threads_max, thread_name_prefix="ottla-worker")
+        return self._loop.run_in_executor(self._pool, work)
+
+    def close(self) -> None:
+        """Take no more work and wait for what was taken: a flush that was begun ends."""
+        self._closed = True
+        if self._pool is not None:
+            self._pool.shutdown(wait=True)
+            self._pool = None
