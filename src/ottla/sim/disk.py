@@ -1,0 +1,260 @@
+"""The Disk port of one simulated process, over a `Storage` that outlives it, with faults at chosen calls."""
+
+import errno
+import random
+from collections.abc import Callable, Sequence
+
+from ottla.base.ports import Buffer
+from ottla.sim.process import Process
+from ottla.sim.rng import stream
+from ottla.sim.storage import Folder, Inode, Keep, Storage, os_error
+from ottla.sim.trace import Detail, Trace
+
+
+class SimulatedFile:
+    __slots__ = ("_disk", "_inode", "_is_open", "_is_writable", "_path")
+
+    def __init__(self, disk: "SimulatedDisk", path: str, inode: Inode, *, is_writable: bool) -> None:
+        self._disk = disk
+        self._path = path
+        self._inode = inode
+        self._is_writable = is_writable
+        self._is_open = True
+
+    @property
+    def path(self) -> str:
+        return self._path
+
+    def append(self, parts: Sequence[Buffer]) -> int:
+        data = b"".join(parts)
+        self._check_writable()
+        self._disk.write(self._inode, "append", self._path, len(self._inode.cached), data)
+        return len(data)
+
+    def write_at(self, position: int, data: Buffer) -> None:
+        self._check_writable()
+        self._disk.write(self._inode, "write_at", self._path, position, data)
+
+    def read_at(self, position: int, size: int) -> bytes:
+        self._check_open()
+        data = bytes(self._inode.cached[position : position + size])
+        self._disk.step("read_at", self._path, position, data)
+        return data
+
+    def read_at_if_cached(self, position: int, size: int) -> bytes | None:
+        """Now and then None, as if the page cache had forgotten."""
+        self._check_open()
+        is_cold = self._disk.is_cold()
+        data = None if is_cold else bytes(self._inode.cached[position : position + size])
+        self._disk.step("read_at_if_cached", self._path, position, data)
+        return data
+
+    def size(self) -> int:
+        self._check_open()
+        return len(self._inode.cached)
+
+    def truncate(self, size: int) -> None:
+        self._check_writable()
+        self._disk.step("truncate", self._path, size)
+        self._inode.truncate(size)
+
+    def flush(self) -> None:
+        self._check_open()
+        try:
+            self._disk.step("flush", self._path)
+        except OSError:
+            self._inode.fail_flush()
+            raise
+        self._inode.flush()
+
+    def map(self) -> memoryview:
+        """A copy as of now, unlike real memory, which would show later writes."""
+        self._check_open()
+        self._disk.step("map", self._path)
+        return memoryview(bytes(self._inode.cached))
+
+    def send_to(self, descriptor: int, position: int, size: int) -> int:
+        raise os_error(errno.EOPNOTSUPP, self._path)  # there are no descriptors: the simulated network reads and writes
+
+    def close(self) -> None:
+        self._is_open = False
+
+    def _check_open(self) -> None:
+        self._disk.process.check()
+        if not self._is_open:
+            raise os_error(errno.EBADF, self._path)
+
+    def _check_writable(self) -> None:
+        self._check_open()
+        if not self._is_writable:
+            raise os_error(errno.EBADF, self._path)
+
+
+class SimulatedLock:
+    __slots__ = ("_inode", "_locks")
+
+    def __init__(self, locks: dict[Inode, Process], inode: Inode) -> None:
+        self._locks = locks
+        self._inode = inode
+
+    def release(self) -> None:
+        self._locks.pop(self._inode, None)
+
+
+class SimulatedDisk:
+    """Every call is a step: it is traced, it may be told to fail, and the process may be told to die in it."""
+
+    def __init__(
+        self,
+        storage: Storage | None = None,
+        process: Process | None = None,
+        trace: Trace | None = None,
+        source: random.Random | None = None,
+        *,
+        cold_reads: float = 0.05,
+    ) -> None:
+        self._random = source or stream(0, "disk")
+        self.storage = storage or Storage(self._random)
+        self.process = process or Process("disk")
+        self._trace = trace
+        self._cold_reads = cold_reads
+        self._faults: dict[str, dict[int, int]] = {}
+        self._crash_in = 0
+        self._on_crash: Callable[[], None] | None = None
+        self.changes = 0
+        """How many steps changed something: the moments at which a crash is worth trying."""
+
+    def fail(self, call: str, nth: int, number: int) -> None:
+        """The nth `call` from now on raises this errno, once, having done nothing."""
+        self._faults.setdefault(call, {})[nth] = number
+
+    def crash_in(self, changes: int, on_crash: Callable[[], None]) -> None:
+        """Die in the midst of the nth changing step from now on: a write is torn, anything else has not happened."""
+        assert changes > 0, changes
+        self._crash_in = changes
+        self._on_crash = on_crash
+
+    def crash(self, keep: Keep = "page-cache") -> None:
+        """The process dies, or with "flushed" the machine does. What it had open is of no use any more; the storage is."""
+        self.process.die()
+        if keep == "flushed":
+            self.storage.lose_power()
+
+    def is_cold(self) -> bool:
+        return self._random.random() < self._cold_reads
+
+    def step(self, call: str, path: str, *details: Detail) -> None:
+        self.process.check()
+        self._note(call, path, *details)
+        if call in _CHANGES and self._is_last_change():
+            self._die()
+
+    def write(self, inode: Inode, call: str, path: str, position: int, data: Buffer) -> None:
+        self.process.check()
+        self._note(call, path, position, data)
+        if self._is_last_change():
+            inode.write(position, memoryview(data)[: self._random.randint(0, len(data))])
+            self._die()
+        inode.write(position, data)
+
+    def _note(self, call: str, path: str, *details: Detail) -> None:
+        if self._trace is not None:
+            self._trace.add(self.process.name, call, path, *details)
+        faults = self._faults.pop(call, None)
+        if faults is not None:
+            number = faults.pop(1, None)
+            if faults:
+                self._faults[call] = {nth - 1: later for nth, later in faults.items()}
+            if number is not None:
+                raise os_error(number, path)
+
+    def _is_last_change(self) -> bool:
+        self.changes += 1
+        if self._crash_in == 0:
+            return False
+        self._crash_in -= 1
+        return self._crash_in == 0
+
+    def _die(self) -> None:
+        assert self._on_crash is not None
+        self._on_crash()
+        self.process.check()  # which raises, if the crash was one
+
+    def open(self, path: str, *, create: bool = False) -> SimulatedFile:
+        if not create or self.storage.find(path) is not None:
+            self.process.check()
+            return SimulatedFile(self, path, self.storage.get_file(path), is_writable=True)
+        self.step("create", path)
+        return SimulatedFile(self, path, self.storage.create(path), is_writable=True)
+
+    def open_read_only(self, path: str) -> SimulatedFile:
+        self.process.check()
+        return SimulatedFile(self, path, self.storage.get_file(path), is_writable=False)
+
+    def read(self, path: str) -> bytes:
+        self.process.check()
+        data = bytes(self.storage.get_file(path).cached)
+        self.step("read", path, data)
+        return data
+
+    def write_atomically(self, path: str, data: Buffer) -> None:
+        """In the steps of the real one, so that a crash can come between any two of them."""
+        beside = path + ".tmp"
+        file = self.open(beside, create=True)
+        file.truncate(0)
+        file.write_at(0, data)
+        file.flush()
+        self.rename(beside, path)
+        self.flush_directory(path.rpartition("/")[0] or "/")
+
+    def exists(self, path: str) -> bool:
+        found = self.storage.find(path) is not None
+        self.step("exists", path, found)
+        return found
+
+    def make_directories(self, path: str) -> None:
+        self.step("make_directories", path)
+        self.storage.make_directories(path)
+
+    def rename(self, source: str, target: str) -> None:
+        self.step("rename", source, target)
+        self.storage.rename(source, target)
+
+    def remove(self, path: str) -> None:
+        self.step("remove", path)
+        self.storage.remove(path)
+
+    def remove_tree(self, path: str) -> None:
+        """One name at a time: a crash leaves half a tree."""
+        for name, node in sorted(self.storage.get_folder(path).names.items()):
+            if isinstance(node, Folder):
+                self.remove_tree(f"{path}/{name}")
+            else:
+                self.remove(f"{path}/{name}")
+        self.step("remove_folder", path)
+        self.storage.remove_folder(path)
+
+    def flush_directory(self, path: str) -> None:
+        self.step("flush_directory", path)
+        self.storage.flush_directory(path)
+
+    def lock(self, path: str) -> SimulatedLock:
+        self.step("lock", path)
+        inode = self.storage.create(path)
+        locks = self.storage.locks
+        holder = locks.get(inode)
+        if holder is not None and holder.is_alive:
+            raise os_error(errno.EAGAIN, path)
+        locks[inode] = self.process
+        return SimulatedLock(locks, inode)
+
+    def list(self, path: str) -> list[str]:
+        names = sorted(self.storage.get_folder(path).names)
+        self.step("list", path, ",".join(names))
+        return names
+
+
+_CHANGES = frozenset(
+    {"create", "truncate", "flush", "make_directories", "rename", "remove", "remove_folder", "flush_directory", "lock"}
+)
+"""Steps, besides writes, in which a process may be told to die."""

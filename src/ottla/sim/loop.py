@@ -1,0 +1,120 @@
+"""An event loop in virtual time: when nothing is ready, the clock jumps to the next timer. It knows no selector, thread or wall clock."""
+
+import asyncio
+import heapq
+from collections import deque
+from collections.abc import Callable
+from contextvars import Context, copy_context
+from typing import Any
+
+from ottla.sim.process import Process, SimulatedCrash, current_process
+
+# Not zero, so that code which takes 0 for "no deadline" is not flattered.
+_START_SECONDS = 1_000.0
+
+
+class SimulatedDeadlock(RuntimeError):
+    """Nothing is left to do, and what was waited for has not happened."""
+
+
+class TooManySteps(RuntimeError):
+    """The run went on for longer than its maximum: most likely something spins."""
+
+
+class CallbackFailed(RuntimeError):
+    """An exception left a callback or a task, where a real loop would only have logged it."""
+
+
+class SimulatedLoop(asyncio.BaseEventLoop):
+    """Callbacks run in the order of their scheduling, timers in the order of their times, and equal ones in the order of their making."""
+
+    def __init__(self, *, steps_max: int = 5_000_000) -> None:
+        super().__init__()
+        self._now = _START_SECONDS
+        self._queue: deque[tuple[asyncio.Handle, Process | None]] = deque()
+        self._timers: list[tuple[float, int, asyncio.TimerHandle, Process | None]] = []
+        self._timers_made = 0
+        self._steps_max = steps_max
+        self._failure: dict[str, Any] | None = None
+        self.steps = 0
+
+    def time(self) -> float:
+        return self._now
+
+    def call_soon(self, callback: Callable[..., object], *args: Any, context: Context | None = None) -> asyncio.Handle:  # type: ignore[override]
+        if context is None:
+            context = copy_context()
+        handle = asyncio.Handle(callback, args, self, context)
+        self._queue.append((handle, current_process(context)))
+        return handle
+
+    def call_soon_threadsafe(self, callback: Callable[..., object], *args: Any, context: Context | None = None) -> asyncio.Handle:  # type: ignore[override]
+        return self.call_soon(callback, *args, context=context)  # there is one thread
+
+    def call_later(self, delay: float, callback: Callable[..., object], *args: Any, context: Context | None = None) -> asyncio.TimerHandle:  # type: ignore[override]
+        return self.call_at(self._now + delay, callback, *args, context=context)
+
+    def call_at(self, when: float, callback: Callable[..., object], *args: Any, context: Context | None = None) -> asyncio.TimerHandle:  # type: ignore[override]
+        if context is None:
+            context = copy_context()
+        handle = asyncio.TimerHandle(when, callback, args, self, context)
+        self._timers_made += 1
+        heapq.heappush(self._timers, (when, self._timers_made, handle, current_process(context)))
+        return handle
+
+    def _timer_handle_cancelled(self, handle: asyncio.TimerHandle) -> None:
+        """Cancelled timers are passed over when their time comes."""
+
+    def create_task(self, coro: Any, *, name: str | None = None, context: Context | None = None, **options: Any) -> asyncio.Task[Any]:  # type: ignore[override]
+        task = super().create_task(coro, name=name, context=context, **options)
+        process = current_process(context)
+        if process is not None:
+            process.own(task)
+        return task
+
+    def run_in_executor(self, executor: object, func: Callable[..., Any], *args: Any) -> Any:  # type: ignore[override]
+        raise RuntimeError("there are no threads in a simulation: use the Workers port")
+
+    def call_exception_handler(self, context: dict[str, Any]) -> None:
+        """Keep the first failure: the run ends with it after the step that caused it."""
+        process = current_process()
+        if isinstance(context.get("exception"), SimulatedCrash) or (process is not None and not process.is_alive):
+            return
+        if self._failure is None and not self.is_closed():
+            self._failure = context
+
+    def _run_once(self) -> None:
+        if not self._queue:
+            self._advance()
+        handle, process = self._queue.popleft()
+        if handle.cancelled() or (process is not None and not process.is_alive):
+            return
+        self.steps += 1
+        if self.steps > self._steps_max:
+            raise TooManySteps(f"more than {self._steps_max} steps, at {self._now:.6f} s: {handle!r}")
+        handle._run()
+        if self._failure is not None:
+            failure, self._failure = self._failure, None
+            raise CallbackFailed(f"{failure.get('message')} ({process.name if process else 'the test'})") from failure.get("exception")
+
+    def _advance(self) -> None:
+        """Jump to the next timer that still means something, and make ready all that are due then."""
+        timers = self._timers
+        while timers and (timers[0][2].cancelled() or not _is_alive(timers[0][3])):
+            heapq.heappop(timers)
+        if not timers:
+            waiting = sorted(repr(task.get_coro()) for task in asyncio.all_tasks(self))
+            raise SimulatedDeadlock(f"nothing is left to do at {self._now:.6f} s, and these still wait: " + "; ".join(waiting))
+        self._now = max(self._now, timers[0][0])
+        while timers and timers[0][0] <= self._now:
+            _, _, handle, process = heapq.heappop(timers)
+            self._queue.append((handle, process))
+
+    def close(self) -> None:
+        self._queue.clear()
+        self._timers.clear()
+        super().close()
+
+
+def _is_alive(process: Process | None) -> bool:
+    return process is None or process.is_alive

@@ -1,0 +1,277 @@
+"""What a simulated machine has stored: a tree of files in two views, the page cache and the disk behind it.
+
+A process that dies leaves the page cache as it is. A power cut leaves what was flushed, and of what was not, whatever the seed says:
+nothing, all, a part, or later writes without earlier ones. A name is as durable as its directory: flushing a file does not flush its name.
+"""
+
+import errno
+import os
+import random
+from collections.abc import Iterator
+from typing import Literal
+
+from ottla.base.ports import Buffer
+from ottla.sim.process import Process
+
+Keep = Literal["page-cache", "flushed"]
+
+
+def os_error(number: int, path: str) -> OSError:
+    return OSError(number, os.strerror(number), path)
+
+
+class Inode:
+    """A file's bytes. A change is a position and the bytes written there, or a size and None for a truncation."""
+
+    __slots__ = ("_doomed", "_durable", "_pending", "cached")
+
+    def __init__(self) -> None:
+        self.cached = bytearray()
+        self._durable = bytearray()
+        self._pending: list[tuple[int, bytes | None]] = []
+        self._doomed: list[tuple[int, bytes | None]] = []
+
+    def write(self, position: int, data: Buffer) -> None:
+        self._change((position, bytes(data)))
+
+    def truncate(self, size: int) -> None:
+        self._change((size, None))
+
+    def _change(self, change: tuple[int, bytes | None]) -> None:
+        _apply(self.cached, change)
+        self._pending.append(change)
+
+    def flush(self) -> None:
+        for change in self._pending:
+            _apply(self._durable, change)
+        self._pending.clear()
+
+    def fail_flush(self) -> None:
+        """A kernel that could not write a page forgets that it is dirty: the next flush succeeds without it."""
+        self._doomed += self._pending
+        self._pending.clear()
+
+    def lose_power(self, source: random.Random) -> None:
+        unflushed = self._doomed + self._pending
+        self._doomed.clear()
+        self._pending.clear()
+        match source.choice(("none", "all", "first", "some")) if unflushed else "none":
+            case "all":
+                survivors = unflushed
+            case "first":
+                survivors = unflushed[: source.randint(0, len(unflushed))]
+            case "some":
+                survivors = [change for change in unflushed if source.random() < 0.5]
+            case _:
+                survivors = []
+        for number, change in enumerate(survivors):
+            if number == len(survivors) - 1:
+                change = _torn(change, source)
+            _apply(self._durable, change)
+        self.cached = bytearray(self._durable)
+
+
+def _apply(data: bytearray, change: tuple[int, bytes | None]) -> None:
+    position, new = change
+    if new is None:
+        del data[position:]
+    elif not new:
+        return  # a write of nothing does not extend a file
+    if position > len(data):
+        data.extend(bytes(position - len(data)))
+    if new is not None:
+        data[position : position + len(new)] = new
+
+
+def _torn(change: tuple[int, bytes | None], source: random.Random) -> tuple[int, bytes | None]:
+    position, data = change
+    if data is None or source.random() < 0.5:
+        return change
+    return position, data[: source.randint(0, len(data))]
+
+
+class Folder:
+    """A directory's names, as they are and as they would be after a power cut."""
+
+    __slots__ = ("durable", "names")
+
+    def __init__(self) -> None:
+        self.names: dict[str, Node] = {}
+        self.durable: dict[str, Node] = {}
+
+
+Node = Inode | Folder
+
+_Naming = tuple[Folder, str, Node | None]
+"""A name in a folder means this from now on, or nothing."""
+
+
+class Storage:
+    """The tree. Absolute paths only. It outlives the processes that use it."""
+
+    __slots__ = ("_namings", "_random", "_root", "locks")
+
+    def __init__(self, source: random.Random) -> None:
+        self._random = source
+        self._root = Folder()
+        self.locks: dict[Inode, Process] = {}  # a lock ends with its process
+        self._namings: list[tuple[_Naming, ...]] = []  # not yet durable, in order; those of one tuple happen together
+
+    def find(self, path: str) -> Node | None:
+        """What a path names, or None where nothing is, or where its way leads through a file."""
+        node: Node = self._root
+        for part in _parts(path):
+            if not isinstance(node, Folder):
+                return None
+            found = node.names.get(part)
+            if found is None:
+                return None
+            node = found
+        return node
+
+    def get(self, path: str) -> Node:
+        """As `find`, with the errors that a kernel gives."""
+        node: Node = self._root
+        for part in _parts(path):
+            if not isinstance(node, Folder):
+                raise os_error(errno.ENOTDIR, path)
+            found = node.names.get(part)
+            if found is None:
+                raise os_error(errno.ENOENT, path)
+            node = found
+        return node
+
+    def get_file(self, path: str) -> Inode:
+        node = self.get(path)
+        if isinstance(node, Folder):
+            raise os_error(errno.EISDIR, path)
+        return node
+
+    def get_folder(self, path: str) -> Folder:
+        node = self.get(path)
+        if isinstance(node, Inode):
+            raise os_error(errno.ENOTDIR, path)
+        return node
+
+    def create(self, path: str) -> Inode:
+        folder, name = self._place(path)
+        found = folder.names.get(name)
+        if isinstance(found, Folder):
+            raise os_error(errno.EISDIR, path)
+        if found is None:
+            found = Inode()
+            self._name((folder, name, found))
+        return found
+
+    def make_directories(self, path: str) -> None:
+        folder = self._root
+        for part in _parts(path):
+            found = folder.names.get(part)
+            if isinstance(found, Inode):
+                raise os_error(errno.EEXIST if part == _parts(path)[-1] else errno.ENOTDIR, path)
+            if found is None:
+                found = Folder()
+                self._name((folder, part, found))
+            folder = found
+
+    def rename(self, source: str, target: str) -> None:
+        moved = self.get(source)
+        from_folder, from_name = self._place(source)
+        to_folder, to_name = self._place(target)
+        replaced = to_folder.names.get(to_name)
+        if isinstance(moved, Folder):
+            if (target.rstrip("/") + "/").startswith(source.rstrip("/") + "/") and replaced is not moved:
+                raise os_error(errno.EINVAL, source)
+            if isinstance(replaced, Inode):
+                raise os_error(errno.ENOTDIR, source)
+            if replaced is not None and replaced is not moved and replaced.names:
+                raise os_error(errno.ENOTEMPTY, source)
+        elif isinstance(replaced, Folder):
+            raise os_error(errno.EISDIR, source)
+        if replaced is not moved:
+            self._name((from_folder, from_name, None), (to_folder, to_name, moved))
+
+    def remove(self, path: str) -> None:
+        self.get_file(path)
+        folder, name = self._place(path)
+        self._name((folder, name, None))
+
+    def remove_folder(self, path: str) -> None:
+        if self.get_folder(path).names:
+            raise os_error(errno.ENOTEMPTY, path)
+        folder, name = self._place(path)
+        self._name((folder, name, None))
+
+    def flush_directory(self, path: str) -> None:
+        """Make the names in a directory durable, with whatever had to happen before them."""
+        needed = [self.get_folder(path)]
+        kept: list[tuple[_Naming, ...]] = []
+        durable: list[tuple[_Naming, ...]] = []
+        for namings in reversed(self._namings):
+            if any(folder in needed for folder, _, _ in namings):
+                needed += [folder for folder, _, _ in namings]
+                durable.append(namings)
+            else:
+                kept.append(namings)
+        self._namings = kept[::-1]
+        for namings in reversed(durable):
+            _make_durable(namings)
+
+    def lose_power(self) -> None:
+        """Each directory keeps its unflushed changes up to some moment; each file some of its unflushed bytes."""
+        blocked: list[Folder] = []
+        for namings in self._namings:
+            folders = [folder for folder, _, _ in namings]
+            if any(folder in blocked for folder in folders) or self._random.random() < 0.25:
+                blocked += folders
+            else:
+                _make_durable(namings)
+        self._namings.clear()
+        self._lose_power_below(self._root)
+
+    def _lose_power_below(self, folder: Folder) -> None:
+        folder.names = dict(sorted(folder.durable.items()))
+        for node in folder.names.values():
+            if isinstance(node, Folder):
+                self._lose_power_below(node)
+            else:
+                node.lose_power(self._random)
+
+    def files(self) -> Iterator[tuple[str, bytes]]:
+        """All files and what the page cache holds of them, for a test to look at."""
+        return _files_below("", self._root)
+
+    def _name(self, *namings: _Naming) -> None:
+        for folder, name, node in namings:
+            if node is None:
+                del folder.names[name]
+            else:
+                folder.names[name] = node
+        self._namings.append(namings)
+
+    def _place(self, path: str) -> tuple[Folder, str]:
+        parts = _parts(path)
+        if not parts:
+            raise os_error(errno.EBUSY, path)
+        return self.get_folder("/" + "/".join(parts[:-1])), parts[-1]
+
+
+def _make_durable(namings: tuple[_Naming, ...]) -> None:
+    for folder, name, node in namings:
+        if node is None:
+            folder.durable.pop(name, None)
+        else:
+            folder.durable[name] = node
+
+
+def _files_below(path: str, folder: Folder) -> Iterator[tuple[str, bytes]]:
+    for name, node in sorted(folder.names.items()):
+        if isinstance(node, Folder):
+            yield from _files_below(f"{path}/{name}", node)
+        else:
+            yield f"{path}/{name}", bytes(node.cached)
+
+
+def _parts(path: str) -> list[str]:
+    assert path.startswith("/"), f"paths are absolute, which {path!r} is not"
+    return [part for part in os.path.normpath(path).split("/") if part]

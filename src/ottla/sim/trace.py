@@ -1,0 +1,42 @@
+"""What a run did to the world outside: every port call in order, with a hash of its bytes. Equal seeds give equal traces."""
+
+from collections.abc import Callable
+from hashlib import blake2b
+
+Detail = int | str | bytes | bytearray | memoryview | None
+
+
+class Trace:
+    """The newest entries are kept to be read; all of them are in the digest."""
+
+    __slots__ = ("_digest", "_entries", "_kept_max", "_now", "count")
+
+    def __init__(self, now: Callable[[], float], *, kept_max: int = 200_000) -> None:
+        self._now = now
+        self._digest = blake2b(digest_size=16)
+        self._entries: list[str] = []
+        self._kept_max = kept_max
+        self.count = 0
+
+    def add(self, who: str, call: str, *details: Detail) -> None:
+        words = [f"{self._now():.6f}", who, call]
+        words.extend(_word(detail) for detail in details)
+        entry = " ".join(words)
+        self._digest.update(entry.encode())
+        self._digest.update(b"\n")
+        self.count += 1
+        self._entries.append(entry)
+        if len(self._entries) > self._kept_max:
+            del self._entries[: self._kept_max // 2]
+
+    def digest(self) -> str:
+        return self._digest.hexdigest()
+
+    def entries(self) -> list[str]:
+        return list(self._entries)
+
+
+def _word(detail: Detail) -> str:
+    if isinstance(detail, bytes | bytearray | memoryview):
+        return f"{len(detail)}:{blake2b(detail, digest_size=8).hexdigest()}"
+    return str(detail)

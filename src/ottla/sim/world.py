@@ -1,0 +1,147 @@
+"""A world: one seed, one loop, one network, and machines whose processes are started, crashed and started again."""
+
+import asyncio
+from collections.abc import Coroutine
+from types import TracebackType
+from typing import Any, TypeVar
+
+from ottla.sim.clock import SimulatedClock
+from ottla.sim.disk import SimulatedDisk
+from ottla.sim.loop import SimulatedLoop
+from ottla.sim.network import SimulatedNetwork, Wires
+from ottla.sim.process import Process, SimulatedCrash
+from ottla.sim.rng import SimulatedRng, stream
+from ottla.sim.storage import Keep, Storage
+from ottla.sim.trace import Trace
+from ottla.sim.workers import SimulatedWorkers
+
+T = TypeVar("T")
+
+
+class ProcessCrashed(Exception):
+    """What one who waits for a process hears when it has died."""
+
+
+class SimulatedPorts:
+    """The ports of one process. They refuse once it has died."""
+
+    __slots__ = ("clock", "crashed", "disk", "network", "process", "rng", "workers")
+
+    def __init__(
+        self,
+        process: Process,
+        crashed: "asyncio.Future[None]",
+        clock: SimulatedClock,
+        rng: SimulatedRng,
+        workers: SimulatedWorkers,
+        disk: SimulatedDisk,
+        network: SimulatedNetwork,
+    ) -> None:
+        self.process = process
+        self.crashed = crashed
+        self.clock = clock
+        self.rng = rng
+        self.workers = workers
+        self.disk = disk
+        self.network = network
+
+
+class World:
+    """`with World(seed) as world: world.run(story(world))`.
+
+    A machine is a name: its storage lasts as long as the world, its processes come and go. Whatever leaves a callback or a task of theirs
+    unhandled ends the run with an error.
+    """
+
+    def __init__(self, seed: int, *, steps_max: int = 5_000_000, cold_reads: float = 0.05) -> None:
+        self.seed = seed
+        self.loop = SimulatedLoop(steps_max=steps_max)
+        self.trace = Trace(self.loop.time)
+        self.wires = Wires(self.loop, stream(seed, "network"), self.trace)
+        self._cold_reads = cold_reads
+        self._storages: dict[str, Storage] = {}
+        self._running: dict[str, SimulatedPorts] = {}
+        self._dead: list[Process] = []
+        self._starts = 0
+
+    def run(self, story: Coroutine[Any, Any, T]) -> T:
+        """Run a coroutine to its end, in virtual time."""
+        return self.loop.run_until_complete(story)
+
+    def storage(self, name: str) -> Storage:
+        if name not in self._storages:
+            self._storages[name] = Storage(stream(self.seed, f"storage/{name}"))
+        return self._storages[name]
+
+    def start(self, name: str) -> SimulatedPorts:
+        """A new process on a machine, with the storage that earlier ones left."""
+        assert name not in self._running, f"{name} is running"
+        self._starts += 1
+        process = Process(name)
+        source = stream(self.seed, f"{name}/{self._starts}")
+        ports = SimulatedPorts(
+            process,
+            self.loop.create_future(),
+            SimulatedClock(self.loop, process, self.trace),
+            SimulatedRng(stream(self.seed, f"{name}/{self._starts}/rng"), process, self.trace),
+            SimulatedWorkers(self.loop, source, process, self.trace),
+            SimulatedDisk(self.storage(name), process, self.trace, source, cold_reads=self._cold_reads),
+            SimulatedNetwork(self.wires, process),
+        )
+        self._running[name] = ports
+        self.trace.add(name, "start")
+        return ports
+
+    async def within(self, ports: SimulatedPorts, work: Coroutine[Any, Any, T]) -> T:
+        """Run a coroutine as code of a process, and wait for it; `ProcessCrashed` where the process dies first."""
+        task = self.loop.create_task(work, context=ports.process.context())
+        await asyncio.wait((task, ports.crashed), return_when=asyncio.FIRST_COMPLETED)
+        if not ports.process.is_alive:
+            raise ProcessCrashed(ports.process.name)
+        result: T = await task
+        return result
+
+    def crash(self, name: str, keep: Keep = "page-cache") -> None:
+        """The process dies at once; with "flushed", power goes, and what was not flushed with it."""
+        self.trace.add(name, "crash", keep)
+        ports = self._end(name, is_power_cut=keep == "flushed")
+        if keep == "flushed":
+            ports.disk.storage.lose_power()
+
+    def exit(self, name: str) -> None:
+        """The process ends, having done what it does before its end."""
+        self.trace.add(name, "exit")
+        self._end(name, is_power_cut=False)
+
+    def _end(self, name: str, *, is_power_cut: bool) -> SimulatedPorts:
+        ports = self._running.pop(name)
+        self._dead.append(ports.process)
+        ports.process.die()
+        self.wires.process_died(ports.process, is_power_cut=is_power_cut)
+        if not ports.crashed.done():
+            ports.crashed.set_result(None)
+        return ports
+
+    def crash_in(self, name: str, changes: int, keep: Keep = "page-cache") -> None:
+        """Crash in the midst of the nth change that the process makes to its disk from now on."""
+        self._running[name].disk.crash_in(changes, lambda: self.crash(name, keep))
+
+    def is_running(self, name: str) -> bool:
+        return name in self._running
+
+    def close(self) -> None:
+        for name in list(self._running):
+            self._end(name, is_power_cut=False)
+        for process in self._dead:
+            process.bury()
+        self._dead.clear()
+        self.loop.close()
+
+    def __enter__(self) -> "World":
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None) -> None:
+        self.close()
+
+
+__all__ = ["ProcessCrashed", "SimulatedCrash", "SimulatedPorts", "World"]
