@@ -1,0 +1,270 @@
+"""Writes the source of a message's decoder for one version, and compiles it.
+
+Fields of fixed size that follow each other are read by one `struct` call, together with the length of what comes after them.
+Nothing is allocated for a count or a length that the remaining bytes cannot hold.
+"""
+
+import struct
+from collections.abc import Callable
+from typing import Any
+
+from ottla.base.ports import Buffer
+from ottla.wire.errors import MalformedMessage
+from ottla.wire.fields import FIXED, Field
+from ottla.wire.schema import Message, default_value
+from ottla.wire.varint import read_unsigned_varint
+
+_STRING_MAX = 0x7FFF
+_SMALL_MAX = 9
+
+
+def compile_decoder(cls: type[Message], version: int, *, flexible: bool) -> Callable[[Buffer, int], tuple[Any, int]]:
+    """The function that reads an instance from a buffer at a position, and returns it with the position after it."""
+    source = DecoderSource(cls, version, flexible)
+    env = source.env
+    exec(compile(source.text(), f"<decoder of {cls.__name__} version {version}>", "exec"), env)
+    compiled: Callable[[Buffer, int], tuple[Any, int]] = env["decode"]
+    return compiled
+
+
+def _int32(value: int) -> int:
+    """As the peer's 32-bit arithmetic sees it: a length from 2**31 on is negative."""
+    return (value + 0x8000_0000 & 0xFFFF_FFFF) - 0x8000_0000
+
+
+def _long_length(buffer: Buffer, position: int) -> tuple[int, int]:
+    """A compact length of more than one byte, with the one taken off that makes room for null."""
+    value, position = read_unsigned_varint(buffer, position)
+    return _int32(value - 1), position
+
+
+def _long_string_length(buffer: Buffer, position: int) -> tuple[int, int]:
+    length, position = _long_length(buffer, position)
+    if length > _STRING_MAX:
+        raise MalformedMessage(f"a string of {length} bytes, where {_STRING_MAX} are allowed")
+    return length, position
+
+
+def _long_number(buffer: Buffer, position: int) -> tuple[int, int]:
+    """A count, tag or size of tagged fields that has more than one byte."""
+    value, position = read_unsigned_varint(buffer, position)
+    return _int32(value), position
+
+
+def _skip(position: int, size: int, end: int) -> int:
+    """The position after an unknown tagged field."""
+    if size < 0 or size > end - position:
+        raise MalformedMessage(f"a tagged field of {size} bytes, where {end - position} remain")
+    return position + size
+
+
+def _skip_tagged(buffer: Buffer, position: int) -> int:
+    """Step over tagged fields that are all unknown; `position` is at their count."""
+    end = len(buffer)
+    count, position = _long_number(buffer, position)
+    for _ in range(count):  # every turn takes two bytes at least, so that a huge count fails as soon as the bytes end
+        _tag, position = read_unsigned_varint(buffer, position)
+        size, position = _long_number(buffer, position)
+        position = _skip(position, size, end)
+    return position
+
+
+class DecoderSource:
+    """The lines of a decoder in the making, and the names that they use."""
+
+    def __init__(self, cls: type[Message], version: int, flexible: bool) -> None:
+        self.cls = cls
+        self.version = version
+        self.flexible = flexible
+        self.lines: list[str] = []
+        self.run: list[tuple[str, str]] = []  # struct codes and targets that wait to be read together
+        self.names = 0
+        title = f"{cls.__name__} version {version}"
+
+        def null(name: str) -> MalformedMessage:
+            return MalformedMessage(f"{title}: {name} is null or has a negative length")
+
+        def short(name: str) -> MalformedMessage:
+            return MalformedMessage(f"{title}: {name} is longer than what remains")
+
+        def cut() -> MalformedMessage:
+            return MalformedMessage(f"{title}: the bytes end inside the message")
+
+        self.env: dict[str, Any] = {
+            "null": null, "short": short, "cut": cut, "new": object.__new__, "unpack": struct.unpack_from,
+            "cut_errors": (IndexError, struct.error), "long_length": _long_length, "long_string_length": _long_string_length,
+            "long_number": _long_number, "skip": _skip, "skip_tagged": _skip_tagged,
+        }  # fmt: skip
+
+    def text(self) -> str:
+        self.struct_lines(self.cls, "o", 2)
+        head = ["def decode(b, p=0):", "    end = len(b)", "    try:"]
+        tail = ["    except cut_errors: raise cut() from None", "    return o, p", ""]
+        return "\n".join([*head, *self.lines, *tail])
+
+    def line(self, depth: int, text: str) -> None:
+        self.lines.append("    " * depth + text)
+
+    def name(self, stem: str) -> str:
+        self.names += 1
+        return f"{stem}{self.names}"
+
+    def flush(self, depth: int) -> None:
+        """Read the waiting run."""
+        codes = "".join([code for code, _ in self.run])
+        targets = [target for _, target in self.run]
+        self.run = []
+        if codes == "B":
+            self.line(depth, f"{targets[0]} = b[p]; p += 1")
+        elif codes:
+            name = "read_" + codes.replace("?", "z")
+            size = struct.calcsize(">" + codes)
+            self.env.setdefault(name, struct.Struct(">" + codes).unpack_from)
+            self.line(depth, f"{', '.join(targets)}{',' if len(targets) == 1 else ''} = {name}(b, p); p += {size}")
+
+    def struct_lines(self, cls: type[Message], var: str, depth: int) -> None:
+        """The lines that make an instance and fill it."""
+        self.flush(depth)
+        class_name = f"class_{cls.__name__}"
+        self.env[class_name] = cls
+        self.line(depth, f"{var} = new({class_name})")
+        tagged = []
+        for field in cls.FIELDS:
+            target = f"{var}.{field.name}"
+            if not field.in_version(self.version):
+                self.default_line(field, target, depth)
+            elif self.flexible and field.tagged_in(self.version):
+                self.default_line(field, target, depth)
+                tagged.append(field)
+            else:
+                self.value_lines(field, target, depth)
+        if self.flexible:
+            self.run.append(("B", "k"))
+            self.flush(depth)
+            if tagged:
+                self.tagged_lines(tagged, var, depth)
+            else:
+                self.line(depth, "if k: p = skip_tagged(b, p - 1)")
+        else:
+            self.flush(depth)
+
+    def default_line(self, field: Field, target: str, depth: int) -> None:
+        """What a field is where the version does not carry it."""
+        value = default_value(field)
+        if value is None or isinstance(value, bool | int | float | str | bytes | list):
+            self.line(depth, f"{target} = {value!r}")
+        else:
+            name = self.name("default")
+            self.env[name] = value
+            self.line(depth, f"{target} = {name}")
+
+    def tagged_lines(self, fields: list[Field], var: str, depth: int) -> None:
+        """Tagged fields in any order, unknown ones skipped. The size of a known one is not compared: Kafka does not either."""
+        size, tag = self.name("s"), self.name("t")
+        self.line(depth, "if k:")
+        self.line(depth + 1, "if k > 127: k, p = long_number(b, p - 1)")
+        self.line(depth + 1, "for _ in range(k):")
+        for number in (tag, size):
+            self.line(depth + 2, f"{number} = b[p]; p += 1")
+            self.line(depth + 2, f"if {number} > 127: {number}, p = long_number(b, p - 1)")
+        word = "if"
+        for field in fields:
+            self.line(depth + 2, f"{word} {tag} == {field.tag}:")
+            self.value_lines(field, f"{var}.{field.name}", depth + 3)
+            self.flush(depth + 3)
+            word = "elif"
+        self.line(depth + 2, f"else: p = skip(p, {size}, end)")
+
+    def value_lines(self, field: Field, target: str, depth: int) -> None:
+        """The lines for one field; what has a fixed size only joins the run."""
+        nullable = field.nullable_in(self.version)
+        if field.kind in FIXED:
+            self.run.append((FIXED[field.kind][0], target))
+        elif field.kind == "struct":
+            self.inner_struct_lines(field, target, depth, nullable)
+        elif field.kind == "array":
+            self.array_lines(field, target, depth, nullable)
+        else:
+            self.bytes_lines(field.kind, field.name, target, depth, nullable)
+
+    def length(self, code: str, long_reader: str, depth: int) -> None:
+        """Read the run and the length `n`, which is negative for null."""
+        if self.flexible:
+            self.run.append(("B", "n"))
+            self.flush(depth)
+            self.line(depth, "if n < 128: n -= 1")
+            self.line(depth, f"else: n, p = {long_reader}(b, p - 1)")
+        else:
+            self.run.append((code, "n"))
+            self.flush(depth)
+
+    def null_lines(self, name: str, target: str, depth: int, nullable: bool) -> None:
+        self.line(depth, f"if n < 0: {target} = None" if nullable else f"if n < 0: raise null({name!r})")
+        self.line(depth, "else:")
+
+    def bytes_lines(self, kind: str, name: str, target: str, depth: int, nullable: bool) -> None:
+        """A string, bytes or records: the length, then the bytes."""
+        string = kind == "string"
+        self.length("h" if string else "i", "long_string_length" if string else "long_length", depth)
+        self.null_lines(name, target, depth, nullable)
+        self.line(depth + 1, "q = p + n")
+        self.line(depth + 1, f"if q > end: raise short({name!r})")
+        value = {"string": "str(b[p:q], 'utf-8', 'replace')", "binary": "bytes(b[p:q])", "batches": "memoryview(b)[p:q]"}[kind]
+        self.line(depth + 1, f"{target} = {value}; p = q")
+
+    def inner_struct_lines(self, field: Field, target: str, depth: int, nullable: bool) -> None:
+        """A struct in its place; one that may be null is led by a byte that is negative for null."""
+        inner = self.name("o")
+        if nullable:
+            self.run.append(("b", "n"))
+            self.flush(depth)
+            self.line(depth, f"if n < 0: {target} = None")
+            self.line(depth, "else:")
+        self.struct_lines(field.item, inner, depth + nullable)
+        self.line(depth + nullable, f"{target} = {inner}")
+
+    def array_lines(self, field: Field, target: str, depth: int, nullable: bool) -> None:
+        """An array: the count, then the items. Every item is taken to need a byte, so that empty ones are bounded too."""
+        self.length("i", "long_length", depth)
+        self.null_lines(field.name, target, depth, nullable)
+        depth += 1
+        fixed = isinstance(field.item, str) and field.item in FIXED
+        size = FIXED[field.item][1] if fixed else max(1, self.smallest(field.item))
+        self.line(depth, f"if n{f' * {size}' if size > 1 else ''} > end - p: raise short({field.name!r})")
+        if fixed:
+            self.fixed_array_lines(field.item, size, target, depth)
+            return
+        items, add, item = self.name("l"), self.name("l"), self.name("o")
+        self.line(depth, f"{target} = {items} = []")
+        self.line(depth, f"{add} = {items}.append")
+        self.line(depth, "for _ in range(n):")
+        if isinstance(field.item, str):
+            self.bytes_lines(field.item, field.name, item, depth + 1, nullable=False)
+        else:
+            self.struct_lines(field.item, item, depth + 1)
+        self.line(depth + 1, f"{add}({item})")
+
+    def fixed_array_lines(self, kind: str, size: int, target: str, depth: int) -> None:
+        """An array of numbers is one `struct` call; for few of them it is prepared."""
+        code = FIXED[kind][0]
+        small = f"small_{code}".replace("?", "z")
+        self.env.setdefault(small, [struct.Struct(">" + code * n).unpack_from for n in range(_SMALL_MAX + 1)])
+        codes = "'16s' * n" if kind == "uuid" else f"f'{{n}}{code}'"
+        self.line(depth, f"{target} = list({small}[n](b, p) if n <= {_SMALL_MAX} else unpack('>' + {codes}, b, p))")
+        self.line(depth, f"p += n * {size}" if size > 1 else "p += n")
+
+    def smallest(self, item: str | type[Message]) -> int:
+        """The bytes that an item takes at least."""
+        if isinstance(item, str):
+            return 1 if self.flexible else 2 if item == "string" else 4
+        total = 1 if self.flexible else 0
+        for field in item.FIELDS:
+            if not field.in_version(self.version) or (self.flexible and field.tagged_in(self.version)):
+                continue
+            if field.kind in FIXED:
+                total += FIXED[field.kind][1]
+            elif field.kind == "struct":
+                total += 1 if field.nullable_in(self.version) else self.smallest(field.item)
+            else:
+                total += 1 if self.flexible else 2 if field.kind == "string" else 4
+        return total

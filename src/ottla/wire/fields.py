@@ -1,0 +1,196 @@
+"""How a field of a message is declared: one specifier per wire type, with the versions that carry it.
+
+Versions are written as Kafka's schemas write them: "3" is one version, "3-5" a range, "3+" from 3 on.
+The specifiers claim to return the field's value so that `mypy` checks defaults against annotations; what they
+return is a `Field`, which the metaclass of `Message` collects.
+"""
+
+from collections.abc import Callable
+from typing import Any, TypeVar, cast
+
+from ottla.base.ids import ZERO_UUID, Uuid
+from ottla.base.ports import Buffer
+
+VERSION_MAX = 32767
+"""The end of an open range: versions are 16-bit numbers."""
+
+Versions = tuple[int, int]
+"""The first and last version, both included."""
+
+NO_VERSIONS: Versions = (0, -1)
+
+FIXED: dict[str, tuple[str, int]] = {
+    "boolean": ("?", 1),
+    "i8": ("b", 1),
+    "i16": ("h", 2),
+    "u16": ("H", 2),
+    "i32": ("i", 4),
+    "u32": ("I", 4),
+    "i64": ("q", 8),
+    "f64": ("d", 8),
+    "uuid": ("16s", 16),
+}
+"""The types whose size never changes: their `struct` code and size."""
+
+T = TypeVar("T")
+
+
+def parse_versions(text: str) -> Versions:
+    """Read "3", "3-5", "3+" or "none"."""
+    if text == "none":
+        return NO_VERSIONS
+    if text.endswith("+"):
+        return int(text[:-1]), VERSION_MAX
+    first, _, last = text.partition("-")
+    return int(first), int(last or first)
+
+
+class _VersionTexts(dict[str, Versions]):
+    """A few texts are used by all fields, and start-up should not parse them again and again."""
+
+    def __missing__(self, text: str) -> Versions:
+        versions = self[text] = parse_versions(text)
+        return versions
+
+
+_versions = _VersionTexts()
+
+
+class Field:
+    """One field of a message: what it is on the wire, in which versions, and what it is where it is missing."""
+
+    __slots__ = ("default", "ignorable", "item", "kind", "name", "nullable", "tag", "tagged", "versions")
+
+    def __init__(
+        self, kind: str, versions: str, default: object, nullable: str, tag: int, tagged: str, ignorable: bool, item: Any = None
+    ) -> None:
+        self.name = ""  # the metaclass knows it
+        self.kind = kind
+        self.versions = _versions[versions]
+        self.default = default
+        self.nullable = _versions[nullable]
+        self.tag = tag
+        self.tagged = (_versions[tagged] if tagged else self.versions) if tag >= 0 else NO_VERSIONS
+        self.ignorable = ignorable
+        self.item = item
+        """The struct class of a struct; the struct class or the name of the primitive type of an array."""
+
+    def in_version(self, version: int) -> bool:
+        first, last = self.versions
+        return first <= version <= last
+
+    def nullable_in(self, version: int) -> bool:
+        first, last = self.nullable
+        return first <= version <= last
+
+    def tagged_in(self, version: int) -> bool:
+        first, last = self.tagged
+        return first <= version <= last
+
+    def __repr__(self) -> str:
+        return f"Field({self.name}: {self.kind} {self.versions})"
+
+
+def boolean(versions: str = "0+", *, default: bool = False, tag: int = -1, tagged: str = "", ignorable: bool = False) -> bool:
+    return cast(bool, Field("boolean", versions, default, "none", tag, tagged, ignorable))
+
+
+def i8(versions: str = "0+", *, default: int = 0, tag: int = -1, tagged: str = "", ignorable: bool = False) -> int:
+    return cast(int, Field("i8", versions, default, "none", tag, tagged, ignorable))
+
+
+def i16(versions: str = "0+", *, default: int = 0, tag: int = -1, tagged: str = "", ignorable: bool = False) -> int:
+    return cast(int, Field("i16", versions, default, "none", tag, tagged, ignorable))
+
+
+def u16(versions: str = "0+", *, default: int = 0, tag: int = -1, tagged: str = "", ignorable: bool = False) -> int:
+    return cast(int, Field("u16", versions, default, "none", tag, tagged, ignorable))
+
+
+def i32(versions: str = "0+", *, default: int = 0, tag: int = -1, tagged: str = "", ignorable: bool = False) -> int:
+    return cast(int, Field("i32", versions, default, "none", tag, tagged, ignorable))
+
+
+def u32(versions: str = "0+", *, default: int = 0, tag: int = -1, tagged: str = "", ignorable: bool = False) -> int:
+    return cast(int, Field("u32", versions, default, "none", tag, tagged, ignorable))
+
+
+def i64(versions: str = "0+", *, default: int = 0, tag: int = -1, tagged: str = "", ignorable: bool = False) -> int:
+    return cast(int, Field("i64", versions, default, "none", tag, tagged, ignorable))
+
+
+def f64(versions: str = "0+", *, default: float = 0.0, tag: int = -1, tagged: str = "", ignorable: bool = False) -> float:
+    return cast(float, Field("f64", versions, default, "none", tag, tagged, ignorable))
+
+
+def uuid(versions: str = "0+", *, default: Uuid = ZERO_UUID, tag: int = -1, tagged: str = "", ignorable: bool = False) -> Uuid:
+    return cast(Uuid, Field("uuid", versions, default, "none", tag, tagged, ignorable))
+
+
+def string(
+    versions: str = "0+",
+    *,
+    default: str | None = "",
+    nullable: str = "none",
+    tag: int = -1,
+    tagged: str = "",
+    ignorable: bool = False,
+) -> str:
+    return cast(str, Field("string", versions, default, nullable, tag, tagged, ignorable))
+
+
+def binary(
+    versions: str = "0+",
+    *,
+    default: bytes | None = b"",
+    nullable: str = "none",
+    tag: int = -1,
+    tagged: str = "",
+    ignorable: bool = False,
+) -> bytes:
+    """Opaque bytes, copied out of the buffer when they are read."""
+    return cast(bytes, Field("binary", versions, default, nullable, tag, tagged, ignorable))
+
+
+def batches(
+    versions: str = "0+",
+    *,
+    default: None = None,
+    nullable: str = "none",
+    tag: int = -1,
+    tagged: str = "",
+    ignorable: bool = False,
+) -> Buffer:
+    """Record batches: read as a slice of the buffer, not copied; written from any buffer."""
+    return cast(Buffer, Field("batches", versions, default, nullable, tag, tagged, ignorable))
+
+
+def array(
+    item: Callable[..., T],
+    versions: str = "0+",
+    *,
+    default: tuple[()] | None = (),
+    nullable: str = "none",
+    tag: int = -1,
+    tagged: str = "",
+    ignorable: bool = False,
+) -> list[T]:
+    """A list of structs, or of a primitive type named by its specifier; `default=()` means a new empty list."""
+    kind = item if isinstance(item, type) else item.__name__
+    return cast(list[T], Field("array", versions, default, nullable, tag, tagged, ignorable, kind))
+
+
+def struct(
+    item: type[T],
+    versions: str = "0+",
+    *,
+    default: None = None,
+    factory: type[T] | None = None,
+    nullable: str = "none",
+    tag: int = -1,
+    tagged: str = "",
+    ignorable: bool = False,
+) -> T:
+    """A struct in its place; `factory=` the struct's class says that its default is the struct of all defaults."""
+    default_value = () if factory is not None else default
+    return cast(T, Field("struct", versions, default_value, nullable, tag, tagged, ignorable, item))

@@ -1,0 +1,1 @@
+"""The requests and responses, one module per API, each declared once for all its versions."""

@@ -1,0 +1,216 @@
+"""Messages declared once for all versions; the codec of a version is compiled on first use into straight-line Python.
+
+A declaration costs one class at import. Everything else waits until it is needed: `__init__` and `__eq__` until the first
+instance, a version's encoder and decoder until the first message of that version.
+"""
+
+from collections.abc import Callable
+from typing import Any, ClassVar, NoReturn, TypeVar, cast, dataclass_transform
+
+from ottla.base.ports import Buffer
+from ottla.wire.fields import (
+    VERSION_MAX,
+    Field,
+    array,
+    batches,
+    binary,
+    boolean,
+    f64,
+    i8,
+    i16,
+    i32,
+    i64,
+    string,
+    struct,
+    u16,
+    u32,
+    uuid,
+)
+
+__all__ = [
+    "NEVER",
+    "Message",
+    "array",
+    "batches",
+    "binary",
+    "boolean",
+    "decode",
+    "decoder",
+    "encode",
+    "encoder",
+    "f64",
+    "i8",
+    "i16",
+    "i32",
+    "i64",
+    "part_encoder",
+    "string",
+    "struct",
+    "u16",
+    "u32",
+    "uuid",
+]
+
+NEVER = VERSION_MAX
+"""As FLEXIBLE_FROM: no version of this message has compact lengths and tagged fields."""
+
+M = TypeVar("M", bound="Message")
+
+
+@dataclass_transform(field_specifiers=(boolean, i8, i16, u16, i32, u32, i64, f64, uuid, string, binary, batches, array, struct))
+class MessageType(type):
+    """Turns the declared fields into slots, and keeps what was declared in `FIELDS`."""
+
+    FIELDS: tuple[Field, ...]
+    _encoders: dict[int, Callable[[Any], bytes]]
+    _decoders: dict[int, Callable[[Buffer, int], tuple[Any, int]]]
+
+    def __new__(mcs, name: str, bases: tuple[type, ...], namespace: dict[str, Any]) -> "MessageType":
+        fields = []
+        for key, value in namespace.items():
+            if value.__class__ is Field:
+                value.name = key
+                fields.append(value)
+        for field in fields:
+            del namespace[field.name]
+        namespace["__slots__"] = tuple([field.name for field in fields])
+        namespace["FIELDS"] = tuple(fields)
+        namespace["_encoders"] = {}
+        namespace["_decoders"] = {}
+        return super().__new__(mcs, name, bases, namespace)
+
+
+class Message(metaclass=MessageType):
+    """A message, record or struct of the protocol: plain mutable values in slots, compared by value.
+
+    The classes at the top carry API_KEY, MIN_VERSION, MAX_VERSION and FLEXIBLE_FROM; structs inside them do not.
+    """
+
+    API_KEY: ClassVar[int]
+    MIN_VERSION: ClassVar[int]
+    MAX_VERSION: ClassVar[int]
+    FLEXIBLE_FROM: ClassVar[int]
+
+    # Both methods replace themselves in the class of the instance by compiled ones when they are first needed.
+    __match_args__ = ()  # fields are many: patterns name them
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        cls = _compile_methods(type(self))
+        cls.__init__(self, *args, **kwargs)
+
+    def __eq__(self, other: object) -> bool:
+        return cast(bool, _compile_methods(type(self)).__eq__(self, other))
+
+    __hash__ = None  # type: ignore[assignment]  # a mutable value has no hash
+
+    def __repr__(self) -> str:
+        shown = ", ".join([f"{field.name}={getattr(self, field.name)!r}" for field in type(self).FIELDS])
+        return f"{type(self).__name__}({shown})"
+
+
+def _compile_methods(cls: type[Message]) -> Any:
+    """Give the class its own `__init__` and `__eq__`, which name each field once."""
+    parameters, stores = [], []
+    env: dict[str, Any] = {"fresh": object()}
+    for field in cls.FIELDS:
+        name = field.name
+        if field.kind == "array" and field.default is not None:
+            parameters.append(f"{name}=fresh")
+            stores.append(f"self.{name} = [] if {name} is fresh else {name}")
+            continue
+        env[f"default_{name}"] = default_value(field)
+        parameters.append(f"{name}=default_{name}")
+        stores.append(f"self.{name} = {name}")
+    lines = [f"def __init__({', '.join(['self', *parameters])}):", *[f"    {store}" for store in stores or ["pass"]]]
+    mine = " and ".join([f"self.{field.name} == other.{field.name}" for field in cls.FIELDS]) or "True"
+    lines += ["def __eq__(self, other):", "    if not isinstance(other, cls): return NotImplemented", f"    return {mine}"]
+    env["cls"] = cls
+    exec("\n".join(lines), env)
+    for method in ("__init__", "__eq__"):
+        env[method].__qualname__ = f"{cls.__qualname__}.{method}"
+        setattr(cls, method, env[method])
+    cls.__hash__ = None  # type: ignore[assignment]
+    return cls
+
+
+def default_value(field: Field) -> Any:
+    """The value of a field that nobody set; for a struct it is shared, and refuses to be changed."""
+    if field.kind == "struct" and field.default is not None:
+        return shared_default(field.item)
+    if field.kind == "array" and field.default is not None:
+        return []
+    return field.default
+
+
+def shared_default(cls: type[M]) -> M:
+    """The struct of all defaults, one for all messages: a fetch answer has three in every partition, nearly always unset.
+
+    It equals any other such struct but cannot be changed, as the change would be seen in every other message.
+    """
+    default = cls.__dict__.get("_shared")
+    if default is None:
+
+        def refuse(self: object, name: str, value: object) -> NoReturn:
+            raise AttributeError(f"this {cls.__name__} is the shared default; assign a new one instead of setting its {name}")
+
+        default = cls()
+        frozen = MessageType(cls.__name__, (cls,), {"__module__": cls.__module__, "__setattr__": refuse})
+        frozen.FIELDS = cls.FIELDS
+        default.__class__ = frozen  # type: ignore[assignment]
+        cls._shared = default  # type: ignore[attr-defined]
+    return cast(M, default)
+
+
+def encode(message: Message, version: int) -> bytes:
+    """The bytes of a message; ValueError where the version or a value cannot be expressed."""
+    compiled = message.__class__._encoders.get(version)
+    if compiled is None:
+        compiled = encoder(message.__class__, version)
+    return compiled(message)
+
+
+def decode(cls: type[M], version: int, buffer: Buffer, position: int = 0) -> tuple[M, int]:
+    """The message at a position of a buffer, and the position after it; MalformedMessage where it cannot be read."""
+    compiled = cls._decoders.get(version)
+    if compiled is None:
+        compiled = decoder(cls, version)
+    return compiled(buffer, position)
+
+
+def encoder(cls: type[M], version: int) -> Callable[[M], bytes]:
+    """The compiled function that `encode` calls, for those who call it often."""
+    compiled = cls._encoders.get(version)
+    if compiled is None:
+        from ottla.wire.encoding import compile_encoder  # on first need: a tool that only reads never compiles encoders
+
+        compiled = cls._encoders[version] = compile_encoder(cls, version, flexible=_check(cls, version))
+    return compiled
+
+
+def decoder(cls: type[M], version: int) -> Callable[[Buffer, int], tuple[M, int]]:
+    """The compiled function that `decode` calls: it takes the buffer and a position."""
+    compiled = cls._decoders.get(version)
+    if compiled is None:
+        from ottla.wire.decoding import compile_decoder  # on first need, as above
+
+        compiled = cls._decoders[version] = compile_decoder(cls, version, flexible=_check(cls, version))
+    return compiled
+
+
+def part_encoder(message: type[Message], part: type[M], version: int) -> Callable[[M], bytes]:
+    """Encodes one struct as it stands inside a message, for those who keep encoded parts (a topic of a metadata answer)."""
+    flexible = _check(message, version)
+    key = -2 - version if flexible else -40_000 - version  # out of the way of a message's own versions
+    compiled = part._encoders.get(key)
+    if compiled is None:
+        from ottla.wire.encoding import compile_encoder  # on first need, as above
+
+        compiled = part._encoders[key] = compile_encoder(part, version, flexible=flexible)
+    return compiled
+
+
+def _check(cls: type[Message], version: int) -> bool:
+    """Whether the version is flexible; ValueError if the message has no such version."""
+    if not cls.MIN_VERSION <= version <= cls.MAX_VERSION:
+        raise ValueError(f"{cls.__name__} has versions {cls.MIN_VERSION} to {cls.MAX_VERSION}, not {version}")
+    return version >= cls.FLEXIBLE_FROM
