@@ -1,0 +1,109 @@
+"""All configs that Kafka 4.3 knows, by resource; how their names stand for one another; what to say about a name that is none."""
+
+from collections.abc import Iterable
+
+from ottla.metadata.configs import definitions_broker, definitions_coordinators, definitions_group, definitions_security, definitions_topic
+from ottla.metadata.configs.definition import ConfigValue, Definition, InvalidConfig, read_table
+from ottla.metadata.configs.values import parse
+
+TOPIC_CONFIGS = read_table(definitions_topic.TOPIC)
+GROUP_CONFIGS = read_table(definitions_group.GROUP)
+CLIENT_METRICS_CONFIGS = read_table(definitions_group.CLIENT_METRICS)
+BROKER_CONFIGS = read_table(
+    definitions_broker.NODE,
+    definitions_broker.METADATA_LOG,
+    definitions_broker.NETWORK,
+    definitions_broker.TOPICS,
+    definitions_broker.LOG,
+    definitions_broker.REPLICATION,
+    definitions_coordinators.GROUPS,
+    definitions_coordinators.SHARE_GROUPS,
+    definitions_coordinators.STREAMS_GROUPS,
+    definitions_coordinators.TRANSACTIONS,
+    definitions_coordinators.TIERED_STORAGE,
+    definitions_coordinators.QUOTAS,
+    definitions_coordinators.METRICS,
+    definitions_security.TLS,
+    definitions_security.SASL,
+)
+
+TOPIC_SYNONYMS = definitions_topic.SYNONYMS
+GROUP_SYNONYMS = {name: f"group.{name}" for name in GROUP_CONFIGS if f"group.{name}" in BROKER_CONFIGS}
+
+_UNIT_VARIANTS = (
+    ("log.retention.ms", "log.retention.minutes", "log.retention.hours"),
+    ("log.roll.ms", "log.roll.hours"),
+    ("log.roll.jitter.ms", "log.roll.jitter.hours"),
+)
+_BROKER_SYNONYMS = {name: names for names in _UNIT_VARIANTS for name in names} | {
+    "log.flush.interval.ms": ("log.flush.interval.ms", "log.flush.scheduler.interval.ms")
+}
+_LISTENER_PREFIX = "listener.name."
+_PER_MECHANISM = (
+    "sasl.jaas.config",
+    "sasl.login.callback.handler.class",
+    "sasl.login.class",
+    "sasl.server.callback.handler.class",
+    "connections.max.reauth.ms",
+)
+_suggested_name_max = 100
+
+
+def broker_synonyms(name: str) -> tuple[str, ...]:
+    """The names that may hold this config's value, the strongest first; a listener's own config falls back to the one for all."""
+    if not name.startswith(_LISTENER_PREFIX):
+        return _BROKER_SYNONYMS.get(name, (name,))
+    base = name[len(_LISTENER_PREFIX) :].partition(".")[2]
+    return name, next((config for config in _PER_MECHANISM if base.endswith(config)), base)
+
+
+def broker_definition(name: str) -> Definition | None:
+    """The definition behind a broker config's name, also where it is one listener's."""
+    for synonym in broker_synonyms(name) if name not in BROKER_CONFIGS else (name,):
+        found = BROKER_CONFIGS.get(synonym)
+        if found is not None:
+            return found
+    return None
+
+
+def nearest(name: str, names: Iterable[str]) -> str | None:
+    """The known name that a misspelt one most likely meant."""
+    if len(name) > _suggested_name_max:
+        return None
+    import difflib  # needed after a mistake only
+
+    found = difflib.get_close_matches(name, list(names), n=1, cutoff=0.6)
+    return found[0] if found else None
+
+
+def unknown(name: str, kind: str, definitions: dict[str, Definition]) -> InvalidConfig:
+    """The error for a name that is no config of this kind."""
+    suggestion = nearest(name, (known for known, definition in definitions.items() if not definition.internal))
+    return InvalidConfig(name, None, f"is not a {kind} config" + (f"; did you mean {suggestion}?" if suggestion else ""))
+
+
+def topic_definition(name: str) -> Definition:
+    definition = TOPIC_CONFIGS.get(name)
+    if definition is None:
+        raise unknown(name, "topic", TOPIC_CONFIGS)
+    return definition
+
+
+def validate_topic_config(name: str, value: str | None) -> None:
+    """InvalidConfig unless a topic may be given this."""
+    definition = topic_definition(name)
+    if value is None:
+        raise InvalidConfig(name, None, "needs a value")
+    parse(definition, value)
+
+
+def validate_broker_config(name: str, value: str) -> None:
+    """InvalidConfig unless a broker's file may hold this."""
+    definition = broker_definition(name)
+    if definition is None:
+        raise unknown(name, "broker", BROKER_CONFIGS)
+    parse(definition, value)
+
+
+def parse_broker_config(name: str, text: str) -> ConfigValue:
+    return parse(BROKER_CONFIGS[name], text)

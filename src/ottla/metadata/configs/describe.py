@@ -1,0 +1,205 @@
+"""What DescribeConfigs and CreateTopics answer about configs: values as Kafka prints them, where each comes from, its synonyms."""
+
+from collections.abc import Collection, Iterable, Mapping
+from typing import NamedTuple
+
+from ottla.metadata.configs.catalogue import (
+    BROKER_CONFIGS,
+    CLIENT_METRICS_CONFIGS,
+    GROUP_CONFIGS,
+    GROUP_SYNONYMS,
+    TOPIC_CONFIGS,
+    TOPIC_SYNONYMS,
+    broker_definition,
+    broker_synonyms,
+)
+from ottla.metadata.configs.definition import ConfigSource, ConfigType, Definition
+from ottla.metadata.configs.effective import BrokerLayers, effective_topic_config
+from ottla.metadata.configs.values import default_value, parse, value_text
+
+
+class Synonym(NamedTuple):
+    """One place where a value may come from; the first of a list counts."""
+
+    name: str
+    value: str | None
+    source: ConfigSource
+
+
+class ConfigEntry(NamedTuple):
+    name: str
+    value: str | None
+    source: ConfigSource
+    is_sensitive: bool
+    read_only: bool
+    synonyms: tuple[Synonym, ...]
+    type: ConfigType
+    documentation: str | None
+
+    @property
+    def is_default(self) -> bool:
+        return self.source is ConfigSource.DEFAULT
+
+
+def describe_topic(
+    overrides: Mapping[str, str], broker: BrokerLayers, names: Collection[str] | None = None, *, documentation: bool = False
+) -> list[ConfigEntry]:
+    """All configs of a topic, or those asked for by name; names that are unknown are left out."""
+    effective = effective_topic_config(overrides, broker.merged())
+    entries = []
+    for name in _asked(names, (name for name, known in TOPIC_CONFIGS.items() if not known.internal or name in overrides)):
+        definition = TOPIC_CONFIGS[name]
+        value = value_text(effective[name])
+        synonyms: tuple[Synonym, ...] = ()
+        if name in TOPIC_SYNONYMS:
+            # Kafka looks the file's value up under the first synonym alone: set in hours, it shows the value and calls it a default.
+            first = TOPIC_SYNONYMS[name][0][0]
+            synonyms = _broker_values(first, broker, sensitive=False)
+        if name in overrides:
+            synonyms = (Synonym(name, value, ConfigSource.TOPIC), *synonyms)
+        entries.append(_entry(definition, value, synonyms, documentation=documentation))
+    return entries
+
+
+def describe_broker(broker: BrokerLayers, names: Collection[str] | None = None, *, documentation: bool = False) -> list[ConfigEntry]:
+    """All configs of one broker, with the unknown ones it was given, whose values are kept to itself."""
+    merged = broker.merged()
+    listed = [name for name, known in BROKER_CONFIGS.items() if not known.internal or name in merged]
+    entries = []
+    for name in _asked(names, [*listed, *(name for name in merged if name not in BROKER_CONFIGS)]):
+        definition = broker_definition(name)
+        sensitive = definition is None or definition.sensitive
+        value = None
+        if definition is not None and not sensitive:
+            text = merged.get(name)
+            # A listener's own config stays the text that was given: Kafka parses only those it has under their full name.
+            typed = default_value(definition) if text is None else parse(definition, text)
+            value = value_text(typed) if name in BROKER_CONFIGS else text
+        entries.append(_broker_entry(name, definition, value, _broker_values(name, broker, sensitive=sensitive), documentation))
+    return entries
+
+
+def describe_cluster(broker: BrokerLayers, names: Collection[str] | None = None, *, documentation: bool = False) -> list[ConfigEntry]:
+    """The dynamic configs that were set for all brokers."""
+    entries = []
+    for name in _asked(names, broker.cluster):
+        definition = broker_definition(name)
+        sensitive = definition is None or definition.sensitive
+        value = None if sensitive else broker.cluster[name]
+        synonyms = _broker_values(name, BrokerLayers({}, broker.cluster), sensitive=sensitive, defaults=False)
+        entries.append(_broker_entry(name, definition, value, synonyms, documentation))
+    return entries
+
+
+def describe_group(
+    overrides: Mapping[str, str], broker: BrokerLayers, names: Collection[str] | None = None, *, documentation: bool = False
+) -> list[ConfigEntry]:
+    """All configs of a group, whether it exists or not."""
+    merged = broker.merged()
+    entries = []
+    for name in _asked(names, GROUP_CONFIGS):
+        definition = GROUP_CONFIGS[name]
+        synonym = GROUP_SYNONYMS.get(name)
+        if synonym is None:
+            synonyms: tuple[Synonym, ...] = (Synonym(name, definition.default, ConfigSource.DEFAULT),)
+        else:
+            synonyms = _broker_values(synonym, broker, sensitive=False)
+        text = overrides.get(name, definition.default if synonym is None else merged.get(synonym, BROKER_CONFIGS[synonym].default))
+        value = None if text is None else value_text(parse(definition, text))
+        if name in overrides:
+            synonyms = (Synonym(name, value, ConfigSource.GROUP), *synonyms)
+        entries.append(_entry(definition, value, synonyms, documentation=documentation))
+    return entries
+
+
+def describe_client_metrics(
+    overrides: Mapping[str, str], names: Collection[str] | None = None, *, documentation: bool = False
+) -> list[ConfigEntry]:
+    """All configs of a client-metrics subscription, whether it exists or not."""
+    entries = []
+    for name in _asked(names, CLIENT_METRICS_CONFIGS):
+        definition = CLIENT_METRICS_CONFIGS[name]
+        text = overrides.get(name, definition.default)
+        value = None if text is None else value_text(parse(definition, text))
+        synonyms = (Synonym(name, value, ConfigSource.CLIENT_METRICS),) if name in overrides else ()
+        entries.append(_entry(definition, value, synonyms, documentation=documentation))
+    return entries
+
+
+def created_topic_configs(overrides: Mapping[str, str], broker: BrokerLayers) -> list[ConfigEntry]:
+    """What CreateTopics answers: texts as they were given, and the source looked up through all synonyms."""
+    entries = []
+    for name in sorted(name for name, known in TOPIC_CONFIGS.items() if not known.internal or name in overrides):
+        definition = TOPIC_CONFIGS[name]
+        value, source = _created(definition, overrides, broker)
+        entries.append(ConfigEntry(name, value, source, definition.sensitive, False, (), definition.type, None))
+    return entries
+
+
+def _created(definition: Definition, overrides: Mapping[str, str], broker: BrokerLayers) -> tuple[str | None, ConfigSource]:
+    if definition.name in overrides:
+        return overrides[definition.name], ConfigSource.TOPIC
+    for layer, source in (
+        (broker.own, ConfigSource.DYNAMIC_BROKER),
+        (broker.cluster, ConfigSource.DYNAMIC_CLUSTER),
+        (broker.static, ConfigSource.STATIC_BROKER),
+    ):
+        for synonym, unit in TOPIC_SYNONYMS.get(definition.name, ()):
+            if synonym in layer:
+                text = layer[synonym]
+                return (text if unit == 1 else str(int(text) * unit)), source
+    return definition.default, ConfigSource.DEFAULT
+
+
+def _asked(names: Collection[str] | None, known: Iterable[str]) -> list[str]:
+    """Sorted; an empty list of names asks for all, as none does."""
+    if not names:
+        return sorted(known)
+    asked = frozenset(names)
+    return sorted(name for name in known if name in asked)
+
+
+def _broker_values(name: str, broker: BrokerLayers, *, sensitive: bool, defaults: bool = True) -> tuple[Synonym, ...]:
+    """Every value that a broker config has under its synonyms, the strongest first, from the first that goes by its own name on."""
+    layers: tuple[tuple[Mapping[str, str], ConfigSource], ...] = (
+        (broker.own, ConfigSource.DYNAMIC_BROKER),
+        (broker.cluster, ConfigSource.DYNAMIC_CLUSTER),
+        (broker.static, ConfigSource.STATIC_BROKER),
+    )
+    names = broker_synonyms(name)
+    found = [
+        Synonym(synonym, None if sensitive else layer[synonym], source) for layer, source in layers for synonym in names if synonym in layer
+    ]
+    if defaults:
+        for synonym in names:
+            definition = BROKER_CONFIGS.get(synonym)
+            if definition is not None and definition.default is not None:
+                found.append(Synonym(synonym, None if sensitive else definition.default, ConfigSource.DEFAULT))
+    for position, synonym_value in enumerate(found):
+        if synonym_value.name == name:
+            return tuple(found[position:])
+    return ()
+
+
+def _entry(definition: Definition, value: str | None, synonyms: tuple[Synonym, ...], *, documentation: bool) -> ConfigEntry:
+    source = synonyms[0].source if synonyms else ConfigSource.DEFAULT
+    text = _documentation(definition) if documentation else None
+    return ConfigEntry(definition.name, value, source, definition.sensitive, False, synonyms, definition.type, text)
+
+
+def _broker_entry(
+    name: str, definition: Definition | None, value: str | None, synonyms: tuple[Synonym, ...], documentation: bool
+) -> ConfigEntry:
+    source = synonyms[0].source if synonyms else ConfigSource.DEFAULT
+    read_only = name not in BROKER_CONFIGS or not BROKER_CONFIGS[name].dynamic
+    text = _documentation(definition) if documentation else None
+    kind = ConfigType.UNKNOWN if definition is None else definition.type
+    return ConfigEntry(name, value, source, definition is None or definition.sensitive, read_only, synonyms, kind, text)
+
+
+def _documentation(definition: Definition | None) -> str | None:
+    if definition is None:
+        return None
+    from ottla.metadata.configs.documentation import sentence  # its texts are read when someone asks for them
+
+    return sentence(definition)

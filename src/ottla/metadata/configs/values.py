@@ -1,0 +1,221 @@
+"""Reading and printing values: what Kafka takes as a number, a truth, a list, and how it prints them again."""
+
+import re
+
+from ottla.metadata.configs.definition import ConfigType, ConfigValue, Definition, InvalidConfig
+
+_BLANK = "".join(map(chr, range(33)))
+# Patterns are compiled when first used: compiling them all would cost more than the rest of the catalogue.
+_COMMA = r"[ \t\n\v\f\r]*,[ \t\n\v\f\r]*"
+_DECIMAL = r"[+-]?(([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?)[fFdD]?"
+_HEXADECIMAL = r"[+-]?0[xX]([0-9a-fA-F]+\.?[0-9a-fA-F]*|\.[0-9a-fA-F]+)[pP][+-]?[0-9]+[fFdD]?"
+_NOT_FINITE = ("NaN", "+NaN", "-NaN", "Infinity", "+Infinity", "-Infinity")
+_THROTTLED_REPLICA = r"([0-9]+:[0-9]+)?"
+_VOTER = r"([0-9]+)@(\[[0-9a-fA-F:.%]+\]|[^:\[\]@]*):([0-9]+)"
+_SERVER = r"(\[[0-9a-fA-F:.%]+\]|[^:\[\]@]+):([0-9]+)"
+_DURATION = r"[+]?P(?=[0-9T+])([+]?[0-9]+D)?(T(?=[0-9+])([+]?[0-9]+H)?([+]?[0-9]+M)?([+]?[0-9]+(\.[0-9]*)?S)?)?"
+_BITS = {ConfigType.SHORT: 16, ConfigType.INT: 32, ConfigType.LONG: 64}
+_WORDS_OF_TYPE = {
+    ConfigType.SHORT: "a whole number of 16 bits",
+    ConfigType.INT: "a whole number of 32 bits",
+    ConfigType.LONG: "a whole number of 64 bits",
+}
+
+
+def parse(definition: Definition, text: str) -> ConfigValue:
+    """The typed value of a config's text; InvalidConfig where it is not of the type or not allowed."""
+    value = _typed(definition, text)
+    why = _refusal(definition.allowed, value)
+    if why is not None:
+        raise InvalidConfig(definition.name, None if definition.sensitive else text, why)
+    return value
+
+
+def default_value(definition: Definition) -> ConfigValue:
+    return None if definition.default is None else _typed(definition, definition.default)
+
+
+def value_text(value: ConfigValue) -> str | None:
+    """A typed value as Kafka prints it."""
+    match value:
+        case None | str():
+            return value
+        case bool():
+            return "true" if value else "false"
+        case int():
+            return str(value)
+        case float():
+            return _double_text(value)
+        case tuple():
+            return ",".join(value)
+
+
+def split_list(text: str) -> tuple[str, ...]:
+    """The members of a list, each once, in the order of their first mention."""
+    stripped = text.strip(_BLANK)
+    return tuple(dict.fromkeys(re.split(_COMMA, stripped))) if stripped else ()
+
+
+def allowed_in_words(definition: Definition) -> str:
+    """What may be given, for a message or the reference."""
+    return _words(definition.allowed, definition.type)
+
+
+def _typed(definition: Definition, text: str) -> ConfigValue:
+    kind = definition.type
+    stripped = text.strip(_BLANK)
+    match kind:
+        case ConfigType.BOOLEAN:
+            lower = stripped.lower()
+            if lower in ("true", "false"):
+                return lower == "true"
+            raise InvalidConfig(definition.name, text, "must be true or false")
+        case ConfigType.INT | ConfigType.LONG | ConfigType.SHORT:
+            # Kafka counts in fixed widths, so a number that is too wide is no number; the length is bounded before it is converted.
+            digits = stripped[1:] if stripped[:1] in ("+", "-") else stripped
+            if len(digits) < 64 and digits.isdecimal():
+                number = int(stripped)
+                limit = 1 << (_BITS[kind] - 1)
+                if -limit <= number < limit:
+                    return number
+            raise InvalidConfig(definition.name, text, f"must be {_words(definition.allowed, kind)}")
+        case ConfigType.DOUBLE:
+            value = _double(stripped)
+            if value is None:
+                raise InvalidConfig(definition.name, text, f"must be {_words(definition.allowed, kind)}")
+            return value
+        case ConfigType.LIST:
+            return split_list(text)
+        case _:
+            return stripped
+
+
+def _double(text: str) -> float | None:
+    """As Java reads one: with an f or d behind it, in hexadecimal, NaN and Infinity in this spelling alone."""
+    if len(text) > 1024:
+        return None
+    if re.fullmatch(_DECIMAL, text):
+        return float(text.rstrip("fFdD"))
+    if re.fullmatch(_HEXADECIMAL, text):
+        mantissa, exponent = re.split("[pP]", text)
+        try:
+            return float.fromhex(f"{mantissa}p{exponent.rstrip('fFdD')}")
+        except OverflowError:
+            return float("-inf" if text.startswith("-") else "inf")
+    if text in _NOT_FINITE:
+        return float(text)
+    return None
+
+
+def _double_text(value: float) -> str:
+    """As Java prints one: digits alone between 0.001 and ten million, else one digit before the point and an exponent."""
+    if value != value:
+        return "NaN"
+    if value in (float("inf"), float("-inf")):
+        return "Infinity" if value > 0 else "-Infinity"
+    if value == 0 or 1e-3 <= abs(value) < 1e7:
+        plain = repr(value)
+        return plain if "e" not in plain else f"{value:f}"
+    mantissa, _, exponent = f"{value!r}".partition("e")
+    if not exponent:
+        digits = mantissa.lstrip("-").replace(".", "").lstrip("0").rstrip("0") or "0"
+        power = len(mantissa.lstrip("-").partition(".")[0]) - 1
+        if abs(value) < 1:
+            power = -(len(mantissa.partition(".")[2]) - len(mantissa.partition(".")[2].lstrip("0")) + 1)
+        sign = "-" if value < 0 else ""
+        return f"{sign}{digits[0]}.{digits[1:] or '0'}E{power}"
+    return f"{mantissa if '.' in mantissa else mantissa + '.0'}E{int(exponent)}"
+
+
+def _refusal(allowed: str, value: ConfigValue) -> str | None:
+    """Why a value of the right type is not allowed, or None where it is."""
+    if allowed == "*":
+        return None
+    if allowed[0] == "[":
+        assert isinstance(value, tuple)
+        return _list_refusal(allowed[1:-1], value)
+    special = _SPECIAL.get(allowed)
+    if special is not None:
+        rule, words = special
+        return None if rule(value) else f"must be {words}"
+    if isinstance(value, int | float):
+        low, _, high = allowed.partition("..")
+        return f"must be {_range_words(low, high)}" if value < float(low) or (high and value > float(high)) else None
+    assert isinstance(value, str)
+    if allowed == "+":
+        return None if value else "must not be empty"
+    if allowed[0] == "~":
+        fits = value.upper() in allowed[1:].upper().split("|")
+    else:
+        fits = value in allowed.split("|")
+    return None if fits else f"must be {_words(allowed, ConfigType.STRING)}"
+
+
+def _list_refusal(allowed: str, value: tuple[str, ...]) -> str | None:
+    if not value:
+        return "must name at least one" if allowed[:1] == "+" else None
+    if "" in value:
+        return "has an empty member: every member between commas must be named"
+    members = allowed.lstrip("+")
+    if not members:
+        return None
+    known = members.split("|")
+    strangers = [member for member in value if member not in known]
+    return f"{strangers[0]!r} is none of {', '.join(known)}" if strangers else None
+
+
+def _words(allowed: str, kind: ConfigType) -> str:
+    if allowed in _SPECIAL:
+        return _SPECIAL[allowed][1]
+    if kind is ConfigType.BOOLEAN:
+        return "true or false"
+    if kind in (*_BITS, ConfigType.DOUBLE):
+        words = _WORDS_OF_TYPE.get(kind, "a number")
+        low, _, high = allowed.partition("..")
+        return words if allowed == "*" else f"{words}, {_range_words(low, high)}"
+    if kind is ConfigType.LIST:
+        members = allowed[1:-1].lstrip("+").replace("|", ", ")
+        return ("a list" if allowed[:2] != "[+" else "a list that is not empty") + (f" of: {members}" if members else "")
+    if allowed == "+":
+        return "not empty"
+    if allowed == "*":
+        return "any text"
+    return "one of " + allowed.lstrip("~").replace("|", ", ") + (" (in any case)" if allowed[0] == "~" else "")
+
+
+def _range_words(low: str, high: str) -> str:
+    return f"from {low} to {high}" if high else f"at least {low}"
+
+
+def _is_gzip_level(value: ConfigValue) -> bool:
+    return isinstance(value, int) and (1 <= value <= 9 or value == -1)
+
+
+def _are_throttled_replicas(value: ConfigValue) -> bool:
+    return isinstance(value, tuple) and (value == ("*",) or all(re.fullmatch(_THROTTLED_REPLICA, member) for member in value))
+
+
+def _are_voters(value: ConfigValue) -> bool:
+    return isinstance(value, tuple) and all(re.fullmatch(_VOTER, member) for member in value)
+
+
+def _are_servers(value: ConfigValue) -> bool:
+    return isinstance(value, tuple) and all(re.fullmatch(_SERVER, member) for member in value)
+
+
+def _is_offset_reset(value: ConfigValue) -> bool:
+    if not isinstance(value, str):
+        return False
+    lower = value.lower()
+    if not lower.startswith("by_duration:"):
+        return lower in ("earliest", "latest")
+    return re.fullmatch(_DURATION, value[len("by_duration:") :], re.IGNORECASE) is not None
+
+
+_SPECIAL = {
+    "gzip-level": (_is_gzip_level, "-1 or from 1 to 9"),
+    "throttled-replicas": (_are_throttled_replicas, "* or a list of partition:broker, such as 0:1,1:2"),
+    "voters": (_are_voters, "a list of id@host:port, such as 1@localhost:9093"),
+    "servers": (_are_servers, "a list of host:port, such as localhost:9093"),
+    "offset-reset": (_is_offset_reset, "earliest, latest or by_duration: with an ISO-8601 duration such as by_duration:PT1H"),
+}

@@ -1,0 +1,67 @@
+"""Configs are described as Apache Kafka 4.3 describes them: the answers of a real broker are the expectation."""
+
+import json
+import pathlib
+from typing import Any
+
+import pytest
+
+from ottla.metadata.configs import BrokerLayers
+from ottla.metadata.configs.describe import (
+    ConfigEntry,
+    created_topic_configs,
+    describe_broker,
+    describe_client_metrics,
+    describe_cluster,
+    describe_group,
+    describe_topic,
+)
+
+RECORDED = json.loads((pathlib.Path(__file__).parents[2] / "data" / "describe_configs.json").read_text())
+RESOURCES = [
+    pytest.param(node, resource, id=f"{position}-{resource['type']}-{number}")
+    for position, node in enumerate(RECORDED["nodes"])
+    for number, resource in enumerate(node["resources"])
+]
+
+
+def layers(node: dict[str, Any]) -> BrokerLayers:
+    return BrokerLayers(node["static"] | {"broker.id": node["static"]["node.id"]}, node["cluster"], node["broker"])
+
+
+def described(node: dict[str, Any], resource: dict[str, Any], names: list[str] | None = None) -> list[ConfigEntry]:
+    match resource["type"]:
+        case "topic":
+            return describe_topic(resource["overrides"], layers(node), names)
+        case "broker":
+            return describe_broker(layers(node), names)
+        case "cluster":
+            return describe_cluster(layers(node), names)
+        case "group":
+            return describe_group(resource["overrides"], layers(node), names)
+        case _:
+            return describe_client_metrics(resource["overrides"], names)
+
+
+def row(entry: ConfigEntry) -> list[Any]:
+    synonyms = [[synonym.name, synonym.value, synonym.source] for synonym in entry.synonyms]
+    return [entry.name, entry.value, entry.source, entry.read_only, entry.is_sensitive, entry.type, synonyms]
+
+
+@pytest.mark.parametrize(("node", "resource"), RESOURCES)
+def test_a_resource_is_described_as_kafka_does(node: dict[str, Any], resource: dict[str, Any]) -> None:
+    assert [row(entry) for entry in described(node, resource)] == resource["entries"]
+
+
+@pytest.mark.parametrize(("node", "resource"), RESOURCES)
+def test_names_choose_entries_and_no_names_mean_all(node: dict[str, Any], resource: dict[str, Any]) -> None:
+    everything = described(node, resource)
+    chosen = everything[::3]
+    assert described(node, resource, []) == everything
+    assert described(node, resource, [entry.name for entry in chosen] + ["no.such.config"]) == chosen
+
+
+@pytest.mark.parametrize("created", RECORDED["created"], ids=range(len(RECORDED["created"])))
+def test_a_created_topic_is_answered_with_its_configs(created: dict[str, Any]) -> None:
+    entries = created_topic_configs(created["overrides"], layers(RECORDED["nodes"][created["node"]]))
+    assert [[entry.name, entry.value, entry.source, entry.read_only, entry.is_sensitive] for entry in entries] == created["entries"]
