@@ -1,0 +1,215 @@
+"""The real Network: TCP through asyncio, with writes of its own.
+
+Reading goes through the loop's transport, straight into the receiver's buffer. Writing does not: a response is written to the
+socket in the callback that made it, which saves a turn of the loop, and lets `sendfile` follow a header without waiting for the
+transport to say that it has drained (uvloop has no `loop.sendfile`). What the socket does not take at once waits in a queue and
+leaves through a duplicated descriptor with a writer callback of its own.
+"""
+
+import asyncio
+import os
+import socket
+from collections import deque
+from collections.abc import Callable, Sequence
+from typing import Any, cast
+
+from ottla.base.ports import Buffer, File, Receiver
+
+WRITE_QUEUE_HIGH_BYTES_MAX = 256 << 10
+"""Above this many unsent bytes the receiver is asked to make no more answers."""
+BACKLOG_MAX = 1024
+SEND_FILE_PIECE_BYTES_MAX = 4 << 20
+
+
+class _FilePiece:
+    """A stretch of a file that waits for the socket."""
+
+    __slots__ = ("file", "position", "size")
+
+    def __init__(self, file: File, position: int, size: int) -> None:
+        self.file = file
+        self.position = position
+        self.size = size
+
+
+class TcpConnection:
+    """`base.ports.Connection` over an asyncio transport."""
+
+    __slots__ = ("_closing", "_descriptor", "_loop", "_paused", "_queue", "_queued_bytes", "_receiver", "_transport", "_writer_descriptor",
+                 "peer_host", "peer_port")
+
+    def __init__(self, transport: asyncio.Transport, receiver: Receiver, loop: asyncio.AbstractEventLoop) -> None:
+        peer = transport.get_extra_info("peername") or ("", 0)
+        self.peer_host: str = peer[0]
+        self.peer_port: int = peer[1]
+        raw = transport.get_extra_info("socket")
+        raw.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        self._transport = transport
+        self._receiver = receiver
+        self._loop = loop
+        self._descriptor: int = raw.fileno()
+        self._writer_descriptor = -1
+        self._queue: deque[memoryview | _FilePiece] = deque()
+        self._queued_bytes = 0
+        self._paused = False
+        self._closing = False
+
+    def write(self, parts: Sequence[Buffer]) -> None:
+        if self._queue or self._descriptor < 0:
+            self._enqueue(parts)
+            return
+        try:
+            sent = os.write(self._descriptor, parts[0]) if len(parts) == 1 else os.writev(self._descriptor, parts)
+        except BlockingIOError:
+            sent = 0
+        except OSError:
+            self.abort()
+            return
+        if sent == len(parts[0]) and len(parts) == 1:
+            return
+        self._enqueue(_after(parts, sent))
+
+    def send_file(self, file: File, position: int, size: int) -> None:
+        if self._descriptor < 0:
+            return
+        self._queue.append(_FilePiece(file, position, size))
+        self._queued_bytes += size
+        if len(self._queue) == 1:
+            self._drain()
+
+    def buffered_bytes(self) -> int:
+        return self._queued_bytes
+
+    def pause_reading(self) -> None:
+        if not self._transport.is_closing():
+            self._transport.pause_reading()
+
+    def resume_reading(self) -> None:
+        if not self._transport.is_closing():
+            self._transport.resume_reading()
+
+    def close(self) -> None:
+        self._closing = True
+        if not self._queue:
+            self._transport.close()
+
+    def abort(self) -> None:
+        self._transport.abort()
+
+    def on_lost(self) -> None:
+        """The transport is gone: forget the descriptor before its number is used again."""
+        self._descriptor = -1
+        self._queue.clear()
+        self._queued_bytes = 0
+        self._stop_writer()
+
+    def _enqueue(self, parts: Sequence[Buffer]) -> None:
+        if self._descriptor < 0:
+            return
+        for part in parts:
+            if len(part):
+                self._queue.append(memoryview(part))
+                self._queued_bytes += len(part)
+        self._watch()
+
+    def _watch(self) -> None:
+        """Wait for the socket to take more, and ask for no more answers while too much waits."""
+        if self._queue and self._writer_descriptor < 0:
+            self._writer_descriptor = os.dup(self._descriptor)
+            self._loop.add_writer(self._writer_descriptor, self._drain)
+        if not self._paused and self._queued_bytes > WRITE_QUEUE_HIGH_BYTES_MAX:
+            self._paused = True
+            self._receiver.pause_writing()
+
+    def _drain(self) -> None:
+        """Write what waits until the socket takes no more or nothing is left."""
+        queue = self._queue
+        try:
+            while queue:
+                head = queue[0]
+                if isinstance(head, _FilePiece):
+                    sent = head.file.send_to(self._descriptor, head.position, min(head.size, SEND_FILE_PIECE_BYTES_MAX))
+                    if not sent:
+                        raise OSError("the file ended before what was announced")
+                    head.position += sent
+                    head.size -= sent
+                    rest = head.size
+                else:
+                    sent = os.write(self._descriptor, head)
+                    rest = len(head) - sent
+                    if rest:
+                        queue[0] = head[sent:]
+                self._queued_bytes -= sent
+                if not rest:
+                    queue.popleft()
+        except BlockingIOError:
+            self._watch()
+            return
+        except OSError:
+            self.abort()
+            return
+        self._stop_writer()
+        if self._closing:
+            self._transport.close()
+        elif self._paused:
+            self._paused = False
+            self._receiver.resume_writing()
+
+    def _stop_writer(self) -> None:
+        if self._writer_descriptor >= 0:
+            self._loop.remove_writer(self._writer_descriptor)
+            os.close(self._writer_descriptor)
+            self._writer_descriptor = -1
+
+
+def _after(parts: Sequence[Buffer], sent: int) -> list[Buffer]:
+    """What is left of the parts once `sent` bytes of them have gone."""
+    rest: list[Buffer] = []
+    for part in parts:
+        if sent >= len(part):
+            sent -= len(part)
+        else:
+            rest.append(memoryview(part)[sent:])
+            sent = 0
+    return rest
+
+
+class _Adapter(asyncio.BufferedProtocol):
+    """Lets asyncio call the receiver's own methods: what the loop calls per read is bound once, here."""
+
+    def __init__(self, receiver: Receiver, loop: asyncio.AbstractEventLoop) -> None:
+        self._receiver = receiver
+        self._loop = loop
+        self._connection: TcpConnection | None = None
+        adapter = cast("Any", self)
+        adapter.get_buffer = receiver.get_buffer
+        adapter.buffer_updated = receiver.buffer_updated
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self._connection = TcpConnection(cast("asyncio.Transport", transport), self._receiver, self._loop)
+        self._receiver.connection_made(self._connection)
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        if self._connection is not None:
+            self._connection.on_lost()
+        self._receiver.connection_lost(exc)
+
+
+class TcpListener:
+    """An open listening socket."""
+
+    def __init__(self, server: asyncio.Server) -> None:
+        self._server = server
+        self.port: int = server.sockets[0].getsockname()[1]
+
+    def close(self) -> None:
+        self._server.close()
+
+
+class TcpNetwork:
+    """`base.ports.Network` on this machine's network."""
+
+    async def listen(self, host: str, port: int, receiver: Callable[[], Receiver]) -> TcpListener:
+        loop = asyncio.get_running_loop()
+        server = await loop.create_server(lambda: _Adapter(receiver(), loop), host or None, port, backlog=BACKLOG_MAX, reuse_address=True)
+        return TcpListener(server)

@@ -1,0 +1,1 @@
+"""Connections, the dispatch table, and one module per API."""

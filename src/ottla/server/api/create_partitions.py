@@ -1,0 +1,13 @@
+"""CreatePartitions (key 37), versions 0–3: more partitions for a topic that exists."""
+
+from collections.abc import Awaitable
+
+from ottla.base.context import RequestContext
+from ottla.runtime.broker import Broker
+from ottla.wire.messages.create_partitions import CreatePartitionsRequest, CreatePartitionsResponse
+
+REQUEST = CreatePartitionsRequest
+
+
+def handle(broker: Broker, context: RequestContext, request: CreatePartitionsRequest, version: int) -> Awaitable[CreatePartitionsResponse]:
+    return broker.controller.submit(request, version)

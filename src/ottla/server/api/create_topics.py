@@ -1,0 +1,13 @@
+"""CreateTopics (key 19), versions 2–7: the controller decides; the answer leaves once the topics are there."""
+
+from collections.abc import Awaitable
+
+from ottla.base.context import RequestContext
+from ottla.runtime.broker import Broker
+from ottla.wire.messages.create_topics import CreateTopicsRequest, CreateTopicsResponse
+
+REQUEST = CreateTopicsRequest
+
+
+def handle(broker: Broker, context: RequestContext, request: CreateTopicsRequest, version: int) -> Awaitable[CreateTopicsResponse]:
+    return broker.controller.submit(request, version)

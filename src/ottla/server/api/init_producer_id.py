@@ -1,0 +1,24 @@
+"""InitProducerId (key 22), versions 0–5: an id for an idempotent producer.
+
+Skipped: a transactional id is answered with UNSUPPORTED_VERSION, which no client retries; see docs/SKIPPED.md.
+"""
+
+from ottla.base.context import RequestContext
+from ottla.base.errors import ErrorCode
+from ottla.runtime.broker import Broker
+from ottla.wire.messages.init_producer_id import InitProducerIdRequest, InitProducerIdResponse
+
+REQUEST = InitProducerIdRequest
+NONE = -1
+
+
+async def handle(broker: Broker, context: RequestContext, request: InitProducerIdRequest, version: int) -> InitProducerIdResponse:
+    if (request.producer_id == NONE) != (request.producer_epoch == NONE) or request.transactional_id == "":
+        return _refused(ErrorCode.INVALID_REQUEST)
+    if request.transactional_id is not None:
+        return _refused(ErrorCode.UNSUPPORTED_VERSION)
+    return InitProducerIdResponse(producer_id=await broker.producer_ids.take(), producer_epoch=0)
+
+
+def _refused(error: ErrorCode) -> InitProducerIdResponse:
+    return InitProducerIdResponse(error_code=error, producer_id=NONE, producer_epoch=NONE)

@@ -1,0 +1,76 @@
+"""ListOffsets (key 2), versions 1–11: the offset of a timestamp, of the beginning, the end or the largest timestamp.
+
+Special timestamps: -1 latest, -2 earliest, -3 largest timestamp (from version 7, KIP-734), -4 earliest local (8, KIP-405), -5 latest
+tiered (9), -6 earliest pending upload (11). Without tiered storage -4 is the beginning, and -5 and -6 find nothing.
+"""
+
+import asyncio
+from functools import partial
+
+from ottla.base.context import RequestContext
+from ottla.base.errors import ErrorCode
+from ottla.runtime.broker import Broker
+from ottla.runtime.partition import Partition
+from ottla.wire.messages.list_offsets import (
+    ListOffsetsPartition,
+    ListOffsetsPartitionResponse,
+    ListOffsetsRequest,
+    ListOffsetsResponse,
+    ListOffsetsTopicResponse,
+)
+
+REQUEST = ListOffsetsRequest
+LATEST, EARLIEST, MAX_TIMESTAMP, EARLIEST_LOCAL, LATEST_TIERED, EARLIEST_PENDING_UPLOAD = -1, -2, -3, -4, -5, -6
+FIRST_VERSION_OF = {LATEST: 0, EARLIEST: 0, MAX_TIMESTAMP: 7, EARLIEST_LOCAL: 8, LATEST_TIERED: 9, EARLIEST_PENDING_UPLOAD: 11}
+
+
+async def handle(broker: Broker, context: RequestContext, request: ListOffsetsRequest, version: int) -> ListOffsetsResponse:
+    seen: dict[tuple[str, int], int] = {}
+    for topic in request.topics:
+        for part in topic.partitions:
+            seen[topic.name, part.partition_index] = seen.get((topic.name, part.partition_index), 0) + 1
+    topics = []
+    for topic in request.topics:
+        answers: dict[int, ListOffsetsPartitionResponse] = {}
+        for part in topic.partitions:
+            if seen[topic.name, part.partition_index] > 1:
+                answers[part.partition_index] = _failed(part, ErrorCode.INVALID_REQUEST)
+            else:
+                answers[part.partition_index] = await _find(broker, topic.name, part, version)
+        topics.append(ListOffsetsTopicResponse(name=topic.name, partitions=list(answers.values())))
+    return ListOffsetsResponse(topics=topics)
+
+
+async def _find(broker: Broker, topic: str, part: ListOffsetsPartition, version: int) -> ListOffsetsPartitionResponse:
+    partition = broker.partition(topic, part.partition_index)
+    timestamp = part.timestamp
+    if timestamp < 0 and version < FIRST_VERSION_OF.get(timestamp, 1 << 15):
+        return _failed(part, ErrorCode.UNSUPPORTED_VERSION)
+    if partition is None:
+        return _failed(part, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+    if part.current_leader_epoch >= 0 and part.current_leader_epoch != partition.leader_epoch:
+        stale = part.current_leader_epoch < partition.leader_epoch
+        return _failed(part, ErrorCode.FENCED_LEADER_EPOCH if stale else ErrorCode.UNKNOWN_LEADER_EPOCH)
+    log = partition.log
+    if timestamp == LATEST:
+        return _found(part, -1, partition.high_watermark, partition.leader_epoch)
+    if timestamp in (EARLIEST, EARLIEST_LOCAL):
+        return _found(part, -1, log.log_start_offset, log.epoch_for(log.log_start_offset))
+    if timestamp in (LATEST_TIERED, EARLIEST_PENDING_UPLOAD):
+        return _found(part, -1, -1, -1)
+    found = await broker.workers.run(partial(_search, partition, timestamp))
+    return _found(part, -1, -1, -1) if found is None else _found(part, *found)
+
+
+def _search(partition: Partition, timestamp: int) -> tuple[int, int, int] | None:
+    """Runs in a worker: the batch that holds the record may have to be read and decompressed."""
+    log = partition.log
+    return log.latest_of_max_timestamp() if timestamp == MAX_TIMESTAMP else log.offset_for_timestamp(timestamp)
+
+
+def _found(part: ListOffsetsPartition, timestamp: int, offset: int, leader_epoch: int) -> ListOffsetsPartitionResponse:
+    return ListOffsetsPartitionResponse(partition_index=part.partition_index, timestamp=timestamp, offset=offset, leader_epoch=leader_epoch)
+
+
+def _failed(part: ListOffsetsPartition, error: ErrorCode) -> ListOffsetsPartitionResponse:
+    return ListOffsetsPartitionResponse(partition_index=part.partition_index, error_code=error)

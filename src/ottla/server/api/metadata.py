@@ -1,0 +1,124 @@
+"""Metadata (key 3), versions 0–13: the brokers, and the partitions of some or all topics with their leaders.
+
+Where the client and `auto.create.topics.enable` allow it, a topic that is missing is created; as in Kafka the answer does not wait
+for it, and the client asks again. Each topic's bytes are kept per version until the image changes it: a client with a thousand topics
+asks for all of them, and often.
+"""
+
+from struct import Struct
+
+from ottla.base.context import RequestContext
+from ottla.base.errors import ErrorCode
+from ottla.base.ids import ZERO_UUID, Uuid
+from ottla.metadata.image import NO_LEADER, TopicImage
+from ottla.metadata.topic_names import INTERNAL_TOPICS, topic_name_fault
+from ottla.runtime.broker import Broker
+from ottla.wire.messages.metadata import (
+    MetadataRequest,
+    MetadataRequestTopic,
+    MetadataResponse,
+    MetadataResponseBroker,
+    MetadataResponsePartition,
+    MetadataResponseTopic,
+)
+from ottla.wire.schema import encode, part_encoder
+from ottla.wire.varint import unsigned_varint
+
+REQUEST = MetadataRequest
+FLEXIBLE_FROM = 9
+NULL_IS_ALL_FROM = 1
+TOPIC_OPERATIONS = 3576
+"""Read, write, create, delete, alter, describe and the config operations: what everybody may do without an authorizer."""
+CLUSTER_OPERATIONS = 8096
+_i32 = Struct(">i").pack
+
+
+def handle(broker: Broker, context: RequestContext, request: MetadataRequest, version: int) -> bytes | MetadataResponse:
+    """Returned as bytes: the body is put together from the topics' own bytes."""
+    image = broker.image
+    envelope = MetadataResponse(
+        brokers=[
+            MetadataResponseBroker(endpoint.node_id, endpoint.host, endpoint.port, endpoint.rack)
+            for endpoint in broker.endpoints(context.listener)
+        ],
+        cluster_id=image.cluster_id,
+        controller_id=broker.settings.node_id,
+    )
+    if request.include_cluster_authorized_operations:
+        envelope.cluster_authorized_operations = CLUSTER_OPERATIONS
+    if request.topics is None or (version < NULL_IS_ALL_FROM and not request.topics):
+        topics = [_topic(broker, topic, version, request.include_topic_authorized_operations) for topic in image.topics_by_id.values()]
+    else:
+        topics = _asked_for(broker, request, request.topics, version)
+    return _join(envelope, topics, version)
+
+
+def _asked_for(broker: Broker, request: MetadataRequest, wanted: list[MetadataRequestTopic], version: int) -> list[bytes]:
+    encoded: dict[bytes | str, bytes] = {}
+    missing: list[str] = []
+    image = broker.image
+    for want in wanted:
+        if want.topic_id != ZERO_UUID:
+            topic = image.topics_by_id.get(Uuid(want.topic_id))
+            if topic is None:
+                encoded[want.topic_id] = _failed(version, ErrorCode.UNKNOWN_TOPIC_ID, None, Uuid(want.topic_id))
+        elif want.name is None:
+            topic = None
+            encoded[""] = _failed(version, ErrorCode.UNKNOWN_SERVER_ERROR, "")
+        else:
+            topic = image.topics_by_name.get(want.name)
+            if topic is None:
+                error = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+                if topic_name_fault(want.name) is not None:
+                    error = ErrorCode.INVALID_TOPIC_EXCEPTION
+                elif want.name not in encoded:
+                    missing.append(want.name)
+                encoded[want.name] = _failed(version, error, want.name)
+        if topic is not None:
+            encoded[topic.name] = _topic(broker, topic, version, request.include_topic_authorized_operations)
+    if missing and request.allow_auto_topic_creation and broker.settings.is_auto_create_enabled:
+        broker.create_in_background(missing)
+    return list(encoded.values())
+
+
+def _failed(version: int, error: ErrorCode, name: str | None, topic_id: Uuid = ZERO_UUID) -> bytes:
+    return part_encoder(MetadataResponse, MetadataResponseTopic, version)(
+        MetadataResponseTopic(error_code=error, name=name, topic_id=topic_id, is_internal=name in INTERNAL_TOPICS))
+
+
+def _topic(broker: Broker, topic: TopicImage, version: int, include_operations: bool) -> bytes:
+    """The bytes of one topic, made once for each image of it."""
+    kept = broker.metadata_bytes.get((topic.topic_id, version, include_operations))
+    if kept is not None and kept[0] is topic:
+        return kept[1]
+    message = MetadataResponseTopic(
+        name=topic.name,
+        topic_id=topic.topic_id,
+        is_internal=topic.name in INTERNAL_TOPICS,
+        partitions=[
+            MetadataResponsePartition(
+                error_code=ErrorCode.NONE if partition.leader != NO_LEADER else ErrorCode.LEADER_NOT_AVAILABLE,
+                partition_index=index,
+                leader_id=partition.leader,
+                leader_epoch=partition.leader_epoch,
+                replica_nodes=list(partition.replicas),
+                isr_nodes=list(partition.isr),
+            )
+            for index, partition in topic.partitions.items()
+        ],
+    )
+    if include_operations:
+        message.topic_authorized_operations = TOPIC_OPERATIONS
+    encoded = part_encoder(MetadataResponse, MetadataResponseTopic, version)(message)
+    broker.metadata_bytes[topic.topic_id, version, include_operations] = topic, encoded
+    return encoded
+
+
+def _join(envelope: MetadataResponse, topics: list[bytes], version: int) -> bytes:
+    """The envelope was encoded with an empty list of topics: put the real one in its place."""
+    body = encode(envelope, version)
+    behind = (4 if 8 <= version <= 10 else 0) + (2 if version >= 13 else 0) + (1 if version >= FLEXIBLE_FROM else 0)
+    count = unsigned_varint(len(topics) + 1) if version >= FLEXIBLE_FROM else _i32(len(topics))
+    end_of_list = len(body) - behind
+    start_of_list = end_of_list - (1 if version >= FLEXIBLE_FROM else 4)
+    return b"".join([body[:start_of_list], count, *topics, body[end_of_list:]])

@@ -1,0 +1,146 @@
+"""Produce (key 0), versions 3–13: append batches to partitions.
+
+Idempotent producers are served (KIP-98), topic ids from version 13 on (KIP-516), record errors from 8 on (KIP-467).
+Skipped: transactional ids are refused; see docs/SKIPPED.md.
+"""
+
+import asyncio
+from typing import NamedTuple
+
+from ottla.base.errors import ApiError, ErrorCode
+from ottla.runtime.broker import Partitions
+from ottla.runtime.partition import BatchRejected
+from ottla.server.connection import ServerConnection
+from ottla.wire.messages.produce import BatchIndexAndErrorMessage, PartitionProduceResponse, ProduceResponse, TopicProduceResponse
+from ottla.wire.produce_fast import TOPIC_IDS_FROM, Appended, PartitionPart, TopicPart, pack_produced, read_produce
+
+ACKS = (-1, 0, 1)
+INLINE_COMPRESSED_BYTES_MAX = 8 << 10
+"""A compressed batch above this size is inspected in a worker."""
+BATCH_ATTRIBUTES_AT = 22
+CODEC_BITS = 7
+
+
+class Refused(NamedTuple):
+    """A partition that got an error instead of an offset."""
+
+    index: int
+    error: ApiError
+
+
+Outcomes = list[tuple[bytes, list[Appended | Refused]]]
+
+
+def handle_raw(connection: ServerConnection, buffer: bytearray, view: memoryview, position: int, end: int, version: int,
+               correlation_id: int) -> bool:
+    transactional_id, acks, _, topics = read_produce(buffer, view, position, end, version)
+    if acks not in ACKS:
+        return _refuse_all(connection, version, correlation_id, acks, topics, ApiError(ErrorCode.INVALID_REQUIRED_ACKS))
+    if transactional_id is not None:
+        return _refuse_all(connection, version, correlation_id, acks, topics, ApiError(
+            ErrorCode.UNSUPPORTED_VERSION, "transactions are not served by this version of Ottla"))
+    for _, wanted in topics:
+        for _, start, stop in wanted:
+            if stop - start > INLINE_COMPRESSED_BYTES_MAX and buffer[start + BATCH_ATTRIBUTES_AT] & CODEC_BITS:
+                # The request waits for a worker, and so it owns its bytes: the buffer is for the next one.
+                owned = memoryview(bytearray(view[:end]))
+                connection.start(_append_inspected(connection, owned, version, correlation_id, acks, topics))
+                return connection.wait()
+    broker = connection.broker
+    partitions_of = broker.partitions_by_id if version >= TOPIC_IDS_FROM else broker.partitions_by_name
+    now_ms = broker.clock.now_ms()
+    outcomes: Outcomes = []
+    is_refused = False
+    for topic, wanted in topics:
+        partitions = partitions_of.get(topic)
+        done: list[Appended | Refused] = []
+        for part in wanted:
+            outcome = _append(partitions, version, view, part, now_ms)
+            is_refused = is_refused or len(outcome) == 2
+            done.append(outcome)
+        outcomes.append((topic, done))
+    if is_refused:
+        return _answer_refused(connection, version, correlation_id, acks, outcomes)
+    if acks:
+        return connection.answer_small(pack_produced(version, correlation_id, outcomes))    # type: ignore[arg-type]
+    return True
+
+
+def _append(partitions: Partitions | None, version: int, view: memoryview, part: PartitionPart, now_ms: int,
+            inspection: object = None) -> Appended | Refused:
+    index, start, stop = part
+    partition = partitions[index] if partitions is not None and 0 <= index < len(partitions) else None
+    if partition is None:
+        unknown = version >= TOPIC_IDS_FROM and partitions is None
+        return Refused(index, ApiError(ErrorCode.UNKNOWN_TOPIC_ID if unknown else ErrorCode.UNKNOWN_TOPIC_OR_PARTITION))
+    try:
+        base_offset, append_time_ms = partition.append(view[max(start, 0):max(stop, 0)], now_ms, inspection)
+    except BatchRejected as error:
+        return Refused(index, error)
+    return index, base_offset, append_time_ms, partition.log.log_start_offset
+
+
+async def _append_inspected(connection: ServerConnection, view: memoryview, version: int, correlation_id: int, acks: int,
+                            topics: list[TopicPart]) -> None:
+    """As `handle_raw`, with the batches inspected in a worker first; what was checked before is checked again at the append."""
+    broker = connection.broker
+    partitions_of = broker.partitions_by_id if version >= TOPIC_IDS_FROM else broker.partitions_by_name
+    outcomes: Outcomes = []
+    for topic, wanted in topics:
+        done: list[Appended | Refused] = []
+        for part in wanted:
+            index, start, stop = part
+            partitions = partitions_of.get(topic)
+            partition = partitions[index] if partitions is not None and 0 <= index < len(partitions) else None
+            inspection = None
+            if partition is not None and stop - start > INLINE_COMPRESSED_BYTES_MAX:
+                inspection = await broker.workers.run(partition.inspection_of(view[start:stop], broker.clock.now_ms()))
+            done.append(_append(partitions_of.get(topic), version, view, part, broker.clock.now_ms(), inspection))
+        outcomes.append((topic, done))
+    if not any(isinstance(outcome, Refused) for _, done in outcomes for outcome in done):
+        connection.answer_later([pack_produced(version, correlation_id, outcomes)] if acks else [])   # type: ignore[arg-type]
+    else:
+        _answer_refused(connection, version, correlation_id, acks, outcomes, later=True)
+
+
+def _refuse_all(connection: ServerConnection, version: int, correlation_id: int, acks: int, topics: list[TopicPart],
+                error: ApiError) -> bool:
+    outcomes: Outcomes = [(topic, [Refused(index, error) for index, _, _ in wanted]) for topic, wanted in topics]
+    return _answer_refused(connection, version, correlation_id, acks, outcomes)
+
+
+def _answer_refused(connection: ServerConnection, version: int, correlation_id: int, acks: int, outcomes: Outcomes, *,
+                    later: bool = False) -> bool:
+    """An answer in which something is refused. A client that wants no answer learns of it by the closed connection."""
+    if not acks:
+        connection.close()
+        return False
+    response = ProduceResponse(responses=[_topic_response(version, topic, done) for topic, done in outcomes])
+    frame = connection.respond(connection.apis[0], version, correlation_id, response)
+    if later:
+        connection.answer_later([frame])
+        return True
+    return connection.answer([frame])
+
+
+def _topic_response(version: int, topic: bytes, done: list[Appended | Refused]) -> TopicProduceResponse:
+    response = TopicProduceResponse(partition_responses=[_partition_response(outcome) for outcome in done])
+    if version >= TOPIC_IDS_FROM:
+        response.topic_id = topic                                                    # type: ignore[assignment]
+    else:
+        response.name = topic.decode(errors="replace")
+    return response
+
+
+def _partition_response(outcome: Appended | Refused) -> PartitionProduceResponse:
+    if not isinstance(outcome, Refused):
+        index, base_offset, append_time_ms, log_start_offset = outcome
+        return PartitionProduceResponse(index=index, base_offset=base_offset, log_append_time_ms=append_time_ms,
+                                        log_start_offset=log_start_offset)
+    index, error = outcome
+    response = PartitionProduceResponse(index=index, error_code=error.code, base_offset=-1, log_append_time_ms=-1, log_start_offset=-1,
+                                        error_message=error.message)
+    if isinstance(error, BatchRejected):
+        response.record_errors = [BatchIndexAndErrorMessage(batch_index=at, batch_index_error_message=text)
+                                  for at, text in error.record_errors]
+    return response

@@ -1,0 +1,255 @@
+"""One client's connection: requests are handled one after another, and answers leave in that order.
+
+A request that has to wait (a fetch for data, a topic for its commit) holds the ones behind it, as in Kafka; their bytes stay where
+they are, and once some arrive that cannot be handled, reading stops until the wait is over. A client that does not read its answers
+is held in the same way. A connection so holds at most one answer more than the socket takes, and a bounded number of request bytes.
+"""
+
+import asyncio
+from collections.abc import Coroutine, Sequence
+from struct import Struct
+from typing import TYPE_CHECKING, Any
+
+from ottla.base.context import RequestContext
+from ottla.base.ports import Buffer, Connection, File
+from ottla.server.dispatch import Api
+from ottla.wire.errors import MalformedMessage
+from ottla.wire.framing import BadFrame, FrameReader
+from ottla.wire.headers import read_request_header, skip_tags
+from ottla.wire.schema import decode, encode
+
+if TYPE_CHECKING:
+    from ottla.server.server import Server
+
+UNSENT_BYTES_MAX = 64 << 10
+"""Answers are gathered up to this size before they are written."""
+
+_read_start = Struct(">hhih").unpack_from
+_frame_start = Struct(">ii").pack
+_frame_start_flexible = Struct(">iib").pack
+
+API_VERSIONS = 18
+
+
+class FilePart:
+    """A stretch of a file inside an answer: it goes from the page cache to the socket without being read."""
+
+    __slots__ = ("file", "position", "size")
+
+    def __init__(self, file: File, position: int, size: int) -> None:
+        self.file = file
+        self.position = position
+        self.size = size
+
+
+class ServerConnection:
+    """The Receiver of one accepted connection (see `base.ports`)."""
+
+    def __init__(self, server: "Server", listener: str) -> None:
+        self._server = server
+        self._listener = listener
+        self.broker = server.broker
+        self.apis = server.apis
+        self._reader = FrameReader(server.buffers, server.frame_max, self._on_frame)
+        self.get_buffer = self._reader.get_buffer
+        self._out: list[Buffer] = []
+        self._connection: Connection | None = None
+        self._is_waiting = False
+        self._is_write_paused = False
+        self._is_reading_paused = False
+        self._client_id: bytes | None = None
+        self._context: RequestContext | None = None
+        self._task: asyncio.Task[None] | None = None
+        self.on_lost: Any = None
+        """Called when the client goes away while a request of its waits."""
+
+    # What the network calls
+
+    def connection_made(self, connection: Connection) -> None:
+        self._connection = connection
+        self._server.on_connected(self)
+
+    def buffer_updated(self, size: int) -> None:
+        if self._reader.is_held and not self._is_reading_paused and self._connection is not None:
+            self._is_reading_paused = True
+            self._connection.pause_reading()
+        try:
+            self._reader.received(size)
+        except (BadFrame, MalformedMessage) as error:
+            self._refuse(error)
+            return
+        except Exception as error:
+            self._server.on_failure(self, error)
+            self.abort()
+            return
+        if self._out:
+            self.flush()
+
+    def pause_writing(self) -> None:
+        self._is_write_paused = True
+
+    def resume_writing(self) -> None:
+        self._is_write_paused = False
+        self._resume()
+
+    def connection_lost(self, error: Exception | None) -> None:
+        self._connection = None
+        self._out.clear()
+        self._reader.release()
+        self._server.on_disconnected(self)
+        if self.on_lost is not None:
+            self.on_lost()
+            self.on_lost = None
+
+    # What handlers call
+
+    def answer(self, parts: Sequence[Buffer | FilePart]) -> bool:
+        """Send an answer; the result says whether the next request may be handled now."""
+        unsent = 0
+        for part in parts:
+            if isinstance(part, FilePart):
+                self.flush()
+                if self._connection is not None:
+                    self._connection.send_file(part.file, part.position, part.size)
+            else:
+                self._out.append(part)
+                unsent += len(part)
+        if unsent > UNSENT_BYTES_MAX:
+            self.flush()
+        return not self._is_write_paused
+
+    def answer_small(self, frame: bytes) -> bool:
+        """A few bytes, which leave with the other answers of this turn."""
+        self._out.append(frame)
+        return True
+
+    def start(self, work: Coroutine[Any, Any, None]) -> None:
+        """Run what a waiting request waits for. It ends with `answer_later`."""
+        self._task = asyncio.ensure_future(self._guard(work))
+
+    def wait(self) -> bool:
+        """The request waits: `answer_later` will follow. Returned by a raw handler as its result."""
+        self._is_waiting = True
+        return False
+
+    def answer_later(self, parts: Sequence[Buffer | FilePart]) -> None:
+        """The answer of a request that waited; an empty one sends nothing (acks=0)."""
+        self._is_waiting = False
+        self.on_lost = None
+        self.answer(parts)
+        self._resume()
+
+    def respond(self, api: Api, version: int, correlation_id: int, response: Any) -> bytes:
+        """The frame of a response, which is a message or the bytes of one."""
+        body = response if isinstance(response, bytes) else encode(response, version)
+        if version >= api.response_is_flexible_from:
+            return _frame_start_flexible(len(body) + 5, correlation_id, 0) + body
+        return _frame_start(len(body) + 4, correlation_id) + body
+
+    def flush(self) -> None:
+        out = self._out
+        if out:
+            self._out = []
+            if self._connection is not None:
+                self._connection.write(out)
+
+    def close(self) -> None:
+        """Once what was answered has left."""
+        self.flush()
+        if self._connection is not None:
+            self._connection.close()
+
+    def abort(self) -> None:
+        if self._connection is not None:
+            self._connection.abort()
+
+    @property
+    def peer(self) -> str:
+        return "gone" if self._connection is None else f"{self._connection.peer_host}:{self._connection.peer_port}"
+
+    # Frames
+
+    def _on_frame(self, buffer: bytearray, view: memoryview, start: int, end: int) -> bool:
+        """Handle one request. False holds those behind it."""
+        if self._connection is None:
+            return False
+        if end - start >= 10:
+            key, version, correlation_id, size = _read_start(buffer, start)
+            api = self.apis.get(key)
+            if api is not None and api.handle_raw is not None and api.first <= version <= api.last:
+                position = start + 10 + (size if size > 0 else 0)
+                if version >= api.flexible_from:
+                    position = skip_tags(buffer, position, end)
+                return api.handle_raw(self, buffer, view, position, end, version, correlation_id)
+        return self._on_other_frame(buffer, view, start, end)
+
+    def _on_other_frame(self, buffer: bytearray, view: memoryview, start: int, end: int) -> bool:
+        """Requests that are handled as messages, and those that cannot be handled."""
+        key, version, correlation_id, client_id, position = read_request_header(buffer, start, end)
+        api = self.apis.get(key)
+        if api is None:
+            raise MalformedMessage(f"a request for API key {key}, which is not served here")
+        if not api.is_loaded:
+            api.load()
+            if api.handle_raw is not None:
+                return self._on_frame(buffer, view, start, end)
+        if not api.first <= version <= api.last:
+            if key != API_VERSIONS:
+                raise MalformedMessage(f"version {version} of API key {key}, while {api.first} to {api.last} are served")
+            version = -1
+        if version >= api.flexible_from:
+            position = skip_tags(buffer, position, end)
+        assert api.handle is not None, api.module
+        request = None
+        if version >= 0:
+            assert api.request is not None, api.module
+            request, _ = decode(api.request, version, view[:end], position)
+        response = api.handle(self.broker, self._context_of(client_id), request, version)
+        version = max(version, 0)
+        if asyncio.iscoroutine(response):
+            self.start(self._finish(api, version, correlation_id, response))
+            return self.wait()
+        return self.answer([self.respond(api, version, correlation_id, response)])
+
+    async def _finish(self, api: Api, version: int, correlation_id: int, response: Any) -> None:
+        self.answer_later([self.respond(api, version, correlation_id, await response)])
+
+    async def _guard(self, work: Coroutine[Any, Any, None]) -> None:
+        try:
+            await work
+        except Exception as error:
+            self._server.on_failure(self, error)
+            self.abort()
+
+    def _resume(self) -> None:
+        """Go on with what was held, if nothing holds it any more."""
+        if self._is_waiting or self._is_write_paused or self._connection is None:
+            return
+        if self._reader.is_held:
+            try:
+                self._reader.resume()
+            except (BadFrame, MalformedMessage) as error:
+                self._refuse(error)
+                return
+            except Exception as error:
+                self._server.on_failure(self, error)
+                self.abort()
+                return
+        if self._out:
+            self.flush()
+        if self._is_reading_paused and not self._reader.is_held and self._connection is not None:
+            self._is_reading_paused = False
+            self._connection.resume_reading()
+
+    def _refuse(self, error: Exception) -> None:
+        """What cannot be parsed cannot be answered either: Kafka closes the connection, after the answers that were due before."""
+        self._server.on_refused(self, error)
+        self.close()
+
+    def _context_of(self, client_id: bytes | None) -> RequestContext:
+        if self._context is None or client_id != self._client_id:
+            assert self._connection is not None
+            name = None if client_id is None else client_id.decode(errors="replace")
+            self._client_id = client_id
+            self._context = RequestContext(self._listener, "User:ANONYMOUS", name, self._connection.peer_host)
+        return self._context

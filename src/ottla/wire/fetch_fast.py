@@ -1,0 +1,266 @@
+"""Fetch by hand: requests are read where they were received, answers are parts of which the records are never copied.
+
+The declared codec (`messages/fetch.py`) says the same; a property test holds the two together.
+"""
+
+from struct import Struct
+from typing import NamedTuple
+
+from ottla.wire.errors import MalformedMessage
+from ottla.wire.headers import read_uvarint, skip_tags
+from ottla.wire.varint import unsigned_varint
+
+FLEXIBLE_FROM = 12
+TOPIC_IDS_FROM = 13
+REPLICA_STATE_FROM = 15
+SESSIONS_FROM = 7
+RACK_FROM = 11
+
+_i16 = Struct(">h").unpack_from
+_i32 = Struct(">i").unpack_from
+_limits = Struct(">iiibii").unpack_from
+_limits_with_replica = Struct(">iiiibii").unpack_from
+_limits_without_session = Struct(">iiiib").unpack_from
+_partition_12 = Struct(">iiqiqi").unpack_from
+_partition_9 = Struct(">iiqqi").unpack_from
+_partition_5 = Struct(">iqqi").unpack_from
+_partition_4 = Struct(">iqi").unpack_from
+
+PartitionWish = tuple[int, int, int, int, int]
+"""Partition index, the leader epoch that the client knows, fetch offset, last fetched epoch, most bytes."""
+TopicWish = tuple[bytes, list[PartitionWish]]
+"""Topic id (from version 13 on) or name, and its partitions."""
+
+
+class FetchWish(NamedTuple):
+    """What a Fetch request asks for."""
+
+    replica_id: int
+    max_wait_ms: int
+    min_bytes: int
+    max_bytes: int
+    isolation_level: int
+    session_id: int
+    session_epoch: int
+    topics: list[TopicWish]
+    forgotten: list[tuple[bytes, list[int]]]
+
+
+def read_fetch(buffer: bytearray, view: memoryview, position: int, end: int, version: int) -> FetchWish:
+    """A Fetch request of version 4 to 18. The rack and what followers add in tags is not looked at here."""
+    if position + 21 > end:
+        raise MalformedMessage("a Fetch request that ends before its topics")
+    replica_id, session_id, session_epoch = -1, 0, -1
+    if version >= REPLICA_STATE_FROM:
+        max_wait_ms, min_bytes, max_bytes, isolation, session_id, session_epoch = _limits(buffer, position)
+        position += 21
+    elif version >= SESSIONS_FROM:
+        if position + 25 > end:
+            raise MalformedMessage("a Fetch request that ends before its topics")
+        replica_id, max_wait_ms, min_bytes, max_bytes, isolation, session_id, session_epoch = _limits_with_replica(buffer, position)
+        position += 25
+    else:
+        replica_id, max_wait_ms, min_bytes, max_bytes, isolation = _limits_without_session(buffer, position)
+        position += 17
+    topics, forgotten = (_read_flexible if version >= FLEXIBLE_FROM else _read_plain)(buffer, view, position, end, version)
+    return FetchWish(replica_id, max_wait_ms, min_bytes, max_bytes, isolation, session_id, session_epoch, topics, forgotten)
+
+
+def _read_flexible(buffer: bytearray, view: memoryview, position: int, end: int,
+                   version: int) -> tuple[list[TopicWish], list[tuple[bytes, list[int]]]]:
+    topic_count, position = read_uvarint(buffer, position, end)
+    topics: list[TopicWish] = []
+    for _ in range(topic_count - 1):
+        topic, position = _topic(buffer, view, position, end, version)
+        partition_count, position = read_uvarint(buffer, position, end)
+        partitions: list[PartitionWish] = []
+        for _ in range(partition_count - 1):
+            if position + 33 > end:
+                raise MalformedMessage("a Fetch request that ends inside a partition")
+            index, leader_epoch, offset, last_epoch, _, most = _partition_12(buffer, position)
+            partitions.append((index, leader_epoch, offset, last_epoch, most))
+            position = skip_tags(buffer, position + 32, end)
+        topics.append((topic, partitions))
+        position = skip_tags(buffer, position, end)
+    forgotten_count, position = read_uvarint(buffer, position, end)
+    forgotten: list[tuple[bytes, list[int]]] = []
+    for _ in range(forgotten_count - 1):
+        topic, position = _topic(buffer, view, position, end, version)
+        count, position = read_uvarint(buffer, position, end)
+        indexes, position = _indexes(buffer, position, end, count - 1)
+        forgotten.append((topic, indexes))
+        position = skip_tags(buffer, position, end)
+    size, position = read_uvarint(buffer, position, end)
+    skip_tags(buffer, position + max(size - 1, 0), end)
+    return topics, forgotten
+
+
+def _topic(buffer: bytearray, view: memoryview, position: int, end: int, version: int) -> tuple[bytes, int]:
+    size = 17
+    if version < TOPIC_IDS_FROM:
+        size, position = read_uvarint(buffer, position, end)
+    stop = position + size - 1
+    if stop > end or stop < position:
+        raise MalformedMessage("a topic that is longer than its request")
+    return bytes(view[position:stop]), stop
+
+
+def _indexes(buffer: bytearray, position: int, end: int, count: int) -> tuple[list[int], int]:
+    if count < 0 or position + 4 * count > end:
+        raise MalformedMessage("a list that is longer than its request")
+    return [_i32(buffer, position + 4 * i)[0] for i in range(count)], position + 4 * count
+
+
+def _read_plain(buffer: bytearray, view: memoryview, position: int, end: int,
+                version: int) -> tuple[list[TopicWish], list[tuple[bytes, list[int]]]]:
+    """Versions 4 to 11, whose sizes are of fixed width."""
+    count, position = _plain_count(buffer, position, end)
+    topics: list[TopicWish] = []
+    size = 32 - 4 if version >= 9 else 24 if version >= 5 else 16
+    for _ in range(count):
+        topic, position = _plain_topic(buffer, view, position, end)
+        partition_count, position = _plain_count(buffer, position, end)
+        partitions: list[PartitionWish] = []
+        for _ in range(partition_count):
+            if position + size > end:
+                raise MalformedMessage("a Fetch request that ends inside a partition")
+            leader_epoch = -1
+            if version >= 9:
+                index, leader_epoch, offset, _, most = _partition_9(buffer, position)
+            elif version >= 5:
+                index, offset, _, most = _partition_5(buffer, position)
+            else:
+                index, offset, most = _partition_4(buffer, position)
+            partitions.append((index, leader_epoch, offset, -1, most))
+            position += size
+        topics.append((topic, partitions))
+    forgotten: list[tuple[bytes, list[int]]] = []
+    if version >= SESSIONS_FROM:
+        count, position = _plain_count(buffer, position, end)
+        for _ in range(count):
+            topic, position = _plain_topic(buffer, view, position, end)
+            count_of_topic, position = _plain_count(buffer, position, end)
+            indexes, position = _indexes(buffer, position, end, count_of_topic)
+            forgotten.append((topic, indexes))
+    if version >= RACK_FROM:
+        _plain_topic(buffer, view, position, end)
+    return topics, forgotten
+
+
+def _plain_count(buffer: bytearray, position: int, end: int) -> tuple[int, int]:
+    if position + 4 > end:
+        raise MalformedMessage("a message that ends where a list should be")
+    count = _i32(buffer, position)[0]
+    if count < 0 or count > end - position:
+        raise MalformedMessage("a list that is longer than its message")
+    return count, position + 4
+
+
+def _plain_topic(buffer: bytearray, view: memoryview, position: int, end: int) -> tuple[bytes, int]:
+    if position + 2 > end:
+        raise MalformedMessage("a message that ends where a string should be")
+    stop = position + 2 + _i16(buffer, position)[0]
+    if stop > end or stop < position + 2:
+        raise MalformedMessage("a string that is longer than its message")
+    return bytes(view[position + 2:stop]), stop
+
+
+class PartitionAnswer(NamedTuple):
+    """What is said of one partition. `record_bytes` of records follow it, or null where that is -1."""
+
+    index: int
+    error: int
+    high_watermark: int
+    last_stable_offset: int
+    log_start_offset: int
+    aborted: tuple[tuple[int, int], ...] | None
+    """(producer id, first offset) of aborted transactions; None where the client did not ask to know."""
+    record_bytes: int
+
+
+_frame_start = Struct(">ii").pack
+_flexible_start = Struct(">BihiB").pack
+_plain_start_7 = Struct(">ihii").pack
+_plain_start_4 = Struct(">ii").pack
+_answer = Struct(">ihqqq").pack
+_answer_4 = Struct(">ihqq").pack
+_i32_pack = Struct(">i").pack
+_i16_pack = Struct(">h").pack
+_pair = Struct(">qq").pack
+_one_with_id = Struct(">BihiB16sBihqqqBi").pack
+_NULL_ARRAY = b"\xff\xff\xff\xff"
+
+
+def pack_fetched(version: int, correlation_id: int, error: int, session_id: int,
+                 topics: list[tuple[bytes, list[PartitionAnswer]]]) -> list[bytes]:
+    """The frame as pieces: one before each partition's records, and one behind the last. Between piece i and i + 1 belong the
+    records of the i-th partition that has any (`record_bytes` > 0)."""
+    flexible = version >= FLEXIBLE_FROM
+    if version >= TOPIC_IDS_FROM and len(topics) == 1 and len(topics[0][1]) == 1 and topics[0][1][0].aborted is None:
+        # One topic with one partition: what most answers hold, in one pack.
+        topic, (a,) = topics[0]
+        head = _one_with_id(0, 0, error, session_id, 2, topic, 2, a.index, a.error, a.high_watermark, a.last_stable_offset,
+                            a.log_start_offset, 0, -1) + unsigned_varint(a.record_bytes + 1)
+        pieces = [head, b"\0\0\0"] if a.record_bytes > 0 else [head + b"\0\0\0"]
+    else:
+        pieces = _pack_flexible(version, error, session_id, topics) if flexible else _pack_plain(version, error, session_id, topics)
+    size = 4 + sum(map(len, pieces))
+    for _, answers in topics:
+        for answer in answers:
+            if answer.record_bytes > 0:
+                size += answer.record_bytes
+    pieces[0] = _frame_start(size, correlation_id) + pieces[0]
+    return pieces
+
+
+def _pack_flexible(version: int, error: int, session_id: int, topics: list[tuple[bytes, list[PartitionAnswer]]]) -> list[bytes]:
+    pieces: list[bytes] = []
+    now = bytearray(_flexible_start(0, 0, error, session_id, 0)[:-1])
+    now += unsigned_varint(len(topics) + 1)
+    for topic, answers in topics:
+        if version < TOPIC_IDS_FROM:
+            now += unsigned_varint(len(topic) + 1)
+        now += topic
+        now += unsigned_varint(len(answers) + 1)
+        for answer in answers:
+            now += _answer(*answer[:5])
+            if answer.aborted is None:
+                now += b"\0"
+            else:
+                now += unsigned_varint(len(answer.aborted) + 1)
+                now += b"".join(_pair(*aborted) + b"\0" for aborted in answer.aborted)
+            now += _NULL_ARRAY                                       # no preferred read replica: -1
+            now += unsigned_varint(answer.record_bytes + 1)
+            if answer.record_bytes > 0:
+                pieces.append(bytes(now))
+                now = bytearray()
+            now += b"\0"
+        now += b"\0"
+    now += b"\0"
+    pieces.append(bytes(now))
+    return pieces
+
+
+def _pack_plain(version: int, error: int, session_id: int, topics: list[tuple[bytes, list[PartitionAnswer]]]) -> list[bytes]:
+    pieces: list[bytes] = []
+    if version >= SESSIONS_FROM:
+        now = bytearray(_plain_start_7(0, error, session_id, len(topics)))
+    else:
+        now = bytearray(_plain_start_4(0, len(topics)))
+    for topic, answers in topics:
+        now += _i16_pack(len(topic)) + topic + _i32_pack(len(answers))
+        for answer in answers:
+            now += _answer(*answer[:5]) if version >= 5 else _answer_4(*answer[:4])
+            if answer.aborted is None:
+                now += _NULL_ARRAY
+            else:
+                now += _i32_pack(len(answer.aborted))
+                now += b"".join(_pair(*aborted) for aborted in answer.aborted)
+            if version >= RACK_FROM:
+                now += _NULL_ARRAY                                   # no preferred read replica: -1
+            now += _i32_pack(answer.record_bytes)
+            if answer.record_bytes > 0:
+                pieces.append(bytes(now))
+                now = bytearray()
+    pieces.append(bytes(now))
+    return pieces

@@ -1,0 +1,170 @@
+"""Produce by hand: the requests are read where they were received and the answers packed at once.
+
+The declared codec (`messages/produce.py`) says the same; a property test holds the two together. What is out of the ordinary, an
+answer that carries an error above all, is left to the declared codec.
+"""
+
+from struct import Struct
+
+from ottla.wire.errors import MalformedMessage
+from ottla.wire.headers import read_uvarint, skip_tags
+from ottla.wire.varint import unsigned_varint
+
+FLEXIBLE_FROM = 9
+TOPIC_IDS_FROM = 13
+
+_acks_timeout = Struct(">hi").unpack_from
+_i16 = Struct(">h").unpack_from
+_i32 = Struct(">i").unpack_from
+_i32_i32 = Struct(">ii").unpack_from
+
+PartitionPart = tuple[int, int, int]
+"""Partition index, and where its records begin and end; (-1, -1) for null."""
+TopicPart = tuple[bytes, list[PartitionPart]]
+"""Topic id (from version 13 on) or name, and its partitions."""
+ProduceParts = tuple[bytes | None, int, int, list[TopicPart]]
+"""Transactional id, acks, timeout in ms, topics."""
+
+
+def read_produce(buffer: bytearray, view: memoryview, position: int, end: int, version: int) -> ProduceParts:
+    """A Produce request of version 3 to 13, by positions in the buffer that it was received in."""
+    if version < FLEXIBLE_FROM:
+        return _read_plain(buffer, view, position, end)
+    size, position = read_uvarint(buffer, position, end)
+    transactional_id = None
+    if size:
+        transactional_id = _cut(view, position, position + size - 1, end)
+        position += size - 1
+    if position + 7 > end:
+        raise MalformedMessage("a Produce request that ends before its topics")
+    acks, timeout_ms = _acks_timeout(buffer, position)
+    topic_count, position = read_uvarint(buffer, position + 6, end)
+    topics: list[TopicPart] = []
+    for _ in range(topic_count - 1):
+        if version >= TOPIC_IDS_FROM:
+            topic = _cut(view, position, position + 16, end)
+            position += 16
+        else:
+            size, position = read_uvarint(buffer, position, end)
+            topic = _cut(view, position, position + size - 1, end)
+            position += size - 1
+        partition_count, position = read_uvarint(buffer, position, end)
+        partitions: list[PartitionPart] = []
+        for _ in range(partition_count - 1):
+            if position + 5 > end:
+                raise MalformedMessage("a Produce request that ends inside a partition")
+            index = _i32(buffer, position)[0]
+            size, position = read_uvarint(buffer, position + 4, end)
+            if size:
+                partitions.append((index, position, position + size - 1))
+                position += size - 1
+                if position >= end:
+                    raise MalformedMessage("records that are longer than their request")
+            else:
+                partitions.append((index, -1, -1))
+            position = skip_tags(buffer, position, end)
+        topics.append((topic, partitions))
+        position = skip_tags(buffer, position, end)
+    skip_tags(buffer, position, end)
+    return transactional_id, acks, timeout_ms, topics
+
+
+def _read_plain(buffer: bytearray, view: memoryview, position: int, end: int) -> ProduceParts:
+    """Versions 3 to 8, whose sizes are of fixed width."""
+    transactional_id, position = _plain_string(buffer, view, position, end)
+    if position + 10 > end:
+        raise MalformedMessage("a Produce request that ends before its topics")
+    acks, timeout_ms = _acks_timeout(buffer, position)
+    topic_count = _i32(buffer, position + 6)[0]
+    position += 10
+    topics: list[TopicPart] = []
+    for _ in range(topic_count):
+        topic, position = _plain_string(buffer, view, position, end)
+        if topic is None or position + 4 > end:
+            raise MalformedMessage("a topic without a name or without partitions")
+        partition_count = _i32(buffer, position)[0]
+        position += 4
+        partitions: list[PartitionPart] = []
+        for _ in range(partition_count):
+            if position + 8 > end:
+                raise MalformedMessage("a Produce request that ends inside a partition")
+            index, size = _i32_i32(buffer, position)
+            position += 8
+            if size < 0:
+                partitions.append((index, -1, -1))
+                continue
+            if position + size > end:
+                raise MalformedMessage("records that are longer than their request")
+            partitions.append((index, position, position + size))
+            position += size
+        topics.append((topic, partitions))
+    return transactional_id, acks, timeout_ms, topics
+
+
+def _plain_string(buffer: bytearray, view: memoryview, position: int, end: int) -> tuple[bytes | None, int]:
+    if position + 2 > end:
+        raise MalformedMessage("a message that ends where a string should be")
+    size = _i16(buffer, position)[0]
+    position += 2
+    if size < 0:
+        return None, position
+    return _cut(view, position, position + size, end), position + size
+
+
+def _cut(view: memoryview, start: int, stop: int, end: int) -> bytes:
+    if stop > end or stop < start:
+        raise MalformedMessage("a string that is longer than its message")
+    return bytes(view[start:stop])
+
+
+Appended = tuple[int, int, int, int]
+"""Partition index, base offset, log append time (-1 for create time), log start offset."""
+
+# One topic with one partition is what nearly every answer holds: everything in one pack. The size in front leaves itself out.
+_one_with_id = Struct(">iiBB16sBihqqqBBBBiB")
+_pack_one_with_id = _one_with_id.pack
+_ONE_WITH_ID_SIZE = _one_with_id.size - 4
+_frame_start = Struct(">ii").pack
+_flexible_partition = Struct(">ihqqqBBB").pack
+_plain_partitions = {3: Struct(">ihqq").pack, 5: Struct(">ihqqq").pack, 8: Struct(">ihqqqih").pack}
+_i32_pack = Struct(">i").pack
+_i16_pack = Struct(">h").pack
+
+
+def pack_produced(version: int, correlation_id: int, topics: list[tuple[bytes, list[Appended]]]) -> bytes:
+    """The whole frame of an answer in which every partition went well."""
+    if version >= TOPIC_IDS_FROM and len(topics) == 1 and len(topics[0][1]) == 1:
+        topic, ((index, base_offset, append_time_ms, log_start_offset),) = topics[0]
+        return _pack_one_with_id(_ONE_WITH_ID_SIZE, correlation_id, 0, 2, topic, 2, index, 0, base_offset, append_time_ms, log_start_offset,
+                                 1, 0, 0, 0, 0, 0)
+    body = _pack_flexible(version, topics) if version >= FLEXIBLE_FROM else _pack_plain(version, topics)
+    return _frame_start(len(body) + 4, correlation_id) + body
+
+
+def _pack_flexible(version: int, topics: list[tuple[bytes, list[Appended]]]) -> bytes:
+    parts = [b"\0", unsigned_varint(len(topics) + 1)]
+    for topic, partitions in topics:
+        if version < TOPIC_IDS_FROM:
+            parts.append(unsigned_varint(len(topic) + 1))
+        parts.append(topic)
+        parts.append(unsigned_varint(len(partitions) + 1))
+        parts += [_flexible_partition(index, 0, base_offset, append_time_ms, log_start_offset, 1, 0, 0)
+                  for index, base_offset, append_time_ms, log_start_offset in partitions]
+        parts.append(b"\0")
+    parts.append(b"\0\0\0\0\0")
+    return b"".join(parts)
+
+
+def _pack_plain(version: int, topics: list[tuple[bytes, list[Appended]]]) -> bytes:
+    parts = [_i32_pack(len(topics))]
+    for topic, partitions in topics:
+        parts += [_i16_pack(len(topic)), topic, _i32_pack(len(partitions))]
+        for index, base_offset, append_time_ms, log_start_offset in partitions:
+            if version >= 8:
+                parts.append(_plain_partitions[8](index, 0, base_offset, append_time_ms, log_start_offset, 0, -1))
+            elif version >= 5:
+                parts.append(_plain_partitions[5](index, 0, base_offset, append_time_ms, log_start_offset))
+            else:
+                parts.append(_plain_partitions[3](index, 0, base_offset, append_time_ms))
+    parts.append(b"\0\0\0\0")
+    return b"".join(parts)
