@@ -3,6 +3,8 @@
 import errno
 import fcntl
 import os
+import struct
+import sys
 from collections.abc import Sequence
 
 from ottla.base.ports import Buffer
@@ -160,6 +162,8 @@ class RealFile:
         self._size = size
 
     def flush(self) -> None:
+        if self._descriptor < 0:
+            raise self._error(errno.EBADF)
         _flush_descriptor(self._descriptor)
 
     def map(self) -> memoryview:
@@ -196,7 +200,7 @@ class RealLock:
     def release(self) -> None:
         descriptor, self._descriptor = self._descriptor, -1
         if descriptor >= 0:
-            os.close(descriptor)  # which gives up both locks
+            os.close(descriptor)
 
 
 class RealDisk:
@@ -255,15 +259,25 @@ class RealDisk:
             os.close(descriptor)
 
     def lock(self, path: str) -> RealLock:
-        """Two kinds of lock on one file: `flock` keeps out other nodes, also of this process; `lockf` is what Apache Kafka takes."""
         descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o644)
         try:
-            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            fcntl.lockf(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except PermissionError as error:
-            os.close(descriptor)  # POSIX lets a held lock be reported so
-            raise BlockingIOError(errno.EAGAIN, os.strerror(errno.EAGAIN), path) from error
-        except OSError:
+            _take_lock(descriptor)
+        except OSError as error:
             os.close(descriptor)
+            if error.errno in (errno.EACCES, errno.EAGAIN):  # POSIX lets a held lock be reported as either
+                raise BlockingIOError(errno.EAGAIN, os.strerror(errno.EAGAIN), path) from error
             raise
         return RealLock(descriptor)
+
+
+def _take_lock(descriptor: int) -> None:
+    """A lock of the open file, where there is one: it keeps out other nodes, also of this process, and Apache Kafka with its POSIX lock.
+
+    A POSIX lock of our own would be lost as soon as anything in this process opened and closed the file. Elsewhere `flock` keeps out our
+    own kind.
+    """
+    if sys.platform == "linux":
+        whole_file = struct.pack("hhqqi0q", fcntl.F_WRLCK, os.SEEK_SET, 0, 0, 0)
+        fcntl.fcntl(descriptor, fcntl.F_OFD_SETLK, whole_file)
+    else:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)

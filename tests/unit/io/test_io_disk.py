@@ -1,0 +1,200 @@
+"""The real disk: what it promises where the system's calls are less than straightforward."""
+
+import errno
+import os
+import socket
+import subprocess
+import sys
+
+import pytest
+
+from ottla.io import disk as real
+from ottla.io.disk import RealDisk
+
+
+@pytest.fixture
+def disk():
+    return RealDisk()
+
+
+def test_appends_gather_any_number_of_parts(disk, tmp_path):
+    file = disk.open(f"{tmp_path}/f", create=True)
+    many = [bytes([n % 256]) for n in range(3000)]  # more than one gathered write takes
+    appends = ([b"one"], [b"a", bytearray(b"bc"), memoryview(b"d")], [], many)
+    assert [file.append(parts) for parts in appends] == [3, 4, 0, 3000]
+    expected = b"oneabcd" + b"".join(many)
+    assert (file.size(), file.read_at(0, 10_000), disk.read(file.path)) == (len(expected), expected, expected)
+    file.close()
+
+
+def test_a_short_write_is_finished(disk, tmp_path, monkeypatch):
+    """A kernel may take fewer bytes than it was given; the caller sees all or an error."""
+    file = disk.open(f"{tmp_path}/f", create=True)
+    pwrite, pwritev = os.pwrite, os.pwritev
+    monkeypatch.setattr(real.os, "pwrite", lambda descriptor, data, position: pwrite(descriptor, bytes(data)[:2], position))
+    monkeypatch.setattr(real.os, "pwritev", lambda descriptor, parts, position: pwritev(descriptor, [b"".join(parts)[:3]], position))
+    assert (file.append([b"abcdefg"]), file.append([b"hi", b"jkl", b"mnop"])) == (7, 9)
+    monkeypatch.undo()
+    assert (file.size(), disk.read(file.path)) == (16, b"abcdefghijklmnop")
+    file.close()
+
+
+@pytest.mark.parametrize("parts", [[b"lost!"], [b"lo", b"st!"]])
+def test_a_failed_write_leaves_nothing(disk, tmp_path, monkeypatch, parts):
+    """A torn part is cut off, so that what is appended next follows what was whole."""
+    file = disk.open(f"{tmp_path}/f", create=True)
+    file.append([b"kept"])
+    pwrite = os.pwrite
+    calls = iter(["short", "full"])
+
+    def fill_up(descriptor, data, position):
+        if next(calls) == "short":
+            return pwrite(descriptor, bytes(data)[:2], position)
+        raise OSError(errno.ENOSPC, "full")
+
+    monkeypatch.setattr(real.os, "pwrite", fill_up)
+    monkeypatch.setattr(real.os, "pwritev", lambda descriptor, parts, position: fill_up(descriptor, b"".join(parts), position))
+    with pytest.raises(OSError, match="full"):
+        file.append(parts)
+    monkeypatch.undo()
+    assert (file.size(), disk.read(file.path)) == (4, b"kept")
+    file.append([b" and more"])
+    assert disk.read(file.path) == b"kept and more"
+    file.close()
+
+
+def test_a_torn_part_that_cannot_be_cut_is_overwritten(disk, tmp_path, monkeypatch):
+    file = disk.open(f"{tmp_path}/f", create=True)
+    file.append([b"kept"])
+
+    def refuse(*arguments):
+        raise OSError(errno.EIO, "broken")
+
+    os.pwrite(os.open(file.path, os.O_WRONLY), b"to", 4)
+    monkeypatch.setattr(real.os, "pwrite", refuse)
+    monkeypatch.setattr(real.os, "ftruncate", refuse)
+    with pytest.raises(OSError, match="broken"):
+        file.append([b"torn"])
+    monkeypatch.undo()
+    assert file.size() == 4
+    file.append([b" on"])
+    assert disk.read(file.path) == b"kept on"
+    file.close()
+
+
+def test_reads_at_the_end_are_short(disk, tmp_path):
+    file = disk.open(f"{tmp_path}/f", create=True)
+    file.append([b"0123456789"])
+    reader = disk.open_read_only(file.path)
+    for one in (file, reader):
+        assert [one.read_at(8, 5), one.read_at(10, 5), one.read_at(0, 0)] == [b"89", b"", b""]
+        assert [one.read_at_if_cached(2, 3), one.read_at_if_cached(8, 5), one.read_at_if_cached(10, 5)] == [b"234", b"89", b""]
+    big = os.urandom(real._SCRATCH_BYTES + 5)
+    file.append([big])
+    assert reader.read_at_if_cached(10, len(big)) == big
+    assert reader.size() == 10 + len(big)
+    for one in (file, reader):
+        one.close()
+
+
+@pytest.mark.skipif(not hasattr(os, "RWF_NOWAIT"), reason="the system has no read that does not wait")
+def test_a_read_that_would_wait_says_so(disk, tmp_path, monkeypatch):
+    file = disk.open(f"{tmp_path}/f", create=True)
+    file.append([b"0123456789"])
+    answers = {"cold": BlockingIOError(errno.EAGAIN, "would wait"), "partly": 4, "unsupported": OSError(errno.EOPNOTSUPP, "cannot say")}
+
+    def preadv(descriptor, buffers, position, flags):
+        assert flags == os.RWF_NOWAIT
+        if isinstance(answer, OSError):
+            raise answer
+        return answer
+
+    monkeypatch.setattr(real.os, "preadv", preadv)
+    answer = answers["cold"]
+    assert file.read_at_if_cached(0, 10) is None
+    answer = answers["partly"]
+    assert file.read_at_if_cached(0, 10) is None
+    answer = answers["unsupported"]
+    assert file.read_at_if_cached(0, 10) == b"0123456789"
+    answer = AssertionError("asked again")
+    assert file.read_at_if_cached(0, 10) == b"0123456789"
+    file.close()
+
+
+def test_a_reader_does_not_write(disk, tmp_path):
+    disk.write_atomically(f"{tmp_path}/f", b"data")
+    reader = disk.open_read_only(f"{tmp_path}/f")
+    for change in (lambda: reader.append([b"x"]), lambda: reader.write_at(0, b"x"), lambda: reader.truncate(0)):
+        with pytest.raises(OSError) as caught:
+            change()
+        assert caught.value.errno == errno.EBADF
+    reader.close()
+    assert disk.read(reader.path) == b"data"
+
+
+def test_a_closed_file_is_of_no_use(disk, tmp_path):
+    """Its number may belong to another file by now, so it must not be used."""
+    file = disk.open(f"{tmp_path}/f", create=True)
+    file.close()
+    file.close()
+    other = disk.open(f"{tmp_path}/g", create=True)
+    for call in (lambda: file.append([b"x"]), lambda: file.read_at(0, 1), file.flush):
+        with pytest.raises(OSError) as caught:
+            call()
+        assert caught.value.errno == errno.EBADF
+    assert other.size() == 0
+    other.close()
+
+
+def test_mapping(disk, tmp_path):
+    file = disk.open(f"{tmp_path}/f", create=True)
+    assert bytes(file.map()) == b""
+    file.append([b"mapped"])
+    view = file.map()
+    file.close()
+    assert (bytes(view), view.readonly) == (b"mapped", True)
+
+
+def test_sending(disk, tmp_path):
+    file = disk.open(f"{tmp_path}/f", create=True)
+    file.append([b"0123456789"])
+    sender, receiver = socket.socketpair()
+    with sender, receiver:
+        sender.setblocking(False)
+        assert [file.send_to(sender.fileno(), position, size) for position, size in ((3, 4), (8, 100), (10, 5), (0, 0))] == [4, 2, 0, 0]
+        assert receiver.recv(100) == b"345689"
+        file.append([bytes(8 << 20)])
+        file.send_to(sender.fileno(), 0, 8 << 20)
+        with pytest.raises(BlockingIOError):
+            file.send_to(sender.fileno(), 0, 8 << 20)
+    file.close()
+
+
+def test_writing_atomically_replaces_and_leaves_nothing_beside(disk, tmp_path):
+    path = f"{tmp_path}/f"
+    disk.write_atomically(path, b"a longer first one")
+    disk.write_atomically(path, memoryview(b"second"))
+    assert (disk.read(path), disk.list(str(tmp_path))) == (b"second", ["f"])
+
+
+def test_an_atomic_write_is_flushed_before_it_is_named(disk, tmp_path, monkeypatch):
+    calls = []
+    for name in ("fdatasync", "replace", "fsync"):
+        original = getattr(os, name)
+        monkeypatch.setattr(real.os, name, lambda *arguments, name=name, original=original: (calls.append(name), original(*arguments))[1])
+    disk.write_atomically(f"{tmp_path}/f", b"x")
+    assert calls == ["fdatasync", "replace", "fsync"]
+
+
+def test_a_lock_keeps_out_this_process_and_others(disk, tmp_path):
+    path = f"{tmp_path}/.lock"
+    lock = disk.lock(path)
+    with pytest.raises(BlockingIOError):
+        disk.lock(path)
+    ours = f"from ottla.io.disk import RealDisk; RealDisk().lock({path!r})"
+    kafkas = f"import fcntl; fcntl.lockf(open({path!r}, 'r+'), fcntl.LOCK_EX | fcntl.LOCK_NB)"  # what Apache Kafka takes is a POSIX lock
+    for other in (ours, kafkas) if sys.platform == "linux" else (ours,):
+        assert "BlockingIOError" in subprocess.run([sys.executable, "-c", other], capture_output=True, text=True).stderr
+    lock.release()
+    lock.release()
+    disk.lock(path).release()

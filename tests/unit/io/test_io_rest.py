@@ -1,0 +1,83 @@
+"""Clock, randomness and worker threads."""
+
+import asyncio
+import threading
+import time
+from collections import Counter
+
+import pytest
+
+from ottla.io.clock import RealClock
+from ottla.io.rng import RealRng
+from ottla.io.workers import ThreadWorkers
+
+
+def test_the_clock_is_wall_time():
+    before = int(time.time() * 1000)
+    assert before - 1 <= RealClock().now_ms() <= int(time.time() * 1000) + 1
+
+
+def test_random_bytes():
+    rng = RealRng()
+    assert [len(rng.random_bytes(size)) for size in (0, 1, 16)] == [0, 1, 16]
+    assert rng.random_bytes(16) != rng.random_bytes(16)
+
+
+@pytest.mark.parametrize("limit", [1, 2, 3, 255, 256, 257, 1 << 62])
+def test_numbers_below_a_limit(limit):
+    rng = RealRng()
+    assert all(0 <= rng.below(limit) < limit for _ in range(200))
+
+
+def test_all_numbers_below_a_limit_occur():
+    rng = RealRng()
+    assert sorted(Counter(rng.below(5) for _ in range(500))) == [0, 1, 2, 3, 4]
+
+
+def test_no_number_is_below_zero():
+    with pytest.raises(ValueError, match="above 0"):
+        RealRng().below(0)
+
+
+async def test_work_runs_in_a_thread_and_its_result_or_error_comes_back():
+    workers = ThreadWorkers(asyncio.get_running_loop(), threads=2)
+    here = threading.get_ident()
+    assert await workers.run(threading.get_ident) != here
+
+    def fail() -> None:
+        raise OSError("no")
+
+    with pytest.raises(OSError, match="no"):
+        await workers.run(fail)
+    workers.close()
+
+
+async def test_closing_waits_for_what_was_taken_and_takes_no_more():
+    workers = ThreadWorkers(asyncio.get_running_loop(), threads=1)
+    begun, go_on, done = threading.Event(), threading.Event(), []
+
+    def work() -> None:
+        begun.set()
+        go_on.wait()
+        done.append("first")
+
+    first = workers.run(work)
+    second = workers.run(lambda: done.append("second"))
+    begun.wait()
+    go_on.set()
+    workers.close()
+    assert done == ["first", "second"]
+    with pytest.raises(RuntimeError, match="closed"):
+        workers.run(lambda: None)
+    await asyncio.gather(first, second)
+
+
+async def test_workers_that_were_never_used_close():
+    ThreadWorkers(asyncio.get_running_loop(), threads=3).close()
+
+
+def test_workers_need_a_thread():
+    loop = asyncio.new_event_loop()
+    with pytest.raises(ValueError, match="at least one"):
+        ThreadWorkers(loop, threads=0)
+    loop.close()
