@@ -182,6 +182,18 @@ def serves_metadata(port: int) -> bool:
     return bool(brokers > 0)
 
 
+def cpu_seconds(pid: int) -> float:
+    """User and system time of a process so far (Linux)."""
+    fields = Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
+def resident_bytes(pid: int) -> int:
+    """Resident memory of a process (Linux)."""
+    found = re.search(r"^VmRSS:\s+(\d+) kB", Path(f"/proc/{pid}/status").read_text(), re.MULTILINE)
+    return int(found[1]) * 1024 if found else 0
+
+
 class BrokerProcess:
     """A broker in a process of its own, on a free port of 127.0.0.1, with a data directory that outlives `kill` and `stop`.
 
@@ -267,17 +279,6 @@ class BrokerProcess:
     def output(self) -> str:
         return self.log_path.read_text(errors="replace") if self.log_path.exists() else ""
 
-    def cpu_seconds(self) -> float:
-        """User and system time of the process so far (Linux)."""
-        fields = Path(f"/proc/{self.pid}/stat").read_text().rsplit(")", 1)[1].split()
-        return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
-
-    def resident_bytes(self) -> int:
-        """Resident memory of the process (Linux)."""
-        status = Path(f"/proc/{self.pid}/status").read_text()
-        found = re.search(r"^VmRSS:\s+(\d+) kB", status, re.MULTILINE)
-        return int(found[1]) * 1024 if found else 0
-
     def close(self) -> None:
         """Kill the process and remove what was made for it."""
         self.kill()
@@ -343,13 +344,31 @@ class ApacheKafka(BrokerProcess):
 
 
 class OttlaProcess(BrokerProcess):
-    """One node by `ottla start`, from the environment that this Python runs in."""
+    """One node by `ottla start`, from the environment that this Python runs in, or another one's.
+
+    `arguments` come before the settings on its command line; with `--ephemeral` among them it chooses its own data directory.
+    """
 
     name = "ottla"
 
+    def __init__(
+        self,
+        *,
+        settings: Mapping[str, str] | None = None,
+        port: int | None = None,
+        data_dir: Path | None = None,
+        arguments: Sequence[str] = (),
+        python: Path = Path(sys.executable),
+    ) -> None:
+        super().__init__(settings=settings, port=port, data_dir=data_dir)
+        self._arguments = tuple(arguments)
+        self._script = python.parent / "ottla"
+
     def command(self) -> list[str]:
-        script = Path(sys.executable).parent / "ottla"
-        if not script.exists():
-            raise PeerUnavailable(f"{script} does not exist: install the project into this environment first")
-        settings = {"listeners": f"PLAINTEXT://{self.bootstrap}", "log.dirs": str(self.data_dir), **self.settings}
-        return [str(script), "start", *(word for name, value in settings.items() for word in ("--set", f"{name}={value}"))]
+        if not self._script.exists():
+            raise PeerUnavailable(f"{self._script} does not exist: install the project into that environment first")
+        settings = {"listeners": f"PLAINTEXT://{self.bootstrap}"}
+        if "--ephemeral" not in self._arguments:
+            settings["log.dirs"] = str(self.data_dir)
+        sets = (word for name, value in {**settings, **self.settings}.items() for word in ("--set", f"{name}={value}"))
+        return [str(self._script), "start", *self._arguments, *sets]

@@ -1,0 +1,49 @@
+"""How long a test waits for its broker: `ottla.testing.Broker()` in a fresh process, after its import, until it has answered."""
+
+import statistics
+import subprocess
+import sys
+from collections.abc import Callable
+
+from bench.report import KAFKA, Effort, Report
+
+PROBE = """
+import sys, time
+began = time.perf_counter()
+from ottla.testing import Broker
+from bench.peers import answers_api_versions
+imported = time.perf_counter()
+times = [imported - began]
+for _ in range(2):
+    start = time.perf_counter()
+    with Broker() as broker:
+        assert answers_api_versions(int(broker.bootstrap.rpartition(":")[2]))
+        times.append(time.perf_counter() - start)
+print(*times)
+"""
+KINDS = ("import", "first broker of the process", "second broker")
+
+
+def probe() -> list[float]:
+    done = subprocess.run([sys.executable, "-c", PROBE], capture_output=True, text=True, check=True, stdin=subprocess.DEVNULL)
+    return [float(word) for word in done.stdout.split()]
+
+
+def run(effort: Effort, say: Callable[[str], None]) -> Report:
+    probe()  # so that the files are in the page cache, as they are in anyone's second run of their tests
+    times = [probe() for _ in range(max(3, effort.starts))]
+    columns = dict(zip(KINDS, zip(*times, strict=True), strict=True))
+    say("Fixture: " + ", ".join(f"{kind} {statistics.median(seconds) * 1e3:.0f} ms" for kind, seconds in columns.items()))
+    rows = [
+        [kind, f"{statistics.median(seconds) * 1e3:.0f} ms", f"{min(seconds) * 1e3:.0f}–{max(seconds) * 1e3:.0f} ms"]
+        for kind, seconds in columns.items()
+    ]
+    return Report(
+        "A broker inside a test",
+        ["", "median", "lowest–highest"],
+        rows,
+        f"`with Broker():` until its first answer, in {len(times)} fresh processes. "
+        f"{KAFKA} has no broker inside a Python process to compare with.",
+        {"seconds": {kind: list(seconds) for kind, seconds in columns.items()}},
+        [["`ottla.testing` broker ready, after import", "–", rows[1][1], ""]],
+    )

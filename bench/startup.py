@@ -1,0 +1,47 @@
+"""From the start of the process to the first answered ApiVersions.
+
+Kafka's directory is formatted beforehand, as its users have to; Ottla formats its own, inside the measured time.
+"""
+
+import statistics
+import time
+from collections.abc import Callable, Sequence
+
+from bench.peers import START_SECONDS_MAX, BrokerProcess, answers_api_versions
+from bench.report import KAFKA, Effort, Report, ratio
+
+
+def start_seconds(broker: BrokerProcess) -> float:
+    """Start one on an empty directory, and end it."""
+    try:
+        broker.command()  # Kafka formats its directory here, once
+        began = time.perf_counter()
+        broker.spawn()
+        while not answers_api_versions(broker.port):
+            if broker.process.poll() is not None or time.perf_counter() - began > START_SECONDS_MAX:
+                raise RuntimeError(f"{broker.name} does not answer:\n{broker.output()[-3000:]}")
+            time.sleep(0.002)
+        return time.perf_counter() - began
+    finally:
+        broker.close()
+
+
+def run(brokers: Sequence[type[BrokerProcess]], effort: Effort, say: Callable[[str], None]) -> Report:
+    times: dict[str, list[float]] = {broker.name: [] for broker in brokers}
+    for _ in range(effort.starts):
+        for broker in brokers:
+            times[broker.name].append(start_seconds(broker()))
+    medians = {name: statistics.median(seconds) for name, seconds in times.items()}
+    say("Start-up: " + "; ".join(f"{name} {seconds:.2f} s" for name, seconds in medians.items()))
+    ours, theirs = medians.get("ottla"), medians.get("kafka")
+    shown = [f"{seconds:.2f} s" if seconds is not None else "–" for seconds in (theirs, ours)]
+    spread = [f"{min(times[name]):.2f}–{max(times[name]):.2f} s" if name in times else "–" for name in ("kafka", "ottla")]
+    row = ["Process start to first answer", *shown, ratio(ours, theirs)]
+    return Report(
+        "Start-up",
+        ["", KAFKA, "Ottla", "Ottla / Kafka"],
+        [row, ["lowest–highest", *spread, ""]],
+        f"Median of {effort.starts}, on an empty directory: Kafka's formatted before the clock starts, Ottla's formatted while it runs.",
+        {"seconds": times},
+        [row],
+    )
