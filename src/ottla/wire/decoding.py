@@ -4,6 +4,7 @@ Fields of fixed size that follow each other are read by one `struct` call, toget
 Nothing is allocated for a count or a length that the remaining bytes cannot hold.
 """
 
+import codecs
 import struct
 from collections.abc import Callable
 from typing import Any
@@ -25,6 +26,18 @@ def compile_decoder(cls: type[Message], version: int, *, flexible: bool) -> Call
     exec(compile(source.text(), f"<decoder of {cls.__name__} version {version}>", "exec"), env)
     compiled: Callable[[Buffer, int], tuple[Any, int]] = env["decode"]
     return compiled
+
+
+def _replace(error: UnicodeError) -> tuple[str, int]:
+    """Invalid UTF-8 is replaced, as Kafka does. An encoded surrogate is one broken character to Java, and three to Python."""
+    assert isinstance(error, UnicodeDecodeError)
+    data, start, end = error.object, error.start, error.end
+    if data[start] == 0xED and data[start + 1 : start + 2] >= b"\xa0" and data[start + 1] <= 0xBF:
+        end = start + (3 if b"\x80" <= data[start + 2 : start + 3] <= b"\xbf" else 2)
+    return "\ufffd", end
+
+
+codecs.register_error("ottla.replace", _replace)
 
 
 def _int32(value: int) -> int:
@@ -170,7 +183,10 @@ class DecoderSource:
         word = "if"
         for field in fields:
             self.line(depth + 2, f"{word} {tag} == {field.tag}:")
-            self.value_lines(field, f"{var}.{field.name}", depth + 3)
+            if field.kind == "struct" and field.nullable_in(self.version):
+                self.tagged_struct_lines(field, f"{var}.{field.name}", depth + 3)
+            else:
+                self.value_lines(field, f"{var}.{field.name}", depth + 3)
             self.flush(depth + 3)
             word = "elif"
         self.line(depth + 2, f"else: p = skip(p, {size}, end)")
@@ -209,7 +225,7 @@ class DecoderSource:
         self.null_lines(name, target, depth, nullable)
         self.line(depth + 1, "q = p + n")
         self.line(depth + 1, f"if q > end: raise short({name!r})")
-        value = {"string": "str(b[p:q], 'utf-8', 'replace')", "binary": "bytes(b[p:q])", "batches": "memoryview(b)[p:q]"}[kind]
+        value = {"string": "str(b[p:q], 'utf-8', 'ottla.replace')", "binary": "bytes(b[p:q])", "batches": "memoryview(b)[p:q]"}[kind]
         self.line(depth + 1, f"{target} = {value}; p = q")
 
     def inner_struct_lines(self, field: Field, target: str, depth: int, nullable: bool) -> None:
@@ -222,6 +238,16 @@ class DecoderSource:
             self.line(depth, "else:")
         self.struct_lines(field.item, inner, depth + nullable)
         self.line(depth + nullable, f"{target} = {inner}")
+
+    def tagged_struct_lines(self, field: Field, target: str, depth: int) -> None:
+        """Where a struct that may be null is tagged, what leads it is a varint, and 0 is null."""
+        self.line(depth, "n = b[p]; p += 1")
+        self.line(depth, "if n > 127: n, p = long_number(b, p - 1)")
+        self.line(depth, f"if n <= 0: {target} = None")
+        self.line(depth, "else:")
+        inner = self.name("o")
+        self.struct_lines(field.item, inner, depth + 1)
+        self.line(depth + 1, f"{target} = {inner}")
 
     def array_lines(self, field: Field, target: str, depth: int, nullable: bool) -> None:
         """An array: the count, then the items. Every item is taken to need a byte, so that empty ones are bounded too."""

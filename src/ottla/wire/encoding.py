@@ -14,7 +14,7 @@ from ottla.wire.varint import ONE_BYTE, unsigned_varint
 
 _STRING_MAX = 0x7FFF
 _SMALL_MAX = 9
-_NULL_STRUCT, _PRESENT_STRUCT = b"\xff", b"\x01"
+_NULL_STRUCT, _NULL_TAGGED_STRUCT, _PRESENT_STRUCT = b"\xff", b"\x00", b"\x01"
 _NULL_ARRAY = b"\xff\xff\xff\xff"
 
 
@@ -132,7 +132,10 @@ class EncoderSource:
             value = f"{var}.{field.name}"
             self.line(depth, f"if {self.differs(field, value)}:")
             self.line(depth + 1, f"{chunks} = []; {append} = {chunks}.append")
-            self.value_lines(field, value, append, depth + 1)
+            if field.kind == "struct" and field.nullable_in(self.version):
+                self.inner_struct_lines(field, value, append, depth + 1, null=_NULL_TAGGED_STRUCT)
+            else:
+                self.value_lines(field, value, append, depth + 1)
             self.flush(append, depth + 1)
             self.line(depth + 1, f"{size} = join({chunks}); {tags}.append({unsigned_varint(field.tag)!r} + uv(len({size})) + {size})")
         self.line(depth, f"if {tags}: {out}(uv(len({tags}))); {out}(join({tags}))")
@@ -146,7 +149,7 @@ class EncoderSource:
                 self.line(depth, f"if len({value}) != 16: raise odd_uuid({field.name!r})")  # `struct` would cut or pad it
             self.run.append((FIXED[field.kind][0], value))
         elif field.kind == "struct":
-            self.inner_struct_lines(field, value, out, depth, nullable)
+            self.inner_struct_lines(field, value, out, depth, null=_NULL_STRUCT if nullable else None)
         elif field.kind == "array":
             self.array_lines(field, value, out, depth, nullable)
         else:
@@ -176,16 +179,17 @@ class EncoderSource:
         self.length(out, depth, "h" if kind == "string" else "i")
         self.line(depth, f"{out}(v)")
 
-    def inner_struct_lines(self, field: Field, value: str, out: str, depth: int, nullable: bool) -> None:
-        """A struct in its place; one that may be null is led by -1 or 1."""
+    def inner_struct_lines(self, field: Field, value: str, out: str, depth: int, null: bytes | None) -> None:
+        """A struct in its place; one that may be null is led by a byte: `null`, or 1."""
         inner = self.name("o")
         self.flush(out, depth)
         self.line(depth, f"{inner} = {value}")
-        if nullable:
-            self.line(depth, f"if {inner} is None: {out}({_NULL_STRUCT!r})")
+        if null is not None:
+            self.line(depth, f"if {inner} is None: {out}({null!r})")
             self.line(depth, "else:")
-            self.line(depth + 1, f"{out}({_PRESENT_STRUCT!r})")
-        self.struct_lines(field.item, inner, out, depth + nullable)
+            depth += 1
+            self.line(depth, f"{out}({_PRESENT_STRUCT!r})")
+        self.struct_lines(field.item, inner, out, depth)
 
     def array_lines(self, field: Field, value: str, out: str, depth: int, nullable: bool) -> None:
         """An array: the count, then the items."""
