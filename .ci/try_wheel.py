@@ -1,0 +1,86 @@
+"""Try a built wheel as a user would: in an empty environment, outside the checkout, with a Kafka client and with pytest.
+
+    .venv/bin/python .ci/try_wheel.py DIST
+
+DIST holds the wheel. The client (confluent-kafka) runs in this environment; the broker's has nothing but the wheel and what it asks for.
+"""
+
+import subprocess
+import sys
+import tempfile
+import venv
+from pathlib import Path
+
+from confluent_kafka import Consumer, Producer, TopicPartition
+
+CHECKOUT = Path(__file__).resolve().parent.parent
+sys.path.insert(0, str(CHECKOUT))
+
+from bench.peers import OttlaProcess  # noqa: E402
+
+RECORDS = 1000
+TEST = """
+from kafka import KafkaConsumer, KafkaProducer, TopicPartition
+
+
+def test_round_trip(ottla_broker):
+    producer = KafkaProducer(bootstrap_servers=ottla_broker.bootstrap)
+    producer.send("greetings", b"hello").get(10)
+    consumer = KafkaConsumer(bootstrap_servers=ottla_broker.bootstrap, auto_offset_reset="earliest", consumer_timeout_ms=10_000)
+    consumer.assign([TopicPartition("greetings", 0)])
+    assert next(consumer).value == b"hello"
+"""
+
+
+def run(*command: str | Path, cwd: Path) -> str:
+    done = subprocess.run([str(word) for word in command], cwd=cwd, capture_output=True, text=True, check=False, stdin=subprocess.DEVNULL)
+    if done.returncode:
+        raise SystemExit(f"{' '.join(str(word) for word in command)} ended with {done.returncode}:\n{done.stdout}{done.stderr}")
+    return done.stdout
+
+
+def round_trip(bootstrap: str) -> None:
+    """Produce with acks=all, and read everything back."""
+    producer = Producer({"bootstrap.servers": bootstrap, "acks": "all", "enable.idempotence": True})
+    sent = [f"record {index}".encode() for index in range(RECORDS)]
+    for value in sent:
+        producer.produce("wheel", value, partition=0)
+    if producer.flush(30):
+        raise SystemExit("records were not acknowledged within 30 s")
+    consumer = Consumer({"bootstrap.servers": bootstrap, "group.id": "unused", "enable.auto.commit": False})
+    consumer.assign([TopicPartition("wheel", 0, 0)])
+    got: list[bytes] = []
+    while len(got) < RECORDS:
+        messages = consumer.consume(RECORDS, timeout=30)
+        if not messages or any(message.error() for message in messages):
+            raise SystemExit(f"read {len(got)} of {RECORDS}: {[message.error() for message in messages]}")
+        got += [message.value() for message in messages]
+    consumer.close()
+    if got != sent:
+        raise SystemExit("what was read is not what was sent")
+
+
+def main() -> None:
+    (wheel,) = Path(sys.argv[1]).glob("ottla-*.whl")
+    with tempfile.TemporaryDirectory(prefix="ottla-wheel-") as directory:
+        home = Path(directory)
+        python = home / "venv" / "bin" / "python"
+        venv.create(home / "venv", with_pip=True)
+        run(python, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", wheel.resolve(), cwd=home)
+        origin = run(python, "-c", "import ottla; print(ottla.__file__)", cwd=home).strip()
+        if not origin.startswith(str(home)):
+            raise SystemExit(f"the wheel's environment imports {origin}")
+        with OttlaProcess(python=python, arguments=["--ephemeral"]) as broker:
+            round_trip(broker.bootstrap)
+            code = broker.stop()
+            print(broker.output())
+            if code:
+                raise SystemExit(f"ottla start ended with {code} after SIGTERM")
+        run(python, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", "pytest", "kafka-python", cwd=home)
+        (home / "test_outside.py").write_text(TEST)
+        print(run(python, "-m", "pytest", "-q", "-p", "no:cacheprovider", "test_outside.py", cwd=home))
+    print(f"{wheel.name}: {RECORDS} records there and back, and a test with the fixture, outside the checkout")
+
+
+if __name__ == "__main__":
+    main()
