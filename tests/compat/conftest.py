@@ -1,0 +1,139 @@
+"""The broker that the tests speak to, and topics of their own on it.
+
+By default each test process starts Ottla as a process. `OTTLA_COMPAT_BOOTSTRAP=host:port` names a broker that runs already:
+with Apache Kafka's there, the tests show that they expect what Kafka does.
+"""
+
+import itertools
+import os
+import secrets
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Protocol
+
+import pytest
+from bench.peers import OttlaProcess
+from tests.compat.clients.aiokafka_client import AiokafkaClient
+from tests.compat.clients.base import Client
+from tests.compat.clients.confluent_client import ConfluentClient
+from tests.compat.clients.java_client import JavaClient
+from tests.compat.clients.jvm import Jvm, missing
+from tests.compat.clients.kafka_python_client import KafkaPythonClient
+from tests.compat.clients.kcat_client import KcatClient
+
+CLIENTS = ("confluent-kafka", "kafka-python", "aiokafka", "kcat", "java")
+SETTINGS = {"auto.create.topics.enable": "true", "num.partitions": "1", "group.initial.rebalance.delay.ms": "0"}
+
+
+@dataclass(frozen=True, slots=True)
+class Broker:
+    """Where it listens; where its files are and what its process is, if it is ours."""
+
+    bootstrap: str
+    data_dir: Path | None = None
+    process: OttlaProcess | None = None
+
+    @property
+    def address(self) -> tuple[str, int]:
+        host, _, port = self.bootstrap.rpartition(":")
+        return host, int(port)
+
+
+class MakeTopic(Protocol):
+    def __call__(self, partitions: int = 1, **configs: str) -> str:
+        """A new topic; underscores in the names of configs stand for dots."""
+
+
+@pytest.fixture(scope="session")
+def broker() -> Iterator[Broker]:
+    given = os.environ.get("OTTLA_COMPAT_BOOTSTRAP")
+    if given:
+        yield Broker(given)
+        return
+    with OttlaProcess(settings=SETTINGS) as process:
+        yield Broker(process.bootstrap, process.data_dir, process)
+
+
+@pytest.fixture(scope="session")
+def jvm() -> Iterator[Jvm]:
+    worker = Jvm()
+    yield worker
+    worker.stop()
+
+
+@pytest.fixture(scope="session")
+def java_tools(jvm: Jvm) -> Jvm:
+    reason = missing()
+    if reason:
+        pytest.skip(reason)
+    return jvm
+
+
+@pytest.fixture(scope="session")
+def client_named(jvm: Jvm) -> Callable[[str], Client]:
+    known: tuple[Client, ...] = (ConfluentClient(), KafkaPythonClient(), AiokafkaClient(), KcatClient(), JavaClient(jvm))
+    by_name = {client.name: client for client in known}
+
+    def find(name: str) -> Client:
+        client = by_name[name]
+        reason = client.missing()
+        if reason:
+            pytest.skip(reason)
+        return client
+
+    return find
+
+
+@pytest.fixture(params=CLIENTS)
+def client(request: pytest.FixtureRequest, client_named: Callable[[str], Client]) -> Client:
+    return client_named(request.param)
+
+
+@pytest.fixture(scope="session")
+def topic_names() -> Callable[[], str]:
+    """Names that no other test, process or run uses."""
+    prefix, counter = f"compat-{secrets.token_hex(4)}", itertools.count()
+    return lambda: f"{prefix}-{next(counter)}"
+
+
+@pytest.fixture
+def new_name(broker: Broker, topic_names: Callable[[], str]) -> Iterator[Callable[[], str]]:
+    """Names of topics that are removed after the test, if they exist by then."""
+    made: list[str] = []
+
+    def name() -> str:
+        made.append(topic_names())
+        return made[-1]
+
+    yield name
+    if made:
+        delete_topics(broker.bootstrap, made)
+
+
+@pytest.fixture
+def make_topic(broker: Broker, new_name: Callable[[], str]) -> MakeTopic:
+    def make(partitions: int = 1, **configs: str) -> str:
+        name = new_name()
+        create_topic(broker.bootstrap, name, partitions, {key.replace("_", "."): value for key, value in configs.items()})
+        return name
+
+    return make
+
+
+def create_topic(bootstrap: str, name: str, partitions: int, configs: dict[str, str]) -> None:
+    from confluent_kafka.admin import AdminClient, NewTopic
+
+    admin = AdminClient({"bootstrap.servers": bootstrap})
+    for future in admin.create_topics([NewTopic(name, partitions, 1, config=configs)]).values():
+        future.result(30)
+
+
+def delete_topics(bootstrap: str, names: list[str]) -> None:
+    from confluent_kafka.admin import AdminClient
+
+    admin = AdminClient({"bootstrap.servers": bootstrap})
+    existing = [name for name in names if name in admin.list_topics(timeout=10).topics]
+    if existing:
+        for future in admin.delete_topics(existing).values():
+            future.result(30)

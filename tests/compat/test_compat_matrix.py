@@ -1,0 +1,51 @@
+"""What each client wrote, every other client reads: one topic, record for record equal."""
+
+from collections.abc import Callable, Iterator
+
+import pytest
+from tests.compat.clients.base import CODECS, Client
+from tests.compat.conftest import CLIENTS, Broker, create_topic, delete_topics
+from tests.compat.record import Read, Sent, by_partition, contents_corpus
+
+PARTITIONS = 2
+
+
+Held = tuple[str, dict[int, list[Sent]]]
+
+
+@pytest.fixture(scope="module")
+def written(broker: Broker, client_named: Callable[[str], Client], topic_names: Callable[[], str]) -> Iterator[Held]:
+    """A topic that every client which is here wrote to, each in another codec, and what it holds."""
+    topic = topic_names()
+    create_topic(broker.bootstrap, topic, PARTITIONS, {})
+    held: dict[int, list[Sent]] = {partition: [] for partition in range(PARTITIONS)}
+    for name, codec in zip(CLIENTS, CODECS, strict=True):
+        try:
+            client = client_named(name)
+        except pytest.skip.Exception:
+            continue
+        records = [record for record in contents_corpus(PARTITIONS) if client.can_send(record)]
+        client.produce(broker.bootstrap, topic, records, codec=codec)
+        for record in records:
+            held[record.partition].append(record)
+    yield topic, held
+    delete_topics(broker.bootstrap, [topic])
+
+
+def told(record: Read | Sent, *, blurred: bool) -> tuple[object, ...]:
+    """Without times, which kcat does not set. `blurred` is for kcat's printing, in which commas and nulls in headers are lost."""
+    headers = tuple(name for name, _ in record.headers) if blurred else record.headers
+    return record.partition, record.key, record.value, headers
+
+
+def test_all_read_what_all_wrote(broker: Broker, client: Client, written: Held) -> None:
+    topic, held = written
+    ends = {partition: len(records) for partition, records in held.items()}
+    found = by_partition(client.consume(broker.bootstrap, topic, dict.fromkeys(ends, 0), ends))
+    blurred = client.name == "kcat"
+    assert {partition: [told(record, blurred=blurred) for record in read] for partition, read in found.items()} == {
+        partition: [told(record, blurred=blurred) for record in records] for partition, records in held.items()
+    }
+    assert {partition: [record.offset for record in read] for partition, read in found.items()} == {
+        partition: list(range(end)) for partition, end in ends.items()
+    }
