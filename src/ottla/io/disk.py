@@ -118,7 +118,8 @@ class RealFile:
         except OSError:
             self._size = os.fstat(self._descriptor).st_size
             raise
-        self._size = max(end, position + len(data))
+        if len(data):
+            self._size = max(end, position + len(data))
 
     def read_at(self, position: int, size: int) -> bytes:
         data = os.pread(self._descriptor, size, position)
@@ -186,6 +187,10 @@ class RealFile:
         descriptor, self._descriptor = self._descriptor, -1
         if descriptor >= 0:
             os.close(descriptor)
+
+    def __del__(self) -> None:
+        """The log lets files go that a fetch may still be sending from; the last to let go closes them."""
+        self.close()
 
     def _error(self, number: int) -> OSError:
         return OSError(number, os.strerror(number), self._path)

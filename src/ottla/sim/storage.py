@@ -175,10 +175,12 @@ class Storage:
             folder = found
 
     def rename(self, source: str, target: str) -> None:
-        moved = self.get(source)
         from_folder, from_name = self._place(source)
         to_folder, to_name = self._place(target)
+        moved = self.get(source)
         replaced = to_folder.names.get(to_name)
+        if (source.rstrip("/") + "/").startswith(target.rstrip("/") + "/") and replaced is not moved:
+            raise os_error(errno.ENOTEMPTY, source)
         if isinstance(moved, Folder):
             if (target.rstrip("/") + "/").startswith(source.rstrip("/") + "/") and replaced is not moved:
                 raise os_error(errno.EINVAL, source)

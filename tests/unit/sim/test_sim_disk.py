@@ -84,7 +84,10 @@ class TwoDisks(RuleBasedStateMachine):
             "flush": lambda file: file.flush(),
             "again": lambda file: file.size(),
         }
-        assert calls[what](real) == calls[what](simulated)
+        result = calls[what](real)
+        if result is None and what == "if_cached":
+            result = real.read_at(place, size)  # a real page may well have to be waited for
+        assert result == calls[what](simulated)
         assert real.size() == simulated.size()
 
     @rule(name=_NAMES)
