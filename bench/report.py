@@ -96,15 +96,15 @@ def write(name: str, report: Report, directory: Path) -> None:
     (directory / f"{name}.json").write_text(json.dumps(kept, indent=1) + "\n")
 
 
-def draw_readme(names: Sequence[str]) -> bool:
+def draw_readme(names: Sequence[str], *, results: Path = RESULTS, readme: Path = README) -> bool:
     """Put the kept summaries between README's markers; False where none was kept yet or README has no markers."""
-    kept = [json.loads(path.read_text()) for path in (RESULTS / f"{name}.json" for name in names) if path.exists()]
-    text = README.read_text()
+    kept = [json.loads(path.read_text()) for path in (results / f"{name}.json" for name in names) if path.exists()]
+    text = readme.read_text()
     rows = [row for one in kept for row in one["summary"]]
     if not rows or START not in text or END not in text:
         return False
     before, rest = text.split(START, 1)
     after = rest.split(END, 1)[1]
     drawn = table(["", KAFKA, "Ottla", "Ottla / Kafka"], rows)
-    README.write_text(f"{before}{START}\n{drawn}\n{describe(kept[0]['machine'])}\n{END}{after}")
+    readme.write_text(f"{before}{START}\n{drawn}\n{describe(kept[0]['machine'])}\n{END}{after}")
     return True

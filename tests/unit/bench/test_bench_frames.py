@@ -1,0 +1,77 @@
+"""The benchmark's hand-made requests are what they say, by the word of an independent codec."""
+
+import io
+import struct
+
+import pytest
+from kio.schema.fetch.v17.request import FetchRequest
+from kio.schema.produce.v13.request import ProduceRequest
+from kio.serial import entity_reader
+
+from bench import frames
+
+TOPIC_ID = bytes(range(16))
+
+
+def body_of(frame: bytes) -> tuple[tuple[int, int], io.BytesIO]:
+    """Key and version, and what follows the flexible header."""
+    size, key, version, _, client = struct.unpack_from(">ihhih", frame)
+    assert size == len(frame) - 4
+    return (key, version), io.BytesIO(frame[14 + client + 1 :])
+
+
+def decoded(entity, frame):
+    _, body = body_of(frame)
+    message = body.read()
+    result = entity_reader(entity)(message, 0)
+    value, end = (result if isinstance(result, tuple) else (result.value, result.offset))
+    assert end == len(message)
+    return value
+
+
+@pytest.mark.parametrize("records", [1, 10, 600])
+def test_a_produce_carries_one_batch_whose_checksum_holds(records):
+    frame = frames.produce(TOPIC_ID, frames.batch(records, 100))
+    assert body_of(frame)[0] == (0, 13)
+    request = decoded(ProduceRequest, frame)
+    (topic,) = request.topic_data
+    (partition,) = topic.partition_data
+    assert (topic.topic_id.bytes, partition.index, request.acks, request.transactional_id) == (TOPIC_ID, 0, 1, None)
+    batch = bytes(partition.records)
+    length, _, magic, crc, _, last_delta = struct.unpack_from(">iibIhi", batch, 8)
+    assert (length + 12, magic, last_delta + 1) == (len(batch), 2, records)
+    assert crc == frames.crc32c.crc32c(batch[21:])
+
+
+def test_a_fetch_asks_for_one_partition_from_an_offset():
+    frame = frames.fetch(TOPIC_ID, 42, 1 << 16)
+    assert body_of(frame)[0] == (1, 17)
+    request = decoded(FetchRequest, frame)
+    (topic,) = request.topics
+    (partition,) = topic.partitions
+    assert (topic.topic_id.bytes, partition.partition, partition.fetch_offset, partition.partition_max_bytes) == (TOPIC_ID, 0, 42, 1 << 16)
+    assert (request.max_bytes, request.session_id, request.session_epoch) == (1 << 16, 0, -1)
+
+
+@pytest.mark.parametrize("value", [0, 1, 127, 128, 300, 2**31 - 1])
+def test_a_varint_is_read_as_it_was_written(value):
+    written = frames.uvarint(value)
+    assert frames.read_uvarint(bytearray(written + b"\xff"), 0) == (value, len(written))
+
+
+def test_a_fetch_answer_says_where_to_go_on():
+    """Two whole batches of 35 records and a torn third: the next offset is that of the third."""
+    batch = bytearray(frames.batch(35, 100))
+    batch[:8] = struct.pack(">q", 100)
+    records = bytes(batch) * 2 + bytes(batch[:50])
+    head = struct.pack(">ihqqq", 0, 0, 1000, 1000, 0) + b"\0" + struct.pack(">i", -1)
+    partition = head + frames.uvarint(len(records) + 1) + records + b"\0"
+    answer = struct.pack(">ibihi", 1, 0, 0, 0, 0) + b"\2" + TOPIC_ID + b"\2" + partition + b"\0\0"
+    assert frames.read_fetch(bytearray(answer)) == frames.Fetched(high_watermark=1000, size=len(records), next_offset=170)
+
+
+def test_a_refused_fetch_is_no_figure():
+    partition = struct.pack(">ihqqq", 0, 3, -1, -1, -1) + b"\0" + struct.pack(">i", -1) + b"\1\0"
+    answer = struct.pack(">ibihi", 1, 0, 0, 0, 0) + b"\2" + TOPIC_ID + b"\2" + partition + b"\0\0"
+    with pytest.raises(frames.BrokerRefused, match="error 3"):
+        frames.read_fetch(bytearray(answer))

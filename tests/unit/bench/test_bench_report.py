@@ -1,0 +1,50 @@
+"""How figures become tables."""
+
+import json
+
+from bench.report import END, START, Report, draw_readme, ratio, table, write
+
+FIGURES = {"a": {"kafka": 1, "ottla": 2}}
+REPORT = Report("Title", ["load", "Kafka", "Ottla"], [["a", "1", "2"]], "A note.", FIGURES, [["a", "1", "2", "2.00×"]])
+
+
+def test_a_table_is_markdown_with_figures_to_the_right():
+    assert table(["load", "rate"], [["small", "1"], ["large", "2"]]) == "| load | rate |\n| --- | ---: |\n| small | 1 |\n| large | 2 |\n"
+
+
+def test_a_ratio_with_a_missing_side_is_a_dash():
+    assert [ratio(3, 2), ratio(None, 2), ratio(3, None), ratio(3, 0)] == ["1.50×", "–", "–", "–"]
+
+
+def test_a_report_is_written_for_people_and_for_programs(tmp_path):
+    write("one", REPORT, tmp_path)
+    page = (tmp_path / "one.md").read_text()
+    assert page.startswith("# Title\n\n| load | Kafka | Ottla |\n| --- | ---: | ---: |\n| a | 1 | 2 |\n\nA note.\n\n")
+    kept = json.loads((tmp_path / "one.json").read_text())
+    assert kept["figures"] == FIGURES
+    assert sorted(kept["machine"]) == ["cores", "cpu", "date", "kernel", "memory_gb", "python"]
+
+
+def test_readme_is_drawn_between_its_markers_only(tmp_path):
+    """Text around the markers stays, and drawing twice gives the same page."""
+    readme = tmp_path / "README.md"
+    readme.write_text(f"before\n{START}\nold\n{END}\nafter\n")
+    write("one", REPORT, tmp_path)
+    assert draw_readme(["one", "not_measured"], results=tmp_path, readme=readme)
+    drawn = readme.read_text()
+    assert drawn.startswith(f"before\n{START}\n|  | Apache Kafka 4.3 | Ottla | Ottla / Kafka |\n")
+    assert "| a | 1 | 2 | 2.00× |\n" in drawn
+    assert "old" not in drawn
+    assert drawn.endswith(f"\n{END}\nafter\n")
+    assert draw_readme(["one"], results=tmp_path, readme=readme)
+    assert readme.read_text() == drawn
+
+
+def test_a_readme_without_figures_or_markers_is_left_alone(tmp_path):
+    readme = tmp_path / "README.md"
+    readme.write_text(f"{START}\n{END}\n")
+    assert not draw_readme(["one"], results=tmp_path, readme=readme)
+    write("one", REPORT, tmp_path)
+    readme.write_text("no markers\n")
+    assert not draw_readme(["one"], results=tmp_path, readme=readme)
+    assert readme.read_text() == "no markers\n"
