@@ -19,6 +19,7 @@ from ottla.metadata.configs.effective import (
     TypedConfig,
     broker_value,
     effective_topic_config,
+    log_config_values,
     merged_broker_config,
     validate_topic_configs,
 )
@@ -39,6 +40,7 @@ __all__ = [
     "broker_definition",
     "broker_value",
     "effective_topic_config",
+    "log_config_values",
     "merged_broker_config",
     "nearest",
     "parse",

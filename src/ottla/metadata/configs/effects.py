@@ -1,0 +1,62 @@
+"""Which configs do something here. The others are checked, kept and described, and named once at start where they are set."""
+
+from collections.abc import Mapping
+
+from ottla.metadata.configs.catalogue import broker_definition
+from ottla.metadata.configs.values import default_value, parse
+
+
+def _names(text: str) -> frozenset[str]:
+    return frozenset(text.split())
+
+
+BROKER_CONFIGS_WITH_EFFECT = _names("""
+    node.id broker.id process.roles listeners advertised.listeners controller.listener.names listener.security.protocol.map
+    inter.broker.listener.name security.inter.broker.protocol controller.quorum.voters controller.quorum.bootstrap.servers
+    log.dirs log.dir metadata.log.dir broker.rack
+    num.partitions default.replication.factor auto.create.topics.enable delete.topic.enable
+    message.max.bytes socket.request.max.bytes fetch.max.bytes
+    log.segment.bytes log.roll.ms log.roll.hours log.roll.jitter.ms log.roll.jitter.hours
+    log.index.size.max.bytes log.index.interval.bytes log.segment.delete.delay.ms
+    log.message.timestamp.type log.message.timestamp.before.max.ms log.message.timestamp.after.max.ms
+    compression.type compression.gzip.level compression.lz4.level compression.zstd.level
+    log.cleanup.policy producer.id.expiration.ms
+""")
+
+TOPIC_CONFIGS_WITH_EFFECT = _names("""
+    segment.bytes internal.segment.bytes segment.ms segment.jitter.ms segment.index.bytes index.interval.bytes
+    max.message.bytes message.timestamp.type message.timestamp.before.max.ms message.timestamp.after.max.ms
+    compression.type compression.gzip.level compression.lz4.level compression.zstd.level
+    cleanup.policy file.delete.delay.ms
+""")
+
+# These steer threads, buffers and plug-ins of a Java process: they will not get an effect.
+MEANINGLESS_CONFIGS = _names("""
+    num.network.threads num.io.threads background.threads num.recovery.threads.per.data.dir num.replica.fetchers
+    num.replica.alter.log.dirs.threads group.coordinator.threads group.coordinator.background.threads share.coordinator.threads
+    remote.log.manager.thread.pool.size remote.log.manager.copier.thread.pool.size remote.log.manager.expiration.thread.pool.size
+    remote.log.manager.follower.thread.pool.size
+    fetch.purgatory.purge.interval.requests producer.purgatory.purge.interval.requests delete.records.purgatory.purge.interval.requests
+    share.fetch.purgatory.purge.interval.requests
+    queued.max.requests offsets.load.buffer.size transaction.state.log.load.buffer.size share.coordinator.load.buffer.size
+    group.coordinator.cached.buffer.max.bytes share.coordinator.cached.buffer.max.bytes
+    metric.reporters kafka.metrics.reporters kafka.metrics.polling.interval.secs config.providers security.providers
+    authorizer.class.name create.topic.policy.class.name alter.config.policy.class.name client.quota.callback.class
+    principal.builder.class replica.selector.class group.share.persister.class.name
+    ssl.engine.factory.class ssl.provider ssl.keymanager.algorithm ssl.trustmanager.algorithm ssl.secure.random.implementation
+    sasl.login.class sasl.login.callback.handler.class sasl.client.callback.handler.class sasl.server.callback.handler.class
+    sasl.oauthbearer.jwt.retriever.class sasl.oauthbearer.jwt.validator.class
+    remote.log.storage.manager.class.path remote.log.metadata.manager.class.path
+""")
+
+
+def names_without_effect(static: Mapping[str, str]) -> list[str]:
+    """Of the broker configs that were set to something else than their default, those that change nothing, sorted."""
+    found = []
+    for name, text in static.items():
+        definition = broker_definition(name)
+        if definition is None or (
+            definition.name not in BROKER_CONFIGS_WITH_EFFECT and parse(definition, text) != default_value(definition)
+        ):
+            found.append(name)
+    return sorted(found)

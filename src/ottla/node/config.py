@@ -1,0 +1,207 @@
+"""What a node is told: Kafka's `server.properties` and single settings, checked and typed before anything is started."""
+
+import os
+import socket
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+
+from ottla.metadata.configs import BROKER_CONFIGS, ConfigValue, InvalidConfig, broker_definition, broker_value, nearest, parse
+from ottla.metadata.configs.effects import names_without_effect
+from ottla.node.listeners import ListenerConfig, read_listeners
+from ottla.node.properties import PropertiesError, decode_properties, read_properties
+
+_ROLES = ("broker", "controller")
+_PLUGIN_PREFIXES = {"remote.log.storage.manager.impl.prefix": "rsm.config.", "remote.log.metadata.manager.impl.prefix": "rlmm.config."}
+_REMOVED = {
+    "zookeeper.connect": "ZooKeeper is gone since Kafka 4.0; remove the line",
+    "inter.broker.protocol.version": "versions are features of the cluster since Kafka 4.0; remove the line",
+    "log.message.format.version": "there is one message format since Kafka 4.0; remove the line",
+    "log.message.timestamp.difference.max.ms": "use log.message.timestamp.before.max.ms and log.message.timestamp.after.max.ms",
+    "log.message.downconversion.enable": "there is one message format since Kafka 4.0; remove the line",
+}
+
+
+class ConfigError(Exception):
+    """A configuration that cannot be used: which config, and what would be allowed."""
+
+    def __init__(self, name: str, why: str, value: str | None = None, where: str | None = None) -> None:
+        super().__init__(name, why, value, where)
+        self.name = name
+        self.why = why
+        self.value = value
+        self.where = where
+        """The file and line it was read from."""
+
+    def __str__(self) -> str:
+        place = f"{self.where}: " if self.where else ""
+        return f"{place}{self.name}: {self.why}" if self.value is None else f"{place}{self.name} = {self.value!r}: {self.why}"
+
+
+@dataclass(frozen=True, slots=True)
+class NodeConfig:
+    """One combined node's configuration. Directories are absolute."""
+
+    node_id: int
+    roles: tuple[str, ...]
+    listeners: tuple[ListenerConfig, ...]
+    """Where clients and brokers connect."""
+    controller_listeners: tuple[ListenerConfig, ...]
+    inter_broker_listener: str
+    log_dirs: tuple[str, ...]
+    metadata_log_dir: str
+    cluster_id: str | None
+    """The cluster that the data must belong to; None takes what is on disk, or a new one."""
+    rack: str | None
+    static: Mapping[str, str]
+    """Every config that was set, as its text."""
+    notes: tuple[str, ...] = field(default=())
+    """What to tell once at start."""
+
+    def value(self, name: str) -> ConfigValue:
+        """The typed value of any broker config, or its default."""
+        return broker_value(name, self.static)
+
+    def integer(self, name: str) -> int:
+        value = self.value(name)
+        assert isinstance(value, int), name
+        return value
+
+    def flag(self, name: str) -> bool:
+        value = self.value(name)
+        assert isinstance(value, bool), name
+        return value
+
+
+def read_config_file(path: str) -> tuple[dict[str, str], dict[str, str]]:
+    """A file's configs, and for each the place it was read from. ConfigError where the file cannot be read."""
+    try:
+        with open(path, "rb") as file:
+            data = file.read()
+    except OSError as error:
+        raise ConfigError(path, f"cannot be read: {error.strerror}") from error
+    try:
+        properties = read_properties(decode_properties(data))
+    except PropertiesError as error:
+        raise ConfigError(path, str(error)) from error
+    return {found.key: found.value for found in properties}, {found.key: f"{path}:{found.line}" for found in properties}
+
+
+def node_config(
+    properties: Mapping[str, str],
+    *,
+    places: Mapping[str, str] | None = None,
+    cluster_id: str | None = None,
+    directory: str | None = None,
+    canonical_host: Callable[[], str] = socket.getfqdn,
+) -> NodeConfig:
+    """Check and type a node's configs. `places` says where each was read; relative paths begin at `directory`."""
+    try:
+        return _checked(dict(properties), cluster_id, directory or os.getcwd(), canonical_host)
+    except (ConfigError, InvalidConfig) as error:
+        raise ConfigError(error.name, error.why, error.value, (places or {}).get(error.name)) from error
+
+
+def _checked(static: dict[str, str], cluster_id: str | None, directory: str, canonical_host: Callable[[], str]) -> NodeConfig:
+    for name, text in static.items():
+        _check_one(name, text, static)
+    node_id = _node_id(static)
+    roles = _roles(static)
+    _check_quorum(node_id, static)
+    clients, controllers = read_listeners(static, canonical_host)
+    log_dirs = tuple(os.path.join(directory, path) for path in _log_dirs(static))
+    metadata_log_dir = static.get("metadata.log.dir", "").strip()
+    notes = []
+    if controllers:
+        addresses = ", ".join(str(listener) for listener in controllers)
+        notes.append(f"{addresses} is not opened: a single node has nothing to serve to other controllers")
+    idle = names_without_effect(static)
+    if idle:
+        notes.append(f"set, but without effect so far: {', '.join(idle)}")
+    return NodeConfig(
+        node_id=node_id,
+        roles=roles,
+        listeners=clients,
+        controller_listeners=controllers,
+        inter_broker_listener=_inter_broker_listener(static, clients),
+        log_dirs=log_dirs,
+        metadata_log_dir=os.path.join(directory, metadata_log_dir) if metadata_log_dir else log_dirs[0],
+        cluster_id=cluster_id,
+        rack=static.get("broker.rack", "").strip() or None,
+        static=static,
+        notes=tuple(notes),
+    )
+
+
+def _check_one(name: str, text: str, static: Mapping[str, str]) -> None:
+    definition = broker_definition(name)
+    if definition is not None and not (definition.internal and definition.dynamic):
+        parse(definition, text)
+        return
+    if any(name.startswith(static.get(config, prefix)) for config, prefix in _PLUGIN_PREFIXES.items()):
+        return
+    if name in _REMOVED:
+        raise ConfigError(name, _REMOVED[name])
+    suggestion = nearest(name, BROKER_CONFIGS)
+    raise ConfigError(name, "is not a config that Kafka 4.3 knows" + (f"; did you mean {suggestion}?" if suggestion else ""))
+
+
+def _node_id(static: dict[str, str]) -> int:
+    """`broker.id` is an old name of `node.id`. Both are described with the same value afterwards, as in Kafka."""
+    texts = {name: static[name].strip() for name in ("node.id", "broker.id") if name in static}
+    if len(set(texts.values())) > 1:
+        raise ConfigError("broker.id", f"must be the same as node.id, which is {texts['node.id']}", texts["broker.id"])
+    text = next(iter(texts.values()), "1")
+    for name in ("node.id", "broker.id"):
+        static.setdefault(name, text)
+    node_id = parse(BROKER_CONFIGS["node.id"], text)
+    assert isinstance(node_id, int)
+    return node_id
+
+
+def _roles(static: dict[str, str]) -> tuple[str, ...]:
+    text = static.setdefault("process.roles", "broker,controller")
+    roles = parse(BROKER_CONFIGS["process.roles"], text)
+    assert isinstance(roles, tuple)
+    missing = [role for role in _ROLES if role not in roles]
+    if missing:
+        why = f"must be broker,controller: so far a node is both, and cannot be without the role {missing[0]}"
+        raise ConfigError("process.roles", why, text)
+    return roles
+
+
+def _check_quorum(node_id: int, static: Mapping[str, str]) -> None:
+    voters = broker_value("controller.quorum.voters", static)
+    servers = broker_value("controller.quorum.bootstrap.servers", static)
+    assert isinstance(voters, tuple)
+    assert isinstance(servers, tuple)
+    if len(voters) > 1:
+        why = f"names {len(voters)} voters: so far the quorum is this node alone, so it must be {node_id}@host:port or left out"
+        raise ConfigError("controller.quorum.voters", why, static["controller.quorum.voters"])
+    if voters and int(voters[0].partition("@")[0]) != node_id:
+        why = f"must name this node, whose node.id is {node_id}: so far the quorum is this node alone"
+        raise ConfigError("controller.quorum.voters", why, static["controller.quorum.voters"])
+    if len(servers) > 1:
+        why = f"names {len(servers)} controllers: so far the quorum is this node alone, so it must be one host:port or left out"
+        raise ConfigError("controller.quorum.bootstrap.servers", why, static["controller.quorum.bootstrap.servers"])
+
+
+def _log_dirs(static: Mapping[str, str]) -> tuple[str, ...]:
+    paths = broker_value("log.dirs", static)
+    if paths is None:
+        paths = broker_value("log.dir", static)
+    assert isinstance(paths, tuple)
+    return paths
+
+
+def _inter_broker_listener(static: Mapping[str, str], clients: tuple[ListenerConfig, ...]) -> str:
+    text = static.get("inter.broker.listener.name", "").strip()
+    if text and "security.inter.broker.protocol" in static:
+        raise ConfigError("security.inter.broker.protocol", "cannot be set together with inter.broker.listener.name")
+    name = (text or static.get("security.inter.broker.protocol", "PLAINTEXT")).strip().upper()
+    names = [listener.name for listener in clients]
+    if name in names:
+        return name
+    if text:
+        raise ConfigError("inter.broker.listener.name", f"must be one of the listeners {', '.join(names)}", text)
+    # A node alone talks to no other broker: any of its listeners will do.
+    return names[0]

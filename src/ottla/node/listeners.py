@@ -1,0 +1,124 @@
+"""Listeners: where a node accepts connections, and the addresses it tells clients."""
+
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+from ottla.metadata.configs import BROKER_CONFIGS, InvalidConfig
+from ottla.metadata.configs.values import split_list
+
+PORT_MAX = 65535
+_ADDRESS = re.compile(r"([^:/]+)://(?:\[([0-9a-zA-Z.:%_\-]*)\]|([0-9a-zA-Z.%_\-]*)):(-?[0-9]+)")
+_PROTOCOLS = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
+_EVERYWHERE = ("0.0.0.0", "::", "0:0:0:0:0:0:0:0")
+
+
+@dataclass(frozen=True, slots=True)
+class ListenerConfig:
+    """An empty host is every interface. Port 0 takes a free one; an advertised port 0 is the one that was taken."""
+
+    name: str
+    host: str
+    port: int
+    advertised_host: str
+    advertised_port: int
+    security_protocol: str = "PLAINTEXT"
+
+    def __str__(self) -> str:
+        return f"{self.name}://{bracketed(self.host)}:{self.port}"
+
+
+def bracketed(host: str) -> str:
+    """A host as it stands before a port."""
+    return f"[{host}]" if ":" in host else host
+
+
+def read_listeners(
+    static: Mapping[str, str], canonical_host: Callable[[], str]
+) -> tuple[tuple[ListenerConfig, ...], tuple[ListenerConfig, ...]]:
+    """The listeners for clients and brokers, and those for controllers."""
+    controller_names = [name.upper() for name in split_list(static.get("controller.listener.names", ""))]
+    default = BROKER_CONFIGS["listeners"].default
+    assert default is not None
+    bound = _addresses("listeners", static.get("listeners", default))
+    advertised = _addresses("advertised.listeners", static["advertised.listeners"]) if "advertised.listeners" in static else {}
+    for name in advertised:
+        if name not in bound and name not in controller_names:
+            raise _refused("advertised.listeners", static, f"names {name}, which is none of the listeners {', '.join(bound)}")
+    _check_ports(static, bound)
+    protocols = _protocols(static, controller_names)
+    clients: list[ListenerConfig] = []
+    controllers: list[ListenerConfig] = []
+    for name, (host, port) in bound.items():
+        protocol = protocols.get(name)
+        if protocol is None:
+            known = ", ".join(protocols)
+            raise _refused("listener.security.protocol.map", static, f"has no entry for the listener {name}; it has: {known}")
+        if protocol != "PLAINTEXT":
+            raise _refused("listeners", static, f"{name} is {protocol}: so far only PLAINTEXT listeners can be served")
+        is_controller = name in controller_names
+        advertised_host, advertised_port = advertised.get(name, (host, port))
+        if not is_controller:
+            if advertised_host in _EVERYWHERE:
+                raise _not_reachable(static, name, advertised_host)
+            advertised_host = advertised_host or canonical_host()
+        listener = ListenerConfig(name, host, port, advertised_host, advertised_port, protocol)
+        (controllers if is_controller else clients).append(listener)
+    if not clients:
+        raise _refused("listeners", static, "has none for clients: one must not be among controller.listener.names")
+    return tuple(clients), tuple(controllers)
+
+
+def _addresses(config: str, text: str) -> dict[str, tuple[str, int]]:
+    """Host and port by the listener's name."""
+    found: dict[str, tuple[str, int]] = {}
+    for address in split_list(text):
+        parts = _ADDRESS.fullmatch(address)
+        if parts is None:
+            raise InvalidConfig(config, text, f"{address!r} must be NAME://host:port, such as PLAINTEXT://localhost:9092")
+        name, port = parts[1].upper(), int(parts[4])
+        if not 0 <= port <= PORT_MAX:
+            raise InvalidConfig(config, text, f"the port of {name} must be from 0 to {PORT_MAX}")
+        if name in found:
+            raise InvalidConfig(config, text, f"names the listener {name} twice")
+        found[name] = (parts[2] or parts[3] or "", port)
+    return found
+
+
+def _check_ports(static: Mapping[str, str], bound: Mapping[str, tuple[str, int]]) -> None:
+    """Two listeners may share a port only where one is IPv4 and the other IPv6."""
+    taken: dict[tuple[int, bool], str] = {}
+    for name, (host, port) in bound.items():
+        key = (port, ":" in host)
+        if port and key in taken:
+            raise _refused("listeners", static, f"{taken[key]} and {name} cannot both have the port {port}")
+        taken[key] = name
+
+
+def _protocols(static: Mapping[str, str], controller_names: list[str]) -> dict[str, str]:
+    text = static.get("listener.security.protocol.map")
+    if text is None:
+        protocols = {protocol: protocol for protocol in _PROTOCOLS}
+        return protocols | {name: "PLAINTEXT" for name in controller_names if name not in protocols}
+    protocols = {}
+    for pair in split_list(text):
+        name, separator, protocol = (part.strip() for part in pair.rpartition(":"))
+        if not separator or not name or protocol.upper() not in _PROTOCOLS:
+            raise _refused("listener.security.protocol.map", static, f"{pair!r} must be NAME:PROTOCOL, where PROTOCOL is one of "
+                           + ", ".join(_PROTOCOLS))
+        protocols[name.upper()] = protocol.upper()
+    return protocols
+
+
+def _not_reachable(static: Mapping[str, str], name: str, host: str) -> InvalidConfig:
+    config = "advertised.listeners" if "advertised.listeners" in static else "listeners"
+    why = f"{name} would tell clients to connect to {host}, which is no address: "
+    if config == "listeners":
+        why += "set advertised.listeners to one that clients can reach, or leave the host empty"
+    else:
+        why += "name one that clients can reach"
+    return _refused(config, static, why)
+
+
+def _refused(config: str, static: Mapping[str, str], why: str) -> InvalidConfig:
+    return InvalidConfig(config, static.get(config), why)
