@@ -24,7 +24,6 @@ def test_the_example_of_a_test_passes(tmp_path):
     """In a directory of its own, so that only the installed plugin brings the fixture."""
     (example,) = [code for code in EXAMPLES if "ottla_broker" in code]
     (tmp_path / "test_example.py").write_text(example)
-    done = subprocess.run(
-        [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", str(tmp_path)], cwd=tmp_path, capture_output=True, text=True, check=False
-    )
+    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", str(tmp_path)]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
     assert (done.returncode, done.stdout.splitlines()[-1][:8]) == (0, "1 passed"), done.stdout + done.stderr
