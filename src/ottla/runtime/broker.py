@@ -1,15 +1,19 @@
 """What the APIs work on: the image, the partitions that are here, and the way to the controller."""
 
 import asyncio
-from collections.abc import Mapping
+import logging
+from collections.abc import Callable, Coroutine, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any, NamedTuple
 
 from ottla.base.ids import Uuid
 from ottla.base.ports import Clock, Workers
-from ottla.metadata.image import ClusterImage
+from ottla.metadata.image import ClusterImage, TopicImage, VersionRange
 from ottla.runtime.controller_driver import ControllerDriver
 from ottla.runtime.partition import Partition
 from ottla.runtime.producer_ids import ProducerIds
+
+log = logging.getLogger("ottla.broker")
 
 Partitions = list[Partition | None]
 """The partitions of a topic by their index; None where one is not here."""
@@ -27,6 +31,16 @@ class BrokerSettings:
     """What the properties file and the command line said, for DescribeConfigs."""
 
 
+class BrokerEndpoint(NamedTuple):
+    """A broker as clients of one listener reach it."""
+
+    node_id: int
+    host: str
+    port: int
+    rack: str | None
+    fenced: bool
+
+
 class Broker:
     """One node's broker side. Handlers read it; only the publisher changes what it holds."""
 
@@ -39,10 +53,43 @@ class Broker:
         self.controller = controller
         self.producer_ids = producer_ids
         self.loop = asyncio.get_running_loop()
+        self.metadata_bytes: dict[tuple[Uuid, int, bool], tuple[TopicImage, bytes]] = {}
+        """Topics as Metadata answers them: by id, version and whether operations are told."""
+        self.supported_features: Mapping[str, VersionRange] = {}
+        self._background: dict[asyncio.Future[Any], None] = {}
         self.partitions_by_id: dict[bytes, Partitions] = {}
         self.partitions_by_name: dict[bytes, Partitions] = {}
         self.api_ranges: tuple[tuple[int, int, int], ...] = ()
         """Key, first and last version of every API that is served."""
+
+    def endpoints(self, listener: str, *, include_fenced: bool = False) -> list[BrokerEndpoint]:
+        """The brokers that can be reached at a listener of this name, by their ids."""
+        return [
+            BrokerEndpoint(broker_id, endpoint.host, endpoint.port, registration.rack, registration.fenced)
+            for broker_id, registration in sorted(self.image.brokers.items())
+            if (endpoint := registration.endpoints.get(listener)) is not None and (include_fenced or not registration.fenced)
+        ]
+
+    def create_in_background(self, topics: Sequence[str]) -> None:
+        """Auto-creation: nobody waits for the answer; a name that was refused is simply not there when the client asks again."""
+        self.spawn(self.controller.create_topics_by_default(topics))
+
+    def spawn(self, work: Coroutine[Any, Any, Any]) -> None:
+        """Run something that no request waits for; a failure is said in the log."""
+        task = self.loop.create_task(work)
+        self._background[task] = None
+        task.add_done_callback(self._on_background_done)
+
+    def run_in_background(self, work: Callable[[], Any]) -> None:
+        """The same for work that blocks."""
+        future = self.workers.run(work)
+        self._background[future] = None
+        future.add_done_callback(self._on_background_done)
+
+    def _on_background_done(self, future: asyncio.Future[Any]) -> None:
+        del self._background[future]
+        if not future.cancelled() and future.exception() is not None:
+            log.error("work in the background failed", exc_info=future.exception())
 
     def partition(self, topic: str, index: int) -> Partition | None:
         partitions = self.partitions_by_name.get(topic.encode())

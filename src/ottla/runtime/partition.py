@@ -1,8 +1,14 @@
 """A partition that this node leads: its log, its high watermark, and who waits for it."""
 
+from collections.abc import Callable
+from functools import partial
+
 from ottla.base.ids import Uuid
-from ottla.log.partition_log import PartitionLog
+from ottla.log.partition_log import LogSlice, PartitionLog
 from ottla.runtime.waiting import ParkedFetch
+from ottla.wire.inspection import Inspection, inspect
+
+__all__ = ["LogSlice", "Partition"]
 
 
 class Partition:
@@ -19,15 +25,19 @@ class Partition:
         self.high_watermark = log.log_end_offset
         self.parked: dict[ParkedFetch, None] = {}
 
-    def append(self, records: memoryview, now_ms: int) -> tuple[int, int]:
+    def append(self, records: memoryview, now_ms: int, inspection: Inspection | None = None) -> tuple[int, int]:
         """Base offset and log append time (-1 for create time). Raises BatchRejected."""
         log = self.log
-        appended = log.append(records, leader_epoch=self.leader_epoch, now_ms=now_ms)
+        appended = log.append(records, leader_epoch=self.leader_epoch, now_ms=now_ms, inspection=inspection)
         if self.high_watermark != log.log_end_offset:            # equal after a duplicate, which adds nothing
             self.high_watermark = log.log_end_offset
             if self.parked:
                 self._tell_parked(len(records))
         return appended
+
+    def inspection_of(self, records: memoryview, now_ms: int) -> Callable[[], Inspection]:
+        """The work of inspecting a batch, for a worker; it raises BatchRejected."""
+        return partial(inspect, records, self.log.config.rules(), now_ms)
 
     def _tell_parked(self, size: int) -> None:
         for fetch in list(self.parked):

@@ -9,8 +9,8 @@ from typing import NamedTuple
 
 from ottla.base.errors import ApiError, ErrorCode
 from ottla.runtime.broker import Partitions
-from ottla.runtime.partition import BatchRejected
 from ottla.server.connection import ServerConnection
+from ottla.wire.inspection import BatchRejected, Inspection
 from ottla.wire.messages.produce import BatchIndexAndErrorMessage, PartitionProduceResponse, ProduceResponse, TopicProduceResponse
 from ottla.wire.produce_fast import TOPIC_IDS_FROM, Appended, PartitionPart, TopicPart, pack_produced, read_produce
 
@@ -67,7 +67,7 @@ def handle_raw(connection: ServerConnection, buffer: bytearray, view: memoryview
 
 
 def _append(partitions: Partitions | None, version: int, view: memoryview, part: PartitionPart, now_ms: int,
-            inspection: object = None) -> Appended | Refused:
+            inspection: Inspection | None = None) -> Appended | Refused:
     index, start, stop = part
     partition = partitions[index] if partitions is not None and 0 <= index < len(partitions) else None
     if partition is None:
@@ -94,7 +94,11 @@ async def _append_inspected(connection: ServerConnection, view: memoryview, vers
             partition = partitions[index] if partitions is not None and 0 <= index < len(partitions) else None
             inspection = None
             if partition is not None and stop - start > INLINE_COMPRESSED_BYTES_MAX:
-                inspection = await broker.workers.run(partition.inspection_of(view[start:stop], broker.clock.now_ms()))
+                try:
+                    inspection = await broker.workers.run(partition.inspection_of(view[start:stop], broker.clock.now_ms()))
+                except BatchRejected as error:
+                    done.append(Refused(index, error))
+                    continue
             done.append(_append(partitions_of.get(topic), version, view, part, broker.clock.now_ms(), inspection))
         outcomes.append((topic, done))
     if not any(isinstance(outcome, Refused) for _, done in outcomes for outcome in done):

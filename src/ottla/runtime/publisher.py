@@ -1,0 +1,149 @@
+"""Follows the metadata log: each committed batch of records makes a new image, and the partitions here follow the image."""
+
+import logging
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from ottla.base.ids import Uuid
+from ottla.base.ports import Disk, Rng
+from ottla.log.partition_log import PartitionLog
+from ottla.metadata.configs import merged_broker_config
+from ottla.metadata.delta import ClusterDelta, ImageChanges
+from ottla.metadata.image import CLUSTER_DEFAULTS, ClusterImage, ConfigResource, PartitionImage, ResourceType, TopicImage
+from ottla.runtime.broker import Broker
+from ottla.runtime.log_settings import log_config
+from ottla.runtime.partition import Partition
+
+log = logging.getLogger("ottla.partitions")
+
+DELETED_SUFFIX = "-delete"
+STRAY_SUFFIX = "-stray"
+
+
+class LogDirectory:
+    """One of the node's `log.dirs`, and how many partitions it holds."""
+
+    def __init__(self, directory_id: Uuid, path: str, *, is_clean: bool) -> None:
+        self.directory_id = directory_id
+        self.path = path
+        self.is_clean = is_clean
+        self.partition_count = 0
+
+
+class Publisher:
+    """The only one who changes what `Broker` holds."""
+
+    def __init__(self, broker: Broker, disk: Disk, rng: Rng, directories: Sequence[LogDirectory]) -> None:
+        self._broker = broker
+        self._disk = disk
+        self._rng = rng
+        self._directories = directories
+
+    def start(self, image: ClusterImage) -> None:
+        """Open what the image places here; logs of topics that are gone are put aside."""
+        self._broker.image = image
+        known = {f"{topic.name}-{index}": topic.topic_id for topic in image.topics_by_id.values() for index in topic.partitions}
+        for directory in self._directories:
+            for name in self._disk.list(directory.path):
+                if name.endswith(DELETED_SUFFIX):
+                    self._disk.remove_tree(f"{directory.path}/{name}")
+                elif self._is_stray(directory, name, known):
+                    log.warning("%s/%s belongs to no topic of this cluster: it is kept as %s", directory.path, name, name + STRAY_SUFFIX)
+                    self._disk.rename(f"{directory.path}/{name}", self._aside(directory, name, STRAY_SUFFIX))
+        for topic in image.topics_by_id.values():
+            for index, partition in topic.partitions.items():
+                self._open(image, topic, index, partition)
+
+    def publish(self, first_offset: int, records: Sequence[Any]) -> None:
+        """Records that have been committed, in the order of the log."""
+        delta = ClusterDelta(self._broker.image)
+        for at, record in enumerate(records):
+            delta.replay(first_offset + at, record)
+        image = delta.apply()
+        changes = delta.changes(image)
+        self._broker.image = image
+        for deleted in changes.deleted:
+            self._delete(deleted)
+        for created in changes.created:
+            for index, partition in created.partitions.items():
+                self._open(image, created, index, partition)
+        for change in changes.changed:
+            for index, (before, after) in change.partitions().items():
+                if before is None:
+                    self._open(image, change.after, index, after)
+                else:
+                    self._on_partition_changed(change.after, index, after)
+        self._on_configs(image, changes)
+
+    def close(self) -> list[PartitionLog]:
+        """All logs, to be flushed and closed in a worker."""
+        return [partition.log for partition in self._broker.all_partitions()]
+
+    def _is_stray(self, directory: LogDirectory, name: str, known: Mapping[str, Uuid]) -> bool:
+        if name in known or name.startswith("__cluster_metadata-") or name.endswith(STRAY_SUFFIX):
+            return False
+        return self._disk.exists(f"{directory.path}/{name}/partition.metadata")
+
+    def _open(self, image: ClusterImage, topic: TopicImage, index: int, placed: PartitionImage) -> None:
+        node_id = self._broker.settings.node_id
+        if node_id not in placed.replicas:
+            return
+        name = f"{topic.name}-{index}"
+        directory = self._directory_of(name, placed.directories[placed.replicas.index(node_id)])
+        directory.partition_count += 1
+        partition_log = PartitionLog.open(
+            self._disk, f"{directory.path}/{name}", config=self._log_config(image, topic.name), topic_id=topic.topic_id,
+            now_ms=self._broker.clock.now_ms(), clean=directory.is_clean)
+        self._broker.add_partition(Partition(topic.name, topic.topic_id, index, placed.leader_epoch, partition_log))
+
+    def _directory_of(self, name: str, assigned: Uuid) -> LogDirectory:
+        """Where the partition already is, else where the controller wants it, else where the fewest are."""
+        for directory in self._directories:
+            if self._disk.exists(f"{directory.path}/{name}"):
+                return directory
+        for directory in self._directories:
+            if directory.directory_id == assigned:
+                return directory
+        return min(self._directories, key=lambda directory: directory.partition_count)
+
+    def _on_partition_changed(self, topic: TopicImage, index: int, after: PartitionImage) -> None:
+        partitions = self._broker.partitions_by_id.get(topic.topic_id)
+        partition = partitions[index] if partitions is not None else None
+        if partition is not None:
+            partition.leader_epoch = after.leader_epoch
+
+    def _delete(self, topic: TopicImage) -> None:
+        """The directories are renamed at once, so that the name is free; their files go later, when nobody reads them any more."""
+        for partition in self._broker.remove_topic(topic.name, topic.topic_id):
+            partition.on_gone()
+            path = partition.log.directory
+            directory = next(directory for directory in self._directories if path.startswith(directory.path + "/"))
+            directory.partition_count -= 1
+            aside = self._aside(directory, f"{topic.name}-{partition.index}", DELETED_SUFFIX)
+            self._disk.rename(path, aside)
+            self._broker.loop.call_later(partition.log.config.file_delete_delay_ms / 1000, self._remove, partition.log, aside)
+
+    def _remove(self, partition_log: PartitionLog, path: str) -> None:
+        partition_log.delete()
+        self._broker.run_in_background(lambda: self._disk.remove_tree(path))
+
+    def _aside(self, directory: LogDirectory, name: str, suffix: str) -> str:
+        unique = f".{self._rng.random_bytes(16).hex()}{suffix}"
+        return f"{directory.path}/{name[:255 - len(unique)]}{unique}"
+
+    def _on_configs(self, image: ClusterImage, changes: ImageChanges) -> None:
+        """Dynamic configs take effect at once."""
+        own = ConfigResource(ResourceType.BROKER, str(self._broker.settings.node_id))
+        is_broker = own in changes.configs or CLUSTER_DEFAULTS in changes.configs
+        topics = image.topics_by_name if is_broker else {
+            resource.name: image.topics_by_name[resource.name] for resource in changes.configs
+            if resource.type == ResourceType.TOPIC and resource.name in image.topics_by_name}
+        for topic in topics.values():
+            for partition in self._broker.partitions_by_id.get(topic.topic_id, []):
+                if partition is not None:
+                    partition.log.config = self._log_config(image, topic.name)
+
+    def _log_config(self, image: ClusterImage, topic: str) -> Any:
+        settings = self._broker.settings
+        broker = merged_broker_config(settings.static_configs, image.cluster_configs(), image.broker_configs(settings.node_id))
+        return log_config(image.topic_configs(topic), broker, self._rng.below(1000) / 1000)

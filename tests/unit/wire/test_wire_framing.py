@@ -1,0 +1,100 @@
+"""Frames come out as they went in, however the stream was cut, and wait where their handler says so."""
+
+from struct import pack
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ottla.wire.framing import POOLED_BYTES_MAX, BadFrame, FrameReader, ReceiveBuffers
+
+FRAME_MAX = 1 << 20
+
+
+def frame(body: bytes) -> bytes:
+    return pack(">i", len(body)) + body
+
+
+class Collector:
+    """Takes frames, and holds the stream after those that it was told to."""
+
+    def __init__(self, *, hold_after: tuple[int, ...] = ()) -> None:
+        self.frames: list[bytes] = []
+        self.hold_after = hold_after
+        self.reader = FrameReader(ReceiveBuffers(), FRAME_MAX, self.on_frame)
+
+    def on_frame(self, buffer: bytearray, view: memoryview, start: int, end: int) -> bool:
+        self.frames.append(bytes(view[start:end]))
+        assert bytes(buffer[start:end]) == self.frames[-1]
+        return len(self.frames) not in self.hold_after
+
+    def feed(self, data: bytes) -> None:
+        while data:
+            room = self.reader.get_buffer(len(data))
+            size = min(len(room), len(data))
+            room[:size] = data[:size]
+            data = data[size:]
+            self.reader.received(size)
+
+
+bodies = st.lists(st.one_of(st.binary(max_size=40), st.integers(0, 600_000).map(lambda size: b"x" * size)), max_size=12)
+
+
+@given(bodies, st.data())
+def test_any_cut_gives_the_same_frames(expected: list[bytes], data: st.DataObject) -> None:
+    stream = b"".join(frame(body) for body in expected)
+    collector = Collector()
+    position = 0
+    while position < len(stream):
+        size = data.draw(st.one_of(st.integers(1, 9), st.integers(1, len(stream))))
+        collector.feed(stream[position:position + size])
+        position += size
+    assert collector.frames == expected
+    assert collector.reader.kept_bytes == 0
+
+
+@given(st.lists(st.binary(max_size=50), min_size=1, max_size=8), st.sets(st.integers(1, 8)), st.data())
+def test_held_frames_wait_and_keep_their_order(expected: list[bytes], hold_after: set[int], data: st.DataObject) -> None:
+    stream = b"".join(frame(body) for body in expected)
+    collector = Collector(hold_after=tuple(sorted(hold_after)))
+    position = 0
+    while position < len(stream):
+        size = data.draw(st.integers(1, len(stream)))
+        collector.feed(stream[position:position + size])
+        position += size
+    for _ in range(len(hold_after)):
+        if collector.reader.is_held:
+            before = len(collector.frames)
+            assert before in hold_after
+            collector.reader.resume()
+    assert collector.frames == expected
+
+
+def test_one_byte_at_a_time() -> None:
+    collector = Collector()
+    for byte in frame(b"abc") + frame(b"") + frame(b"d"):
+        collector.feed(bytes((byte,)))
+    assert collector.frames == [b"abc", b"", b"d"]
+
+
+@pytest.mark.parametrize("size", [-1, FRAME_MAX + 1, -(2**31), 2**31 - 1])
+def test_a_size_that_no_frame_has_ends_the_stream(size: int) -> None:
+    collector = Collector()
+    with pytest.raises(BadFrame):
+        collector.feed(frame(b"first") + pack(">i", size) + b"rest")
+    assert collector.frames == [b"first"]
+
+
+def test_an_idle_connection_owns_no_buffer() -> None:
+    collector = Collector()
+    collector.feed(frame(b"x" * 500_000))
+    assert collector.reader.kept_bytes == 0
+
+
+def test_returned_buffers_are_used_again_up_to_a_maximum() -> None:
+    buffers = ReceiveBuffers()
+    taken = [buffers.take(1 << 20) for _ in range(2 * POOLED_BYTES_MAX // (1 << 20))]
+    for buffer in taken:
+        buffers.give_back(buffer)
+    again = [buffers.take(1 << 20) for _ in taken]
+    assert sum(any(buffer is other for other in taken) for buffer in again) == POOLED_BYTES_MAX // (1 << 20)
