@@ -1,7 +1,7 @@
 """The broker that the tests speak to, and topics of their own on it.
 
 By default each test process starts Ottla as a process. `OTTLA_COMPAT_BOOTSTRAP=host:port` names a broker that runs already:
-with Apache Kafka's there, the tests show that they expect what Kafka does.
+with Apache Kafka's there, the tests show that they expect what Kafka does. `OTTLA_COMPAT_DATA` says where its files are.
 """
 
 import itertools
@@ -13,7 +13,9 @@ from pathlib import Path
 from typing import Protocol
 
 import pytest
+
 from bench.peers import OttlaProcess
+from ottla.wire.messages.api_versions import ApiVersionsRequest
 from tests.compat.clients.aiokafka_client import AiokafkaClient
 from tests.compat.clients.base import Client
 from tests.compat.clients.confluent_client import ConfluentClient
@@ -21,6 +23,7 @@ from tests.compat.clients.java_client import JavaClient
 from tests.compat.clients.jvm import Jvm, missing
 from tests.compat.clients.kafka_python_client import KafkaPythonClient
 from tests.compat.clients.kcat_client import KcatClient
+from tests.compat.raw import RawConnection
 
 CLIENTS = ("confluent-kafka", "kafka-python", "aiokafka", "kcat", "java")
 SETTINGS = {"auto.create.topics.enable": "true", "num.partitions": "1", "group.initial.rebalance.delay.ms": "0"}
@@ -49,10 +52,19 @@ class MakeTopic(Protocol):
 def broker() -> Iterator[Broker]:
     given = os.environ.get("OTTLA_COMPAT_BOOTSTRAP")
     if given:
-        yield Broker(given)
+        data_dir = os.environ.get("OTTLA_COMPAT_DATA")
+        yield Broker(given, Path(data_dir) if data_dir else None)
         return
     with OttlaProcess(settings=SETTINGS) as process:
         yield Broker(process.bootstrap, process.data_dir, process)
+
+
+@pytest.fixture(scope="session")
+def api_keys(broker: Broker) -> frozenset[int]:
+    """What the broker says it can do: a tool that needs more is skipped."""
+    with RawConnection(broker.address) as connection:
+        answer = connection.ask(ApiVersionsRequest(), 0)
+    return frozenset(entry.api_key for entry in answer.api_keys)
 
 
 @pytest.fixture(scope="session")

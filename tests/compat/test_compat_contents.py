@@ -4,6 +4,7 @@ import time
 from collections import Counter
 
 import pytest
+
 from tests.compat.clients.base import BIG, CODECS, Acks, Client, Codec
 from tests.compat.conftest import Broker, MakeTopic
 from tests.compat.record import START_MS, Read, Sent, by_partition, contents_corpus, noise

@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import Callable
 
 import pytest
+
 from tests.compat.clients.base import Client
 from tests.compat.conftest import Broker
 from tests.compat.record import Sent

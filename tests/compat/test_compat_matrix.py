@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterator
 
 import pytest
+
 from tests.compat.clients.base import CODECS, Client
 from tests.compat.conftest import CLIENTS, Broker, create_topic, delete_topics
 from tests.compat.record import Read, Sent, by_partition, contents_corpus

@@ -1,6 +1,7 @@
 """A consumer without a group finds its place: by offset, by time, at either end."""
 
 import pytest
+
 from tests.compat.clients.base import Client
 from tests.compat.clients.confluent_client import ConfluentClient
 from tests.compat.conftest import Broker, MakeTopic

@@ -39,6 +39,7 @@ import org.apache.kafka.common.utils.Exit;
 
 public final class Worker {
     private static final ObjectMapper JSON = new ObjectMapper();
+    private static final List<Runnable> HOOKS = new ArrayList<>(); // what the tool that runs wants done at its end
     private static final Duration WAIT = Duration.ofSeconds(15);
 
     /** The status of the first call to exit of the tool that runs; null before it. */
@@ -66,7 +67,7 @@ public final class Worker {
         System.setOut(System.err); // nothing but answers may stand on stdout
         Exit.setExitProcedure((status, message) -> { exit(status); });
         Exit.setHaltProcedure((status, message) -> { exit(status); });
-        Exit.setShutdownHookAdder((name, hook) -> { });
+        Exit.setShutdownHookAdder((name, hook) -> HOOKS.add(hook));
         BufferedReader requests = new BufferedReader(new InputStreamReader(System.in, StandardCharsets.UTF_8), 1 << 20);
         for (String line = requests.readLine(); line != null; line = requests.readLine()) {
             ObjectNode answer = JSON.createObjectNode();
@@ -217,6 +218,7 @@ public final class Worker {
         PrintStream stdout = System.out;
         PrintStream stderr = System.err;
         exitStatus = null;
+        HOOKS.clear();
         try {
             System.setIn(new ByteArrayInputStream(bytes(request.get("stdin"))));
             System.setOut(new PrintStream(out, true, StandardCharsets.UTF_8));
@@ -230,6 +232,7 @@ public final class Worker {
                     exitStatus = 1;
                 }
             }
+            List.copyOf(HOOKS).forEach(Runnable::run); // the console producer flushes only here
         } finally {
             System.out.flush();
             System.err.flush();
