@@ -1,0 +1,54 @@
+"""What the configuration of a topic means to its log, in typed fields with Kafka's defaults."""
+
+from dataclasses import dataclass
+from enum import Enum
+
+from ottla.wire.inspection import Rules
+
+LONG_MAX = (1 << 63) - 1
+
+
+class TimestampType(Enum):
+    """Whose clock stamps the records."""
+
+    CREATE = "create"
+    APPEND = "append"
+
+
+class Compression(Enum):
+    """How a topic keeps its batches; the numbers are the codecs of record batches."""
+
+    PRODUCER = -1
+    UNCOMPRESSED = 0
+    GZIP = 1
+    SNAPPY = 2
+    LZ4 = 3
+    ZSTD = 4
+
+
+@dataclass(frozen=True, slots=True)
+class LogConfig:
+    """The defaults are Kafka's. `segment_jitter_ms` is the delay drawn for this log, not the maximum of the configuration."""
+
+    segment_bytes: int = 1 << 30
+    segment_ms: int = 7 * 24 * 3_600_000
+    segment_jitter_ms: int = 0
+    segment_index_bytes: int = 10 << 20
+    index_interval_bytes: int = 4096
+    max_message_bytes: int = 1_048_588
+    compacted: bool = False
+    timestamp_type: TimestampType = TimestampType.CREATE
+    timestamp_before_max_ms: int = LONG_MAX
+    timestamp_after_max_ms: int = 3_600_000
+    compression: Compression = Compression.PRODUCER
+    compression_level: int | None = None
+    producer_expiration_ms: int = 24 * 3_600_000
+    file_delete_delay_ms: int = 60_000
+
+    def rules(self) -> Rules:
+        """What of this a batch is checked against."""
+        return Rules(
+            max_message_bytes=self.max_message_bytes, compacted=self.compacted,
+            log_append_time=self.timestamp_type is TimestampType.APPEND,
+            timestamp_before_max_ms=self.timestamp_before_max_ms, timestamp_after_max_ms=self.timestamp_after_max_ms,
+            target_codec=None if self.compression is Compression.PRODUCER else self.compression.value)

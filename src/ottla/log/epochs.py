@@ -1,0 +1,100 @@
+"""Which leader wrote from which offset on: the cache and checkpoint that followers truncate by.
+
+The batches carry their epochs too, so that what a crash keeps from the checkpoint is found again when the log is opened.
+"""
+
+from bisect import bisect_right
+
+from ottla.base.ports import Disk
+
+FILE_NAME = "leader-epoch-checkpoint"
+UNDEFINED_EPOCH = -1
+UNDEFINED_OFFSET = -1
+
+
+class LeaderEpochs:
+    """Epochs and the offsets at which they start; both rise."""
+
+    def __init__(self, entries: list[tuple[int, int]] | None = None) -> None:
+        self._epochs = [epoch for epoch, _ in entries or ()]
+        self._starts = [start for _, start in entries or ()]
+        self.is_dirty = False
+
+    @property
+    def latest(self) -> int:
+        return self._epochs[-1] if self._epochs else UNDEFINED_EPOCH
+
+    def entries(self) -> list[tuple[int, int]]:
+        return list(zip(self._epochs, self._starts, strict=True))
+
+    def assign(self, epoch: int, start_offset: int) -> None:
+        """A leader of this epoch writes at this offset. Entries that it contradicts go: they are of leaders whose writes were cut off."""
+        if epoch < 0 or (self._epochs and epoch == self._epochs[-1] and start_offset >= self._starts[-1]):
+            return
+        while self._epochs and (self._epochs[-1] >= epoch or self._starts[-1] >= start_offset):
+            self._epochs.pop()
+            self._starts.pop()
+        self._epochs.append(epoch)
+        self._starts.append(start_offset)
+        self.is_dirty = True
+
+    def epoch_for(self, offset: int) -> int:
+        """The epoch of the leader that wrote an offset; -1 where that is not known."""
+        index = bisect_right(self._starts, offset)
+        return self._epochs[index - 1] if index else UNDEFINED_EPOCH
+
+    def end_offset_for(self, epoch: int, log_end_offset: int) -> tuple[int, int]:
+        """The largest known epoch up to the one asked for, and where it ends; (-1, -1) where the question cannot be answered."""
+        if epoch < 0 or not self._epochs:
+            return UNDEFINED_EPOCH, UNDEFINED_OFFSET
+        if epoch == self._epochs[-1]:
+            return epoch, log_end_offset
+        index = bisect_right(self._epochs, epoch)
+        if index == len(self._epochs):
+            return UNDEFINED_EPOCH, UNDEFINED_OFFSET  # an epoch that this log has not seen yet
+        if index == 0:
+            return epoch, self._starts[0]
+        return self._epochs[index - 1], self._starts[index]
+
+    def truncate_from_end(self, end_offset: int) -> None:
+        """Forget epochs that start at or after the log's new end."""
+        while self._starts and self._starts[-1] >= end_offset:
+            self._epochs.pop()
+            self._starts.pop()
+            self.is_dirty = True
+
+    def truncate_from_start(self, start_offset: int) -> None:
+        """Forget epochs that ended before the log's new start; the one that holds it starts there now."""
+        index = bisect_right(self._starts, start_offset) - 1
+        if index < 0 or (index == 0 and self._starts[0] == start_offset):
+            return
+        del self._epochs[:index]
+        del self._starts[:index]
+        self._starts[0] = start_offset
+        self.is_dirty = True
+
+    def encode(self) -> bytes:
+        lines = [f"{epoch} {start}\n" for epoch, start in self.entries()]
+        return f"0\n{len(lines)}\n{''.join(lines)}".encode()
+
+
+def decode(data: bytes, path: str) -> LeaderEpochs:
+    """ValueError where the text is not a whole checkpoint of version 0."""
+    lines = data.decode().splitlines()
+    if len(lines) < 2 or lines[0].strip() != "0" or len(lines) - 2 != int(lines[1]):
+        raise ValueError(f"{path}: not a whole checkpoint of version 0")
+    entries = []
+    for line in lines[2:]:
+        epoch, start = line.split()
+        entries.append((int(epoch), int(start)))
+    return LeaderEpochs(entries)
+
+
+def read_checkpoint(disk: Disk, directory: str) -> LeaderEpochs:
+    path = f"{directory}/{FILE_NAME}"
+    return decode(disk.read(path), path) if disk.exists(path) else LeaderEpochs()
+
+
+def write_checkpoint(disk: Disk, directory: str, epochs: LeaderEpochs) -> None:
+    disk.write_atomically(f"{directory}/{FILE_NAME}", epochs.encode())
+    epochs.is_dirty = False

@@ -1,0 +1,114 @@
+"""From offset to position: the sparse index of one segment, in memory while it grows and mapped from its file afterwards.
+
+An entry is the last offset of a batch, relative to the segment's base, and the position where that batch starts.
+"""
+
+import sys
+from array import array
+from bisect import bisect_right
+from struct import Struct
+
+ENTRY_BYTES = 8
+_entry = Struct(">ii")
+_relative = Struct(">i")
+
+
+class GrowingOffsetIndex:
+    """Two arrays, bisected: 8 bytes an entry. It is written out when the segment is closed, since after a crash it is rebuilt anyway."""
+
+    __slots__ = ("base_offset", "positions", "relatives")
+
+    def __init__(self, base_offset: int) -> None:
+        self.base_offset = base_offset
+        self.relatives = array("I")
+        self.positions = array("I")
+
+    def __len__(self) -> int:
+        return len(self.relatives)
+
+    def append(self, offset: int, position: int) -> None:
+        self.positions.append(position)
+        self.relatives.append(offset - self.base_offset)  # last, as a worker that searches by time starts from it
+
+    def position_of(self, offset: int) -> int:
+        """Where to start reading to find an offset: the batch there ends at or before it."""
+        index = bisect_right(self.relatives, offset - self.base_offset)
+        return self.positions[index - 1] if index else 0
+
+    def entries(self) -> list[tuple[int, int]]:
+        return list(zip(self.relatives, self.positions, strict=True))
+
+    def truncate(self, count: int) -> None:
+        del self.relatives[count:]
+        del self.positions[count:]
+
+    def encode(self) -> bytes:
+        words = array("I", bytes(ENTRY_BYTES * len(self.relatives)))
+        words[0::2] = self.relatives
+        words[1::2] = self.positions
+        if sys.byteorder == "little":
+            words.byteswap()
+        return words.tobytes()
+
+    @classmethod
+    def decode(cls, base_offset: int, data: bytes | memoryview) -> "GrowingOffsetIndex":
+        """Entries of a file; the zeros with which Apache Kafka fills the file of an active segment are left out."""
+        count = valid_entries(data)
+        words = array("I")
+        words.frombytes(data[: count * ENTRY_BYTES])
+        if sys.byteorder == "little":
+            words.byteswap()
+        index = cls(base_offset)
+        index.relatives = words[0::2]
+        index.positions = words[1::2]
+        return index
+
+
+class MappedOffsetIndex:
+    """The file of a closed segment, searched in place: it costs no memory of our own."""
+
+    __slots__ = ("_count", "_data", "base_offset")
+
+    def __init__(self, base_offset: int, data: memoryview) -> None:
+        self.base_offset = base_offset
+        self._data = data
+        self._count = valid_entries(data)
+
+    def __len__(self) -> int:
+        return self._count
+
+    def position_of(self, offset: int) -> int:
+        data = self._data
+        index = bisect_right(range(self._count), offset - self.base_offset, key=lambda i: _relative.unpack_from(data, i * ENTRY_BYTES)[0])
+        if not index:
+            return 0
+        position: int = _relative.unpack_from(data, index * ENTRY_BYTES - 4)[0]
+        return position
+
+    def entries(self) -> list[tuple[int, int]]:
+        return [_entry.unpack_from(self._data, i * ENTRY_BYTES) for i in range(self._count)]
+
+
+OffsetIndex = GrowingOffsetIndex | MappedOffsetIndex
+
+
+def valid_entries(data: bytes | memoryview) -> int:
+    """How many entries stand before the zeros: positions rise, so that only the first entry may have position 0."""
+    count = len(data) // ENTRY_BYTES
+    if not count or _relative.unpack_from(data, count * ENTRY_BYTES - 4)[0]:
+        return count
+    zeros_from = bisect_right(range(1, count), False, key=lambda i: not _relative.unpack_from(data, i * ENTRY_BYTES + 4)[0])
+    if zeros_from == 0 and _entry.unpack_from(data, 0) == (0, 0):
+        return 0
+    return zeros_from + 1
+
+
+def is_sound(data: bytes | memoryview, log_size: int) -> bool:
+    """Whether a file can be the index of a log of that size: whole entries, the last of which points into the log."""
+    if len(data) % ENTRY_BYTES:
+        return False
+    count = valid_entries(data)
+    if not count:
+        return True
+    relative, position = _entry.unpack_from(data, (count - 1) * ENTRY_BYTES)
+    return bool(relative >= 0 and 0 <= position < log_size)

@@ -1,0 +1,47 @@
+"""A bound on open files: segments ask here for theirs, and those not used for a while give theirs up."""
+
+from typing import TYPE_CHECKING
+
+from ottla.base.ports import Disk, File
+
+if TYPE_CHECKING:
+    from ottla.log.segment import Segment
+
+OPEN_FILES_MAX = 512
+"""Below the 1,024 descriptors that a process is usually allowed, with room for connections."""
+
+
+class OpenFiles:
+    """Shared by all logs of a disk. The one given up is found by second chance: a use sets a flag, which is all that the hot path pays.
+
+    A file is let go, not closed: a fetch that is on its way to a socket may still read from it, and it closes itself after that.
+    """
+
+    def __init__(self, disk: Disk, *, open_files_max: int = OPEN_FILES_MAX) -> None:
+        self._disk = disk
+        self._open_files_max = open_files_max
+        self._segments: dict[Segment, None] = {}
+
+    def __len__(self) -> int:
+        return len(self._segments)
+
+    def open(self, segment: "Segment", *, create: bool = False) -> File:
+        while len(self._segments) >= self._open_files_max:
+            self._give_up_one()
+        file = self._disk.open(segment.log_path, create=create)
+        self._segments[segment] = None
+        return file
+
+    def forget(self, segment: "Segment") -> None:
+        self._segments.pop(segment, None)
+
+    def _give_up_one(self) -> None:
+        while True:
+            segment = next(iter(self._segments))
+            del self._segments[segment]
+            if segment.was_used:
+                segment.was_used = False
+                self._segments[segment] = None
+            else:
+                segment.file = None
+                return

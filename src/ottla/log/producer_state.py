@@ -1,0 +1,163 @@
+"""What is remembered of idempotent producers: enough of their last batches to know a retry from a gap.
+
+Five batches each, as a producer has at most five requests in flight; all of them may come again, in any order (KAFKA-5494).
+"""
+
+from struct import Struct
+
+from ottla.base.errors import ErrorCode
+from ottla.base.ports import Disk
+from ottla.wire.batches import BatchHeader
+from ottla.wire.crc import crc32c
+from ottla.wire.inspection import BatchRejected
+
+BATCHES_PER_PRODUCER_MAX = 5
+PRODUCERS_MAX = 100_000
+"""Of one partition. Beyond it those silent for longest are forgotten: a client that invents ids must not take the broker's memory."""
+
+SEQUENCE_MASK = 0x7FFF_FFFF
+"""Sequences go from 2**31 - 1 on to 0."""
+
+SNAPSHOT_SUFFIX = ".snapshot"
+SNAPSHOT_VERSION = 1
+_snapshot_head = Struct(">hIi")
+_snapshot_entry = Struct(">qhiqiqiq")
+_CHECKSUM_FROM = 6
+
+RememberedBatch = tuple[int, int, int, int, int]
+"""First and last sequence, first and last offset, highest timestamp."""
+
+
+class Producer:
+    """One producer id, as this partition knows it."""
+
+    __slots__ = ("batches", "coordinator_epoch", "epoch", "last_timestamp", "transaction_first_offset")
+
+    def __init__(self, epoch: int) -> None:
+        self.epoch = epoch
+        self.batches: list[RememberedBatch] = []
+        self.last_timestamp = -1
+        self.coordinator_epoch = -1
+        self.transaction_first_offset = -1
+
+
+class ProducerTable:
+    """All producers of a partition."""
+
+    def __init__(self, *, producers_max: int = PRODUCERS_MAX) -> None:
+        self._producers: dict[int, Producer] = {}
+        self._producers_max = producers_max
+
+    def __len__(self) -> int:
+        return len(self._producers)
+
+    def get(self, producer_id: int) -> Producer | None:
+        return self._producers.get(producer_id)
+
+    def check(self, producer_id: int, epoch: int, base_sequence: int, count: int) -> RememberedBatch | None:
+        """The batch of which this one is a retry, or None where it comes next; BatchRejected where it does neither."""
+        producer = self._producers.get(producer_id)
+        if producer is None:
+            return None  # unknown, perhaps forgotten: wherever it goes on is right
+        if epoch == producer.epoch:
+            batches = producer.batches
+            if not batches:
+                last = -1
+            else:
+                last = batches[-1][1]
+                for batch in batches:
+                    if batch[0] == base_sequence and batch[1] == last_sequence(base_sequence, count):
+                        return batch
+            if base_sequence != last + 1 and not (base_sequence == 0 and last == SEQUENCE_MASK):
+                raise BatchRejected(ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER,
+                                    f"producer {producer_id} sent sequence {base_sequence} after {last}")
+        elif epoch < producer.epoch:
+            raise BatchRejected(ErrorCode.INVALID_PRODUCER_EPOCH,
+                                f"producer {producer_id} sent epoch {epoch}, its latest is {producer.epoch}")
+        elif base_sequence != 0:
+            raise BatchRejected(ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER,
+                                f"producer {producer_id} started its epoch {epoch} with sequence {base_sequence}")
+        return None
+
+    def remember(self, producer_id: int, epoch: int, base_sequence: int, count: int, base_offset: int, timestamp: int) -> None:
+        """A batch was appended."""
+        producer = self._producers.get(producer_id)
+        if producer is None:
+            if len(self._producers) >= self._producers_max:
+                self._forget_silent()
+            producer = self._producers[producer_id] = Producer(epoch)
+        elif epoch != producer.epoch:
+            producer.epoch = epoch
+            producer.batches.clear()
+        batches = producer.batches
+        if len(batches) == BATCHES_PER_PRODUCER_MAX:
+            del batches[0]
+        batches.append((base_sequence, last_sequence(base_sequence, count), base_offset, base_offset + count - 1, timestamp))
+        producer.last_timestamp = timestamp
+
+    def on_batch(self, header: BatchHeader) -> None:
+        """A batch found in the log while it is opened."""
+        if header.producer_id >= 0 and not header.is_control:
+            self.remember(header.producer_id, header.producer_epoch, header.base_sequence, header.last_offset_delta + 1,
+                          header.base_offset, header.max_timestamp)
+
+    def expire(self, now_ms: int, expiration_ms: int) -> int:
+        """Forget producers that were silent for too long; returns how many. An open transaction keeps its producer."""
+        expired = [producer_id for producer_id, producer in self._producers.items()
+                   if producer.transaction_first_offset < 0 and now_ms - producer.last_timestamp >= expiration_ms]
+        for producer_id in expired:
+            del self._producers[producer_id]
+        return len(expired)
+
+    def clear(self) -> None:
+        self._producers.clear()
+
+    def _forget_silent(self) -> None:
+        """An eighth at once, so that the search is paid for rarely."""
+        by_silence = sorted(self._producers, key=lambda producer_id: self._producers[producer_id].last_timestamp)
+        for producer_id in by_silence[: max(1, self._producers_max // 8)]:
+            del self._producers[producer_id]
+
+    def encode(self) -> bytes:
+        """A snapshot as Apache Kafka writes it, which has room for the last batch of each producer only."""
+        data = bytearray(_snapshot_head.size)
+        for producer_id, producer in self._producers.items():
+            _, last, first_offset, last_offset, _ = producer.batches[-1] if producer.batches else (-1, -1, -1, -1, -1)
+            data += _snapshot_entry.pack(producer_id, producer.epoch, last, last_offset, last_offset - first_offset,
+                                         producer.last_timestamp, producer.coordinator_epoch, producer.transaction_first_offset)
+        _snapshot_head.pack_into(data, 0, SNAPSHOT_VERSION, 0, len(self._producers))
+        _snapshot_head.pack_into(data, 0, SNAPSHOT_VERSION, crc32c(memoryview(data)[_CHECKSUM_FROM:]), len(self._producers))
+        return bytes(data)
+
+    def restore(self, data: bytes) -> None:
+        """Take the state from a snapshot; ValueError where it is damaged."""
+        if len(data) < _snapshot_head.size:
+            raise ValueError(f"a producer snapshot of {len(data)} bytes")
+        version, crc, count = _snapshot_head.unpack_from(data)
+        size = _snapshot_head.size + count * _snapshot_entry.size
+        if version != SNAPSHOT_VERSION or crc != crc32c(data[_CHECKSUM_FROM:]) or len(data) != size:
+            raise ValueError(f"a damaged producer snapshot: version {version}, {count} entries in {len(data)} bytes")
+        self._producers.clear()
+        for (producer_id, epoch, last, last_offset, delta, timestamp, coordinator_epoch,
+             first_offset) in _snapshot_entry.iter_unpack(data[_snapshot_head.size:]):
+            producer = self._producers[producer_id] = Producer(epoch)
+            producer.last_timestamp = timestamp
+            producer.coordinator_epoch = coordinator_epoch
+            producer.transaction_first_offset = first_offset
+            if last_offset >= 0:
+                first = last - delta & SEQUENCE_MASK if last >= 0 else -1
+                producer.batches.append((first, last, last_offset - delta, last_offset, timestamp))
+
+
+def last_sequence(base_sequence: int, count: int) -> int:
+    """Of a batch; a batch without a sequence has none."""
+    return base_sequence + count - 1 & SEQUENCE_MASK if base_sequence >= 0 else -1
+
+
+def snapshot_path(directory: str, offset: int) -> str:
+    return f"{directory}/{offset:020d}{SNAPSHOT_SUFFIX}"
+
+
+def write_snapshot(disk: Disk, directory: str, offset: int, table: ProducerTable) -> None:
+    """The state of all batches before an offset."""
+    disk.write_atomically(snapshot_path(directory, offset), table.encode())

@@ -1,0 +1,183 @@
+"""One segment: a `.log` file of whole batches, and the two indexes over it."""
+
+from struct import Struct
+
+from ottla.base.ports import Buffer, Disk, File
+from ottla.log import offset_index, time_index
+from ottla.log.offset_index import GrowingOffsetIndex, MappedOffsetIndex, OffsetIndex
+from ottla.log.open_files import OpenFiles
+from ottla.log.time_index import GrowingTimeIndex, MappedTimeIndex, TimeIndex
+from ottla.wire.batches import BatchHeader, read_header
+
+LOG_SUFFIX = ".log"
+OFFSET_INDEX_SUFFIX = ".index"
+TIME_INDEX_SUFFIX = ".timeindex"
+
+SCAN_BYTES = 4096 + 64
+"""One read of the search within the distance between two index entries, with the header of the batch that follows it."""
+SCAN_HEADER_BYTES = 27
+_scan = Struct(">qi11xi").unpack_from
+
+
+class Segment:
+    """The active segment grows and keeps its indexes in memory; a closed one has them in files, mapped when they are first needed.
+
+    Index files are written when the segment is closed (from a worker, see `flush`), not as they grow: an entry is due every 4 kB, and a
+    write for each would cost more than the index is worth, as the last segment is read through after a crash anyway.
+    """
+
+    __slots__ = ("base_offset", "bytes_since_entry", "created_ms", "disk", "file", "files", "first_timestamp", "max_timestamp",
+                 "max_timestamp_offset", "offset_index", "size", "stem", "time_index", "was_used")
+
+    def __init__(self, disk: Disk, files: OpenFiles, directory: str, base_offset: int, *, created_ms: int) -> None:
+        self.disk = disk
+        self.files = files
+        self.stem = f"{directory}/{base_offset:020d}"
+        self.base_offset = base_offset
+        self.created_ms = created_ms
+        self.size = 0
+        self.file: File | None = None
+        self.was_used = False
+        self.offset_index: OffsetIndex | None = None
+        self.time_index: TimeIndex | None = None
+        self.bytes_since_entry = 0
+        self.first_timestamp: int | None = None
+        self.max_timestamp = -1
+        self.max_timestamp_offset = base_offset
+
+    @property
+    def log_path(self) -> str:
+        return self.stem + LOG_SUFFIX
+
+    def opened(self) -> File:
+        self.was_used = True
+        file = self.file
+        if file is None:
+            file = self.file = self.files.open(self)
+        return file
+
+    def create(self) -> None:
+        """Make the file of a new segment, and indexes that grow."""
+        self.file = self.files.open(self, create=True)
+        self.file.truncate(0)  # what an earlier run left beyond its end
+        self.start_growing()
+
+    def start_growing(self) -> None:
+        self.offset_index = GrowingOffsetIndex(self.base_offset)
+        self.time_index = GrowingTimeIndex(self.base_offset)
+        self.bytes_since_entry = 0
+        self.max_timestamp = -1
+        self.max_timestamp_offset = self.base_offset
+
+    def append(self, batch: Buffer, size: int, last_offset: int, max_timestamp: int, index_interval_bytes: int) -> None:
+        """Write one batch at the end. If that raises, nothing has changed."""
+        file = self.file
+        if file is None:
+            file = self.opened()
+        self.was_used = True
+        file.append((batch,))
+        self.on_batch(size, last_offset, max_timestamp, index_interval_bytes)
+
+    def on_batch(self, size: int, last_offset: int, max_timestamp: int, index_interval_bytes: int) -> None:
+        """A batch stands at the end of what is indexed."""
+        if max_timestamp > self.max_timestamp:
+            self.max_timestamp = max_timestamp
+            self.max_timestamp_offset = last_offset
+        if self.bytes_since_entry > index_interval_bytes:
+            self.add_entry(last_offset)
+        if self.first_timestamp is None:
+            self.first_timestamp = max_timestamp
+        self.bytes_since_entry += size
+        self.size += size
+
+    def add_entry(self, last_offset: int) -> None:
+        """The batch at the current end gets an entry in both indexes."""
+        assert isinstance(self.offset_index, GrowingOffsetIndex), self.stem
+        assert isinstance(self.time_index, GrowingTimeIndex), self.stem
+        self.offset_index.append(last_offset, self.size)
+        self.time_index.maybe_append(self.max_timestamp, self.max_timestamp_offset)
+        self.bytes_since_entry = 0
+
+    def offsets(self) -> OffsetIndex:
+        index = self.offset_index
+        if index is None:
+            index = self.offset_index = MappedOffsetIndex(self.base_offset, self._map(OFFSET_INDEX_SUFFIX))
+        return index
+
+    def times(self) -> TimeIndex:
+        index = self.time_index
+        if index is None:
+            index = self.time_index = MappedTimeIndex(self.base_offset, self._map(TIME_INDEX_SUFFIX))
+        return index
+
+    def latest(self) -> tuple[int, int]:
+        """The highest timestamp and the last offset of the batch that has it; the timestamp is -1 where no record has one."""
+        times = self.times()
+        if isinstance(times, GrowingTimeIndex):
+            return self.max_timestamp, self.max_timestamp_offset
+        return times.last() or (-1, self.base_offset)
+
+    def _map(self, suffix: str) -> memoryview:
+        file = self.disk.open_read_only(self.stem + suffix)
+        try:
+            return file.map()
+        finally:
+            file.close()
+
+    def locate(self, offset: int) -> tuple[int, int] | None:
+        """Position and size of the batch that holds an offset, or of the next one if none does; None where the segment ends before."""
+        position = (self.offset_index or self.offsets()).position_of(offset)
+        end = self.size
+        read_at = self.opened().read_at
+        while position < end:
+            data = read_at(position, SCAN_BYTES)
+            at = 0
+            last = min(len(data), end - position) - SCAN_HEADER_BYTES
+            while at <= last:
+                base, length, delta = _scan(data, at)
+                if base + delta >= offset:
+                    return position + at, length + 12
+                at += length + 12
+            position += at
+        return None
+
+    def header_at(self, position: int) -> BatchHeader:
+        return read_header(self.opened().read_at(position, 61))
+
+    def finish_indexes(self) -> None:
+        """The last entry of the time index says what the highest timestamp of the whole segment is."""
+        if isinstance(self.time_index, GrowingTimeIndex):
+            self.time_index.maybe_append(self.max_timestamp, self.max_timestamp_offset)
+
+    def flush(self, file: File) -> None:
+        """Put a closed segment and its indexes on the disk: from a worker, with its file opened on the loop. Then the index files serve."""
+        self.write_indexes()
+        self.offset_index = self.time_index = None
+        file.flush()
+
+    def write_indexes(self) -> None:
+        offsets, times = self.offset_index, self.time_index
+        if isinstance(offsets, GrowingOffsetIndex):
+            self.disk.write_atomically(self.stem + OFFSET_INDEX_SUFFIX, offsets.encode())
+        if isinstance(times, GrowingTimeIndex):
+            self.disk.write_atomically(self.stem + TIME_INDEX_SUFFIX, times.encode())
+
+    def release(self) -> None:
+        """Let the file go; the segment may be used again, which opens it."""
+        self.files.forget(self)
+        self.file = None
+
+    def remove(self) -> None:
+        """Delete all its files."""
+        self.release()
+        for suffix in (OFFSET_INDEX_SUFFIX, TIME_INDEX_SUFFIX, LOG_SUFFIX):
+            if self.disk.exists(self.stem + suffix):
+                self.disk.remove(self.stem + suffix)
+
+    def has_index_files(self) -> bool:
+        return self.disk.exists(self.stem + OFFSET_INDEX_SUFFIX) and self.disk.exists(self.stem + TIME_INDEX_SUFFIX)
+
+    def are_indexes_sound(self) -> bool:
+        """Cheap checks of the two files: present, of whole entries, the last of which fit the log."""
+        return (self.has_index_files() and offset_index.is_sound(self._map(OFFSET_INDEX_SUFFIX), self.size)
+                and time_index.is_sound(self._map(TIME_INDEX_SUFFIX)))

@@ -1,0 +1,128 @@
+"""From timestamp to offset: entries say that no record up to an offset has a later timestamp.
+
+An entry is the highest timestamp so far and the last offset of the batch that has it, relative to the segment's base.
+"""
+
+import sys
+from array import array
+from bisect import bisect_right
+from struct import Struct
+
+ENTRY_BYTES = 12
+_entry = Struct(">qi")
+_timestamp = Struct(">q")
+_relative = Struct(">i")
+
+
+class GrowingTimeIndex:
+    """Two arrays, bisected: 12 bytes an entry."""
+
+    __slots__ = ("base_offset", "relatives", "timestamps")
+
+    def __init__(self, base_offset: int) -> None:
+        self.base_offset = base_offset
+        self.timestamps = array("q")
+        self.relatives = array("I")
+
+    def __len__(self) -> int:
+        return len(self.timestamps)
+
+    def maybe_append(self, timestamp: int, offset: int) -> None:
+        """Only where time went on: entries rise in both fields."""
+        timestamps = self.timestamps
+        if timestamp > (timestamps[-1] if timestamps else -1):
+            self.relatives.append(offset - self.base_offset)
+            timestamps.append(timestamp)  # last, as a worker that searches by time starts from it
+
+    def offset_before(self, timestamp: int) -> int:
+        """An offset at or before the first record of at least that timestamp."""
+        index = bisect_right(self.timestamps, timestamp)
+        return self.base_offset + (self.relatives[index - 1] if index else 0)
+
+    def last(self) -> tuple[int, int] | None:
+        """The highest timestamp and its offset."""
+        return (self.timestamps[-1], self.base_offset + self.relatives[-1]) if self.timestamps else None
+
+    def entries(self) -> list[tuple[int, int]]:
+        return list(zip(self.timestamps, self.relatives, strict=True))
+
+    def truncate(self, count: int) -> None:
+        del self.timestamps[count:]
+        del self.relatives[count:]
+
+    def encode(self) -> bytes:
+        halves = array("I")
+        halves.frombytes(self.timestamps.tobytes())
+        words = array("I", bytes(ENTRY_BYTES * len(self.timestamps)))
+        is_little = sys.byteorder == "little"
+        words[0::3] = halves[1::2] if is_little else halves[0::2]
+        words[1::3] = halves[0::2] if is_little else halves[1::2]
+        words[2::3] = self.relatives
+        if is_little:
+            words.byteswap()
+        return words.tobytes()
+
+    @classmethod
+    def decode(cls, base_offset: int, data: bytes | memoryview) -> "GrowingTimeIndex":
+        """Entries of a file; the zeros with which Apache Kafka fills the file of an active segment are left out."""
+        index = cls(base_offset)
+        for i in range(valid_entries(data)):
+            timestamp, relative = _entry.unpack_from(data, i * ENTRY_BYTES)
+            index.timestamps.append(timestamp)
+            index.relatives.append(relative)
+        return index
+
+
+class MappedTimeIndex:
+    """The file of a closed segment, searched in place."""
+
+    __slots__ = ("_count", "_data", "base_offset")
+
+    def __init__(self, base_offset: int, data: memoryview) -> None:
+        self.base_offset = base_offset
+        self._data = data
+        self._count = valid_entries(data)
+
+    def __len__(self) -> int:
+        return self._count
+
+    def offset_before(self, timestamp: int) -> int:
+        data = self._data
+        index = bisect_right(range(self._count), timestamp, key=lambda i: _timestamp.unpack_from(data, i * ENTRY_BYTES)[0])
+        relative: int = _relative.unpack_from(data, index * ENTRY_BYTES - 4)[0] if index else 0
+        return self.base_offset + relative
+
+    def last(self) -> tuple[int, int] | None:
+        if not self._count:
+            return None
+        timestamp, relative = _entry.unpack_from(self._data, (self._count - 1) * ENTRY_BYTES)
+        return timestamp, self.base_offset + relative
+
+    def entries(self) -> list[tuple[int, int]]:
+        return [_entry.unpack_from(self._data, i * ENTRY_BYTES) for i in range(self._count)]
+
+
+TimeIndex = GrowingTimeIndex | MappedTimeIndex
+
+
+def valid_entries(data: bytes | memoryview) -> int:
+    """How many entries stand before the zeros: timestamps rise, so that only the first entry may have timestamp 0."""
+    count = len(data) // ENTRY_BYTES
+    if count <= 1 or _entry.unpack_from(data, (count - 1) * ENTRY_BYTES) != (0, 0):
+        return count  # a single entry of zeros is one: a record of the year 1970, and no file is filled up to that size
+    zeros_from = bisect_right(range(1, count), False, key=lambda i: _entry.unpack_from(data, i * ENTRY_BYTES) == (0, 0))
+    if zeros_from == 0 and _entry.unpack_from(data, 0) == (0, 0):
+        return 0
+    return zeros_from + 1
+
+
+def is_sound(data: bytes | memoryview) -> bool:
+    """Whether a file can be a time index: whole entries, and the last of them not before the first."""
+    if len(data) % ENTRY_BYTES:
+        return False
+    count = valid_entries(data)
+    if not count:
+        return True
+    first, _ = _entry.unpack_from(data, 0)
+    last, relative = _entry.unpack_from(data, (count - 1) * ENTRY_BYTES)
+    return bool(last >= first and relative >= 0)

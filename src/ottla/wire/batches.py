@@ -1,0 +1,235 @@
+"""Record batches, format 2: the unit in which records travel, are stored and are checked."""
+
+from collections.abc import Iterable, Iterator
+from struct import Struct
+from typing import NamedTuple
+
+from ottla.base.ports import Buffer
+from ottla.wire.crc import crc32c
+from ottla.wire.errors import MalformedMessage
+from ottla.wire.varint import read_varint, read_varlong, varint, varlong
+
+HEADER = Struct(">qiibIhiqqqhii")
+"""The fields of BatchHeader, in order."""
+
+LENGTH_AT = 8
+LEADER_EPOCH_AT = 12
+MAGIC_AT = 16
+CRC_AT = 17
+ATTRIBUTES_AT = 21
+"""The checksum covers everything from here on."""
+LAST_OFFSET_DELTA_AT = 23
+BASE_TIMESTAMP_AT = 27
+MAX_TIMESTAMP_AT = 35
+PRODUCER_ID_AT = 43
+COUNT_AT = 57
+RECORDS_AT = 61
+
+LENGTH_OVERHEAD = 12
+"""The length field counts what follows it: a batch is so much larger than its length says."""
+MAGIC = 2
+
+CODEC_MASK = 0x07
+LOG_APPEND_TIME_BIT = 0x08
+TRANSACTIONAL_BIT = 0x10
+CONTROL_BIT = 0x20
+DELETE_HORIZON_BIT = 0x40
+
+NO_TIMESTAMP = -1
+NO_PRODUCER_ID = -1
+NO_PRODUCER_EPOCH = -1
+NO_SEQUENCE = -1
+NO_LEADER_EPOCH = -1
+
+_i64 = Struct(">q")
+_u32 = Struct(">I")
+
+RecordHeaders = tuple[tuple[str, bytes | None], ...]
+
+
+class BatchHeader(NamedTuple):
+    """The 61 bytes before the records."""
+
+    base_offset: int
+    length: int
+    leader_epoch: int
+    magic: int
+    crc: int
+    attributes: int
+    last_offset_delta: int
+    base_timestamp: int
+    max_timestamp: int
+    producer_id: int
+    producer_epoch: int
+    base_sequence: int
+    record_count: int
+
+    @property
+    def size(self) -> int:
+        return self.length + LENGTH_OVERHEAD
+
+    @property
+    def last_offset(self) -> int:
+        return self.base_offset + self.last_offset_delta
+
+    @property
+    def codec(self) -> int:
+        return self.attributes & CODEC_MASK
+
+    @property
+    def has_log_append_time(self) -> bool:
+        return self.attributes & LOG_APPEND_TIME_BIT != 0
+
+    @property
+    def is_transactional(self) -> bool:
+        return self.attributes & TRANSACTIONAL_BIT != 0
+
+    @property
+    def is_control(self) -> bool:
+        return self.attributes & CONTROL_BIT != 0
+
+
+class Record(NamedTuple):
+    """One record. When a batch is built from records their offsets are given by position, whatever this one says."""
+
+    offset: int = 0
+    timestamp: int = NO_TIMESTAMP
+    key: bytes | None = None
+    value: bytes | None = None
+    headers: RecordHeaders = ()
+
+
+def read_header(buffer: Buffer, position: int = 0) -> BatchHeader:
+    """The header at a position; MalformedMessage where fewer bytes are left than it takes."""
+    if len(buffer) - position < RECORDS_AT:
+        raise MalformedMessage(f"{len(buffer) - position} bytes cannot hold the header of a record batch")
+    return BatchHeader._make(HEADER.unpack_from(buffer, position))
+
+
+def iterate_batches(buffer: Buffer) -> Iterator[tuple[int, BatchHeader]]:
+    """Position and header of each whole batch. A batch cut off by the end is left out, as fetched bytes may end in one."""
+    position, end = 0, len(buffer)
+    while end - position >= RECORDS_AT:
+        header = BatchHeader._make(HEADER.unpack_from(buffer, position))
+        if header.length < RECORDS_AT - LENGTH_OVERHEAD or header.magic != MAGIC:
+            raise MalformedMessage(f"no batch at {position}: length {header.length}, magic {header.magic}")
+        if end - position < header.size:
+            return
+        yield position, header
+        position += header.size
+
+
+def has_valid_checksum(batch: Buffer) -> bool:
+    """Whether the bytes of one whole batch are those that were sent."""
+    stored: int = _u32.unpack_from(batch, CRC_AT)[0]
+    return crc32c(memoryview(batch)[ATTRIBUTES_AT:]) == stored
+
+
+def decode_records(batch: Buffer, *, output_max: int = 1 << 30) -> list[Record]:
+    """The records of one whole batch, decompressed up to a maximum; MalformedMessage where they are not records."""
+    header = read_header(batch)
+    payload = bytes(memoryview(batch)[RECORDS_AT : header.size])
+    if header.codec:
+        from ottla.wire.compression import decompress
+
+        payload = decompress(header.codec, payload, output_max)
+    position = 0
+    records = []
+    try:
+        for _ in range(header.record_count):
+            record, position = _decode_record(payload, position, header)
+            records.append(record)
+    except IndexError:
+        raise MalformedMessage("a record is cut off by the end of its batch") from None
+    if position != len(payload):
+        raise MalformedMessage(f"{len(payload) - position} bytes after the last record of a batch")
+    return records
+
+
+def _decode_record(data: bytes, position: int, header: BatchHeader) -> tuple[Record, int]:
+    size, position = read_varint(data, position)
+    end = position + size
+    timestamp_delta, position = read_varlong(data, position + 1)  # the byte before it holds attributes that nothing uses
+    offset_delta, position = read_varint(data, position)
+    key, position = _decode_bytes(data, position)
+    value, position = _decode_bytes(data, position)
+    header_count, position = read_varint(data, position)
+    if not 0 <= header_count <= len(data) - position:
+        raise MalformedMessage(f"a record with {header_count} headers")
+    headers = []
+    for _ in range(header_count):
+        name, position = _decode_bytes(data, position)
+        if name is None:
+            raise MalformedMessage("a record header without a key")
+        content, position = _decode_bytes(data, position)
+        headers.append((name.decode("utf-8", "replace"), content))
+    if position != end:
+        raise MalformedMessage(f"a record of {size} bytes whose fields take {size + position - end}")
+    timestamp = header.max_timestamp if header.has_log_append_time else header.base_timestamp + timestamp_delta
+    return Record(header.base_offset + offset_delta, timestamp, key, value, tuple(headers)), position
+
+
+def _decode_bytes(data: bytes, position: int) -> tuple[bytes | None, int]:
+    size, position = read_varint(data, position)
+    if size < 0:
+        return None, position
+    if size > len(data) - position:
+        raise MalformedMessage("a field that is longer than its batch")
+    return data[position : position + size], position + size
+
+
+def build_batch(records: Iterable[Record], *, base_offset: int = 0, codec: int = 0, producer_id: int = NO_PRODUCER_ID,
+                producer_epoch: int = NO_PRODUCER_EPOCH, base_sequence: int = NO_SEQUENCE, leader_epoch: int = NO_LEADER_EPOCH,
+                is_control: bool = False, is_transactional: bool = False, log_append_time: int | None = None) -> bytearray:
+    """A whole batch of at least one record. With `log_append_time` all its records have that time, whatever theirs says."""
+    listed = list(records)
+    base_timestamp = listed[0].timestamp
+    payload = bytearray()
+    for index, record in enumerate(listed):
+        body = _encode_body(index, record, record.timestamp - base_timestamp)
+        payload += varint(len(body))
+        payload += body
+    if codec:
+        from ottla.wire.compression import compress
+
+        payload = bytearray(compress(codec, payload))
+    attributes = codec
+    max_timestamp = max(record.timestamp for record in listed)
+    if log_append_time is not None:
+        attributes |= LOG_APPEND_TIME_BIT
+        max_timestamp = log_append_time
+    if is_transactional:
+        attributes |= TRANSACTIONAL_BIT
+    if is_control:
+        attributes |= CONTROL_BIT
+    batch = bytearray(RECORDS_AT)
+    length = len(payload) + RECORDS_AT - LENGTH_OVERHEAD
+    HEADER.pack_into(batch, 0, base_offset, length, leader_epoch, MAGIC, 0, attributes, len(listed) - 1, base_timestamp,
+                     max_timestamp, producer_id, producer_epoch, base_sequence, len(listed))
+    batch += payload
+    write_checksum(batch)
+    return batch
+
+
+def write_checksum(batch: bytearray | memoryview) -> None:
+    """Make the checksum of one whole batch right, after a field behind it changed."""
+    _u32.pack_into(batch, CRC_AT, crc32c(memoryview(batch)[ATTRIBUTES_AT:]))
+
+
+def _encode_body(offset_delta: int, record: Record, timestamp_delta: int) -> bytes:
+    parts = [b"\0", varlong(timestamp_delta), varint(offset_delta)]
+    for field in (record.key, record.value):
+        _encode_bytes(field, parts)
+    parts.append(varint(len(record.headers)))
+    for name, content in record.headers:
+        _encode_bytes(name.encode(), parts)
+        _encode_bytes(content, parts)
+    return b"".join(parts)
+
+
+def _encode_bytes(field: bytes | None, parts: list[bytes]) -> None:
+    if field is None:
+        parts.append(varint(-1))
+    else:
+        parts.append(varint(len(field)))
+        parts.append(field)

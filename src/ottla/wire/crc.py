@@ -1,0 +1,26 @@
+"""CRC-32C, computed by the processor's own instruction: the checksum of record batches and of snapshots."""
+
+from collections.abc import Callable
+from importlib.machinery import PathFinder
+from importlib.util import find_spec, module_from_spec
+
+from ottla.base.ports import Buffer
+
+
+def _load() -> Callable[[Buffer], int]:
+    """The `crc32c` package without its `__init__`, which reads package metadata and a command line parser: 45 ms of the start of a node."""
+    package = find_spec("crc32c")
+    inner = package and PathFinder.find_spec("crc32c._crc32c", package.submodule_search_locations)
+    if inner is not None and inner.loader is not None:
+        module = module_from_spec(inner)
+        inner.loader.exec_module(module)
+        function: Callable[[Buffer], int] = module.crc32c
+        return function
+    from crc32c import crc32c as from_package
+
+    fallback: Callable[[Buffer], int] = from_package
+    return fallback
+
+
+crc32c = _load()
+"""`crc32c(buffer) -> int`; 149 bytes take 0.12 µs, 1 MB 46 µs. From 32 KiB on it releases the GIL: a worker does not stop the loop."""
