@@ -40,8 +40,8 @@ def read_listeners(
     controller_names = [name.upper() for name in split_list(static.get("controller.listener.names", ""))]
     default = BROKER_CONFIGS["listeners"].default
     assert default is not None
-    bound = _addresses("listeners", static.get("listeners", default))
-    advertised = _addresses("advertised.listeners", static["advertised.listeners"]) if "advertised.listeners" in static else {}
+    bound = listener_addresses("listeners", static.get("listeners", default))
+    advertised = listener_addresses("advertised.listeners", static["advertised.listeners"]) if "advertised.listeners" in static else {}
     for name in advertised:
         if name not in bound and name not in controller_names:
             raise _refused("advertised.listeners", static, f"names {name}, which is none of the listeners {', '.join(bound)}")
@@ -69,7 +69,7 @@ def read_listeners(
     return tuple(clients), tuple(controllers)
 
 
-def _addresses(config: str, text: str) -> dict[str, tuple[str, int]]:
+def listener_addresses(config: str, text: str) -> dict[str, tuple[str, int]]:
     """Host and port by the listener's name."""
     found: dict[str, tuple[str, int]] = {}
     for address in split_list(text):

@@ -1,0 +1,96 @@
+"""`ottla start`: from the words of the command line to a node that serves, and what is said on the way."""
+
+import argparse
+import os
+import shutil
+import socket
+import sys
+import tempfile
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+from ottla import __version__
+from ottla.cli.settings import UsageError, node_settings
+from ottla.node.config import ConfigError, NodeConfig, node_config
+from ottla.node.errors import StartError
+
+_SHARED_MEMORY = "/dev/shm"
+
+# Printed with the node's own address, and run by a test exactly as printed.
+TRY_IT = """\
+    from kafka import KafkaConsumer, KafkaProducer    # pip install kafka-python
+    KafkaProducer(bootstrap_servers="{bootstrap}").send("hello", b"world").get(10)
+    print(next(KafkaConsumer("hello", bootstrap_servers="{bootstrap}", auto_offset_reset="earliest")).value)"""
+
+
+def start(arguments: argparse.Namespace) -> int:
+    try:
+        with _data_directory(is_ephemeral=arguments.ephemeral) as (directory, remove):
+            settings, places = node_settings(arguments, temporary=directory, canonical_host=socket.getfqdn)
+            config = node_config(settings, places=places, cluster_id=arguments.cluster_id)
+            _run(config, is_ephemeral=arguments.ephemeral, remove=remove, log_level=arguments.log_level)
+    except UsageError as error:
+        print(f"ottla: {error}", file=sys.stderr)
+        return 2
+    except (ConfigError, StartError) as error:
+        print(f"ottla: {error}", file=sys.stderr)
+        return 1
+    return 0
+
+
+def _run(config: NodeConfig, *, is_ephemeral: bool, remove: Callable[[], None], log_level: str) -> None:
+    from ottla.node.main import run
+
+    for note in config.notes:
+        print(f"Note: {note}.", file=sys.stderr)
+
+    def announce(bootstrap: str) -> None:
+        print(announcement(bootstrap, config, is_ephemeral=is_ephemeral), flush=True)
+
+    run(config, on_serving=lambda node: announce(node.bootstrap), on_impatience=remove, log_level=log_level)
+
+
+def announcement(bootstrap: str, config: NodeConfig, *, is_ephemeral: bool) -> str:
+    """What is said once the node serves."""
+    directories = ", ".join(config.log_dirs)
+    data = f"{directories} (removed at exit)" if is_ephemeral else directories
+    reset = "start again" if is_ephemeral else f"stop it, then rm -r {' '.join(config.log_dirs)}"
+    return "\n".join(
+        (
+            f"Ottla {__version__} serves at {bootstrap}",
+            f"  data    {data}",
+            "  stop    Ctrl-C",
+            f"  reset   {reset}",
+            "  try it  in Python:",
+            "",
+            TRY_IT.format(bootstrap=bootstrap),
+            "",
+        )
+    )
+
+
+@contextmanager
+def _data_directory(*, is_ephemeral: bool) -> Iterator[tuple[str | None, Callable[[], None]]]:
+    """A temporary directory if one is wanted, and how to remove it; it is gone when the block ends, however it ends."""
+    if not is_ephemeral:
+        yield None, lambda: None
+        return
+    directory = temporary_directory()
+
+    def remove() -> None:
+        shutil.rmtree(directory, ignore_errors=True)
+
+    try:
+        yield directory, remove
+    finally:
+        remove()
+
+
+def temporary_directory() -> str:
+    """In shared memory where there is some, else where temporary files go."""
+    if os.path.isdir(_SHARED_MEMORY) and os.access(_SHARED_MEMORY, os.W_OK | os.X_OK):
+        try:
+            return tempfile.mkdtemp(prefix="ottla-", dir=_SHARED_MEMORY)
+        except OSError as error:
+            print(f"Note: no data in {_SHARED_MEMORY}: {error.strerror}.", file=sys.stderr)
+    return tempfile.mkdtemp(prefix="ottla-")

@@ -1,0 +1,120 @@
+"""A node as a process: the real ports, the event loop, the log lines, and the signals that end it."""
+
+import asyncio
+import logging
+import os
+import signal
+import sys
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from ottla.base.ports import Clock, Disk, Network, Rng
+from ottla.io.clock import RealClock
+from ottla.io.disk import RealDisk
+from ottla.io.rng import RealRng
+from ottla.io.tcp import TcpNetwork
+from ottla.io.workers import ThreadWorkers
+from ottla.node.assemble import Node, assemble
+from ottla.node.config import NodeConfig
+
+WORKER_THREADS_MAX = 4
+_SIGNALS = (signal.SIGTERM, signal.SIGINT)
+
+
+@dataclass(frozen=True, slots=True)
+class RealPorts:
+    """The machine that the node runs on."""
+
+    clock: Clock
+    rng: Rng
+    workers: ThreadWorkers
+    disk: Disk
+    network: Network
+
+
+def real_ports(loop: asyncio.AbstractEventLoop) -> RealPorts:
+    return RealPorts(RealClock(), RealRng(), ThreadWorkers(loop, WORKER_THREADS_MAX), RealDisk(), TcpNetwork())
+
+
+def run(config: NodeConfig, *, on_serving: Callable[[Node], None], on_impatience: Callable[[], None], log_level: str = "warning") -> None:
+    """Serve until SIGTERM or SIGINT, then stop cleanly. A second signal calls `on_impatience` and ends the process at once.
+
+    StartError where the node cannot start.
+    """
+    import uvloop
+
+    set_up_logging(log_level)
+    with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+        runner.run(_serve(config, on_serving, on_impatience))
+
+
+async def _serve(config: NodeConfig, on_serving: Callable[[Node], None], on_impatience: Callable[[], None]) -> None:
+    loop = asyncio.get_running_loop()
+    stopping = asyncio.Event()
+
+    def on_signal(number: signal.Signals) -> None:
+        stopping.set()
+        for each in _SIGNALS:
+            loop.remove_signal_handler(each)
+            signal.signal(each, at_once)
+
+    def at_once(number: int, frame: object) -> None:
+        on_impatience()
+        os._exit(128 + number)
+
+    for each in _SIGNALS:
+        loop.add_signal_handler(each, on_signal, each)
+    ports = real_ports(loop)
+    try:
+        starting = asyncio.ensure_future(assemble(ports, config))
+        waiting = asyncio.ensure_future(stopping.wait())
+        await asyncio.wait((starting, waiting), return_when=asyncio.FIRST_COMPLETED)
+        node = await starting
+        try:
+            if not stopping.is_set():
+                on_serving(node)
+            await waiting
+        finally:
+            await node.stop()
+    finally:
+        ports.workers.close()
+
+
+def set_up_logging(level: str) -> None:
+    """One line on stderr for each record."""
+    handler = logging.StreamHandler(sys.stderr)
+    handler.setFormatter(LineFormatter(is_traced=level == "debug"))
+    root = logging.getLogger()
+    root.handlers[:] = [handler]
+    root.setLevel(level.upper())
+
+
+class LineFormatter(logging.Formatter):
+    """`2026-01-31T12:00:00.123Z warning ottla.server text`: UTC, one line; a traceback only where details were asked for."""
+
+    def __init__(self, *, is_traced: bool) -> None:
+        super().__init__()
+        self._is_traced = is_traced
+
+    def format(self, record: logging.LogRecord) -> str:
+        stamp = time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(record.created))
+        line = f"{stamp}.{int(record.msecs):03d}Z {record.levelname.lower()} {record.name} {record.getMessage()}"
+        line = line.replace("\r", "\\r").replace("\n", "\\n")
+        error = record.exc_info[1] if record.exc_info else None
+        if error is None:
+            return line
+        if self._is_traced:
+            assert record.exc_info is not None
+            return f"{line}\n{self.formatException(record.exc_info)}"
+        return f"{line} error={type(error).__name__}: {str(error)!r}{_place(error)}"
+
+
+def _place(error: BaseException) -> str:
+    """Where an error came from, for a report without a traceback."""
+    trace = error.__traceback__
+    if trace is None:
+        return ""
+    while trace.tb_next is not None:
+        trace = trace.tb_next
+    return f" at={os.path.basename(trace.tb_frame.f_code.co_filename)}:{trace.tb_lineno}"
