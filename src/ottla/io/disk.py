@@ -49,6 +49,7 @@ class RealFile:
     """An open file that knows its own size, so that an append needs no call to learn where the end is.
 
     There is one writer of a file at a time. Close it only when no worker uses it any more: the descriptor's number may go to another file.
+    One that others may still use is let go instead, and closes itself when the last of them has let go of it.
     """
 
     __slots__ = ("_descriptor", "_is_nowait", "_path", "_scratch", "_size")
@@ -190,6 +191,9 @@ class RealFile:
 
     def __del__(self) -> None:
         """The log lets files go that a fetch may still be sending from; the last to let go closes them."""
+        self.close()
+
+    def __del__(self) -> None:
         self.close()
 
     def _error(self, number: int) -> OSError:

@@ -146,6 +146,19 @@ def test_a_closed_file_is_of_no_use(disk, tmp_path):
     other.close()
 
 
+def test_a_file_that_all_let_go_of_closes_itself(disk, tmp_path):
+    """An answer under way may be the last to use a file that the log has given up."""
+    file = disk.open(f"{tmp_path}/f", create=True)
+    file.append([b"data"])
+    descriptor = file._descriptor
+    still_used = file
+    del file
+    assert still_used.read_at(0, 4) == b"data"
+    del still_used
+    with pytest.raises(OSError, match="Bad file descriptor"):
+        os.fstat(descriptor)
+
+
 def test_mapping(disk, tmp_path):
     file = disk.open(f"{tmp_path}/f", create=True)
     assert bytes(file.map()) == b""
