@@ -193,9 +193,6 @@ class RealFile:
         """The log lets files go that a fetch may still be sending from; the last to let go closes them."""
         self.close()
 
-    def __del__(self) -> None:
-        self.close()
-
     def _error(self, number: int) -> OSError:
         return OSError(number, os.strerror(number), self._path)
 
