@@ -3,9 +3,11 @@
 `io` implements them for real, `sim` for tests. All calls are made from the event loop's thread unless a line says otherwise.
 """
 
-from asyncio import Future
 from collections.abc import Callable, Sequence
-from typing import Protocol, TypeVar
+from typing import TYPE_CHECKING, Protocol, TypeVar
+
+if TYPE_CHECKING:
+    from asyncio import Future  # its import takes 40 ms, which tools that only know the wire need not spend
 
 Buffer = bytes | bytearray | memoryview
 
