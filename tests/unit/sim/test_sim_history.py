@@ -1,0 +1,152 @@
+"""The checkers must see what they are there to see."""
+
+import random
+
+import pytest
+
+from ottla.sim.history import History
+from ottla.sim.log_files import check_log_files
+from ottla.wire.batches import Record, build_batch
+
+P = ("topic", 0)
+
+
+def records(*values, start=0):
+    return [Record(offset=start + index, value=value) for index, value in enumerate(values)]
+
+
+def sent(history, *values, producer="p", is_idempotent=True):
+    return history.sending(producer, P, values, is_idempotent=is_idempotent)
+
+
+def test_a_history_in_order_has_nothing_wrong():
+    history = History()
+    history.acked(sent(history, b"a", b"b"), 0)
+    sent(history, b"lost")
+    sent(history, b"unknown")
+    history.failed(sent(history, b"refused"))
+    history.polled(P, records(b"a", b"b"), 2)
+    history.polled(P, records(b"unknown", start=2), 3)
+    assert history.check({P: records(b"a", b"b", b"unknown")}) == []
+
+
+def violation(tell, final):
+    history = History()
+    tell(history)
+    return [line.partition(":")[0] for line in history.check({P: final})]
+
+
+def test_an_offset_with_two_values():
+    def tell(history):
+        sent(history, b"a"), sent(history, b"b")
+        history.polled(P, records(b"a"), 1)
+        history.polled(P, records(b"b"), 1)
+
+    assert "1" in violation(tell, records(b"a", b"b"))
+
+
+def test_an_acked_record_that_is_gone():
+    assert violation(lambda history: history.acked(sent(history, b"a"), 0), []) == ["1, 3"]
+
+
+def test_a_record_that_was_read_and_is_gone():
+    def tell(history):
+        sent(history, b"a")
+        history.polled(P, records(b"a"), 1)
+
+    assert violation(tell, []) == ["1, 3"]
+
+
+def test_a_value_twice_from_an_idempotent_producer():
+    assert violation(lambda history: sent(history, b"a"), records(b"a", b"a")) == ["4"]
+    assert violation(lambda history: sent(history, b"a", is_idempotent=False), records(b"a", b"a")) == []
+
+
+def test_a_batch_acked_at_two_offsets():
+    def tell(history):
+        send = sent(history, b"a")
+        history.acked(send, 0)
+        history.acked(send, 1)
+
+    assert "4" in violation(tell, records(b"a", b"a"))
+
+
+def test_a_refused_record_that_is_there():
+    assert violation(lambda history: history.failed(sent(history, b"a")), records(b"a")) == ["5"]
+
+
+def test_a_part_of_a_batch():
+    assert violation(lambda history: sent(history, b"a", b"b"), records(b"a")) == ["2"]
+
+
+def test_a_gap():
+    assert violation(lambda history: (sent(history, b"a"), sent(history, b"b")), [Record(0, value=b"a"), Record(2, value=b"b")]) == ["2"]
+
+
+def test_sends_of_a_producer_out_of_order():
+    assert violation(lambda history: (sent(history, b"a"), sent(history, b"b")), records(b"b", b"a")) == ["8"]
+
+
+def test_a_value_from_nowhere():
+    assert violation(lambda history: None, records(b"a")) == ["1"]
+
+
+def test_a_high_watermark_that_falls_or_is_passed():
+    def tell(history):
+        sent(history, b"a")
+        history.polled(P, records(b"a"), 1)
+        history.polled(P, [], 0)
+
+    assert violation(tell, records(b"a")) == ["19"]
+    assert violation(lambda history: (sent(history, b"a"), history.polled(P, records(b"a"), 0)), records(b"a")) == ["19"]
+
+
+def test_a_power_cut_voids_what_was_promised():
+    history = History()
+    history.acked(sent(history, b"a"), 0)
+    history.polled(P, records(b"a"), 1)
+    history.forget_reads()
+    assert history.check({P: []}) == []
+
+
+@pytest.fixture
+def files():
+    """Two segments: batches at offsets 0 (2 records), 2 (1), and 3 (1), with an index entry for the second and fourth."""
+    first = build_batch([Record(timestamp=10, value=b"a"), Record(timestamp=30, value=b"b")])
+    second = build_batch([Record(timestamp=20, value=b"c")], base_offset=2)
+    third = build_batch([Record(timestamp=40, value=b"d")], base_offset=3)
+    return {
+        "/d/t-0/00000000000000000000.log": bytes(first + second),
+        "/d/t-0/00000000000000000000.index": (2).to_bytes(4, "big") + len(first).to_bytes(4, "big"),
+        "/d/t-0/00000000000000000000.timeindex": (30).to_bytes(8, "big") + (1).to_bytes(4, "big"),
+        "/d/t-0/00000000000000000003.log": bytes(third),
+        "/d/t-0/00000000000000000003.index": b"",
+        "/d/t-0/00000000000000000003.timeindex": (40).to_bytes(8, "big") + (0).to_bytes(4, "big"),
+        "/d/t-0/leader-epoch-checkpoint": b"whatever",
+    }
+
+
+def test_files_that_agree(files):
+    assert check_log_files(files.items()) == []
+
+
+def test_any_changed_byte_is_seen(files):
+    """In the indexes each; in the log each that a checksum covers."""
+    source = random.Random(1)
+    for path, data in files.items():
+        if path.endswith(("checkpoint", "0.log")):
+            continue
+        for place in range(21 if path.endswith(".log") else 0, len(data)):
+            changed = bytearray(data)
+            changed[place] ^= 1 << source.randrange(8)
+            assert check_log_files((files | {path: bytes(changed)}).items()), (path, place)
+
+
+def test_files_that_miss_something(files):
+    for path in files:
+        if not path.endswith(("checkpoint", "3.log", "0.log")):
+            rest = {other: data for other, data in files.items() if other != path}
+            assert check_log_files(rest.items()) == [f"{path} is missing"]
+    assert len(check_log_files((files | {"/d/t-0/00000000000000000003.log": b""}).items())) > 0
+    torn = files["/d/t-0/00000000000000000003.log"][:-1]
+    assert any("after its last batch" in line for line in check_log_files((files | {"/d/t-0/00000000000000000003.log": torn}).items()))
