@@ -1,0 +1,239 @@
+"""What is encoded is decoded again, in every version of every message; values that a version cannot hold are refused."""
+
+from random import Random
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from ottla.base.ids import ZERO_UUID, Uuid
+from ottla.wire.fields import Field
+from ottla.wire.messages.describe_topic_partitions import Cursor, DescribeTopicPartitionsRequest
+from ottla.wire.messages.fetch import FetchRequest, FetchResponse, LeaderIdAndEpoch, PartitionData, ReplicaState
+from ottla.wire.messages.init_producer_id import InitProducerIdRequest
+from ottla.wire.messages.metadata import MetadataRequest, MetadataRequestTopic, MetadataResponse, MetadataResponseTopic
+from ottla.wire.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
+from ottla.wire.records.metadata import PartitionChangeRecord, TopicRecord
+from ottla.wire.schema import Message, array, binary, decode, decoder, encode, encoder, f64, i32, part_encoder, string, struct, u32
+
+NUMBERS = {
+    "i8": st.integers(-0x80, 0x7F),
+    "i16": st.integers(-0x8000, 0x7FFF),
+    "u16": st.integers(0, 0xFFFF),
+    "i32": st.integers(-0x8000_0000, 0x7FFF_FFFF),
+    "u32": st.integers(0, 0xFFFF_FFFF),
+    "i64": st.integers(-0x8000_0000_0000_0000, 0x7FFF_FFFF_FFFF_FFFF),
+    "f64": st.floats(allow_nan=False),
+    "boolean": st.booleans(),
+    "uuid": st.binary(min_size=16, max_size=16),
+    "string": st.text(st.characters(codec="utf-8"), max_size=200),
+    "binary": st.binary(max_size=200),
+    "batches": st.binary(max_size=200),
+}
+
+
+def values(field: Field, version: int) -> st.SearchStrategy[Any]:
+    made: st.SearchStrategy[Any]
+    if field.kind == "array":
+        item = NUMBERS[field.item] if isinstance(field.item, str) else instances(field.item, version)
+        made = st.lists(item, max_size=12 if isinstance(field.item, str) else 2)
+    else:
+        made = instances(field.item, version) if field.kind == "struct" else NUMBERS[field.kind]
+    return made | st.none() if field.nullable_in(version) else made
+
+
+def instances(cls: type[Message], version: int) -> st.SearchStrategy[Message]:
+    return st.builds(cls, **{field.name: values(field, version) for field in cls.FIELDS if field.in_version(version)})
+
+
+@settings(max_examples=25, deadline=None)
+@given(data=st.data())
+def test_what_is_encoded_is_decoded_again(any_message: type[Message], data: st.DataObject) -> None:
+    """From any kind of buffer, at any place in it, with anything behind it."""
+    version = data.draw(st.integers(any_message.MIN_VERSION, any_message.MAX_VERSION))
+    original = data.draw(instances(any_message, version))
+    encoded = encode(original, version)
+    assert decode(any_message, version, encoded) == (original, len(encoded))
+    assert decode(any_message, version, bytearray(b"abc" + encoded + b"rest"), 3) == (original, len(encoded) + 3)
+    decoded, end = decode(any_message, version, memoryview(b"abc" + encoded + b"rest"), 3)
+    assert (decoded, end) == (original, len(encoded) + 3)
+    assert encode(decoded, version) == encoded
+
+
+def test_samples_of_every_version_survive(any_message: type[Message], sampler: Any) -> None:
+    """Long strings and arrays, extreme numbers, nulls: in all versions, not only the drawn ones."""
+    for version in range(any_message.MIN_VERSION, any_message.MAX_VERSION + 1):
+        for seed in range(5):
+            original = sampler(any_message, version, Random(seed))
+            encoded = encode(original, version)
+            assert decode(any_message, version, encoded) == (original, len(encoded)), (version, seed)
+
+
+def test_a_message_of_defaults_is_encoded_in_every_version(any_message: type[Message]) -> None:
+    """Nothing is refused that nobody set, except null where a version knows no null."""
+    for version in range(any_message.MIN_VERSION, any_message.MAX_VERSION + 1):
+        encoded = encode(any_message(), version)
+        assert decode(any_message, version, encoded) == (any_message(), len(encoded))
+
+
+def test_a_version_outside_the_range_is_refused() -> None:
+    for version in (-1, 14):
+        with pytest.raises(ValueError, match="versions 0 to 13"):
+            encoder(MetadataResponse, version)
+        with pytest.raises(ValueError, match="versions 0 to 13"):
+            decode(MetadataResponse, version, b"")
+    with pytest.raises(ValueError, match="versions 0 to 5"):
+        encode(InitProducerIdRequest(), 6)
+
+
+def test_compiled_functions_are_kept() -> None:
+    assert encoder(MetadataRequest, 9) is encoder(MetadataRequest, 9)
+    assert decoder(MetadataRequest, 9) is decoder(MetadataRequest, 9)
+    assert encoder(MetadataRequest, 9) is not encoder(MetadataRequest, 10)
+
+
+def test_a_field_that_a_version_lacks_is_refused_unless_it_may_be_dropped() -> None:
+    """The answer would mean something else without it; Kafka refuses the same."""
+    with pytest.raises(ValueError, match="allow_auto_topic_creation"):
+        encode(MetadataRequest(allow_auto_topic_creation=False), 3)
+    with pytest.raises(ValueError, match="replica_id"):
+        encode(FetchRequest(replica_id=4), 15)
+    with pytest.raises(ValueError, match="replica_state"):
+        encode(FetchRequest(replica_state=ReplicaState(replica_id=4)), 14)
+    with pytest.raises(ValueError, match="session_id"):
+        encode(FetchResponse(session_id=3), 6)
+    assert encode(MetadataResponse(throttle_time_ms=3), 2) == encode(MetadataResponse(), 2)
+    assert encode(FetchRequest(cluster_id="x"), 11) == encode(FetchRequest(), 11)
+    assert encode(FetchRequest(replica_state=ReplicaState()), 14) == encode(FetchRequest(), 14)
+
+
+def test_a_version_without_a_field_gives_its_default() -> None:
+    decoded, _ = decode(MetadataRequest, 0, encode(MetadataRequest(), 0))
+    assert decoded == MetadataRequest(topics=[], allow_auto_topic_creation=True)
+    assert decode(MetadataResponse, 0, encode(MetadataResponse(), 0))[0].controller_id == -1
+
+
+def test_null_where_a_version_knows_none_is_refused() -> None:
+    for message, version in (
+        (MetadataRequest(topics=None), 0),
+        (MetadataRequest(topics=[MetadataRequestTopic(name=None)]), 9),
+        (MetadataResponse(topics=[MetadataResponseTopic(name=None)]), 11),
+        (TopicRecord(name=None), 0),  # type: ignore[arg-type]
+    ):
+        with pytest.raises(ValueError):
+            encode(message, version)
+
+
+@pytest.mark.parametrize(
+    "message",
+    [
+        MetadataResponse(controller_id=2**31),
+        MetadataResponse(controller_id="1"),  # type: ignore[arg-type]
+        MetadataResponse(cluster_id="x" * 32768),
+        MetadataResponse(cluster_id="\ud800"),
+        MetadataResponse(topics=[MetadataResponseTopic(topic_id=Uuid(b"short"))]),
+        MetadataResponse(topics=[3]),  # type: ignore[list-item]
+    ],
+)
+def test_values_that_do_not_fit_are_refused(message: Message) -> None:
+    with pytest.raises(ValueError):
+        encode(message, 12)
+
+
+def test_ids_of_a_wrong_size_in_an_array_are_refused() -> None:
+    with pytest.raises(ValueError, match="directories"):
+        encode(PartitionChangeRecord(directories=[ZERO_UUID, Uuid(b"short")]), 1)
+
+
+def test_records_are_a_slice_of_the_buffer() -> None:
+    """The largest part of a produce request is never copied."""
+    batch = b"batch" * 100
+    request = ProduceRequest(topic_data=[TopicProduceData(name="t", partition_data=[PartitionProduceData(0, memoryview(batch))])])
+    buffer = bytearray(encode(request, 9))
+    decoded, _ = decode(ProduceRequest, 9, buffer)
+    records = decoded.topic_data[0].partition_data[0].records
+    assert isinstance(records, memoryview)
+    assert records == batch
+    assert records.obj is buffer
+
+
+def test_tagged_fields_are_written_only_where_they_differ() -> None:
+    silent = PartitionData()
+    spoken = PartitionData(current_leader=LeaderIdAndEpoch(leader_id=1, leader_epoch=2))
+    short, long = (part_encoder(FetchResponse, PartitionData, 12)(data) for data in (silent, spoken))
+    assert long == short[:-1] + bytes.fromhex("01 01 09 00000001 00000002 00")
+
+
+def test_the_shared_default_of_a_struct_cannot_be_changed() -> None:
+    """A change would be seen in every message that was never given the struct."""
+    data = PartitionData()
+    with pytest.raises(AttributeError, match="shared default"):
+        data.current_leader.leader_id = 4
+    assert data.current_leader == LeaderIdAndEpoch()
+    assert LeaderIdAndEpoch() == data.current_leader
+    assert data.current_leader != LeaderIdAndEpoch(leader_id=4)
+    data.current_leader = LeaderIdAndEpoch(leader_id=4)
+    assert PartitionData().current_leader.leader_id == -1
+
+
+def test_a_struct_may_be_null() -> None:
+    assert encode(DescribeTopicPartitionsRequest(), 0) == bytes.fromhex("01 000007d0 ff 00")
+    assert encode(DescribeTopicPartitionsRequest(cursor=Cursor("t", 3)), 0) == bytes.fromhex("01 000007d0 01 0274 00000003 00 00")
+
+
+class Inner(Message):
+    session_timeout_ms: int = i32("0+", default=0)
+    names: list[bytes] = array(binary, "0+", default=())
+
+
+class Odd(Message):
+    """What no message of these APIs has, and others do."""
+
+    MIN_VERSION = 0
+    MAX_VERSION = 1
+    FLEXIBLE_FROM = 1
+
+    ratio: float = f64("0+", default=0.0)
+    check: int = u32("0+", default=0)
+    inner: Inner | None = struct(Inner, "1+", nullable="1+", factory=Inner, tag=0)
+    word: str | None = string("0+", nullable="1+", default="x", tag=1, tagged="1+")
+
+
+@pytest.mark.parametrize(
+    ("odd", "version", "encoded"),
+    [
+        (Odd(), 1, "0000000000000000 00000000 00"),
+        (Odd(inner=None), 1, "0000000000000000 00000000 01 00 01 00"),
+        (Odd(inner=Inner(7)), 1, "0000000000000000 00000000 01 00 07 01 00000007 01 00"),
+        (Odd(inner=Inner(7, [b"a"]), word=None), 1, "0000000000000000 00000000 02 00 09 01 00000007 02 0261 00 01 01 00"),
+        (Odd(1.5, 0xFFFFFFFF, word="ab"), 0, "3ff8000000000000 ffffffff 0002 6162"),
+    ],
+)
+def test_tagged_structs_may_be_null_and_fields_become_tagged(odd: Odd, version: int, encoded: str) -> None:
+    """A tagged struct is led by a varint (0 is null), as Kafka's classic member metadata is; an older version has the field in line."""
+    assert encode(odd, version) == bytes.fromhex(encoded)
+    assert decode(Odd, version, bytes.fromhex(encoded))[0] == odd
+
+
+def test_messages_are_plain_values() -> None:
+    request = MetadataRequest([MetadataRequestTopic(name="t")], False)
+    assert request == MetadataRequest(topics=[MetadataRequestTopic(ZERO_UUID, "t")], allow_auto_topic_creation=False)
+    assert request != MetadataRequest()
+    assert request != "something else"
+    assert MetadataRequestTopic(name="t").__repr__() == f"MetadataRequestTopic(topic_id={bytes(16)!r}, name='t')"
+    with pytest.raises(AttributeError):
+        request.topic = 1  # type: ignore[attr-defined]
+    with pytest.raises(TypeError):
+        MetadataRequest(topic=1)  # type: ignore[call-arg]
+    with pytest.raises(TypeError):
+        hash(request)
+    assert MetadataRequest().topics is not MetadataRequest().topics
+
+
+def test_a_part_is_encoded_as_it_stands_in_its_message(sampler: Any) -> None:
+    """A topic's bytes can be kept and joined into any answer of that version."""
+    for version in (0, 8, 9, 13):
+        topics = [sampler(MetadataResponseTopic, version, Random(seed)) for seed in range(3)]
+        one = part_encoder(MetadataResponse, MetadataResponseTopic, version)
+        assert b"".join([one(topic) for topic in topics]) in encode(MetadataResponse(topics=topics), version)

@@ -1,0 +1,43 @@
+"""Bytes that Apache Kafka's own classes wrote, for values that were drawn from its own schemas (`tools/golden_messages.py`)."""
+
+import base64
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+from ottla.base.ids import uuid_from_text
+from ottla.wire.schema import Message, decode, encode
+
+GOLDEN = Path(__file__).parents[2] / "data" / "golden_messages.json"
+
+
+def from_json(kind: str | type[Message], value: Any) -> Any:
+    """A value of Kafka's JSON form as we hold it."""
+    if value is None:
+        return None
+    if not isinstance(kind, str):
+        fields = {field.name: field for field in kind.FIELDS}
+        given = {re.sub(r"(?=[A-Z])", "_", name).lower(): item for name, item in value.items()}
+        return kind(**{name: field_from_json(fields[name], item) for name, item in given.items()})
+    if kind == "uuid":
+        return uuid_from_text(value)
+    if kind in ("binary", "batches"):
+        return base64.b64decode(value)
+    return value
+
+
+def field_from_json(field: Any, value: Any) -> Any:
+    if field.kind == "array":
+        return None if value is None else [from_json(field.item, item) for item in value]
+    return from_json(field.item if field.kind == "struct" else field.kind, value)
+
+
+def test_kafkas_bytes_and_ours_are_the_same(any_message: type[Message]) -> None:
+    """Both ways, for the versions of each message that were kept."""
+    cases = [case for case in json.loads(GOLDEN.read_text()) if case["message"] == any_message.__name__]
+    assert cases, f"no golden bytes of {any_message.__name__}: run tools/golden_messages.py"
+    for case in cases:
+        message, encoded = from_json(any_message, case["values"]), bytes.fromhex(case["encoded"])
+        assert encode(message, case["version"]) == encoded
+        assert decode(any_message, case["version"], encoded) == (message, len(encoded))

@@ -1,0 +1,96 @@
+"""Variable-length integers: round trips, the edges, and what is refused."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ottla.wire.errors import MalformedMessage
+from ottla.wire.varint import (
+    read_unsigned_varint,
+    read_unsigned_varlong,
+    read_varint,
+    read_varlong,
+    unsigned_varint,
+    varint,
+    varlong,
+)
+
+
+@given(st.integers(0, 2**32 - 1), st.binary(max_size=3))
+def test_unsigned_numbers_survive(value: int, before: bytes) -> None:
+    encoded = unsigned_varint(value)
+    assert read_unsigned_varint(before + encoded + b"rest", len(before)) == (value, len(before) + len(encoded))
+
+
+@given(st.integers(0, 2**64 - 1))
+def test_unsigned_long_numbers_survive(value: int) -> None:
+    encoded = unsigned_varint(value)
+    assert read_unsigned_varlong(bytearray(encoded), 0) == (value, len(encoded))
+
+
+@given(st.integers(-(2**31), 2**31 - 1))
+def test_signed_numbers_survive(value: int) -> None:
+    encoded = varint(value)
+    assert read_varint(memoryview(encoded), 0) == (value, len(encoded))
+
+
+@given(st.integers(-(2**63), 2**63 - 1))
+def test_signed_long_numbers_survive(value: int) -> None:
+    encoded = varlong(value)
+    assert read_varlong(encoded, 0) == (value, len(encoded))
+
+
+@pytest.mark.parametrize(
+    ("encoded", "value"),
+    [("00", 0), ("7f", 127), ("8001", 128), ("ac02", 300), ("ff7f", 16383), ("808001", 16384), ("ffffffff0f", 2**32 - 1)],
+)
+def test_unsigned_bytes(encoded: str, value: int) -> None:
+    assert unsigned_varint(value).hex() == encoded
+
+
+@pytest.mark.parametrize(
+    ("encoded", "value"),
+    [("00", 0), ("01", -1), ("02", 1), ("7e", 63), ("7f", -64), ("8001", 64), ("ffffffff0f", -(2**31))],
+)
+def test_signed_bytes(encoded: str, value: int) -> None:
+    assert varint(value).hex() == encoded
+    assert varlong(value).hex() == encoded
+
+
+def test_long_ends() -> None:
+    assert varlong(-(2**63)).hex() == "ffffffffffffffffff01"
+    assert varlong(2**63 - 1).hex() == "feffffffffffffffff01"
+
+
+@pytest.mark.parametrize(
+    ("read", "text"),
+    [
+        (read_unsigned_varint, "808080808000"),
+        (read_varint, "ffffffffff01"),
+        (read_unsigned_varlong, "80" * 10 + "00"),
+        (read_varlong, "ff" * 11),
+        (read_unsigned_varint, ""),
+        (read_unsigned_varint, "80"),
+        (read_varlong, "ffff"),
+    ],
+)
+def test_too_long_or_cut_off_is_malformed(read: object, text: str) -> None:
+    assert callable(read)
+    with pytest.raises(MalformedMessage):
+        read(bytes.fromhex(text), 0)
+
+
+def test_what_overflows_is_dropped() -> None:
+    """As Kafka's reader does: only the length of a varint is checked."""
+    assert read_unsigned_varint(bytes.fromhex("8180808070"), 0) == (1, 5)
+    assert read_unsigned_varlong(bytes.fromhex("81" + "80" * 8 + "7e"), 0) == (1, 10)
+
+
+@pytest.mark.parametrize(
+    ("write", "value"),
+    [(unsigned_varint, -1), (unsigned_varint, 2**64), (varint, 2**31), (varint, -(2**31) - 1), (varlong, 2**63)],
+)
+def test_numbers_out_of_range_are_refused(write: object, value: int) -> None:
+    assert callable(write)
+    with pytest.raises(ValueError, match=r"is not a"):
+        write(value)
