@@ -1,7 +1,10 @@
 """Identifiers as types, and Kafka's way of writing a 128-bit id as text."""
 
 import base64
-from typing import NewType
+from typing import TYPE_CHECKING, NewType
+
+if TYPE_CHECKING:
+    from ottla.base.ports import Rng
 
 Uuid = NewType("Uuid", bytes)
 """Sixteen bytes, as they travel on the wire."""
@@ -22,3 +25,14 @@ def uuid_from_text(text: str) -> Uuid:
     if len(value) != 16:
         raise ValueError(f"{text!r} is not a 128-bit id in base 64")
     return Uuid(value)
+
+
+def random_uuid(rng: "Rng") -> Uuid:
+    """A version 4 id. Kafka's tools would take a text that begins with a dash for an option, so there are none such."""
+    while True:
+        raw = bytearray(rng.random_bytes(16))
+        raw[6] = raw[6] & 0x0F | 0x40
+        raw[8] = raw[8] & 0x3F | 0x80
+        value = Uuid(bytes(raw))
+        if not uuid_text(value).startswith("-"):
+            return value

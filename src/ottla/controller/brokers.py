@@ -1,0 +1,167 @@
+"""Brokers register, become ready, leave; what they led follows them."""
+
+from typing import Any
+
+from ottla.base.decision import Decision
+from ottla.base.errors import ErrorCode
+from ottla.controller.elections import BrokerShift, RulesOf, changes_in_elr_of, changes_in_isr_of, changes_without_leader
+from ottla.controller.placement import is_reserved_directory
+from ottla.controller.requests import (
+    AssignReplicasToDirs,
+    BrokerRegistered,
+    FenceBroker,
+    Refused,
+    RegisterBroker,
+    RegisterController,
+    StartControlledShutdown,
+    UnfenceBroker,
+)
+from ottla.metadata.features import CORDONED_DIRECTORIES_FROM
+from ottla.metadata.image import ClusterImage
+from ottla.wire.records.metadata import (
+    BrokerEndpoint,
+    BrokerFeature,
+    BrokerRegistrationChangeRecord,
+    ControllerEndpoint,
+    ControllerFeature,
+    PartitionChangeRecord,
+    RegisterBrokerRecord,
+    RegisterControllerRecord,
+)
+
+FENCE = 1
+UNFENCE = -1
+
+
+def refusal(image: ClusterImage, broker_id: int, epoch: int) -> Refused | None:
+    """Why a request in the name of this broker and epoch is not heard; None if it is."""
+    registration = image.brokers.get(broker_id)
+    if registration is None:
+        return Refused(ErrorCode.BROKER_ID_NOT_REGISTERED, f"broker {broker_id} is not registered")
+    if registration.epoch != epoch:
+        return Refused(ErrorCode.STALE_BROKER_EPOCH, f"broker {broker_id} is registered in epoch {registration.epoch}, not {epoch}")
+    return None
+
+
+def register_broker(image: ClusterImage, request: RegisterBroker, next_offset: int, rules_of: RulesOf) -> Decision:
+    """A new incarnation gets a new epoch: the offset of its first record. It starts fenced.
+
+    Finalised features that the broker does not know are no ground to refuse it: they are kept and not served.
+    """
+    refused = _unfit(image, request)
+    if refused is not None:
+        return Decision(response=refused)
+    existing = image.brokers.get(request.broker_id)
+    amended = existing is not None and existing.incarnation_id == request.incarnation_id
+    records: list[Any] = []
+    if existing is not None and not amended and existing.epoch != request.previous_epoch:
+        records = _after_unclean_stop(image, request.broker_id, rules_of)
+    record = RegisterBrokerRecord(
+        broker_id=request.broker_id,
+        incarnation_id=request.incarnation_id,
+        broker_epoch=next_offset,
+        end_points=[BrokerEndpoint(point.listener, point.host, point.port, point.security_protocol) for point in request.endpoints],
+        features=[BrokerFeature(name, levels.min, levels.max) for name, levels in sorted(request.features.items())],
+        rack=request.rack,
+        fenced=True,
+        log_dirs=list(request.log_dirs),
+    )
+    if existing is not None and amended:
+        record.broker_epoch = existing.epoch
+        record.fenced = existing.fenced
+        record.in_controlled_shutdown = existing.in_controlled_shutdown
+    return Decision((*records, record), BrokerRegistered(record.broker_epoch))
+
+
+def _unfit(image: ClusterImage, request: RegisterBroker) -> Refused | None:
+    if request.cluster_id != image.cluster_id:
+        return Refused(
+            ErrorCode.INCONSISTENT_CLUSTER_ID, f"this is the cluster {image.cluster_id}, the broker belongs to {request.cluster_id}"
+        )
+    if not request.log_dirs:
+        return Refused(ErrorCode.INVALID_REGISTRATION, "a broker needs a log directory")
+    if any(is_reserved_directory(directory) for directory in request.log_dirs):
+        return Refused(ErrorCode.INVALID_REGISTRATION, "a log directory has an id that no directory may have")
+    if len(set(request.log_dirs)) != len(request.log_dirs):
+        return Refused(ErrorCode.INVALID_REGISTRATION, "two log directories have the same id: was one copied from the other?")
+    for other in image.brokers.values():
+        if other.broker_id != request.broker_id and set(other.log_dirs) & set(request.log_dirs):
+            return Refused(ErrorCode.INVALID_REGISTRATION, f"a log directory belongs to broker {other.broker_id}")
+    return None
+
+
+def _after_unclean_stop(image: ClusterImage, broker_id: int, rules_of: RulesOf) -> list[PartitionChangeRecord]:
+    """A broker that did not stop cleanly may have lost its last records: it is no longer in sync, nor eligible to lead.
+
+    Before eligible leader replicas nobody kept account of that, and the broker stays where it was.
+    """
+    if not image.elr_enabled:
+        return []
+    shift = BrokerShift(unclean=broker_id)
+    return changes_in_isr_of(image, broker_id, shift, rules_of) + changes_in_elr_of(image, broker_id, shift, rules_of)
+
+
+def register_controller(image: ClusterImage, request: RegisterController) -> Decision:
+    record = RegisterControllerRecord(
+        controller_id=request.controller_id,
+        incarnation_id=request.incarnation_id,
+        end_points=[ControllerEndpoint(point.listener, point.host, point.port, point.security_protocol) for point in request.endpoints],
+        features=[ControllerFeature(name, levels.min, levels.max) for name, levels in sorted(request.features.items())],
+    )
+    return Decision((record,))
+
+
+def unfence_broker(image: ClusterImage, request: UnfenceBroker, rules_of: RulesOf) -> Decision:
+    """The broker may lead from now on: partitions that wait for a leader look whether it is the one."""
+    refused = refusal(image, request.broker_id, request.broker_epoch)
+    if refused is not None:
+        return Decision(response=refused)
+    registration = image.brokers[request.broker_id]
+    records: list[Any] = []
+    if registration.fenced:
+        records.append(BrokerRegistrationChangeRecord(request.broker_id, request.broker_epoch, fenced=UNFENCE))
+        records += changes_without_leader(image, BrokerShift(joins=request.broker_id), rules_of)
+    if registration.cordoned_log_dirs is None and image.metadata_version >= CORDONED_DIRECTORIES_FROM:
+        records.append(BrokerRegistrationChangeRecord(request.broker_id, request.broker_epoch, cordoned_log_dirs=[]))
+    return Decision(tuple(records))
+
+
+def start_controlled_shutdown(image: ClusterImage, request: StartControlledShutdown, rules_of: RulesOf) -> Decision:
+    refused = refusal(image, request.broker_id, request.broker_epoch)
+    if refused is not None:
+        return Decision(response=refused)
+    records: list[Any] = []
+    if not image.brokers[request.broker_id].in_controlled_shutdown:
+        records.append(BrokerRegistrationChangeRecord(request.broker_id, request.broker_epoch, in_controlled_shutdown=1))
+    records += changes_in_isr_of(image, request.broker_id, BrokerShift(leaves=request.broker_id), rules_of)
+    return Decision(tuple(records))
+
+
+def fence_broker(image: ClusterImage, request: FenceBroker, rules_of: RulesOf) -> Decision:
+    refused = refusal(image, request.broker_id, request.broker_epoch)
+    if refused is not None:
+        return Decision(response=refused)
+    if image.brokers[request.broker_id].fenced:
+        return Decision()
+    records: list[Any] = [*changes_in_isr_of(image, request.broker_id, BrokerShift(leaves=request.broker_id), rules_of)]
+    records.append(BrokerRegistrationChangeRecord(request.broker_id, request.broker_epoch, fenced=FENCE))
+    return Decision(tuple(records))
+
+
+def assign_replicas_to_dirs(image: ClusterImage, request: AssignReplicasToDirs) -> Decision:
+    """Only what is new is written; partitions that have gone meanwhile are passed over."""
+    refused = refusal(image, request.broker_id, request.broker_epoch)
+    if refused is not None:
+        return Decision(response=refused)
+    records = []
+    for (topic_id, index), directory in request.directories.items():
+        topic = image.topics_by_id.get(topic_id)
+        partition = None if topic is None else topic.partitions.get(index)
+        if partition is None or request.broker_id not in partition.replicas:
+            continue
+        directories = list(partition.directories)
+        position = partition.replicas.index(request.broker_id)
+        if directories[position] != directory:
+            directories[position] = directory
+            records.append(PartitionChangeRecord(partition_id=index, topic_id=topic_id, directories=directories))
+    return Decision(tuple(records))

@@ -1,0 +1,212 @@
+"""Dynamic configs: AlterConfigs, IncrementalAlterConfigs, and the configs that a topic is created with."""
+
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any
+
+from ottla.base.decision import Decision
+from ottla.base.errors import ApiError, ErrorCode
+from ottla.controller.config_checks import (
+    MIN_INSYNC_REPLICAS,
+    check_broker_configs,
+    check_min_insync,
+    check_stored,
+    check_topic_configs,
+    list_default,
+)
+from ottla.controller.elections import ElectionRules, RulesOf
+from ottla.controller.settings import ControllerSettings, check_record_count
+from ottla.metadata.configs import TOPIC_CONFIGS, parse
+from ottla.metadata.image import ClusterImage, ConfigResource, ResourceType
+from ottla.wire.messages import alter_configs as legacy
+from ottla.wire.messages import incremental_alter_configs as incremental
+from ottla.wire.messages.create_topics import CreatableTopic
+from ottla.wire.records.metadata import ClearElrRecord, ConfigRecord
+
+OP_SET, OP_DELETE, OP_APPEND, OP_SUBTRACT = range(4)
+UNCLEAN_ELECTION = "unclean.leader.election.enable"
+
+Changes = dict[str, str | None]
+"""New values by name; None takes the value away."""
+ChangesOf = Callable[[ConfigResource, Any], Changes]
+"""What a resource of a request asks for; ApiError where it cannot be had."""
+
+
+def new_topic_config_records(
+    image: ClusterImage, topic: CreatableTopic, settings: ControllerSettings
+) -> tuple[dict[str, str], list[ConfigRecord]]:
+    """The values that a new topic has of its own, and their records. Where a name is given twice the last one counts."""
+    missing = [config.name for config in topic.configs if config.value is None]
+    if missing:
+        raise ApiError(ErrorCode.INVALID_CONFIG, f"a topic's configs need values, and these have none: {', '.join(missing)}")
+    overrides = {config.name: config.value for config in topic.configs if config.value is not None}
+    check_topic_configs(image, overrides, settings)
+    return overrides, [ConfigRecord(ResourceType.TOPIC, topic.name, name, value) for name, value in overrides.items()]
+
+
+def incremental_alter_configs(
+    image: ClusterImage, request: incremental.IncrementalAlterConfigsRequest, settings: ControllerSettings
+) -> Decision:
+    def changes_of(resource: ConfigResource, asked: Any) -> Changes:
+        stored = image.configs.get(resource, {})
+        return {config.name: _operate(resource, config, stored.get(config.name)) for config in asked.configs}
+
+    records, answers = _alter(image, request.resources, settings, changes_of, nullable_operation=OP_DELETE)
+    responses = [
+        incremental.AlterConfigsResourceResponse(error.code, error.message, asked.resource_type, asked.resource_name)
+        for asked, error in answers
+    ]
+    return Decision(() if request.validate_only else tuple(records), incremental.IncrementalAlterConfigsResponse(0, responses))
+
+
+def alter_configs(image: ClusterImage, request: legacy.AlterConfigsRequest, settings: ControllerSettings) -> Decision:
+    """The resource ends up with exactly these values: what is set and not named goes away."""
+
+    def changes_of(resource: ConfigResource, asked: Any) -> Changes:
+        changes: Changes = {config.name: config.value for config in asked.configs}
+        return changes | {name: None for name in image.configs.get(resource, {}) if name not in changes}
+
+    records, answers = _alter(image, request.resources, settings, changes_of, nullable_operation=None)
+    responses = [
+        legacy.AlterConfigsResourceResponse(error.code, error.message, asked.resource_type, asked.resource_name) for asked, error in answers
+    ]
+    return Decision(() if request.validate_only else tuple(records), legacy.AlterConfigsResponse(0, responses))
+
+
+def _alter(
+    image: ClusterImage,
+    resources: Iterable[Any],
+    settings: ControllerSettings,
+    changes_of: ChangesOf,
+    *,
+    nullable_operation: int | None,
+) -> tuple[list[Any], list[tuple[Any, ApiError]]]:
+    """Each resource is changed as a whole or not at all, and answered in its place."""
+    counts: dict[ConfigResource, int] = {}
+    for asked in resources:
+        resource = ConfigResource(asked.resource_type, asked.resource_name)
+        counts[resource] = counts.get(resource, 0) + 1
+    records: list[Any] = []
+    cleared: list[ClearElrRecord] = []
+    answers = []
+    for asked in resources:
+        resource = ConfigResource(asked.resource_type, asked.resource_name)
+        try:
+            if counts[resource] > 1:
+                raise ApiError(ErrorCode.INVALID_REQUEST, "a resource may be named once in a request")
+            _check_form(asked, nullable_operation)
+            if resource.type == ResourceType.BROKER_LOGGER and nullable_operation is not None:
+                _check_loggers(resource, asked, settings)
+                changed: list[ConfigRecord] = []
+            else:
+                changed = _changed(image, resource, asked, changes_of, settings)
+        except ApiError as error:
+            answers.append((asked, error))
+        else:
+            records += changed
+            cleared += _clear_elr(image, resource, changed)
+            answers.append((asked, ApiError(ErrorCode.NONE)))
+    try:
+        check_record_count(records)
+    except ApiError as error:
+        return [], [(asked, error) for asked in resources]
+    return records + cleared, answers
+
+
+def _check_form(asked: Any, nullable_operation: int | None) -> None:
+    names = [config.name for config in asked.configs]
+    if len(set(names)) != len(names):
+        raise ApiError(ErrorCode.INVALID_REQUEST, "a config may be named once for a resource")
+    missing = [
+        config.name
+        for config in asked.configs
+        if config.value is None and (nullable_operation is None or config.config_operation != nullable_operation)
+    ]
+    if missing:
+        raise ApiError(ErrorCode.INVALID_REQUEST, f"these configs need a value: {', '.join(missing)}")
+
+
+def _check_loggers(resource: ConfigResource, asked: Any, settings: ControllerSettings) -> None:
+    if resource.name != str(settings.node_id):
+        raise ApiError(ErrorCode.INVALID_REQUEST, f"loggers belong to the node that is asked, which is {settings.node_id}")
+    if asked.configs:
+        raise ApiError(ErrorCode.INVALID_CONFIG, f"this node has no logger {asked.configs[0].name!r}")
+
+
+def _changed(
+    image: ClusterImage, resource: ConfigResource, asked: Any, changes_of: ChangesOf, settings: ControllerSettings
+) -> list[ConfigRecord]:
+    """The records of one resource. A broker's are written even where nothing changes: they make it load its key stores anew."""
+    if resource.type not in (ResourceType.TOPIC, ResourceType.BROKER, ResourceType.GROUP, ResourceType.CLIENT_METRICS):
+        raise ApiError(ErrorCode.INVALID_REQUEST, f"there is no resource of type {resource.type} to configure")
+    is_broker = resource.type == ResourceType.BROKER
+    if is_broker and resource.name:
+        _check_broker_name(image, resource.name)
+    changes = changes_of(resource, asked)
+    stored = image.configs.get(resource, {})
+    changes = {name: value for name, value in changes.items() if is_broker or value != stored.get(name)}
+    after = {name: value for name, value in {**stored, **changes}.items() if value is not None}
+    if is_broker:
+        check_broker_configs(image, resource, after, settings)
+    check_stored(image, resource, after, settings)
+    check_min_insync(image, resource, changes)
+    return [ConfigRecord(resource.type, resource.name, name, value) for name, value in changes.items()]
+
+
+def _check_broker_name(image: ClusterImage, name: str) -> None:
+    digits = name[1:] if name[:1] in ("-", "+") else name
+    if not digits.isdecimal() or not digits.isascii() or int(name) not in image.brokers:
+        raise ApiError(ErrorCode.INVALID_REQUEST, f"{name!r} is not the id of a broker here")
+
+
+def _operate(resource: ConfigResource, config: incremental.AlterableConfig, current: str | None) -> str | None:
+    operation = config.config_operation
+    if operation == OP_SET:
+        return config.value
+    if operation == OP_DELETE:
+        return None
+    if operation not in (OP_APPEND, OP_SUBTRACT):
+        # Kafka's controller trips over these without a word, while a broker names them.
+        if resource.type == ResourceType.BROKER:
+            raise ApiError(ErrorCode.INVALID_REQUEST, f"there is no operation {operation} on a config")
+        raise ApiError(ErrorCode.UNKNOWN_SERVER_ERROR)
+    default = list_default(resource, config.name)
+    members = [member for member in ((default if current is None else current) or "").split(",") if member]
+    assert config.value is not None
+    for member in _split(config.value):
+        if operation == OP_APPEND and member not in members:
+            members.append(member)
+        elif operation == OP_SUBTRACT and member in members:
+            members.remove(member)
+    return ",".join(members)
+
+
+def _split(text: str) -> list[str]:
+    """As Java splits: empty members at the end do not count, but a text without a comma is always one member."""
+    members = text.split(",")
+    while len(members) > 1 and not members[-1]:
+        members.pop()
+    return [] if members == [""] and text else members
+
+
+def _clear_elr(image: ClusterImage, resource: ConfigResource, changed: list[ConfigRecord]) -> list[ClearElrRecord]:
+    """With another number of replicas that must be in sync, those found eligible under the old one no longer are."""
+    if not image.elr_enabled or not any(record.name == MIN_INSYNC_REPLICAS for record in changed):
+        return []
+    return [ClearElrRecord(resource.name if resource.type == ResourceType.TOPIC else "")]
+
+
+def election_rules(image: ClusterImage, settings: ControllerSettings) -> RulesOf:
+    """How each topic's configs want its leaders elected."""
+    broker = settings.layers(image).merged()
+
+    def value(overrides: Mapping[str, str], name: str) -> Any:
+        definition = TOPIC_CONFIGS[name]
+        text = overrides.get(name, broker.get(name, definition.default))
+        assert text is not None
+        return parse(definition, text)
+
+    def rules(topic: str) -> ElectionRules:
+        overrides = image.topic_configs(topic)
+        return ElectionRules(value(overrides, MIN_INSYNC_REPLICAS), value(overrides, UNCLEAN_ELECTION))
+
+    return rules

@@ -1,0 +1,150 @@
+"""Who leads a partition, and who counts as in sync, when a broker comes, goes, or comes back without its last writes."""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+from ottla.base.ids import Uuid
+from ottla.controller.placement import DIRECTORY_LOST, is_reserved_directory
+from ottla.metadata.image import NO_LEADER, ClusterImage, LeaderRecovery, PartitionImage, TopicImage
+from ottla.wire.records.metadata import PartitionChangeRecord
+
+
+@dataclass(frozen=True, slots=True)
+class ElectionRules:
+    """What the configs of a topic say about its elections."""
+
+    min_insync_replicas: int
+    unclean_allowed: bool
+
+
+RulesOf = Callable[[str], ElectionRules]
+
+
+@dataclass(frozen=True, slots=True)
+class BrokerShift:
+    """One broker whose standing changes: it leaves, becomes ready, or lost what was not yet on its disk."""
+
+    leaves: int | None = None
+    joins: int | None = None
+    unclean: int | None = None
+
+    def may_lead(self, image: ClusterImage, partition: PartitionImage, broker_id: int) -> bool:
+        registration = image.brokers.get(broker_id)
+        if registration is None or broker_id == self.leaves or broker_id == self.unclean:
+            return False
+        if broker_id != self.joins and not registration.active:
+            return False
+        directory = _directory_of(partition, broker_id)
+        if directory is None or directory == DIRECTORY_LOST:
+            return False
+        return is_reserved_directory(directory) or not registration.log_dirs or directory in registration.log_dirs
+
+
+def changes_in_isr_of(image: ClusterImage, broker_id: int, shift: BrokerShift, rules_of: RulesOf) -> list[PartitionChangeRecord]:
+    """For the partitions that count the broker as in sync."""
+    return _changes(image, shift, rules_of, lambda partition: broker_id in partition.isr)
+
+
+def changes_in_elr_of(image: ClusterImage, broker_id: int, shift: BrokerShift, rules_of: RulesOf) -> list[PartitionChangeRecord]:
+    """For the partitions that could still elect the broker, though they do not count it as in sync."""
+    return _changes(image, shift, rules_of, lambda partition: broker_id in partition.elr and broker_id not in partition.isr)
+
+
+def changes_without_leader(image: ClusterImage, shift: BrokerShift, rules_of: RulesOf) -> list[PartitionChangeRecord]:
+    return _changes(image, shift, rules_of, lambda partition: partition.leader == NO_LEADER)
+
+
+def _changes(
+    image: ClusterImage, shift: BrokerShift, rules_of: RulesOf, concerned: Callable[[PartitionImage], bool]
+) -> list[PartitionChangeRecord]:
+    records = []
+    for topic, index, partition in _partitions(image):
+        if concerned(partition):
+            record = partition_change(image, topic, index, shift, rules_of(topic.name))
+            if record is not None:
+                records.append(record)
+    return records
+
+
+def partition_change(
+    image: ClusterImage, topic: TopicImage, index: int, shift: BrokerShift, rules: ElectionRules
+) -> PartitionChangeRecord | None:
+    """The record that brings the partition into line with the shift; None where nothing changes."""
+    partition = topic.partitions[index]
+    untouched = PartitionChangeRecord(partition_id=index, topic_id=topic.topic_id)
+    record = PartitionChangeRecord(partition_id=index, topic_id=topic.topic_id)
+    isr = tuple(broker_id for broker_id in partition.isr if broker_id not in (shift.leaves, shift.unclean))
+    elr = _eligible(image, partition, isr, shift, rules)
+    leader, unclean = _elect(image, partition, isr, elr, shift, rules)
+    if leader != partition.leader:
+        record.leader = leader
+        if leader in elr:
+            isr, elr = (leader,), tuple(broker_id for broker_id in elr if broker_id != leader)
+        if unclean:
+            # Nobody who surely has all committed records is left: the leader's log is now the truth, and it alone is in sync.
+            isr, elr = (leader,), ()
+            record.isr = [leader]
+            if partition.leader_recovery != LeaderRecovery.RECOVERING:
+                record.leader_recovery_state = LeaderRecovery.RECOVERING
+    if elr != partition.elr:
+        record.eligible_leader_replicas = list(elr)
+    # Without eligible leader replicas the last in-sync replica stays listed, as it is the only one that may lead again.
+    if isr != partition.isr and (isr or image.elr_enabled):
+        record.isr = list(isr)
+    _note_last_leader(image, partition, record)
+    return None if record == untouched else record
+
+
+def _eligible(
+    image: ClusterImage, partition: PartitionImage, isr: tuple[int, ...], shift: BrokerShift, rules: ElectionRules
+) -> tuple[int, ...]:
+    """Replicas out of sync that still have every committed record: they left when too few were in sync to commit anything."""
+    if not image.elr_enabled or len(isr) >= min(rules.min_insync_replicas, len(partition.replicas)):
+        return ()
+    return tuple(sorted((set(partition.elr) | set(partition.isr)) - set(isr) - {shift.unclean}))
+
+
+def _elect(
+    image: ClusterImage,
+    partition: PartitionImage,
+    isr: tuple[int, ...],
+    elr: tuple[int, ...],
+    shift: BrokerShift,
+    rules: ElectionRules,
+) -> tuple[int, bool]:
+    """The leader, and whether the election was unclean. A leader that may stay stays."""
+    candidates = isr or elr
+    for broker_id in (partition.leader, *partition.replicas):
+        if broker_id in candidates and shift.may_lead(image, partition, broker_id):
+            return broker_id, False
+    if image.elr_enabled and not candidates and len(partition.last_known_elr) == 1:
+        last_leader = partition.last_known_elr[0]
+        if shift.may_lead(image, partition, last_leader):
+            return last_leader, True
+    if rules.unclean_allowed:
+        for broker_id in partition.replicas:
+            if shift.may_lead(image, partition, broker_id):
+                return broker_id, True
+    return NO_LEADER, False
+
+
+def _note_last_leader(image: ClusterImage, partition: PartitionImage, record: PartitionChangeRecord) -> None:
+    """A partition that loses its last in-sync replica remembers who led it; one that has a leader forgets."""
+    if not image.elr_enabled:
+        return
+    if record.isr == [] and partition.last_known_elr != (partition.leader,):
+        record.last_known_elr = [partition.leader]
+    elif partition.last_known_elr and (record.leader >= 0 or (partition.leader != NO_LEADER and record.leader != NO_LEADER)):
+        record.last_known_elr = []
+
+
+def _partitions(image: ClusterImage) -> Iterator[tuple[TopicImage, int, PartitionImage]]:
+    for topic in image.topics_by_id.values():
+        for index, partition in topic.partitions.items():
+            yield topic, index, partition
+
+
+def _directory_of(partition: PartitionImage, broker_id: int) -> Uuid | None:
+    if broker_id not in partition.replicas:
+        return None
+    return partition.directories[partition.replicas.index(broker_id)]

@@ -1,0 +1,445 @@
+"""What a run of metadata records changes in an image, and the image that results."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+from ottla.base.ids import ZERO_UUID, Uuid
+from ottla.metadata.image import (
+    BrokerRegistration,
+    ClusterImage,
+    ConfigResource,
+    ControllerRegistration,
+    Endpoint,
+    PartitionImage,
+    ResourceType,
+    TopicImage,
+    VersionRange,
+)
+from ottla.wire.records.metadata import (
+    AbortTransactionRecord,
+    AccessControlEntryRecord,
+    BeginTransactionRecord,
+    BrokerRegistrationChangeRecord,
+    ClearElrRecord,
+    ClientQuotaRecord,
+    ConfigRecord,
+    DelegationTokenRecord,
+    EndTransactionRecord,
+    FeatureLevelRecord,
+    FenceBrokerRecord,
+    NoOpRecord,
+    PartitionChangeRecord,
+    PartitionRecord,
+    ProducerIdsRecord,
+    RegisterBrokerRecord,
+    RegisterControllerRecord,
+    RemoveAccessControlEntryRecord,
+    RemoveDelegationTokenRecord,
+    RemoveTopicRecord,
+    RemoveUserScramCredentialRecord,
+    TopicRecord,
+    UnfenceBrokerRecord,
+    UnregisterBrokerRecord,
+    UserScramCredentialRecord,
+    ZkMigrationStateRecord,
+)
+
+NO_LEADER_CHANGE = -2
+NO_RECOVERY_CHANGE = -1
+
+
+class ReplayError(Exception):
+    """A record contradicts the image it is replayed on: the log is damaged or was not written by a controller."""
+
+
+@dataclass(frozen=True, slots=True)
+class TopicChange:
+    """A topic that was there before and still is."""
+
+    before: TopicImage
+    after: TopicImage
+
+    def partitions(self) -> dict[int, tuple[PartitionImage | None, PartitionImage]]:
+        """The partitions that changed or are new. Partitions are never taken away from a topic."""
+        old = self.before.partitions
+        return {index: (old.get(index), new) for index, new in self.after.partitions.items() if old.get(index) is not new}
+
+
+@dataclass(frozen=True, slots=True)
+class ImageChanges:
+    """From one image to the next: what those who follow the metadata have to look at."""
+
+    created: tuple[TopicImage, ...] = ()
+    changed: tuple[TopicChange, ...] = ()
+    deleted: tuple[TopicImage, ...] = ()
+    configs: tuple[ConfigResource, ...] = ()
+    brokers: tuple[int, ...] = ()
+    features: bool = False
+
+
+class ClusterDelta:
+    """Collects records on top of an image. Records of a metadata transaction take effect together, at its end."""
+
+    def __init__(self, image: ClusterImage) -> None:
+        self._image = image
+        self._last_offset = image.last_offset
+        self._transaction: list[tuple[int, Any]] | None = None if image.open_transaction is None else list(image.open_transaction)
+        self._names: dict[Uuid, str] = {}
+        self._partitions: dict[Uuid, dict[int, PartitionImage]] = {}
+        self._deleted: dict[Uuid, TopicImage] = {}
+        self._configs: dict[ConfigResource, dict[str, str]] = {}
+        self._brokers: dict[int, BrokerRegistration | None] = {}
+        self._controllers: dict[int, ControllerRegistration] = {}
+        self._features: dict[str, int] | None = None
+        self._next_producer_id = image.next_producer_id
+        self._kept: dict[str, dict[Any, Any]] = {}
+        self._spent = False
+
+    @property
+    def image(self) -> ClusterImage:
+        """The image this delta starts from."""
+        return self._image
+
+    def replay(self, offset: int, record: Any) -> None:
+        assert not self._spent, "the image that was applied shares this delta's parts"
+        self._last_offset = offset
+        kind = type(record)
+        if kind is BeginTransactionRecord:
+            if self._transaction is not None:
+                raise ReplayError(f"a metadata transaction begins at offset {offset} while another is open")
+            self._transaction = []
+        elif kind is EndTransactionRecord or kind is AbortTransactionRecord:
+            if self._transaction is None:
+                raise ReplayError(f"a metadata transaction ends at offset {offset}, but none is open")
+            held, self._transaction = self._transaction, None
+            if kind is EndTransactionRecord:
+                for held_offset, held_record in held:
+                    self._replay_now(held_offset, held_record)
+        elif self._transaction is not None:
+            self._transaction.append((offset, record))
+        else:
+            self._replay_now(offset, record)
+
+    def apply(self) -> ClusterImage:
+        """The next image; parts that no record touched are the old image's own. The delta takes no more records."""
+        self._spent = True
+        image = self._image
+        by_id, by_name = self._apply_topics()
+        return ClusterImage(
+            cluster_id=image.cluster_id,
+            features=image.features if self._features is None else self._features,
+            brokers=self._apply_brokers(),
+            controllers=image.controllers if not self._controllers else {**image.controllers, **self._controllers},
+            topics_by_id=by_id,
+            topics_by_name=by_name,
+            configs=_merged(image.configs, self._configs),
+            next_producer_id=self._next_producer_id,
+            kept=_merged(image.kept, self._kept),
+            open_transaction=None if self._transaction is None else tuple(self._transaction),
+            last_offset=self._last_offset,
+        )
+
+    def changes(self, after: ClusterImage) -> ImageChanges:
+        """What `after`, the result of `apply`, differs in from the image this delta started from."""
+        before = self._image
+        touched = [topic_id for topic_id in self._partitions if topic_id in after.topics_by_id]
+        return ImageChanges(
+            created=tuple(after.topics_by_id[topic_id] for topic_id in touched if topic_id not in before.topics_by_id),
+            changed=tuple(
+                TopicChange(before.topics_by_id[topic_id], after.topics_by_id[topic_id])
+                for topic_id in touched
+                if topic_id in before.topics_by_id
+            ),
+            deleted=tuple(self._deleted.values()),
+            configs=tuple(
+                resource for resource in self._configs if before.configs.get(resource, {}) != after.configs.get(resource, {})
+            ),
+            brokers=tuple(broker_id for broker_id in self._brokers if before.brokers.get(broker_id) != after.brokers.get(broker_id)),
+            features=before.features != after.features,
+        )
+
+    def _replay_now(self, offset: int, record: Any) -> None:
+        handler = _HANDLERS.get(type(record))
+        if handler is None:
+            self._keep(record, offset)
+        else:
+            handler(self, record)
+
+    def _apply_topics(self) -> tuple[Mapping[Uuid, TopicImage], Mapping[str, TopicImage]]:
+        image = self._image
+        if not self._partitions and not self._deleted:
+            return image.topics_by_id, image.topics_by_name
+        by_id = dict(image.topics_by_id)
+        by_name = dict(image.topics_by_name)
+        for topic_id, topic in self._deleted.items():
+            del by_id[topic_id]
+            del by_name[topic.name]
+        for topic_id, partitions in self._partitions.items():
+            name = self._name_of(topic_id)
+            topic = TopicImage(name, topic_id, _in_order(partitions))
+            by_id[topic_id] = topic
+            by_name[name] = topic
+        return by_id, by_name
+
+    def _apply_brokers(self) -> Mapping[int, BrokerRegistration]:
+        if not self._brokers:
+            return self._image.brokers
+        brokers = {**self._image.brokers, **self._brokers}
+        return {broker_id: registration for broker_id, registration in brokers.items() if registration is not None}
+
+    def _name_of(self, topic_id: Uuid) -> str:
+        name = self._names.get(topic_id)
+        return self._image.topics_by_id[topic_id].name if name is None else name
+
+    def _partitions_of(self, topic_id: Uuid) -> dict[int, PartitionImage]:
+        """The topic's partitions, copied the first time a record touches them."""
+        partitions = self._partitions.get(topic_id)
+        if partitions is None:
+            topic = None if topic_id in self._deleted else self._image.topics_by_id.get(topic_id)
+            if topic is None:
+                raise ReplayError(f"a record names the topic id {topic_id.hex()}, which does not exist")
+            partitions = self._partitions[topic_id] = dict(topic.partitions)
+        return partitions
+
+    def _on_topic(self, record: TopicRecord) -> None:
+        topic_id = Uuid(record.topic_id)
+        if topic_id in self._partitions or topic_id in self._image.topics_by_id:
+            raise ReplayError(f"the topic {record.name} is created twice under one id")
+        self._names[topic_id] = record.name
+        self._partitions[topic_id] = {}
+
+    def _on_partition(self, record: PartitionRecord) -> None:
+        self._partitions_of(Uuid(record.topic_id))[record.partition_id] = _new_partition(record)
+
+    def _on_partition_change(self, record: PartitionChangeRecord) -> None:
+        partitions = self._partitions_of(Uuid(record.topic_id))
+        before = partitions.get(record.partition_id)
+        if before is None:
+            raise ReplayError(f"a record changes partition {record.partition_id}, which does not exist")
+        partitions[record.partition_id] = merge_partition_change(before, record)
+
+    def _on_remove_topic(self, record: RemoveTopicRecord) -> None:
+        topic_id = Uuid(record.topic_id)
+        self._partitions_of(topic_id)
+        name = self._name_of(topic_id)
+        self._names.pop(topic_id, None)
+        del self._partitions[topic_id]
+        known = self._image.topics_by_id.get(topic_id)
+        if known is not None:
+            self._deleted[topic_id] = known
+        self._configs[ConfigResource(ResourceType.TOPIC, name)] = {}
+
+    def _on_clear_elr(self, record: ClearElrRecord) -> None:
+        if record.topic_name:
+            created = {name: topic_id for topic_id, name in self._names.items()}
+            known = self._image.topics_by_name.get(record.topic_name)
+            topic_id = created.get(record.topic_name) or (known.topic_id if known else None)
+            if topic_id is None:
+                raise ReplayError(f"a record names the topic {record.topic_name}, which does not exist")
+            topic_ids = [topic_id]
+        else:
+            topic_ids = [topic_id for topic_id in self._image.topics_by_id if topic_id not in self._deleted]
+            topic_ids += [topic_id for topic_id in self._partitions if topic_id not in self._image.topics_by_id]
+        for topic_id in topic_ids:
+            known_partitions = self._partitions.get(topic_id) or self._image.topics_by_id[topic_id].partitions
+            if not any(partition.elr or partition.last_known_elr for partition in known_partitions.values()):
+                continue
+            partitions = self._partitions_of(topic_id)
+            for index, partition in partitions.items():
+                if partition.elr or partition.last_known_elr:
+                    partitions[index] = replace(partition, elr=(), last_known_elr=(), partition_epoch=partition.partition_epoch + 1)
+
+    def _on_config(self, record: ConfigRecord) -> None:
+        resource = ConfigResource(record.resource_type, record.resource_name)
+        values = self._configs.get(resource)
+        if values is None:
+            values = self._configs[resource] = dict(self._image.configs.get(resource, {}))
+        if record.value is None:
+            values.pop(record.name, None)
+        else:
+            values[record.name] = record.value
+
+    def _broker(self, broker_id: int, epoch: int) -> BrokerRegistration:
+        registration = self._brokers[broker_id] if broker_id in self._brokers else self._image.brokers.get(broker_id)
+        if registration is None or registration.epoch != epoch:
+            raise ReplayError(f"a record names epoch {epoch} of broker {broker_id}, which is not registered so")
+        return registration
+
+    def _on_register_broker(self, record: RegisterBrokerRecord) -> None:
+        self._brokers[record.broker_id] = BrokerRegistration(
+            broker_id=record.broker_id,
+            epoch=record.broker_epoch,
+            incarnation_id=Uuid(record.incarnation_id),
+            endpoints=_endpoints(record.end_points),
+            features=_features(record.features),
+            rack=record.rack,
+            fenced=record.fenced,
+            in_controlled_shutdown=record.in_controlled_shutdown,
+            log_dirs=_uuids(record.log_dirs),
+            cordoned_log_dirs=None if record.cordoned_log_dirs is None else _uuids(record.cordoned_log_dirs),
+        )
+
+    def _on_unregister_broker(self, record: UnregisterBrokerRecord) -> None:
+        self._broker(record.broker_id, record.broker_epoch)
+        self._brokers[record.broker_id] = None
+
+    def _on_broker_change(self, record: BrokerRegistrationChangeRecord) -> None:
+        registration = self._broker(record.broker_id, record.broker_epoch)
+        cordoned = record.cordoned_log_dirs
+        self._brokers[record.broker_id] = replace(
+            registration,
+            fenced=registration.fenced if record.fenced == 0 else record.fenced > 0,
+            in_controlled_shutdown=registration.in_controlled_shutdown or record.in_controlled_shutdown > 0,
+            log_dirs=_uuids(record.log_dirs) or registration.log_dirs,
+            cordoned_log_dirs=registration.cordoned_log_dirs if cordoned is None else _uuids(cordoned),
+        )
+
+    def _on_fence(self, record: FenceBrokerRecord) -> None:
+        self._brokers[record.id] = replace(self._broker(record.id, record.epoch), fenced=True)
+
+    def _on_unfence(self, record: UnfenceBrokerRecord) -> None:
+        self._brokers[record.id] = replace(self._broker(record.id, record.epoch), fenced=False)
+
+    def _on_register_controller(self, record: RegisterControllerRecord) -> None:
+        self._controllers[record.controller_id] = ControllerRegistration(
+            record.controller_id, Uuid(record.incarnation_id), _endpoints(record.end_points), _features(record.features)
+        )
+
+    def _on_feature(self, record: FeatureLevelRecord) -> None:
+        if self._features is None:
+            self._features = dict(self._image.features)
+        if record.feature_level == 0:
+            self._features.pop(record.name, None)
+        else:
+            self._features[record.name] = record.feature_level
+
+    def _on_producer_ids(self, record: ProducerIdsRecord) -> None:
+        self._next_producer_id = record.next_producer_id
+
+    def _on_nothing(self, record: NoOpRecord) -> None:
+        """Written by Kafka's controllers so that time passes in the log; it changes nothing."""
+
+    def _kept_of(self, name: str) -> dict[Any, Any]:
+        records = self._kept.get(name)
+        if records is None:
+            records = self._kept[name] = dict(self._image.kept.get(name, {}))
+        return records
+
+    def _keep(self, record: Any, offset: int) -> None:
+        kind = type(record)
+        identity = _IDENTITY.get(kind)
+        self._kept_of(kind.__name__)[offset if identity is None else identity(record)] = record
+
+    def _drop_kept(self, record: Any) -> None:
+        kind, identity = _REMOVES[type(record)]
+        self._kept_of(kind.__name__).pop(identity(record), None)
+
+    def _on_client_quota(self, record: ClientQuotaRecord) -> None:
+        key = (tuple((entity.entity_type, entity.entity_name) for entity in record.entity), record.key)
+        records = self._kept_of("ClientQuotaRecord")
+        if record.remove:
+            records.pop(key, None)
+        else:
+            records[key] = record
+
+
+def merge_partition_change(before: PartitionImage, record: PartitionChangeRecord) -> PartitionImage:
+    """A field that is null (or its stand-in) stays; the partition epoch always rises, the leader's with every election."""
+
+    def changed(new: Any, old: tuple[int, ...]) -> tuple[int, ...]:
+        return old if new is None else tuple(new)
+
+    elected = record.leader != NO_LEADER_CHANGE
+    return PartitionImage(
+        replicas=changed(record.replicas, before.replicas),
+        isr=changed(record.isr, before.isr),
+        leader=record.leader if elected else before.leader,
+        leader_epoch=before.leader_epoch + 1 if elected else before.leader_epoch,
+        partition_epoch=before.partition_epoch + 1,
+        directories=before.directories if record.directories is None else _uuids(record.directories),
+        removing_replicas=changed(record.removing_replicas, before.removing_replicas),
+        adding_replicas=changed(record.adding_replicas, before.adding_replicas),
+        leader_recovery=(
+            before.leader_recovery if record.leader_recovery_state == NO_RECOVERY_CHANGE else record.leader_recovery_state
+        ),
+        elr=changed(record.eligible_leader_replicas, before.elr),
+        last_known_elr=changed(record.last_known_elr, before.last_known_elr),
+    )
+
+
+def _new_partition(record: PartitionRecord) -> PartitionImage:
+    return PartitionImage(
+        replicas=tuple(record.replicas),
+        isr=tuple(record.isr),
+        leader=record.leader,
+        leader_epoch=record.leader_epoch,
+        partition_epoch=record.partition_epoch,
+        # Logs from before directories had ids say nothing of them: zeros, one per replica, mean "not known".
+        directories=_uuids(record.directories) or (ZERO_UUID,) * len(record.replicas),
+        removing_replicas=tuple(record.removing_replicas),
+        adding_replicas=tuple(record.adding_replicas),
+        leader_recovery=record.leader_recovery_state,
+        elr=tuple(record.eligible_leader_replicas or ()),
+        last_known_elr=tuple(record.last_known_elr or ()),
+    )
+
+
+def _uuids(values: Any) -> tuple[Uuid, ...]:
+    return tuple(Uuid(value) for value in values)
+
+
+def _endpoints(values: Any) -> dict[str, Endpoint]:
+    return {value.name: Endpoint(value.name, value.host, value.port, value.security_protocol) for value in values}
+
+
+def _features(values: Any) -> dict[str, VersionRange]:
+    return {value.name: VersionRange(value.min_supported_version, value.max_supported_version) for value in values}
+
+
+def _in_order(partitions: dict[int, PartitionImage]) -> dict[int, PartitionImage]:
+    indexes = list(partitions)
+    return partitions if indexes == sorted(indexes) else dict(sorted(partitions.items()))
+
+
+def _merged(before: Mapping[Any, Mapping[Any, Any]], touched: dict[Any, dict[Any, Any]]) -> Mapping[Any, Mapping[Any, Any]]:
+    """Groups that became empty go away."""
+    if not touched:
+        return before
+    return {key: group for key, group in {**before, **touched}.items() if group}
+
+
+_IDENTITY: dict[type, Callable[[Any], Any]] = {
+    AccessControlEntryRecord: lambda record: record.id,
+    DelegationTokenRecord: lambda record: record.token_id,
+    UserScramCredentialRecord: lambda record: (record.name, record.mechanism),
+    ZkMigrationStateRecord: lambda record: 0,
+}
+
+_REMOVES: dict[type, tuple[type, Callable[[Any], Any]]] = {
+    RemoveAccessControlEntryRecord: (AccessControlEntryRecord, lambda record: record.id),
+    RemoveDelegationTokenRecord: (DelegationTokenRecord, lambda record: record.token_id),
+    RemoveUserScramCredentialRecord: (UserScramCredentialRecord, lambda record: (record.name, record.mechanism)),
+}
+
+_HANDLERS: dict[type, Callable[[ClusterDelta, Any], None]] = {
+    BrokerRegistrationChangeRecord: ClusterDelta._on_broker_change,
+    ClearElrRecord: ClusterDelta._on_clear_elr,
+    ClientQuotaRecord: ClusterDelta._on_client_quota,
+    ConfigRecord: ClusterDelta._on_config,
+    FeatureLevelRecord: ClusterDelta._on_feature,
+    FenceBrokerRecord: ClusterDelta._on_fence,
+    NoOpRecord: ClusterDelta._on_nothing,
+    PartitionChangeRecord: ClusterDelta._on_partition_change,
+    PartitionRecord: ClusterDelta._on_partition,
+    ProducerIdsRecord: ClusterDelta._on_producer_ids,
+    RegisterBrokerRecord: ClusterDelta._on_register_broker,
+    RegisterControllerRecord: ClusterDelta._on_register_controller,
+    RemoveTopicRecord: ClusterDelta._on_remove_topic,
+    TopicRecord: ClusterDelta._on_topic,
+    UnfenceBrokerRecord: ClusterDelta._on_unfence,
+    UnregisterBrokerRecord: ClusterDelta._on_unregister_broker,
+    RemoveAccessControlEntryRecord: ClusterDelta._drop_kept,
+    RemoveDelegationTokenRecord: ClusterDelta._drop_kept,
+    RemoveUserScramCredentialRecord: ClusterDelta._drop_kept,
+}

@@ -1,0 +1,45 @@
+"""The features of a cluster: which levels this version works at, and which of them a new cluster starts with."""
+
+from ottla.metadata.image import ELIGIBLE_LEADER_REPLICAS_VERSION, METADATA_VERSION, VersionRange
+
+METADATA_VERSION_MIN = 7
+METADATA_VERSION_4_3 = 30
+
+DIRECTORY_IDS_FROM = 17
+ELR_FROM = 23
+CORDONED_DIRECTORIES_FROM = 30
+_MIGRATION_FROM = 8
+
+
+def supported_features() -> dict[str, VersionRange]:
+    """What a node says of itself when it registers. Features that are not built yet (transactions, groups) are not among them."""
+    return {
+        ELIGIBLE_LEADER_REPLICAS_VERSION: VersionRange(0, 1),
+        METADATA_VERSION: VersionRange(METADATA_VERSION_MIN, METADATA_VERSION_4_3),
+    }
+
+
+def bootstrap_features() -> dict[str, int]:
+    """Finalised from the first record on; a feature that is not named is at level 0."""
+    return {METADATA_VERSION: METADATA_VERSION_4_3, ELIGIBLE_LEADER_REPLICAS_VERSION: 1}
+
+
+def unsupported_features(finalised: dict[str, int]) -> dict[str, int]:
+    """What the log has finalised and this version cannot do: to be named at start, and not served."""
+    supported = supported_features()
+    return {name: level for name, level in sorted(finalised.items()) if name not in supported or level > supported[name].max}
+
+
+def register_broker_version(metadata_version: int) -> int:
+    """The version of the record that a cluster at this level can read; so too for the two below."""
+    if metadata_version >= CORDONED_DIRECTORIES_FROM:
+        return 4
+    if metadata_version >= DIRECTORY_IDS_FROM:
+        return 3
+    return 2 if metadata_version >= _MIGRATION_FROM else 1
+
+
+def partition_version(metadata_version: int) -> int:
+    if metadata_version >= ELR_FROM:
+        return 2
+    return 1 if metadata_version >= DIRECTORY_IDS_FROM else 0
