@@ -65,3 +65,33 @@ def test_names_choose_entries_and_no_names_mean_all(node: dict[str, Any], resour
 def test_a_created_topic_is_answered_with_its_configs(created: dict[str, Any]) -> None:
     entries = created_topic_configs(created["overrides"], layers(RECORDED["nodes"][created["node"]]))
     assert [[entry.name, entry.value, entry.source, entry.read_only, entry.is_sensitive] for entry in entries] == created["entries"]
+
+
+def test_documentation_is_one_sentence_for_every_config() -> None:
+    """Only where it was asked for, and for every config that a catalogue has."""
+    node = RECORDED["nodes"][0]
+    for resource in node["resources"]:
+        assert {entry.documentation for entry in described(node, resource)} == {None}
+    entries = [
+        *describe_topic({"internal.segment.bytes": "1"}, layers(node), documentation=True),
+        *describe_broker(BrokerLayers(dict.fromkeys(("group.max.size",), "1")), documentation=True),
+        *describe_group({}, layers(node), documentation=True),
+        *describe_client_metrics({}, documentation=True),
+        *describe_cluster(BrokerLayers({}, {"log.retention.ms": "5"}), documentation=True),
+    ]
+    for entry in entries:
+        assert entry.documentation is not None, entry.name
+        assert entry.documentation.endswith("."), entry.name
+        assert "\n" not in entry.documentation
+
+
+def test_every_definition_has_a_sentence_and_every_sentence_a_definition() -> None:
+    from ottla.metadata.configs import BROKER_CONFIGS
+    from ottla.metadata.configs.documentation import broker_sentences
+
+    assert sorted(broker_sentences()) == sorted(BROKER_CONFIGS)
+
+
+def test_an_unknown_dynamic_config_has_no_documentation_and_no_value() -> None:
+    (entry,) = describe_broker(BrokerLayers({}, {}, {"my.own": "secret"}), ["my.own"], documentation=True)
+    assert (entry.value, entry.is_sensitive, entry.documentation, entry.is_default) == (None, True, None, False)

@@ -19,7 +19,6 @@ from ottla.metadata.configs.effective import (
     TypedConfig,
     broker_value,
     effective_topic_config,
-    log_config_values,
     merged_broker_config,
     validate_topic_configs,
 )
@@ -40,7 +39,6 @@ __all__ = [
     "broker_definition",
     "broker_value",
     "effective_topic_config",
-    "log_config_values",
     "merged_broker_config",
     "nearest",
     "parse",

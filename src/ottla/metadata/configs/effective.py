@@ -1,8 +1,7 @@
 """Which value counts: a topic's own, else what the brokers are given, else the default."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
 
 from ottla.metadata.configs.catalogue import (
     BROKER_CONFIGS,
@@ -97,34 +96,3 @@ def _validate_together(given: Mapping[str, str], broker: Mapping[str, str]) -> N
     if effective["remote.storage.enable"] and not broker_value("remote.log.storage.system.enable", broker):
         text = given["remote.storage.enable"]
         raise InvalidConfig("remote.storage.enable", text, "needs brokers with remote.log.storage.system.enable")
-
-
-_CODECS = {"producer": -1, "uncompressed": 0, "gzip": 1, "snappy": 2, "lz4": 3, "zstd": 4}
-_LEVELS = {"gzip": "compression.gzip.level", "lz4": "compression.lz4.level", "zstd": "compression.zstd.level"}
-
-
-def log_config_values(effective: TypedConfig, *, draw_below: Callable[[int], int] = lambda limit: 0) -> dict[str, Any]:
-    """A topic's configs under the names of `log.config.LogConfig`, with plain values: `timestamp_type` is that enumeration's "create" or
-    "append", `compression` its number. `draw_below` draws the delay by which this log's segments roll later than others."""
-    segment_bytes = effective["internal.segment.bytes"]
-    segment_ms, jitter_max_ms = effective["segment.ms"], effective["segment.jitter.ms"]
-    cleanup, compression = effective["cleanup.policy"], effective["compression.type"]
-    assert isinstance(segment_ms, int)
-    assert isinstance(jitter_max_ms, int)
-    assert isinstance(cleanup, tuple)
-    assert isinstance(compression, str)
-    return {
-        "segment_bytes": effective["segment.bytes"] if segment_bytes is None else segment_bytes,
-        "segment_ms": segment_ms,
-        "segment_jitter_ms": draw_below(min(jitter_max_ms, segment_ms)) if jitter_max_ms else 0,
-        "segment_index_bytes": effective["segment.index.bytes"],
-        "index_interval_bytes": effective["index.interval.bytes"],
-        "max_message_bytes": effective["max.message.bytes"],
-        "compacted": "compact" in cleanup,
-        "timestamp_type": "append" if effective["message.timestamp.type"] == "LogAppendTime" else "create",
-        "timestamp_before_max_ms": effective["message.timestamp.before.max.ms"],
-        "timestamp_after_max_ms": effective["message.timestamp.after.max.ms"],
-        "compression": _CODECS[compression],
-        "compression_level": effective[_LEVELS[compression]] if compression in _LEVELS else None,
-        "file_delete_delay_ms": effective["file.delete.delay.ms"],
-    }
