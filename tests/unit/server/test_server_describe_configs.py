@@ -1,0 +1,115 @@
+"""DescribeConfigs answers as Apache Kafka 4.3 was heard to answer."""
+
+from types import SimpleNamespace
+from typing import Any, cast
+
+import pytest
+
+from ottla.base.context import RequestContext
+from ottla.base.errors import ErrorCode
+from ottla.base.ids import Uuid
+from ottla.metadata.image import CLUSTER_DEFAULTS, ClusterImage, ConfigResource, ResourceType, TopicImage
+from ottla.runtime.broker import Broker
+from ottla.server.api.describe_configs import handle
+from ottla.wire.messages.describe_configs import (
+    DescribeConfigsRequest,
+    DescribeConfigsResource,
+    DescribeConfigsResourceResult,
+    DescribeConfigsResult,
+    DescribeConfigsSynonym,
+)
+
+TOPIC, BROKER, LOGGER, CLIENT_METRICS, GROUP = (kind.value for kind in ResourceType)
+
+
+@pytest.fixture
+def broker() -> Broker:
+    topic = TopicImage("a", Uuid(bytes(16)), {})
+    image = ClusterImage(
+        cluster_id="c",
+        topics_by_name={"a": topic},
+        configs={
+            ConfigResource(TOPIC, "a"): {"retention.ms": "1000"},
+            ConfigResource(GROUP, "g"): {"share.session.timeout.ms": "46000"},
+            CLUSTER_DEFAULTS: {"min.insync.replicas": "1"},
+        },
+    )
+    settings = SimpleNamespace(node_id=1, static_configs={"node.id": "1", "broker.id": "1", "ssl.keystore.password": "x"})
+    return cast(Broker, SimpleNamespace(image=image, settings=settings))
+
+
+def ask(broker: Broker, *resources: tuple[int, str, list[str] | None], version: int = 4, **options: bool) -> list[DescribeConfigsResult]:
+    request = DescribeConfigsRequest(resources=[DescribeConfigsResource(*resource) for resource in resources], **options)
+    response = handle(broker, cast(RequestContext, None), request, version)
+    assert response.throttle_time_ms == 0
+    return response.results
+
+
+@pytest.mark.parametrize(
+    ("kind", "name", "code", "has_message"),
+    [
+        (TOPIC, "nope", ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, False),
+        (TOPIC, "bad name!", ErrorCode.INVALID_TOPIC_EXCEPTION, True),
+        (TOPIC, "", ErrorCode.INVALID_TOPIC_EXCEPTION, True),
+        (BROKER, "2", ErrorCode.INVALID_REQUEST, True),
+        (BROKER, "x", ErrorCode.INVALID_REQUEST, True),
+        (BROKER, " 1", ErrorCode.INVALID_REQUEST, True),
+        (BROKER, "1" * 5000, ErrorCode.INVALID_REQUEST, True),
+        (LOGGER, "1", ErrorCode.INVALID_REQUEST, True),
+        (CLIENT_METRICS, "", ErrorCode.INVALID_REQUEST, True),
+        (GROUP, "", ErrorCode.INVALID_REQUEST, True),
+        (0, "a", ErrorCode.INVALID_REQUEST, True),
+        (3, "a", ErrorCode.INVALID_REQUEST, True),
+        (99, "a", ErrorCode.INVALID_REQUEST, True),
+        (-1, "a", ErrorCode.INVALID_REQUEST, True),
+    ],
+)
+def test_errors(broker: Broker, kind: int, name: str, code: ErrorCode, has_message: bool) -> None:
+    (result,) = ask(broker, (kind, name, None))
+    assert (result.resource_type, result.resource_name, result.error_code, result.configs) == (kind, name, code, [])
+    assert result.error_message is not None
+    assert bool(result.error_message) is has_message
+
+
+@pytest.mark.parametrize(
+    ("kind", "name", "names", "count"),
+    [
+        (TOPIC, "a", None, 33),
+        (TOPIC, "a", [], 33),
+        (TOPIC, "a", ["retention.ms", "nope", "internal.segment.bytes", "retention.ms"], 1),
+        (BROKER, "1", None, 340),
+        (BROKER, "01", ["log.dir"], 1),
+        (BROKER, "+1", ["log.dir"], 1),
+        (BROKER, "1", ["unstable.api.versions.enable", "log.dir", "leader.replication.throttled.rate"], 1),
+        (BROKER, "", None, 1),
+        (CLIENT_METRICS, "any", None, 3),
+        (CLIENT_METRICS, "any", ["nope"], 0),
+        (GROUP, "any", None, 17),
+    ],
+)
+def test_how_many_are_answered(broker: Broker, kind: int, name: str, names: list[str] | None, count: int) -> None:
+    (result,) = ask(broker, (kind, name, names))
+    assert (result.error_code, result.error_message, len(result.configs)) == (0, "", count)
+
+
+def test_entries_carry_synonyms_and_documentation_only_where_asked_for(broker: Broker) -> None:
+    (plain,) = ask(broker, (TOPIC, "a", ["retention.ms"]))
+    expected: dict[str, Any] = {"name": "retention.ms", "value": "1000", "read_only": False, "config_source": 1, "is_sensitive": False}
+    assert plain.configs == [DescribeConfigsResourceResult(**expected, synonyms=[], config_type=5, documentation=None)]
+    (full,) = ask(broker, (TOPIC, "a", ["retention.ms"]), include_synonyms=True, include_documentation=True)
+    assert full.configs[0].synonyms == [DescribeConfigsSynonym("retention.ms", "1000", 1)]
+    assert full.configs[0].documentation == "Segments whose newest record is older than this are deleted; -1 keeps them forever."
+
+
+def test_resources_are_answered_one_by_one(broker: Broker) -> None:
+    results = ask(broker, (TOPIC, "a", ["retention.ms"]), (TOPIC, "a", ["segment.ms"]), (TOPIC, "nope", None), (GROUP, "g", None))
+    assert [(result.error_code, len(result.configs)) for result in results] == [(0, 1), (0, 1), (3, 0), (0, 17)]
+    sources = {entry.name: (entry.value, entry.config_source) for entry in results[3].configs}
+    assert sources["share.session.timeout.ms"] == ("46000", 8)
+    assert ask(broker) == []
+
+
+def test_secrets_stay_here(broker: Broker) -> None:
+    (result,) = ask(broker, (BROKER, "1", ["ssl.keystore.password"]), include_synonyms=True)
+    (entry,) = result.configs
+    assert (entry.value, entry.is_sensitive, entry.synonyms) == (None, True, [DescribeConfigsSynonym("ssl.keystore.password", None, 4)])
