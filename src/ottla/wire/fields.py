@@ -45,17 +45,6 @@ def parse_versions(text: str) -> Versions:
     return int(first), int(last or first)
 
 
-class _VersionTexts(dict[str, Versions]):
-    """A few texts are used by all fields, and start-up should not parse them again and again."""
-
-    def __missing__(self, text: str) -> Versions:
-        versions = self[text] = parse_versions(text)
-        return versions
-
-
-_versions = _VersionTexts()
-
-
 class Field:
     """One field of a message: what it is on the wire, in which versions, and what it is where it is missing."""
 
@@ -66,11 +55,11 @@ class Field:
     ) -> None:
         self.name = ""  # the metaclass knows it
         self.kind = kind
-        self.versions = _versions[versions]
+        self.versions = parse_versions(versions)
         self.default = default
-        self.nullable = _versions[nullable]
+        self.nullable = parse_versions(nullable)
         self.tag = tag
-        self.tagged = (_versions[tagged] if tagged else self.versions) if tag >= 0 else NO_VERSIONS
+        self.tagged = (parse_versions(tagged) if tagged else self.versions) if tag >= 0 else NO_VERSIONS
         self.ignorable = ignorable
         self.item = item
         """The struct class of a struct; the struct class or the name of the primitive type of an array."""

@@ -12,7 +12,7 @@ from ottla.wire.messages.describe_topic_partitions import Cursor, DescribeTopicP
 from ottla.wire.messages.fetch import FetchRequest, ReplicaState
 from ottla.wire.messages.metadata import MetadataRequest, MetadataRequestTopic
 from ottla.wire.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
-from ottla.wire.schema import Message, decode, encode
+from ottla.wire.schema import NEVER, Message, array, decode, encode, i32
 
 ZEROS = "00" * 16
 FETCH_15 = "00000001 00000001 00000001 00 00000000 ffffffff 01 01 01"
@@ -154,6 +154,28 @@ def test_a_huge_count_costs_nothing(cls: type[Message], version: int, text: str)
     finally:
         tracemalloc.stop()
     assert peak < 1_000_000
+
+
+class Hollow(Message):
+    later: int = i32("1+", default=0)
+
+
+class Hollows(Message):
+    """An array whose items take no bytes in its first version."""
+
+    MIN_VERSION = 0
+    MAX_VERSION = 1
+    FLEXIBLE_FROM = NEVER
+
+    items: list[Hollow] = array(Hollow, "0+", default=())
+
+
+def test_items_without_bytes_are_counted_too() -> None:
+    """They could be as many as a count can say; as in Kafka there may be as many as bytes remain."""
+    assert decode(Hollows, 0, bytes.fromhex("00000002 0000")) == (Hollows([Hollow(), Hollow()]), 4)
+    for text in ("7fffffff 0000", "00000003 0000"):
+        with pytest.raises(MalformedMessage, match="items"):
+            decode(Hollows, 0, bytes.fromhex(text))
 
 
 def test_memory_grows_with_the_frame_only() -> None:

@@ -51,6 +51,11 @@ DIRECTORY = Uuid(bytes.fromhex("980c3f35baf55d0e469ba18c2050acbb"))
             2,
             "0105020000000052feee2aab51402680b116b972d88539040001010104ffffffff0605020000000107050200000001",
         ),
+        (  # the schema has tag 8 before tag 6; on the wire they are in order
+            PartitionChangeRecord(0, TOPIC, directories=[DIRECTORY], eligible_leader_replicas=[2]),
+            2,
+            "0105020000000052feee2aab51402680b116b972d885390206050200000002081102980c3f35baf55d0e469ba18c2050acbb",
+        ),
         (RemoveTopicRecord(TOPIC), 0, "01090052feee2aab51402680b116b972d8853900"),
         (ClearElrRecord("h3cp"), 0, "011c00056833637000"),
         (ProducerIdsRecord(1, 11, 1000), 0, "010f0000000001000000000000000b00000000000003e800"),
