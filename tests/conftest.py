@@ -1,0 +1,20 @@
+"""Seeds: tests that take a `seed` run once for each of the first N, or for the one that is to be replayed."""
+
+import os
+
+import pytest
+
+SEEDS = 5
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    group = parser.getgroup("simulation")
+    group.addoption("--seeds", type=int, default=int(os.environ.get("OTTLA_SIM_SEEDS", SEEDS)), help="how many seeds each seeded test runs")
+    group.addoption("--seed", type=int, default=None, help="replay this seed only")
+
+
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    if "seed" in metafunc.fixturenames:
+        one = metafunc.config.getoption("seed")
+        seeds = range(1, metafunc.config.getoption("seeds") + 1) if one is None else [one]
+        metafunc.parametrize("seed", seeds, ids=[f"seed={seed}" for seed in seeds])

@@ -1,0 +1,136 @@
+"""Spoilt requests to a node over the simulated network: it answers well-formed messages or closes, and goes on serving others.
+
+A failure is replayed by `pytest tests/fuzz --seed N`.
+"""
+
+import asyncio
+import logging
+from struct import Struct
+
+import sim_story
+from mutations import Requests, messages, mutate
+
+from ottla.node.assemble import assemble
+from ottla.server.dispatch import served_apis
+from ottla.sim.client import SimulatedClient, records_of
+from ottla.sim.rng import stream
+from ottla.sim.world import World
+from ottla.wire.batches import Record, build_batch
+from ottla.wire.framing import FrameReader, ReceiveBuffers
+from ottla.wire.headers import skip_tags
+from ottla.wire.schema import decode
+
+CONNECTIONS = 60
+REQUESTS_MAX = 4
+_head = Struct(">hhi").unpack_from
+_RESPONSES = messages("Response")
+
+
+class Fuzzer:
+    """A connection that sends what it is given and keeps the frames that come back."""
+
+    def __init__(self):
+        self.reader = FrameReader(ReceiveBuffers(), 100 << 20, self.on_frame)
+        self.get_buffer = self.reader.get_buffer
+        self.buffer_updated = self.reader.received
+        self.frames = []
+        self.connection = None
+        self.lost = asyncio.get_running_loop().create_future()
+
+    def on_frame(self, buffer, view, start, end):
+        self.frames.append(bytes(view[start:end]))
+        return True
+
+    def connection_made(self, connection):
+        self.connection = connection
+
+    def pause_writing(self):
+        """It writes little."""
+
+    def resume_writing(self):
+        """See `pause_writing`."""
+
+    def connection_lost(self, error):
+        self.lost.set_result(error)
+
+
+def check_answers(sent, frames, apis):
+    """Every answer is to a request that was sent, in their order, and is a whole message of the version that was asked for."""
+    rest = iter(sent)
+    for frame in frames:
+        correlation_id = int.from_bytes(frame[:4], "big", signed=True)
+        for request in rest:
+            if len(request) >= 12 and _head(request, 4)[2] == correlation_id:
+                break
+        else:
+            raise AssertionError(f"an answer {frame[:40]!r} that no request asked for")
+        key, version, _ = _head(request, 4)
+        api = apis[key]
+        is_known = api.first <= version <= api.last
+        assert is_known or key == 18, (key, version)
+        version = version if is_known else 0
+        position = skip_tags(frame, 4, len(frame)) if version >= api.response_is_flexible_from else 4
+        message, end = decode(_RESPONSES[key], version, frame, position)
+        assert end == len(frame), (message, frame[end:])
+
+
+async def attack(world, network, requests, source, apis, served):
+    fuzzer = Fuzzer()
+    await network.connect("node", sim_story.PORT, fuzzer)
+    sent = []
+    for number in range(source.randint(1, REQUESTS_MAX)):
+        cls = source.choice(served)
+        api = apis[cls.API_KEY]
+        version = source.randint(api.first, api.last)
+        frame = mutate(requests.request(cls, version, number), source)
+        sent.append(frame)
+        if not fuzzer.lost.done():
+            fuzzer.connection.write([frame])
+    await asyncio.wait((fuzzer.lost,), timeout=source.uniform(0.01, 2.0))
+    if not fuzzer.lost.done():
+        source.choice((fuzzer.connection.close, fuzzer.connection.abort))()
+        await fuzzer.lost
+    check_answers(sent, fuzzer.frames, apis)
+    return len(fuzzer.frames)
+
+
+async def besiege(world):
+    source = stream(world.seed, "fuzz")
+    ports = world.start("node")
+    config = sim_story.simulated_config(socket__request__max__bytes="1000000", auto__create__topics__enable="false")
+    node = await world.within(ports, assemble(ports, config))
+    network = world.start("client").network
+    witness = SimulatedClient(network, "node", sim_story.PORT)
+    await witness.connect()
+    names = ["witness", "target", "compacted"]
+    for name in names:
+        result = await witness.create_topic(name, 2, {"cleanup.policy": "compact"} if name == "compacted" else {})
+        assert result.error_code == 0, result
+    apis = served_apis()
+    served = [cls for key, cls in messages("Request").items() if key in apis]
+    assert [cls.API_KEY for cls in served] == sorted(apis)
+    requests = Requests(source, [(name, witness.topic_ids[name]) for name in names[1:]])
+    answers = 0
+    for number in range(CONNECTIONS):
+        answers += await attack(world, network, requests, source, apis, served)
+        batch = build_batch([Record(value=b"%d" % number)])
+        answer = await asyncio.wait_for(witness.produce("witness", 0, batch, acks=-1), 5)
+        assert (answer.error_code, answer.base_offset) == (0, number)
+    fetched = await witness.fetch("witness", 0, 0)
+    assert [record.value for record in records_of(fetched.records, 0)] == [b"%d" % number for number in range(CONNECTIONS)]
+    witness.close()
+    await world.within(ports, node.stop())
+    return answers
+
+
+def test_spoilt_requests_hurt_nobody_else(seed):
+    loud = sim_story.LoudLog()
+    logger = logging.getLogger("ottla")
+    logger.addHandler(loud)
+    try:
+        with World(seed) as world:
+            answers = world.run(besiege(world))
+    finally:
+        logger.removeHandler(loud)
+    assert not loud.errors, "\n".join(loud.errors)
+    assert answers > CONNECTIONS // 10  # or it would have been closed before it looked at anything
