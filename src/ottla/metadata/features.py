@@ -8,7 +8,7 @@ METADATA_VERSION_4_3 = 30
 DIRECTORY_IDS_FROM = 17
 ELR_FROM = 23
 CORDONED_DIRECTORIES_FROM = 30
-_MIGRATION_FROM = 8
+"""Since which metadata version a cluster knows of these."""
 
 
 def supported_features() -> dict[str, VersionRange]:
@@ -28,18 +28,3 @@ def unsupported_features(finalised: dict[str, int]) -> dict[str, int]:
     """What the log has finalised and this version cannot do: to be named at start, and not served."""
     supported = supported_features()
     return {name: level for name, level in sorted(finalised.items()) if name not in supported or level > supported[name].max}
-
-
-def register_broker_version(metadata_version: int) -> int:
-    """The version of the record that a cluster at this level can read; so too for the two below."""
-    if metadata_version >= CORDONED_DIRECTORIES_FROM:
-        return 4
-    if metadata_version >= DIRECTORY_IDS_FROM:
-        return 3
-    return 2 if metadata_version >= _MIGRATION_FROM else 1
-
-
-def partition_version(metadata_version: int) -> int:
-    if metadata_version >= ELR_FROM:
-        return 2
-    return 1 if metadata_version >= DIRECTORY_IDS_FROM else 0

@@ -1,0 +1,316 @@
+"""The metadata log `__cluster_metadata-0` of a node that is its cluster's only voter: what is flushed here is committed."""
+
+import asyncio
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from ottla.base.ids import METADATA_TOPIC, METADATA_TOPIC_ID
+from ottla.base.ports import Clock, Disk, File, Workers
+from ottla.log.config import LogConfig
+from ottla.log.partition_log import Flushable, PartitionLog
+from ottla.metadata.delta import ClusterDelta
+from ottla.metadata.image import METADATA_VERSION, ClusterImage
+from ottla.metadata.record_versions import record_version
+from ottla.runtime.quorum_state import QuorumState, QuorumStateDamaged, read_quorum_state, write_quorum_state
+from ottla.runtime.snapshots import (
+    LEADER_CHANGE,
+    Snapshot,
+    SnapshotDamaged,
+    SnapshotId,
+    control_record,
+    decode_snapshot,
+    list_snapshots,
+)
+from ottla.wire.batches import (
+    NO_PRODUCER_EPOCH,
+    NO_PRODUCER_ID,
+    NO_SEQUENCE,
+    Record,
+    build_batch,
+    decode_records,
+    has_valid_checksum,
+    iterate_batches,
+)
+from ottla.wire.errors import MalformedMessage
+from ottla.wire.inspection import Inspection
+from ottla.wire.records.control import LeaderChangeMessage, Voter
+from ottla.wire.records.framing import decode_metadata_record, encode_metadata_record
+from ottla.wire.records.metadata import FeatureLevelRecord
+
+DIRECTORY_NAME = f"{METADATA_TOPIC}-0"
+READ_BYTES_MAX = 1 << 20
+
+CommitListener = Callable[[int, Sequence[Any]], None]
+"""Called with the offset of the first record and the records of one append, in the order of the log."""
+
+
+class MetadataLogDamaged(Exception):
+    """The log or its newest snapshot cannot be read, or belongs to a quorum of which this node is not the only voter."""
+
+
+class MetadataLogFailed(Exception):
+    """Something could not be written or flushed: what is in memory may differ from the disk, and the node has to stop."""
+
+
+@dataclass(slots=True)
+class _Append:
+    """An append that waits for its bytes to reach the disk."""
+
+    first_offset: int
+    records: Sequence[Any]
+    committed: "asyncio.Future[int]"
+
+
+class MetadataLog:
+    """One writer, the controller. `append` gives offsets at once and a future for the commit; flushes are shared by all who wait."""
+
+    def __init__(self, disk: Disk, clock: Clock, workers: Workers, log: PartitionLog, *, node_id: int, epoch: int,
+                 snapshot_id: SnapshotId | None, snapshot: Snapshot | None, on_failed: Callable[[MetadataLogFailed], None]) -> None:
+        self._disk = disk
+        self._clock = clock
+        self._workers = workers
+        self._log = log
+        self._node_id = node_id
+        self._epoch = epoch
+        self._snapshot_id = snapshot_id
+        self._snapshot = snapshot
+        self._on_failed = on_failed
+        self._listener: CommitListener | None = None
+        self._metadata_version = 0
+        self._waiting: list[_Append] = []
+        self._flush: asyncio.Future[None] | None = None
+        self._failure: MetadataLogFailed | None = None
+        self.high_watermark = log.log_end_offset
+
+    @classmethod
+    def open(cls, disk: Disk, clock: Clock, workers: Workers, directory: str, *, node_id: int, clean: bool,
+             config: LogConfig, on_failed: Callable[[MetadataLogFailed], None]) -> "MetadataLog":
+        """Open the log, take leadership in a new epoch and write that down. Whatever the log held before is committed by this."""
+        disk.make_directories(directory)
+        snapshot_id, snapshot = _load_snapshot(disk, directory)
+        state = _load_quorum_state(disk, directory, node_id, snapshot)
+        log = _open_log(disk, directory, config, clock, clean, snapshot_id)
+        epoch = max(state.leader_epoch, log.epochs.latest, snapshot_id.epoch if snapshot_id else 0, 0) + 1
+        # The epoch is on the disk before anything is written in it: an epoch that was forgotten could be led twice.
+        write_quorum_state(disk, directory, QuorumState(node_id, epoch, state.version, (node_id,)))
+        opened = cls(disk, clock, workers, log, node_id=node_id, epoch=epoch, snapshot_id=snapshot_id, snapshot=snapshot,
+                     on_failed=on_failed)
+        opened._write_leader_change()
+        return opened
+
+    @property
+    def epoch(self) -> int:
+        return self._epoch
+
+    @property
+    def end_offset(self) -> int:
+        """The offset that the next record gets. Everything below `high_watermark` is committed."""
+        return self._log.log_end_offset
+
+    def follow(self, listener: CommitListener) -> None:
+        """From now on the listener hears of every append, once it is committed and before its future is resolved."""
+        self._listener = listener
+
+    def load(self, cluster_id: str) -> ClusterImage:
+        """The image that the snapshot and the log make."""
+        delta = ClusterDelta(ClusterImage(cluster_id))
+        for offset, record in self.replay_all():
+            delta.replay(offset, record)
+        return delta.apply()
+
+    def replay_all(self) -> Iterator[tuple[int, Any]]:
+        """All committed records with their offsets; those of the snapshot all have that of its end."""
+        start = self._log.log_start_offset
+        if self._snapshot_id is not None and self._snapshot is not None:
+            start = max(start, self._snapshot_id.end_offset)
+            for record in self._snapshot.records:
+                self._note_version(record)
+                yield self._snapshot_id.end_offset - 1, record
+            self._snapshot = None  # it is in the image from now on
+        elif start > 0:
+            raise MetadataLogDamaged(f"{self._log.directory} starts at offset {start}, and the snapshot that goes before it is missing")
+        for offset, stored in self._read(start, self.high_watermark):
+            record = decode_metadata_record(stored)
+            self._note_version(record)
+            yield offset, record
+
+    def append(self, records: Sequence[Any]) -> "asyncio.Future[int]":
+        """Write the records as one batch, which is there as a whole or not at all. The future gives the last one's offset, in order."""
+        loop = asyncio.get_running_loop()
+        committed: asyncio.Future[int] = loop.create_future()
+        if self._failure is not None:
+            committed.set_exception(self._failure)
+            return committed
+        assert records, "a batch has at least one record"
+        now_ms = self._clock.now_ms()
+        try:
+            values = []
+            for record in records:
+                self._note_version(record)
+                values.append(encode_metadata_record(record, record_version(record, self._metadata_version)))
+            first_offset = self._write([Record(timestamp=now_ms, value=value) for value in values], now_ms, is_control=False)
+        except OSError as error:
+            committed.set_exception(self._fail(error))
+            return committed
+        self._waiting.append(_Append(first_offset, records, committed))
+        if self._flush is None and len(self._waiting) == 1:
+            loop.call_soon(self._maybe_flush)  # not at once: what is appended in the same turn of the loop goes along
+        return committed
+
+    async def close(self) -> None:
+        """Commit what was appended, write the indexes, let the files go."""
+        while self._failure is None and (self._waiting or self._flush is not None):
+            self._maybe_flush()
+            if self._flush is not None:
+                await asyncio.wait([self._flush])
+        await self._workers.run(self._log.close if self._failure is None else self._log.delete)
+
+    def _note_version(self, record: Any) -> None:
+        if type(record) is FeatureLevelRecord and record.name == METADATA_VERSION:
+            self._metadata_version = record.feature_level
+
+    def _write_leader_change(self) -> None:
+        """The first record of an epoch, which commits those of earlier epochs with it."""
+        now_ms = self._clock.now_ms()
+        message = LeaderChangeMessage(0, self._node_id, [Voter(self._node_id)], [Voter(self._node_id)])
+        self._write([control_record(LEADER_CHANGE, message, now_ms)], now_ms, is_control=True)
+        self._log.flush()
+        self._disk.flush_directory(self._log.directory)
+        self.high_watermark = self._log.log_end_offset
+
+    def _write(self, records: list[Record], now_ms: int, *, is_control: bool) -> int:
+        batch = build_batch(records, is_control=is_control)
+        # The batch was made here: there is nothing to look for in it, and what a client may not send is allowed.
+        known = Inspection(len(batch), len(records), 0, now_ms, now_ms, NO_PRODUCER_ID, NO_PRODUCER_EPOCH, NO_SEQUENCE, None)
+        return self._log.append(memoryview(batch), leader_epoch=self._epoch, now_ms=now_ms, inspection=known)[0]
+
+    def _read(self, offset: int, limit: int) -> Iterator[tuple[int, bytes]]:
+        """The values of the records from an offset on; the log's own control records are passed over."""
+        while offset < limit:
+            found = self._log.read(offset, READ_BYTES_MAX, limit_offset=limit, at_least_one=True)
+            if found is None:
+                return
+            data = memoryview(found.file.read_at(found.position, found.size))
+            try:
+                for position, header in iterate_batches(data):
+                    batch = data[position : position + header.size]
+                    if not has_valid_checksum(batch):
+                        raise MetadataLogDamaged(f"{self._log.directory}: the batch at offset {header.base_offset} is damaged")
+                    if not header.is_control:
+                        for record in decode_records(batch):
+                            if record.offset >= offset and record.value is not None:
+                                yield record.offset, record.value
+                    next_offset = header.last_offset + 1
+            except MalformedMessage as error:
+                raise MetadataLogDamaged(f"{self._log.directory}: after offset {offset} the log cannot be read: {error}") from error
+            offset = next_offset
+
+    def _maybe_flush(self) -> None:
+        """One flush runs at a time; all that was appended before it starts is committed when it ends."""
+        if self._flush is not None or not self._waiting or self._failure is not None:
+            return
+        flushed, self._waiting = self._waiting, []
+        end = self._log.log_end_offset
+        work = _Flush(self._disk, self._log.directory, self._log.take_unflushed(), self._log.segments[-1].opened())
+        self._flush = self._workers.run(work.run)
+        self._flush.add_done_callback(lambda done: self._on_flushed(done, flushed, end))
+
+    def _on_flushed(self, done: "asyncio.Future[None]", flushed: list[_Append], end: int) -> None:
+        self._flush = None
+        if done.cancelled() or done.exception() is not None:
+            self._waiting = flushed + self._waiting
+            self._fail(done.exception() if not done.cancelled() else None)
+            return
+        self.high_watermark = end
+        for position, append in enumerate(flushed):
+            try:
+                if self._listener is not None:
+                    self._listener(append.first_offset, append.records)
+            except Exception as error:
+                # A broker that cannot follow what is committed would serve something else than its cluster believes.
+                self._waiting = flushed[position:] + self._waiting
+                self._fail(error)
+                return
+            if not append.committed.done():
+                append.committed.set_result(append.first_offset + len(append.records) - 1)
+        self._maybe_flush()
+
+    def _fail(self, error: BaseException | None) -> MetadataLogFailed:
+        """After a failed write or flush nobody knows what is on the disk: nothing is answered or written any more."""
+        if self._failure is None:
+            self._failure = MetadataLogFailed(f"the metadata log in {self._log.directory} failed: {error!r}")
+            self._failure.__cause__ = error
+            waiting, self._waiting = self._waiting, []
+            for append in waiting:
+                if not append.committed.done():
+                    append.committed.set_exception(self._failure)
+            self._on_failed(self._failure)
+        return self._failure
+
+
+@dataclass(frozen=True, slots=True)
+class _Flush:
+    """What a worker puts on the disk: first the segments that were closed meanwhile, then the one that is written to."""
+
+    disk: Disk
+    directory: str
+    closed: list[Flushable]
+    active: File
+
+    def run(self) -> None:
+        for item in self.closed:
+            item.flush()
+        self.active.flush()
+        if self.closed:
+            self.disk.flush_directory(self.directory)  # the new segment's name
+
+
+def _load_snapshot(disk: Disk, directory: str) -> tuple[SnapshotId | None, Snapshot | None]:
+    found = list_snapshots(disk, directory)
+    if not found:
+        return None, None
+    path = f"{directory}/{found[-1].file_name}"
+    try:
+        return found[-1], decode_snapshot(disk.read(path))
+    except SnapshotDamaged as error:
+        raise MetadataLogDamaged(f"{path} is damaged: {error}") from error
+
+
+def _load_quorum_state(disk: Disk, directory: str, node_id: int, snapshot: Snapshot | None) -> QuorumState:
+    try:
+        state = read_quorum_state(disk, directory)
+    except QuorumStateDamaged as error:
+        raise MetadataLogDamaged(str(error)) from error
+    if state is None:
+        version = 1 if snapshot is not None and snapshot.kraft_version > 0 else 0
+        state = QuorumState(node_id, 0, version)
+    voters = list(state.voters)
+    if snapshot is not None and snapshot.voters is not None:
+        voters += [voter.voter_id for voter in snapshot.voters.voters]
+    others = sorted({voter for voter in voters if voter != node_id})
+    if others:
+        raise MetadataLogDamaged(f"{directory} belongs to a quorum with the nodes {others}, and node {node_id} cannot decide without them")
+    return state
+
+
+def _open_log(disk: Disk, directory: str, config: LogConfig, clock: Clock, clean: bool, snapshot_id: SnapshotId | None) -> PartitionLog:
+    def opened() -> PartitionLog:
+        return PartitionLog.open(disk, directory, config=config, topic_id=METADATA_TOPIC_ID, now_ms=clock.now_ms(), clean=clean)
+
+    log = opened()
+    if snapshot_id is None or log.log_end_offset >= snapshot_id.end_offset:
+        return log
+    # The log ends before its snapshot: all that it holds is in the snapshot, and it goes on from there.
+    log.delete()
+    for name in disk.list(directory):
+        if _is_segment_file(name):
+            disk.remove(f"{directory}/{name}")
+    disk.open(f"{directory}/{snapshot_id.end_offset:020d}.log", create=True).close()
+    return opened()
+
+
+def _is_segment_file(name: str) -> bool:
+    """Whether a file belongs to a segment of the log."""
+    stem, dot, suffix = name.partition(".")
+    return bool(dot) and len(stem) == 20 and stem.isdecimal() and suffix in ("log", "index", "timeindex", "snapshot")
