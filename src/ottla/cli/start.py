@@ -1,20 +1,18 @@
 """`ottla start`: from the words of the command line to a node that serves, and what is said on the way."""
 
 import argparse
-import os
 import shutil
 import socket
 import sys
-import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 from ottla import __version__
 from ottla.cli.settings import UsageError, node_settings
+from ottla.metadata.configs import InvalidConfig
 from ottla.node.config import ConfigError, NodeConfig, node_config
 from ottla.node.errors import StartError
-
-_SHARED_MEMORY = "/dev/shm"
+from ottla.node.temporary import temporary_directory
 
 # Printed with the node's own address, and run by a test exactly as printed.
 TRY_IT = """\
@@ -32,7 +30,7 @@ def start(arguments: argparse.Namespace) -> int:
     except UsageError as error:
         print(f"ottla: {error}", file=sys.stderr)
         return 2
-    except (ConfigError, StartError) as error:
+    except (ConfigError, InvalidConfig, StartError) as error:
         print(f"ottla: {error}", file=sys.stderr)
         return 1
     return 0
@@ -84,13 +82,3 @@ def _data_directory(*, is_ephemeral: bool) -> Iterator[tuple[str | None, Callabl
         yield directory, remove
     finally:
         remove()
-
-
-def temporary_directory() -> str:
-    """In shared memory where there is some, else where temporary files go."""
-    if os.path.isdir(_SHARED_MEMORY) and os.access(_SHARED_MEMORY, os.W_OK | os.X_OK):
-        try:
-            return tempfile.mkdtemp(prefix="ottla-", dir=_SHARED_MEMORY)
-        except OSError as error:
-            print(f"Note: no data in {_SHARED_MEMORY}: {error.strerror}.", file=sys.stderr)
-    return tempfile.mkdtemp(prefix="ottla-")

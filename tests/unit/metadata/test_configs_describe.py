@@ -2,6 +2,8 @@
 
 import json
 import pathlib
+import subprocess
+import sys
 from typing import Any
 
 import pytest
@@ -95,3 +97,18 @@ def test_every_definition_has_a_sentence_and_every_sentence_a_definition() -> No
 def test_an_unknown_dynamic_config_has_no_documentation_and_no_value() -> None:
     (entry,) = describe_broker(BrokerLayers({}, {}, {"my.own": "secret"}), ["my.own"], documentation=True)
     assert (entry.value, entry.is_sensitive, entry.documentation, entry.is_default) == (None, True, None, False)
+
+
+def test_the_reference_is_up_to_date() -> None:
+    """`docs/CONFIGS.md` is what `tools/document_configs.py` writes."""
+    root = pathlib.Path(__file__).parents[3]
+    assert subprocess.run([sys.executable, str(root / "tools" / "document_configs.py"), "--check"], check=False).returncode == 0
+
+
+def test_names_with_an_effect_are_configs() -> None:
+    from ottla.metadata.configs import BROKER_CONFIGS, TOPIC_CONFIGS, effects
+
+    assert sorted(effects.BROKER_CONFIGS_WITH_EFFECT - BROKER_CONFIGS.keys()) == []
+    assert sorted(effects.TOPIC_CONFIGS_WITH_EFFECT - TOPIC_CONFIGS.keys()) == []
+    assert sorted(effects.MEANINGLESS_CONFIGS - BROKER_CONFIGS.keys()) == []
+    assert sorted(effects.MEANINGLESS_CONFIGS & effects.BROKER_CONFIGS_WITH_EFFECT) == []

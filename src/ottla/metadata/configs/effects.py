@@ -20,15 +20,18 @@ BROKER_CONFIGS_WITH_EFFECT = _names("""
     log.index.size.max.bytes log.index.interval.bytes log.segment.delete.delay.ms
     log.message.timestamp.type log.message.timestamp.before.max.ms log.message.timestamp.after.max.ms
     compression.type compression.gzip.level compression.lz4.level compression.zstd.level
-    log.cleanup.policy producer.id.expiration.ms
+    producer.id.expiration.ms
 """)
 
 TOPIC_CONFIGS_WITH_EFFECT = _names("""
     segment.bytes internal.segment.bytes segment.ms segment.jitter.ms segment.index.bytes index.interval.bytes
     max.message.bytes message.timestamp.type message.timestamp.before.max.ms message.timestamp.after.max.ms
     compression.type compression.gzip.level compression.lz4.level compression.zstd.level
-    cleanup.policy file.delete.delay.ms
+    file.delete.delay.ms
 """)
+
+_CLEANUP = "in part: with compact, records without a key are refused; nothing is deleted or compacted yet"
+PARTIAL_EFFECTS = {"cleanup.policy": _CLEANUP, "log.cleanup.policy": _CLEANUP}
 
 # These steer threads, buffers and plug-ins of a Java process: they will not get an effect.
 MEANINGLESS_CONFIGS = _names("""
@@ -51,7 +54,7 @@ MEANINGLESS_CONFIGS = _names("""
 
 
 def names_without_effect(static: Mapping[str, str]) -> list[str]:
-    """Of the broker configs that were set to something else than their default, those that change nothing, sorted."""
+    """Of the broker configs that were set to something else than their default, those that change nothing or not all, sorted."""
     found = []
     for name, text in static.items():
         definition = broker_definition(name)

@@ -1,0 +1,124 @@
+"""The words of `ottla start` become Kafka's configs; what is called wrongly is said without a traceback."""
+
+import pathlib
+
+import pytest
+
+from ottla.cli.main import _parser, main
+from ottla.cli.settings import UsageError, node_settings
+from ottla.node.config import node_config
+
+
+def settings(*words: str, temporary: str | None = None) -> dict[str, str]:
+    arguments = _parser().parse_args(["start", *words])
+    return node_settings(arguments, temporary=temporary, canonical_host=lambda: "machine.example")[0]
+
+
+def test_nothing_said_is_a_node_on_this_machine_only() -> None:
+    assert settings() == {"listeners": "PLAINTEXT://127.0.0.1:9092", "log.dirs": "ottla-data"}
+
+
+@pytest.mark.parametrize(
+    ("words", "listeners", "advertised"),
+    [
+        (["--port", "9192"], "PLAINTEXT://127.0.0.1:9192", "PLAINTEXT://127.0.0.1:9192"),
+        (["--port", "0"], "PLAINTEXT://127.0.0.1:0", "PLAINTEXT://127.0.0.1:0"),
+        (["--host", "localhost"], "PLAINTEXT://localhost:9092", "PLAINTEXT://localhost:9092"),
+        (["--host", "::1"], "PLAINTEXT://[::1]:9092", "PLAINTEXT://[::1]:9092"),
+        (["--host", "0.0.0.0"], "PLAINTEXT://0.0.0.0:9092", "PLAINTEXT://machine.example:9092"),
+        (["--host", "*"], "PLAINTEXT://:9092", "PLAINTEXT://machine.example:9092"),
+        (["--host", "0.0.0.0", "--advertise", "outside"], "PLAINTEXT://0.0.0.0:9092", "PLAINTEXT://outside:9092"),
+        (["--advertise", "outside:1"], "PLAINTEXT://127.0.0.1:9092", "PLAINTEXT://outside:1"),
+        (["--advertise", "[::1]:1"], "PLAINTEXT://127.0.0.1:9092", "PLAINTEXT://[::1]:1"),
+        (["--advertise", "fe80::1", "--port", "7"], "PLAINTEXT://127.0.0.1:7", "PLAINTEXT://[fe80::1]:7"),
+        (["--set", "listeners=PLAINTEXT://a:1", "--port", "2"], "PLAINTEXT://a:2", "PLAINTEXT://a:2"),
+    ],
+)
+def test_where_to_listen(words: list[str], listeners: str, advertised: str) -> None:
+    found = settings(*words)
+    assert (found["listeners"], found["advertised.listeners"]) == (listeners, advertised)
+    node_config(found)
+
+
+def test_options_move_the_first_listener_for_clients_of_a_file(tmp_path: pathlib.Path) -> None:
+    file = tmp_path / "server.properties"
+    file.write_text(
+        "controller.listener.names=CONTROLLER\nlisteners=CONTROLLER://:9093,PLAINTEXT://:9092\n"
+        "advertised.listeners=PLAINTEXT://localhost:9092\nlog.dirs=/a\nmetadata.log.dir=/m\n"
+    )
+    found = settings(str(file), "--port", "5", "--data", "here")
+    assert found["listeners"] == "CONTROLLER://:9093,PLAINTEXT://:5"
+    assert found["advertised.listeners"] == "PLAINTEXT://localhost:5"
+    assert found["log.dirs"] == "here"
+    assert "metadata.log.dir" not in found
+    assert settings(str(file))["listeners"] == "CONTROLLER://:9093,PLAINTEXT://:9092"
+
+
+def test_settings_win_over_the_file_and_are_trimmed(tmp_path: pathlib.Path) -> None:
+    file = tmp_path / "server.properties"
+    file.write_text("num.partitions=1\nlog.dirs=/a\n")
+    assert settings(str(file), "--set", "num.partitions = 4", "--set", "x=a=b") == {"num.partitions": "4", "log.dirs": "/a", "x": "a=b"}
+
+
+def test_a_temporary_directory_wins_over_the_file_but_not_over_a_setting() -> None:
+    assert settings("--ephemeral", temporary="/t")["log.dirs"] == "/t"
+    with pytest.raises(UsageError, match="--ephemeral chooses its own directory"):
+        settings("--ephemeral", "--set", "log.dirs=/a", temporary="/t")
+
+
+@pytest.mark.parametrize("words", [["--set", "num.partitions"], ["--set", "=4"], ["--advertise", "a:b"], ["--advertise", ":1"],
+                                   ["--set", "controller.listener.names=PLAINTEXT", "--port", "1"]])  # fmt: skip
+def test_called_wrongly(words: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["start", *words]) == 2
+    output = capsys.readouterr()
+    assert output.out == ""
+    assert output.err.startswith("ottla: ")
+    assert output.err.count("\n") == 1
+
+
+@pytest.mark.parametrize(
+    "words",
+    ["start --port x", "start --port 65536", "begin", "start --data a --ephemeral", "start --log-level loud"],
+)
+def test_words_that_are_none(words: str, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as ended:
+        main(words.split())
+    assert ended.value.code == 2
+    assert "usage: ottla" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["--set", "num.partition=4"], "--set: num.partition: is not a config that Kafka 4.3 knows; did you mean num.partitions?"),
+        (["--set", "num.partitions=0"], "--set: num.partitions = '0': must be at least 1"),
+        (["--set", "listeners=SSL://a:1"], "--set: listeners = 'SSL://a:1': SSL is SSL: so far only PLAINTEXT listeners can be served"),
+        (["--set", "listeners=a", "--port", "1"], "listeners = 'a': 'a' must be NAME://host:port, such as PLAINTEXT://localhost:9092"),
+        (["/no/such/file"], "/no/such/file: cannot be read: No such file or directory"),
+    ],
+)
+def test_a_bad_config_is_said_on_one_line(words: list[str], message: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["start", *words]) == 1
+    output = capsys.readouterr()
+    assert (output.out, output.err) == ("", f"ottla: {message}\n")
+
+
+def test_version(capsys: pytest.CaptureFixture[str]) -> None:
+    from ottla import __version__
+
+    assert main(["version"]) == 0
+    with pytest.raises(SystemExit) as ended:
+        main(["--version"])
+    assert ended.value.code == 0
+    assert capsys.readouterr().out == f"ottla {__version__}\n" * 2
+
+
+def test_no_words_show_what_there_is(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main([]) == 2
+    assert "ottla start --ephemeral" in capsys.readouterr().out
+
+
+def test_another_system_gets_a_clear_answer(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    monkeypatch.setattr("sys.platform", "win32")
+    assert main(["start"]) == 1
+    assert capsys.readouterr().err == "ottla: Ottla runs on Linux (and, untested, on macOS). On Windows, run it inside WSL 2.\n"
