@@ -1,4 +1,4 @@
-"""Seeds: tests that take a `seed` run once for each of the first N, or for the one that is to be replayed."""
+"""Seeds: tests that take a `sim_seed` run once for each of the first N, or for the one that is to be replayed."""
 
 import os
 
@@ -14,7 +14,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
-    if "seed" in metafunc.fixturenames:
+    if "sim_seed" in metafunc.fixturenames:
         one = metafunc.config.getoption("seed")
         seeds = range(1, metafunc.config.getoption("seeds") + 1) if one is None else [one]
-        metafunc.parametrize("seed", seeds, ids=[f"seed={seed}" for seed in seeds])
+        metafunc.parametrize("sim_seed", seeds, ids=[f"seed={seed}" for seed in seeds])

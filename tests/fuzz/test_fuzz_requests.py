@@ -123,12 +123,12 @@ async def besiege(world):
     return answers
 
 
-def test_spoilt_requests_hurt_nobody_else(seed):
+def test_spoilt_requests_hurt_nobody_else(sim_seed):
     loud = sim_story.LoudLog()
     logger = logging.getLogger("ottla")
     logger.addHandler(loud)
     try:
-        with World(seed) as world:
+        with World(sim_seed) as world:
             answers = world.run(besiege(world))
     finally:
         logger.removeHandler(loud)

@@ -7,15 +7,15 @@ import sys
 import sim_story
 
 
-def test_a_killed_node_keeps_every_acked_record(seed):
+def test_a_killed_node_keeps_every_acked_record(sim_seed):
     """The page cache survives a dead process, and so does everything that was answered."""
-    world = sim_story.play(seed, keep="page-cache")
+    world = sim_story.play(sim_seed, keep="page-cache")
     assert world.trace.count > 1000
 
 
-def test_a_power_cut_leaves_a_log_that_makes_sense(seed):
+def test_a_power_cut_leaves_a_log_that_makes_sense(sim_seed):
     """What was not flushed may be lost, but what is left was sent, whole, in order, without gaps; topics are all there."""
-    sim_story.play(seed, keep="flushed")
+    sim_story.play(sim_seed, keep="flushed")
 
 
 def test_equal_seeds_give_equal_traces():

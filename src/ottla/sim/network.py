@@ -32,7 +32,7 @@ class SimulatedConnection:
     def __init__(self, wires: "Wires", process: Process, context: Context, *, peer_host: str, peer_port: int) -> None:
         self._wires = wires
         self._receiver: Receiver
-        self._queue: deque[bytes | _FilePart] = deque()
+        self._queue: deque[memoryview | _FilePart] = deque()
         self._queued_bytes = 0
         self._wire = bytearray()  # what is on its way to this end
         self._is_reading = True
@@ -61,7 +61,7 @@ class SimulatedConnection:
         data = b"".join(parts)
         self._wires.note(self, "write", data)
         if data:
-            self._queue.append(data)
+            self._queue.append(memoryview(data))
             self._queued_bytes += len(data)
         self._move()
         self._maybe_pause()
@@ -111,7 +111,8 @@ class SimulatedConnection:
         try:
             while self._queue and len(peer._wire) < self._wires.window_bytes:
                 head = self._queue.popleft()
-                if isinstance(head, bytes):
+                data: Buffer
+                if isinstance(head, memoryview):
                     data = head[: self._wires.window_bytes - len(peer._wire)]
                     if len(data) < len(head):
                         self._queue.appendleft(head[len(data) :])
