@@ -1,5 +1,7 @@
 """The features of a cluster: which levels this version works at, and which of them a new cluster starts with."""
 
+from collections.abc import Mapping
+
 from ottla.metadata.image import ELIGIBLE_LEADER_REPLICAS_VERSION, METADATA_VERSION, VersionRange
 
 METADATA_VERSION_MIN = 7
@@ -24,7 +26,7 @@ def bootstrap_features() -> dict[str, int]:
     return {METADATA_VERSION: METADATA_VERSION_4_3, ELIGIBLE_LEADER_REPLICAS_VERSION: 1}
 
 
-def unsupported_features(finalised: dict[str, int]) -> dict[str, int]:
+def unsupported_features(finalised: Mapping[str, int]) -> dict[str, int]:
     """What the log has finalised and this version cannot do: to be named at start, and not served."""
     supported = supported_features()
     return {name: level for name, level in sorted(finalised.items()) if name not in supported or level > supported[name].max}

@@ -1,0 +1,251 @@
+"""The data directories: what marks them as one node's, who may use them, and whether they were left in order."""
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from ottla.base.ids import Uuid, random_uuid, uuid_from_text, uuid_text
+from ottla.base.ports import Disk, DiskLock, Rng
+from ottla.controller.bootstrap import bootstrap_records
+from ottla.metadata.features import METADATA_VERSION_4_3
+from ottla.node.errors import StartError, directory_error
+from ottla.node.properties import PropertiesError, decode_properties, read_properties
+from ottla.runtime.metadata_log import DIRECTORY_NAME as METADATA_LOG_DIRECTORY
+from ottla.runtime.snapshots import BOOTSTRAP_FILE, SnapshotDamaged, decode_snapshot, encode_snapshot
+
+META_FILE = "meta.properties"
+LOCK_FILE = ".lock"
+CLEAN_SHUTDOWN_FILE = ".kafka_cleanshutdown"
+META_VERSION = "1"
+NO_EPOCH = -1
+
+
+class StorageError(StartError):
+    """The data directories cannot be used as they are."""
+
+
+@dataclass(frozen=True, slots=True)
+class MetaProperties:
+    """Whose directory it is. A directory without an id was formatted before directories had any."""
+
+    cluster_id: str
+    node_id: int
+    directory_id: Uuid | None
+
+
+@dataclass(frozen=True, slots=True)
+class DataDirectory:
+    """`is_clean`: the node that used it last stopped in order, so that the logs in it need no recovery."""
+
+    path: str
+    directory_id: Uuid
+    is_clean: bool
+    lock: DiskLock
+
+
+@dataclass(frozen=True, slots=True)
+class Storage:
+    """The directories of a node that is starting. They are locked until `release`."""
+
+    cluster_id: str
+    node_id: int
+    directories: tuple[DataDirectory, ...]
+    metadata_directory: DataDirectory
+    previous_broker_epoch: int
+    """The epoch in which this node stopped in order; -1 if it did not, or has never run."""
+    was_formatted: bool
+    """This start has formatted the metadata directory: the cluster is new."""
+
+    @property
+    def metadata_log_path(self) -> str:
+        return f"{self.metadata_directory.path}/{METADATA_LOG_DIRECTORY}"
+
+    def read_bootstrap_records(self, disk: Disk) -> list[Any]:
+        """What the log of a new cluster starts with."""
+        path = f"{self.metadata_directory.path}/{BOOTSTRAP_FILE}"
+        if not disk.exists(path):
+            return list(bootstrap_records())
+        try:
+            return decode_snapshot(disk.read(path)).records
+        except SnapshotDamaged as error:
+            raise StorageError(f"{path} is damaged ({error}): restore it from a backup, or remove it to start with the defaults") from error
+
+    def mark_clean(self, disk: Disk, broker_epoch: int) -> None:
+        """Every log is closed and flushed: the next start may believe the files. Written last of all."""
+        data = json.dumps({"version": 0, "brokerEpoch": broker_epoch}, separators=(",", ":")).encode()
+        for directory in self.directories:
+            disk.write_atomically(f"{directory.path}/{CLEAN_SHUTDOWN_FILE}", data)
+
+    def release(self) -> None:
+        for directory in self.directories:
+            directory.lock.release()
+
+
+def prepare_storage(
+    disk: Disk, rng: Rng, log_dirs: Sequence[str], metadata_dir: str, node_id: int, cluster_id: str | None, *, now_ms: int
+) -> Storage:
+    """Lock the directories, format those that are new, check that the others are this node's; StorageError where they are not."""
+    paths = list(dict.fromkeys([metadata_dir, *log_dirs]))
+    locks = _lock_all(disk, paths)
+    try:
+        found = {path: _read_meta(disk, path) for path in paths}
+        known = {path: meta for path, meta in found.items() if meta is not None}
+        _check(known, node_id, cluster_id)
+        was_formatted = found[metadata_dir] is None
+        if was_formatted:
+            _check_is_new(metadata_dir, known)
+        for path in paths:
+            if path not in known:
+                _check_is_empty(disk, path)
+        # The metadata directory comes first: one that is empty beside others that are not has lost what the others need.
+        cluster = next((meta.cluster_id for meta in known.values()), None) or _new_cluster_id(cluster_id, rng)
+        ids = {path: _format(disk, rng, path, meta, cluster, node_id, now_ms) for path, meta in found.items()}
+        epochs = {path: _take_clean_marker(disk, path) for path in paths}
+        directories = {path: DataDirectory(path, ids[path], epochs[path] is not None, locks[path]) for path in paths}
+    except OSError as error:
+        _release_all(locks)
+        raise StorageError(str(directory_error(metadata_dir, error))) from error
+    except BaseException:
+        _release_all(locks)
+        raise
+    agreed = list(dict.fromkeys(epochs.values()))
+    previous = agreed[0] if len(agreed) == 1 else None
+    return Storage(
+        cluster_id=cluster,
+        node_id=node_id,
+        directories=tuple(directories.values()),
+        metadata_directory=directories[metadata_dir],
+        previous_broker_epoch=NO_EPOCH if previous is None else previous,
+        was_formatted=was_formatted,
+    )
+
+
+def _lock_all(disk: Disk, paths: list[str]) -> dict[str, DiskLock]:
+    locks: dict[str, DiskLock] = {}
+    for path in paths:
+        try:
+            disk.make_directories(path)
+            locks[path] = disk.lock(f"{path}/{LOCK_FILE}")
+        except OSError as error:
+            _release_all(locks)
+            raise StorageError(str(directory_error(path, error))) from error
+    return locks
+
+
+def _release_all(locks: dict[str, DiskLock]) -> None:
+    for lock in locks.values():
+        lock.release()
+
+
+def _read_meta(disk: Disk, path: str) -> MetaProperties | None:
+    """None where the directory has not been formatted."""
+    file = f"{path}/{META_FILE}"
+    if not disk.exists(file):
+        return None
+    try:
+        values = {key: value for key, value, _ in read_properties(decode_properties(disk.read(file)))}
+    except PropertiesError as error:
+        raise _damaged(file, str(error)) from error
+    if values.get("version") != META_VERSION:
+        version = values.get("version", "none at all")
+        raise _damaged(file, f"its version is {version}, and only {META_VERSION} is understood")
+    try:
+        directory_id = uuid_from_text(values["directory.id"]) if "directory.id" in values else None
+        cluster_id = values["cluster.id"]
+        node_id = int(values["node.id"])
+    except KeyError as error:
+        raise _damaged(file, f"{error.args[0]} is missing") from error
+    except ValueError as error:
+        raise _damaged(file, str(error)) from error
+    if not cluster_id:
+        raise _damaged(file, "cluster.id is empty")
+    return MetaProperties(cluster_id, node_id, directory_id)
+
+
+def _damaged(file: str, why: str) -> StorageError:
+    return StorageError(f"{file} cannot be used: {why}. Restore it from a backup, or remove the whole directory if its data is not needed")
+
+
+def _check(known: dict[str, MetaProperties], node_id: int, cluster_id: str | None) -> None:
+    """Everything that is formatted must have been formatted for this node of this cluster, each directory on its own."""
+    owners: dict[Uuid, str] = {}
+    first: tuple[str, MetaProperties] | None = None
+    for path, meta in known.items():
+        if meta.node_id != node_id:
+            raise StorageError(
+                f"{path} belongs to node {meta.node_id}, and this is node {node_id}: "
+                f"set node.id={meta.node_id}, or choose another directory"
+            )
+        if cluster_id is not None and meta.cluster_id != cluster_id:
+            raise StorageError(
+                f"{path} belongs to the cluster {meta.cluster_id}, not to {cluster_id}: "
+                "leave the cluster id out, or choose another directory"
+            )
+        if first is not None and meta.cluster_id != first[1].cluster_id:
+            raise StorageError(
+                f"{path} belongs to the cluster {meta.cluster_id}, but {first[0]} to {first[1].cluster_id}: "
+                "take the one that is not meant out of log.dirs"
+            )
+        first = first or (path, meta)
+        if meta.directory_id is not None:
+            other = owners.setdefault(meta.directory_id, path)
+            if other != path:
+                raise StorageError(f"{path} and {other} have the same directory id, as if one were a copy: take the copy out of log.dirs")
+
+
+def _check_is_new(metadata_dir: str, known: dict[str, MetaProperties]) -> None:
+    """A new metadata log makes a new cluster: data that an old one described would be orphaned."""
+    if known:
+        raise StorageError(
+            f"{metadata_dir} is empty, but {', '.join(known)} already belong to a cluster, whose metadata log is missing: "
+            f"restore {metadata_dir} (was its disk mounted?), or remove the others too if their data is not needed"
+        )
+
+
+def _check_is_empty(disk: Disk, path: str) -> None:
+    """Logs without a file that says whose they are could be anyone's."""
+    for name in disk.list(path):
+        if name == METADATA_LOG_DIRECTORY or disk.exists(f"{path}/{name}/partition.metadata"):
+            raise StorageError(
+                f"{path} holds {name} but no {META_FILE}, which says whose it is: restore that file from a backup, "
+                "or remove the whole directory if its data is not needed"
+            )
+
+
+def _new_cluster_id(cluster_id: str | None, rng: Rng) -> str:
+    if cluster_id is None:
+        return uuid_text(random_uuid(rng))
+    try:
+        uuid_from_text(cluster_id)
+    except ValueError as error:
+        raise StorageError(f"{cluster_id!r} cannot be a cluster id: that is 16 bytes in URL-safe base 64, 22 characters") from error
+    return cluster_id
+
+
+def _format(disk: Disk, rng: Rng, path: str, meta: MetaProperties | None, cluster_id: str, node_id: int, now_ms: int) -> Uuid:
+    """The directory's id. `meta.properties` is written last: it is what makes a directory a formatted one."""
+    if meta is not None and meta.directory_id is not None:
+        return meta.directory_id
+    directory_id = random_uuid(rng)
+    if meta is None:
+        records = bootstrap_records()
+        disk.write_atomically(f"{path}/{BOOTSTRAP_FILE}", encode_snapshot(records, metadata_version=METADATA_VERSION_4_3, now_ms=now_ms))
+    values = {"cluster.id": cluster_id, "directory.id": uuid_text(directory_id), "node.id": str(node_id), "version": META_VERSION}
+    text = "".join(f"{name}={value}\n" for name, value in values.items())
+    disk.write_atomically(f"{path}/{META_FILE}", text.encode())
+    return directory_id
+
+
+def _take_clean_marker(disk: Disk, path: str) -> int | None:
+    """The broker epoch of a clean stop, -1 from a marker that has none; None without a marker. From now on the directory is in use."""
+    file = f"{path}/{CLEAN_SHUTDOWN_FILE}"
+    if not disk.exists(file):
+        return None
+    try:
+        epoch = int(json.loads(disk.read(file))["brokerEpoch"])
+    except (ValueError, KeyError, TypeError):
+        epoch = NO_EPOCH  # written by an older version, which left it empty: the logs are clean all the same
+    disk.remove(file)
+    disk.flush_directory(path)
+    return epoch
