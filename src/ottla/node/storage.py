@@ -125,12 +125,24 @@ def _lock_all(disk: Disk, paths: list[str]) -> dict[str, DiskLock]:
     locks: dict[str, DiskLock] = {}
     for path in paths:
         try:
-            disk.make_directories(path)
+            _make_durably(disk, path)
             locks[path] = disk.lock(f"{path}/{LOCK_FILE}")
         except OSError as error:
             _release_all(locks)
             raise StorageError(str(directory_error(path, error))) from error
     return locks
+
+
+def _make_durably(disk: Disk, path: str) -> None:
+    """Make the directory and those above it, so that a power cut does not take away the name of one that is full of data."""
+    missing = []
+    while not disk.exists(path):
+        missing.append(path)
+        path = path.rpartition("/")[0] or "/"
+    if missing:
+        disk.make_directories(missing[0])
+    for made in reversed(missing):
+        disk.flush_directory(made.rpartition("/")[0] or "/")
 
 
 def _release_all(locks: dict[str, DiskLock]) -> None:

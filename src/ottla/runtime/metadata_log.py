@@ -23,9 +23,6 @@ from ottla.runtime.snapshots import (
     list_snapshots,
 )
 from ottla.wire.batches import (
-    NO_PRODUCER_EPOCH,
-    NO_PRODUCER_ID,
-    NO_SEQUENCE,
     Record,
     build_batch,
     decode_records,
@@ -33,7 +30,6 @@ from ottla.wire.batches import (
     iterate_batches,
 )
 from ottla.wire.errors import MalformedMessage
-from ottla.wire.inspection import Inspection
 from ottla.wire.records.control import LeaderChangeMessage, Voter
 from ottla.wire.records.framing import decode_metadata_record, encode_metadata_record
 from ottla.wire.records.metadata import FeatureLevelRecord
@@ -88,6 +84,7 @@ class MetadataLog:
              config: LogConfig, on_failed: Callable[[MetadataLogFailed], None]) -> "MetadataLog":
         """Open the log, take leadership in a new epoch and write that down. Whatever the log held before is committed by this."""
         disk.make_directories(directory)
+        disk.flush_directory(directory.rpartition("/")[0])
         snapshot_id, snapshot = _load_snapshot(disk, directory)
         state = _load_quorum_state(disk, directory, node_id, snapshot)
         log = _open_log(disk, directory, config, clock, clean, snapshot_id)
@@ -180,10 +177,10 @@ class MetadataLog:
         self.high_watermark = self._log.log_end_offset
 
     def _write(self, records: list[Record], now_ms: int, *, is_control: bool) -> int:
-        batch = build_batch(records, is_control=is_control)
-        # The batch was made here: there is nothing to look for in it, and what a client may not send is allowed.
-        known = Inspection(len(batch), len(records), 0, now_ms, now_ms, NO_PRODUCER_ID, NO_PRODUCER_EPOCH, NO_SEQUENCE, None)
-        return self._log.append(memoryview(batch), leader_epoch=self._epoch, now_ms=now_ms, inspection=known)[0]
+        first_offset = self._log.log_end_offset
+        batch = build_batch(records, base_offset=first_offset, leader_epoch=self._epoch, is_control=is_control)
+        self._log.append_as_is(batch, now_ms=now_ms)
+        return first_offset
 
     def _read(self, offset: int, limit: int) -> Iterator[tuple[int, bytes]]:
         """The values of the records from an offset on; the log's own control records are passed over."""
