@@ -12,6 +12,9 @@ from ottla.metadata.image import ClusterImage, TopicImage, VersionRange
 from ottla.runtime.controller_driver import ControllerDriver
 from ottla.runtime.partition import Partition
 from ottla.runtime.producer_ids import ProducerIds
+from ottla.wire.messages.create_topics import CreatableTopic, CreateTopicsRequest
+
+CREATION_TIMEOUT_MS = 30_000
 
 log = logging.getLogger("ottla.broker")
 
@@ -44,18 +47,19 @@ class BrokerEndpoint(NamedTuple):
 class Broker:
     """One node's broker side. Handlers read it; only the publisher changes what it holds."""
 
-    def __init__(self, *, settings: BrokerSettings, image: ClusterImage, clock: Clock, workers: Workers, controller: ControllerDriver,
-                 producer_ids: ProducerIds) -> None:
+    def __init__(self, *, settings: BrokerSettings, image: ClusterImage, clock: Clock, workers: Workers, controller: ControllerDriver) -> None:
         self.settings = settings
         self.image = image
         self.clock = clock
         self.workers = workers
         self.controller = controller
-        self.producer_ids = producer_ids
+        self.producer_ids: ProducerIds
+        """There once the broker is registered, and so before the first request."""
         self.loop = asyncio.get_running_loop()
         self.metadata_bytes: dict[tuple[Uuid, int, bool], tuple[TopicImage, bytes]] = {}
         """Topics as Metadata answers them: by id, version and whether operations are told."""
         self.supported_features: Mapping[str, VersionRange] = {}
+        self._creating: dict[str, None] = {}
         self._background: dict[asyncio.Future[Any], None] = {}
         self.partitions_by_id: dict[bytes, Partitions] = {}
         self.partitions_by_name: dict[bytes, Partitions] = {}
@@ -72,7 +76,17 @@ class Broker:
 
     def create_in_background(self, topics: Sequence[str]) -> None:
         """Auto-creation: nobody waits for the answer; a name that was refused is simply not there when the client asks again."""
-        self.spawn(self.controller.create_topics_by_default(topics))
+        wanted = [CreatableTopic(name=name, num_partitions=-1, replication_factor=-1) for name in topics if name not in self._creating]
+        if wanted:
+            self._creating.update((topic.name, None) for topic in wanted)
+            self.spawn(self._create(CreateTopicsRequest(topics=wanted, timeout_ms=CREATION_TIMEOUT_MS)))
+
+    async def _create(self, request: CreateTopicsRequest) -> None:
+        try:
+            await self.controller.submit(request)
+        finally:
+            for topic in request.topics:
+                del self._creating[topic.name]
 
     def spawn(self, work: Coroutine[Any, Any, Any]) -> None:
         """Run something that no request waits for; a failure is said in the log."""

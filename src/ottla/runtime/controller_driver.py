@@ -1,11 +1,12 @@
 """Drives the controller: a request is decided, its records are replayed and committed, and only then is it answered."""
 
 from collections.abc import Sequence
-from typing import Any, Protocol
+from typing import Any
 
 from ottla.base.decision import Decision
 from ottla.base.ports import Clock
 from ottla.controller.controller import Controller
+from ottla.controller.requests import AllocateProducerIds, ProducerIdBlock
 from ottla.runtime.metadata_log import MetadataLog
 
 
@@ -17,9 +18,24 @@ class ControllerDriver:
         self._log = log
         self._clock = clock
 
+    async def activate(self, bootstrap: Sequence[Any]) -> None:
+        """Take over: an empty log gets its first records."""
+        await self._commit(self._controller.activate(self._log.end_offset, bootstrap))
+
     async def submit(self, request: Any) -> Any:
-        """The response to a request, once what it changed is committed and published."""
-        decision: Decision = self._controller.decide(request, self._clock.now_ms())
+        """The response, once what the request changes is committed and published. ApiError where it is refused as a whole."""
+        return await self._commit(self._controller.decide(request, self._clock.now_ms()))
+
+    async def allocate_producer_ids(self, broker_id: int, broker_epoch: int) -> ProducerIdBlock:
+        block = await self.submit(AllocateProducerIds(broker_id, broker_epoch))
+        assert isinstance(block, ProducerIdBlock), block
+        return block
+
+    async def _commit(self, decision: Decision) -> Any:
         if decision.records:
-            await self._log.append(decision.records)
+            first_offset = self._log.end_offset
+            committed = self._log.append(decision.records)
+            for at, record in enumerate(decision.records):
+                self._controller.replay(first_offset + at, record)       # before anybody else decides
+            await committed
         return decision.response

@@ -6,6 +6,7 @@ from typing import Any
 
 from ottla.base.ids import Uuid
 from ottla.base.ports import Disk, Rng
+from ottla.log.open_files import OpenFiles
 from ottla.log.partition_log import PartitionLog
 from ottla.metadata.configs import merged_broker_config
 from ottla.metadata.delta import ClusterDelta, ImageChanges
@@ -38,6 +39,7 @@ class Publisher:
         self._disk = disk
         self._rng = rng
         self._directories = directories
+        self._files = OpenFiles(disk)
 
     def start(self, image: ClusterImage) -> None:
         """Open what the image places here; logs of topics that are gone are put aside."""
@@ -75,8 +77,8 @@ class Publisher:
                     self._on_partition_changed(change.after, index, after)
         self._on_configs(image, changes)
 
-    def close(self) -> list[PartitionLog]:
-        """All logs, to be flushed and closed in a worker."""
+    def logs(self) -> list[PartitionLog]:
+        """All that are open."""
         return [partition.log for partition in self._broker.all_partitions()]
 
     def _is_stray(self, directory: LogDirectory, name: str, known: Mapping[str, Uuid]) -> bool:
@@ -93,7 +95,7 @@ class Publisher:
         directory.partition_count += 1
         partition_log = PartitionLog.open(
             self._disk, f"{directory.path}/{name}", config=self._log_config(image, topic.name), topic_id=topic.topic_id,
-            now_ms=self._broker.clock.now_ms(), clean=directory.is_clean)
+            now_ms=self._broker.clock.now_ms(), clean=directory.is_clean, files=self._files)
         self._broker.add_partition(Partition(topic.name, topic.topic_id, index, placed.leader_epoch, partition_log))
 
     def _directory_of(self, name: str, assigned: Uuid) -> LogDirectory:

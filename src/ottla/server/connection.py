@@ -70,9 +70,8 @@ class ServerConnection:
         self._server.on_connected(self)
 
     def buffer_updated(self, size: int) -> None:
-        if self._reader.is_held and not self._is_reading_paused and self._connection is not None:
-            self._is_reading_paused = True
-            self._connection.pause_reading()
+        if self._reader.is_held:
+            self.pause_reading()
         try:
             self._reader.received(size)
         except (BadFrame, MalformedMessage) as error:
@@ -100,6 +99,18 @@ class ServerConnection:
         if self.on_lost is not None:
             self.on_lost()
             self.on_lost = None
+
+    # What the server calls
+
+    def pause_reading(self) -> None:
+        if self._connection is not None and not self._is_reading_paused:
+            self._is_reading_paused = True
+            self._connection.pause_reading()
+
+    def resume_reading(self) -> None:
+        if self._connection is not None and self._is_reading_paused:
+            self._is_reading_paused = False
+            self._connection.resume_reading()
 
     # What handlers call
 
@@ -237,9 +248,8 @@ class ServerConnection:
                 return
         if self._out:
             self.flush()
-        if self._is_reading_paused and not self._reader.is_held and self._connection is not None:
-            self._is_reading_paused = False
-            self._connection.resume_reading()
+        if not self._reader.is_held:
+            self.resume_reading()
 
     def _refuse(self, error: Exception) -> None:
         """What cannot be parsed cannot be answered either: Kafka closes the connection, after the answers that were due before."""

@@ -22,6 +22,7 @@ class Server:
         self._network = network
         self._listeners: list[Listener] = []
         self._connections: dict[ServerConnection, None] = {}
+        self._is_open = False
         broker.api_ranges = tuple((api.key, api.advertised_from, api.last) for api in self.apis.values())
 
     async def listen(self, name: str, host: str, port: int) -> int:
@@ -29,6 +30,12 @@ class Server:
         listener = await self._network.listen(host, port, lambda: ServerConnection(self, name))
         self._listeners.append(listener)
         return listener.port
+
+    def open(self) -> None:
+        """The node is ready: those who connected meanwhile are heard now."""
+        self._is_open = True
+        for connection in list(self._connections):
+            connection.resume_reading()
 
     def stop_listening(self) -> None:
         for listener in self._listeners:
@@ -42,6 +49,8 @@ class Server:
 
     def on_connected(self, connection: ServerConnection) -> None:
         self._connections[connection] = None
+        if not self._is_open:
+            connection.pause_reading()
 
     def on_disconnected(self, connection: ServerConnection) -> None:
         self._connections.pop(connection, None)

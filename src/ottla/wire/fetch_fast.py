@@ -168,7 +168,7 @@ def _plain_topic(buffer: bytearray, view: memoryview, position: int, end: int) -
 class PartitionAnswer(NamedTuple):
     """What is said of one partition. `record_bytes` of records follow it, or null where that is -1."""
 
-    index: int
+    partition: int
     error: int
     high_watermark: int
     last_stable_offset: int
@@ -199,7 +199,7 @@ def pack_fetched(version: int, correlation_id: int, error: int, session_id: int,
     if version >= TOPIC_IDS_FROM and len(topics) == 1 and len(topics[0][1]) == 1 and topics[0][1][0].aborted is None:
         # One topic with one partition: what most answers hold, in one pack.
         topic, (a,) = topics[0]
-        head = _one_with_id(0, 0, error, session_id, 2, topic, 2, a.index, a.error, a.high_watermark, a.last_stable_offset,
+        head = _one_with_id(0, 0, error, session_id, 2, topic, 2, a.partition, a.error, a.high_watermark, a.last_stable_offset,
                             a.log_start_offset, 0, -1) + unsigned_varint(a.record_bytes + 1)
         pieces = [head, b"\0\0\0"] if a.record_bytes > 0 else [head + b"\0\0\0"]
     else:

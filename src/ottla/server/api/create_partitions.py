@@ -10,4 +10,4 @@ REQUEST = CreatePartitionsRequest
 
 
 def handle(broker: Broker, context: RequestContext, request: CreatePartitionsRequest, version: int) -> Awaitable[CreatePartitionsResponse]:
-    return broker.controller.submit(request, version)
+    return broker.controller.submit(request)

@@ -10,4 +10,4 @@ REQUEST = CreateTopicsRequest
 
 
 def handle(broker: Broker, context: RequestContext, request: CreateTopicsRequest, version: int) -> Awaitable[CreateTopicsResponse]:
-    return broker.controller.submit(request, version)
+    return broker.controller.submit(request)

@@ -10,4 +10,4 @@ REQUEST = DeleteTopicsRequest
 
 
 def handle(broker: Broker, context: RequestContext, request: DeleteTopicsRequest, version: int) -> Awaitable[DeleteTopicsResponse]:
-    return broker.controller.submit(request, version)
+    return broker.controller.submit(request)

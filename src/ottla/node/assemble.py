@@ -1,0 +1,172 @@
+"""Puts a node together from its ports: the node that is simulated is the node that is shipped."""
+
+import asyncio
+import logging
+from collections.abc import Callable
+from typing import Any
+
+from ottla.base.ids import random_uuid
+from ottla.base.ports import Ports
+from ottla.controller.controller import Controller
+from ottla.controller.requests import BrokerRegistered, RegisterBroker, RegisterController, UnfenceBroker
+from ottla.controller.settings import ControllerSettings
+from ottla.log.config import LogConfig
+from ottla.metadata.features import supported_features, unsupported_features
+from ottla.metadata.image import ClusterImage, Endpoint
+from ottla.node.config import NodeConfig
+from ottla.node.errors import StartError, listen_error
+from ottla.node.listeners import ListenerConfig, bracketed
+from ottla.node.storage import Storage, prepare_storage
+from ottla.runtime.broker import Broker, BrokerSettings
+from ottla.runtime.controller_driver import ControllerDriver
+from ottla.runtime.metadata_log import MetadataLog, MetadataLogDamaged
+from ottla.runtime.producer_ids import ProducerIds
+from ottla.runtime.publisher import LogDirectory, Publisher
+from ottla.runtime.upkeep import Upkeep
+from ottla.server.server import Server
+
+log = logging.getLogger("ottla.node")
+
+SECURITY_PROTOCOLS = {"PLAINTEXT": 0, "SSL": 1, "SASL_PLAINTEXT": 2, "SASL_SSL": 3}
+
+
+class Node:
+    """A node that serves. `failed` is done when it cannot go on: what it then holds in memory may not be what is on the disk."""
+
+    def __init__(self, *, bootstrap: str, storage: Storage, broker: Broker, broker_epoch: int, server: Server, publisher: Publisher,
+                 metadata_log: MetadataLog, upkeep: Upkeep, ports: Ports, failed: "asyncio.Future[None]") -> None:
+        self.bootstrap = bootstrap
+        self.cluster_id = storage.cluster_id
+        self.broker = broker
+        self.failed = failed
+        self._storage = storage
+        self._broker_epoch = broker_epoch
+        self._server = server
+        self._publisher = publisher
+        self._metadata_log = metadata_log
+        self._upkeep = upkeep
+        self._ports = ports
+
+    async def stop(self) -> None:
+        """Answer nobody any more, put everything on the disk, and say that it is there."""
+        self._server.stop_listening()
+        self._server.close_connections()
+        await self._upkeep.stop()
+        try:
+            for partition_log in self._publisher.logs():
+                await self._ports.workers.run(partition_log.close)
+            await self._metadata_log.close()
+            if not self.failed.done():
+                self._storage.mark_clean(self._ports.disk, self._broker_epoch)
+        finally:
+            self._storage.release()
+
+    def abandon(self) -> None:
+        """Drop everything as a crash would: nothing is flushed, nothing is marked clean."""
+        self._server.stop_listening()
+        self._server.close_connections()
+        self._storage.release()
+
+
+async def assemble(ports: Ports, config: NodeConfig) -> Node:
+    """Start a node. StartError, in words for the person who started it, where that cannot be."""
+    failed: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+
+    def on_failed(error: BaseException) -> None:
+        log.critical("the node stops: %s", error)
+        if not failed.done():
+            failed.set_exception(error)
+            failed.exception()                           # somebody may look later; nobody has to
+
+    storage = prepare_storage(ports.disk, ports.rng, config.log_dirs, config.metadata_log_dir, config.node_id, config.cluster_id,
+                              now_ms=ports.clock.now_ms())
+    try:
+        return await _start(ports, config, storage, failed, on_failed)
+    except MetadataLogDamaged as error:
+        storage.release()
+        raise StartError(str(error)) from error
+    except BaseException:
+        storage.release()
+        raise
+
+
+async def _start(ports: Ports, config: NodeConfig, storage: Storage, failed: "asyncio.Future[None]",
+                 on_failed: Callable[[BaseException], None]) -> Node:
+    metadata_log = MetadataLog.open(
+        ports.disk, ports.clock, ports.workers, storage.metadata_log_path, node_id=config.node_id,
+        clean=storage.metadata_directory.is_clean, config=LogConfig(segment_bytes=config.integer("metadata.log.segment.bytes")),
+        on_failed=on_failed)
+    image = metadata_log.load(storage.cluster_id)
+    controller = ControllerDriver(
+        Controller(image, ControllerSettings(config.node_id, config.static), ports.rng), metadata_log, ports.clock)
+    settings = BrokerSettings(
+        node_id=config.node_id,
+        request_bytes_max=config.integer("socket.request.max.bytes"),
+        fetch_bytes_max=config.integer("fetch.max.bytes"),
+        is_auto_create_enabled=config.flag("auto.create.topics.enable"),
+        static_configs=config.static,
+    )
+    broker = Broker(settings=settings, image=image, clock=ports.clock, workers=ports.workers, controller=controller)
+    directories = [LogDirectory(found.directory_id, found.path, is_clean=found.is_clean)
+                   for found in storage.directories if found.path in config.log_dirs]
+    publisher = Publisher(broker, ports.disk, ports.rng, directories)
+    server = Server(broker, ports.network)
+    try:
+        endpoints = await _listen(server, config.listeners)
+        publisher.start(image)
+        metadata_log.follow(publisher.publish)
+        await controller.activate(storage.read_bootstrap_records(ports.disk) if not image.features else [])
+        broker_epoch = await _register(ports, config, storage, controller, endpoints, directories)
+    except BaseException:
+        server.stop_listening()
+        raise
+    broker.producer_ids = ProducerIds(controller, config.node_id, broker_epoch)
+    broker.supported_features = supported_features()
+    _say_what_is_not_served(broker.image)
+    upkeep = Upkeep(broker, on_failed)
+    upkeep.start()
+    server.open()
+    first = endpoints[0]
+    return Node(bootstrap=f"{bracketed(first.host)}:{first.port}", storage=storage, broker=broker, broker_epoch=broker_epoch,
+                server=server, publisher=publisher, metadata_log=metadata_log, upkeep=upkeep, ports=ports, failed=failed)
+
+
+async def _listen(server: Server, listeners: tuple[ListenerConfig, ...]) -> list[Endpoint]:
+    """Take the addresses first: what cannot be had is said before anything is recovered. Nobody is answered yet."""
+    endpoints = []
+    for listener in listeners:
+        try:
+            port = await server.listen(listener.name, listener.host, listener.port)
+        except OSError as error:
+            raise listen_error(listener, error) from error
+        endpoints.append(Endpoint(listener.name, listener.advertised_host, listener.advertised_port or port,
+                                  SECURITY_PROTOCOLS[listener.security_protocol]))
+    return endpoints
+
+
+async def _register(ports: Ports, config: NodeConfig, storage: Storage, controller: ControllerDriver, endpoints: list[Endpoint],
+                    directories: list[LogDirectory]) -> int:
+    """Become a member of the cluster, and ready to lead; the broker's epoch is returned."""
+    incarnation_id = random_uuid(ports.rng)
+    controller_endpoints = tuple(Endpoint(listener.name, listener.host or "localhost", listener.port,
+                                          SECURITY_PROTOCOLS[listener.security_protocol]) for listener in config.controller_listeners)
+    await controller.submit(RegisterController(config.node_id, incarnation_id, controller_endpoints, supported_features()))
+    registered: Any = await controller.submit(RegisterBroker(
+        config.node_id, storage.cluster_id, incarnation_id, tuple(endpoints), tuple(directory.directory_id for directory in directories),
+        supported_features(), config.rack, storage.previous_broker_epoch))
+    if not isinstance(registered, BrokerRegistered):
+        raise StartError(f"the controller refuses this broker: {registered.message}")
+    await controller.submit(UnfenceBroker(config.node_id, registered.epoch))
+    return registered.epoch
+
+
+def _say_what_is_not_served(image: ClusterImage) -> None:
+    """A directory may have been written by a fuller version, or by Apache Kafka: what is kept but not served is named once."""
+    features = unsupported_features(dict(image.features))
+    if features:
+        log.warning("finalised features that this version does not have: %s",
+                    ", ".join(f"{name}={level}" for name, level in features.items()))
+    kept = image.kept_counts()
+    if kept:
+        log.warning("records of the metadata log that are kept but not served: %s",
+                    ", ".join(f"{count} {name}" for name, count in kept.items()))

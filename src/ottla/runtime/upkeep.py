@@ -1,0 +1,44 @@
+"""What has to be done from time to time: closed segments are put on the disk, off the loop."""
+
+import asyncio
+from collections.abc import Callable
+
+from ottla.runtime.broker import Broker
+
+INTERVAL_SECONDS = 1.0
+PARTITIONS_PER_TURN_MAX = 200
+"""A node with many partitions looks at some of them in each turn: the loop is never held for long."""
+
+
+class Upkeep:
+    """Kafka, too, flushes a segment when it is closed; until then it is the page cache that holds it."""
+
+    def __init__(self, broker: Broker, on_failure: Callable[[BaseException], None]) -> None:
+        self._broker = broker
+        self._on_failure = on_failure
+        self._task: asyncio.Task[None] | None = None
+
+    def start(self) -> None:
+        self._task = self._broker.loop.create_task(self._run())
+
+    async def stop(self) -> None:
+        if self._task is not None:
+            self._task.cancel()
+            await asyncio.wait([self._task])
+
+    async def _run(self) -> None:
+        while True:
+            await asyncio.sleep(INTERVAL_SECONDS)
+            try:
+                await self._flush_closed()
+            except OSError as error:
+                # What an fsync has lost cannot be had by asking again: carrying on would promise what is not on the disk.
+                self._on_failure(error)
+                return
+
+    async def _flush_closed(self) -> None:
+        for at, partition in enumerate(self._broker.all_partitions()):
+            if at % PARTITIONS_PER_TURN_MAX == PARTITIONS_PER_TURN_MAX - 1:
+                await asyncio.sleep(0)
+            for closed in partition.log.take_unflushed():
+                await self._broker.workers.run(closed.flush)
