@@ -78,7 +78,7 @@ def main() -> None:
                 raise SystemExit(f"ottla start ended with {code} after SIGTERM")
         run(python, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", "pytest", "kafka-python", cwd=home)
         (home / "test_outside.py").write_text(TEST)
-        print(run(python, "-m", "pytest", "-q", "-p", "no:cacheprovider", "test_outside.py", cwd=home))
+        print(run(python, "-m", "pytest", "-q", "-W", "ignore::DeprecationWarning", "-p", "no:cacheprovider", "test_outside.py", cwd=home))
     print(f"{wheel.name}: {RECORDS} records there and back, and a test with the fixture, outside the checkout")
 
 
