@@ -8,7 +8,7 @@ from ottla.node.listeners import ListenerConfig, bracketed
 
 
 class StartError(Exception):
-    """The node cannot start, and the message says why and what to do. It is shown without a traceback."""
+    """The node cannot start or go on, and the message says why and what to do. It is shown without a traceback."""
 
 
 def listen_error(listener: ListenerConfig, error: OSError) -> StartError:
@@ -40,7 +40,7 @@ def directory_error(path: str, error: OSError) -> StartError:
         user = f" as user {os.getuid()}" if hasattr(os, "getuid") else ""
         return StartError(f"cannot write to {where}{user}: {error.strerror}; --data chooses another directory")
     if error.errno in (errno.ENOTDIR, errno.EEXIST):
-        return StartError(f"{where} is not a directory; --data chooses another")
+        return StartError(f"{path} cannot be a directory: a file is in its place; --data chooses another")
     if error.errno == errno.ENOSPC:
         return StartError(f"there is no space left for {where}; --data chooses another directory")
     return StartError(f"cannot use the directory {path}: {error.strerror or error}; --data chooses another")

@@ -17,6 +17,7 @@ from ottla.io.tcp import TcpNetwork
 from ottla.io.workers import ThreadWorkers
 from ottla.node.assemble import Node, assemble
 from ottla.node.config import NodeConfig
+from ottla.node.errors import StartError
 
 WORKER_THREADS_MAX = 4
 _SIGNALS = (signal.SIGTERM, signal.SIGINT)
@@ -40,7 +41,7 @@ def real_ports(loop: asyncio.AbstractEventLoop) -> RealPorts:
 def run(config: NodeConfig, *, on_serving: Callable[[Node], None], on_impatience: Callable[[], None], log_level: str = "warning") -> None:
     """Serve until SIGTERM or SIGINT, then stop cleanly. A second signal calls `on_impatience` and ends the process at once.
 
-    StartError where the node cannot start.
+    StartError where the node cannot start, or cannot go on.
     """
     import uvloop
 
@@ -67,16 +68,17 @@ async def _serve(config: NodeConfig, on_serving: Callable[[Node], None], on_impa
         loop.add_signal_handler(each, on_signal, each)
     ports = real_ports(loop)
     try:
-        starting = asyncio.ensure_future(assemble(ports, config))
-        waiting = asyncio.ensure_future(stopping.wait())
-        await asyncio.wait((starting, waiting), return_when=asyncio.FIRST_COMPLETED)
-        node = await starting
+        node = await assemble(ports, config)
+        waiting = loop.create_task(stopping.wait())
         try:
             if not stopping.is_set():
                 on_serving(node)
-            await waiting
+            await asyncio.wait((waiting, node.failed), return_when=asyncio.FIRST_COMPLETED)
         finally:
+            waiting.cancel()
             await node.stop()
+        if node.failed.done():
+            raise StartError(f"the node has stopped: {node.failed.exception()}")
     finally:
         ports.workers.close()
 

@@ -1,0 +1,212 @@
+"""A real broker inside the process of a test: `Broker` in a thread of its own, `AsyncBroker` in the running event loop.
+
+    with Broker() as broker:
+        producer = KafkaProducer(bootstrap_servers=broker.bootstrap)
+
+It listens on a free port of 127.0.0.1 and keeps its data in a temporary directory, in shared memory where there is some, that is removed
+at the end. `config` takes Kafka's broker configs; `data` keeps the data in a directory of your own.
+"""
+
+import asyncio
+import os
+import shutil
+import threading
+from collections.abc import Coroutine, Mapping
+from typing import Any, Self, TypeVar
+
+from ottla.base.errors import ApiError, ErrorCode
+from ottla.node.assemble import Node, assemble
+from ottla.node.config import node_config
+from ottla.node.main import RealPorts, real_ports
+from ottla.node.temporary import temporary_directory
+from ottla.wire.messages.create_topics import CreatableTopic, CreatableTopicConfig, CreateTopicsRequest, CreateTopicsResponse
+
+T = TypeVar("T")
+
+HOST = "127.0.0.1"
+START_SECONDS_MAX = 60.0
+
+
+class AsyncBroker:
+    """A broker in the running event loop: `async with AsyncBroker() as broker`."""
+
+    def __init__(self, *, config: Mapping[str, str] | None = None, data: str | os.PathLike[str] | None = None) -> None:
+        self._config = dict(config or {})
+        self._own_directory: str | None = None
+        self._directory = os.path.abspath(data) if data is not None else None
+        self._node: Node | None = None
+        self._ports: RealPorts | None = None
+        self._port = 0
+
+    @property
+    def bootstrap(self) -> str:
+        """Where clients connect, as host:port; the same after a restart."""
+        return f"{HOST}:{self._port}"
+
+    @property
+    def data(self) -> str:
+        """The directory that holds the data."""
+        if self._directory is None:
+            self._directory = self._own_directory = temporary_directory()
+        return self._directory
+
+    @property
+    def node(self) -> Node:
+        """The node itself, for tests that look inside."""
+        if self._node is None:
+            raise RuntimeError("the broker is not running")
+        return self._node
+
+    async def start(self) -> Self:
+        if self._node is not None:
+            raise RuntimeError("the broker is running already")
+        listener = {"listeners": f"PLAINTEXT://{HOST}:{self._port}", "log.dirs": self.data}
+        config = node_config(listener | self._config)
+        ports = real_ports(asyncio.get_running_loop())
+        try:
+            self._node = await assemble(ports, config)
+        except BaseException:
+            ports.workers.close()
+            raise
+        self._ports = ports
+        self._port = int(self._node.bootstrap.rpartition(":")[2])
+        return self
+
+    async def stop(self) -> None:
+        """Stop cleanly; the data stays until the end of the block, or for good where `data` was given."""
+        node, self._node = self._node, None
+        if node is not None:
+            await node.stop()
+            self._close_workers()
+
+    async def kill(self) -> None:
+        """Drop everything as if the process had died: connections break, nothing is flushed and no clean shutdown is noted."""
+        node, self._node = self._node, None
+        if node is not None:
+            node.abandon()
+            self._close_workers()
+
+    async def restart(self) -> None:
+        """Stop cleanly, if it is running, and start again on the same port with the same data."""
+        await self.stop()
+        await self.start()
+
+    async def create_topic(self, name: str, partitions: int = 1, *, config: Mapping[str, str] | None = None) -> None:
+        """Create a topic and return when it is there. ApiError where the broker refuses it."""
+        configs = [CreatableTopicConfig(key, value) for key, value in (config or {}).items()]
+        topic = CreatableTopic(name=name, num_partitions=partitions, replication_factor=1, configs=configs)
+        response = await self.node.broker.controller.submit(CreateTopicsRequest(topics=[topic]))
+        assert isinstance(response, CreateTopicsResponse), response
+        (result,) = response.topics
+        if result.error_code:
+            raise ApiError(ErrorCode(result.error_code), result.error_message)
+
+    def remove_data(self) -> None:
+        """Remove the directory, if it is a temporary one of this broker."""
+        if self._own_directory is not None:
+            shutil.rmtree(self._own_directory, ignore_errors=True)
+            self._own_directory = self._directory = None
+
+    async def __aenter__(self) -> Self:
+        try:
+            return await self.start()
+        except BaseException:
+            self.remove_data()
+            raise
+
+    async def __aexit__(self, *raised: object) -> None:
+        try:
+            await self.stop()
+        finally:
+            self.remove_data()
+
+    def _close_workers(self) -> None:
+        assert self._ports is not None
+        self._ports.workers.close()
+        self._ports = None
+
+
+class Broker:
+    """A broker in a thread of its own, for tests that block: `with Broker() as broker`."""
+
+    def __init__(self, *, config: Mapping[str, str] | None = None, data: str | os.PathLike[str] | None = None) -> None:
+        self._broker = AsyncBroker(config=config, data=data)
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._thread: threading.Thread | None = None
+
+    @property
+    def bootstrap(self) -> str:
+        """Where clients connect, as host:port; the same after a restart."""
+        return self._broker.bootstrap
+
+    @property
+    def data(self) -> str:
+        """The directory that holds the data."""
+        return self._broker.data
+
+    def start(self) -> Self:
+        if self._thread is None:
+            import uvloop
+
+            self._loop = uvloop.new_event_loop()
+            self._thread = threading.Thread(target=self._loop.run_forever, name="ottla-broker", daemon=True)
+            self._thread.start()
+        try:
+            self._run(self._broker.start())
+        except BaseException:
+            self._end_thread()
+            raise
+        return self
+
+    def stop(self) -> None:
+        """Stop cleanly; the data stays until the end of the block, or for good where `data` was given."""
+        if self._thread is not None:
+            try:
+                self._run(self._broker.stop())
+            finally:
+                self._end_thread()
+
+    def kill(self) -> None:
+        """Drop everything as if the process had died: connections break, nothing is flushed and no clean shutdown is noted."""
+        if self._thread is not None:
+            try:
+                self._run(self._broker.kill())
+            finally:
+                self._end_thread()
+
+    def restart(self) -> None:
+        """Stop cleanly, if it is running, and start again on the same port with the same data."""
+        self.stop()
+        self.start()
+
+    def create_topic(self, name: str, partitions: int = 1, *, config: Mapping[str, str] | None = None) -> None:
+        """Create a topic and return when it is there. ApiError where the broker refuses it."""
+        if self._thread is None:
+            raise RuntimeError("the broker is not running")
+        self._run(self._broker.create_topic(name, partitions, config=config))
+
+    def __enter__(self) -> Self:
+        try:
+            return self.start()
+        except BaseException:
+            self._broker.remove_data()
+            raise
+
+    def __exit__(self, *raised: object) -> None:
+        try:
+            self.stop()
+        finally:
+            self._broker.remove_data()
+
+    def _run(self, work: Coroutine[Any, Any, T]) -> T:
+        assert self._loop is not None
+        return asyncio.run_coroutine_threadsafe(work, self._loop).result(START_SECONDS_MAX)
+
+    def _end_thread(self) -> None:
+        loop, thread = self._loop, self._thread
+        self._loop = self._thread = None
+        if loop is None or thread is None:
+            return
+        loop.call_soon_threadsafe(loop.stop)
+        thread.join()
+        loop.close()

@@ -1,0 +1,285 @@
+"""`ottla start` as a process: what it prints, how it ends, and what it says when it cannot start."""
+
+import os
+import pathlib
+import re
+import select
+import signal
+import socket
+import subprocess
+import sys
+import textwrap
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import pytest
+
+from ottla import __version__
+
+SECONDS_MAX = 30.0
+OTTLA = [sys.executable, "-m", "ottla"]
+
+
+class Process:
+    """A started `ottla start`, with the lines it has printed."""
+
+    def __init__(self, *words: str, directory: pathlib.Path) -> None:
+        environment = os.environ | {"PYTHONUNBUFFERED": "1"}
+        self.process = subprocess.Popen(
+            [*OTTLA, "start", *words], stdout=subprocess.PIPE, stderr=subprocess.PIPE, cwd=directory, env=environment
+        )
+        self.output = ""
+
+    def wait_until_it_serves(self) -> str:
+        """Everything it printed up to the end of its announcement; fails with its errors where it ends before."""
+        assert self.process.stdout is not None
+        deadline = time.monotonic() + SECONDS_MAX
+        while "earliest" not in self.output or not self.output.endswith("\n\n"):
+            ready, _, _ = select.select([self.process.stdout], [], [], max(0.0, deadline - time.monotonic()))
+            chunk = os.read(self.process.stdout.fileno(), 65536).decode() if ready else ""
+            if not chunk:
+                self.process.kill()
+                raise AssertionError(f"it does not serve: {self.output}{self.process.communicate()[1].decode()}")
+            self.output += chunk
+        return self.output
+
+    @property
+    def bootstrap(self) -> str:
+        found = re.search(r"serves at (\S+)", self.output)
+        assert found is not None, self.output
+        return found[1]
+
+    @property
+    def data(self) -> pathlib.Path:
+        found = re.search(r"^  data    (\S+)", self.output, re.MULTILINE)
+        assert found is not None, self.output
+        return pathlib.Path(found[1])
+
+    def end(self, number: signal.Signals = signal.SIGTERM) -> tuple[int, str]:
+        """Send a signal; the exit code, and what it said on stderr."""
+        self.process.send_signal(number)
+        _, errors = self.process.communicate(timeout=SECONDS_MAX)
+        return self.process.returncode, errors.decode()
+
+
+@contextmanager
+def started(*words: str, directory: pathlib.Path) -> Iterator[Process]:
+    process = Process(*words, directory=directory)
+    try:
+        process.wait_until_it_serves()
+        yield process
+    finally:
+        if process.process.poll() is None:
+            process.process.kill()
+        process.process.communicate()
+
+
+def refused(*words: str, directory: pathlib.Path) -> str:
+    """What a start that must fail says."""
+    done = subprocess.run([*OTTLA, "start", *words], capture_output=True, text=True, cwd=directory, timeout=SECONDS_MAX, check=False)
+    assert (done.returncode, done.stdout) == (1, ""), done
+    assert "Traceback" not in done.stderr
+    return done.stderr
+
+
+def test_it_says_where_it_serves_and_ends_with_0(tmp_path: pathlib.Path) -> None:
+    with started("--port", "0", directory=tmp_path) as process:
+        data = tmp_path / "ottla-data"
+        assert process.output.splitlines()[:5] == [
+            f"Ottla {__version__} serves at {process.bootstrap}",
+            f"  data    {data}",
+            "  stop    Ctrl-C",
+            f"  reset   stop it, then rm -r {data}",
+            "  try it  in Python:",
+        ]
+        assert process.bootstrap.startswith("127.0.0.1:")
+        assert (data / "meta.properties").exists()
+        assert process.end() == (0, "")
+        assert data.exists()
+
+
+def test_the_printed_lines_run_as_printed(tmp_path: pathlib.Path) -> None:
+    """Three lines of Python, copied from the terminal, produce and consume."""
+    with started("--port", "0", "--ephemeral", directory=tmp_path) as process:
+        printed = textwrap.dedent("\n".join(line for line in process.output.splitlines() if line.startswith("    ")))
+        assert len(printed.splitlines()) == 3
+        done = subprocess.run([sys.executable, "-c", printed], capture_output=True, text=True, timeout=SECONDS_MAX, check=False)
+        assert (done.returncode, done.stdout) == (0, "b'world'\n"), done.stderr
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_an_ephemeral_node_leaves_nothing(number: signal.Signals, tmp_path: pathlib.Path) -> None:
+    with started("--port", "0", "--ephemeral", directory=tmp_path) as process:
+        data = process.data
+        assert "(removed at exit)" in process.output
+        assert (data / "meta.properties").exists()
+        assert process.end(number) == (0, "")
+        assert not data.exists()
+        assert list(tmp_path.iterdir()) == []
+
+
+def test_an_ephemeral_node_that_cannot_start_leaves_nothing(tmp_path: pathlib.Path) -> None:
+    program = (
+        "import sys, tempfile; from ottla.cli import main, start\n"
+        f"start.temporary_directory = lambda: tempfile.mkdtemp(dir={str(tmp_path)!r})\n"
+        "sys.exit(main.main(sys.argv[1:]))"
+    )
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        command = [sys.executable, "-c", program, "start", "--ephemeral", "--port", str(taken.getsockname()[1])]
+        done = subprocess.run(command, capture_output=True, text=True, timeout=SECONDS_MAX, check=False)
+    assert done.returncode == 1
+    assert "is taken" in done.stderr
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_taken_port_is_told_with_who_holds_it(tmp_path: pathlib.Path) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        message = refused("--port", str(port), directory=tmp_path)
+    holder = rf" by .+ \(pid {os.getpid()}\)" if sys.platform == "linux" else ".*"
+    advice = r"stop it, or choose another port with --port, such as --port \d+"
+    assert re.fullmatch(rf"ottla: the port {port} is taken{holder}: {advice}\n", message)
+
+
+def test_a_directory_belongs_to_one_node_at_a_time(tmp_path: pathlib.Path) -> None:
+    with started("--port", "0", directory=tmp_path):
+        message = refused("--port", "0", directory=tmp_path)
+        assert message == (
+            f"ottla: the directory {tmp_path / 'ottla-data'} is in use by another node: "
+            "stop that one, or choose another directory with --data\n"
+        )
+
+
+def test_a_directory_belongs_to_one_cluster(tmp_path: pathlib.Path) -> None:
+    with started("--port", "0", "--cluster-id", "MkU3OEVBNTcwNTJENDM2Qg", directory=tmp_path) as process:
+        assert "cluster.id=MkU3OEVBNTcwNTJENDM2Qg\n" in (tmp_path / "ottla-data" / "meta.properties").read_text()
+        assert process.end()[0] == 0
+    message = refused("--port", "0", "--cluster-id", "AAAAAAAAAAAAAAAAAAAAAQ", directory=tmp_path)
+    assert "MkU3OEVBNTcwNTJENDM2Qg" in message
+    assert "AAAAAAAAAAAAAAAAAAAAAQ" in message
+    assert message.count("\n") == 1
+    message = refused("--port", "0", "--set", "node.id=2", directory=tmp_path)
+    assert message.count("\n") == 1
+
+
+def test_a_directory_that_cannot_be_one(tmp_path: pathlib.Path) -> None:
+    (tmp_path / "file").write_text("")
+    for name in ("file", "file/below"):
+        message = refused("--port", "0", "--data", name, directory=tmp_path)
+        assert message == f"ottla: {tmp_path / name} cannot be a directory: a file is in its place; --data chooses another\n"
+
+
+@pytest.mark.skipif(os.getuid() == 0, reason="root may write everywhere")
+def test_a_directory_that_may_not_be_written(tmp_path: pathlib.Path) -> None:
+    (tmp_path / "closed").mkdir(mode=0o500)
+    message = refused("--port", "0", "--data", "closed/data", directory=tmp_path)
+    assert message.startswith(f"ottla: cannot write to {tmp_path / 'closed'}")
+
+
+def test_an_address_of_another_machine(tmp_path: pathlib.Path) -> None:
+    message = refused("--host", "192.0.2.1", "--port", "0", directory=tmp_path)
+    assert message == (
+        "ottla: cannot listen at 192.0.2.1:0: 192.0.2.1 is not an address of this machine; --host names one that is\n"
+    )
+
+
+def test_a_misspelt_config_is_told_with_its_line(tmp_path: pathlib.Path) -> None:
+    (tmp_path / "server.properties").write_text("log.dirs=data\nlog.segment.byte=1\n")
+    message = refused("server.properties", directory=tmp_path)
+    assert message == (
+        "ottla: server.properties:2: log.segment.byte: is not a config that Kafka 4.3 knows; did you mean log.segment.bytes?\n"
+    )
+
+
+def test_kafkas_file_is_served_and_what_has_no_effect_is_said(tmp_path: pathlib.Path) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        port = free.getsockname()[1]
+    (tmp_path / "server.properties").write_text(
+        "process.roles=broker,controller\nnode.id=1\ncontroller.quorum.bootstrap.servers=localhost:9093\n"
+        f"listeners=PLAINTEXT://:{port},CONTROLLER://:9093\nadvertised.listeners=PLAINTEXT://localhost:{port}\n"
+        "controller.listener.names=CONTROLLER\nlog.dirs=data\nnum.io.threads=16\nnum.network.threads=3\n"
+    )
+    with started("server.properties", directory=tmp_path) as process:
+        assert process.bootstrap == f"localhost:{port}"
+        assert process.end() == (
+            0,
+            "Note: CONTROLLER://:9093 is not opened: a single node has nothing to serve to other controllers.\n"
+            "Note: set, but without effect so far: num.io.threads.\n",
+        )
+
+
+def test_data_stays_over_a_restart(tmp_path: pathlib.Path) -> None:
+    identities = []
+    for _ in range(2):
+        with started("--port", "0", directory=tmp_path) as process:
+            identities.append((tmp_path / "ottla-data" / "meta.properties").read_text())
+            assert process.end()[0] == 0
+    assert identities[0] == identities[1]
+
+
+IMPATIENT = """
+import asyncio, sys
+from ottla.node import main
+from ottla.node.config import node_config
+
+class Node:
+    bootstrap = "nowhere:0"
+    def __init__(self):
+        self.failed = asyncio.get_running_loop().create_future()
+    async def stop(self):
+        print("stopping", flush=True)
+        await asyncio.Event().wait()
+
+async def assemble(ports, config):
+    return Node()
+
+main.assemble = assemble
+main.run(node_config({}), on_serving=lambda node: print("serving", flush=True), on_impatience=lambda: print("removed", flush=True))
+"""
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_a_second_signal_ends_it_at_once(number: signal.Signals) -> None:
+    """A node that hangs while it stops can still be ended, and what is temporary is removed."""
+    process = subprocess.Popen([sys.executable, "-c", IMPATIENT], stdout=subprocess.PIPE, text=True)
+    assert process.stdout is not None
+    with process:
+        assert process.stdout.readline() == "serving\n"
+        process.send_signal(signal.SIGTERM)
+        assert process.stdout.readline() == "stopping\n"
+        process.send_signal(number)
+        assert process.stdout.readline() == "removed\n"
+        assert process.wait(SECONDS_MAX) == 128 + number
+
+
+FAILING = """
+import asyncio, sys
+from ottla.cli import main
+from ottla.node import main as node_main
+
+class Node:
+    bootstrap = "nowhere:0"
+    def __init__(self):
+        self.failed = asyncio.get_running_loop().create_future()
+        self.failed.set_exception(OSError("the disk is gone"))
+    async def stop(self):
+        print("stopped")
+
+async def assemble(ports, config):
+    return Node()
+
+node_main.assemble = assemble
+sys.exit(main.main(["start", "--ephemeral"]))
+"""
+
+
+def test_a_node_that_cannot_go_on_stops_and_says_why() -> None:
+    done = subprocess.run([sys.executable, "-c", FAILING], capture_output=True, text=True, timeout=SECONDS_MAX, check=False)
+    assert (done.returncode, done.stderr) == (1, "ottla: the node has stopped: the disk is gone\n")
+    assert done.stdout.endswith("stopped\n")
+
+
+def test_the_module_is_the_command() -> None:
+    done = subprocess.run([*OTTLA, "version"], capture_output=True, text=True, check=True)
+    assert done.stdout == f"ottla {__version__}\n"
