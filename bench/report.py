@@ -33,7 +33,7 @@ class Effort:
 
 
 QUICK = Effort(
-    warm_seconds=1.5, round_seconds=0.5, rounds=3, fill_requests=5_000, starts=1, perf_records=300_000, perf_rounds=1, rest_seconds=3.0
+    warm_seconds=1.0, round_seconds=0.5, rounds=3, fill_requests=5_000, starts=1, perf_records=200_000, perf_rounds=1, rest_seconds=2.0
 )
 
 
