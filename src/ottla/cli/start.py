@@ -1,7 +1,6 @@
 """`ottla start`: from the words of the command line to a node that serves, and what is said on the way."""
 
 import argparse
-import shutil
 import socket
 import sys
 from collections.abc import Callable, Iterator
@@ -12,7 +11,7 @@ from ottla.cli.settings import UsageError, node_settings
 from ottla.metadata.configs import InvalidConfig
 from ottla.node.config import ConfigError, NodeConfig, node_config
 from ottla.node.errors import StartError
-from ottla.node.temporary import temporary_directory
+from ottla.node.temporary import remove_directory, temporary_directory
 
 # Printed with the node's own address, and run by a test exactly as printed.
 TRY_IT = """\
@@ -76,7 +75,7 @@ def _data_directory(*, is_ephemeral: bool) -> Iterator[tuple[str | None, Callabl
     directory = temporary_directory()
 
     def remove() -> None:
-        shutil.rmtree(directory, ignore_errors=True)
+        remove_directory(directory)
 
     try:
         yield directory, remove

@@ -9,7 +9,6 @@ at the end. `config` takes Kafka's broker configs; `data` keeps the data in a di
 
 import asyncio
 import os
-import shutil
 import threading
 from collections.abc import Coroutine, Mapping
 from typing import Any, Self, TypeVar
@@ -18,7 +17,7 @@ from ottla.base.errors import ApiError, ErrorCode
 from ottla.node.assemble import Node, assemble
 from ottla.node.config import node_config
 from ottla.node.main import RealPorts, real_ports
-from ottla.node.temporary import temporary_directory
+from ottla.node.temporary import remove_directory, temporary_directory
 from ottla.wire.messages.create_topics import CreatableTopic, CreatableTopicConfig, CreateTopicsRequest, CreateTopicsResponse
 
 T = TypeVar("T")
@@ -104,7 +103,7 @@ class AsyncBroker:
     def remove_data(self) -> None:
         """Remove the directory, if it is a temporary one of this broker."""
         if self._own_directory is not None:
-            shutil.rmtree(self._own_directory, ignore_errors=True)
+            remove_directory(self._own_directory)
             self._own_directory = self._directory = None
 
     async def __aenter__(self) -> Self:
