@@ -16,7 +16,7 @@ def log_config(overrides: Mapping[str, str], broker: Mapping[str, str], jitter: 
     compression = Compression[str(values["compression.type"]).upper()]
     level = _LEVEL_CONFIGS.get(compression)
     return LogConfig(
-        segment_bytes=_int(values["segment.bytes"]),
+        segment_bytes=_int(values["segment.bytes"] if values["internal.segment.bytes"] is None else values["internal.segment.bytes"]),
         segment_ms=_int(values["segment.ms"]),
         segment_jitter_ms=int(_int(values["segment.jitter.ms"]) * jitter),
         segment_index_bytes=_int(values["segment.index.bytes"]),
