@@ -42,19 +42,26 @@ def usable_brokers(brokers: Iterable[BrokerRegistration]) -> list[BrokerRegistra
 
 @dataclass(slots=True)
 class _Rack:
-    """Brokers are dealt from a place that moves on with every partition, so that neighbours share the load."""
+    """Brokers are dealt from a place that moves on with every partition, so that neighbours share the load.
+
+    Leaders are counted apart: with as many racks as brokers in a rack, one counter would make the same broker lead every time.
+    """
 
     unfenced: list[int]
     fenced: list[int]
+    leader_start: int = 0
     unfenced_start: int = 0
     fenced_start: int = 0
 
-    def deal(self) -> Iterator[int]:
+    def deal(self, *, is_leading: bool) -> Iterator[int]:
         """All brokers once, fenced ones last: they can hold a replica, but cannot serve yet."""
         if self.unfenced:
-            self.unfenced_start = (self.unfenced_start + 1) % len(self.unfenced)
-            yield from self.unfenced[self.unfenced_start :]
-            yield from self.unfenced[: self.unfenced_start]
+            if is_leading:
+                start = self.leader_start = (self.leader_start + 1) % len(self.unfenced)
+            else:
+                start = self.unfenced_start = (self.unfenced_start + 1) % len(self.unfenced)
+            yield from self.unfenced[start:]
+            yield from self.unfenced[:start]
         if self.fenced:
             self.fenced_start = (self.fenced_start + 1) % len(self.fenced)
             yield from self.fenced[self.fenced_start :]
@@ -85,8 +92,8 @@ def place_replicas(brokers: Iterable[BrokerRegistration], partitions: int, repli
 
 def _place_one(racks: list[_Rack], replication_factor: int) -> tuple[int, ...]:
     """The leader from the first rack that has a broker ready to lead, then one replica from each rack in turn."""
-    hands = [rack.deal() for rack in racks]
     leading = next(index for index, rack in enumerate(racks) if rack.unfenced)
+    hands = [rack.deal(is_leading=index == leading) for index, rack in enumerate(racks)]
     chosen = [next(hands[leading])]
     turn = 0
     while len(chosen) < replication_factor:
@@ -106,7 +113,7 @@ def _racks(brokers: list[BrokerRegistration], rng: Rng) -> list[_Rack]:
         rack = by_name.setdefault(broker.rack or "", _Rack([], []))
         (rack.fenced if broker.fenced else rack.unfenced).append(broker.broker_id)
     for rack in by_name.values():
-        rack.unfenced_start = rng.below(len(rack.unfenced)) if rack.unfenced else 0
+        rack.leader_start = rack.unfenced_start = rng.below(len(rack.unfenced)) if rack.unfenced else 0
         rack.fenced_start = rng.below(len(rack.fenced)) if rack.fenced else 0
     return list(by_name.values())
 

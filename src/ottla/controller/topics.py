@@ -10,9 +10,9 @@ from ottla.base.ports import Rng
 from ottla.controller.configs import new_topic_config_records
 from ottla.controller.partitions import check_assignment, new_partition, placed_partitions
 from ottla.controller.settings import PARTITIONS_PER_REQUEST_MAX, ControllerSettings, check_record_count
-from ottla.controller.topic_names import check_topic_name, collision_key
 from ottla.metadata.configs.describe import created_topic_configs
 from ottla.metadata.image import ClusterImage
+from ottla.metadata.topic_names import check_topic_name, collision_key
 from ottla.wire.messages.create_topics import (
     CreatableReplicaAssignment,
     CreatableTopic,

@@ -1,0 +1,234 @@
+"""CreateTopics: whole decisions, and for what can be wrong the answers that Apache Kafka 4.3 gave to the same requests."""
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from ottla.base.decision import Decision
+from ottla.base.errors import ErrorCode
+from ottla.base.ids import METADATA_TOPIC, ZERO_UUID, Uuid
+from ottla.metadata.configs import ConfigSource
+from ottla.metadata.image import ResourceType
+from ottla.wire.messages.create_topics import (
+    CreatableReplicaAssignment,
+    CreatableTopic,
+    CreatableTopicConfig,
+    CreatableTopicResult,
+    CreateTopicsRequest,
+    CreateTopicsResponse,
+)
+from ottla.wire.records.metadata import ConfigRecord, PartitionRecord, TopicRecord
+
+VISIBLE_TOPIC_CONFIGS = 33
+
+
+def topic(name: str, partitions: int = -1, factor: int = -1, **more: Any) -> CreatableTopic:
+    return CreatableTopic(name, partitions, factor, **more)
+
+
+def assigned(*partitions: tuple[int, list[int]]) -> list[CreatableReplicaAssignment]:
+    return [CreatableReplicaAssignment(index, brokers) for index, brokers in partitions]
+
+
+def configs(*pairs: tuple[str, str | None]) -> list[CreatableTopicConfig]:
+    return [CreatableTopicConfig(name, value) for name, value in pairs]
+
+
+def request(*topics: CreatableTopic, validate_only: bool = False) -> CreateTopicsRequest:
+    return CreateTopicsRequest(list(topics), 5000, validate_only)
+
+
+def outcome(decision: Decision) -> list[tuple[str, int, bool]]:
+    """Of each topic the name, the code, and whether there is a message: our words are our own."""
+    return [(result.name, result.error_code, result.error_message is not None) for result in decision.response.topics]
+
+
+def test_a_topic_with_defaults(cluster: Any, new_topic_id: Callable[[int], Uuid], dir_id: Callable[[int], Uuid]) -> None:
+    """One partition, one replica, in the broker's only directory."""
+    decision = cluster.do(request(topic("a")))
+    created = new_topic_id(1)
+    assert decision.records == (
+        TopicRecord("a", created),
+        PartitionRecord(
+            partition_id=0, topic_id=created, replicas=[1], isr=[1], leader=1, leader_epoch=0, partition_epoch=0, directories=[dir_id(1)]
+        ),
+    )
+    (result,) = decision.response.topics
+    assert len(result.configs) == VISIBLE_TOPIC_CONFIGS
+    result.configs = []
+    assert decision.response == CreateTopicsResponse(
+        0, [CreatableTopicResult(name="a", topic_id=created, error_code=0, error_message=None, num_partitions=1, replication_factor=1)]
+    )
+    assert list(cluster.image.topics_by_name) == ["a"]
+
+
+def test_records_come_in_kafkas_order(cluster: Any, new_topic_id: Callable[[int], Uuid]) -> None:
+    """The topic, its configs as given, its partitions; where a config is given twice the last one counts."""
+    pairs = configs(("retention.ms", "7"), ("cleanup.policy", "compact"), ("retention.ms", "8"))
+    decision = cluster.do(request(topic("a", 2, 1, configs=pairs)))
+    created = new_topic_id(1)
+    assert decision.records[:3] == (
+        TopicRecord("a", created),
+        ConfigRecord(ResourceType.TOPIC, "a", "retention.ms", "8"),
+        ConfigRecord(ResourceType.TOPIC, "a", "cleanup.policy", "compact"),
+    )
+    assert [(type(record), record.partition_id) for record in decision.records[3:]] == [(PartitionRecord, 0), (PartitionRecord, 1)]
+    shown = {entry.name: (entry.value, entry.config_source) for entry in decision.response.topics[0].configs}
+    assert [entry.name for entry in decision.response.topics[0].configs] == sorted(shown)
+    assert shown["retention.ms"] == ("8", ConfigSource.TOPIC)
+    assert shown["cleanup.policy"] == ("compact", ConfigSource.TOPIC)
+    # Eligible leader replicas keep this one in the metadata log, for all brokers.
+    assert shown["min.insync.replicas"] == ("1", ConfigSource.DYNAMIC_CLUSTER)
+    assert shown["segment.bytes"] == ("1073741824", ConfigSource.DEFAULT)
+
+
+def test_the_nodes_own_defaults(make: Any) -> None:
+    cluster = make(num_partitions="3", default_replication_factor="2")
+    cluster.add_broker(1)
+    cluster.add_broker(2)
+    decision = cluster.do(request(topic("a")))
+    assert [sorted(record.replicas) for record in decision.records[1:]] == [[1, 2], [1, 2], [1, 2]]
+    (result,) = decision.response.topics
+    assert (result.num_partitions, result.replication_factor) == (3, 2)
+
+
+def test_validate_only_writes_nothing_and_says_the_same(cluster: Any) -> None:
+    checked = cluster.decide(request(topic("a", 4, 1), validate_only=True))
+    cluster.rng.count = 0
+    done = cluster.decide(request(topic("a", 4, 1)))
+    assert (checked.records, checked.response) == ((), done.response)
+    assert len(done.records) == 5
+
+
+@pytest.mark.parametrize(
+    ("asked", "code"),
+    [
+        (topic(""), ErrorCode.INVALID_TOPIC_EXCEPTION),
+        (topic("."), ErrorCode.INVALID_TOPIC_EXCEPTION),
+        (topic(".."), ErrorCode.INVALID_TOPIC_EXCEPTION),
+        (topic("a" * 250), ErrorCode.INVALID_TOPIC_EXCEPTION),
+        (topic("a b"), ErrorCode.INVALID_TOPIC_EXCEPTION),
+        (topic("ä"), ErrorCode.INVALID_TOPIC_EXCEPTION),
+        (topic("a/b"), ErrorCode.INVALID_TOPIC_EXCEPTION),
+        (topic("a\0b"), ErrorCode.INVALID_TOPIC_EXCEPTION),
+        (topic(METADATA_TOPIC), ErrorCode.INVALID_REQUEST),
+        (topic("n", 0, 1), ErrorCode.INVALID_PARTITIONS),
+        (topic("n", -2, 1), ErrorCode.INVALID_PARTITIONS),
+        (topic("n", 1, 0), ErrorCode.INVALID_REPLICATION_FACTOR),
+        (topic("n", 1, -2), ErrorCode.INVALID_REPLICATION_FACTOR),
+        (topic("n", 0, 0), ErrorCode.INVALID_REPLICATION_FACTOR),
+        (topic("n", 1, 2), ErrorCode.INVALID_REPLICATION_FACTOR),
+        (topic("n", 10_001, 1), ErrorCode.POLICY_VIOLATION),
+        (topic("n", 10_000, 1), ErrorCode.POLICY_VIOLATION),
+        (topic("..", 20_000, 1), ErrorCode.POLICY_VIOLATION),
+        (topic("n", -1, 1, assignments=assigned((0, [1]))), ErrorCode.INVALID_REQUEST),
+        (topic("n", 1, -1, assignments=assigned((0, [1]))), ErrorCode.INVALID_REQUEST),
+        (topic("n", assignments=assigned((0, [1]), (0, [1]))), ErrorCode.INVALID_REPLICA_ASSIGNMENT),
+        (topic("n", assignments=assigned((0, [1]), (2, [1]))), ErrorCode.INVALID_REPLICA_ASSIGNMENT),
+        (topic("n", assignments=assigned((1, [1]))), ErrorCode.INVALID_REPLICA_ASSIGNMENT),
+        (topic("n", assignments=assigned((-1, [1]))), ErrorCode.INVALID_REPLICA_ASSIGNMENT),
+        (topic("n", assignments=assigned((0, []))), ErrorCode.INVALID_REPLICA_ASSIGNMENT),
+        (topic("n", assignments=assigned((0, [9]))), ErrorCode.INVALID_REPLICA_ASSIGNMENT),
+        (topic("n", assignments=assigned((0, [1, 1]))), ErrorCode.INVALID_REPLICA_ASSIGNMENT),
+        (topic("n", assignments=assigned((0, [1]), (1, [1, 9]))), ErrorCode.INVALID_REPLICA_ASSIGNMENT),
+        (topic("n", configs=configs(("retention.ms", None))), ErrorCode.INVALID_CONFIG),
+        (topic("n", configs=configs(("foo", "1"))), ErrorCode.INVALID_CONFIG),
+        (topic("n", configs=configs(("retention.ms", "x"))), ErrorCode.INVALID_CONFIG),
+        (topic("n", 0, 1, configs=configs(("retention.ms", "x"))), ErrorCode.INVALID_CONFIG),
+    ],
+)
+def test_refusals(cluster: Any, asked: CreatableTopic, code: ErrorCode) -> None:
+    """Each with a message, with the defaults of all other fields, and without a record."""
+    decision = cluster.decide(request(asked))
+    (result,) = decision.response.topics
+    assert decision.records == ()
+    assert outcome(decision) == [(asked.name, code, True)]
+    assert (result.topic_id, result.num_partitions, result.replication_factor, result.configs) == (ZERO_UUID, -1, -1, [])
+
+
+def test_the_longest_name_and_internal_looking_ones(cluster: Any) -> None:
+    decision = cluster.decide(request(topic("a" * 249), topic("__consumer_offsets2")))
+    assert outcome(decision) == [("a" * 249, ErrorCode.NONE, False), ("__consumer_offsets2", ErrorCode.NONE, False)]
+
+
+def test_assigned_by_hand(make: Any, dir_id: Callable[[int], Uuid]) -> None:
+    """In the order of their numbers, the first active replica leads."""
+    cluster = make()
+    cluster.add_broker(1)
+    cluster.register(2)
+    decision = cluster.do(request(topic("a", assignments=assigned((1, [2, 1]), (0, [1, 2])))))
+    assert [(record.partition_id, record.replicas, record.isr, record.leader, record.directories) for record in decision.records[1:]] == [
+        (0, [1, 2], [1], 1, [dir_id(1), dir_id(2)]),
+        (1, [2, 1], [1], 1, [dir_id(2), dir_id(1)]),
+    ]
+    fenced = cluster.decide(request(topic("b", assignments=assigned((0, [2])))))
+    assert outcome(fenced) == [("b", ErrorCode.INVALID_REPLICA_ASSIGNMENT, True)]
+
+
+def test_what_exists_exists(cluster: Any) -> None:
+    cluster.do(request(topic("a")))
+    assert outcome(cluster.decide(request(topic("a", 0, 0)))) == [("a", ErrorCode.TOPIC_ALREADY_EXISTS, True)]
+
+
+def test_names_that_would_share_their_metrics(cluster: Any) -> None:
+    """Dots and underscores are one to metrics. Kafka compares with what exists, not within a request."""
+    cluster.do(request(topic("x.col_a")))
+    assert outcome(cluster.decide(request(topic("x_col.a")))) == [("x_col.a", ErrorCode.INVALID_TOPIC_EXCEPTION, True)]
+    assert outcome(cluster.decide(request(topic("x.col_a")))) == [("x.col_a", ErrorCode.TOPIC_ALREADY_EXISTS, True)]
+    assert outcome(cluster.decide(request(topic("y.b"), topic("y_b")))) == [("y.b", 0, False), ("y_b", 0, False)]
+
+
+def test_what_is_named_twice_is_answered_once_and_last(cluster: Any) -> None:
+    decision = cluster.do(request(topic("d"), topic("d"), topic("d"), topic("e"), topic(METADATA_TOPIC)))
+    assert outcome(decision) == [
+        ("e", ErrorCode.NONE, False),
+        ("d", ErrorCode.INVALID_REQUEST, True),
+        (METADATA_TOPIC, ErrorCode.INVALID_REQUEST, True),
+    ]
+    assert [type(record) for record in decision.records] == [TopicRecord, PartitionRecord]
+
+
+def test_one_bad_topic_does_not_spoil_the_others(cluster: Any) -> None:
+    cluster.do(request(topic("a")))
+    decision = cluster.decide(request(topic("bad", 0), topic("good"), topic("a"), topic("..")))
+    assert outcome(decision) == [
+        ("bad", ErrorCode.INVALID_PARTITIONS, True),
+        ("good", ErrorCode.NONE, False),
+        ("a", ErrorCode.TOPIC_ALREADY_EXISTS, True),
+        ("..", ErrorCode.INVALID_TOPIC_EXCEPTION, True),
+    ]
+    assert [type(record) for record in decision.records] == [TopicRecord, PartitionRecord]
+
+
+@pytest.mark.parametrize("sizes", [(6000, 6000), (4999, 5000), (-20_000, 10_001)])
+def test_a_request_that_is_too_large_fails_as_a_whole(cluster: Any, sizes: tuple[int, int]) -> None:
+    """Whether by its partitions or by its records, and every topic is told so, as often as it is named."""
+    decision = cluster.decide(request(topic("x", sizes[0], 1), topic("y", sizes[1], 1), topic("z"), topic("z")))
+    assert decision.records == ()
+    assert outcome(decision) == [(name, ErrorCode.POLICY_VIOLATION, True) for name in "xyzz"]
+
+
+def test_the_largest_request(cluster: Any) -> None:
+    """Topics and partitions are records, and ten thousand go at once. What is named twice does not count."""
+    decision = cluster.decide(request(topic("x", 9999, 1), topic("y", 9999, 1), topic("y", 9999, 1)))
+    assert outcome(decision) == [("x", ErrorCode.NONE, False), ("y", ErrorCode.INVALID_REQUEST, True)]
+    assert len(decision.records) == 10_000
+
+
+def test_no_topics_no_answer(cluster: Any) -> None:
+    assert cluster.decide(request()) == Decision((), CreateTopicsResponse(0, []))
+
+
+def test_without_a_ready_broker(make: Any) -> None:
+    cluster = make()
+    cluster.register(1)
+    assert outcome(cluster.decide(request(topic("a")))) == [("a", ErrorCode.INVALID_REPLICATION_FACTOR, True)]
+
+
+def test_several_directories_leave_the_choice_to_the_broker(make: Any, dir_id: Callable[[int], Uuid]) -> None:
+    """The number 1 as a directory means: not assigned yet."""
+    cluster = make()
+    cluster.add_broker(1, log_dirs=(dir_id(1), dir_id(2)))
+    decision = cluster.decide(request(topic("a")))
+    assert decision.records[1].directories == [Uuid(bytes(15) + b"\x01")]
