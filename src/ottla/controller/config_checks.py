@@ -4,7 +4,6 @@ from collections.abc import Mapping
 
 from ottla.base.errors import ApiError, ErrorCode
 from ottla.controller.settings import ControllerSettings
-from ottla.controller.topic_names import check_topic_name
 from ottla.metadata.configs import (
     BROKER_CONFIGS,
     CLIENT_METRICS_CONFIGS,
@@ -19,6 +18,7 @@ from ottla.metadata.configs import (
     validate_topic_configs,
 )
 from ottla.metadata.image import ClusterImage, ConfigResource, ResourceType
+from ottla.metadata.topic_names import check_topic_name
 
 MIN_INSYNC_REPLICAS = "min.insync.replicas"
 _DEFINITIONS: dict[int, Mapping[str, Definition]] = {

@@ -1,4 +1,6 @@
-"""Which names a topic may have: they become directory names and metric names."""
+"""Which names a topic may have: they become directories, and parts of metric names."""
+
+from ottla.base.errors import ApiError, ErrorCode
 
 NAME_CHARACTERS_MAX = 249
 INTERNAL_TOPICS = frozenset(("__consumer_offsets", "__transaction_state", "__share_group_state"))
@@ -8,16 +10,25 @@ _LEGAL = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ01234567
 def topic_name_fault(name: str) -> str | None:
     """What is wrong with a name, in words for its user; None for a legal one."""
     if not name:
-        return "a topic needs a name"
-    if name in (".", ".."):
-        return f"{name!r} cannot name a topic: it is a directory's own name"
-    if len(name) > NAME_CHARACTERS_MAX:
-        return f"the name has {len(name)} characters, and {NAME_CHARACTERS_MAX} is the most"
-    if not _LEGAL.issuperset(name):
-        return f"{name!r} has characters that a topic's name cannot have: take ASCII letters, digits, '.', '_' and '-'"
-    return None
+        why = "it is empty"
+    elif name in (".", ".."):
+        why = "it would name a directory that is not its own"
+    elif len(name) > NAME_CHARACTERS_MAX:
+        why = f"it has {len(name)} characters, and {NAME_CHARACTERS_MAX} are allowed"
+    elif not _LEGAL.issuperset(name):
+        why = "only ASCII letters, digits, '.', '_' and '-' are allowed"
+    else:
+        return None
+    return f"{name!r} cannot be the name of a topic: {why}"
 
 
-def collision_key(name: str) -> str:
-    """Names that differ in '.' and '_' only become the same metric name."""
-    return name.replace(".", "_")
+def check_topic_name(name: str) -> None:
+    """ApiError unless the name can be a directory of its own."""
+    fault = topic_name_fault(name)
+    if fault is not None:
+        raise ApiError(ErrorCode.INVALID_TOPIC_EXCEPTION, fault)
+
+
+def collision_key(name: str) -> str | None:
+    """Names that differ in '.' and '_' alone become the same metric name; None where a name has neither."""
+    return name.replace(".", "_") if "." in name or "_" in name else None

@@ -24,7 +24,7 @@ CODEC_BITS = 7
 class Refused(NamedTuple):
     """A partition that got an error instead of an offset."""
 
-    index: int
+    partition: int
     error: ApiError
 
 
