@@ -26,7 +26,6 @@ from tests.compat.clients.kcat_client import KcatClient
 from tests.compat.raw import RawConnection
 
 CLIENTS = ("confluent-kafka", "kafka-python", "aiokafka", "kcat", "java")
-SETTINGS = {"auto.create.topics.enable": "true", "num.partitions": "1", "group.initial.rebalance.delay.ms": "0"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +54,7 @@ def broker() -> Iterator[Broker]:
         data_dir = os.environ.get("OTTLA_COMPAT_DATA")
         yield Broker(given, Path(data_dir) if data_dir else None)
         return
-    with OttlaProcess(settings=SETTINGS) as process:
+    with OttlaProcess() as process:
         yield Broker(process.bootstrap, process.data_dir, process)
 
 

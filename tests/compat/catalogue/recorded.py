@@ -1,0 +1,63 @@
+"""The answers of Apache Kafka, kept as JSON: one file per catalogue, one line per case and version.
+
+    python -m tests.compat.catalogue.recorded 127.0.0.1:9092 [CATALOGUE...]     ask a broker, and keep what it says
+"""
+
+import importlib
+import json
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from tests.compat.catalogue.case import Case
+
+DATA = Path(__file__).parent.parent.parent / "data" / "catalogue"
+CATALOGUES = ("api_versions", "metadata", "topics", "partitions", "produce", "batches", "idempotence", "fetch", "fetch_sessions",
+              "list_offsets", "producer_ids", "configs", "cluster")
+
+
+def cases(catalogue: str) -> list[Case]:
+    found: list[Case] = importlib.import_module(f"tests.compat.catalogue.{catalogue}").CASES
+    return found
+
+
+def all_cases() -> Iterator[tuple[str, Case, int]]:
+    for catalogue in CATALOGUES:
+        for case in cases(catalogue):
+            for version in case.all_versions():
+                yield catalogue, case, version
+
+
+def key(case: Case, version: int) -> str:
+    return f"{case.name} v{version}"
+
+
+def load(catalogue: str) -> dict[str, Any]:
+    path = DATA / f"{catalogue}.json"
+    answers: dict[str, Any] = json.loads(path.read_text()) if path.exists() else {}
+    return answers
+
+
+def save(catalogue: str, answers: dict[str, Any]) -> None:
+    DATA.mkdir(parents=True, exist_ok=True)
+    lines = [f"{json.dumps(name)}: {json.dumps(answer, sort_keys=True)}" for name, answer in answers.items()]
+    (DATA / f"{catalogue}.json").write_text("{\n" + ",\n".join(lines) + "\n}\n")
+
+
+def main(bootstrap: str, *catalogues: str) -> None:
+    from tests.compat.catalogue.running import Run
+
+    host, _, port = bootstrap.rpartition(":")
+    for catalogue in catalogues or CATALOGUES:
+        answers: dict[str, Any] = {}
+        for case in cases(catalogue):
+            for version in case.all_versions():
+                assert key(case, version) not in answers, f"two cases are named {case.name}"
+                answers[key(case, version)] = Run((host, int(port)), version).answers(case)
+        save(catalogue, answers)
+        print(f"{catalogue}: {len(answers)} answers")
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

@@ -1,0 +1,21 @@
+"""Every case of the catalogue is answered as Apache Kafka answered it."""
+
+import functools
+from typing import Any
+
+import pytest
+
+from tests.compat.catalogue.case import Case
+from tests.compat.catalogue.recorded import all_cases, key, load
+from tests.compat.catalogue.running import Run
+from tests.compat.conftest import Broker
+
+recorded = functools.cache(load)
+
+
+@pytest.mark.parametrize(
+    ("catalogue", "case", "version"), [pytest.param(*entry, id=f"{entry[0]}: {entry[1].name} v{entry[2]}") for entry in all_cases()]
+)
+def test_answers_as_recorded(broker: Broker, catalogue: str, case: Case, version: int) -> None:
+    expected: Any = recorded(catalogue)[key(case, version)]
+    assert Run(broker.address, version).answers(case) == expected
