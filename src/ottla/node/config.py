@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 
 from ottla.metadata.configs import BROKER_CONFIGS, ConfigValue, InvalidConfig, broker_definition, broker_value, nearest, parse
 from ottla.metadata.configs.effects import names_without_effect
+from ottla.metadata.configs.relations import validate_broker_relations
 from ottla.node.listeners import ListenerConfig, read_listeners
 from ottla.node.properties import PropertiesError, decode_properties, read_properties
 
@@ -104,6 +105,7 @@ def node_config(
 def _checked(static: dict[str, str], cluster_id: str | None, directory: str, canonical_host: Callable[[], str]) -> NodeConfig:
     for name, text in static.items():
         _check_one(name, text, static)
+    validate_broker_relations(static)
     node_id = _node_id(static)
     roles = _roles(static)
     _check_quorum(node_id, static)

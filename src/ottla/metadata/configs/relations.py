@@ -1,0 +1,97 @@
+"""What must hold between a broker's configs: Kafka refuses to start where it does not, and so does a node."""
+
+from collections.abc import Mapping
+
+from ottla.metadata.configs.catalogue import TOPIC_SYNONYMS
+from ottla.metadata.configs.definition import InvalidConfig
+from ottla.metadata.configs.effective import broker_value, effective_topic_config
+
+_GROUP_KINDS = ("consumer", "share", "streams")
+_GROUP_INTERVALS = ("session.timeout.ms", "heartbeat.interval.ms", "assignment.interval.ms")
+_SHARE_LIMITS = ("delivery.count.limit", "record.lock.duration.ms", "partition.max.record.locks")
+_DEDUPE_BYTES_PER_THREAD_MIN = 1 << 20
+
+
+def _at_most() -> list[tuple[str, str]]:
+    """Pairs of configs of which the first must not be above the second."""
+    pairs = [
+        ("replica.fetch.wait.max.ms", "replica.socket.timeout.ms"),
+        ("replica.fetch.wait.max.ms", "replica.lag.time.max.ms"),
+        ("group.streams.num.standby.replicas", "group.streams.max.standby.replicas"),
+    ]
+    limited = [(f"group.{kind}", what) for kind in _GROUP_KINDS for what in _GROUP_INTERVALS]
+    limited += [("group.share", what) for what in _SHARE_LIMITS]
+    for prefix, what in limited:
+        least, value, most = f"{prefix}.min.{what}", f"{prefix}.{what}", f"{prefix}.max.{what}"
+        pairs += [(least, most), (least, value), (value, most)]
+    return pairs
+
+
+def validate_broker_relations(broker: Mapping[str, str]) -> None:
+    """InvalidConfig unless a broker may be given all of these together. Each must be valid by itself."""
+    if not broker:
+        return
+    for low, high in _at_most():
+        _check(broker, low, high, is_equal_allowed=True)
+    for kind in _GROUP_KINDS:
+        _check(broker, f"group.{kind}.heartbeat.interval.ms", f"group.{kind}.session.timeout.ms", is_equal_allowed=False)
+    if _number("connections.max.idle.ms", broker) > 0:
+        _check(broker, "connection.failed.authentication.delay.ms", "connections.max.idle.ms", is_equal_allowed=False)
+    if _number("queued.max.request.bytes", broker) > 0:
+        _check(broker, "socket.request.max.bytes", "queued.max.request.bytes", is_equal_allowed=True)
+    _check_times(broker)
+    _check_cleaner(broker)
+    _check_cordoned(broker)
+
+
+def _check(broker: Mapping[str, str], low: str, high: str, *, is_equal_allowed: bool) -> None:
+    if low not in broker and high not in broker:
+        return
+    below, above = _number(low, broker), _number(high, broker)
+    if below < above or (below == above and is_equal_allowed):
+        return
+    # Whoever set one of the two is told about that one.
+    if low in broker:
+        raise InvalidConfig(low, broker[low], f"must be {'at most' if is_equal_allowed else 'below'} {high}, which is {above}")
+    raise InvalidConfig(high, broker[high], f"must be {'at least' if is_equal_allowed else 'above'} {low}, which is {below}")
+
+
+def _check_times(broker: Mapping[str, str]) -> None:
+    """Times that may come in several units: what counts is the one that a topic would get."""
+    effective = effective_topic_config({}, broker)
+    for config, least, is_unlimited_allowed in (("segment.ms", 1, False), ("segment.jitter.ms", 0, False), ("retention.ms", 1, True)):
+        given = next((name for name, _ in TOPIC_SYNONYMS[config] if name in broker), None)
+        value = effective[config]
+        assert isinstance(value, int)
+        if given is not None and value < least and not (is_unlimited_allowed and value == -1):
+            unlimited = ", or -1 for no limit" if is_unlimited_allowed else ""
+            raise InvalidConfig(given, broker[given], f"must be at least {least}{unlimited}")
+
+
+def _check_cleaner(broker: Mapping[str, str]) -> None:
+    threads, size = _number("log.cleaner.threads", broker), _number("log.cleaner.dedupe.buffer.size", broker)
+    if threads < 1:
+        raise InvalidConfig("log.cleaner.threads", broker["log.cleaner.threads"], "must be at least 1")
+    if size // threads <= _DEDUPE_BYTES_PER_THREAD_MIN:
+        name = "log.cleaner.dedupe.buffer.size" if "log.cleaner.dedupe.buffer.size" in broker else "log.cleaner.threads"
+        raise InvalidConfig(name, broker[name], f"leaves {size // threads} bytes for each thread, and more than a megabyte is needed")
+
+
+def _check_cordoned(broker: Mapping[str, str]) -> None:
+    cordoned = broker_value("cordoned.log.dirs", broker)
+    if not isinstance(cordoned, tuple) or cordoned in ((), ("*",)):
+        return
+    text = broker["cordoned.log.dirs"]
+    if "*" in cordoned:
+        raise InvalidConfig("cordoned.log.dirs", text, "names all directories by *, beside others")
+    directories = broker_value("log.dirs", broker) or broker_value("log.dir", broker)
+    assert isinstance(directories, tuple)
+    strangers = [path for path in cordoned if path not in directories]
+    if strangers:
+        raise InvalidConfig("cordoned.log.dirs", text, f"{strangers[0]} is none of the directories {', '.join(directories)}")
+
+
+def _number(name: str, broker: Mapping[str, str]) -> int:
+    value = broker_value(name, broker)
+    assert isinstance(value, int), name
+    return value
