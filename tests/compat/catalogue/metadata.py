@@ -1,8 +1,11 @@
 """Metadata: of one topic, of all, of none, of those that are not there."""
 
+import struct
+
 from ottla.base.ids import ZERO_UUID, Uuid
 from ottla.wire.messages.metadata import MetadataRequest, MetadataRequestTopic
-from tests.compat.catalogue.case import UNKNOWN_ID, Ask, Case, NewTopic, topic_id
+from tests.compat.catalogue.case import UNKNOWN_ID, Ask, Case, Frame, NewTopic, topic_id
+from tests.compat.raw import header_bytes
 
 ALL = range(14)
 
@@ -40,5 +43,9 @@ CASES = [
     Case("by id and name", (by_id(topic_id("a"), name="$b"),), (NewTopic("a", 1), NewTopic("b", 1)), versions=(12, 13)),
     Case("by an id that no topic has", (by_id(UNKNOWN_ID),), versions=(12, 13)),
     Case("by two ids, one of them unknown", (by_id(topic_id("a"), UNKNOWN_ID),), (NewTopic("a", 1),), versions=(12, 13)),
+    Case("a negative number of topics means all", (Frame(header_bytes(3, 1) + struct.pack(">i", -2), MetadataRequest, 1),), versions=(1,)),
+    Case("trailing bytes", (Frame(header_bytes(3, 1) + struct.pack(">i", 0) + b"more", MetadataRequest, 1),), versions=(1,)),
+    Case("a name that is no UTF-8", (
+        Frame(header_bytes(3, 1) + struct.pack(">ih", 1, 3) + b"a\xff\xfe", MetadataRequest, 1),), versions=(1,)),
     Case("neither id nor name", (by_id(ZERO_UUID),), versions=(10, 11, 12, 13)),
 ]

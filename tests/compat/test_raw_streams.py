@@ -1,0 +1,236 @@
+"""Bytes on a connection: pipelined, in pieces, too many, too few, or read too slowly."""
+
+import random
+import struct
+import time
+
+import pytest
+
+from ottla.wire.batches import Record, build_batch
+from ottla.wire.messages.api_versions import ApiVersionsRequest
+from ottla.wire.messages.fetch import FetchPartition, FetchRequest, FetchTopic
+from ottla.wire.messages.list_offsets import ListOffsetsPartition, ListOffsetsRequest, ListOffsetsTopic
+from ottla.wire.messages.metadata import MetadataRequest, MetadataRequestTopic
+from ottla.wire.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
+from ottla.wire.schema import Message
+from tests.compat.conftest import Broker, MakeTopic
+from tests.compat.raw import Closed, RawConnection, framed, header_bytes, read_response, request_bytes
+from tests.compat.record import noise
+
+REQUEST_BYTES_MAX = 104_857_600
+"""The default of socket.request.max.bytes."""
+
+
+def produce(topic: str, *values: bytes, acks: int = -1) -> ProduceRequest:
+    batch = build_batch([Record(0, 1_700_000_000_000, None, value) for value in values])
+    data = [PartitionProduceData(index=0, records=bytes(batch))]
+    return ProduceRequest(acks=acks, timeout_ms=10_000, topic_data=[TopicProduceData(name=topic, partition_data=data)])
+
+
+def fetch(topic: str, offset: int, *, partition_max_bytes: int = 1 << 20, **fields: int) -> FetchRequest:
+    place = FetchPartition(partition=0, fetch_offset=offset, partition_max_bytes=partition_max_bytes)
+    values: dict[str, int] = {"max_wait_ms": 0, "min_bytes": 1, **fields}
+    return FetchRequest(topics=[FetchTopic(topic=topic, partitions=[place])], **values)  # type: ignore[arg-type]
+
+
+def end_offset(topic: str) -> ListOffsetsRequest:
+    return ListOffsetsRequest(replica_id=-1, topics=[ListOffsetsTopic(name=topic, partitions=[ListOffsetsPartition(timestamp=-1)])])
+
+
+@pytest.fixture
+def led_topic(broker: Broker, make_topic: MakeTopic) -> str:
+    """A topic whose leader knows that it is one."""
+    topic = make_topic(1, max_message_bytes="20000000")
+    wait_until_led(broker, topic)
+    return topic
+
+
+def wait_until_led(broker: Broker, topic: str) -> None:
+    with RawConnection(broker.address) as connection:
+        deadline = time.monotonic() + 15
+        while connection.ask(end_offset(topic), 7).topics[0].partitions[0].error_code:
+            assert time.monotonic() < deadline
+            time.sleep(0.005)
+
+
+def some_requests(topic: str, count: int) -> list[tuple[Message, int]]:
+    chosen = random.Random(7)
+    kinds: list[tuple[Message, int]] = [
+        (ApiVersionsRequest(client_software_name="raw", client_software_version="1"), 4),
+        (MetadataRequest(topics=[MetadataRequestTopic(name=topic)]), 12),
+        (produce(topic, b"value"), 9),
+        (produce(topic, b"value", acks=1), 3),
+        (fetch(topic, 0), 12),
+        (end_offset(topic), 7),
+        (fetch(topic, 0, min_bytes=1 << 20, max_wait_ms=20), 4),  # it waits: those behind it must not overtake it
+    ]
+    return [chosen.choice(kinds) for _ in range(count)]
+
+
+def test_pipelined_requests_are_answered_in_order(broker: Broker, led_topic: str) -> None:
+    """A hundred requests in one write; each answer is of the kind and the version that was asked for."""
+    requests = some_requests(led_topic, 100)
+    with RawConnection(broker.address) as connection:
+        connection.send_bytes(b"".join(framed(request_bytes(request, version, i)) for i, (request, version) in enumerate(requests)))
+        for i, (request, version) in enumerate(requests):
+            correlation_id, _ = read_response(type(request), version, connection.receive_frame())
+            assert correlation_id == i
+
+
+def test_a_pipelined_fetch_sees_what_was_produced_before_it(broker: Broker, led_topic: str) -> None:
+    with RawConnection(broker.address) as connection:
+        requests: list[tuple[Message, int]] = []
+        for i in range(20):
+            requests += [(produce(led_topic, b"value %d" % i), 11), (fetch(led_topic, i), 12)]
+        connection.send_bytes(b"".join(framed(request_bytes(request, version, i)) for i, (request, version) in enumerate(requests)))
+        for i in range(20):
+            assert connection.receive(ProduceRequest, 11).responses[0].partition_responses[0].base_offset == i
+            records = connection.receive(FetchRequest, 12).responses[0].partitions[0].records
+            assert b"value %d" % i in bytes(records)
+
+
+def test_a_request_byte_by_byte(broker: Broker, led_topic: str) -> None:
+    requests = [(produce(led_topic, b"dripped"), 11), (fetch(led_topic, 0), 12)]
+    with RawConnection(broker.address) as connection:
+        for request, version in requests:
+            for byte in framed(request_bytes(request, version)):
+                connection.send_bytes(bytes((byte,)))
+        connection.receive(ProduceRequest, 11)
+        assert b"dripped" in bytes(connection.receive(FetchRequest, 12).responses[0].partitions[0].records)
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_requests_cut_anywhere(broker: Broker, led_topic: str, seed: int) -> None:
+    """Pieces that end inside sizes, headers and batches, and hold several requests."""
+    chosen = random.Random(seed)
+    requests = [*some_requests(led_topic, 30), (produce(led_topic, noise(100_000, seed)), 11)]
+    stream = b"".join(framed(request_bytes(request, version, i)) for i, (request, version) in enumerate(requests))
+    with RawConnection(broker.address) as connection:
+        position = 0
+        while position < len(stream):
+            size = chosen.choice([1, 2, 3, 5, 50, 500, 5000, 50_000])
+            connection.send_bytes(stream[position : position + size])
+            position += size
+        for i, (request, version) in enumerate(requests):
+            assert read_response(type(request), version, connection.receive_frame())[0] == i
+
+
+@pytest.mark.parametrize("size", [REQUEST_BYTES_MAX + 1, 2**31 - 1, -1, -(2**31)])
+def test_an_impossible_size_closes_that_connection_only(broker: Broker, size: int) -> None:
+    with RawConnection(broker.address) as other, RawConnection(broker.address) as connection:
+        other.ask(ApiVersionsRequest(), 0)
+        connection.ask(ApiVersionsRequest(), 0)
+        connection.send_bytes(struct.pack(">i", size) + header_bytes(18, 0))
+        assert connection.is_closed()
+        assert other.ask(ApiVersionsRequest(), 0).error_code == 0
+
+
+BOMBS = {
+    "an array of 2^31 - 1 topics": header_bytes(3, 1) + struct.pack(">i", 2**31 - 1),
+    "an array of -1 topics where none may be null": header_bytes(19, 2) + struct.pack(">iib", -1, 1000, 0),
+    "an array of -2 topics where none may be null": header_bytes(19, 2) + struct.pack(">iib", -2, 1000, 0),
+    "a compact array of 2^32 - 2 topics": header_bytes(3, 9, flexible=True) + b"\xff\xff\xff\xff\x0f",
+    "a compact array whose size does not end": header_bytes(3, 9, flexible=True) + b"\xff" * 12,
+    "a string longer than the frame": header_bytes(3, 1) + struct.pack(">ih", 1, 30_000) + b"short",
+    "a negative string where none may be null": header_bytes(3, 1) + struct.pack(">ih", 1, -1),
+    "2^28 tags in the header": header_bytes(3, 9) + b"\xff\xff\xff\x7f" + b"\x00\x00",
+    "a tag longer than the frame": header_bytes(3, 9) + b"\x01\x05\xff\xff\x7f",
+    "records longer than the frame": header_bytes(0, 3) + struct.pack(">hhiihsiii", -1, -1, 1000, 1, 1, b"t", 1, 0, 2**30),
+    "a client id longer than the frame": struct.pack(">hhih", 18, 0, 1, 30_000) + b"short",
+}
+
+
+@pytest.mark.parametrize("bomb", BOMBS)
+def test_lengths_that_lie_close_that_connection_only(broker: Broker, bomb: str) -> None:
+    with RawConnection(broker.address) as other, RawConnection(broker.address) as connection:
+        connection.send_frame(BOMBS[bomb])
+        assert connection.is_closed()
+        assert other.ask(ApiVersionsRequest(), 0).error_code == 0
+
+
+def test_half_a_request_disturbs_nobody(broker: Broker, led_topic: str) -> None:
+    """Those who leave in the middle of a large request leave nothing behind."""
+    whole = framed(request_bytes(produce(led_topic, noise(1_000_000)), 11))
+    for size in [2, 4, 100, len(whole) - 1]:
+        with RawConnection(broker.address) as connection:
+            connection.send_bytes(whole[:size])
+    with RawConnection(broker.address) as connection:
+        assert connection.ask(end_offset(led_topic), 7).topics[0].partitions[0].offset == 0
+
+
+def test_an_error_without_an_answer_closes_the_connection(broker: Broker, led_topic: str) -> None:
+    """acks=0: closing is the only way to say that something is wrong."""
+    with RawConnection(broker.address) as connection:
+        connection.send(produce(led_topic, b"fine", acks=0), 11)
+        assert connection.ask(end_offset(led_topic), 7).topics[0].partitions[0].offset == 1
+        connection.send(produce("compat no such topic", b"lost", acks=0), 11)
+        assert connection.is_closed()
+
+
+def test_two_hundred_connections(broker: Broker) -> None:
+    connections = [RawConnection(broker.address) for _ in range(200)]
+    try:
+        for connection in connections:
+            connection.send(ApiVersionsRequest(), 0)
+        for connection in reversed(connections):
+            assert connection.receive(ApiVersionsRequest, 0).error_code == 0
+    finally:
+        for connection in connections:
+            connection.close()
+
+
+def test_a_record_larger_than_all_limits_arrives(broker: Broker, led_topic: str) -> None:
+    """The first batch of a fetch is given whole, or a consumer could never pass it."""
+    value = noise(5_000_000)
+    with RawConnection(broker.address) as connection:
+        connection.ask(produce(led_topic, value), 11)
+        connection.ask(produce(led_topic, b"next"), 11)
+        answer = connection.ask(fetch(led_topic, 0, partition_max_bytes=100_000, max_bytes=100_000), 12)
+        records = bytes(answer.responses[0].partitions[0].records)
+        assert value in records
+        assert b"next" not in records
+
+
+def test_a_slow_reader_costs_neither_memory_nor_others(broker: Broker, led_topic: str) -> None:
+    """Sixty fetches of 10 MB are asked for and not read: the broker holds them back, serves others, and gives all of it in the end."""
+    value = noise(10_000_000)
+    pipelined = 60
+    with RawConnection(broker.address) as other, RawConnection(broker.address, receive_buffer=65_536) as slow:
+        assert other.ask(produce(led_topic, value), 11).responses[0].partition_responses[0].error_code == 0
+        other.ask(fetch(led_topic, 0, partition_max_bytes=20_000_000), 12)
+        before = broker.process.resident_bytes() if broker.process else 0
+        asked = fetch(led_topic, 0, partition_max_bytes=20_000_000)
+        slow.send_bytes(b"".join(framed(request_bytes(asked, 12, i)) for i in range(pipelined)))
+        slow_answers = 0
+        waits = []
+        for _ in range(200):
+            start = time.perf_counter()
+            other.ask(produce(led_topic, b"small"), 11)
+            waits.append(time.perf_counter() - start)
+        if broker.process:
+            grown = broker.process.resident_bytes() - before
+            assert grown < 100 << 20, f"the broker grew by {grown >> 20} MB"
+        assert sorted(waits)[len(waits) // 2] < 0.25
+        for i in range(3):
+            correlation_id, answer = read_response(FetchRequest, 12, slow.receive_frame())
+            assert correlation_id == i
+            assert value in bytes(answer.responses[0].partitions[0].records)
+            slow_answers += 1
+        assert slow_answers == 3
+
+
+def test_one_who_never_reads_is_cut_off_or_held(broker: Broker, led_topic: str) -> None:
+    """Requests without end from one who reads no answers: at some point the broker stops taking them."""
+    with RawConnection(broker.address) as writer:
+        writer.ask(produce(led_topic, noise(1_000_000)), 11)
+    frame = framed(request_bytes(fetch(led_topic, 0, partition_max_bytes=2_000_000), 12))
+    with RawConnection(broker.address, receive_buffer=65_536) as deaf, RawConnection(broker.address) as other:
+        deaf.socket.settimeout(0.5)
+        held = False
+        try:
+            for _ in range(200_000):
+                deaf.send_bytes(frame)
+        except (TimeoutError, Closed):
+            held = True
+        assert held
+        assert other.ask(ApiVersionsRequest(), 0).error_code == 0
