@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from ottla import __version__
 
 USAGE_ERROR = 2
+INTERRUPTED = 130
 _DESCRIPTION = "The event log that Apache Kafka describes, in Python. Any Kafka client connects unchanged."
 _EXAMPLES = """\
 begin here:
@@ -45,9 +46,12 @@ def main(argv: Sequence[str] | None = None) -> int:
             if sys.platform == "win32":
                 print("ottla: Ottla runs on Linux (and, untested, on macOS). On Windows, run it inside WSL 2.", file=sys.stderr)
                 return 1
-            from ottla.cli.start import start
+            try:
+                from ottla.cli.start import start
 
-            return start(arguments)
+                return start(arguments)
+            except KeyboardInterrupt:  # before the node listens to signals
+                return INTERRUPTED
         case _:
             parser.print_help()
             return USAGE_ERROR

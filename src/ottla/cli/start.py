@@ -1,6 +1,7 @@
 """`ottla start`: from the words of the command line to a node that serves, and what is said on the way."""
 
 import argparse
+import os
 import socket
 import sys
 from collections.abc import Callable, Iterator
@@ -29,7 +30,7 @@ def start(arguments: argparse.Namespace) -> int:
     except UsageError as error:
         print(f"ottla: {error}", file=sys.stderr)
         return 2
-    except (ConfigError, InvalidConfig, StartError) as error:
+    except (ConfigError, InvalidConfig, StartError, OSError) as error:
         print(f"ottla: {error}", file=sys.stderr)
         return 1
     return 0
@@ -42,7 +43,11 @@ def _run(config: NodeConfig, *, is_ephemeral: bool, remove: Callable[[], None], 
         print(f"Note: {note}.", file=sys.stderr)
 
     def announce(bootstrap: str) -> None:
-        print(announcement(bootstrap, config, is_ephemeral=is_ephemeral), flush=True)
+        try:
+            print(announcement(bootstrap, config, is_ephemeral=is_ephemeral), flush=True)
+        except BrokenPipeError:
+            # Nobody reads on: that is no reason to stop serving, nor to complain when the interpreter flushes at its end.
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
     run(config, on_serving=lambda node: announce(node.bootstrap), on_impatience=remove, log_level=log_level)
 

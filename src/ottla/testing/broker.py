@@ -90,10 +90,12 @@ class AsyncBroker:
         await self.stop()
         await self.start()
 
-    async def create_topic(self, name: str, partitions: int = 1, *, config: Mapping[str, str] | None = None) -> None:
-        """Create a topic and return when it is there. ApiError where the broker refuses it."""
+    async def create_topic(
+        self, name: str, partitions: int = 1, *, replication_factor: int = 1, config: Mapping[str, str] | None = None
+    ) -> None:
+        """Create a topic and return when it is there; -1 takes the broker's default for a number. ApiError where the broker refuses it."""
         configs = [CreatableTopicConfig(key, value) for key, value in (config or {}).items()]
-        topic = CreatableTopic(name=name, num_partitions=partitions, replication_factor=1, configs=configs)
+        topic = CreatableTopic(name=name, num_partitions=partitions, replication_factor=replication_factor, configs=configs)
         response = await self.node.broker.controller.submit(CreateTopicsRequest(topics=[topic]))
         assert isinstance(response, CreateTopicsResponse), response
         (result,) = response.topics
@@ -178,11 +180,13 @@ class Broker:
         self.stop()
         self.start()
 
-    def create_topic(self, name: str, partitions: int = 1, *, config: Mapping[str, str] | None = None) -> None:
-        """Create a topic and return when it is there. ApiError where the broker refuses it."""
+    def create_topic(
+        self, name: str, partitions: int = 1, *, replication_factor: int = 1, config: Mapping[str, str] | None = None
+    ) -> None:
+        """Create a topic and return when it is there; -1 takes the broker's default for a number. ApiError where the broker refuses it."""
         if self._thread is None:
             raise RuntimeError("the broker is not running")
-        self._run(self._broker.create_topic(name, partitions, config=config))
+        self._run(self._broker.create_topic(name, partitions, replication_factor=replication_factor, config=config))
 
     def __enter__(self) -> Self:
         try:

@@ -209,6 +209,25 @@ def test_kafkas_file_is_served_and_what_has_no_effect_is_said(tmp_path: pathlib.
         )
 
 
+def test_it_serves_although_nobody_reads_what_it_says(tmp_path: pathlib.Path) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        port = free.getsockname()[1]
+    reading, writing = os.pipe()
+    os.close(reading)
+    command = [*OTTLA, "start", "--ephemeral", "--port", str(port)]
+    with subprocess.Popen(command, stdout=writing, stderr=subprocess.PIPE, text=True, cwd=tmp_path) as process:
+        os.close(writing)
+        deadline = time.monotonic() + SECONDS_MAX
+        while process.poll() is None and time.monotonic() < deadline:
+            with socket.socket() as probe:
+                if probe.connect_ex(("127.0.0.1", port)) == 0:
+                    break
+            select.select([], [], [], 0.01)
+        process.terminate()
+        _, errors = process.communicate(timeout=SECONDS_MAX)
+        assert (process.returncode, errors) == (0, "")
+
+
 def test_data_stays_over_a_restart(tmp_path: pathlib.Path) -> None:
     identities = []
     for _ in range(2):
