@@ -51,4 +51,5 @@ class LogConfig:
             max_message_bytes=self.max_message_bytes, compacted=self.compacted,
             log_append_time=self.timestamp_type is TimestampType.APPEND,
             timestamp_before_max_ms=self.timestamp_before_max_ms, timestamp_after_max_ms=self.timestamp_after_max_ms,
-            target_codec=None if self.compression is Compression.PRODUCER else self.compression.value)
+            target_codec=None if self.compression is Compression.PRODUCER else self.compression.value,
+            target_level=self.compression_level)

@@ -7,9 +7,9 @@ from struct import Struct
 
 from ottla.base.errors import ErrorCode
 from ottla.base.ports import Disk
-from ottla.wire.batches import BatchHeader
+from ottla.wire.batches import NO_PRODUCER_EPOCH, BatchHeader
 from ottla.wire.crc import crc32c
-from ottla.wire.inspection import BatchRejected
+from ottla.wire.rejection import BatchRejected
 
 BATCHES_PER_PRODUCER_MAX = 5
 PRODUCERS_MAX = 100_000
@@ -58,6 +58,8 @@ class ProducerTable:
         """The batch of which this one is a retry, or None where it comes next; BatchRejected where it does neither."""
         producer = self._producers.get(producer_id)
         if producer is None:
+            if epoch < NO_PRODUCER_EPOCH:
+                raise BatchRejected(ErrorCode.INVALID_PRODUCER_EPOCH, f"producer {producer_id} sent epoch {epoch}")
             return None  # unknown, perhaps forgotten: wherever it goes on is right
         if epoch == producer.epoch:
             batches = producer.batches
@@ -68,13 +70,13 @@ class ProducerTable:
                 for batch in batches:
                     if batch[0] == base_sequence and batch[1] == last_sequence(base_sequence, count):
                         return batch
-            if base_sequence != last + 1 and not (base_sequence == 0 and last == SEQUENCE_MASK):
+            if epoch != NO_PRODUCER_EPOCH and base_sequence != last + 1 and not (base_sequence == 0 and last == SEQUENCE_MASK):
                 raise BatchRejected(ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER,
                                     f"producer {producer_id} sent sequence {base_sequence} after {last}")
         elif epoch < producer.epoch:
             raise BatchRejected(ErrorCode.INVALID_PRODUCER_EPOCH,
                                 f"producer {producer_id} sent epoch {epoch}, its latest is {producer.epoch}")
-        elif base_sequence != 0:
+        elif base_sequence != 0 and producer.epoch != NO_PRODUCER_EPOCH:
             raise BatchRejected(ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER,
                                 f"producer {producer_id} started its epoch {epoch} with sequence {base_sequence}")
         return None

@@ -53,6 +53,8 @@ def load(disk: Disk, directory: str, *, config: LogConfig, files: OpenFiles, now
         if not (segment.has_index_files() if clean else segment.are_indexes_sound()):
             _index_closed(segment, config)
     last = segments[-1]
+    last.is_writable = True
+    last.release()
     end = _resume(last) if clean else None
     if end is None:
         size = last.size
@@ -85,6 +87,7 @@ def _check_doubtful(segments: list[Segment], config: LogConfig, recovery_point: 
         if segments[index + 1].base_offset <= recovery_point:
             continue
         size = segment.size
+        segment.is_writable = True
         rebuild(segment, config)
         if segment.size < size:
             cut_bytes = size - segment.size
@@ -93,6 +96,8 @@ def _check_doubtful(segments: list[Segment], config: LogConfig, recovery_point: 
                 later.remove()
             del segments[index + 1 :]
             return cut_bytes
+        segment.is_writable = False
+        segment.finish_indexes()
         segment.write_indexes()
         segment.offset_index = segment.time_index = None
     return 0
@@ -128,7 +133,6 @@ def rebuild(segment: Segment, config: LogConfig) -> int:
         next_offset = last_offset + 1
     if segment.size < size:
         file.truncate(segment.size)
-    segment.finish_indexes()
     return next_offset
 
 
@@ -150,6 +154,9 @@ def _resume(segment: Segment) -> int | None:
         if header.max_timestamp > segment.max_timestamp:
             segment.max_timestamp, segment.max_timestamp_offset = header.max_timestamp, end - 1
         expected = at + header.size
+    segment.size = size
+    segment.last_offset = end - 1
+    segment.forget_tail()
     segment.bytes_since_entry = expected - (offsets.positions[-1] if len(offsets) else 0)
     return end if expected == size else None
 
@@ -187,7 +194,7 @@ def _load_producers(disk: Disk, directory: str, names: list[str], segments: list
         segment_end = segments[index + 1].base_offset if index + 1 < len(segments) else end
         if segment_end <= start:
             continue
-        found = segment.locate(start)
+        found = segment.locate(start, segment.opened().read_at)
         for _, header in scan_headers(segment.opened(), found[0] if found else segment.size, segment.size):
             table.on_batch(header)
     return table

@@ -1,5 +1,7 @@
 """One segment: a `.log` file of whole batches, and the two indexes over it."""
 
+from bisect import bisect_left
+from collections.abc import Callable
 from struct import Struct
 
 from ottla.base.ports import Buffer, Disk, File
@@ -7,7 +9,7 @@ from ottla.log import offset_index, time_index
 from ottla.log.offset_index import GrowingOffsetIndex, MappedOffsetIndex, OffsetIndex
 from ottla.log.open_files import OpenFiles
 from ottla.log.time_index import GrowingTimeIndex, MappedTimeIndex, TimeIndex
-from ottla.wire.batches import BatchHeader, read_header
+from ottla.wire.batches import LENGTH_OVERHEAD
 
 LOG_SUFFIX = ".log"
 OFFSET_INDEX_SUFFIX = ".index"
@@ -18,6 +20,17 @@ SCAN_BYTES = 4096 + 64
 SCAN_HEADER_BYTES = 27
 _scan = Struct(">qi11xi").unpack_from
 
+TAIL_BATCHES_MAX = 256
+"""Batches since the last index entry whose positions are known: those who read at the end of the log need no search."""
+NO_TAIL = 1 << 63
+
+
+ReadAt = Callable[[int, int], bytes | None]
+
+
+class NotCached(Exception):
+    """The disk would have to be waited for."""
+
 
 class Segment:
     """The active segment grows and keeps its indexes in memory; a closed one has them in files, mapped when they are first needed.
@@ -26,8 +39,27 @@ class Segment:
     write for each would cost more than the index is worth, as the last segment is read through after a crash anyway.
     """
 
-    __slots__ = ("base_offset", "bytes_since_entry", "created_ms", "disk", "file", "files", "first_timestamp", "max_timestamp",
-                 "max_timestamp_offset", "offset_index", "size", "stem", "time_index", "was_used")
+    __slots__ = (
+        "base_offset",
+        "bytes_since_entry",
+        "created_ms",
+        "disk",
+        "file",
+        "files",
+        "first_timestamp",
+        "is_writable",
+        "last_offset",
+        "max_timestamp",
+        "max_timestamp_offset",
+        "offset_index",
+        "size",
+        "stem",
+        "tail_from",
+        "tail_offsets",
+        "tail_positions",
+        "time_index",
+        "was_used",
+    )
 
     def __init__(self, disk: Disk, files: OpenFiles, directory: str, base_offset: int, *, created_ms: int) -> None:
         self.disk = disk
@@ -37,6 +69,7 @@ class Segment:
         self.created_ms = created_ms
         self.size = 0
         self.file: File | None = None
+        self.is_writable = False
         self.was_used = False
         self.offset_index: OffsetIndex | None = None
         self.time_index: TimeIndex | None = None
@@ -44,6 +77,10 @@ class Segment:
         self.first_timestamp: int | None = None
         self.max_timestamp = -1
         self.max_timestamp_offset = base_offset
+        self.last_offset = base_offset - 1
+        self.tail_from = NO_TAIL
+        self.tail_offsets: list[int] = []
+        self.tail_positions: list[int] = []
 
     @property
     def log_path(self) -> str:
@@ -58,6 +95,7 @@ class Segment:
 
     def create(self) -> None:
         """Make the file of a new segment, and indexes that grow."""
+        self.is_writable = True
         self.file = self.files.open(self, create=True)
         self.file.truncate(0)  # what an earlier run left beyond its end
         self.start_growing()
@@ -68,6 +106,8 @@ class Segment:
         self.bytes_since_entry = 0
         self.max_timestamp = -1
         self.max_timestamp_offset = self.base_offset
+        self.last_offset = self.base_offset - 1
+        self.forget_tail()
 
     def append(self, batch: Buffer, size: int, last_offset: int, max_timestamp: int, index_interval_bytes: int) -> None:
         """Write one batch at the end. If that raises, nothing has changed."""
@@ -83,10 +123,16 @@ class Segment:
         if max_timestamp > self.max_timestamp:
             self.max_timestamp = max_timestamp
             self.max_timestamp_offset = last_offset
+        tail_offsets = self.tail_offsets
         if self.bytes_since_entry > index_interval_bytes:
             self.add_entry(last_offset)
+        elif len(tail_offsets) == TAIL_BATCHES_MAX:
+            self.forget_tail()
         if self.first_timestamp is None:
             self.first_timestamp = max_timestamp
+        tail_offsets.append(last_offset)
+        self.tail_positions.append(self.size)
+        self.last_offset = last_offset
         self.bytes_since_entry += size
         self.size += size
 
@@ -97,6 +143,13 @@ class Segment:
         self.offset_index.append(last_offset, self.size)
         self.time_index.maybe_append(self.max_timestamp, self.max_timestamp_offset)
         self.bytes_since_entry = 0
+        self.forget_tail()
+
+    def forget_tail(self) -> None:
+        """The next batch is the first whose position is known without a search."""
+        self.tail_from = self.last_offset + 1
+        self.tail_offsets.clear()
+        self.tail_positions.clear()
 
     def offsets(self) -> OffsetIndex:
         index = self.offset_index
@@ -124,28 +177,36 @@ class Segment:
         finally:
             file.close()
 
-    def locate(self, offset: int) -> tuple[int, int] | None:
+    def locate(self, offset: int, read_at: ReadAt) -> tuple[int, int] | None:
         """Position and size of the batch that holds an offset, or of the next one if none does; None where the segment ends before."""
+        if offset >= self.tail_from:
+            tail = self.tail_offsets
+            index = bisect_left(tail, offset)
+            if index == len(tail):
+                return None
+            position = self.tail_positions[index]
+            return position, (self.tail_positions[index + 1] if index + 1 < len(tail) else self.size) - position
         position = (self.offset_index or self.offsets()).position_of(offset)
         end = self.size
-        read_at = self.opened().read_at
         while position < end:
             data = read_at(position, SCAN_BYTES)
+            if data is None:
+                raise NotCached
             at = 0
             last = min(len(data), end - position) - SCAN_HEADER_BYTES
             while at <= last:
                 base, length, delta = _scan(data, at)
                 if base + delta >= offset:
-                    return position + at, length + 12
-                at += length + 12
+                    return position + at, length + LENGTH_OVERHEAD
+                at += length + LENGTH_OVERHEAD
             position += at
         return None
 
-    def header_at(self, position: int) -> BatchHeader:
-        return read_header(self.opened().read_at(position, 61))
-
     def finish_indexes(self) -> None:
-        """The last entry of the time index says what the highest timestamp of the whole segment is."""
+        """The last entry of the time index says what the highest timestamp of the whole segment is. No batch will follow."""
+        self.tail_from = NO_TAIL
+        self.tail_offsets.clear()
+        self.tail_positions.clear()
         if isinstance(self.time_index, GrowingTimeIndex):
             self.time_index.maybe_append(self.max_timestamp, self.max_timestamp_offset)
 

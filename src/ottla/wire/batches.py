@@ -22,6 +22,7 @@ LAST_OFFSET_DELTA_AT = 23
 BASE_TIMESTAMP_AT = 27
 MAX_TIMESTAMP_AT = 35
 PRODUCER_ID_AT = 43
+PRODUCER_EPOCH_AT = 51
 COUNT_AT = 57
 RECORDS_AT = 61
 
@@ -34,6 +35,8 @@ LOG_APPEND_TIME_BIT = 0x08
 TRANSACTIONAL_BIT = 0x10
 CONTROL_BIT = 0x20
 DELETE_HORIZON_BIT = 0x40
+KNOWN_ATTRIBUTES = CODEC_MASK | TRANSACTIONAL_BIT | CONTROL_BIT | DELETE_HORIZON_BIT
+"""What of the attributes stays where the header is written anew; the kind of timestamp is the topic's."""
 
 NO_TIMESTAMP = -1
 NO_PRODUCER_ID = -1
@@ -133,6 +136,11 @@ def decode_records(batch: Buffer, *, output_max: int = 1 << 30) -> list[Record]:
         from ottla.wire.compression import decompress
 
         payload = decompress(header.codec, payload, output_max)
+    return decode_payload(header, payload)
+
+
+def decode_payload(header: BatchHeader, payload: bytes) -> list[Record]:
+    """The records that a header and its decompressed payload are of."""
     position = 0
     records = []
     try:
@@ -180,7 +188,8 @@ def _decode_bytes(data: bytes, position: int) -> tuple[bytes | None, int]:
 
 def build_batch(records: Iterable[Record], *, base_offset: int = 0, codec: int = 0, producer_id: int = NO_PRODUCER_ID,
                 producer_epoch: int = NO_PRODUCER_EPOCH, base_sequence: int = NO_SEQUENCE, leader_epoch: int = NO_LEADER_EPOCH,
-                is_control: bool = False, is_transactional: bool = False, log_append_time: int | None = None) -> bytearray:
+                is_control: bool = False, is_transactional: bool = False, log_append_time: int | None = None,
+                compression_level: int | None = None) -> bytearray:
     """A whole batch of at least one record. With `log_append_time` all its records have that time, whatever theirs says."""
     listed = list(records)
     base_timestamp = listed[0].timestamp
@@ -192,7 +201,7 @@ def build_batch(records: Iterable[Record], *, base_offset: int = 0, codec: int =
     if codec:
         from ottla.wire.compression import compress
 
-        payload = bytearray(compress(codec, payload))
+        payload = bytearray(compress(codec, payload, compression_level))
     attributes = codec
     max_timestamp = max(record.timestamp for record in listed)
     if log_append_time is not None:

@@ -51,7 +51,7 @@ def compress(codec: int, data: Buffer, level: int | None = None) -> bytes:
         case 3:
             # Blocks that lean on one another save little, and Apache Kafka refuses them.
             frame = cramjam.lz4.Compressor(level=level, content_checksum=False, block_linked=False)
-            frame.compress(data)
+            frame.compress(bytes(data))
             return bytes(frame.finish())
         case 4:
             return bytes(cramjam.zstd.compress(data, level))

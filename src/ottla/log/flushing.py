@@ -1,0 +1,39 @@
+"""What the loop leaves to a worker to put on the disk."""
+
+from typing import NamedTuple, Protocol
+
+from ottla.base.ports import Disk, File
+from ottla.log.segment import Segment
+
+
+class Flushable(Protocol):
+    def flush(self) -> None: ...
+
+
+class ClosedSegment:
+    """A segment whose bytes and indexes are to be made durable."""
+
+    __slots__ = ("_file", "_segment")
+
+    def __init__(self, segment: Segment) -> None:
+        self._segment = segment
+        self._file: File | None = None
+
+    def open(self) -> None:
+        """On the loop, as workers must not touch the table of open files."""
+        self._file = self._segment.opened()
+
+    def flush(self) -> None:
+        assert self._file is not None, "open it first"
+        self._segment.flush(self._file)
+
+
+class AtomicWrite(NamedTuple):
+    """A small file, encoded on the loop and written by a worker."""
+
+    disk: Disk
+    path: str
+    data: bytes
+
+    def flush(self) -> None:
+        self.disk.write_atomically(self.path, self.data)

@@ -1,0 +1,160 @@
+"""Stepping over the records of a batch, field by field, without making anything of them.
+
+`walk` is for few records of the usual form, `record_columns.scan` for many; what neither understands goes to `step_through`, whose word is
+final.
+"""
+
+from struct import Struct, error
+from typing import NamedTuple
+
+from ottla.wire.errors import MalformedMessage
+from ottla.wire.varint import read_varint, read_varlong
+
+_eight_bytes = Struct("8B").unpack_from
+
+NO_DELTA = 1 << 64
+"""Beyond any timestamp delta."""
+
+
+class LengthTooLong(MalformedMessage):
+    """The length of a record takes more than five bytes: Apache Kafka has another error for that."""
+
+
+class Extent(NamedTuple):
+    """What the checks of a batch want to know of its records."""
+
+    lowest_delta: int
+    highest_delta: int
+    """Of timestamps."""
+    has_null_key: bool
+    offsets_rise: bool
+    """Whether offset deltas go 0, 1, 2 ...; where nobody asks it is said without having looked."""
+
+
+class SteppedRecord(NamedTuple):
+    timestamp_delta: int
+    offset_delta: int
+    has_key: bool
+
+
+def walk(data: bytes, position: int, record_count: int, *, wants_offsets: bool = False) -> Extent | None:
+    """Records to the end of `data`, or None where they are not all of the usual form: lengths of one or two bytes, no headers.
+
+    Reading eight bytes at once, and naming them, is what makes it fast: 0.4 µs a record.
+    """
+    lowest, highest = NO_DELTA, -NO_DELTA
+    has_null_key, offsets_rise = False, True
+    try:
+        for index in range(record_count):
+            b0, b1, b2, b3, b4, b5, b6, b7 = _eight_bytes(data, position)
+            if b0 < 128:
+                end = position + 1 + (b0 >> 1)
+                position += 4
+                delta, offset, key, value, more = b2, b3, b4, b5, b6
+            elif b1 < 128:
+                end = position + 2 + ((b0 & 127 | b1 << 7) >> 1)
+                position += 5
+                delta, offset, key, value, more = b3, b4, b5, b6, b7
+            else:
+                return None
+            if b0 & 1 or delta & 0x81:
+                return None
+            if delta > highest:
+                highest = delta
+            if delta < lowest:
+                lowest = delta
+            if offset > 127:
+                if data[position] > 127:
+                    return None
+                offset = offset & 127 | data[position] << 7
+                position += 1
+                key, value, more = data[position], data[position + 1], data[position + 2]
+            if wants_offsets and offset != index << 1:
+                offsets_rise = False
+            if key == 1:
+                has_null_key = True
+                position += 1
+            elif key & 0x81:
+                return None
+            else:
+                position += 1 + (key >> 1)
+                value, more = data[position], data[position + 1]
+            if value & 1:
+                return None
+            if value < 128:
+                position += 1 + (value >> 1)
+            elif more < 128:
+                position += 2 + ((value & 127 | more << 7) >> 1)
+            else:
+                return None
+            if data[position]:
+                return None
+            position += 1
+            if position != end:
+                return None
+    except (IndexError, error):
+        return None  # near the end, or beyond it: to be looked at with more care
+    if position != len(data):
+        return None
+    return Extent(lowest >> 1, highest >> 1, has_null_key, offsets_rise)
+
+
+def step_through(data: bytes, position: int, record_count: int, *, lengths_matter: bool) -> list[SteppedRecord]:
+    """All records to the end of `data`; MalformedMessage where they are not what they should be.
+
+    Apache Kafka does not look at the lengths of records in compressed batches that it stores as they came, and so neither may we.
+    """
+    stepped = []
+    try:
+        for _ in range(record_count):
+            size, position = _read_length(data, position, lengths_matter=lengths_matter)
+            end = position + size
+            timestamp_delta, position = read_varlong(data, position + 1)
+            offset_delta, position = read_varint(data, position)
+            has_key = True
+            key, position = read_varint(data, position)
+            if key < 0:
+                has_key = False
+            else:
+                position += key
+            value, position = read_varint(data, position)
+            position = _step_headers(data, position + max(value, 0))
+            if position > len(data):
+                raise MalformedMessage("a record is cut off by the end of its batch")
+            if lengths_matter and position != end:
+                raise MalformedMessage(f"a record of {size} bytes, whose fields take {size + position - end}")
+            stepped.append(SteppedRecord(timestamp_delta, offset_delta, has_key))
+    except IndexError:
+        raise MalformedMessage("a record is cut off by the end of its batch") from None
+    if position != len(data):
+        raise MalformedMessage(f"{len(data) - position} bytes after the last record")
+    return stepped
+
+
+def _read_length(data: bytes, position: int, *, lengths_matter: bool) -> tuple[int, int]:
+    try:
+        return read_varint(data, position)
+    except MalformedMessage:
+        if lengths_matter and len(data) - position >= 5:
+            raise LengthTooLong("the length of a record takes more than five bytes") from None
+        raise
+
+
+def _step_headers(data: bytes, position: int) -> int:
+    header_count, position = read_varint(data, position)
+    if not 0 <= header_count <= len(data) - position:
+        raise MalformedMessage(f"a record with {header_count} headers")
+    for _ in range(header_count):
+        size, position = read_varint(data, position)
+        if size < 0:
+            raise MalformedMessage("a record header without a key")
+        size, position = read_varint(data, position + size)
+        position += max(size, 0)
+    return position
+
+
+def extent_of(stepped: list[SteppedRecord]) -> Extent:
+    """What `walk` would have said."""
+    deltas = [record.timestamp_delta for record in stepped]
+    return Extent(min(deltas), max(deltas), not all(record.has_key for record in stepped),
+                  all(record.offset_delta == index for index, record in enumerate(stepped)))
