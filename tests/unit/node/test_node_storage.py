@@ -1,0 +1,271 @@
+"""Data directories: formatted once, checked ever after; every refusal says what to do next."""
+
+import json
+from typing import Any
+
+import pytest
+
+from ottla.base.ids import Uuid, uuid_from_text, uuid_text
+from ottla.node.storage import Storage, StorageError, prepare_storage
+from ottla.runtime.snapshots import decode_snapshot
+from ottla.sim.disk import SimulatedDisk
+from ottla.wire.records.metadata import FeatureLevelRecord
+
+CLUSTER = uuid_text(Uuid(b"c" * 16))
+OTHER = uuid_text(Uuid(b"o" * 16))
+BOOTSTRAP = [FeatureLevelRecord("metadata.version", 30), FeatureLevelRecord("eligible.leader.replicas.version", 1)]
+
+
+class CountingRng:
+    def __init__(self, start: int = 0) -> None:
+        self.count = start
+
+    def random_bytes(self, size: int) -> bytes:
+        self.count += 1
+        return self.count.to_bytes(size, "big")
+
+    def below(self, limit: int) -> int:
+        return 0
+
+
+def numbered(number: int) -> Uuid:
+    raw = bytearray(number.to_bytes(16, "big"))
+    raw[6] |= 0x40
+    raw[8] |= 0x80
+    return Uuid(bytes(raw))
+
+
+@pytest.fixture
+def disk() -> SimulatedDisk:
+    return SimulatedDisk()
+
+
+@pytest.fixture
+def rng() -> CountingRng:
+    return CountingRng()
+
+
+def prepare(disk: SimulatedDisk, rng: CountingRng, *dirs: str, metadata: str | None = None, **changes: Any) -> Storage:
+    values: dict[str, Any] = {"node_id": 1, "cluster_id": None} | changes
+    return prepare_storage(disk, rng, dirs, metadata or dirs[0], now_ms=5, **values)
+
+
+def released(storage: Storage) -> Storage:
+    storage.release()
+    return storage
+
+
+def meta(disk: SimulatedDisk, path: str) -> dict[str, str]:
+    return dict(line.split("=", 1) for line in disk.read(f"{path}/meta.properties").decode().splitlines())
+
+
+def write_meta(disk: SimulatedDisk, path: str, **changes: str | None) -> None:
+    values = {"version": "1", "cluster.id": CLUSTER, "node.id": "1", "directory.id": uuid_text(numbered(77))}
+    values |= {name.replace("_", "."): value for name, value in changes.items()}  # type: ignore[misc]
+    disk.make_directories(path)
+    text = "#\n#Sun Nov 15 09:33:27 UTC 2026\n" + "".join(f"{name}={value}\n" for name, value in values.items() if value is not None)
+    disk.write_atomically(f"{path}/meta.properties", text.encode())
+
+
+def test_new_directories_are_formatted(disk: SimulatedDisk, rng: CountingRng) -> None:
+    """One cluster id, one id for each directory, and the records that a new cluster starts with."""
+    storage = prepare(disk, rng, "/a", "/b/c")
+    cluster = uuid_text(numbered(1))
+    assert (storage.cluster_id, storage.node_id, storage.was_formatted, storage.previous_broker_epoch) == (cluster, 1, True, -1)
+    assert [(found.path, found.directory_id, found.is_clean) for found in storage.directories] == [
+        ("/a", numbered(2), False),
+        ("/b/c", numbered(3), False),
+    ]
+    assert storage.metadata_directory is storage.directories[0]
+    assert storage.metadata_log_path == "/a/__cluster_metadata-0"
+    assert meta(disk, "/b/c") == {"cluster.id": cluster, "directory.id": uuid_text(numbered(3)), "node.id": "1", "version": "1"}
+    assert storage.read_bootstrap_records(disk) == BOOTSTRAP
+    assert decode_snapshot(disk.read("/b/c/bootstrap.checkpoint")).records == BOOTSTRAP
+
+
+def test_the_second_start_finds_the_same(disk: SimulatedDisk, rng: CountingRng) -> None:
+    first = released(prepare(disk, rng, "/a", "/b"))
+    before = dict(disk.storage.files())
+    second = released(prepare(disk, CountingRng(500), "/a", "/b"))
+    assert (second.cluster_id, second.was_formatted) == (first.cluster_id, False)
+    assert [found.directory_id for found in second.directories] == [found.directory_id for found in first.directories]
+    assert dict(disk.storage.files()) == before
+
+
+def test_a_cluster_id_of_choice(disk: SimulatedDisk, rng: CountingRng) -> None:
+    assert released(prepare(disk, rng, "/a", cluster_id=CLUSTER)).cluster_id == CLUSTER
+    assert released(prepare(disk, rng, "/a", cluster_id=CLUSTER)).cluster_id == CLUSTER
+    with pytest.raises(StorageError, match="22 characters"):
+        prepare(disk, rng, "/new", cluster_id="short")
+
+
+def test_a_metadata_directory_of_its_own(disk: SimulatedDisk, rng: CountingRng) -> None:
+    storage = prepare(disk, rng, "/a", "/b", metadata="/m")
+    assert [found.path for found in storage.directories] == ["/m", "/a", "/b"]
+    assert storage.metadata_log_path == "/m/__cluster_metadata-0"
+
+
+def test_what_kafka_formatted_is_taken(disk: SimulatedDisk, rng: CountingRng) -> None:
+    write_meta(disk, "/a")
+    storage = prepare(disk, rng, "/a")
+    assert (storage.cluster_id, storage.directories[0].directory_id, storage.was_formatted) == (CLUSTER, numbered(77), False)
+    assert storage.read_bootstrap_records(disk) == BOOTSTRAP
+
+
+def test_a_new_directory_beside_old_ones(disk: SimulatedDisk, rng: CountingRng) -> None:
+    write_meta(disk, "/a")
+    storage = prepare(disk, rng, "/a", "/new")
+    assert (storage.cluster_id, storage.was_formatted) == (CLUSTER, False)
+    assert meta(disk, "/new")["cluster.id"] == CLUSTER
+    assert storage.directories[1].directory_id == numbered(1)
+
+
+def test_directories_from_before_they_had_ids_get_one(disk: SimulatedDisk, rng: CountingRng) -> None:
+    write_meta(disk, "/a", directory_id=None)
+    assert prepare(disk, rng, "/a").directories[0].directory_id == numbered(1)
+    assert uuid_from_text(meta(disk, "/a")["directory.id"]) == numbered(1)
+    assert not disk.exists("/a/bootstrap.checkpoint")
+
+
+@pytest.mark.parametrize(
+    ("changes", "said"),
+    [
+        ({"node_id": "2"}, "/a belongs to node 2, and this is node 1: set node.id=2"),
+        ({"version": "0"}, "version is 0"),
+        ({"version": None}, "version is none at all"),
+        ({"cluster_id": None}, "cluster.id is missing"),
+        ({"cluster_id": ""}, "cluster.id is empty"),
+        ({"node_id": None}, "node.id is missing"),
+        ({"node_id": "x"}, "'x'"),
+        ({"directory_id": "AAAA"}, "'AAAA'"),
+    ],
+)
+def test_whose_directory_it_is_must_be_clear(disk: SimulatedDisk, rng: CountingRng, changes: dict[str, Any], said: str) -> None:
+    write_meta(disk, "/a", **changes)
+    with pytest.raises(StorageError) as caught:
+        prepare(disk, rng, "/a")
+    assert said in str(caught.value)
+
+
+def test_another_cluster(disk: SimulatedDisk, rng: CountingRng) -> None:
+    write_meta(disk, "/a")
+    with pytest.raises(StorageError, match=f"belongs to the cluster {CLUSTER}, not to {OTHER}"):
+        prepare(disk, rng, "/a", cluster_id=OTHER)
+
+
+def test_directories_of_two_clusters(disk: SimulatedDisk, rng: CountingRng) -> None:
+    write_meta(disk, "/a")
+    write_meta(disk, "/b", cluster_id=OTHER, directory_id=uuid_text(numbered(78)))
+    with pytest.raises(StorageError, match=f"/b belongs to the cluster {OTHER}, but /a to {CLUSTER}"):
+        prepare(disk, rng, "/a", "/b")
+
+
+def test_a_copied_directory(disk: SimulatedDisk, rng: CountingRng) -> None:
+    write_meta(disk, "/a")
+    write_meta(disk, "/b")
+    with pytest.raises(StorageError, match="/b and /a have the same directory id"):
+        prepare(disk, rng, "/a", "/b")
+
+
+def test_a_lost_metadata_directory_does_not_make_a_new_cluster(disk: SimulatedDisk, rng: CountingRng) -> None:
+    """The others would be orphaned: a disk that is not mounted looks just like this."""
+    write_meta(disk, "/b")
+    with pytest.raises(StorageError, match="/a is empty, but /b already belong"):
+        prepare(disk, rng, "/a", "/b")
+    assert disk.list("/a") == [".lock"]
+
+
+@pytest.mark.parametrize("found", ["__cluster_metadata-0/quorum-state", "t-0/partition.metadata"])
+def test_logs_without_their_meta_properties(disk: SimulatedDisk, rng: CountingRng, found: str) -> None:
+    disk.make_directories(f"/a/{found.partition('/')[0]}")
+    disk.write_atomically(f"/a/{found}", b"x")
+    with pytest.raises(StorageError, match=r"holds .*-0 but no meta.properties"):
+        prepare(disk, rng, "/a")
+
+
+def test_other_files_are_no_hindrance(disk: SimulatedDisk, rng: CountingRng) -> None:
+    disk.make_directories("/a/lost+found")
+    assert prepare(disk, rng, "/a").was_formatted
+
+
+def test_one_node_at_a_time(disk: SimulatedDisk, rng: CountingRng) -> None:
+    """Whoever is refused leaves nothing locked behind."""
+    first = prepare(disk, rng, "/b")
+    with pytest.raises(StorageError, match="/b is in use by another node"):
+        prepare(disk, rng, "/a", "/b")
+    first.release()
+    write_meta(disk, "/a", node_id="2")
+    with pytest.raises(StorageError, match="belongs to node 2"):
+        prepare(disk, rng, "/a", "/b")
+    prepare(disk, rng, "/b").release()
+
+
+def test_a_file_where_a_directory_should_be(disk: SimulatedDisk, rng: CountingRng) -> None:
+    disk.write_atomically("/a", b"file")
+    with pytest.raises(StorageError, match="/a"):
+        prepare(disk, rng, "/a")
+
+
+def test_a_clean_stop_is_believed_once(disk: SimulatedDisk, rng: CountingRng) -> None:
+    storage = prepare(disk, rng, "/a", "/b")
+    storage.mark_clean(disk, 233)
+    storage.release()
+    assert disk.read("/a/.kafka_cleanshutdown") == disk.read("/b/.kafka_cleanshutdown") == b'{"version":0,"brokerEpoch":233}'
+    second = released(prepare(disk, rng, "/a", "/b"))
+    assert (second.previous_broker_epoch, [found.is_clean for found in second.directories]) == (233, [True, True])
+    third = released(prepare(disk, rng, "/a", "/b"))
+    assert (third.previous_broker_epoch, [found.is_clean for found in third.directories]) == (-1, [False, False])
+
+
+@pytest.mark.parametrize(
+    ("markers", "clean", "epoch"),
+    [
+        ((b'{"version":0,"brokerEpoch":5}', None), [True, False], -1),
+        ((b'{"version":0,"brokerEpoch":5}', b'{"version":0,"brokerEpoch":6}'), [True, True], -1),
+        ((b"", b""), [True, True], -1),
+        ((b"[]", b"{}"), [True, True], -1),
+    ],
+)
+def test_markers_that_do_not_agree(
+    disk: SimulatedDisk, rng: CountingRng, markers: tuple[bytes | None, ...], clean: list[bool], epoch: int
+) -> None:
+    """Each directory's logs are judged by its own marker; the broker's epoch needs all of them. Older versions leave it empty."""
+    released(prepare(disk, rng, "/a", "/b"))
+    for path, data in zip(("/a", "/b"), markers, strict=True):
+        if data is not None:
+            disk.write_atomically(f"{path}/.kafka_cleanshutdown", data)
+    storage = prepare(disk, rng, "/a", "/b")
+    assert ([found.is_clean for found in storage.directories], storage.previous_broker_epoch) == (clean, epoch)
+
+
+def test_damaged_bootstrap_records(disk: SimulatedDisk, rng: CountingRng) -> None:
+    storage = prepare(disk, rng, "/a")
+    disk.write_atomically("/a/bootstrap.checkpoint", b"torn")
+    with pytest.raises(StorageError, match=r"bootstrap\.checkpoint is damaged"):
+        storage.read_bootstrap_records(disk)
+
+
+def test_formatting_is_finished_after_a_crash_at_any_moment() -> None:
+    """Whatever the crash leaves, the next start makes a whole of it, with one cluster id for all directories."""
+    for at in range(1, 60):
+        disk = SimulatedDisk()
+        died = [False]
+        disk.crash_in(at, lambda disk=disk, died=died: (died.__setitem__(0, True), disk.crash("flushed"))[0])
+        try:
+            prepare(disk, CountingRng(), "/x/a", "/x/b").release()
+        except BaseException:
+            assert died[0]
+        survivor = SimulatedDisk(disk.storage)
+        storage = prepare(survivor, CountingRng(900), "/x/a", "/x/b")
+        ids = {meta(survivor, path)["cluster.id"] for path in ("/x/a", "/x/b")}
+        assert ids == {storage.cluster_id}
+        assert storage.read_bootstrap_records(survivor) == BOOTSTRAP
+        if not died[0]:
+            return
+    raise AssertionError("formatting has more steps than expected")
+
+
+def test_the_marker_is_json_that_kafka_reads(disk: SimulatedDisk, rng: CountingRng) -> None:
+    storage = prepare(disk, rng, "/a")
+    storage.mark_clean(disk, 7)
+    assert json.loads(disk.read("/a/.kafka_cleanshutdown")) == {"version": 0, "brokerEpoch": 7}

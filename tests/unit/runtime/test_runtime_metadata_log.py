@@ -1,0 +1,449 @@
+"""The metadata log: what is answered is on the disk, in order, and comes back after any crash."""
+
+import asyncio
+import errno
+import json
+from collections.abc import Callable, Coroutine, Iterator
+from typing import Any
+
+import pytest
+
+from ottla.base.ids import Uuid
+from ottla.log.config import LogConfig
+from ottla.metadata.image import ClusterImage
+from ottla.runtime.metadata_log import MetadataLog, MetadataLogDamaged, MetadataLogFailed
+from ottla.runtime.snapshots import SnapshotId, encode_snapshot
+from ottla.sim.world import ProcessCrashed, SimulatedPorts, World
+from ottla.wire.batches import decode_records, iterate_batches
+from ottla.wire.records.control import LeaderChangeMessage, Voter, VotersRecord
+from ottla.wire.records.metadata import ConfigRecord, FeatureLevelRecord, NoOpRecord, TopicRecord
+from ottla.wire.schema import decode
+
+DIRECTORY = "/data/__cluster_metadata-0"
+CLUSTER = "AAAAAAAAAAAAAAAAAAAAAg"
+FEATURES = FeatureLevelRecord("metadata.version", 30)
+
+
+def topic(number: int) -> TopicRecord:
+    return TopicRecord(f"t{number}", Uuid(number.to_bytes(16, "big")))
+
+
+class Failures(list[MetadataLogFailed]):
+    """What `on_failed` was told."""
+
+
+def open_log(
+    ports: SimulatedPorts, *, clean: bool = False, failures: Failures | None = None, config: LogConfig | None = None
+) -> MetadataLog:
+    told = failures if failures is not None else Failures()
+    ports.disk.make_directories("/data")
+    ports.disk.flush_directory("/")  # as the node does when it formats the directory
+    return MetadataLog.open(
+        ports.disk, ports.clock, ports.workers, DIRECTORY, node_id=1, clean=clean, config=config or LogConfig(), on_failed=told.append
+    )
+
+
+@pytest.fixture
+def world() -> Iterator[World]:
+    with World(7) as made:
+        yield made
+
+
+def run(world: World, story: Callable[[SimulatedPorts], Coroutine[Any, Any, Any]]) -> Any:
+    """Run a story as one process of the machine, which ends with it."""
+    ports = world.start("node")
+
+    async def within() -> Any:
+        return await world.within(ports, story(ports))
+
+    result = world.run(within())
+    world.exit("node")
+    return result
+
+
+def batches(world: World) -> list[tuple[int, int, bool, list[bytes | None]]]:
+    """Base offset, leader epoch, whether it is a control batch, and the values of each batch of the only segment."""
+    data = dict(world.storage("node").files())[f"{DIRECTORY}/{0:020d}.log"]
+    found = []
+    for position, header in iterate_batches(data):
+        records = decode_records(data[position : position + header.size])
+        found.append((header.base_offset, header.leader_epoch, header.is_control, [record.value for record in records]))
+    return found
+
+
+def quorum_state(world: World) -> dict[str, Any]:
+    return json.loads(dict(world.storage("node").files())[f"{DIRECTORY}/quorum-state"])  # type: ignore[no-any-return]
+
+
+def test_an_empty_log_starts_with_its_leader(world: World) -> None:
+    """Epoch 1, the leader's record at offset 0, and the state file that Kafka's tools expect."""
+
+    async def story(ports: SimulatedPorts) -> tuple[int, int, int, ClusterImage]:
+        log = open_log(ports)
+        image = log.load(CLUSTER)
+        await log.close()
+        return log.epoch, log.end_offset, log.high_watermark, image
+
+    assert run(world, story) == (1, 1, 1, ClusterImage(CLUSTER))
+    ((offset, epoch, is_control, (value,)),) = batches(world)
+    assert (offset, epoch, is_control) == (0, 1, True)
+    assert value is not None
+    assert decode(LeaderChangeMessage, 0, value)[0] == LeaderChangeMessage(0, 1, [Voter(1)], [Voter(1)])
+    assert quorum_state(world) == {
+        "clusterId": "",
+        "leaderId": 1,
+        "leaderEpoch": 1,
+        "votedId": -1,
+        "appliedOffset": 0,
+        "currentVoters": [{"voterId": 1}],
+        "data_version": 0,
+    }
+
+
+def test_appends_are_batches_and_commits_come_in_order(world: World) -> None:
+    """One call is one batch; its future gives the last offset, after the listener has heard of it."""
+    heard: list[Any] = []
+
+    async def story(ports: SimulatedPorts) -> list[int]:
+        log = open_log(ports)
+        log.follow(lambda offset, records: heard.append((offset, list(records))))
+        futures = [log.append([FEATURES]), log.append([topic(1), topic(2)]), log.append([topic(3)])]
+        assert (log.end_offset, log.high_watermark, heard) == (5, 1, [])
+        for number, future in enumerate(futures):
+            future.add_done_callback(lambda done, number=number: heard.append((number, done.result())))
+        offsets = await asyncio.gather(*futures)
+        assert log.high_watermark == 5
+        await log.close()
+        return offsets
+
+    assert run(world, story) == [1, 3, 4]
+    assert [item for item in heard if isinstance(item[1], list)] == [(1, [FEATURES]), (2, [topic(1), topic(2)]), (4, [topic(3)])]
+    assert [item for item in heard if isinstance(item[1], int)] == [(0, 1), (1, 3), (2, 4)]
+    assert [(offset, len(values)) for offset, _, _, values in batches(world)] == [(0, 1), (1, 1), (2, 2), (4, 1)]
+
+
+def test_those_who_wait_share_a_flush(world: World) -> None:
+    """A hundred appends at once cost one flush, and those that come while it runs cost one more."""
+
+    async def story(ports: SimulatedPorts) -> None:
+        log = open_log(ports)
+        flushes = count_flushes(ports)
+        first = [log.append([topic(number)]) for number in range(100)]
+        await asyncio.sleep(0)  # the first flush is on its way
+        second = [log.append([topic(number)]) for number in range(100, 200)]
+        assert await asyncio.gather(*first, *second) == list(range(1, 201))
+        assert flushes() == 2
+        await log.close()
+
+    run(world, story)
+
+
+def count_flushes(ports: SimulatedPorts) -> Callable[[], int]:
+    """How often the log's file is flushed from now on."""
+    counted = 0
+    real = ports.disk.step
+
+    def step(call: str, *details: Any) -> Any:
+        nonlocal counted
+        counted += call == "flush" and str(details[0]).endswith(".log")
+        return real(call, *details)
+
+    ports.disk.step = step  # type: ignore[method-assign]
+    return lambda: counted
+
+
+def test_each_start_is_a_new_epoch(world: World) -> None:
+    """And what was there comes back, with its offsets; the leader's own records are passed over."""
+
+    async def first(ports: SimulatedPorts) -> None:
+        log = open_log(ports)
+        await log.append([FEATURES, topic(1)])
+        await log.close()
+
+    async def second(ports: SimulatedPorts) -> tuple[int, list[tuple[int, Any]], int]:
+        log = open_log(ports, clean=True)
+        replayed = list(log.replay_all())
+        offset = await log.append([topic(2)])
+        await log.close()
+        return log.epoch, replayed, offset
+
+    run(world, first)
+    assert run(world, second) == (2, [(1, FEATURES), (2, topic(1))], 4)
+    assert quorum_state(world)["leaderEpoch"] == 2
+    assert [(offset, epoch, is_control) for offset, epoch, is_control, _ in batches(world)] == [
+        (0, 1, True),
+        (1, 1, False),
+        (3, 2, True),
+        (4, 2, False),
+    ]
+
+
+def test_the_epoch_is_never_taken_twice(world: World) -> None:
+    """Also where the log lags behind the state file: a start that died between the two."""
+    run(world, lambda ports: opened_and_closed(ports))
+    ports = world.start("node")
+    state = quorum_state(world) | {"leaderEpoch": 41}
+    ports.disk.write_atomically(f"{DIRECTORY}/quorum-state", json.dumps(state).encode())
+    world.exit("node")
+    assert run(world, lambda ports: opened_and_closed(ports)) == 42
+
+
+async def opened_and_closed(ports: SimulatedPorts) -> int:
+    log = open_log(ports)
+    await log.close()
+    return log.epoch
+
+
+@pytest.mark.parametrize("keep", ["page-cache", "flushed"])
+@pytest.mark.parametrize("at", range(1, 40))
+def test_what_was_committed_survives_a_crash_at_any_moment(keep: Any, at: int) -> None:
+    """The process or the machine dies in the midst of the nth change to the disk; every append is there whole or not at all."""
+    with World(at) as world:
+        committed: list[int] = []
+
+        async def story(ports: SimulatedPorts) -> None:
+            log = open_log(ports)
+            for number in range(1, 9):
+                await log.append([topic(2 * number), topic(2 * number + 1)])
+                committed.append(number)
+            await log.close()
+
+        async def crashing() -> None:
+            ports = world.start("node")
+            world.crash_in("node", at, keep)
+            try:
+                await world.within(ports, story(ports))
+            except ProcessCrashed:
+                return
+            world.exit("node")
+
+        world.run(crashing())
+
+        async def reading(ports: SimulatedPorts) -> list[Any]:
+            log = open_log(ports)
+            return [record for _, record in log.replay_all()]
+
+        found = run(world, reading)
+        whole = len(found) // 2
+        assert found == [topic(number) for number in range(2, 2 + 2 * whole)]
+        assert whole >= len(committed)
+
+
+def test_a_failed_flush_is_the_end(world: World) -> None:
+    """All who wait are told, those who come later too, and so is the node. Nothing is tried again."""
+    failures = Failures()
+    heard: list[Any] = []
+
+    async def story(ports: SimulatedPorts) -> None:
+        log = open_log(ports, failures=failures)
+        log.follow(lambda offset, records: heard.append(offset))
+        await log.append([topic(1)])
+        ports.disk.fail("flush", 1, errno.EIO)
+        doomed = [log.append([topic(2)]), log.append([topic(3)])]
+        results = await asyncio.gather(*doomed, return_exceptions=True)
+        assert [type(result) for result in results] == [MetadataLogFailed, MetadataLogFailed]
+        with pytest.raises(MetadataLogFailed):
+            await log.append([topic(4)])
+        assert (log.high_watermark, heard) == (2, [1])
+        await log.close()
+
+    run(world, story)
+    assert len(failures) == 1
+    assert isinstance(failures[0].__cause__, OSError)
+
+
+def test_a_failed_write_is_the_end_too(world: World) -> None:
+    failures = Failures()
+
+    async def story(ports: SimulatedPorts) -> None:
+        log = open_log(ports, failures=failures)
+        ports.disk.fail("append", 1, errno.ENOSPC)
+        for number in (1, 2):
+            with pytest.raises(MetadataLogFailed):
+                await log.append([topic(number)])
+
+    run(world, story)
+    assert len(failures) == 1
+
+
+def test_a_listener_that_cannot_follow_ends_it(world: World) -> None:
+    """What is committed and cannot be served must not be passed over."""
+    failures = Failures()
+
+    async def story(ports: SimulatedPorts) -> None:
+        log = open_log(ports, failures=failures)
+
+        def listener(offset: int, records: Any) -> None:
+            if offset == 2:
+                raise OSError(errno.ENOSPC, "no space")
+
+        log.follow(listener)
+        results = await asyncio.gather(*[log.append([topic(number)]) for number in range(3)], return_exceptions=True)
+        assert results[0] == 1
+        assert [type(result) for result in results[1:]] == [MetadataLogFailed, MetadataLogFailed]
+
+    run(world, story)
+    assert len(failures) == 1
+
+
+def test_closing_commits_what_was_appended(world: World) -> None:
+    async def story(ports: SimulatedPorts) -> int:
+        log = open_log(ports)
+        future = log.append([topic(1)])
+        await log.close()
+        return future.result()
+
+    assert run(world, story) == 1
+
+
+def test_segments_roll_and_are_read_through(world: World) -> None:
+    config = LogConfig(segment_bytes=2000)
+
+    async def story(ports: SimulatedPorts) -> None:
+        log = open_log(ports, config=config)
+        for number in range(1, 101):
+            await log.append([topic(number)])
+
+    run(world, story)
+    world_files = [path for path, _ in world.storage("node").files() if path.endswith(".log")]
+    assert len(world_files) > 3
+
+    async def reading(ports: SimulatedPorts) -> list[Any]:
+        return [record for _, record in open_log(ports, config=config).replay_all()]
+
+    assert run(world, reading) == [topic(number) for number in range(1, 101)]
+
+
+def write_snapshot(ports: SimulatedPorts, records: list[Any], end_offset: int, epoch: int, **more: Any) -> None:
+    ports.disk.make_directories(DIRECTORY)
+    data = encode_snapshot(records, metadata_version=30, now_ms=5, epoch=epoch, **more)
+    ports.disk.write_atomically(f"{DIRECTORY}/{SnapshotId(end_offset, epoch).file_name}", data)
+
+
+def test_a_snapshot_stands_for_the_start_of_the_log(world: World) -> None:
+    """Records that it covers are not replayed again, though the log still has them."""
+
+    async def first(ports: SimulatedPorts) -> None:
+        log = open_log(ports)
+        for number in range(1, 5):
+            await log.append([topic(number)])
+        await log.close()
+        write_snapshot(ports, [FEATURES, topic(9)], 3, 1)
+
+    run(world, first)
+
+    async def second(ports: SimulatedPorts) -> list[Any]:
+        log = open_log(ports)
+        return [*log.replay_all(), log.end_offset]
+
+    assert run(world, second) == [(2, FEATURES), (2, topic(9)), (3, topic(3)), (4, topic(4)), 6]
+
+
+def test_a_log_that_ends_before_its_snapshot_goes_on_after_it(world: World) -> None:
+    """As after the log was lost or never fetched: offsets and epochs must not come back."""
+
+    async def first(ports: SimulatedPorts) -> None:
+        log = open_log(ports)
+        await log.append([topic(1)])
+        await log.close()
+        write_snapshot(ports, [FEATURES, topic(9)], 100, 7)
+
+    run(world, first)
+
+    async def second(ports: SimulatedPorts) -> list[Any]:
+        log = open_log(ports)
+        found = [*log.replay_all(), log.epoch]
+        return [*found, await log.append([topic(10)])]
+
+    assert run(world, second) == [(99, FEATURES), (99, topic(9)), 8, 101]
+
+    async def third(ports: SimulatedPorts) -> list[Any]:
+        return [record for _, record in open_log(ports).replay_all()]
+
+    assert run(world, third) == [FEATURES, topic(9), topic(10)]
+
+
+def test_a_voter_set_in_the_log_is_kept(world: World) -> None:
+    """Kafka formats so with --standalone: the state file has its newer form, and the node must be the only voter."""
+    voters = VotersRecord(0, [VotersRecord.Voter(1)])
+    ports = world.start("node")
+    write_snapshot(ports, [], 0, 0, kraft_version=1, voters=voters)
+    world.exit("node")
+    assert run(world, opened_and_closed) == 1
+    assert quorum_state(world) == {
+        "leaderId": 1,
+        "leaderEpoch": 1,
+        "votedId": -1,
+        "votedDirectoryId": "AAAAAAAAAAAAAAAAAAAAAA",
+        "data_version": 1,
+    }
+
+
+SNAPSHOT = f"{5:020d}-{1:010d}.checkpoint"
+TWO_VOTERS = VotersRecord(0, [VotersRecord.Voter(1), VotersRecord.Voter(2)])
+
+
+@pytest.mark.parametrize(
+    ("name", "data", "said"),
+    [
+        ("quorum-state", b"not json", "quorum-state"),
+        ("quorum-state", b'{"data_version":0}', "quorum-state"),
+        (
+            "quorum-state",
+            b'{"leaderId":2,"leaderEpoch":3,"currentVoters":[{"voterId":1},{"voterId":2}],"data_version":0}',
+            r"quorum with the nodes \[2\]",
+        ),
+        (SNAPSHOT, b"torn", SNAPSHOT),
+        (SNAPSHOT, b"", SNAPSHOT),
+        (SNAPSHOT, encode_snapshot([NoOpRecord()], metadata_version=30, now_ms=0)[:-10], SNAPSHOT),
+        (SNAPSHOT, bytes(reversed(encode_snapshot([NoOpRecord()], metadata_version=30, now_ms=0))), SNAPSHOT),
+        (
+            SNAPSHOT,
+            encode_snapshot([], metadata_version=30, now_ms=0, kraft_version=1, voters=TWO_VOTERS),
+            r"quorum with the nodes \[2\]",
+        ),
+    ],
+)
+def test_damage_and_other_voters_are_said(world: World, name: str, data: bytes, said: str) -> None:
+    """Nothing is started over, as that would lose what others rely on."""
+    ports = world.start("node")
+    ports.disk.make_directories(DIRECTORY)
+    ports.disk.write_atomically(f"{DIRECTORY}/{name}", data)
+    with pytest.raises(MetadataLogDamaged, match=said):
+        open_log(ports)
+
+
+def test_a_log_without_its_beginning_is_said(world: World) -> None:
+    ports = world.start("node")
+    ports.disk.make_directories(DIRECTORY)
+    ports.disk.open(f"{DIRECTORY}/{50:020d}.log", create=True).close()
+    log = open_log(ports)
+    with pytest.raises(MetadataLogDamaged, match="50"):
+        log.load(CLUSTER)
+
+
+def test_records_are_written_in_versions_that_the_cluster_reads(world: World) -> None:
+    """The level is taken from the log itself, also when it has just been read back."""
+    from ottla.wire.records.framing import decode_metadata_record
+    from ottla.wire.records.metadata import PartitionRecord
+
+    partition = PartitionRecord(partition_id=0, topic_id=topic(1).topic_id, replicas=[1], isr=[1], leader=1)
+
+    async def first(ports: SimulatedPorts) -> None:
+        log = open_log(ports)
+        await log.append([FeatureLevelRecord("metadata.version", 16), topic(1)])
+        await log.close()
+
+    async def second(ports: SimulatedPorts) -> None:
+        log = open_log(ports)
+        log.load(CLUSTER)
+        await log.append([partition])
+        await log.append([FEATURES])
+        await log.append([partition, ConfigRecord(2, "t1", "retention.ms", "1")])
+        await log.close()
+
+    run(world, first)
+    run(world, second)
+    values = [value for _, _, is_control, values in batches(world) if not is_control for value in values if value is not None]
+    assert [value[2] for value in values] == [0, 0, 0, 0, 2, 0]
+    assert decode_metadata_record(values[2]) == decode_metadata_record(values[4]) == partition
