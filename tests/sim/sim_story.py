@@ -26,6 +26,7 @@ PORT = 9092
 CODECS = (0, 0, 0, 1, 2, 3, 4)
 IN_FLIGHT_MAX = 5
 SENDS_MAX = 60
+STEPS_MAX = 500_000
 LATEST, EARLIEST, MAX_TIMESTAMP = -1, -2, -3
 
 
@@ -100,6 +101,7 @@ class Story:
             except ProcessCrashed:
                 self.note_crash()
                 continue
+            self.world.spare("node")
             return
 
     async def crash_node(self) -> None:
@@ -355,7 +357,7 @@ def play(seed: int, keep: Keep) -> World:
     logger = logging.getLogger("ottla")
     logger.addHandler(loud)
     try:
-        with World(seed) as world:
+        with World(seed, steps_max=STEPS_MAX) as world:
             world.run(Story(world, keep).tell())
             assert not loud.errors, loud.errors
             return world

@@ -91,14 +91,16 @@ class SimulatedFile:
 
 
 class SimulatedLock:
-    __slots__ = ("_inode", "_locks")
+    __slots__ = ("_inode", "_locks", "_process")
 
-    def __init__(self, locks: dict[Inode, Process], inode: Inode) -> None:
+    def __init__(self, locks: dict[Inode, Process], inode: Inode, process: Process) -> None:
         self._locks = locks
         self._inode = inode
+        self._process = process
 
     def release(self) -> None:
-        self._locks.pop(self._inode, None)
+        if self._locks.get(self._inode) is self._process:
+            del self._locks[self._inode]
 
 
 class SimulatedDisk:
@@ -133,6 +135,11 @@ class SimulatedDisk:
         assert changes > 0, changes
         self._crash_in = changes
         self._on_crash = on_crash
+
+    def spare(self) -> None:
+        """Call off what `crash_in` planned."""
+        self._crash_in = 0
+        self._on_crash = None
 
     def crash(self, keep: Keep = "page-cache") -> None:
         """The process dies, or with "flushed" the machine does. What it had open is of no use any more; the storage is."""
@@ -246,7 +253,7 @@ class SimulatedDisk:
         if holder is not None and holder.is_alive:
             raise os_error(errno.EAGAIN, path)
         locks[inode] = self.process
-        return SimulatedLock(locks, inode)
+        return SimulatedLock(locks, inode, self.process)
 
     def list(self, path: str) -> list[str]:
         names = sorted(self.storage.get_folder(path).names)

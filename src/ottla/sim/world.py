@@ -126,6 +126,10 @@ class World:
         """Crash in the midst of the nth change that the process makes to its disk from now on."""
         self._running[name].disk.crash_in(changes, lambda: self.crash(name, keep))
 
+    def spare(self, name: str) -> None:
+        """Call off what `crash_in` planned and has not come."""
+        self._running[name].disk.spare()
+
     def is_running(self, name: str) -> bool:
         return name in self._running
 
