@@ -212,6 +212,7 @@ class SimulatedConnection:
         self._is_lost = True
         self._queue.clear()
         self._queued_bytes = 0
+        self._wire.clear()
         if is_polite:
             self.peer.end()
         else:

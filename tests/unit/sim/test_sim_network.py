@@ -184,6 +184,20 @@ def test_a_crashed_process_is_missed():
         run(story, seed)
 
 
+def test_a_writer_whose_peer_crashed_is_told_however_much_it_wrote():
+    for seed in range(8):
+
+        async def story(world):
+            client, _, _ = await connected(world)
+            client.connection.write([bytes(300_000)])
+            await asyncio.sleep(0.001)
+            world.crash("node")
+            client.connection.write([bytes(300_000)])
+            await client.lost
+
+        run(story, seed)
+
+
 def test_a_port_is_taken_once():
     async def story(world):
         network = world.start("node").network
