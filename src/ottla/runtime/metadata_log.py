@@ -173,7 +173,6 @@ class MetadataLog:
         message = LeaderChangeMessage(0, self._node_id, [Voter(self._node_id)], [Voter(self._node_id)])
         self._write([control_record(LEADER_CHANGE, message, now_ms)], now_ms, is_control=True)
         self._log.flush()
-        self._disk.flush_directory(self._log.directory)
         self.high_watermark = self._log.log_end_offset
 
     def _write(self, records: list[Record], now_ms: int, *, is_control: bool) -> int:
@@ -209,7 +208,7 @@ class MetadataLog:
             return
         flushed, self._waiting = self._waiting, []
         end = self._log.log_end_offset
-        work = _Flush(self._disk, self._log.directory, self._log.take_unflushed(), self._log.segments[-1].opened())
+        work = _Flush(self._log.take_unflushed(), self._log.segments[-1].opened())
         self._flush = self._workers.run(work.run)
         self._flush.add_done_callback(lambda done: self._on_flushed(done, flushed, end))
 
@@ -248,10 +247,11 @@ class MetadataLog:
 
 @dataclass(frozen=True, slots=True)
 class _Flush:
-    """What a worker puts on the disk: first the segments that were closed meanwhile, then the one that is written to."""
+    """What a worker puts on the disk: first the segments that were closed meanwhile, then the one that is written to.
 
-    disk: Disk
-    directory: str
+    The small files that go with a closed segment are written atomically, which makes the new segment's name durable too.
+    """
+
     closed: list[Flushable]
     active: File
 
@@ -259,8 +259,6 @@ class _Flush:
         for item in self.closed:
             item.flush()
         self.active.flush()
-        if self.closed:
-            self.disk.flush_directory(self.directory)  # the new segment's name
 
 
 def _load_snapshot(disk: Disk, directory: str) -> tuple[SnapshotId | None, Snapshot | None]:

@@ -1,6 +1,7 @@
 """Data directories: formatted once, checked ever after; every refusal says what to do next."""
 
 import json
+import random
 from typing import Any
 
 import pytest
@@ -9,6 +10,7 @@ from ottla.base.ids import Uuid, uuid_from_text, uuid_text
 from ottla.node.storage import Storage, StorageError, prepare_storage
 from ottla.runtime.snapshots import decode_snapshot
 from ottla.sim.disk import SimulatedDisk
+from ottla.sim.storage import Storage as SimulatedStorage
 from ottla.wire.records.metadata import FeatureLevelRecord
 
 CLUSTER = uuid_text(Uuid(b"c" * 16))
@@ -263,6 +265,16 @@ def test_formatting_is_finished_after_a_crash_at_any_moment() -> None:
         if not died[0]:
             return
     raise AssertionError("formatting has more steps than expected")
+
+
+def test_a_formatted_directory_survives_a_power_cut() -> None:
+    """Also the names of the directories above it."""
+    for seed in range(20):
+        disk = SimulatedDisk(SimulatedStorage(random.Random(seed)))
+        first = prepare(disk, CountingRng(), "/x/y/a", "/x/y/b")
+        disk.crash("flushed")
+        second = prepare(SimulatedDisk(disk.storage), CountingRng(900), "/x/y/a", "/x/y/b")
+        assert (second.cluster_id, second.was_formatted) == (first.cluster_id, False)
 
 
 def test_the_marker_is_json_that_kafka_reads(disk: SimulatedDisk, rng: CountingRng) -> None:
