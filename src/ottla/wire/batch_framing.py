@@ -21,10 +21,10 @@ def check_framing(records: memoryview) -> None:
         raise BatchRejected(ErrorCode.INVALID_RECORD, "no whole batch", has_log_start=False)
     if records[MAGIC_AT] != MAGIC:
         raise BatchRejected(ErrorCode.INVALID_RECORD, f"a batch of format {records[MAGIC_AT]}", has_log_start=False)
-    if size < PRODUCER_EPOCH_AT:
-        raise BatchRejected(ErrorCode.UNKNOWN_SERVER_ERROR, f"a batch of {size} bytes", has_log_start=False)
     if _next_batch(records, size) is not None:
         raise BatchRejected(ErrorCode.INVALID_RECORD, "more than one batch", has_log_start=False)
+    if size < PRODUCER_EPOCH_AT:
+        raise BatchRejected(ErrorCode.UNKNOWN_SERVER_ERROR, f"a batch of {size} bytes", has_log_start=False)
 
 
 def _next_batch(records: memoryview, position: int) -> int | None:

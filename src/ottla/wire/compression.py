@@ -17,12 +17,18 @@ GROWTH = 4
 """Where the size of the output is not known it is guessed to be so many times that of the input, and so many times more if that fails."""
 GUESS_MIN = 4096
 
+GZIP_MAGIC = b"\x1f\x8b\x08"
 XERIAL_MAGIC = b"\x82SNAPPY\0"
 XERIAL_HEADER = XERIAL_MAGIC + b"\0\0\0\1\0\0\0\1"
 XERIAL_BLOCK_BYTES = 32 << 10
 
 LZ4_MAGIC = b"\x04\x22\x4d\x18"
 LZ4_STORED_BIT = 0x8000_0000
+LZ4_VERSION = 0x40
+LZ4_INDEPENDENT = 0x20
+LZ4_BLOCK_CHECKSUMS = 0x10
+LZ4_CONTENT_SIZE = 0x08
+LZ4_CONTENT_CHECKSUM = 0x04
 _LZ4_BLOCK_MAX = {4: 64 << 10, 5: 256 << 10, 6: 1 << 20, 7: 4 << 20}
 
 _big_u32 = Struct(">I")
@@ -66,13 +72,13 @@ def decompress(codec: int, data: Buffer, limit: int) -> bytes:
         case 0:
             return bytes(data)
         case 1:
-            return _decompress_growing(cramjam.gzip, data, limit, _gzip_guess(data))
+            return _decompress_gzip(data, limit)
         case 2:
             return _decompress_snappy(memoryview(data), limit, cramjam.snappy)
         case 3:
             return _decompress_lz4(memoryview(data), limit, cramjam.lz4)
         case 4:
-            return _decompress_growing(cramjam.zstd, data, limit, GROWTH * len(data))
+            return _decompress_growing(cramjam.zstd, data, limit, GROWTH * len(data)) if len(data) else b""
     raise ValueError(f"no codec has the number {codec}")
 
 
@@ -91,6 +97,39 @@ def _decompress_growing(codec: ModuleType, data: Buffer, limit: int, guess: int)
         if size == limit:
             raise DecompressionLimit(f"more than {limit} bytes")
         size = min(size * GROWTH, limit)
+
+
+def _decompress_gzip(data: Buffer, limit: int) -> bytes:
+    """Members one after another. What follows them and is no member is not looked at, as Java's reader does not."""
+    import cramjam
+
+    try:
+        return _decompress_growing(cramjam.gzip, data, limit, _gzip_guess(data))
+    except DecompressionLimit:
+        raise
+    except CorruptPayload:
+        return _decompress_members(bytes(data), limit)
+
+
+def _decompress_members(data: bytes, limit: int) -> bytes:
+    """The slow and patient way: where one call could not make sense of the whole."""
+    import zlib
+
+    output = bytearray()
+    rest = data
+    while True:
+        member = zlib.decompressobj(zlib.MAX_WBITS | 16)
+        try:
+            output += member.decompress(rest, limit + 1 - len(output))
+        except zlib.error as error:
+            raise CorruptPayload(f"gzip: {error}") from None
+        if len(output) > limit:
+            raise DecompressionLimit(f"more than {limit} bytes")
+        if not member.eof:
+            raise CorruptPayload("gzip: a member is cut off by the end")
+        rest = member.unused_data
+        if rest[:3] != GZIP_MAGIC:
+            return bytes(output)
 
 
 def _gzip_guess(data: Buffer) -> int:
@@ -113,7 +152,7 @@ def _compress_xerial(data: memoryview, snappy: Any) -> bytes:
 
 def _decompress_snappy(data: memoryview, limit: int, snappy: Any) -> bytes:
     """The Java library's stream, or else one bare block, which its reader takes too."""
-    if data[:8] != XERIAL_MAGIC:
+    if data[:8] != XERIAL_MAGIC or len(data) < len(XERIAL_HEADER):
         return _snappy_block(data, limit, snappy)
     output = bytearray()
     position, end = len(XERIAL_HEADER), len(data)
@@ -144,50 +183,61 @@ def _snappy_block(block: memoryview, limit: int, snappy: Any) -> bytes:
 
 
 def _decompress_lz4(data: memoryview, limit: int, lz4: Any) -> bytes:
-    """One frame, block by block: what follows it is not looked at, and block checksums are not, as the batch has one of its own."""
-    import cramjam
-
-    position, block_max, has_block_checksums = _read_lz4_header(data)
+    """One frame, block by block. What follows it is not looked at, nor is the checksum of the contents, though it must be there."""
+    position, block_max, flags = _read_lz4_header(data)
     end = len(data)
     output = bytearray()
     scratch = bytearray(block_max)
+    check_bytes = 4 if flags & LZ4_BLOCK_CHECKSUMS else 0
     while True:
         if end - position < 4:
             raise CorruptPayload("lz4: the frame is cut off by the end")
-        size: int = _little_u32.unpack_from(data, position)[0]
-        position += 4
-        if size == 0:
+        head: int = _little_u32.unpack_from(data, position)[0]
+        if head == 0:
+            if flags & LZ4_CONTENT_CHECKSUM and end - position < 8:
+                raise CorruptPayload("lz4: the frame is cut off by the end")
             return bytes(output)
-        stored = size & LZ4_STORED_BIT
-        size &= ~LZ4_STORED_BIT
-        if size > block_max or size > end - position:
+        size = head & ~LZ4_STORED_BIT
+        block_end = position + 4 + size + check_bytes
+        if size > block_max or block_end > end:
             raise CorruptPayload("lz4: a block is larger than it may be, or cut off by the end")
-        block = data[position : position + size]
-        if stored:
-            output += block
-        else:
-            try:
-                output += memoryview(scratch)[: lz4.decompress_block_into(block, scratch, output_len=block_max)]
-            except cramjam.DecompressionError as error:
-                raise CorruptPayload(f"lz4: {error}") from None
+        output += _lz4_block(data[position:block_end], size, flags, scratch, lz4)
         if len(output) > limit:
             raise DecompressionLimit(f"more than {limit} bytes")
-        position += size + 4 * has_block_checksums
+        position = block_end
 
 
-def _read_lz4_header(data: memoryview) -> tuple[int, int, bool]:
-    """Where the blocks start, how large each may become, and whether each has a checksum."""
+def _lz4_block(block: memoryview, size: int, flags: int, scratch: bytearray, lz4: Any) -> memoryview:
+    """The contents of one block, which begins with its size. They may lie in `scratch`."""
+    import cramjam
+
+    try:
+        if flags & LZ4_BLOCK_CHECKSUMS:
+            # The library checks those of whole frames: one is made of this block.
+            descriptor = bytes([LZ4_VERSION | LZ4_INDEPENDENT | LZ4_BLOCK_CHECKSUMS, 0x70])
+            frame = LZ4_MAGIC + descriptor + bytes([_small_xxh32(descriptor) >> 8 & 0xFF]) + block + bytes(4)
+            return memoryview(scratch)[: lz4.decompress_into(frame, scratch)]
+        contents = block[4 : 4 + size]
+        if block[3] & 0x80:
+            return contents
+        return memoryview(scratch)[: lz4.decompress_block_into(contents, scratch, output_len=len(scratch))]
+    except cramjam.DecompressionError as error:
+        raise CorruptPayload(f"lz4: {error}") from None
+
+
+def _read_lz4_header(data: memoryview) -> tuple[int, int, int]:
+    """Where the blocks start, how large each may become, and the flags of the frame."""
     if len(data) < 7 or data[:4] != LZ4_MAGIC:
         raise CorruptPayload("lz4: no frame")
     flags, block_code = data[4], data[5]
     if flags >> 6 != 1 or flags & 0x03 or block_code & 0x8F or (block_code >> 4) not in _LZ4_BLOCK_MAX:
         raise CorruptPayload(f"lz4: a frame descriptor {flags:02x} {block_code:02x} that has no meaning")
-    if not flags & 0x20:
+    if not flags & LZ4_INDEPENDENT:
         raise CorruptPayload("lz4: blocks that depend on one another")
-    end = 6 + (8 if flags & 0x08 else 0)
+    end = 6 + (8 if flags & LZ4_CONTENT_SIZE else 0)
     if len(data) <= end or data[end] != _small_xxh32(bytes(data[4:end])) >> 8 & 0xFF:
         raise CorruptPayload("lz4: the checksum of the frame descriptor is wrong")
-    return end + 1, _LZ4_BLOCK_MAX[block_code >> 4], bool(flags & 0x10)
+    return end + 1, _LZ4_BLOCK_MAX[block_code >> 4], flags
 
 
 def _small_xxh32(data: bytes) -> int:

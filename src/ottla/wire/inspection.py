@@ -103,7 +103,7 @@ def inspect(records: memoryview, rules: Rules, now_ms: int) -> Inspection:
         data = _decompressed(codec, data)
     is_kept_compressed = codec != 0 and codec == target
     extent = walk(data, 0, count, wants_offsets=is_kept_compressed) if count <= WALK_MAX else None
-    lowest, highest, has_null_key, offsets_rise = extent or _scan(data, count, is_kept_compressed=is_kept_compressed)
+    lowest, highest, has_null_key, offsets_rise = extent or _scan(data, count, codec, is_kept_compressed=is_kept_compressed)
     is_append_time_said = attributes & LOG_APPEND_TIME_BIT
     if is_append_time_said:
         lowest = highest = max_timestamp
@@ -126,7 +126,7 @@ def inspect(records: memoryview, rules: Rules, now_ms: int) -> Inspection:
                       producer_id, producer_epoch, base_sequence, None)
 
 
-def _scan(data: bytes, count: int, *, is_kept_compressed: bool) -> Extent:
+def _scan(data: bytes, count: int, codec: int, *, is_kept_compressed: bool) -> Extent:
     """Many records, or some of an unusual form."""
     extent = None
     if count > WALK_MAX:
@@ -136,10 +136,9 @@ def _scan(data: bytes, count: int, *, is_kept_compressed: bool) -> Extent:
     if extent is None:
         try:
             extent = extent_of(step_through(data, 0, count, lengths_matter=not is_kept_compressed))
-        except LengthTooLong as error:
-            raise BatchRejected(ErrorCode.UNKNOWN_SERVER_ERROR, str(error)) from None
         except MalformedMessage as error:
-            _invalid(str(error))
+            is_length_too_long = isinstance(error, LengthTooLong) and codec == 0
+            raise BatchRejected(ErrorCode.UNKNOWN_SERVER_ERROR if is_length_too_long else ErrorCode.INVALID_RECORD, str(error)) from None
     return extent if is_kept_compressed else extent._replace(offsets_rise=True)
 
 
