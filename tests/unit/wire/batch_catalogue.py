@@ -261,7 +261,7 @@ MESSAGES_ABOUT_FRAMING = ("twelve zeros", "seventeen zeros", "length 13", "lengt
 
 def tells_log_start(case: Case) -> bool:
     """Whether the answer names the log start offset."""
-    return case.code == NONE or case not in FRAMING and case.code not in (CORRUPT, TOO_LARGE, LIST_TOO_LARGE, TRANSACTIONAL)
+    return case.code == NONE or (case not in FRAMING and case.code not in (CORRUPT, TOO_LARGE, LIST_TOO_LARGE, TRANSACTIONAL))
 
 
 def tells_why(case: Case) -> bool:
