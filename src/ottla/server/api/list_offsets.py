@@ -4,7 +4,6 @@ Special timestamps: -1 latest, -2 earliest, -3 largest timestamp (from version 7
 tiered (9), -6 earliest pending upload (11). Without tiered storage -4 is the beginning, and -5 and -6 find nothing.
 """
 
-import asyncio
 from functools import partial
 
 from ottla.base.context import RequestContext
@@ -22,6 +21,8 @@ from ottla.wire.messages.list_offsets import (
 REQUEST = ListOffsetsRequest
 LATEST, EARLIEST, MAX_TIMESTAMP, EARLIEST_LOCAL, LATEST_TIERED, EARLIEST_PENDING_UPLOAD = -1, -2, -3, -4, -5, -6
 FIRST_VERSION_OF = {LATEST: 0, EARLIEST: 0, MAX_TIMESTAMP: 7, EARLIEST_LOCAL: 8, LATEST_TIERED: 9, EARLIEST_PENDING_UPLOAD: 11}
+LEADER_EPOCH_FROM = 4
+NO_LEADER_EPOCH = -1
 
 
 async def handle(broker: Broker, context: RequestContext, request: ListOffsetsRequest, version: int) -> ListOffsetsResponse:
@@ -36,7 +37,9 @@ async def handle(broker: Broker, context: RequestContext, request: ListOffsetsRe
             if seen[topic.name, part.partition_index] > 1:
                 answers[part.partition_index] = _failed(part, ErrorCode.INVALID_REQUEST)
             else:
-                answers[part.partition_index] = await _find(broker, topic.name, part, version)
+                answers[part.partition_index] = answer = await _find(broker, topic.name, part, version)
+                if version < LEADER_EPOCH_FROM:
+                    answer.leader_epoch = NO_LEADER_EPOCH
         topics.append(ListOffsetsTopicResponse(name=topic.name, partitions=list(answers.values())))
     return ListOffsetsResponse(topics=topics)
 

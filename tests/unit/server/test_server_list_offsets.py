@@ -1,0 +1,22 @@
+"""ListOffsets over a socket, at the versions that older clients speak."""
+
+import struct
+
+import pytest
+
+from bench.peers import ask
+
+LATEST = -1
+
+
+@pytest.mark.parametrize("version", [1, 2, 3, 4, 5])
+def test_the_end_of_a_partition_is_told_at_every_version(ottla_broker, version):
+    """A leader epoch travels from version 4 on; below it there is no place for one."""
+    ottla_broker.create_topic("events")
+    partition = struct.pack(">i", 0) + (struct.pack(">i", -1) if version >= 4 else b"") + struct.pack(">q", LATEST)
+    isolation = b"\0" if version >= 2 else b""
+    body = struct.pack(">i", -1) + isolation + struct.pack(">ih6si", 1, 6, b"events", 1) + partition
+    throttle = struct.pack(">i", 0) if version >= 2 else b""
+    found = struct.pack(">ihqq", 0, 0, -1, 0) + (struct.pack(">i", 0) if version >= 4 else b"")
+    answer = ask(int(ottla_broker.bootstrap.rpartition(":")[2]), 2, version, body)
+    assert answer == throttle + struct.pack(">ih6si", 1, 6, b"events", 1) + found
