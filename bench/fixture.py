@@ -8,10 +8,10 @@ from collections.abc import Callable
 from bench.report import KAFKA, Effort, Report
 
 PROBE = """
-import sys, time
+import time
+from bench.peers import answers_api_versions
 began = time.perf_counter()
 from ottla.testing import Broker
-from bench.peers import answers_api_versions
 imported = time.perf_counter()
 times = [imported - began]
 for _ in range(2):
