@@ -114,7 +114,7 @@ async def _start(ports: Ports, config: NodeConfig, storage: Storage, failed: "as
     try:
         endpoints = await _listen(server, config.listeners)
         publisher.start(image)
-        metadata_log.follow(publisher.publish)
+        metadata_log.follow(publisher.publish, lambda: broker.image)
         await controller.activate(storage.read_bootstrap_records(ports.disk) if not image.features else [])
         broker_epoch = await _register(ports, config, storage, controller, endpoints, directories)
     except BaseException:

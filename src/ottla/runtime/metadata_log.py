@@ -5,23 +5,17 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from ottla.base.ids import METADATA_TOPIC, METADATA_TOPIC_ID
+from ottla.base.ids import METADATA_TOPIC
 from ottla.base.ports import Clock, Disk, File, Workers
 from ottla.log.config import LogConfig
 from ottla.log.partition_log import Flushable, PartitionLog
 from ottla.metadata.delta import ClusterDelta
 from ottla.metadata.image import METADATA_VERSION, ClusterImage
 from ottla.metadata.record_versions import record_version
-from ottla.runtime.quorum_state import QuorumState, QuorumStateDamaged, read_quorum_state, write_quorum_state
-from ottla.runtime.snapshots import (
-    LEADER_CHANGE,
-    Snapshot,
-    SnapshotDamaged,
-    SnapshotId,
-    control_record,
-    decode_snapshot,
-    list_snapshots,
-)
+from ottla.runtime.metadata_files import MetadataLogDamaged, load_quorum_state, load_snapshot, open_log
+from ottla.runtime.quorum_state import QuorumState, write_quorum_state
+from ottla.runtime.snapshot_writer import BYTES_BETWEEN_MAX, INTERVAL_MAX_MS, SnapshotWriter
+from ottla.runtime.snapshots import LEADER_CHANGE, Snapshot, SnapshotId, control_record
 from ottla.wire.batches import (
     Record,
     build_batch,
@@ -34,15 +28,13 @@ from ottla.wire.records.control import LeaderChangeMessage, Voter
 from ottla.wire.records.framing import decode_metadata_record, encode_metadata_record
 from ottla.wire.records.metadata import FeatureLevelRecord
 
+__all__ = ["DIRECTORY_NAME", "CommitListener", "MetadataLog", "MetadataLogDamaged", "MetadataLogFailed"]
+
 DIRECTORY_NAME = f"{METADATA_TOPIC}-0"
 READ_BYTES_MAX = 1 << 20
 
 CommitListener = Callable[[int, Sequence[Any]], None]
 """Called with the offset of the first record and the records of one append, in the order of the log."""
-
-
-class MetadataLogDamaged(Exception):
-    """The log or its newest snapshot cannot be read, or belongs to a quorum of which this node is not the only voter."""
 
 
 class MetadataLogFailed(Exception):
@@ -61,9 +53,8 @@ class _Append:
 class MetadataLog:
     """One writer, the controller. `append` gives offsets at once and a future for the commit; flushes are shared by all who wait."""
 
-    def __init__(self, disk: Disk, clock: Clock, workers: Workers, log: PartitionLog, *, node_id: int, epoch: int,
-                 snapshot_id: SnapshotId | None, snapshot: Snapshot | None, on_failed: Callable[[MetadataLogFailed], None]) -> None:
-        self._disk = disk
+    def __init__(self, clock: Clock, workers: Workers, log: PartitionLog, *, node_id: int, epoch: int, snapshot_id: SnapshotId | None,
+                 snapshot: Snapshot | None, snapshots: SnapshotWriter, on_failed: Callable[[MetadataLogFailed], None]) -> None:
         self._clock = clock
         self._workers = workers
         self._log = log
@@ -71,8 +62,11 @@ class MetadataLog:
         self._epoch = epoch
         self._snapshot_id = snapshot_id
         self._snapshot = snapshot
+        self._snapshots = snapshots
         self._on_failed = on_failed
         self._listener: CommitListener | None = None
+        self._image_of: Callable[[], ClusterImage] | None = None
+        self._last_commit_ms = 0
         self._metadata_version = 0
         self._waiting: list[_Append] = []
         self._flush: asyncio.Future[None] | None = None
@@ -81,17 +75,20 @@ class MetadataLog:
 
     @classmethod
     def open(cls, disk: Disk, clock: Clock, workers: Workers, directory: str, *, node_id: int, clean: bool,
-             config: LogConfig, on_failed: Callable[[MetadataLogFailed], None]) -> "MetadataLog":
+             config: LogConfig, on_failed: Callable[[MetadataLogFailed], None], snapshot_bytes_max: int = BYTES_BETWEEN_MAX,
+             snapshot_interval_max_ms: int = INTERVAL_MAX_MS) -> "MetadataLog":
         """Open the log, take leadership in a new epoch and write that down. Whatever the log held before is committed by this."""
         disk.make_directories(directory)
         disk.flush_directory(directory.rpartition("/")[0])
-        snapshot_id, snapshot = _load_snapshot(disk, directory)
-        state = _load_quorum_state(disk, directory, node_id, snapshot)
-        log = _open_log(disk, directory, config, clock, clean, snapshot_id)
+        snapshot_id, snapshot = load_snapshot(disk, directory)
+        state = load_quorum_state(disk, directory, node_id, snapshot)
+        log = open_log(disk, directory, config, clock, clean, snapshot_id)
         epoch = max(state.leader_epoch, log.epochs.latest, snapshot_id.epoch if snapshot_id else 0, 0) + 1
         # The epoch is on the disk before anything is written in it: an epoch that was forgotten could be led twice.
         write_quorum_state(disk, directory, QuorumState(node_id, epoch, state.version, (node_id,)))
-        opened = cls(disk, clock, workers, log, node_id=node_id, epoch=epoch, snapshot_id=snapshot_id, snapshot=snapshot,
+        snapshots = SnapshotWriter(disk, clock, workers, directory, last=snapshot, bytes_between_max=snapshot_bytes_max,
+                                   interval_max_ms=snapshot_interval_max_ms)
+        opened = cls(clock, workers, log, node_id=node_id, epoch=epoch, snapshot_id=snapshot_id, snapshot=snapshot, snapshots=snapshots,
                      on_failed=on_failed)
         opened._write_leader_change()
         return opened
@@ -105,9 +102,13 @@ class MetadataLog:
         """The offset that the next record gets. Everything below `high_watermark` is committed."""
         return self._log.log_end_offset
 
-    def follow(self, listener: CommitListener) -> None:
-        """From now on the listener hears of every append, once it is committed and before its future is resolved."""
+    def follow(self, listener: CommitListener, image_of: Callable[[], ClusterImage] | None = None) -> None:
+        """From now on the listener hears of every append, once it is committed and before its future is resolved.
+
+        Where it makes an image of what it hears, that image is written as a snapshot when it is time.
+        """
         self._listener = listener
+        self._image_of = image_of
 
     def load(self, cluster_id: str) -> ClusterImage:
         """The image that the snapshot and the log make."""
@@ -161,6 +162,8 @@ class MetadataLog:
             self._maybe_flush()
             if self._flush is not None:
                 await asyncio.wait([self._flush])
+        if self._snapshots.running is not None:
+            await asyncio.wait([self._snapshots.running])
         await self._workers.run(self._log.close if self._failure is None else self._log.delete)
 
     def _note_version(self, record: Any) -> None:
@@ -179,6 +182,8 @@ class MetadataLog:
         first_offset = self._log.log_end_offset
         batch = build_batch(records, base_offset=first_offset, leader_epoch=self._epoch, is_control=is_control)
         self._log.append_as_is(batch, now_ms=now_ms)
+        if not is_control:
+            self._snapshots.count(len(batch))
         return first_offset
 
     def _read(self, offset: int, limit: int) -> Iterator[tuple[int, bytes]]:
@@ -193,6 +198,7 @@ class MetadataLog:
                     batch = data[position : position + header.size]
                     if not has_valid_checksum(batch):
                         raise MetadataLogDamaged(f"{self._log.directory}: the batch at offset {header.base_offset} is damaged")
+                    self._snapshots.count(header.size)
                     if not header.is_control:
                         for record in decode_records(batch):
                             if record.offset >= offset and record.value is not None:
@@ -208,7 +214,7 @@ class MetadataLog:
             return
         flushed, self._waiting = self._waiting, []
         end = self._log.log_end_offset
-        work = _Flush(self._log.take_unflushed(), self._log.segments[-1].opened())
+        work = _Flush(self._log.take_unflushed(), self._log.active_file())
         self._flush = self._workers.run(work.run)
         self._flush.add_done_callback(lambda done: self._on_flushed(done, flushed, end))
 
@@ -230,7 +236,22 @@ class MetadataLog:
                 return
             if not append.committed.done():
                 append.committed.set_result(append.first_offset + len(append.records) - 1)
+        self._last_commit_ms = self._clock.now_ms()
         self._maybe_flush()
+        self._maybe_snapshot()
+
+    def _maybe_snapshot(self) -> None:
+        if self._image_of is None or not self._snapshots.is_due:
+            return
+        image = self._image_of()
+        if image.open_transaction is None:
+            epoch = self._log.epoch_for(image.last_offset)
+            self._snapshots.write(image, epoch, self._last_commit_ms, self._on_snapshot)
+
+    def _on_snapshot(self, snapshot_id: SnapshotId) -> None:
+        """A new segment starts here, so that those before it can go as a whole when the log is next opened."""
+        if self._failure is None and self._log.segments[-1].base_offset < snapshot_id.end_offset:
+            self._log.roll(now_ms=self._clock.now_ms())
 
     def _fail(self, error: BaseException | None) -> MetadataLogFailed:
         """After a failed write or flush nobody knows what is on the disk: nothing is answered or written any more."""
@@ -259,53 +280,3 @@ class _Flush:
         for item in self.closed:
             item.flush()
         self.active.flush()
-
-
-def _load_snapshot(disk: Disk, directory: str) -> tuple[SnapshotId | None, Snapshot | None]:
-    found = list_snapshots(disk, directory)
-    if not found:
-        return None, None
-    path = f"{directory}/{found[-1].file_name}"
-    try:
-        return found[-1], decode_snapshot(disk.read(path))
-    except SnapshotDamaged as error:
-        raise MetadataLogDamaged(f"{path} is damaged: {error}") from error
-
-
-def _load_quorum_state(disk: Disk, directory: str, node_id: int, snapshot: Snapshot | None) -> QuorumState:
-    try:
-        state = read_quorum_state(disk, directory)
-    except QuorumStateDamaged as error:
-        raise MetadataLogDamaged(str(error)) from error
-    if state is None:
-        version = 1 if snapshot is not None and snapshot.kraft_version > 0 else 0
-        state = QuorumState(node_id, 0, version)
-    voters = list(state.voters)
-    if snapshot is not None and snapshot.voters is not None:
-        voters += [voter.voter_id for voter in snapshot.voters.voters]
-    others = sorted({voter for voter in voters if voter != node_id})
-    if others:
-        raise MetadataLogDamaged(f"{directory} belongs to a quorum with the nodes {others}, and node {node_id} cannot decide without them")
-    return state
-
-
-def _open_log(disk: Disk, directory: str, config: LogConfig, clock: Clock, clean: bool, snapshot_id: SnapshotId | None) -> PartitionLog:
-    def opened() -> PartitionLog:
-        return PartitionLog.open(disk, directory, config=config, topic_id=METADATA_TOPIC_ID, now_ms=clock.now_ms(), clean=clean)
-
-    log = opened()
-    if snapshot_id is None or log.log_end_offset >= snapshot_id.end_offset:
-        return log
-    # The log ends before its snapshot: all that it holds is in the snapshot, and it goes on from there.
-    log.delete()
-    for name in disk.list(directory):
-        if _is_segment_file(name):
-            disk.remove(f"{directory}/{name}")
-    disk.open(f"{directory}/{snapshot_id.end_offset:020d}.log", create=True).close()
-    return opened()
-
-
-def _is_segment_file(name: str) -> bool:
-    """Whether a file belongs to a segment of the log."""
-    stem, dot, suffix = name.partition(".")
-    return bool(dot) and len(stem) == 20 and stem.isdecimal() and suffix in ("log", "index", "timeindex", "snapshot")
