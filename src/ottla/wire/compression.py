@@ -17,12 +17,14 @@ GROWTH = 4
 """Where the size of the output is not known it is guessed to be so many times that of the input, and so many times more if that fails."""
 GUESS_MIN = 4096
 
+GZIP_LEVEL_DEFAULT = -1
 GZIP_MAGIC = b"\x1f\x8b\x08"
 XERIAL_MAGIC = b"\x82SNAPPY\0"
 XERIAL_HEADER = XERIAL_MAGIC + b"\0\0\0\1\0\0\0\1"
 XERIAL_BLOCK_BYTES = 32 << 10
 
 LZ4_MAGIC = b"\x04\x22\x4d\x18"
+LZ4_LEVEL_DEFAULT = 9
 LZ4_STORED_BIT = 0x8000_0000
 LZ4_VERSION = 0x40
 LZ4_INDEPENDENT = 0x20
@@ -44,24 +46,29 @@ class DecompressionLimit(CorruptPayload):
 
 
 def compress(codec: int, data: Buffer, level: int | None = None) -> bytes:
-    """`level` is the codec's own; without one its default is taken."""
+    """`level` is as `compression.gzip.level` and its like give it; without one the codec's default is taken."""
     import cramjam
 
     match codec:
         case 0:
             return bytes(data)
         case 1:
-            return bytes(cramjam.gzip.compress(data, level))
+            return bytes(cramjam.gzip.compress(data, None if level == GZIP_LEVEL_DEFAULT else level))
         case 2:
             return _compress_xerial(memoryview(data), cramjam.snappy)
         case 3:
             # Blocks that lean on one another save little, and Apache Kafka refuses them.
-            frame = cramjam.lz4.Compressor(level=level, content_checksum=False, block_linked=False)
+            frame = cramjam.lz4.Compressor(level=_lz4_level(level), content_checksum=False, block_linked=False)
             frame.compress(bytes(data))
             return bytes(frame.finish())
         case 4:
             return bytes(cramjam.zstd.compress(data, level))
     raise ValueError(f"no codec has the number {codec}")
+
+
+def _lz4_level(level: int | None) -> int:
+    """Kafka's default, 9, means the fast way; every other level asks for the thorough one, which this library numbers from 3 to 12."""
+    return 0 if level is None or level == LZ4_LEVEL_DEFAULT else min(max(level, 3), 12)
 
 
 def decompress(codec: int, data: Buffer, limit: int) -> bytes:

@@ -1,0 +1,148 @@
+"""Batches are built and read back; the three ways of looking at records agree."""
+
+import base64
+import json
+import struct
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from ottla.wire.batches import (
+    BatchHeader,
+    Record,
+    build_batch,
+    decode_records,
+    has_valid_checksum,
+    iterate_batches,
+    read_header,
+    write_checksum,
+)
+from ottla.wire.compression import decompress
+from ottla.wire.crc import crc32c
+from ottla.wire.errors import MalformedMessage
+from ottla.wire.record_columns import scan
+from ottla.wire.record_walk import Extent, extent_of, step_through, walk
+
+WRITTEN = Path(__file__).parents[2] / "data" / "compressed_batches.json"
+HEADERS = st.lists(st.tuples(st.text(max_size=5), st.none() | st.binary(max_size=5)), max_size=3).map(tuple)
+FIELD = st.none() | st.binary(max_size=200)
+TIMESTAMP = st.integers(-1, 1 << 50)
+RECORDS = st.lists(st.builds(Record, st.just(0), TIMESTAMP, FIELD, FIELD, HEADERS), min_size=1, max_size=80)
+
+
+def numbered(records: list[Record], base_offset: int) -> list[Record]:
+    return [record._replace(offset=base_offset + index) for index, record in enumerate(records)]
+
+
+def test_crc32c_of_the_standard_text() -> None:
+    assert crc32c(b"123456789") == 0xE3069283
+    assert crc32c(memoryview(bytearray(b"123456789"))) == 0xE3069283
+
+
+@given(records=RECORDS, base_offset=st.integers(0, 1 << 60), codec=st.sampled_from([0, 1, 2, 3, 4]))
+def test_records_come_back_from_a_batch(records: list[Record], base_offset: int, codec: int) -> None:
+    batch = build_batch(records, base_offset=base_offset, codec=codec, producer_id=7, producer_epoch=1, base_sequence=5, leader_epoch=9)
+    assert has_valid_checksum(batch)
+    assert decode_records(batch) == numbered(records, base_offset)
+    assert read_header(batch) == BatchHeader(
+        base_offset, len(batch) - 12, 9, 2, struct.unpack_from(">I", batch, 17)[0], codec, len(records) - 1, records[0].timestamp,
+        max(record.timestamp for record in records), 7, 1, 5, len(records))
+
+
+@pytest.mark.parametrize("codec", ["gzip", "snappy", "lz4", "zstd"])
+def test_records_are_laid_out_as_apache_kafka_lays_them_out(codec: str) -> None:
+    """A batch that it compressed and stored, beside the same records built here."""
+    stored = base64.b64decode(json.loads(WRITTEN.read_text())["java"][codec])
+    header, records = read_header(stored), decode_records(stored)
+    assert decompress(header.codec, stored[61:], 1 << 20) == payload(records)
+    built = read_header(build_batch(records, codec=header.codec, leader_epoch=header.leader_epoch))
+    assert built == header._replace(length=built.length, crc=built.crc)
+
+
+def test_the_log_stamps_all_records_of_a_batch() -> None:
+    batch = build_batch([Record(timestamp=5), Record(timestamp=9)], log_append_time=1000)
+    assert [record.timestamp for record in decode_records(batch)] == [1000, 1000]
+    assert read_header(batch).has_log_append_time
+
+
+def test_control_and_transactional_batches_say_so() -> None:
+    header = read_header(build_batch([Record(value=b"x")], is_control=True, is_transactional=True))
+    assert (header.is_control, header.is_transactional, header.attributes) == (True, True, 0x30)
+
+
+@given(counts=st.lists(st.integers(1, 5), max_size=5), cut=st.integers(0, 100))
+def test_iterating_leaves_out_a_batch_that_is_cut_off(counts: list[int], cut: int) -> None:
+    batches = [build_batch([Record(value=b"v" * count)] * count) for count in counts]
+    whole = b"".join(batches)
+    kept, position = [], 0
+    for batch in batches:
+        if position + len(batch) <= len(whole) - cut:
+            kept.append((position, read_header(batch)))
+        position += len(batch)
+    assert list(iterate_batches(whole[: max(len(whole) - cut, 0)])) == kept
+
+
+@pytest.mark.parametrize(("place", "value"), [(16, 1), (8, 0xFF)])
+def test_iterating_stops_at_what_is_no_batch(place: int, value: int) -> None:
+    batch = build_batch([Record(value=b"x")])
+    batch[place] = value
+    with pytest.raises(MalformedMessage):
+        list(iterate_batches(batch))
+
+
+@given(records=RECORDS, data=st.data())
+def test_damaged_records_are_malformed_or_read_but_nothing_worse(records: list[Record], data: st.DataObject) -> None:
+    batch = build_batch(records)
+    for _ in range(data.draw(st.integers(1, 3))):
+        batch[data.draw(st.integers(61, len(batch) - 1))] = data.draw(st.integers(0, 255))
+    write_checksum(batch)
+    try:
+        decode_records(batch)
+    except MalformedMessage:
+        return
+
+
+def payload(records: list[Record]) -> bytes:
+    return bytes(build_batch(records)[61:])
+
+
+SHAPES = st.sampled_from([
+    lambda i: Record(timestamp=1000, value=b"x" * 100),
+    lambda i: Record(timestamp=1000 + i, value=b"x" * 100),
+    lambda i: Record(timestamp=1000 - i, key=b"k", value=b"x" * 20),
+    lambda i: Record(timestamp=1000 + i * 50, key=b"%d" % i, value=b"x" * (i * 37 % 150)),
+    lambda i: Record(timestamp=1000, key=None if i % 7 else b"key", value=b"x" * (i % 3)),
+    lambda i: Record(timestamp=1000 + (i << 30), value=None),
+    lambda i: Record(timestamp=1000, key=b"k" * 300, value=b"v" * 20_000),
+    lambda i: Record(timestamp=1000, value=b"x" * 100, headers=(("trace", b"12"), ("n", None))[: i % 3]),
+])
+
+
+@settings(deadline=None)
+@given(shape=SHAPES, count=st.integers(1, 700), data=st.data())
+def test_the_ways_of_reading_records_agree(shape: object, count: int, data: st.DataObject) -> None:
+    """A fast way may pass, but if it says something it says what the slow one does; also of records that were damaged."""
+    plain = bytearray(payload([shape(i) for i in range(count)]))  # type: ignore[operator]
+    for _ in range(data.draw(st.integers(0, 2))):
+        plain[data.draw(st.integers(0, len(plain) - 1))] = data.draw(st.integers(0, 255))
+    octets = bytes(plain)
+    try:
+        truth: Extent | None = extent_of(step_through(octets, 0, count, lengths_matter=True))
+    except MalformedMessage:
+        truth = None
+    for found in (walk(octets, 0, count, wants_offsets=True), scan(octets, 0, count, wants_offsets=True)):
+        assert found is None or found == truth
+
+
+@pytest.mark.parametrize("count", [41, 64, 65, 300, 9000])
+@pytest.mark.parametrize("kind", ["equal", "mixed", "headers"])
+def test_large_batches_of_usual_records_are_read_in_columns(count: int, kind: str) -> None:
+    """None here would be right but slow."""
+    if kind != "equal" and count < 200:
+        return
+    size = {"equal": lambda i: 100, "mixed": lambda i: 60 + i * 31 % 90, "headers": lambda i: 60}[kind]
+    records = [Record(timestamp=1000 + i // 300, value=b"x" * size(i), headers=(("a", b"b"),) if kind == "headers" else ())
+               for i in range(count)]
+    assert scan(payload(records), 0, count, wants_offsets=True) == Extent(0, (count - 1) // 300, True, True)
