@@ -144,7 +144,8 @@ class Story:
             name = f"topic-{number}"
             partitions = self.random.randint(1, 3)
             configs = {"index.interval.bytes": str(self.random.choice((0, 300, 4096)))}
-            if self.random.random() < 0.7:
+            if self.keep == "page-cache" and self.random.random() < 0.7:
+                # Not with power cuts: a closed segment is flushed some time after its roll, and recovery looks at the last one only.
                 configs["segment.ms"] = str(self.random.choice((200, 1000)))
             if self.random.random() < 0.3:
                 configs["message.timestamp.type"] = "LogAppendTime"
@@ -232,7 +233,7 @@ class Story:
                 later = [(record.timestamp, record.offset) for record in records if record.timestamp >= time]
                 asked[time] = later[0] if later else (-1, -1)
             for time, expected in asked.items():
-                answer = await client.list_offsets(*partition, time, version=self.random.randint(7, 11))
+                answer = await client.list_offsets(*partition, time, version=self.random.randint(7 if time == MAX_TIMESTAMP else 1, 11))
                 assert (answer.error_code, answer.timestamp, answer.offset) == (0, *expected), (partition, time)
         client.close()
 

@@ -27,6 +27,7 @@ from ottla.wire.varint import unsigned_varint
 REQUEST = MetadataRequest
 FLEXIBLE_FROM = 9
 NULL_IS_ALL_FROM = 1
+IDS_FROM = 12
 TOPIC_OPERATIONS = 3576
 """Read, write, create, delete, alter, describe and the config operations: what everybody may do without an authorizer."""
 CLUSTER_OPERATIONS = 8096
@@ -35,6 +36,9 @@ _i32 = Struct(">i").pack
 
 def handle(broker: Broker, context: RequestContext, request: MetadataRequest, version: int) -> bytes | MetadataResponse:
     """Returned as bytes: the body is put together from the topics' own bytes."""
+    if request.topics and (error := _fault(request.topics, version)):
+        refused = [MetadataResponseTopic(error_code=error, name=want.name or "", topic_id=want.topic_id) for want in request.topics]
+        return MetadataResponse(topics=refused, error_code=error)
     image = broker.image
     envelope = MetadataResponse(
         brokers=[
@@ -53,19 +57,27 @@ def handle(broker: Broker, context: RequestContext, request: MetadataRequest, ve
     return _join(envelope, topics, version)
 
 
+def _fault(wanted: list[MetadataRequestTopic], version: int) -> ErrorCode:
+    """Why the whole request is refused, if it is: ids have a place from version 10 on, but a meaning only from 12 on."""
+    has_ids = any(want.topic_id != ZERO_UUID for want in wanted)
+    has_null_name = any(want.name is None for want in wanted)
+    if version < IDS_FROM:
+        return ErrorCode.INVALID_REQUEST if has_ids or has_null_name else ErrorCode.NONE
+    return ErrorCode.UNKNOWN_SERVER_ERROR if has_null_name and not has_ids else ErrorCode.NONE
+
+
 def _asked_for(broker: Broker, request: MetadataRequest, wanted: list[MetadataRequestTopic], version: int) -> list[bytes]:
     encoded: dict[bytes | str, bytes] = {}
     missing: list[str] = []
     image = broker.image
-    for want in wanted:
+    by_id = [want for want in wanted if want.topic_id != ZERO_UUID]
+    for want in by_id or wanted:  # names beside ids are not looked at, as in Kafka
         if want.topic_id != ZERO_UUID:
             topic = image.topics_by_id.get(Uuid(want.topic_id))
             if topic is None:
                 encoded[want.topic_id] = _failed(version, ErrorCode.UNKNOWN_TOPIC_ID, None, Uuid(want.topic_id))
-        elif want.name is None:
-            topic = None
-            encoded[""] = _failed(version, ErrorCode.UNKNOWN_SERVER_ERROR, "")
         else:
+            assert want.name is not None  # else the whole request was refused
             topic = image.topics_by_name.get(want.name)
             if topic is None:
                 error = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION

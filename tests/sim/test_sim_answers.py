@@ -1,0 +1,63 @@
+"""Answers of a node over simulated ports to questions that the fuzzer came upon. What is expected was asked of Apache Kafka 4.3."""
+
+import pytest
+import sim_story
+
+from ottla.node.assemble import assemble
+from ottla.sim.client import SimulatedClient
+from ottla.sim.world import World
+from ottla.wire.messages.metadata import MetadataRequest, MetadataRequestTopic, MetadataResponse
+
+ID = b"a" * 16
+NO_ID = bytes(16)
+
+
+def asked(question):
+    """What `question(client)` returns, asked of a node with the topic `known`."""
+
+    async def story(world):
+        ports = world.start("node")
+        node = await world.within(ports, assemble(ports, sim_story.simulated_config(auto__create__topics__enable="false")))
+        client = SimulatedClient(world.start("client").network, "node", sim_story.PORT)
+        await client.connect()
+        assert (await client.create_topic("known", 1)).error_code == 0
+        answer = await question(client)
+        await world.within(ports, node.stop())
+        return answer
+
+    with World(1) as world:
+        return world.run(story(world))
+
+
+def metadata(version, *topics):
+    async def question(client):
+        ids = {"known": client.topic_ids["known"]}
+        wanted = [MetadataRequestTopic(name=name, topic_id=ids.get(topic_id, topic_id)) for name, topic_id in topics]
+        answer = await client.call(MetadataRequest(topics=wanted), MetadataResponse, version)
+        found = [(topic.error_code, topic.name, topic.topic_id if topic.error_code else None) for topic in answer.topics]
+        return found, len(answer.brokers), answer.cluster_id is not None, answer.controller_id, answer.error_code
+
+    return asked(question)
+
+
+@pytest.mark.parametrize("version", [10, 11])
+def test_ids_have_no_meaning_before_version_12(version):
+    """The whole request is refused, topic by topic, as it was asked."""
+    nothing = (0, False, -1, 0)
+    assert metadata(version, ("known", NO_ID), (None, ID)) == ([(42, "known", NO_ID), (42, "", ID)], *nothing)
+    assert metadata(version, (None, NO_ID), ("x", NO_ID), ("x", NO_ID)) == ([(42, "", NO_ID), (42, "x", NO_ID), (42, "x", NO_ID)], *nothing)
+    assert metadata(version, ("known", ID)) == ([(42, "known", ID)], *nothing)
+
+
+@pytest.mark.parametrize("version", [12, 13])
+def test_names_beside_ids_are_not_looked_at(version):
+    served = (1, True, 1, 0)
+    assert metadata(version, ("nope", NO_ID), (None, ID), (None, ID)) == ([(100, None, ID)], *served)
+    assert metadata(version, ("nope", ID), (None, NO_ID)) == ([(100, None, ID)], *served)
+    assert metadata(version, ("nope", "known")) == ([(0, "known", None)], *served)
+
+
+@pytest.mark.parametrize("version", [12, 13])
+def test_neither_a_name_nor_an_id(version):
+    error = -1 if version >= 13 else 0
+    assert metadata(version, ("known", NO_ID), (None, NO_ID)) == ([(-1, "known", NO_ID), (-1, "", NO_ID)], 0, False, -1, error)
