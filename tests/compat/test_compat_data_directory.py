@@ -1,0 +1,80 @@
+"""One data directory, served by Ottla and by Apache Kafka in turn: what one writes the other goes on with. Runs where the jars are."""
+
+import shutil
+from pathlib import Path
+
+import pytest
+from confluent_kafka import Consumer, Producer, TopicPartition
+from confluent_kafka.admin import AdminClient, NewTopic
+
+from bench.peers import ApacheKafka, BrokerProcess, OttlaProcess
+from tests.compat.clients.jvm import missing
+
+pytestmark = pytest.mark.skipif(missing() is not None, reason=str(missing()))
+
+QUICK = {"broker.session.timeout.ms": "2000", "broker.heartbeat.interval.ms": "500"}
+"""A Kafka that takes over an id waits until the one before it must be gone."""
+
+
+def create(bootstrap: str, *topics: NewTopic) -> None:
+    admin = AdminClient({"bootstrap.servers": bootstrap})  # held until the answer is there: it cancels what it asked when it goes
+    for future in admin.create_topics(list(topics)).values():
+        future.result(30)
+
+
+def produce(bootstrap: str, topic: str, *values: str) -> None:
+    producer = Producer({"bootstrap.servers": bootstrap, "acks": "all", "enable.idempotence": True})
+    for value in values:
+        producer.produce(topic, value.encode(), partition=0)
+    assert producer.flush(60) == 0
+
+
+def consume(bootstrap: str, topic: str, count: int) -> list[str]:
+    consumer = Consumer({"bootstrap.servers": bootstrap, "group.id": "none", "enable.auto.commit": False})
+    consumer.assign([TopicPartition(topic, 0, 0)])
+    found: list[str] = []
+    while len(found) < count:
+        message = consumer.poll(30)
+        assert message is not None, f"only {found} of {count}"
+        assert message.error() is None, message.error()
+        found.append(message.value().decode())
+    consumer.close()
+    return found
+
+
+def described(broker: BrokerProcess, topic: str) -> tuple[int, str]:
+    """How many partitions a topic has, and its id's cluster."""
+    metadata = AdminClient({"bootstrap.servers": broker.bootstrap}).list_topics(topic, timeout=30)
+    return len(metadata.topics[topic].partitions), metadata.cluster_id
+
+
+@pytest.mark.parametrize("stops_cleanly", [True, False], ids=["stopped", "killed"])
+def test_there_and_back(tmp_path: Path, stops_cleanly: bool) -> None:
+    """Ottla, Kafka, Ottla: records, topics, configs and the cluster's id are the same for all of them."""
+    data = tmp_path / "data"
+
+    def end(broker: BrokerProcess) -> None:
+        if stops_cleanly:
+            assert broker.stop() in (0, 143)
+        else:
+            broker.kill()
+
+    with OttlaProcess(data_dir=data) as ottla:
+        create(ottla.bootstrap, NewTopic("first", 3, 1, config={"retention.ms": "987654321"}))
+        produce(ottla.bootstrap, "first", "a", "b")
+        cluster_id = described(ottla, "first")[1]
+        end(ottla)
+    with ApacheKafka(data_dir=data, settings=QUICK, heap="512m") as kafka:
+        assert described(kafka, "first") == (3, cluster_id)
+        assert consume(kafka.bootstrap, "first", 2) == ["a", "b"]
+        produce(kafka.bootstrap, "first", "c")
+        create(kafka.bootstrap, NewTopic("second", 2, 1))
+        produce(kafka.bootstrap, "second", "x")
+        end(kafka)
+    with OttlaProcess(data_dir=data) as ottla:
+        assert described(ottla, "first") == (3, cluster_id)
+        assert consume(ottla.bootstrap, "first", 3) == ["a", "b", "c"]
+        assert consume(ottla.bootstrap, "second", 1) == ["x"]
+        produce(ottla.bootstrap, "second", "y")
+        assert consume(ottla.bootstrap, "second", 2) == ["x", "y"]
+    shutil.rmtree(data)
