@@ -261,15 +261,17 @@ main.run(node_config({}), on_serving=lambda node: print("serving", flush=True), 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
 def test_a_second_signal_ends_it_at_once(number: signal.Signals) -> None:
     """A node that hangs while it stops can still be ended, and what is temporary is removed."""
-    process = subprocess.Popen([sys.executable, "-c", IMPATIENT], stdout=subprocess.PIPE, text=True)
-    assert process.stdout is not None
-    with process:
-        assert process.stdout.readline() == "serving\n"
-        process.send_signal(signal.SIGTERM)
-        assert process.stdout.readline() == "stopping\n"
-        process.send_signal(number)
-        assert process.stdout.readline() == "removed\n"
-        assert process.wait(SECONDS_MAX) == 128 + number
+    with subprocess.Popen([sys.executable, "-c", IMPATIENT], stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        try:
+            assert process.stdout.readline() == "serving\n"
+            process.send_signal(signal.SIGTERM)
+            assert process.stdout.readline() == "stopping\n"
+            process.send_signal(number)
+            assert process.stdout.readline() == "removed\n"
+            assert process.wait(SECONDS_MAX) == 128 + number
+        finally:
+            process.kill()
 
 
 FAILING = """
