@@ -58,6 +58,13 @@ def broker() -> Iterator[Broker]:
         yield Broker(process.bootstrap, process.data_dir, process)
 
 
+@pytest.fixture(autouse=True)
+def broker_lives(broker: Broker) -> None:
+    """A broker that ended is said at once, not by each test that waits for it."""
+    if broker.process is not None and broker.process.process.poll() is not None:
+        pytest.fail(f"the broker ended with {broker.process.process.poll()}:\n{broker.process.output()[-3000:]}", pytrace=False)
+
+
 @pytest.fixture(scope="session")
 def api_keys(broker: Broker) -> frozenset[int]:
     """What the broker says it can do: a tool that needs more is skipped."""
