@@ -13,14 +13,13 @@ def _names(text: str) -> frozenset[str]:
 BROKER_CONFIGS_WITH_EFFECT = _names("""
     node.id broker.id process.roles listeners advertised.listeners controller.listener.names listener.security.protocol.map
     inter.broker.listener.name security.inter.broker.protocol controller.quorum.voters controller.quorum.bootstrap.servers
-    log.dirs log.dir metadata.log.dir broker.rack
+    log.dirs log.dir metadata.log.dir metadata.log.segment.bytes broker.rack
     num.partitions default.replication.factor auto.create.topics.enable delete.topic.enable
     message.max.bytes socket.request.max.bytes fetch.max.bytes
     log.segment.bytes log.roll.ms log.roll.hours log.roll.jitter.ms log.roll.jitter.hours
     log.index.size.max.bytes log.index.interval.bytes log.segment.delete.delay.ms
     log.message.timestamp.type log.message.timestamp.before.max.ms log.message.timestamp.after.max.ms
     compression.type compression.gzip.level compression.lz4.level compression.zstd.level
-    producer.id.expiration.ms
 """)
 
 TOPIC_CONFIGS_WITH_EFFECT = _names("""
