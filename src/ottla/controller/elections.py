@@ -1,7 +1,7 @@
 """Who leads a partition, and who counts as in sync, when a broker comes, goes, or comes back without its last writes."""
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from ottla.base.ids import Uuid
 from ottla.controller.placement import DIRECTORY_LOST, is_reserved_directory
@@ -9,8 +9,7 @@ from ottla.metadata.image import NO_LEADER, ClusterImage, LeaderRecovery, Partit
 from ottla.wire.records.metadata import PartitionChangeRecord
 
 
-@dataclass(frozen=True, slots=True)
-class ElectionRules:
+class ElectionRules(NamedTuple):
     """What the configs of a topic say about its elections."""
 
     min_insync_replicas: int
@@ -20,8 +19,7 @@ class ElectionRules:
 RulesOf = Callable[[str], ElectionRules]
 
 
-@dataclass(frozen=True, slots=True)
-class BrokerShift:
+class BrokerShift(NamedTuple):
     """One broker whose standing changes: it leaves, becomes ready, or lost what was not yet on its disk."""
 
     leaves: int | None = None

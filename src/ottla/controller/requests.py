@@ -1,22 +1,26 @@
-"""What a node asks of its controller on its own behalf. Clients' requests come as the wire's own messages."""
+"""What a node asks of its controller on its own behalf. Clients' requests come as the wire's own messages.
 
-from dataclasses import dataclass, field
+Named tuples, as a dozen dataclasses would cost 5 ms of the start.
+"""
+
+from collections.abc import Mapping
+from typing import NamedTuple
 
 from ottla.base.errors import ErrorCode
 from ottla.base.ids import Uuid
 from ottla.metadata.image import Endpoint, VersionRange
 
+NO_FEATURES: Mapping[str, VersionRange] = {}
 
-@dataclass(frozen=True, slots=True)
-class Refused:
+
+class Refused(NamedTuple):
     """The response where a request of a node cannot be granted."""
 
     code: ErrorCode
     message: str
 
 
-@dataclass(frozen=True, slots=True)
-class RegisterBroker:
+class RegisterBroker(NamedTuple):
     """`previous_epoch` is what the clean-shutdown marker holds, or -1 where there is none. The response is a BrokerRegistered."""
 
     broker_id: int
@@ -24,50 +28,44 @@ class RegisterBroker:
     incarnation_id: Uuid
     endpoints: tuple[Endpoint, ...]
     log_dirs: tuple[Uuid, ...]
-    features: dict[str, VersionRange] = field(default_factory=dict)
+    features: Mapping[str, VersionRange] = NO_FEATURES
     rack: str | None = None
     previous_epoch: int = -1
 
 
-@dataclass(frozen=True, slots=True)
-class BrokerRegistered:
+class BrokerRegistered(NamedTuple):
     epoch: int
 
 
-@dataclass(frozen=True, slots=True)
-class RegisterController:
+class RegisterController(NamedTuple):
     controller_id: int
     incarnation_id: Uuid
     endpoints: tuple[Endpoint, ...]
-    features: dict[str, VersionRange] = field(default_factory=dict)
+    features: Mapping[str, VersionRange] = NO_FEATURES
 
 
-@dataclass(frozen=True, slots=True)
-class UnfenceBroker:
+class UnfenceBroker(NamedTuple):
     """The broker has caught up with the metadata log and is ready to lead."""
 
     broker_id: int
     broker_epoch: int
 
 
-@dataclass(frozen=True, slots=True)
-class StartControlledShutdown:
+class StartControlledShutdown(NamedTuple):
     """The broker wants to stop: others take over what it leads."""
 
     broker_id: int
     broker_epoch: int
 
 
-@dataclass(frozen=True, slots=True)
-class FenceBroker:
+class FenceBroker(NamedTuple):
     """The broker has stopped, or is taken to have."""
 
     broker_id: int
     broker_epoch: int
 
 
-@dataclass(frozen=True, slots=True)
-class AssignReplicasToDirs:
+class AssignReplicasToDirs(NamedTuple):
     """Where a broker with several log directories has put its replicas: topic id and partition to directory id."""
 
     broker_id: int
@@ -75,15 +73,13 @@ class AssignReplicasToDirs:
     directories: dict[tuple[Uuid, int], Uuid]
 
 
-@dataclass(frozen=True, slots=True)
-class AllocateProducerIds:
+class AllocateProducerIds(NamedTuple):
     """The response is a ProducerIdBlock."""
 
     broker_id: int
     broker_epoch: int
 
 
-@dataclass(frozen=True, slots=True)
-class ProducerIdBlock:
+class ProducerIdBlock(NamedTuple):
     first: int
     size: int

@@ -1,8 +1,7 @@
 """What a run of metadata records changes in an image, and the image that results."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, NamedTuple
 
 from ottla.base.ids import ZERO_UUID, Uuid
 from ottla.metadata.image import (
@@ -53,8 +52,7 @@ class ReplayError(Exception):
     """A record contradicts the image it is replayed on: the log is damaged or was not written by a controller."""
 
 
-@dataclass(frozen=True, slots=True)
-class TopicChange:
+class TopicChange(NamedTuple):
     """A topic that was there before and still is."""
 
     before: TopicImage
@@ -66,8 +64,7 @@ class TopicChange:
         return {index: (old.get(index), new) for index, new in self.after.partitions.items() if old.get(index) is not new}
 
 
-@dataclass(frozen=True, slots=True)
-class ImageChanges:
+class ImageChanges(NamedTuple):
     """From one image to the next: what those who follow the metadata have to look at."""
 
     created: tuple[TopicImage, ...] = ()
@@ -248,7 +245,7 @@ class ClusterDelta:
             partitions = self._partitions_of(topic_id)
             for index, partition in partitions.items():
                 if partition.elr or partition.last_known_elr:
-                    partitions[index] = replace(partition, elr=(), last_known_elr=(), partition_epoch=partition.partition_epoch + 1)
+                    partitions[index] = partition._replace(elr=(), last_known_elr=(), partition_epoch=partition.partition_epoch + 1)
 
     def _on_config(self, record: ConfigRecord) -> None:
         resource = ConfigResource(record.resource_type, record.resource_name)
@@ -287,8 +284,7 @@ class ClusterDelta:
     def _on_broker_change(self, record: BrokerRegistrationChangeRecord) -> None:
         registration = self._broker(record.broker_id, record.broker_epoch)
         cordoned = record.cordoned_log_dirs
-        self._brokers[record.broker_id] = replace(
-            registration,
+        self._brokers[record.broker_id] = registration._replace(
             fenced=registration.fenced if record.fenced == 0 else record.fenced > 0,
             in_controlled_shutdown=registration.in_controlled_shutdown or record.in_controlled_shutdown > 0,
             log_dirs=_uuids(record.log_dirs) or registration.log_dirs,
@@ -296,10 +292,10 @@ class ClusterDelta:
         )
 
     def _on_fence(self, record: FenceBrokerRecord) -> None:
-        self._brokers[record.id] = replace(self._broker(record.id, record.epoch), fenced=True)
+        self._brokers[record.id] = self._broker(record.id, record.epoch)._replace(fenced=True)
 
     def _on_unfence(self, record: UnfenceBrokerRecord) -> None:
-        self._brokers[record.id] = replace(self._broker(record.id, record.epoch), fenced=False)
+        self._brokers[record.id] = self._broker(record.id, record.epoch)._replace(fenced=False)
 
     def _on_register_controller(self, record: RegisterControllerRecord) -> None:
         self._controllers[record.controller_id] = ControllerRegistration(

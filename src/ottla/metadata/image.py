@@ -1,4 +1,8 @@
-"""The cluster as the metadata log describes it: frozen, and shared between versions wherever nothing changed."""
+"""The cluster as the metadata log describes it: frozen, and shared between versions wherever nothing changed.
+
+The parts are named tuples: when a large cluster's log is read there are tens of thousands of partitions to make, for 0.5 µs each instead
+of the 1.4 µs of a frozen dataclass; and such a class costs a start 0.06 ms instead of 0.5 ms.
+"""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -39,8 +43,7 @@ class LeaderRecovery(IntEnum):
     RECOVERING = 1
 
 
-@dataclass(frozen=True, slots=True)
-class Endpoint:
+class Endpoint(NamedTuple):
     listener: str
     host: str
     port: int
@@ -54,8 +57,7 @@ class VersionRange(NamedTuple):
     max: int
 
 
-@dataclass(frozen=True, slots=True)
-class BrokerRegistration:
+class BrokerRegistration(NamedTuple):
     broker_id: int
     epoch: int
     incarnation_id: Uuid
@@ -73,16 +75,14 @@ class BrokerRegistration:
         return not self.fenced and not self.in_controlled_shutdown
 
 
-@dataclass(frozen=True, slots=True)
-class ControllerRegistration:
+class ControllerRegistration(NamedTuple):
     controller_id: int
     incarnation_id: Uuid
     endpoints: Mapping[str, Endpoint]
     features: Mapping[str, VersionRange]
 
 
-@dataclass(frozen=True, slots=True)
-class PartitionImage:
+class PartitionImage(NamedTuple):
     """`directories` runs beside `replicas`; `elr` holds the eligible leader replicas of KIP-966."""
 
     replicas: tuple[int, ...]
@@ -98,8 +98,7 @@ class PartitionImage:
     last_known_elr: tuple[int, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class TopicImage:
+class TopicImage(NamedTuple):
     """Partitions are kept in the order of their numbers."""
 
     name: str

@@ -2,8 +2,7 @@
 
 import json
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from ottla.base.ids import Uuid, random_uuid, uuid_from_text, uuid_text
 from ottla.base.ports import Disk, DiskLock, Rng
@@ -25,8 +24,7 @@ class StorageError(StartError):
     """The data directories cannot be used as they are."""
 
 
-@dataclass(frozen=True, slots=True)
-class MetaProperties:
+class MetaProperties(NamedTuple):
     """Whose directory it is. A directory without an id was formatted before directories had any."""
 
     cluster_id: str
@@ -34,8 +32,7 @@ class MetaProperties:
     directory_id: Uuid | None
 
 
-@dataclass(frozen=True, slots=True)
-class DataDirectory:
+class DataDirectory(NamedTuple):
     """`is_clean`: the node that used it last stopped in order, so that the logs in it need no recovery."""
 
     path: str
@@ -44,8 +41,7 @@ class DataDirectory:
     lock: DiskLock
 
 
-@dataclass(frozen=True, slots=True)
-class Storage:
+class Storage(NamedTuple):
     """The directories of a node that is starting. They are locked until `release`."""
 
     cluster_id: str

@@ -1,8 +1,7 @@
 """The file `quorum-state`: the epoch that this node last led or voted in, so that it never forgets one."""
 
 import json
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from ottla.base.ids import ZERO_UUID, uuid_text
 from ottla.base.ports import Disk
@@ -15,8 +14,7 @@ class QuorumStateDamaged(Exception):
     """The file is there, but it does not say which epoch the node was in; guessing could elect two leaders."""
 
 
-@dataclass(frozen=True, slots=True)
-class QuorumState:
+class QuorumState(NamedTuple):
     """`version` 0 is that of clusters whose voters stand in the configuration, 1 of those whose voters stand in the log."""
 
     leader_id: int

@@ -2,7 +2,6 @@
 
 import re
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
 from struct import Struct
 from typing import Any, NamedTuple
 
@@ -43,12 +42,11 @@ class SnapshotId(NamedTuple):
         return f"{self.end_offset:020d}-{self.epoch:010d}{SUFFIX}"
 
 
-@dataclass(frozen=True, slots=True)
-class Snapshot:
+class Snapshot(NamedTuple):
     records: list[Any]
     last_contained_ms: int = 0
     kraft_version: int = 0
-    voters: VotersRecord | None = field(default=None)
+    voters: VotersRecord | None = None
 
 
 def list_snapshots(disk: Disk, directory: str) -> list[SnapshotId]:
