@@ -95,7 +95,8 @@ async def _start(ports: Ports, config: NodeConfig, storage: Storage, failed: "as
     metadata_log = MetadataLog.open(
         ports.disk, ports.clock, ports.workers, storage.metadata_log_path, node_id=config.node_id,
         clean=storage.metadata_directory.is_clean, config=LogConfig(segment_bytes=config.integer("metadata.log.segment.bytes")),
-        on_failed=on_failed)
+        on_failed=on_failed, snapshot_bytes_max=config.integer("metadata.log.max.record.bytes.between.snapshots"),
+        snapshot_interval_max_ms=config.integer("metadata.log.max.snapshot.interval.ms"))
     image = metadata_log.load(storage.cluster_id)
     controller = ControllerDriver(
         Controller(image, ControllerSettings(config.node_id, config.static), ports.rng), metadata_log, ports.clock)

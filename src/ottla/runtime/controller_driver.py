@@ -38,4 +38,6 @@ class ControllerDriver:
             for at, record in enumerate(decision.records):
                 self._controller.replay(first_offset + at, record)       # before anybody else decides
             await committed
+        else:
+            await self._log.settle()       # the answer may tell of what others have changed and is not committed yet
         return decision.response

@@ -69,6 +69,7 @@ class MetadataLog:
         self._last_commit_ms = 0
         self._metadata_version = 0
         self._waiting: list[_Append] = []
+        self._newest: asyncio.Future[int] | None = None
         self._flush: asyncio.Future[None] | None = None
         self._failure: MetadataLogFailed | None = None
         self.high_watermark = log.log_end_offset
@@ -152,9 +153,17 @@ class MetadataLog:
             committed.set_exception(self._fail(error))
             return committed
         self._waiting.append(_Append(first_offset, records, committed))
+        self._newest = committed
         if self._flush is None and len(self._waiting) == 1:
             loop.call_soon(self._maybe_flush)  # not at once: what is appended in the same turn of the loop goes along
         return committed
+
+    async def settle(self) -> None:
+        """Return once all that was appended so far is committed; MetadataLogFailed where it never will be."""
+        if self._newest is not None and not self._newest.done():
+            await asyncio.wait([self._newest])
+        if self._failure is not None:
+            raise self._failure
 
     async def close(self) -> None:
         """Commit what was appended, write the indexes, let the files go."""

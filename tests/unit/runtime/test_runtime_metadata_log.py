@@ -289,6 +289,25 @@ def test_a_listener_that_cannot_follow_ends_it(world: World) -> None:
     assert len(failures) == 1
 
 
+def test_settling_waits_for_what_was_appended_before(world: World) -> None:
+    """And for nothing else; after a failure it says so."""
+    failures = Failures()
+
+    async def story(ports: SimulatedPorts) -> None:
+        log = open_log(ports, failures=failures)
+        await log.settle()
+        first = log.append([topic(1)])
+        await log.settle()
+        assert first.done()
+        ports.disk.fail("flush", 1, errno.EIO)
+        second = log.append([topic(2)])
+        with pytest.raises(MetadataLogFailed):
+            await log.settle()
+        assert isinstance(second.exception(), MetadataLogFailed)
+
+    run(world, story)
+
+
 def test_closing_commits_what_was_appended(world: World) -> None:
     async def story(ports: SimulatedPorts) -> int:
         log = open_log(ports)

@@ -1,13 +1,19 @@
 """DeleteTopics (key 20), versions 1–6: by name, or by id from version 6 on. Files go in the background."""
 
-from collections.abc import Awaitable
-
 from ottla.base.context import RequestContext
+from ottla.base.errors import ErrorCode
 from ottla.runtime.broker import Broker
 from ottla.wire.messages.delete_topics import DeleteTopicsRequest, DeleteTopicsResponse
 
 REQUEST = DeleteTopicsRequest
+DELETION_DISABLED_FROM = 3
+"""The first version whose clients know TOPIC_DELETION_DISABLED."""
 
 
-def handle(broker: Broker, context: RequestContext, request: DeleteTopicsRequest, version: int) -> Awaitable[DeleteTopicsResponse]:
-    return broker.controller.submit(request)
+async def handle(broker: Broker, context: RequestContext, request: DeleteTopicsRequest, version: int) -> DeleteTopicsResponse:
+    response: DeleteTopicsResponse = await broker.controller.submit(request)
+    if version < DELETION_DISABLED_FROM:
+        for result in response.responses:
+            if result.error_code == ErrorCode.TOPIC_DELETION_DISABLED:
+                result.error_code = ErrorCode.INVALID_REQUEST
+    return response
