@@ -10,6 +10,7 @@ at the end. `config` takes Kafka's broker configs; `data` keeps the data in a di
 import asyncio
 import os
 import threading
+import weakref
 from collections.abc import Coroutine, Mapping
 from typing import Any, Self, TypeVar
 
@@ -31,8 +32,8 @@ class AsyncBroker:
 
     def __init__(self, *, config: Mapping[str, str] | None = None, data: str | os.PathLike[str] | None = None) -> None:
         self._config = dict(config or {})
-        self._own_directory: str | None = None
         self._directory = os.path.abspath(data) if data is not None else None
+        self._removal: weakref.finalize[[str], AsyncBroker] | None = None
         self._node: Node | None = None
         self._ports: RealPorts | None = None
         self._port = 0
@@ -46,7 +47,9 @@ class AsyncBroker:
     def data(self) -> str:
         """The directory that holds the data."""
         if self._directory is None:
-            self._directory = self._own_directory = temporary_directory()
+            self._directory = temporary_directory()
+            # Also where nobody ends this broker: shared memory is memory.
+            self._removal = weakref.finalize(self, remove_directory, self._directory)
         return self._directory
 
     @property
@@ -104,9 +107,9 @@ class AsyncBroker:
 
     def remove_data(self) -> None:
         """Remove the directory, if it is a temporary one of this broker."""
-        if self._own_directory is not None:
-            remove_directory(self._own_directory)
-            self._own_directory = self._directory = None
+        if self._removal is not None:
+            self._removal()
+            self._removal = self._directory = None
 
     async def __aenter__(self) -> Self:
         try:

@@ -71,8 +71,7 @@ def started(*words: str, directory: pathlib.Path) -> Iterator[Process]:
         yield process
     finally:
         if process.process.poll() is None:
-            process.process.kill()
-        process.process.communicate()
+            process.end()
 
 
 def refused(*words: str, directory: pathlib.Path) -> str:

@@ -127,6 +127,13 @@ def test_a_broker_that_cannot_start_says_why_and_leaves_nothing() -> None:
     broker.kill()
 
 
+def test_a_broker_that_nobody_ends_leaves_nothing() -> None:
+    """Its directory goes with the process at the latest."""
+    program = "from ottla.testing import Broker; broker = Broker().start(); print(broker.data)"
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True, timeout=60)
+    assert not os.path.exists(done.stdout.strip())
+
+
 async def test_a_broker_in_the_running_loop() -> None:
     async with AsyncBroker() as broker:
         data = broker.data
