@@ -12,7 +12,7 @@ from ottla.base.ports import Disk, File
 from ottla.log import epochs as leader_epochs
 from ottla.log import partition_metadata, recovery, time_search
 from ottla.log.config import LogConfig
-from ottla.log.flushing import AtomicWrite, ClosedSegment, Flushable
+from ottla.log.flushing import AtomicWrite, ClosedSegment, DirectoryEntries, Flushable
 from ottla.log.offset_index import ENTRY_BYTES as OFFSET_ENTRY_BYTES
 from ottla.log.open_files import OpenFiles
 from ottla.log.producer_state import snapshot_path
@@ -100,14 +100,15 @@ class PartitionLog:
 
         Without a clean end the last segment is read through, and earlier ones that reach beyond `recovery_point`, if that is known.
         """
-        files = files or OpenFiles(disk)
+        files = OpenFiles(disk) if files is None else files
         disk.make_directories(directory)
         found_id = partition_metadata.read_topic_id(disk, directory)
-        if found_id is None:
-            partition_metadata.write_topic_id(disk, directory, topic_id)
-        elif found_id != topic_id:
+        if found_id is not None and found_id != topic_id:
             raise TopicIdMismatch(f"{directory} belongs to topic {uuid_text(found_id)}, not {uuid_text(topic_id)}")
         loaded = recovery.load(disk, directory, config=config, files=files, now_ms=now_ms, clean=clean, recovery_point=recovery_point)
+        if found_id is None:
+            partition_metadata.write_topic_id(disk, directory, topic_id)  # which makes the names in the directory durable too
+            disk.flush_directory(directory.rpartition("/")[0])
         return cls(disk, directory, config=config, topic_id=topic_id, loaded=loaded, files=files)
 
     def append(self, records: memoryview, *, leader_epoch: int, now_ms: int, inspection: Inspection | None = None) -> tuple[int, int]:
@@ -253,6 +254,7 @@ class PartitionLog:
         closed.finish_indexes()
         closed.is_writable = False
         self._unflushed.append(ClosedSegment(closed))
+        self._unflushed.append(DirectoryEntries(self.disk, self.directory))
         self._unflushed.append(AtomicWrite(self.disk, snapshot_path(self.directory, self.log_end_offset), self.producers.encode()))
         self._take_epochs()
         self.segments.append(segment)
@@ -275,7 +277,7 @@ class PartitionLog:
         return taken
 
     def active_file(self) -> File:
-        """The file that is appended to: flushing it in a worker makes durable what was appended before."""
+        """The file that is appended to. What was appended is durable once all of `take_unflushed` and then this file are flushed."""
         return self._active.opened()
 
     def flush(self) -> None:

@@ -7,7 +7,7 @@ FILE_NAME = "partition.metadata"
 
 
 def write_topic_id(disk: Disk, directory: str, topic_id: Uuid) -> None:
-    disk.write_atomically(f"{directory}/{FILE_NAME}", f"version: 0\ntopic_id: {uuid_text(topic_id)}\n".encode())
+    disk.write_atomically(f"{directory}/{FILE_NAME}", f"version: 0\ntopic_id: {uuid_text(topic_id)}".encode())
 
 
 def read_topic_id(disk: Disk, directory: str) -> Uuid | None:

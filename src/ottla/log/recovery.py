@@ -82,14 +82,18 @@ def _remove_leftovers(disk: Disk, directory: str) -> list[str]:
 
 
 def _check_doubtful(segments: list[Segment], config: LogConfig, recovery_point: int) -> int:
-    """Read closed segments through that may not have reached the disk. A torn one becomes the last: what follows has no ground."""
+    """Read closed segments through that may not have reached the disk; returns how many bytes were lost.
+
+    A torn one becomes the last, and so does one whose successor's file is gone: what follows has no ground. Compacted logs have gaps.
+    """
     for index, segment in enumerate(segments[:-1]):
-        if segments[index + 1].base_offset <= recovery_point:
+        next_base = segments[index + 1].base_offset
+        if next_base <= recovery_point:
             continue
         size = segment.size
         segment.is_writable = True
-        rebuild(segment, config)
-        if segment.size < size:
+        end = rebuild(segment, config)
+        if segment.size < size or (end != next_base and not config.compacted):
             cut_bytes = size - segment.size
             for later in segments[index + 1 :]:
                 cut_bytes += later.size

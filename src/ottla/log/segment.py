@@ -186,7 +186,7 @@ class Segment:
                 return None
             position = self.tail_positions[index]
             return position, (self.tail_positions[index + 1] if index + 1 < len(tail) else self.size) - position
-        position = (self.offset_index or self.offsets()).position_of(offset)
+        position = self.offsets().position_of(offset)
         end = self.size
         while position < end:
             data = read_at(position, SCAN_BYTES)

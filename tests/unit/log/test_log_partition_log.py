@@ -1,0 +1,278 @@
+"""Appending, reading and rolling, beside a plain list of records."""
+
+import errno
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from ottla.io.disk import RealDisk
+from ottla.log.config import LogConfig, TimestampType
+from ottla.log.partition_log import BatchRejected, ColdRead, PartitionLog, TopicIdMismatch
+from ottla.sim.disk import SimulatedDisk
+from ottla.sim.log_files import check_log_files
+from ottla.wire.batches import Record, build_batch, decode_records, read_header
+from tests.unit.log.logs import NOW, TOPIC_ID, append, batch, index_entries, open_log, read_all, stored_batches, stored_records
+
+
+def files_of(directory: Path) -> list[tuple[str, bytes]]:
+    return [(str(path), path.read_bytes()) for path in sorted(directory.iterdir())]
+
+
+def test_a_new_log_is_empty(tmp_path: Path) -> None:
+    log = open_log(tmp_path / "t-0")
+    assert (log.log_start_offset, log.log_end_offset, log.size_bytes, len(log.segments)) == (0, 0, 0, 1)
+    assert log.read(0, 1000, limit_offset=0, at_least_one=True) is None
+    assert log.offset_for_timestamp(0) is None
+    assert log.latest_of_max_timestamp() is None
+    assert sorted(path.name for path in (tmp_path / "t-0").iterdir()) == ["00000000000000000000.log", "partition.metadata"]
+
+
+def test_offsets_are_given_in_order_and_epochs_are_noted(tmp_path: Path) -> None:
+    log = open_log(tmp_path)
+    assert [append(log, batch(b"a", b"b")), append(log, batch(b"c"), leader_epoch=4), append(log, batch(b"d"), leader_epoch=4)] == [0, 2, 3]
+    assert [(record.offset, record.value) for record in stored_records(log)] == [(0, b"a"), (1, b"b"), (2, b"c"), (3, b"d")]
+    assert [read_header(stored).leader_epoch for stored in stored_batches(log)] == [0, 4, 4]
+    assert [log.epoch_for(offset) for offset in (0, 1, 2, 3, 9)] == [0, 0, 4, 4, 4]
+    assert log.epochs.entries() == [(0, 0), (4, 2)]
+
+
+@settings(deadline=None, max_examples=60)
+@given(data=st.data())
+def test_a_log_is_a_list(data: st.DataObject, tmp_path_factory: pytest.TempPathFactory) -> None:
+    """Whatever is appended is read back from any offset, whatever was rolled, flushed, closed or killed in between."""
+    directory = tmp_path_factory.mktemp("log")
+    config = LogConfig(segment_bytes=data.draw(st.integers(600, 3000)), index_interval_bytes=data.draw(st.sampled_from([1, 100, 500])))
+    log = open_log(directory, config=config)
+    model: list[Record] = []
+    for step in data.draw(st.lists(st.sampled_from(["append"] * 12 + ["roll", "flush", "close", "kill", "read"]), max_size=60)):
+        match step:
+            case "append":
+                count, size = data.draw(st.integers(1, 4)), data.draw(st.integers(0, 60))
+                stamps = [NOW + data.draw(st.integers(-500, 500)) for _ in range(count)]
+                sent = [Record(timestamp=stamp, key=b"k", value=b"v" * size) for stamp in stamps]
+                base = append(log, memoryview(build_batch(sent, codec=data.draw(st.sampled_from([0, 0, 2])))))
+                assert base == len(model)
+                model += [record._replace(offset=base + index) for index, record in enumerate(sent)]
+            case "roll":
+                log.roll(now_ms=NOW)
+            case "flush":
+                log.flush()
+            case "close":
+                log.close()
+                assert check_log_files(files_of(directory)) == []
+                log = open_log(directory, config=config, clean=True)
+            case "kill":
+                log.delete()
+                log = open_log(directory, config=config, clean=False)
+            case "read":
+                offset = data.draw(st.integers(0, len(model)))
+                assert read_all(log, offset, data.draw(st.integers(1, 2000))) == model[offset:]
+        assert log.log_end_offset == len(model)
+    assert read_all(log, 0) == model
+    for offset in range(len(model)):
+        found = log.read(offset, 1, limit_offset=len(model), at_least_one=True)
+        assert found is not None
+        assert offset in [record.offset for record in decode_records(found.file.read_at(found.position, found.size))]
+    for timestamp in (NOW - 501, NOW - 77, NOW, NOW + 300, NOW + 501):
+        expected = next(((r.timestamp, r.offset, 0) for r in model if r.timestamp >= timestamp), None)
+        assert log.offset_for_timestamp(timestamp) == expected
+    latest = max(model, key=lambda record: record.timestamp, default=None)
+    assert log.latest_of_max_timestamp() == (None if latest is None else (latest.timestamp, latest.offset, 0))
+
+
+def test_reading_stops_at_the_limit(tmp_path: Path) -> None:
+    log = open_log(tmp_path)
+    sizes = [len(batch(b"x" * n)) for n in range(10)]
+    for n in range(10):
+        append(log, batch(b"x" * n))
+    for limit in range(11):
+        for offset in range(limit):
+            found = log.read(offset, 1 << 20, limit_offset=limit, at_least_one=True)
+            assert found is not None
+            assert (found.position, found.size) == (sum(sizes[:offset]), sum(sizes[offset:limit]))
+        assert log.read(limit, 1 << 20, limit_offset=limit, at_least_one=True) is None
+
+
+def test_the_first_batch_is_whole_only_where_that_is_wanted(tmp_path: Path) -> None:
+    log = open_log(tmp_path)
+    whole = len(batch(b"x" * 500))
+    append(log, batch(b"x" * 500))
+    append(log, batch(b"y"))
+    sizes = {}
+    for at_least_one in (True, False):
+        for most in (0, 10, whole - 1, whole, whole + 5):
+            found = log.read(0, most, limit_offset=2, at_least_one=at_least_one)
+            sizes[at_least_one, most] = 0 if found is None else found.size
+    assert sizes == {(True, 0): whole, (True, 10): whole, (True, whole - 1): whole, (True, whole): whole, (True, whole + 5): whole + 5,
+                     (False, 0): 0, (False, 10): 10, (False, whole - 1): whole - 1, (False, whole): whole, (False, whole + 5): whole + 5}
+
+
+def test_a_read_goes_on_in_the_next_segment(tmp_path: Path) -> None:
+    log = open_log(tmp_path)
+    append(log)
+    log.roll(now_ms=NOW)
+    append(log)
+    first, second = (log.read(offset, 1 << 20, limit_offset=2, at_least_one=True) for offset in (0, 1))
+    assert first is not None
+    assert second is not None
+    assert (first.file.path, second.file.path) == tuple(segment.log_path for segment in log.segments)
+    assert (first.size, second.position) == (len(batch()), 0)
+
+
+class TestRolling:
+    def test_by_size(self, tmp_path: Path) -> None:
+        size = len(batch())
+        log = open_log(tmp_path, segment_bytes=3 * size)
+        for _ in range(7):
+            append(log)
+        assert [segment.base_offset for segment in log.segments] == [0, 3, 6]
+
+    def test_by_the_time_of_the_records(self, tmp_path: Path) -> None:
+        log = open_log(tmp_path, segment_ms=1000, segment_jitter_ms=100)
+        for after in (0, 900, 500, 901, 1801, 1802):
+            append(log, batch(timestamp=NOW - 10_000 + after), now_ms=NOW + 50_000)
+        assert [segment.base_offset for segment in log.segments] == [0, 3, 5]
+
+    def test_by_the_brokers_clock_where_records_have_none(self, tmp_path: Path) -> None:
+        log = open_log(tmp_path, segment_ms=1000)
+        for now in (NOW, NOW + 1000, NOW + 1001, NOW + 1500, NOW + 2002):
+            append(log, batch(timestamp=-1), now_ms=now)
+        assert [segment.base_offset for segment in log.segments] == [0, 2, 4]
+
+    def test_when_an_index_is_full(self, tmp_path: Path) -> None:
+        log = open_log(tmp_path, segment_index_bytes=48, index_interval_bytes=1)
+        for n in range(12):
+            append(log, batch(timestamp=NOW + n))
+        assert [segment.base_offset for segment in log.segments] == [0, 4, 8]
+
+    def test_is_due_by_the_clock_for_a_log_that_nobody_writes_to(self, tmp_path: Path) -> None:
+        log = open_log(tmp_path, segment_ms=1000)
+        assert not log.roll_due(NOW + 5000)
+        append(log)
+        assert (log.roll_due(NOW + 1000), log.roll_due(NOW + 1001)) == (False, True)
+
+    def test_of_an_empty_segment_does_nothing(self, tmp_path: Path) -> None:
+        log = open_log(tmp_path)
+        log.roll(now_ms=NOW)
+        assert len(log.segments) == 1
+
+    def test_follows_a_changed_config(self, tmp_path: Path) -> None:
+        log = open_log(tmp_path)
+        append(log)
+        log.config = LogConfig(segment_bytes=len(batch()))
+        append(log)
+        assert len(log.segments) == 2
+
+    def test_leaves_to_a_worker_what_must_reach_the_disk(self, tmp_path: Path) -> None:
+        log = open_log(tmp_path)
+        append(log)
+        log.roll(now_ms=NOW)
+        before = {path.name for path in tmp_path.iterdir()}
+        for item in log.take_unflushed():
+            item.flush()
+        assert {path.name for path in tmp_path.iterdir()} - before == {
+            "00000000000000000000.index", "00000000000000000000.timeindex", "00000000000000000001.snapshot", "leader-epoch-checkpoint"}
+        assert log.take_unflushed() == []
+        assert index_entries(log)[0] == ([], [(NOW, 0)])
+
+
+def test_a_batch_larger_than_a_segment_is_refused(tmp_path: Path) -> None:
+    log = open_log(tmp_path, segment_bytes=100)
+    with pytest.raises(BatchRejected) as refused:
+        append(log, batch(b"x" * 100))
+    assert (refused.value.code, log.log_end_offset, log.size_bytes) == (18, 0, 0)
+
+
+def test_a_log_that_stamps_its_records(tmp_path: Path) -> None:
+    log = open_log(tmp_path, timestamp_type=TimestampType.APPEND)
+    assert log.append(batch(timestamp=5), leader_epoch=0, now_ms=NOW) == (0, NOW)
+    assert log.append(batch(b"a", b"b", timestamp=NOW * 2), leader_epoch=0, now_ms=NOW + 1) == (1, NOW + 1)
+    assert [record.timestamp for record in stored_records(log)] == [NOW, NOW + 1, NOW + 1]
+    assert log.offset_for_timestamp(NOW + 1) == (NOW + 1, 1, 0)
+
+
+def test_batches_made_by_the_node_itself_are_written_as_they_are(tmp_path: Path) -> None:
+    log = open_log(tmp_path)
+    made = [build_batch([Record(value=b"a"), Record(value=b"b")], base_offset=0, leader_epoch=2),
+            build_batch([Record(value=b"c")], base_offset=2, leader_epoch=3, is_control=True)]
+    for one in made:
+        log.append_as_is(one, now_ms=NOW)
+    assert stored_batches(log) == made
+    assert (log.log_end_offset, log.epochs.entries()) == (3, [(2, 0), (3, 2)])
+    with pytest.raises(AssertionError):
+        log.append_as_is(made[0], now_ms=NOW)
+
+
+def test_a_failed_write_changes_nothing(tmp_path: Path) -> None:
+    disk = SimulatedDisk(cold_reads=0)
+    log = open_log("/data/t-0", disk=disk)
+    append(log, batch(b"a", producer_id=1, producer_epoch=0, base_sequence=0))
+    disk.fail("append", 1, errno.ENOSPC)
+    with pytest.raises(OSError, match="No space"):
+        append(log, batch(b"b", producer_id=1, producer_epoch=0, base_sequence=1), leader_epoch=9)
+    assert (log.log_end_offset, log.epochs.latest) == (1, 0)
+    assert append(log, batch(b"c", producer_id=1, producer_epoch=0, base_sequence=1)) == 1
+    assert [record.value for record in stored_records(log)] == [b"a", b"c"]
+
+
+def test_a_cold_read_is_left_to_a_worker() -> None:
+    disk = SimulatedDisk(cold_reads=1.0)
+    log = open_log("/data/t-0", disk=disk, index_interval_bytes=100)
+    for n in range(20):
+        append(log, batch(b"x" * n))
+    expected = log.read(3, 50, limit_offset=20, at_least_one=True)
+    with pytest.raises(ColdRead) as cold:
+        log.read(3, 50, limit_offset=20, at_least_one=True, may_wait=False)
+    assert cold.value.retry() == expected
+    assert log.read(19, 50, limit_offset=20, at_least_one=True, may_wait=False) is not None, "the end is known without the disk"
+
+
+def test_a_directory_of_another_topic_is_not_opened(tmp_path: Path) -> None:
+    open_log(tmp_path).close()
+    with pytest.raises(TopicIdMismatch):
+        open_log(tmp_path, topic_id=TOPIC_ID[::-1])  # type: ignore[arg-type]
+
+
+def test_inspection_may_be_done_before(tmp_path: Path) -> None:
+    from ottla.wire.inspection import inspect
+
+    log = open_log(tmp_path)
+    sent = batch(b"x" * 6000, codec=1)
+    assert not log.inspection_wants_worker(sent)
+    large = memoryview(build_batch([Record(timestamp=NOW, value=bytes(range(256)) * 40)], codec=2))
+    assert log.inspection_wants_worker(large) == (len(large) > 4096)
+    found = inspect(sent, log.config.rules(), NOW)
+    assert log.append(sent, leader_epoch=0, now_ms=NOW, inspection=found) == (0, -1)
+    assert [record.value for record in stored_records(log)] == [b"x" * 6000]
+
+
+def test_a_batch_to_be_converted_wants_a_worker_too(tmp_path: Path) -> None:
+    from ottla.log.config import Compression
+
+    log = open_log(tmp_path, compression=Compression.GZIP)
+    assert log.inspection_wants_worker(batch(b"x" * 6000))
+    assert not log.inspection_wants_worker(batch(b"x"))
+
+
+def test_slices_outlive_the_log(tmp_path: Path) -> None:
+    """A fetch on its way to a socket holds the file; deleting the log does not take it away."""
+    log = open_log(tmp_path)
+    append(log)
+    found = log.read(0, 1000, limit_offset=1, at_least_one=True)
+    assert found is not None
+    log.delete()
+    RealDisk().remove_tree(str(tmp_path))
+    assert decode_records(found.file.read_at(found.position, found.size))[0].value == b"v"
+
+
+def test_closing_and_opening_again_changes_no_file_but_the_time_index(tmp_path: Path) -> None:
+    log = open_log(tmp_path, index_interval_bytes=100)
+    for n in range(50):
+        append(log, batch(b"x" * n, timestamp=NOW + n))
+    log.close()
+    before = files_of(tmp_path)
+    again: PartitionLog = open_log(tmp_path, index_interval_bytes=100)
+    again.close()
+    assert files_of(tmp_path) == before

@@ -1,0 +1,297 @@
+"""Opening after a crash: whole batches stay, a torn tail goes, and what is built anew equals what grew."""
+
+import shutil
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from ottla.io.disk import RealDisk
+from ottla.log import offset_index, time_index
+from ottla.log.partition_log import PartitionLog
+from ottla.sim.disk import SimulatedDisk
+from ottla.wire.batches import read_header
+from tests.unit.log.logs import NOW, append, batch, index_entries, open_log, read_all, stored_batches, stored_records
+
+LAST = "00000000000000000030.log"
+
+
+def filled(directory: Path, count: int = 60, *, roll_at: int | None = 30, **configs: object) -> PartitionLog:
+    log = open_log(directory, **configs)
+    for n in range(count):
+        if n == roll_at:
+            log.roll(now_ms=NOW)
+        sent = batch(b"x" * (n * 7 % 40), timestamp=NOW + n * 31 % 17, producer_id=n % 3, producer_epoch=0, base_sequence=n // 3)
+        append(log, sent, leader_epoch=n // 25)
+    if count == roll_at:
+        log.roll(now_ms=NOW)
+    return log
+
+
+def test_for_every_place_where_the_last_segment_may_be_cut(tmp_path: Path) -> None:
+    log = filled(tmp_path / "whole", 42, index_interval_bytes=200)
+    log.flush()
+    whole = stored_batches(log)
+    ends = [sum(map(len, whole[30:n])) for n in range(30, 43)]
+    reference: dict[int, object] = {}
+    log.delete()
+    directory = tmp_path / "whole"
+    last = (directory / LAST).read_bytes()
+    for length in range(len(last) + 1):
+        (directory / LAST).write_bytes(last[:length])
+        kept = sum(end <= length for end in ends[1:])
+        opened = open_log(directory, clean=False, index_interval_bytes=200)
+        assert opened.log_end_offset == 30 + kept
+        assert (directory / LAST).stat().st_size == ends[kept]
+        found = (index_entries(opened), opened.epochs.entries(), producers_of(opened))
+        if kept not in reference:
+            grown = filled(tmp_path / f"grown-{kept}", 30 + kept, index_interval_bytes=200)
+            grown.flush()
+            assert stored_batches(opened) == whole[: 30 + kept]
+            reference[kept] = (index_entries(grown), grown.epochs.entries(), producers_of(grown, last_only=30))
+        assert found == reference[kept]
+        opened.delete()
+
+
+def producers_of(log: PartitionLog, last_only: int = 0) -> dict[int, object]:
+    """With `last_only` the batches before that offset are forgotten but for the last of each producer, as a snapshot forgets them."""
+    found: dict[int, object] = {}
+    for producer_id in range(3):
+        producer = log.producers.get(producer_id)
+        assert producer is not None
+        batches = producer.batches
+        old = [one for one in batches if one[2] < last_only]
+        if last_only and len(old) > 1:
+            batches = old[-1:] + [one for one in batches if one[2] >= last_only]
+        found[producer_id] = (producer.epoch, batches[-5:])
+    return found
+
+
+@settings(deadline=None, max_examples=60)
+@given(place=st.floats(0, 1), bit=st.integers(0, 7))
+def test_a_damaged_batch_and_what_follows_it_are_cut(place: float, bit: int, tmp_path_factory: pytest.TempPathFactory) -> None:
+    directory = tmp_path_factory.mktemp("log")
+    log = filled(directory, 20, roll_at=None)
+    log.flush()
+    whole = stored_batches(log)
+    log.delete()
+    path = directory / "00000000000000000000.log"
+    data = bytearray(path.read_bytes())
+    at = int(place * (len(data) - 1))
+    data[at] ^= 1 << bit
+    path.write_bytes(data)
+    opened = open_log(directory, clean=False)
+    intact = next(n for n in range(21) if sum(map(len, whole[: n + 1])) > at)
+    start = sum(map(len, whole[:intact]))
+    if 12 <= at - start < 16 or (at - start < 8 and opened.log_end_offset > intact):
+        return  # the checksum covers neither the leader's epoch nor the offset; an offset that rises is believed
+    assert opened.log_end_offset == intact
+    assert stored_batches(opened) == whole[:intact]
+
+
+def test_rebuilt_indexes_are_those_that_grew(tmp_path: Path) -> None:
+    log = filled(tmp_path, 200, roll_at=None, index_interval_bytes=300)
+    log.flush()
+    grown = index_entries(log)
+    log.delete()
+    assert len(grown[0][0]) > 20
+    assert index_entries(open_log(tmp_path, clean=False, index_interval_bytes=300)) == grown
+
+
+@pytest.mark.parametrize("suffix", [".index", ".timeindex"])
+@pytest.mark.parametrize("clean", [True, False])
+@pytest.mark.parametrize("base", [0, 30])
+def test_a_missing_index_is_built_anew(tmp_path: Path, suffix: str, clean: bool, base: int) -> None:
+    filled(tmp_path, index_interval_bytes=200).close()
+    before = {path.name: path.read_bytes() for path in tmp_path.iterdir()}
+    (tmp_path / f"{base:020d}{suffix}").unlink()
+    open_log(tmp_path, clean=clean, index_interval_bytes=200).close()
+    assert {path.name: path.read_bytes() for path in tmp_path.iterdir()} == before
+
+
+@pytest.mark.parametrize("damage", [lambda data: data + b"\0", lambda data: data[:-3], lambda data: data[:-4] + b"\x7f\xff\xff\xff"])
+def test_an_index_that_cannot_be_right_is_built_anew_after_a_crash(tmp_path: Path, damage: object) -> None:
+    filled(tmp_path, index_interval_bytes=200).close()
+    path = tmp_path / "00000000000000000000.index"
+    before = path.read_bytes()
+    path.write_bytes(damage(before))  # type: ignore[operator]
+    open_log(tmp_path, clean=False, index_interval_bytes=200).close()
+    assert path.read_bytes() == before
+
+
+@pytest.mark.parametrize("clean", [True, False])
+def test_index_files_filled_up_with_zeros_are_read(tmp_path: Path, clean: bool) -> None:
+    """Apache Kafka makes those of the active segment 10 MB large in advance."""
+    log = filled(tmp_path, index_interval_bytes=200)
+    log.flush()
+    grown = index_entries(log)
+    log.close()
+    for suffix, size in ((".index", 10_485_760), (".timeindex", 10_485_756)):
+        with open(tmp_path / f"{30:020d}{suffix}", "r+b") as file:
+            file.truncate(size)
+    opened = open_log(tmp_path, clean=clean, index_interval_bytes=200)
+    assert opened.segments[-1].offsets().entries() == grown[-1][0]
+    assert opened.segments[-1].times().entries()[: len(grown[-1][1])] == grown[-1][1]
+    assert append(opened) == 60
+    assert len(read_all(opened, 0)) == 61
+
+
+def test_after_a_clean_stop_a_torn_tail_is_found_all_the_same(tmp_path: Path) -> None:
+    filled(tmp_path, index_interval_bytes=200).close()
+    with open(tmp_path / LAST, "ab") as file:
+        file.write(b"torn" * 30)
+    opened = open_log(tmp_path, clean=True, index_interval_bytes=200)
+    assert (opened.log_end_offset, len(stored_records(opened))) == (60, 60)
+
+
+def test_files_of_unfinished_work_are_removed(tmp_path: Path) -> None:
+    filled(tmp_path).close()
+    for name in ("00000000000000000000.log.deleted", "00000000000000000000.index.deleted", "00000000000000000007.log.cleaned",
+                 "leader-epoch-checkpoint.tmp", "00000000000000000099.index", "00000000000000000099.timeindex"):
+        (tmp_path / name).write_bytes(b"x")
+    before = sorted(path.name for path in tmp_path.iterdir())
+    open_log(tmp_path).close()
+    after = sorted(path.name for path in tmp_path.iterdir())
+    assert [name for name in before if name not in after] == [
+        "00000000000000000000.index.deleted", "00000000000000000000.log.deleted", "00000000000000000007.log.cleaned",
+        "00000000000000000099.index", "00000000000000000099.timeindex", "leader-epoch-checkpoint.tmp"]
+
+
+def test_epochs_that_were_not_written_are_found_in_the_batches(tmp_path: Path) -> None:
+    log = filled(tmp_path, roll_at=30)
+    expected = log.epochs.entries()
+    log.delete()
+    assert expected == [(0, 0), (1, 25), (2, 50)]
+    assert not (tmp_path / "leader-epoch-checkpoint").exists()
+    assert open_log(tmp_path, clean=False).epochs.entries() == expected
+
+
+def test_epochs_beyond_the_end_are_forgotten(tmp_path: Path) -> None:
+    filled(tmp_path, roll_at=30).close()
+    with open(tmp_path / LAST, "r+b") as file:
+        file.truncate(0)
+    opened = open_log(tmp_path, clean=False)
+    assert (opened.log_end_offset, opened.epochs.entries()) == (30, [(0, 0), (1, 25)])
+
+
+def test_a_snapshot_that_is_damaged_or_of_the_future_is_not_believed(tmp_path: Path) -> None:
+    log = filled(tmp_path)
+    for item in log.take_unflushed():
+        item.flush()
+    log.delete()
+    future, damaged = tmp_path / f"{70:020d}.snapshot", tmp_path / f"{45:020d}.snapshot"
+    future.write_bytes((tmp_path / f"{30:020d}.snapshot").read_bytes())
+    damaged.write_bytes(b"\0\1" + bytes(40))
+    opened = open_log(tmp_path, clean=False)
+    assert producers_of(opened) == producers_of(log, last_only=30)
+    assert not future.exists()
+    assert not damaged.exists()
+
+
+def test_without_a_snapshot_all_batches_are_looked_at(tmp_path: Path) -> None:
+    log = filled(tmp_path)
+    log.delete()
+    assert producers_of(open_log(tmp_path, clean=False)) == producers_of(log)
+
+
+def test_a_torn_segment_that_was_not_flushed_ends_the_log(tmp_path: Path) -> None:
+    filled(tmp_path).flush()
+    path = tmp_path / "00000000000000000000.log"
+    data = path.read_bytes()
+    path.write_bytes(data[:500])
+    kept = len(stored_prefix(data[:500]))
+    shutil.copytree(tmp_path, tmp_path.parent / "copy")
+    believed = open_log(tmp_path.parent / "copy", clean=False, recovery_point=30)
+    assert believed.log_end_offset == 60, "what was flushed is not looked at"
+    opened = open_log(tmp_path, clean=False, recovery_point=10)
+    assert (opened.log_end_offset, len(opened.segments)) == (kept, 1)
+    assert not (tmp_path / LAST).exists()
+
+
+def stored_prefix(data: bytes) -> list[int]:
+    offsets = []
+    while len(data) >= 61 and len(data) >= read_header(data).size:
+        offsets.append(read_header(data).base_offset)
+        data = data[read_header(data).size :]
+    return offsets
+
+
+@settings(deadline=None, max_examples=100)
+@given(data=st.data())
+def test_what_was_flushed_survives_the_loss_of_power(data: st.DataObject) -> None:
+    import random
+
+    source = random.Random(data.draw(st.integers(0, 1 << 32)))
+    disk = SimulatedDisk(source=source, cold_reads=0)
+    disk.make_directories("/data")
+    disk.flush_directory("/")
+    log = open_log("/data/t-0", disk=disk, segment_bytes=400, index_interval_bytes=100)
+    flushed = 0
+    written: list[bytes] = []
+    for step in data.draw(st.lists(st.sampled_from(["append"] * 6 + ["flush", "background"]), min_size=1, max_size=40)):
+        match step:
+            case "append":
+                append(log, batch(b"x" * (len(written) % 50)))
+                written.append(b"x" * (len(written) % 50))
+            case "flush":
+                log.flush()
+                flushed = log.log_end_offset
+            case "background":
+                for item in log.take_unflushed():
+                    item.flush()
+                flushed = max(flushed, log.segments[-1].base_offset)
+    disk.crash("flushed")
+    disk = SimulatedDisk(disk.storage, source=source, cold_reads=0)
+    opened = open_log("/data/t-0", disk=disk, segment_bytes=400, index_interval_bytes=100, clean=False, recovery_point=flushed)
+    assert flushed <= opened.log_end_offset <= len(written)
+    assert [record.value for record in read_all(opened, 0)] == written[: opened.log_end_offset]
+    assert append(opened) == opened.log_end_offset - 1
+
+
+def test_open_gives_a_log_after_a_crash_at_any_change_of_a_close() -> None:
+    """Also in the midst of closing, rolling and writing checkpoints."""
+    changes = 1
+    while True:
+        disk = SimulatedDisk(cold_reads=0)
+        log = open_log("/data/t-0", disk=disk, segment_bytes=300)
+        for n in range(7):
+            append(log, batch(b"%d" % n))
+        disk.crash_in(changes, disk.crash)
+        try:
+            append(log, batch(b"7"))
+            append(log, batch(b"8"))
+            log.close()
+        except BaseException:  # the simulated death is not an Exception
+            if disk.process.is_alive:
+                raise
+        else:
+            assert changes > 10
+            return
+        disk = SimulatedDisk(disk.storage, cold_reads=0)
+        opened = open_log("/data/t-0", disk=disk, segment_bytes=300, clean=False)
+        assert 7 <= opened.log_end_offset <= 9
+        assert [record.value for record in read_all(opened, 0)] == [b"%d" % n for n in range(opened.log_end_offset)]
+        changes += 1
+
+
+def test_zeros_are_told_from_entries() -> None:
+    offsets = offset_index.GrowingOffsetIndex(100)
+    times = time_index.GrowingTimeIndex(100)
+    for n in range(1, 6):
+        offsets.append(100 + n, n * 4100)
+        times.maybe_append(n * 10, 100 + n)
+    for zeros in (0, 8, 80, 8000):
+        assert offset_index.GrowingOffsetIndex.decode(100, offsets.encode() + bytes(zeros)).entries() == offsets.entries()
+        assert offset_index.MappedOffsetIndex(100, memoryview(offsets.encode() + bytes(zeros))).entries() == offsets.entries()
+    for zeros in (0, 12, 120, 12000):
+        assert time_index.GrowingTimeIndex.decode(100, times.encode() + bytes(zeros)).entries() == times.entries()
+        assert time_index.MappedTimeIndex(100, memoryview(times.encode() + bytes(zeros))).entries() == times.entries()
+    assert offset_index.valid_entries(bytes(800)) == 0
+    assert time_index.valid_entries(bytes(1200)) == 0
+    assert time_index.valid_entries(bytes(12)) == 1
+
+
+def test_the_real_disk_reads_what_is_there(tmp_path: Path) -> None:
+    log = filled(tmp_path)
+    assert RealDisk().read(log.segments[0].log_path) == b"".join(stored_batches(log)[:30])

@@ -1,0 +1,147 @@
+"""Checkpoints, metadata, indexes and the bound on open files."""
+
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ottla.base.ids import uuid_text
+from ottla.io.disk import RealDisk
+from ottla.log import epochs, partition_metadata
+from ottla.log.epochs import LeaderEpochs
+from ottla.log.offset_index import GrowingOffsetIndex, MappedOffsetIndex
+from ottla.log.open_files import OpenFiles
+from ottla.log.scanning import scan_batches
+from ottla.log.time_index import GrowingTimeIndex, MappedTimeIndex
+from ottla.wire.batches import iterate_batches
+from tests.unit.log.logs import TOPIC_ID, append, batch, open_log, read_all
+
+
+def test_the_topic_id_is_written_as_apache_kafka_writes_it(tmp_path: Path) -> None:
+    assert partition_metadata.read_topic_id(RealDisk(), str(tmp_path)) is None
+    partition_metadata.write_topic_id(RealDisk(), str(tmp_path), TOPIC_ID)
+    assert (tmp_path / "partition.metadata").read_text() == f"version: 0\ntopic_id: {uuid_text(TOPIC_ID)}"
+    assert partition_metadata.read_topic_id(RealDisk(), str(tmp_path)) == TOPIC_ID
+
+
+@pytest.mark.parametrize("text", ["", "version: 1\ntopic_id: MDEyMzQ1Njc4OWFiY2RlZg", "version: 0", "version: 0\ntopic_id: short"])
+def test_a_topic_id_that_cannot_be_read_is_told(tmp_path: Path, text: str) -> None:
+    (tmp_path / "partition.metadata").write_text(text)
+    with pytest.raises(ValueError, match=r"partition\.metadata|base64"):
+        partition_metadata.read_topic_id(RealDisk(), str(tmp_path))
+
+
+class TestEpochs:
+    def test_the_checkpoint_is_as_apache_kafka_writes_it(self, tmp_path: Path) -> None:
+        known = LeaderEpochs([(0, 0), (4, 25)])
+        epochs.write_checkpoint(RealDisk(), str(tmp_path), known)
+        assert (tmp_path / "leader-epoch-checkpoint").read_text() == "0\n2\n0 0\n4 25\n"
+        assert epochs.read_checkpoint(RealDisk(), str(tmp_path)).entries() == [(0, 0), (4, 25)]
+
+    @pytest.mark.parametrize("text", ["", "0\n", "1\n0\n", "0\n2\n0 0\n", "0\nx\n", "0\n1\n0\n"])
+    def test_half_a_checkpoint_is_told(self, tmp_path: Path, text: str) -> None:
+        (tmp_path / "leader-epoch-checkpoint").write_text(text)
+        with pytest.raises(ValueError):
+            epochs.read_checkpoint(RealDisk(), str(tmp_path))
+
+    def test_assigning_removes_what_it_contradicts(self) -> None:
+        known = LeaderEpochs()
+        for epoch, start in ((0, 0), (2, 10), (2, 12), (3, 20), (5, 30)):
+            known.assign(epoch, start)
+        assert known.entries() == [(0, 0), (2, 10), (3, 20), (5, 30)]
+        known.assign(4, 25)
+        assert known.entries() == [(0, 0), (2, 10), (3, 20), (4, 25)]
+        known.assign(6, 10)
+        assert known.entries() == [(0, 0), (6, 10)]
+
+    def test_where_an_epoch_ends(self) -> None:
+        known = LeaderEpochs([(2, 10), (4, 20), (7, 30)])
+        answers = {epoch: known.end_offset_for(epoch, 44) for epoch in (-1, 0, 2, 3, 4, 6, 7, 8)}
+        assert answers == {-1: (-1, -1), 0: (0, 10), 2: (2, 20), 3: (2, 20), 4: (4, 30), 6: (4, 30), 7: (7, 44), 8: (-1, -1)}
+        assert LeaderEpochs().end_offset_for(0, 5) == (-1, -1)
+
+    def test_truncating(self) -> None:
+        known = LeaderEpochs([(2, 10), (4, 20), (7, 30)])
+        known.truncate_from_end(30)
+        assert (known.entries(), known.is_dirty) == ([(2, 10), (4, 20)], True)
+        known.truncate_from_start(15)
+        assert known.entries() == [(2, 15), (4, 20)]
+        known.truncate_from_start(25)
+        assert known.entries() == [(4, 25)]
+
+
+ENTRIES = st.lists(st.tuples(st.integers(1, 500), st.integers(1, 9000)), max_size=30)
+
+
+@given(steps=ENTRIES, asked=st.integers(0, 20_000))
+def test_both_kinds_of_offset_index_find_the_same(steps: list[tuple[int, int]], asked: int) -> None:
+    growing = GrowingOffsetIndex(1000)
+    offset, position, expected = 1000, 0, 0
+    for more, size in steps:
+        offset, position = offset + more, position + size
+        growing.append(offset, position)
+        if offset <= 1000 + asked:
+            expected = position
+    mapped = MappedOffsetIndex(1000, memoryview(growing.encode()))
+    assert growing.position_of(1000 + asked) == mapped.position_of(1000 + asked) == expected
+    assert GrowingOffsetIndex.decode(1000, growing.encode()).entries() == mapped.entries() == growing.entries()
+
+
+@given(steps=ENTRIES, base=st.integers(-1, 1 << 60), asked=st.integers(0, 20_000))
+def test_both_kinds_of_time_index_find_the_same(steps: list[tuple[int, int]], base: int, asked: int) -> None:
+    growing = GrowingTimeIndex(1000)
+    offset, timestamp, expected = 1000, base, 1000
+    for more, later in steps:
+        offset, timestamp = offset + more, timestamp + later
+        growing.maybe_append(timestamp, offset)
+        growing.maybe_append(timestamp, offset + 1)
+        if timestamp <= base + asked:
+            expected = offset
+    mapped = MappedTimeIndex(1000, memoryview(growing.encode()))
+    assert growing.offset_before(base + asked) == mapped.offset_before(base + asked) == expected
+    assert growing.last() == mapped.last() == ((timestamp, offset) if steps else None)
+    assert GrowingTimeIndex.decode(1000, growing.encode()).entries() == mapped.entries() == growing.entries()
+
+
+class TestOpenFiles:
+    def test_there_are_never_more_than_may_be(self, tmp_path: Path) -> None:
+        files = OpenFiles(RealDisk(), open_files_max=3)
+        logs = [open_log(tmp_path / str(n), files=files) for n in range(6)]
+        for _ in range(3):
+            for log in logs:
+                append(log)
+                assert sum(one.segments[0].file is not None for one in logs) <= 3
+        assert [len(read_all(log, 0)) for log in logs] == [3] * 6
+
+    def test_a_file_that_is_used_stays_open_longer(self, tmp_path: Path) -> None:
+        files = OpenFiles(RealDisk(), open_files_max=3)
+        busy, *others = [open_log(tmp_path / str(n), files=files) for n in range(6)]
+        append(busy)
+        kept = busy.segments[0].file
+        for log in others[:2]:
+            append(busy)
+            append(log)
+        assert busy.segments[0].file is kept
+
+    def test_a_slice_keeps_its_file(self, tmp_path: Path) -> None:
+        files = OpenFiles(RealDisk(), open_files_max=1)
+        first, second = (open_log(tmp_path / name, files=files) for name in "ab")
+        append(first)
+        found = first.read(0, 100, limit_offset=1, at_least_one=True)
+        append(second)
+        assert first.segments[0].file is None
+        assert found is not None
+        assert found.file.read_at(0, found.size) == (tmp_path / "a" / "00000000000000000000.log").read_bytes()
+
+
+@given(sizes=st.lists(st.integers(0, 400), max_size=20), window=st.integers(61, 700), junk=st.binary(max_size=70))
+def test_scanning_sees_the_same_through_any_window(sizes: list[int], window: int, junk: bytes,
+                                                   tmp_path_factory: pytest.TempPathFactory) -> None:
+    path = tmp_path_factory.mktemp("scan") / "file"
+    whole = b"".join(bytes(batch(b"x" * size)) for size in sizes)
+    path.write_bytes(whole + b"\0" * len(junk))
+    file = RealDisk().open(str(path))
+    found = [(position, header, bytes(data)) for position, header, data in scan_batches(file, 0, file.size(), window_bytes=window)]
+    assert found == [(position, header, whole[position : position + header.size]) for position, header in iterate_batches(whole)]
+
