@@ -8,7 +8,7 @@ SOME = (3, 9, 13)
 
 
 def sent(sequence: int, count: int = 1, *, epoch: int = 0, producer: str = "p", partition: int = 0, codec: int = 0) -> Ask:
-    batch = Batch(records(count, first=max(sequence, 0)), producer=producer, producer_epoch=epoch, sequence=sequence, codec=codec)
+    batch = Batch(records(count, first=sequence % 100), producer=producer, producer_epoch=epoch, sequence=sequence, codec=codec)
     return produce(batch, partition=partition)
 
 

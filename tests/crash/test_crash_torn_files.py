@@ -1,0 +1,176 @@
+"""Files as a crash, or worse, may leave them: the tail is cut after the last whole batch, indexes are made anew."""
+
+import os
+import struct
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from bench.peers import BrokerProcess
+from ottla.wire.batches import Record, build_batch, iterate_batches
+from ottla.wire.messages.init_producer_id import InitProducerIdRequest
+from ottla.wire.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
+from tests.compat.conftest import create_topic
+from tests.compat.raw import RawConnection
+from tests.crash.conftest import StartBroker
+from tests.crash.files import check_partition
+from tests.crash.load import end_offset, read
+from tests.crash.test_crash_under_load import address, wait_for
+
+BATCHES = 60
+TOPIC = "torn"
+
+
+def produce(connection: RawConnection, number: int, producer_id: int) -> tuple[int, int]:
+    """Error code and offset of one batch, whose sequence is its number."""
+    records = [Record(0, 1_700_000_000_000 + number, b"k", b"%d " % number + b"x" * 40_000)]
+    batch = build_batch(records, producer_id=producer_id, producer_epoch=0, base_sequence=number)
+    data = [PartitionProduceData(index=0, records=bytes(batch))]
+    request = ProduceRequest(acks=-1, timeout_ms=10_000, topic_data=[TopicProduceData(name=TOPIC, partition_data=data)])
+    answer = connection.ask(request, 11).responses[0].partition_responses[0]
+    return answer.error_code, answer.base_offset
+
+
+def fill(broker: BrokerProcess) -> int:
+    """Three segments of idempotent batches, one record each; returns the producer's id."""
+    create_topic(broker.bootstrap, TOPIC, 1, {"segment.bytes": "1048576", "index.interval.bytes": "4096"})
+    with RawConnection(address(broker)) as connection:
+        producer_id: int = connection.ask(InitProducerIdRequest(transactional_id=None, transaction_timeout_ms=1000), 4).producer_id
+        wait_for(lambda: produce(connection, 0, producer_id)[0] == 0)
+        for number in range(1, BATCHES):
+            assert produce(connection, number, producer_id) == (0, number)
+    return producer_id
+
+
+def wait_until_led(broker: BrokerProcess) -> None:
+    def led() -> bool:
+        try:
+            with RawConnection(address(broker)) as connection:
+                end_offset(connection, TOPIC, 0)
+            return True
+        except AssertionError:
+            return False
+
+    wait_for(led)
+
+
+def numbers(broker: BrokerProcess) -> list[int]:
+    with RawConnection(address(broker)) as connection:
+        found = read(connection, TOPIC, 0, 0, end_offset(connection, TOPIC, 0))
+        return [int((record.value or b"").split(b" ")[0]) for record in found]
+
+
+def active(directory: Path, suffix: str = "log") -> Path:
+    return sorted(directory.glob(f"*.{suffix}"))[-1]
+
+
+def append(data: bytes) -> Callable[[Path], None]:
+    def change(directory: Path) -> None:
+        with active(directory).open("ab") as log:
+            log.write(data)
+
+    return change
+
+
+def cut(count: int) -> Callable[[Path], None]:
+    def change(directory: Path) -> None:
+        os.truncate(active(directory), active(directory).stat().st_size - count)
+
+    return change
+
+
+def flip_in_last_batch(directory: Path) -> None:
+    path = active(directory)
+    data = bytearray(path.read_bytes())
+    position, _ = list(iterate_batches(data))[-1]
+    data[position + 500] ^= 1
+    path.write_bytes(data)
+
+
+def remove(suffix: str) -> Callable[[Path], None]:
+    def change(directory: Path) -> None:
+        for path in directory.glob(f"*.{suffix}"):
+            path.unlink()
+
+    return change
+
+
+def scribble(suffix: str) -> Callable[[Path], None]:
+    """An index of a crashed node need not be right: it is not flushed with its log."""
+
+    def change(directory: Path) -> None:
+        for path in directory.glob(f"*.{suffix}"):
+            path.write_bytes(struct.pack(">qi", 2**40, 5) * 7)
+
+    return change
+
+
+def empty(suffix: str) -> Callable[[Path], None]:
+    def change(directory: Path) -> None:
+        for path in directory.glob(f"*.{suffix}"):
+            path.write_bytes(b"")
+
+    return change
+
+
+NEXT = bytes(build_batch([Record(0, 1_700_000_000_000, b"k", b"61 never acknowledged" * 100)], base_offset=BATCHES, leader_epoch=0))
+DAMAGES: dict[str, tuple[Callable[[Path], None], int]] = {
+    "half a batch at the end": (append(NEXT[:1000]), BATCHES),
+    "half a batch's header at the end": (append(NEXT[:30]), BATCHES),
+    "one byte at the end": (append(b"\0"), BATCHES),
+    "zeros at the end": (append(bytes(100_000)), BATCHES),
+    "junk at the end": (append(b"\x07" * 5000), BATCHES),
+    "a batch with a wrong checksum at the end": (append(NEXT[:-1] + b"?"), BATCHES),
+    "the last batch is cut by a byte": (cut(1), BATCHES - 1),
+    "the last batch is cut to its beginning": (cut(40_000), BATCHES - 1),
+    "a bit of the last batch is wrong": (flip_in_last_batch, BATCHES - 1),
+    "no offset indexes": (remove("index"), BATCHES),
+    "no time indexes": (remove("timeindex"), BATCHES),
+    "empty indexes": (empty("index"), BATCHES),
+    "wrong offset indexes": (scribble("index"), BATCHES),
+    "wrong time indexes": (scribble("timeindex"), BATCHES),
+    "no producer snapshots": (remove("snapshot"), BATCHES),
+    "wrong producer snapshots": (scribble("snapshot"), BATCHES),
+    "no leader epochs": (lambda directory: (directory / "leader-epoch-checkpoint").unlink(missing_ok=True), BATCHES),
+}
+
+
+@pytest.mark.parametrize("damage", DAMAGES)
+def test_a_damaged_directory_is_mended(start_broker: StartBroker, damage: str) -> None:
+    """The log goes on after the last whole batch, for readers, writers and idempotent producers."""
+    broker = start_broker()
+    producer_id = fill(broker)
+    directory = broker.data_dir / f"{TOPIC}-0"
+    assert len(list(directory.glob("*.log"))) == 3
+    broker.kill()
+    change, kept = DAMAGES[damage]
+    change(directory)
+    broker.start()
+    wait_until_led(broker)
+
+    assert numbers(broker) == list(range(kept))
+    with RawConnection(address(broker)) as connection:
+        last = kept - 1
+        assert produce(connection, last, producer_id) == (0, last), "a duplicate is known after the crash"
+        assert produce(connection, kept + 1, producer_id)[0] == 45, "a gap is seen after the crash"
+        assert produce(connection, kept, producer_id) == (0, kept)
+    assert numbers(broker) == list(range(kept + 1))
+    checked = check_partition(directory)
+    assert (checked.segments, checked.end_offset) == (3, kept + 1)
+    assert checked.offset_entries > 10
+    assert checked.time_entries > 10
+
+
+def test_many_crashes_without_load(start_broker: StartBroker) -> None:
+    """A node that is killed again and again while it starts loses nothing either."""
+    broker = start_broker()
+    fill(broker)
+    for _ in range(5):
+        broker.kill()
+        broker.spawn()
+        wait_for(lambda: broker.process.poll() is None)
+    broker.kill()
+    broker.start()
+    wait_until_led(broker)
+    assert numbers(broker) == list(range(BATCHES))
