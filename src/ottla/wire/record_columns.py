@@ -7,7 +7,9 @@ records are found one by one, which takes 0.13 µs each, and their fields are th
 
 from __future__ import annotations
 
+from array import array
 from functools import lru_cache
+from itertools import repeat
 from typing import TYPE_CHECKING, Any
 
 from ottla.wire.record_walk import NO_DELTA, Extent
@@ -30,6 +32,8 @@ FORMS_MAX = 256
 """Remembered: their arrays cost as much to make as a run of a hundred records to compare."""
 COLUMNS_MIN = 200
 """Fewer records of many forms are read faster one by one."""
+_SIZES = (*(1 + (low >> 1) for low in range(128)), *(2 + (low >> 1) for low in range(128)))
+"""What the first byte of a length says of the size of a record, without what a second byte adds."""
 PADDING = bytes(32)
 """Behind the records, so that the columns of the last of them may be read without asking where it ends."""
 HEADERS_PER_RECORD_MAX = 32
@@ -54,6 +58,8 @@ def scan(data: bytes, position: int, record_count: int, *, wants_offsets: bool) 
 
 
 def _scan_runs(np: Any, data: bytes, position: int, record_count: int, *, wants_offsets: bool) -> Extent | None:
+    if not _starts_evenly(data, position):
+        return None
     octets = np.frombuffer(data, np.uint8)
     lowest, highest = NO_DELTA, -NO_DELTA
     has_null_key, offsets_rise = False, True
@@ -67,18 +73,21 @@ def _scan_runs(np: Any, data: bytes, position: int, record_count: int, *, wants_
         size, delta_at, offset_at, key_at, is_key_null, places, masks = form
         row_count = min(record_count - done, (end - position) // size, rows_max)
         rows = octets[position : position + row_count * size].reshape(row_count, size)
-        shape = rows[:, places]
-        differs = (shape ^ shape[0]) & masks
-        if differs.any():
-            rows = rows[: int(differs.any(axis=1).argmax())]
-            row_count = len(rows)
+        shapes = rows.take(places, axis=1) & masks
+        packed = shapes.tobytes()
+        if packed != packed[: len(places)] * row_count:
+            row_count = int((shapes != shapes[0]).any(axis=1).argmax())
+            rows = rows[:row_count]
             short_runs = short_runs + 1 if row_count < RUN_MIN else 0
             if short_runs > SHORT_RUNS_MAX:
                 return None
         elif row_count == rows_max:
             rows_max *= ROWS_GROWTH
         deltas = _column(np, rows, delta_at, offset_at)
-        lowest, highest = min(lowest, int(deltas.min())), max(highest, int(deltas.max()))
+        if deltas.any():
+            lowest, highest = min(lowest, int(deltas.min())), max(highest, int(deltas.max()))
+        else:
+            lowest, highest = min(lowest, 0), max(highest, 0)
         has_null_key = has_null_key or is_key_null
         if wants_offsets and offsets_rise:
             offsets = _column(np, rows, offset_at, key_at)
@@ -86,6 +95,14 @@ def _scan_runs(np: Any, data: bytes, position: int, record_count: int, *, wants_
         position += row_count * size
         done += row_count
     return Extent(lowest, highest, has_null_key, offsets_rise) if position == end else None
+
+
+def _starts_evenly(data: bytes, position: int) -> bool:
+    """Whether the first three records are of one length: a run is not looked for where that says that there is none."""
+    length, at = _read(data, position)
+    size = length + at - position
+    head = data[position:at]
+    return size > 0 and data.startswith(head, position + size) and data.startswith(head, position + 2 * size)
 
 
 def _form_at(data: bytes, start: int) -> tuple[int, int, int, int, bool, Column, Column] | None:
@@ -141,7 +158,10 @@ def _after(data: bytes, position: int) -> int:
 def _column(np: Any, rows: Bytes, start: int, end: int) -> Column:
     """The numbers that stand in the same places of all rows."""
     if end - start == 1:
-        value = rows[:, start].astype(np.int16)
+        byte = rows[:, start]
+        if not byte.any():
+            return byte
+        value = byte.astype(np.int16)
         return value >> 1 ^ -(value & 1)
     if end - start > 9:
         raise Unusual
@@ -152,10 +172,13 @@ def _column(np: Any, rows: Bytes, start: int, end: int) -> Column:
 
 
 def _scan_columns(np: Any, data: bytes, position: int, record_count: int, *, wants_offsets: bool) -> Extent:
-    starts, ends = _find_starts(data, position, record_count)
     octets = np.frombuffer(data + PADDING, np.uint8)
-    at, ends = np.array(starts) + 1, np.array(ends)
-    deltas, at = _read_column(np, octets, at)
+    bounds = np.frombuffer(_find_bounds(data, position, record_count), np.int64)
+    ends = bounds[1:]
+    sizes, at = _read_column(np, octets, bounds[:-1])
+    if (at + sizes != ends).any():
+        raise Unusual  # a length that is negative
+    deltas, at = _read_column(np, octets, at + 1)
     offsets, at = _read_column(np, octets, at)
     keys, at = _skip_column(np, octets, at, ends)
     _, at = _skip_column(np, octets, at, ends)
@@ -166,32 +189,27 @@ def _scan_columns(np: Any, data: bytes, position: int, record_count: int, *, wan
                   not wants_offsets or bool((offsets == np.arange(record_count)).all()))
 
 
-def _find_starts(data: bytes, position: int, record_count: int) -> tuple[list[int], list[int]]:
-    """Where each record's fields start and where they end."""
-    starts: list[int] = []
-    ends: list[int] = []
-    for _ in range(record_count):
+def _find_bounds(data: bytes, position: int, record_count: int) -> array[int]:
+    """Where each record starts, and where the last one ends."""
+    bounds = array("q", (position,))
+    append, sizes = bounds.append, _SIZES
+    for _ in repeat(None, record_count):
         low = data[position]
         if low < 128:
-            position += 1
-            starts.append(position)
-            position += low >> 1
+            position += sizes[low]
         else:
             high = data[position + 1]
             if high < 128:
-                position += 2
-                starts.append(position)
-                position += (low & 127 | high << 7) >> 1
+                position += sizes[low] + (high << 6)
             else:
                 size, position = _read(data, position)
                 if size < 0:
                     raise Unusual
-                starts.append(position)
                 position += size
-        ends.append(position)
+        append(position)
     if position != len(data):
         raise Unusual
-    return starts, ends
+    return bounds
 
 
 def _read_column(np: Any, octets: Bytes, at: Column) -> tuple[Column, Column]:

@@ -3,6 +3,7 @@
 import base64
 import json
 import struct
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -134,6 +135,16 @@ def test_the_ways_of_reading_records_agree(shape: object, count: int, data: st.D
         truth = None
     for found in (walk(octets, 0, count, wants_offsets=True), scan(octets, 0, count, wants_offsets=True)):
         assert found is None or found == truth
+
+
+@pytest.mark.parametrize("size", [lambda i: 100, lambda i: 60 + i * 31 % 90])
+def test_a_negative_length_among_many_is_not_overlooked(size: Callable[[int], int]) -> None:
+    """It differs from the right one in a bit that does not move the end of the record."""
+    records = [Record(timestamp=1000, value=b"x" * size(i)) for i in range(500)]
+    octets = bytearray(payload(records))
+    octets[len(payload(records[:250]))] ^= 1
+    assert scan(bytes(octets), 0, 500, wants_offsets=False) is None
+    assert walk(bytes(octets), 0, 500) is None
 
 
 @pytest.mark.parametrize("count", [41, 64, 65, 300, 9000])
