@@ -25,6 +25,7 @@ from ottla.wire.batches import Record, build_batch
 PORT = 9092
 CODECS = (0, 0, 0, 1, 2, 3, 4)
 IN_FLIGHT_MAX = 5
+BATCHES_REMEMBERED = 5
 SENDS_MAX = 60
 STEPS_MAX = 500_000
 LATEST, EARLIEST, MAX_TIMESTAMP = -1, -2, -3
@@ -62,6 +63,7 @@ class Story:
         self.client_network = world.start("client").network
         self.topics: dict[str, int] = {}
         self.topic_ids: dict[str, Any] = {}
+        self.is_rolled: dict[str, bool] = {}
         self.is_over = False
         self.crashes = 0
 
@@ -147,6 +149,7 @@ class Story:
             if self.keep == "page-cache" and self.random.random() < 0.7:
                 # Not with power cuts: a closed segment is flushed some time after its roll, and recovery looks at the last one only.
                 configs["segment.ms"] = str(self.random.choice((200, 1000)))
+            self.is_rolled[name] = "segment.ms" in configs
             if self.random.random() < 0.3:
                 configs["message.timestamp.type"] = "LogAppendTime"
             if self.keep == "flushed" and self.random.random() < 0.5:
@@ -282,7 +285,7 @@ class Producer:
         values = []
         for _ in range(self.random.choice((1, 1, 1, 2, 5, 20))):
             self.sent += 1
-            values.append(f"{self.name}-{self.sent} ".encode() + bytes(self.random.choice((0, 0, 10, 100, 3000))))
+            values.append(f"{self.name}-{self.sent} ".encode() + b"." * self.random.choice((0, 0, 10, 100, 3000)))
         return values
 
     def batch(self, send: Send, **producer: int) -> bytearray:
@@ -297,10 +300,12 @@ class IdempotentProducer(Producer):
     def __init__(self, story: Story, name: str) -> None:
         super().__init__(story, name, acks=-1)
         self.pending: list[tuple[Send, bytearray, int]] = []
+        self.acked: list[tuple[Send, bytearray, int]] = []  # of one partition, as many as a log remembers
         self.producer_id = -1
         self.producer_epoch = -1
         self.sequences: dict[Partition, int] = {}
         self.partition: Partition = ("", 0)
+        self.crashes = 0  # how many there had been when the pending batches were made
 
     async def run(self) -> None:
         while not self.story.is_over or self.pending:
@@ -312,22 +317,42 @@ class IdempotentProducer(Producer):
             client.close()
 
     async def work(self, client: SimulatedClient) -> None:
-        while self.producer_id < 0:
+        if self.producer_id < 0:
             answer = await client.init_producer_id()
             assert answer.error_code == 0, answer.error_code
             self.producer_id, self.producer_epoch = answer.producer_id, answer.producer_epoch
         while not self.story.is_over or self.pending:
+            attempts = [self.attempt(client, *one) for one in self.doubled()]
             if not self.pending:
                 self.prepare()
-            results = await asyncio.gather(*(self.attempt(client, *one) for one in list(self.pending)), return_exceptions=True)
+            if self.random.random() < 0.2:
+                self.story.world.loop.call_later(self.random.uniform(0.0, 0.005), client.abort)  # the answers, or some, are lost
+            attempts += [self.attempt(client, *one) for one in list(self.pending)]
+            results = await asyncio.gather(*attempts, return_exceptions=True)
             failures = [result for result in results if isinstance(result, BaseException)]
             if failures:
                 raise failures[0]
+            if self.producer_id < 0:
+                return
             await self.rest()
+
+    def doubled(self) -> Sequence[tuple[Send, bytearray, int]]:
+        """Something that was answered, to be sent again as if it had not been: one of the last five that the log has seen at most."""
+        if not self.acked or self.random.random() < 0.5:
+            return []
+        if not self.pending and self.crashes == self.story.crashes:
+            return [self.random.choice(self.acked)]
+        return self.acked[-1:] if len(self.pending) < BATCHES_REMEMBERED else []
 
     def prepare(self) -> None:
         """Some batches for one partition, numbered on."""
         partition = self.random.choice(self.story.partitions())
+        if partition != self.partition:
+            self.partition = partition
+            self.acked.clear()
+        if self.crashes != self.story.crashes:
+            self.crashes = self.story.crashes
+            del self.acked[:-1]
         for _ in range(self.random.randint(1, IN_FLIGHT_MAX)):
             sequence = self.sequences.get(partition, 0)
             send = self.story.history.sending(f"{self.name}/{self.producer_id}", partition, self.values(), is_idempotent=True)
@@ -339,15 +364,23 @@ class IdempotentProducer(Producer):
         crashes = self.story.crashes
         answer = await client.produce(*send.partition, bytes(batch), acks=self.acks, version=version)
         self.story.expect_no_power_cut_since(crashes)
-        if answer.error_code == ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER and self.story.keep == "flushed":
-            self.begin_anew()  # a power cut took what the log knew of this producer
+        if answer.error_code == ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER and self.may_be_forgotten(send):
+            self.begin_anew()
             return
-        assert answer.error_code == 0, (send.partition, send.values, answer.error_code, answer.error_message)
+        assert answer.error_code == 0, (send.partition, send.values[0][:20], answer.error_code, answer.error_message)
         self.story.history.acked(send, answer.base_offset)
-        self.pending = [one for one in self.pending if one[0] is not send]
+        if any(one[0] is send for one in self.pending):
+            self.pending = [one for one in self.pending if one[0] is not send]
+            self.acked = [*self.acked, (send, batch, version)][-BATCHES_REMEMBERED:]
+
+    def may_be_forgotten(self, send: Send) -> bool:
+        """A power cut takes what the log knew of its producers. A killed process leaves a snapshot, if a segment was rolled, and in that
+        there is only the last batch of each, as in Kafka: an earlier one that is sent again is not known for what it is."""
+        return self.story.keep == "flushed" or (self.crashes < self.story.crashes and self.story.is_rolled[send.partition[0]])
 
     def begin_anew(self) -> None:
         self.pending.clear()
+        self.acked.clear()
         self.sequences.clear()
         self.producer_id = -1
 

@@ -146,6 +146,10 @@ class SimulatedClient:
         if self._connection is not None:
             self._connection.close()
 
+    def abort(self) -> None:
+        if self._connection is not None:
+            self._connection.abort()
+
     async def closed(self) -> None:
         """Until the connection has ended, by whomever."""
         if self._lost is not None:

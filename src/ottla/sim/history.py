@@ -38,7 +38,7 @@ class History:
 
     def acked(self, send: Send, base_offset: int) -> None:
         if send.outcome == "acked" and send.base_offset != base_offset:
-            self._violations.append(f"4: {send.values} was acked at {send.base_offset} and again at {base_offset}")
+            self._violations.append(f"4: {_short(send.values)} was acked at {send.base_offset} and again at {base_offset}")
         send.outcome = "acked"
         send.base_offset = base_offset
         for index, value in enumerate(send.values):
@@ -72,7 +72,7 @@ class History:
     def _saw(self, partition: Partition, offset: int, value: bytes | None) -> None:
         values = self._values.setdefault(partition, {})
         if values.setdefault(offset, value) != value:
-            self._violations.append(f"1: offset {offset} of {partition} is {values[offset]!r} and {value!r}")
+            self._violations.append(f"1: offset {offset} of {partition} is {_short([values[offset]])} and {_short([value])}")
 
     def check(self, final: Mapping[Partition, Sequence[Record]]) -> list[str]:
         """All that is wrong with a history, given everything that its partitions hold at the end."""
@@ -90,7 +90,7 @@ class History:
     def _check_values(self, partition: Partition, final: Mapping[int, bytes | None]) -> list[str]:
         """What anyone saw at an offset is there at the end."""
         return [
-            f"1, 3: offset {offset} of {partition} was {value!r} and is {final.get(offset, 'missing')!r}"
+            f"1, 3: offset {offset} of {partition} was {_short([value])} and is {_short([final.get(offset, b'missing')])}"
             for offset, value in self._values.get(partition, {}).items()
             if final.get(offset, b"missing") != value
         ]
@@ -105,15 +105,21 @@ class History:
             places = [found.get(value, []) for value in send.values]
             known.update(dict.fromkeys(send.values))
             if send.outcome == "failed" and any(places):
-                violations.append(f"5: {send.values} of {partition} was refused and is at {places}")
+                violations.append(f"5: {_short(send.values)} of {partition} was refused and is at {places}")
             if send.is_idempotent and any(len(offsets) > 1 for offsets in places):
-                violations.append(f"4: {send.values} of {partition} is at {places}")
+                violations.append(f"4: {_short(send.values)} of {partition} is at {places}")
             if any(len(offsets) != len(places[0]) for offsets in places):
-                violations.append(f"2: only a part of {send.values} of {partition} is there: {places}")
+                violations.append(f"2: only a part of {_short(send.values)} of {partition} is there: {places}")
             elif places[0]:
                 first = send.base_offset if send.outcome == "acked" else places[0][0]
                 if send.is_idempotent and first <= last.get(send.producer, -1):
-                    violations.append(f"8: {send.values} of {partition} is at {first}, behind what {send.producer} sent later")
+                    violations.append(f"8: {_short(send.values)} of {partition} is at {first}, behind what {send.producer} sent later")
                 last[send.producer] = max(places[-1])
-        violations += [f"1: {partition} has {value!r}, which nobody sent, at {found[value]}" for value in found if value not in known]
+        strange = [value for value in found if value not in known]
+        violations += [f"1: {partition} has {_short([value])}, which nobody sent, at {found[value]}" for value in strange]
         return violations
+
+
+def _short(values: Sequence[bytes | None]) -> str:
+    """Enough of some values to know them by."""
+    return str([value if value is None else value[:24] for value in values])
