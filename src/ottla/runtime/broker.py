@@ -59,6 +59,8 @@ class Broker:
         self.metadata_bytes: dict[tuple[Uuid, int, bool], tuple[TopicImage, bytes]] = {}
         """Topics as Metadata answers them: by id, version and whether operations are told."""
         self.supported_features: Mapping[str, VersionRange] = {}
+        self.flushing: dict[str, asyncio.Future[None]] = {}
+        """Directories of logs that a worker is writing to right now."""
         self._creating: dict[str, None] = {}
         self._background: dict[asyncio.Future[Any], None] = {}
         self.partitions_by_id: dict[bytes, Partitions] = {}

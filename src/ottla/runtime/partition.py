@@ -14,7 +14,7 @@ __all__ = ["LogSlice", "Partition"]
 class Partition:
     """What the APIs see of a partition. With one replica all that is in the log is committed."""
 
-    __slots__ = ("high_watermark", "index", "leader_epoch", "log", "parked", "topic", "topic_id")
+    __slots__ = ("high_watermark", "index", "is_gone", "leader_epoch", "log", "parked", "topic", "topic_id")
 
     def __init__(self, topic: str, topic_id: Uuid, index: int, leader_epoch: int, log: PartitionLog) -> None:
         self.topic = topic
@@ -24,6 +24,7 @@ class Partition:
         self.log = log
         self.high_watermark = log.log_end_offset
         self.parked: dict[ParkedFetch, None] = {}
+        self.is_gone = False
 
     def append(self, records: memoryview, now_ms: int, inspection: Inspection | None = None) -> tuple[int, int]:
         """Base offset and log append time (-1 for create time). Raises BatchRejected."""
@@ -45,5 +46,6 @@ class Partition:
 
     def on_gone(self) -> None:
         """The partition is no longer here: those who wait shall hear of it."""
+        self.is_gone = True
         for fetch in list(self.parked):
             fetch.wake()

@@ -92,11 +92,21 @@ class Publisher:
             return
         name = f"{topic.name}-{index}"
         directory = self._directory_of(name, placed.directories[placed.replicas.index(node_id)])
+        flushing = self._broker.flushing.get(f"{directory.path}/{name}")
+        if flushing is not None:
+            # A worker still writes to a log of that name, which has been deleted: clients are told to ask again until it has ended.
+            flushing.add_done_callback(lambda _: self._broker.loop.call_soon(self._open_later, topic.topic_id, index))
+            return
         directory.partition_count += 1
         partition_log = PartitionLog.open(
             self._disk, f"{directory.path}/{name}", config=self._log_config(image, topic.name), topic_id=topic.topic_id,
             now_ms=self._broker.clock.now_ms(), clean=directory.is_clean, files=self._files)
         self._broker.add_partition(Partition(topic.name, topic.topic_id, index, placed.leader_epoch, partition_log))
+
+    def _open_later(self, topic_id: Uuid, index: int) -> None:
+        topic = self._broker.image.topics_by_id.get(topic_id)
+        if topic is not None:
+            self._open(self._broker.image, topic, index, topic.partitions[index])
 
     def _directory_of(self, name: str, assigned: Uuid) -> LogDirectory:
         """Where the partition already is, else where the controller wants it, else where the fewest are."""

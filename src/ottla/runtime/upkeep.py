@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import Callable
 
 from ottla.runtime.broker import Broker
+from ottla.runtime.partition import Partition
 
 INTERVAL_SECONDS = 1.0
 PARTITIONS_PER_TURN_MAX = 200
@@ -16,29 +17,49 @@ class Upkeep:
     def __init__(self, broker: Broker, on_failure: Callable[[BaseException], None]) -> None:
         self._broker = broker
         self._on_failure = on_failure
+        self._stopping = asyncio.Event()
         self._task: asyncio.Task[None] | None = None
 
     def start(self) -> None:
         self._task = self._broker.loop.create_task(self._run())
 
     async def stop(self) -> None:
+        """A flush that was begun is ended first: nobody else may write to that log meanwhile."""
+        self._stopping.set()
         if self._task is not None:
-            self._task.cancel()
             await asyncio.wait([self._task])
 
     async def _run(self) -> None:
-        while True:
-            await asyncio.sleep(INTERVAL_SECONDS)
+        while not self._stopping.is_set():
             try:
-                await self._flush_closed()
-            except OSError as error:
-                # What an fsync has lost cannot be had by asking again: carrying on would promise what is not on the disk.
-                self._on_failure(error)
-                return
+                await asyncio.wait_for(self._stopping.wait(), INTERVAL_SECONDS)
+            except TimeoutError:
+                try:
+                    await self._flush_closed()
+                except OSError as error:
+                    # What an fsync has lost cannot be had by asking again: carrying on would promise what is not on the disk.
+                    self._on_failure(error)
+                    return
 
     async def _flush_closed(self) -> None:
         for at, partition in enumerate(self._broker.all_partitions()):
             if at % PARTITIONS_PER_TURN_MAX == PARTITIONS_PER_TURN_MAX - 1:
                 await asyncio.sleep(0)
-            for closed in partition.log.take_unflushed():
-                await self._broker.workers.run(closed.flush)
+            if self._stopping.is_set():
+                return
+            if not partition.is_gone:
+                await self._flush(partition)
+
+    async def _flush(self, partition: Partition) -> None:
+        flushing, path = self._broker.flushing, partition.log.directory
+        for closed in partition.log.take_unflushed():
+            if partition.is_gone:
+                return
+            flushing[path] = self._broker.workers.run(closed.flush)
+            try:
+                await flushing[path]
+            except OSError:
+                if not partition.is_gone:          # a directory that was deleted meanwhile is no longer under its name
+                    raise
+            finally:
+                del flushing[path]

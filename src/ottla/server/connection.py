@@ -204,12 +204,12 @@ class ServerConnection:
             api.load()
             if api.handle_raw is not None:
                 return self._on_frame(buffer, view, start, end)
-        if not api.first <= version <= api.last:
-            if key != API_VERSIONS:
-                raise MalformedMessage(f"version {version} of API key {key}, while {api.first} to {api.last} are served")
-            version = -1
+        if not api.first <= version <= api.last and key != API_VERSIONS:
+            raise MalformedMessage(f"version {version} of API key {key}, while {api.first} to {api.last} are served")
         if version >= api.flexible_from:
             position = skip_tags(buffer, position, end)
+        if version > api.last:
+            version = -1                            # a client of the future: it is told what there is
         assert api.handle is not None, api.module
         request = None
         if version >= 0:

@@ -1,14 +1,14 @@
 """Produce (key 0), versions 3–13: append batches to partitions.
 
 Idempotent producers are served (KIP-98), topic ids from version 13 on (KIP-516), record errors from 8 on (KIP-467).
-Skipped: transactional ids are refused; see docs/SKIPPED.md.
+Skipped: transactional batches are refused; see docs/SKIPPED.md. As in Kafka a transactional id alone changes nothing.
 """
 
-import asyncio
 from typing import NamedTuple
 
 from ottla.base.errors import ApiError, ErrorCode
 from ottla.runtime.broker import Partitions
+from ottla.runtime.partition import Partition
 from ottla.server.connection import ServerConnection
 from ottla.wire.inspection import BatchRejected, Inspection
 from ottla.wire.messages.produce import BatchIndexAndErrorMessage, PartitionProduceResponse, ProduceResponse, TopicProduceResponse
@@ -19,6 +19,9 @@ INLINE_COMPRESSED_BYTES_MAX = 8 << 10
 """A compressed batch above this size is inspected in a worker."""
 BATCH_ATTRIBUTES_AT = 22
 CODEC_BITS = 7
+ZSTD = 4
+ZSTD_FROM = 7
+"""A client of an older version could not read what it wrote (KIP-110)."""
 
 
 class Refused(NamedTuple):
@@ -26,6 +29,7 @@ class Refused(NamedTuple):
 
     partition: int
     error: ApiError
+    log_start_offset: int = -1
 
 
 Outcomes = list[tuple[bytes, list[Appended | Refused]]]
@@ -33,12 +37,11 @@ Outcomes = list[tuple[bytes, list[Appended | Refused]]]
 
 def handle_raw(connection: ServerConnection, buffer: bytearray, view: memoryview, position: int, end: int, version: int,
                correlation_id: int) -> bool:
-    transactional_id, acks, _, topics = read_produce(buffer, view, position, end, version)
+    _, acks, _, topics = read_produce(buffer, view, position, end, version)
     if acks not in ACKS:
         return _refuse_all(connection, version, correlation_id, acks, topics, ApiError(ErrorCode.INVALID_REQUIRED_ACKS))
-    if transactional_id is not None:
-        return _refuse_all(connection, version, correlation_id, acks, topics, ApiError(
-            ErrorCode.UNSUPPORTED_VERSION, "transactions are not served by this version of Ottla"))
+    if len(topics) != 1 or len(topics[0][1]) != 1:
+        topics = _each_once(topics)
     for _, wanted in topics:
         for _, start, stop in wanted:
             if stop - start > INLINE_COMPRESSED_BYTES_MAX and buffer[start + BATCH_ATTRIBUTES_AT] & CODEC_BITS:
@@ -56,7 +59,7 @@ def handle_raw(connection: ServerConnection, buffer: bytearray, view: memoryview
         done: list[Appended | Refused] = []
         for part in wanted:
             outcome = _append(partitions, version, view, part, now_ms)
-            is_refused = is_refused or len(outcome) == 2
+            is_refused = is_refused or outcome.__class__ is Refused
             done.append(outcome)
         outcomes.append((topic, done))
     if is_refused:
@@ -73,11 +76,26 @@ def _append(partitions: Partitions | None, version: int, view: memoryview, part:
     if partition is None:
         unknown = version >= TOPIC_IDS_FROM and partitions is None
         return Refused(index, ApiError(ErrorCode.UNKNOWN_TOPIC_ID if unknown else ErrorCode.UNKNOWN_TOPIC_OR_PARTITION))
+    if version < ZSTD_FROM and stop - start > BATCH_ATTRIBUTES_AT and view[start + BATCH_ATTRIBUTES_AT] & CODEC_BITS == ZSTD:
+        return Refused(index, ApiError(ErrorCode.UNSUPPORTED_COMPRESSION_TYPE))
     try:
         base_offset, append_time_ms = partition.append(view[max(start, 0):max(stop, 0)], now_ms, inspection)
     except BatchRejected as error:
-        return Refused(index, error)
+        return _rejected(partition, error)
     return index, base_offset, append_time_ms, partition.log.log_start_offset
+
+
+def _rejected(partition: Partition, error: BatchRejected) -> Refused:
+    return Refused(partition.index, error, partition.log.log_start_offset if error.has_log_start else -1)
+
+
+def _each_once(topics: list[TopicPart]) -> list[TopicPart]:
+    """Of a partition that is named twice the last batch counts, and a topic without partitions is not answered: as in Kafka."""
+    merged: dict[bytes, dict[int, PartitionPart]] = {}
+    for topic, wanted in topics:
+        if wanted:
+            merged.setdefault(topic, {}).update((part[0], part) for part in wanted)
+    return [(topic, list(parts.values())) for topic, parts in merged.items()]
 
 
 async def _append_inspected(connection: ServerConnection, view: memoryview, version: int, correlation_id: int, acks: int,
@@ -97,7 +115,7 @@ async def _append_inspected(connection: ServerConnection, view: memoryview, vers
                 try:
                     inspection = await broker.workers.run(partition.inspection_of(view[start:stop], broker.clock.now_ms()))
                 except BatchRejected as error:
-                    done.append(Refused(index, error))
+                    done.append(_rejected(partition, error))
                     continue
             done.append(_append(partitions_of.get(topic), version, view, part, broker.clock.now_ms(), inspection))
         outcomes.append((topic, done))
@@ -141,9 +159,9 @@ def _partition_response(outcome: Appended | Refused) -> PartitionProduceResponse
         index, base_offset, append_time_ms, log_start_offset = outcome
         return PartitionProduceResponse(index=index, base_offset=base_offset, log_append_time_ms=append_time_ms,
                                         log_start_offset=log_start_offset)
-    index, error = outcome
-    response = PartitionProduceResponse(index=index, error_code=error.code, base_offset=-1, log_append_time_ms=-1, log_start_offset=-1,
-                                        error_message=error.message)
+    index, error, log_start_offset = outcome
+    response = PartitionProduceResponse(index=index, error_code=error.code, base_offset=-1, log_append_time_ms=-1,
+                                        log_start_offset=log_start_offset, error_message=error.message)
     if isinstance(error, BatchRejected):
         response.record_errors = [BatchIndexAndErrorMessage(batch_index=at, batch_index_error_message=text)
                                   for at, text in error.record_errors]
