@@ -28,18 +28,8 @@ class ClosedSegment:
         self._segment.flush(self._file)
 
 
-class DirectoryEntries(NamedTuple):
-    """The names in a directory: a file whose bytes are durable is lost all the same while its name is not."""
-
-    disk: Disk
-    path: str
-
-    def flush(self) -> None:
-        self.disk.flush_directory(self.path)
-
-
 class AtomicWrite(NamedTuple):
-    """A small file, encoded on the loop and written by a worker."""
+    """A small file, encoded on the loop and written by a worker. It makes all names in its directory durable, also that of a new segment."""
 
     disk: Disk
     path: str

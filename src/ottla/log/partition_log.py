@@ -12,7 +12,7 @@ from ottla.base.ports import Disk, File
 from ottla.log import epochs as leader_epochs
 from ottla.log import partition_metadata, recovery, time_search
 from ottla.log.config import LogConfig
-from ottla.log.flushing import AtomicWrite, ClosedSegment, DirectoryEntries, Flushable
+from ottla.log.flushing import AtomicWrite, ClosedSegment, Flushable
 from ottla.log.offset_index import ENTRY_BYTES as OFFSET_ENTRY_BYTES
 from ottla.log.open_files import OpenFiles
 from ottla.log.producer_state import snapshot_path
@@ -254,7 +254,6 @@ class PartitionLog:
         closed.finish_indexes()
         closed.is_writable = False
         self._unflushed.append(ClosedSegment(closed))
-        self._unflushed.append(DirectoryEntries(self.disk, self.directory))
         self._unflushed.append(AtomicWrite(self.disk, snapshot_path(self.directory, self.log_end_offset), self.producers.encode()))
         self._take_epochs()
         self.segments.append(segment)

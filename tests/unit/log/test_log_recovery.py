@@ -90,6 +90,19 @@ def test_a_damaged_batch_and_what_follows_it_are_cut(place: float, bit: int, tmp
     assert stored_batches(opened) == whole[:intact]
 
 
+@pytest.mark.parametrize("offset", [0, 3, 4])
+def test_a_batch_whose_offset_does_not_rise_is_cut(tmp_path: Path, offset: int) -> None:
+    """The checksum does not cover the offset."""
+    log = filled(tmp_path, 10, roll_at=None)
+    log.flush()
+    start = sum(map(len, stored_batches(log)[:5]))
+    log.delete()
+    with open(tmp_path / "00000000000000000000.log", "r+b") as file:
+        file.seek(start)
+        file.write(offset.to_bytes(8, "big"))
+    assert open_log(tmp_path, clean=False).log_end_offset == 5
+
+
 def test_rebuilt_indexes_are_those_that_grew(tmp_path: Path) -> None:
     log = filled(tmp_path, 200, roll_at=None, index_interval_bytes=300)
     log.flush()
