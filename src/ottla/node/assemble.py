@@ -8,7 +8,14 @@ from typing import Any
 from ottla.base.ids import random_uuid
 from ottla.base.ports import Ports
 from ottla.controller.controller import Controller
-from ottla.controller.requests import BrokerRegistered, RegisterBroker, RegisterController, UnfenceBroker
+from ottla.controller.requests import (
+    BrokerRegistered,
+    FenceBroker,
+    RegisterBroker,
+    RegisterController,
+    StartControlledShutdown,
+    UnfenceBroker,
+)
 from ottla.controller.settings import ControllerSettings
 from ottla.log.config import LogConfig
 from ottla.metadata.features import supported_features, unsupported_features
@@ -53,6 +60,7 @@ class Node:
         self._server.close_connections()
         await self._upkeep.stop()
         try:
+            await self._leave()
             for partition_log in self._publisher.logs():
                 await self._ports.workers.run(partition_log.close)
             await self._metadata_log.close()
@@ -60,6 +68,13 @@ class Node:
                 self._storage.mark_clean(self._ports.disk, self._broker_epoch)
         finally:
             self._storage.release()
+
+    async def _leave(self) -> None:
+        """Tell the controller, so that whoever reads the log next does not wait for this broker."""
+        if not self.failed.done():
+            node_id, controller = self.broker.settings.node_id, self.broker.controller
+            await asyncio.gather(controller.submit(StartControlledShutdown(node_id, self._broker_epoch)),
+                                 controller.submit(FenceBroker(node_id, self._broker_epoch)))
 
     def abandon(self) -> None:
         """Drop everything as a crash would: nothing is flushed, nothing is marked clean."""
@@ -118,13 +133,14 @@ async def _start(ports: Ports, config: NodeConfig, storage: Storage, failed: "as
         metadata_log.follow(publisher.publish, lambda: broker.image)
         await controller.activate(storage.read_bootstrap_records(ports.disk) if not image.features else [])
         broker_epoch = await _register(ports, config, storage, controller, endpoints, directories)
+        await publisher.assign_directories(broker_epoch)
     except BaseException:
         server.stop_listening()
         raise
     broker.producer_ids = ProducerIds(controller, config.node_id, broker_epoch)
     broker.supported_features = supported_features()
     _say_what_is_not_served(broker.image)
-    upkeep = Upkeep(broker, on_failed)
+    upkeep = Upkeep(broker, on_failed, expiry_interval_ms=config.integer("producer.id.expiration.check.interval.ms"))
     upkeep.start()
     server.open()
     first = endpoints[0]

@@ -47,7 +47,8 @@ class BrokerEndpoint(NamedTuple):
 class Broker:
     """One node's broker side. Handlers read it; only the publisher changes what it holds."""
 
-    def __init__(self, *, settings: BrokerSettings, image: ClusterImage, clock: Clock, workers: Workers, controller: ControllerDriver) -> None:
+    def __init__(self, *, settings: BrokerSettings, image: ClusterImage, clock: Clock, workers: Workers,
+                 controller: ControllerDriver) -> None:
         self.settings = settings
         self.image = image
         self.clock = clock

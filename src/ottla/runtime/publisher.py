@@ -6,6 +6,7 @@ from typing import Any
 
 from ottla.base.ids import Uuid
 from ottla.base.ports import Disk, Rng
+from ottla.controller.requests import AssignReplicasToDirs
 from ottla.log.open_files import OpenFiles
 from ottla.log.partition_log import PartitionLog
 from ottla.metadata.configs import merged_broker_config
@@ -40,6 +41,9 @@ class Publisher:
         self._rng = rng
         self._directories = directories
         self._files = OpenFiles(disk)
+        self._broker_epoch = -1
+        self._unassigned: dict[tuple[Uuid, int], Uuid] = {}
+        """Replicas that were put elsewhere than the metadata says, of which the controller has not been told."""
 
     def start(self, image: ClusterImage) -> None:
         """Open what the image places here; logs of topics that are gone are put aside."""
@@ -76,6 +80,15 @@ class Publisher:
                 else:
                     self._on_partition_changed(change.after, index, after)
         self._on_configs(image, changes)
+        if self._unassigned and self._broker_epoch >= 0:
+            self._broker.spawn(self.assign_directories(self._broker_epoch))
+
+    async def assign_directories(self, broker_epoch: int) -> None:
+        """Tell the controller which of several directories was chosen."""
+        self._broker_epoch = broker_epoch
+        chosen, self._unassigned = self._unassigned, {}
+        if chosen:
+            await self._broker.controller.submit(AssignReplicasToDirs(self._broker.settings.node_id, broker_epoch, chosen))
 
     def logs(self) -> list[PartitionLog]:
         """All that are open."""
@@ -98,6 +111,8 @@ class Publisher:
             flushing.add_done_callback(lambda _: self._broker.loop.call_soon(self._open_later, topic.topic_id, index))
             return
         directory.partition_count += 1
+        if directory.directory_id != placed.directories[placed.replicas.index(node_id)]:
+            self._unassigned[topic.topic_id, index] = directory.directory_id
         partition_log = PartitionLog.open(
             self._disk, f"{directory.path}/{name}", config=self._log_config(image, topic.name), topic_id=topic.topic_id,
             now_ms=self._broker.clock.now_ms(), clean=directory.is_clean, files=self._files)

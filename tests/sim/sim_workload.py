@@ -1,0 +1,235 @@
+"""Who works in a story: producers that lose answers and ask again, and an administrator who makes and removes topics."""
+
+import asyncio
+from collections.abc import Callable, Coroutine, Sequence
+from typing import TYPE_CHECKING, Any
+
+from ottla.base.errors import ErrorCode
+from ottla.sim.client import Disconnected, SimulatedClient
+from ottla.sim.clock import EPOCH_MS
+from ottla.sim.history import Partition, Send
+from ottla.sim.rng import stream
+from ottla.wire.batches import Record, build_batch
+from ottla.wire.messages.create_partitions import CreatePartitionsRequest, CreatePartitionsResponse, CreatePartitionsTopic
+from ottla.wire.messages.delete_topics import DeleteTopicsRequest, DeleteTopicsResponse
+from ottla.wire.messages.metadata import MetadataRequest, MetadataResponse
+
+if TYPE_CHECKING:
+    from sim_story import Story
+
+CODECS = (0, 0, 0, 1, 2, 3, 4)
+IN_FLIGHT_MAX = 5
+BATCHES_REMEMBERED = 5
+SENDS_MAX = 60
+
+
+class Producer:
+    """Sends batches without an idempotent id, each once; what is not answered may be there or not."""
+
+    is_idempotent = False
+
+    def __init__(self, story: "Story", name: str, *, acks: int) -> None:
+        self.story = story
+        self.name = name
+        self.acks = acks
+        self.random = stream(story.world.seed, f"producer/{name}")
+        self.sent = 0
+
+    async def run(self) -> None:
+        while not self.story.is_over:
+            client = await self.story.connected()
+            try:
+                while not self.story.is_over:
+                    await asyncio.gather(*(self.send(client) for _ in range(self.random.randint(1, IN_FLIGHT_MAX))))
+                    await self.rest()
+            except Disconnected:
+                continue
+            client.close()
+
+    async def rest(self) -> None:
+        """Producers stop for a while after so many sends, which bounds a run."""
+        await asyncio.sleep(self.random.uniform(0.0, 0.3) + (1.0 if self.sent > SENDS_MAX else 0.0))
+
+    async def send(self, client: SimulatedClient) -> None:
+        partition = self.random.choice(self.story.partitions())
+        send = self.story.history.sending(self.name, partition, self.values(), is_idempotent=False)
+        batch = self.batch(send)
+        if self.acks == 0:
+            client.send(client.produce_request(*partition, batch, acks=0), self.random.randint(7, 13))
+            return
+        crashes = self.story.crashes
+        answer = await client.produce(*partition, batch, acks=self.acks, version=self.random.randint(7, 13))
+        self.story.expect_no_power_cut_since(crashes)
+        if answer.error_code == ErrorCode.KAFKA_STORAGE_ERROR and self.story.has_faults:
+            self.story.history.failed(send)
+            return
+        assert answer.error_code == 0, (partition, answer.error_code, answer.error_message)
+        self.story.history.acked(send, answer.base_offset)
+
+    def values(self) -> list[bytes]:
+        values = []
+        for _ in range(self.random.choice((1, 1, 1, 2, 5, 20))):
+            self.sent += 1
+            values.append(f"{self.name}-{self.sent} ".encode() + b"." * self.random.choice((0, 0, 10, 100, 3000)))
+        return values
+
+    def batch(self, send: Send, **producer: int) -> bytearray:
+        now_ms = int(self.story.world.loop.time() * 1000) + EPOCH_MS
+        records = [Record(timestamp=now_ms + self.random.randint(-5000, 5000), value=value, key=b"key") for value in send.values]
+        return build_batch(records, codec=self.random.choice(CODECS), **producer)
+
+
+class IdempotentProducer(Producer):
+    """Sends what was not answered again, in order, until it is: it must be there once."""
+
+    def __init__(self, story: "Story", name: str) -> None:
+        super().__init__(story, name, acks=-1)
+        self.pending: list[tuple[Send, bytearray, int]] = []
+        self.acked: list[tuple[Send, bytearray, int]] = []  # of one partition, as many as a log remembers
+        self.producer_id = -1
+        self.producer_epoch = -1
+        self.sequences: dict[Partition, int] = {}
+        self.partition: Partition = ("", 0)
+        self.crashes = 0  # how many there had been when the pending batches were made
+
+    async def run(self) -> None:
+        while not self.story.is_over or self.pending:
+            client = await self.story.connected()
+            try:
+                await self.work(client)
+            except Disconnected:
+                continue
+            client.close()
+
+    async def work(self, client: SimulatedClient) -> None:
+        if self.producer_id < 0:
+            answer = await client.init_producer_id()
+            assert answer.error_code == 0, answer.error_code
+            self.producer_id, self.producer_epoch = answer.producer_id, answer.producer_epoch
+        while not self.story.is_over or self.pending:
+            attempts = [self.attempt(client, *one) for one in self.doubled()]
+            if not self.pending:
+                self.prepare()
+            if self.random.random() < 0.2:
+                self.story.world.loop.call_later(self.random.uniform(0.0, 0.005), client.abort)  # the answers, or some, are lost
+            attempts += [self.attempt(client, *one) for one in list(self.pending)]
+            results = await asyncio.gather(*attempts, return_exceptions=True)
+            failures = [result for result in results if isinstance(result, BaseException)]
+            if failures:
+                raise failures[0]
+            if self.producer_id < 0:
+                return
+            await self.rest()
+
+    def doubled(self) -> Sequence[tuple[Send, bytearray, int]]:
+        """Something that was answered, to be sent again as if it had not been: one of the last five that the log has seen at most."""
+        if not self.acked or self.random.random() < 0.5:
+            return []
+        if not self.pending and self.crashes == self.story.crashes:
+            return [self.random.choice(self.acked)]
+        return self.acked[-1:] if len(self.pending) < BATCHES_REMEMBERED else []
+
+    def prepare(self) -> None:
+        """Some batches for one partition, numbered on."""
+        partition = self.random.choice(self.story.partitions())
+        if partition != self.partition:
+            self.partition = partition
+            self.acked.clear()
+        if self.crashes != self.story.crashes:
+            self.crashes = self.story.crashes
+            del self.acked[:-1]
+        for _ in range(self.random.randint(1, IN_FLIGHT_MAX)):
+            sequence = self.sequences.get(partition, 0)
+            send = self.story.history.sending(f"{self.name}/{self.producer_id}", partition, self.values(), is_idempotent=True)
+            batch = self.batch(send, producer_id=self.producer_id, producer_epoch=self.producer_epoch, base_sequence=sequence)
+            self.sequences[partition] = sequence + len(send.values)
+            self.pending.append((send, batch, self.random.randint(7, 13)))
+
+    async def attempt(self, client: SimulatedClient, send: Send, batch: bytearray, version: int) -> None:
+        crashes = self.story.crashes
+        answer = await client.produce(*send.partition, bytes(batch), acks=self.acks, version=version)
+        self.story.expect_no_power_cut_since(crashes)
+        if answer.error_code == ErrorCode.KAFKA_STORAGE_ERROR and self.story.has_faults:
+            return  # to be tried again
+        if answer.error_code == ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER and self.may_be_forgotten(send):
+            self.begin_anew()
+            return
+        assert answer.error_code == 0, (send.partition, send.values[0][:20], answer.error_code, answer.error_message)
+        self.story.history.acked(send, answer.base_offset)
+        if any(one[0] is send for one in self.pending):
+            self.pending = [one for one in self.pending if one[0] is not send]
+            self.acked = [*self.acked, (send, batch, version)][-BATCHES_REMEMBERED:]
+
+    def may_be_forgotten(self, send: Send) -> bool:
+        """A power cut takes what the log knew of its producers. A killed process leaves a snapshot, if a segment was rolled, and in that
+        there is only the last batch of each, as in Kafka: an earlier one that is sent again is not known for what it is."""
+        return self.story.keep == "flushed" or (self.crashes < self.story.crashes and self.story.is_rolled[send.partition[0]])
+
+    def begin_anew(self) -> None:
+        self.pending.clear()
+        self.acked.clear()
+        self.sequences.clear()
+        self.producer_id = -1
+
+
+class Administrator:
+    """Creates topics, adds partitions and deletes topics; what was answered must be so at the end, also after power cuts."""
+
+    def __init__(self, story: "Story", *, topics_max: int = 12) -> None:
+        self.story = story
+        self.random = stream(story.world.seed, "administrator")
+        self.topics_max = topics_max
+        self.partitions: dict[str, int] = {}  # of the topics that are there
+
+    async def run(self) -> None:
+        """Every step is repeated until it is answered."""
+        for number in range(self.topics_max):
+            if self.story.is_over:
+                return
+            name = f"made-{number}"
+            count = self.random.randint(1, 3)
+            await self.until_answered(lambda client, name=name, count=count: self.create(client, name, count))
+            self.partitions[name] = count
+            await asyncio.sleep(self.random.uniform(0.0, 0.5))
+            if self.random.random() < 0.4:
+                count += self.random.randint(1, 2)
+                await self.until_answered(lambda client, name=name, count=count: self.add_partitions(client, name, count))
+                self.partitions[name] = count
+            if self.random.random() < 0.4:
+                await self.until_answered(lambda client, name=name: self.delete(client, name))
+                del self.partitions[name]
+
+    async def until_answered(self, step: "Step") -> None:
+        while True:
+            client = await self.story.connected()
+            try:
+                await step(client)
+            except Disconnected:
+                continue
+            client.close()
+            return
+
+    async def create(self, client: SimulatedClient, name: str, count: int) -> None:
+        result = await client.create_topic(name, count)
+        assert result.error_code in (0, ErrorCode.TOPIC_ALREADY_EXISTS), result
+
+    async def add_partitions(self, client: SimulatedClient, name: str, count: int) -> None:
+        topic = CreatePartitionsTopic(name=name, count=count, assignments=None)
+        answer = await client.call(CreatePartitionsRequest(topics=[topic], timeout_ms=1000), CreatePartitionsResponse)
+        assert answer.results[0].error_code in (0, ErrorCode.INVALID_PARTITIONS), answer  # which it has already, if this was asked before
+
+    async def delete(self, client: SimulatedClient, name: str) -> None:
+        version = self.random.randint(1, 5)
+        answer = await client.call(DeleteTopicsRequest(topic_names=[name], timeout_ms=1000), DeleteTopicsResponse, version)
+        assert answer.responses[0].error_code in (0, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION), answer
+
+    async def check(self) -> None:
+        """The node knows the topics that it should, and no others."""
+        client = await self.story.connected()
+        answer = await client.call(MetadataRequest(topics=None), MetadataResponse, self.random.randint(1, 13))
+        found = {topic.name: len(topic.partitions) for topic in answer.topics}
+        assert dict(sorted(found.items())) == dict(sorted((self.partitions | self.story.topics).items()))
+        client.close()
+
+
+Step = Callable[[SimulatedClient], Coroutine[Any, Any, None]]
