@@ -51,14 +51,14 @@ class Node:
         self._server = server
         self._publisher = publisher
         self._metadata_log = metadata_log
-        self._upkeep = upkeep
+        self.upkeep = upkeep
         self._ports = ports
 
     async def stop(self) -> None:
         """Answer nobody any more, put everything on the disk, and say that it is there."""
         self._server.stop_listening()
         self._server.close_connections()
-        await self._upkeep.stop()
+        await self.upkeep.stop()
         try:
             await self._leave()
             for partition_log in self._publisher.logs():

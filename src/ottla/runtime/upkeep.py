@@ -46,7 +46,7 @@ class Upkeep:
 
     async def _flush_closed(self) -> None:
         async for partition in self._partitions():
-            await self._flush(partition)
+            await self.flush(partition)
 
     async def _maybe_expire_producers(self) -> None:
         if self._broker.loop.time() >= self._next_expiry:
@@ -65,7 +65,7 @@ class Upkeep:
             if not partition.is_gone:
                 yield partition
 
-    async def _flush(self, partition: Partition) -> None:
+    async def flush(self, partition: Partition) -> None:
         flushing, path = self._broker.flushing, partition.log.directory
         for closed in partition.log.take_unflushed():
             if partition.is_gone:

@@ -1,0 +1,132 @@
+"""A node's life as its metadata log and its directories tell it, over simulated ports."""
+
+import asyncio
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from ottla.log.config import LogConfig
+from ottla.metadata.image import ClusterImage
+from ottla.node.assemble import Node, assemble
+from ottla.node.config import node_config
+from ottla.runtime.metadata_log import MetadataLog
+from ottla.sim.client import SimulatedClient
+from ottla.sim.world import SimulatedPorts, World
+from ottla.wire.batches import Record, build_batch
+from ottla.wire.messages.delete_topics import DeleteTopicsRequest, DeleteTopicsResponse
+
+PORT = 9092
+CLUSTER = "AAAAAAAAAAAAAAAAAAAAAg"
+
+
+@pytest.fixture
+def world() -> Iterator[World]:
+    with World(11) as made:
+        yield made
+
+
+def start(world: World, **settings: str) -> tuple[SimulatedPorts, Any]:
+    configs = {"listeners": f"PLAINTEXT://node:{PORT}", "log.dirs": "/data"} | {k.replace("_", "."): v for k, v in settings.items()}
+    config = node_config(configs, cluster_id=CLUSTER, directory="/", canonical_host=lambda: "node")
+    ports = world.start("node")
+    return ports, world.within(ports, assemble(ports, config))
+
+
+def read_image(world: World) -> ClusterImage:
+    """What the metadata log of a node that has ended says."""
+    ports = world.start("node")
+
+    async def read() -> ClusterImage:
+        log = MetadataLog.open(ports.disk, ports.clock, ports.workers, "/data/__cluster_metadata-0", node_id=1, clean=True,
+                               config=LogConfig(), on_failed=lambda error: None)
+        return log.load(CLUSTER)
+
+    image = world.run(world.within(ports, read()))
+    world.exit("node")
+    return image
+
+
+async def connect(world: World) -> SimulatedClient:
+    network = world.start("client").network
+    client = SimulatedClient(network, "node", PORT)
+    await client.connect()
+    return client
+
+
+def test_a_clean_stop_leaves_a_fenced_broker_and_nobody_leading(world: World) -> None:
+    """Whoever opens the directory next need not wait for this broker's session to end."""
+    async def story() -> None:
+        ports, starting = start(world)
+        node: Node = await starting
+        client = await connect(world)
+        await client.create_topic("t", 2)
+        await world.within(ports, node.stop())
+
+    world.run(story())
+    world.exit("node")
+    image = read_image(world)
+    assert (image.brokers[1].fenced, image.brokers[1].in_controlled_shutdown) == (True, True)
+    assert [partition.leader for partition in image.topics_by_name["t"].partitions.values()] == [-1, -1]
+
+
+def test_a_restart_after_a_clean_stop_leads_again_in_a_new_epoch(world: World) -> None:
+    async def story() -> list[tuple[int, int]]:
+        ports, starting = start(world)
+        node: Node = await starting
+        client = await connect(world)
+        await client.create_topic("t", 1)
+        await world.within(ports, node.stop())
+        world.exit("node")
+        _, starting = start(world)
+        node = await starting
+        partition = node.broker.image.topics_by_name["t"].partitions[0]
+        led = node.broker.partition("t", 0)
+        assert led is not None
+        return [(partition.leader, partition.leader_epoch), (1, led.leader_epoch)]
+
+    told, led = world.run(story())
+    assert told == led
+    assert told[1] > 0
+
+
+def test_partitions_spread_over_directories_and_the_controller_knows(world: World) -> None:
+    async def story() -> dict[str, int]:
+        _, starting = start(world, log_dirs="/data,/more")
+        node: Node = await starting
+        client = await connect(world)
+        await client.create_topic("t", 4)
+        while not all(partition.directories[0] in node.broker.image.brokers[1].log_dirs
+                      for partition in node.broker.image.topics_by_name["t"].partitions.values()):
+            await asyncio.sleep(0.01)           # it ends, or the simulator says that nothing more happens
+        homes = [partition.log.directory.rpartition("/")[0] for partition in node.broker.all_partitions()]
+        return {home: homes.count(home) for home in homes}
+
+    assert world.run(story()) == {"/data": 2, "/more": 2}
+
+
+def test_a_topic_deleted_and_made_again_during_its_flush_is_a_new_one(world: World) -> None:
+    """A worker that still writes to the old log neither ends the node nor leaves anything in the new one."""
+    async def story() -> tuple[bool, int, list[int]]:
+        ports, starting = start(world)
+        node: Node = await starting
+        client = await connect(world)
+        await client.create_topic("t", 1, {"segment.bytes": "1048576"})
+        value = bytes(700_000)
+        for _ in range(4):
+            answer = await client.produce("t", 0, bytes(build_batch([Record(timestamp=ports.clock.now_ms(), value=value)])), acks=-1)
+            assert answer.error_code == 0
+        old = node.broker.partition("t", 0)
+        assert old is not None
+        flushing = asyncio.ensure_future(world.within(ports, node.upkeep.flush(old)))
+        while not node.broker.flushing:
+            await asyncio.sleep(0)
+        await client.call(DeleteTopicsRequest(topic_names=["t"], timeout_ms=1000), DeleteTopicsResponse, 5)
+        await client.create_topic("t", 1)
+        await flushing
+        while (new := node.broker.partition("t", 0)) is None:
+            await asyncio.sleep(0.001)
+        assert new is not old
+        return node.failed.done(), new.log.log_end_offset, [segment.base_offset for segment in new.log.segments]
+
+    assert world.run(story()) == (False, 0, [0])
