@@ -1,0 +1,24 @@
+"""RenewDelegationToken: a token lives longer."""
+
+from ottla.wire.schema import Message, binary, i16, i32, i64
+
+
+class RenewDelegationTokenRequest(Message):
+    API_KEY = 39
+    MIN_VERSION = 1
+    MAX_VERSION = 2
+    FLEXIBLE_FROM = 2
+
+    hmac: bytes = binary("0+", default=b"")
+    renew_period_ms: int = i64("0+", default=0)
+
+
+class RenewDelegationTokenResponse(Message):
+    API_KEY = 39
+    MIN_VERSION = 1
+    MAX_VERSION = 2
+    FLEXIBLE_FROM = 2
+
+    error_code: int = i16("0+", default=0)
+    expiry_timestamp_ms: int = i64("0+", default=0)
+    throttle_time_ms: int = i32("0+", default=0)
