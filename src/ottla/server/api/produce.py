@@ -4,6 +4,7 @@ Idempotent producers are served (KIP-98), topic ids from version 13 on (KIP-516)
 Skipped: transactional batches are refused; see docs/SKIPPED.md. As in Kafka a transactional id alone changes nothing.
 """
 
+import logging
 from typing import NamedTuple
 
 from ottla.base.errors import ApiError, ErrorCode
@@ -13,6 +14,8 @@ from ottla.server.connection import ServerConnection
 from ottla.wire.inspection import BatchRejected, Inspection
 from ottla.wire.messages.produce import BatchIndexAndErrorMessage, PartitionProduceResponse, ProduceResponse, TopicProduceResponse
 from ottla.wire.produce_fast import TOPIC_IDS_FROM, Appended, PartitionPart, TopicPart, pack_produced, read_produce
+
+log = logging.getLogger("ottla.produce")
 
 ACKS = (-1, 0, 1)
 INLINE_COMPRESSED_BYTES_MAX = 8 << 10
@@ -82,6 +85,10 @@ def _append(partitions: Partitions | None, version: int, view: memoryview, part:
         base_offset, append_time_ms = partition.append(view[max(start, 0):max(stop, 0)], now_ms, inspection)
     except BatchRejected as error:
         return _rejected(partition, error)
+    except OSError as error:
+        # Nothing of the batch was written, or it was cut off again: the client may send it once more.
+        log.error("nothing could be appended to %s-%d: %s", partition.topic, index, error)
+        return Refused(index, ApiError(ErrorCode.KAFKA_STORAGE_ERROR))
     return index, base_offset, append_time_ms, partition.log.log_start_offset
 
 
