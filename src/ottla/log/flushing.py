@@ -29,7 +29,7 @@ class ClosedSegment:
 
 
 class AtomicWrite(NamedTuple):
-    """A small file, encoded on the loop and written by a worker. It makes all names in its directory durable, also that of a new segment."""
+    """A small file, encoded on the loop and written by a worker. All names in its directory become durable, also that of a new segment."""
 
     disk: Disk
     path: str

@@ -85,6 +85,13 @@ class MappedOffsetIndex:
         position: int = _relative.unpack_from(data, index * ENTRY_BYTES - 4)[0]
         return position
 
+    def last_position(self) -> int:
+        """Where the last batch that has an entry starts."""
+        if not self._count:
+            return 0
+        position: int = _relative.unpack_from(self._data, self._count * ENTRY_BYTES - 4)[0]
+        return position
+
     def entries(self) -> list[tuple[int, int]]:
         return [_entry.unpack_from(self._data, i * ENTRY_BYTES) for i in range(self._count)]
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 from ottla.base.ports import Disk
 from ottla.log import epochs as leader_epochs
+from ottla.log import offset_index, time_index
 from ottla.log.config import LogConfig
 from ottla.log.epochs import LeaderEpochs
 from ottla.log.offset_index import GrowingOffsetIndex
@@ -50,7 +51,7 @@ def load(disk: Disk, directory: str, *, config: LogConfig, files: OpenFiles, now
         file.close()
     cut_bytes = 0 if clean or recovery_point is None else _check_doubtful(segments, config, recovery_point)
     for segment in segments[:-1]:
-        if not (segment.has_index_files() if clean else segment.are_indexes_sound()):
+        if not (segment.has_index_files() if clean else segment.are_indexes_sound(config.index_interval_bytes)):
             _index_closed(segment, config)
     last = segments[-1]
     last.is_writable = True
@@ -142,11 +143,15 @@ def rebuild(segment: Segment, config: LogConfig) -> int:
 
 def _resume(segment: Segment) -> int | None:
     """Take the indexes of the last segment from their files and go on from there; None where something does not fit."""
-    if not segment.are_indexes_sound():
+    if not segment.has_index_files():
         return None
     size = segment.size
-    offsets = GrowingOffsetIndex.decode(segment.base_offset, segment.disk.read(segment.stem + OFFSET_INDEX_SUFFIX))
-    times = GrowingTimeIndex.decode(segment.base_offset, segment.disk.read(segment.stem + TIME_INDEX_SUFFIX))
+    offset_data = segment.disk.read(segment.stem + OFFSET_INDEX_SUFFIX)
+    time_data = segment.disk.read(segment.stem + TIME_INDEX_SUFFIX)
+    if not offset_index.is_sound(offset_data, size) or not time_index.is_sound(time_data):
+        return None
+    offsets = GrowingOffsetIndex.decode(segment.base_offset, offset_data)
+    times = GrowingTimeIndex.decode(segment.base_offset, time_data)
     position = offsets.positions[-1] if len(offsets) else 0
     segment.start_growing()
     segment.offset_index, segment.time_index = offsets, times

@@ -8,6 +8,7 @@ from ottla.base.ports import Buffer, Disk, File
 from ottla.log import offset_index, time_index
 from ottla.log.offset_index import GrowingOffsetIndex, MappedOffsetIndex, OffsetIndex
 from ottla.log.open_files import OpenFiles
+from ottla.log.scanning import scan_headers
 from ottla.log.time_index import GrowingTimeIndex, MappedTimeIndex, TimeIndex
 from ottla.wire.batches import LENGTH_OVERHEAD
 
@@ -217,11 +218,12 @@ class Segment:
         file.flush()
 
     def write_indexes(self) -> None:
+        """The time index first: the other one tells, when the log is opened, how far both go."""
         offsets, times = self.offset_index, self.time_index
-        if isinstance(offsets, GrowingOffsetIndex):
-            self.disk.write_atomically(self.stem + OFFSET_INDEX_SUFFIX, offsets.encode())
         if isinstance(times, GrowingTimeIndex):
             self.disk.write_atomically(self.stem + TIME_INDEX_SUFFIX, times.encode())
+        if isinstance(offsets, GrowingOffsetIndex):
+            self.disk.write_atomically(self.stem + OFFSET_INDEX_SUFFIX, offsets.encode())
 
     def release(self) -> None:
         """Let the file go; the segment may be used again, which opens it."""
@@ -238,7 +240,20 @@ class Segment:
     def has_index_files(self) -> bool:
         return self.disk.exists(self.stem + OFFSET_INDEX_SUFFIX) and self.disk.exists(self.stem + TIME_INDEX_SUFFIX)
 
-    def are_indexes_sound(self) -> bool:
-        """Cheap checks of the two files: present, of whole entries, the last of which fit the log."""
-        return (self.has_index_files() and offset_index.is_sound(self._map(OFFSET_INDEX_SUFFIX), self.size)
-                and time_index.is_sound(self._map(TIME_INDEX_SUFFIX)))
+    def are_indexes_sound(self, index_interval_bytes: int) -> bool:
+        """Whether the two files can be believed: of whole entries that fit the log, and as far as the log goes.
+
+        The latter, as a segment that was active at a clean stop and closed after it may still have the files of that stop.
+        """
+        if not self.has_index_files():
+            return False
+        offsets, times = self._map(OFFSET_INDEX_SUFFIX), self._map(TIME_INDEX_SUFFIX)
+        if not offset_index.is_sound(offsets, self.size) or not time_index.is_sound(times):
+            return False
+        latest, _ = MappedTimeIndex(self.base_offset, times).last() or (-1, 0)
+        bytes_since_entry = 0
+        for _, header in scan_headers(self.opened(), MappedOffsetIndex(self.base_offset, offsets).last_position(), self.size):
+            if bytes_since_entry > index_interval_bytes or header.max_timestamp > latest:
+                return False
+            bytes_since_entry += header.size
+        return True

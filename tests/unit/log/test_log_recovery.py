@@ -150,6 +150,22 @@ def test_index_files_filled_up_with_zeros_are_read(tmp_path: Path, clean: bool) 
     assert len(read_all(opened, 0)) == 61
 
 
+@pytest.mark.parametrize("more", [1, 40])
+def test_index_files_of_an_earlier_stop_are_not_believed(tmp_path: Path, more: int) -> None:
+    """The segment was active then, has grown and was closed since, and the crash came before its indexes were written again."""
+    filled(tmp_path, 10, roll_at=None, index_interval_bytes=200).close()
+    log = open_log(tmp_path, index_interval_bytes=200)
+    for n in range(more):
+        append(log, batch(timestamp=NOW + 1000 + n))
+    log.roll(now_ms=NOW)
+    append(log)
+    log.delete()
+    opened = open_log(tmp_path, clean=False, index_interval_bytes=200)
+    assert opened.latest_of_max_timestamp() == (NOW + 1000 + more - 1, 9 + more, 0)
+    assert opened.offset_for_timestamp(NOW + 1000) == (NOW + 1000, 10, 0)
+    assert len(index_entries(opened)[0][0]) == (10 + more) // 3
+
+
 def test_after_a_clean_stop_a_torn_tail_is_found_all_the_same(tmp_path: Path) -> None:
     filled(tmp_path, index_interval_bytes=200).close()
     with open(tmp_path / LAST, "ab") as file:
