@@ -2,12 +2,10 @@
 
 import importlib
 import json
-import os
 import pkgutil
 import re
 import zipfile
 from collections.abc import Callable, Iterator
-from pathlib import Path
 from random import Random
 from types import ModuleType
 from typing import Any
@@ -16,6 +14,7 @@ import pytest
 
 import ottla.wire.messages
 import ottla.wire.records
+from bench.peers import jar_cache
 from ottla.wire.fields import FIXED, Field
 from ottla.wire.schema import Message
 
@@ -91,11 +90,10 @@ def sampler() -> Sampler:
 
 @pytest.fixture(scope="session")
 def kafka_schemas() -> dict[str, dict[str, Any]]:
-    """The schemas inside Kafka's jars, by the name of the message. KAFKA_JARS may name the folder of the jars."""
-    folder = Path(os.environ.get("KAFKA_JARS", Path.home() / ".cache" / "apache-kafka-4.3.0" / "libs"))
-    jars = sorted([*folder.glob("kafka-*.jar"), *folder.glob("libs/kafka-*.jar")])
+    """The schemas inside Kafka's jars, by the name of the message."""
+    jars = sorted((jar_cache() / "libs").glob("kafka-*.jar"))
     if not jars:
-        pytest.skip(f"no Kafka jars in {folder}: declarations are not compared with Kafka's schemas (KAFKA_JARS names another folder)")
+        pytest.skip(f"no Kafka jars in {jar_cache()}: declarations are not compared with Kafka's schemas (KAFKA_JARS names another folder)")
     schemas = {}
     for jar in jars:
         with zipfile.ZipFile(jar) as archive:
