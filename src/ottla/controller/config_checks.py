@@ -1,5 +1,6 @@
 """What may be set: the rules behind AlterConfigs, IncrementalAlterConfigs and the configs of new topics."""
 
+import re
 from collections.abc import Mapping
 
 from ottla.base.errors import ApiError, ErrorCode
@@ -36,6 +37,19 @@ _THREAD_COUNTS = (
     "num.replica.fetchers",
 )
 _LISTENER_PREFIX = "listener.name."
+_BOUND_NAMES = {"streams.num.standby.replicas": "standby.replicas"}
+"""Group configs whose bounds have other names than they have themselves."""
+_CLIENT_TRAITS = (
+    "client_instance_id",
+    "client_id",
+    "client_software_name",
+    "client_software_version",
+    "client_source_address",
+    "client_source_port",
+)
+INTERVAL_MIN_MS = 100
+INTERVAL_MAX_MS = 3_600_000
+"""How often a client-metrics subscription may have clients send."""
 
 
 def list_default(resource: ConfigResource, name: str) -> str | None:
@@ -87,7 +101,7 @@ def _check_thread_counts(image: ClusterImage, values: Mapping[str, str], setting
             now, wanted = broker_value(name, current), parse(BROKER_CONFIGS[name], values[name])
             assert isinstance(now, int)
             assert isinstance(wanted, int)
-            if not now // 2 <= wanted <= now * 2:
+            if not max(now // 2, 1) <= wanted <= now * 2:
                 raise ApiError(ErrorCode.INVALID_REQUEST, f"{name} is {now}: one change may halve or double it, not make it {wanted}")
 
 
@@ -105,10 +119,12 @@ def check_stored(image: ClusterImage, resource: ConfigResource, values: Mapping[
             if not resource.name:
                 raise ApiError(ErrorCode.INVALID_REQUEST, "groups have no defaults of their own: set them for all brokers instead")
             _check_known(GROUP_CONFIGS, values, unknown=ErrorCode.INVALID_CONFIG)
+            _check_group_bounds(values, settings.layers(image).merged())
         case ResourceType.CLIENT_METRICS:
             if not resource.name:
                 raise ApiError(ErrorCode.INVALID_REQUEST, "a client-metrics subscription needs a name")
             _check_known(CLIENT_METRICS_CONFIGS, values, unknown=ErrorCode.INVALID_REQUEST)
+            _check_client_metrics(values)
 
 
 def _check_known(definitions: Mapping[str, Definition], values: Mapping[str, str], *, unknown: ErrorCode) -> None:
@@ -119,6 +135,52 @@ def _check_known(definitions: Mapping[str, Definition], values: Mapping[str, str
             parse(definitions[name], value)
         except InvalidConfig as error:
             raise ApiError(ErrorCode.INVALID_CONFIG, str(error)) from None
+
+
+def _check_group_bounds(values: Mapping[str, str], broker: Mapping[str, str]) -> None:
+    """A group may choose within what its brokers allow."""
+    for name, text in values.items():
+        wanted = parse(GROUP_CONFIGS[name], text)
+        kind, _, what = name.partition(".")
+        what = _BOUND_NAMES.get(name, what)
+        lowest, highest = (broker_value(bound, broker) if bound in BROKER_CONFIGS else None
+                           for bound in (f"group.{kind}.min.{what}", f"group.{kind}.max.{what}"))
+        if isinstance(wanted, int) and ((isinstance(lowest, int) and wanted < lowest) or (isinstance(highest, int) and wanted > highest)):
+            raise ApiError(ErrorCode.INVALID_CONFIG, f"{name} is {wanted}: the brokers allow {lowest} to {highest}")
+    for kind in ("consumer", "share", "streams"):
+        pair = [parse(GROUP_CONFIGS[name], values[name]) if name in values else broker_value(f"group.{name}", broker)
+                for name in (f"{kind}.session.timeout.ms", f"{kind}.heartbeat.interval.ms")]
+        session_ms, heartbeat_ms = pair
+        assert isinstance(session_ms, int)
+        assert isinstance(heartbeat_ms, int)
+        if session_ms <= heartbeat_ms:
+            raise ApiError(ErrorCode.INVALID_CONFIG, f"a {kind} group's session of {session_ms} ms must outlast its heartbeat interval, "
+                                                     f"{heartbeat_ms} ms")
+
+
+def _check_client_metrics(values: Mapping[str, str]) -> None:
+    """How often clients send, and which: `client_id=...` and the like, each with a regular expression."""
+    if "interval.ms" in values:
+        interval = parse(CLIENT_METRICS_CONFIGS["interval.ms"], values["interval.ms"])
+        assert isinstance(interval, int)
+        if not INTERVAL_MIN_MS <= interval <= INTERVAL_MAX_MS:
+            raise ApiError(ErrorCode.INVALID_REQUEST, f"interval.ms is {interval}: from {INTERVAL_MIN_MS} to {INTERVAL_MAX_MS} is allowed")
+    patterns = parse(CLIENT_METRICS_CONFIGS["match"], values.get("match", ""))
+    assert isinstance(patterns, tuple)
+    for pattern in patterns:
+        what, *texts = pattern.split("=")
+        text = texts[0].strip() if len(texts) == 1 else ""
+        if what.strip() not in _CLIENT_TRAITS or not text or not _is_expression(text):
+            raise ApiError(ErrorCode.INVALID_CONFIG, f"{pattern!r} does not match clients: NAME=EXPRESSION does, where NAME is one of "
+                                                     f"{', '.join(_CLIENT_TRAITS)}")
+
+
+def _is_expression(text: str) -> bool:
+    try:
+        re.compile(text)
+    except re.error:
+        return False
+    return True
 
 
 def check_min_insync(image: ClusterImage, resource: ConfigResource, changes: Mapping[str, str | None]) -> None:

@@ -16,8 +16,8 @@ RawHandler = Callable[[Any, bytearray, memoryview, int, int, int, int], bool]
 class Api:
     """One API: its key, the versions that are served, and, once somebody asked, its handler."""
 
-    __slots__ = ("advertised_from", "first", "flexible_from", "handle", "handle_raw", "is_loaded", "key", "last", "module", "request",
-                 "response_is_flexible_from")
+    __slots__ = ("advertised_from", "errors", "first", "flexible_from", "handle", "handle_raw", "is_loaded", "key", "last", "module",
+                 "request", "requests", "response_is_flexible_from")
 
     def __init__(self, key: int, module: str, first: int, last: int, flexible_from: int, *, advertised_from: int | None = None) -> None:
         self.key = key
@@ -28,6 +28,9 @@ class Api:
         self.advertised_from = first if advertised_from is None else advertised_from
         # An ApiVersions answer has a header without tags at every version: the client cannot know yet what the broker speaks.
         self.response_is_flexible_from = flexible_from if key != 18 else 1 << 15
+        self.requests = 0
+        self.errors = 0
+        """Error codes that were answered in messages."""
         self.is_loaded = False
         self.handle_raw: RawHandler | None = None
         self.handle: Callable[..., Any] | None = None
@@ -54,7 +57,11 @@ def served_apis() -> dict[int, Api]:
         Api(20, "delete_topics", 1, 6, 4),
         Api(22, "init_producer_id", 0, 5, 2),
         Api(32, "describe_configs", 1, 4, 4),
+        Api(33, "alter_configs", 0, 2, 2),
         Api(37, "create_partitions", 0, 3, 2),
+        Api(44, "incremental_alter_configs", 0, 1, 1),
         Api(60, "describe_cluster", 0, 2, 0),
+        Api(74, "list_config_resources", 0, 1, 0),
+        Api(75, "describe_topic_partitions", 0, 0, 0),
     )
     return {api.key: api for api in apis}

@@ -11,11 +11,11 @@ from ottla.base.ids import METADATA_TOPIC_ID, ZERO_UUID
 from ottla.wire.batches import decode_records, iterate_batches
 from ottla.wire.schema import Message
 
-SHARED_API_KEYS = frozenset({0, 1, 2, 3, 18, 19, 20, 22, 32, 37, 60})
+SHARED_API_KEYS = frozenset({0, 1, 2, 3, 18, 19, 20, 22, 32, 33, 37, 44, 60, 74, 75})
 """The APIs whose place in ApiVersions is compared."""
 TEXTS = frozenset({"error_message", "batch_index_error_message", "documentation"})
-NODES = frozenset({"node_id", "leader_id", "controller_id", "broker_id"})
-NODE_LISTS = frozenset({"replica_nodes", "isr_nodes", "offline_replicas", "broker_ids"})
+NODES = frozenset({"node_id", "leader_id", "controller_id", "broker_id", "replica_id"})
+NODE_LISTS = frozenset({"replica_nodes", "isr_nodes", "offline_replicas", "broker_ids", "eligible_leader_replicas", "last_known_elr"})
 MASKED: Mapping[str, Callable[[Any], Any]] = {
     "host": lambda host: "host" if host else host,
     "port": lambda port: "port" if port > 0 else port,
@@ -25,6 +25,8 @@ MASKED: Mapping[str, Callable[[Any], Any]] = {
     "finalized_features_epoch": lambda epoch: "epoch" if epoch >= 0 else epoch,
     "producer_id": lambda producer: "producer" if producer >= 0 else producer,
 }
+NAMED = {"topics": "name", "config_resources": "resource_name"}
+"""Arrays in which there is what others made, and what it is named in."""
 DROPPED = frozenset({"supported_features", "finalized_features"})
 
 
@@ -48,7 +50,7 @@ class Normaliser:
         if name in NODES:
             return "node" if value >= 0 else value
         if name in NODE_LISTS:
-            return ["node" if node >= 0 else node for node in value]
+            return value if value is None else ["node" if node >= 0 else node for node in value]
         if name == "records":
             return None if value is None else self._batches(bytes(value))
         if name in MASKED:
@@ -66,10 +68,13 @@ class Normaliser:
     def _list(self, name: str, values: list[Any], version: int) -> list[Any]:
         if name == "api_keys":
             values = [value for value in values if value.api_key in SHARED_API_KEYS]
-        if name == "topics":  # an answer with all topics has those of others
-            values = [value for value in values if value.name is None or self._prefix in value.name or len(values) == 1]
+        if name in NAMED:  # an answer with all topics has those of others
+            values = [value for value in values if len(values) == 1 or self._is_own(getattr(value, NAMED[name], None))]
         found = [self._field("", value, version) for value in values]
         return found if name == "synonyms" else sorted(found, key=lambda value: json.dumps(value, sort_keys=True))
+
+    def _is_own(self, name: str | None) -> bool:
+        return name is None or self._prefix in name or name.isdecimal()
 
     def _id(self, value: bytes) -> str:
         if value == ZERO_UUID:

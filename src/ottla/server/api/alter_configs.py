@@ -1,0 +1,13 @@
+"""AlterConfigs (key 33), versions 0–2: the configs of a resource are replaced as a whole; what is not named goes back to its default."""
+
+from collections.abc import Awaitable
+
+from ottla.base.context import RequestContext
+from ottla.runtime.broker import Broker
+from ottla.wire.messages.alter_configs import AlterConfigsRequest, AlterConfigsResponse
+
+REQUEST = AlterConfigsRequest
+
+
+def handle(broker: Broker, context: RequestContext, request: AlterConfigsRequest, version: int) -> Awaitable[AlterConfigsResponse]:
+    return broker.controller.submit(request)

@@ -1,0 +1,15 @@
+"""IncrementalAlterConfigs (key 44), versions 0–1: single configs are set, deleted, appended to or subtracted from."""
+
+from collections.abc import Awaitable
+
+from ottla.base.context import RequestContext
+from ottla.runtime.broker import Broker
+from ottla.wire.messages.incremental_alter_configs import IncrementalAlterConfigsRequest, IncrementalAlterConfigsResponse
+
+REQUEST = IncrementalAlterConfigsRequest
+
+
+def handle(
+    broker: Broker, context: RequestContext, request: IncrementalAlterConfigsRequest, version: int
+) -> Awaitable[IncrementalAlterConfigsResponse]:
+    return broker.controller.submit(request)
