@@ -2,6 +2,7 @@
 
 import random
 import threading
+import time
 from collections import deque
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -16,9 +17,12 @@ from tests.compat.raw import Closed, RawConnection, Silent
 Address = tuple[str, int]
 PRODUCE_VERSION, FETCH_VERSION = 11, 12
 IN_FLIGHT_MAX = 5
+READY_SECONDS_MAX = 30.0
 RETRIABLE = frozenset({3, 6, 7})
 """Unknown topic, not leader, timed out: what a broker that has just started may say."""
-START_MS = 1_700_000_000_000
+START_MS = int(time.time() * 1000)
+"""Of today: Apache Kafka forgot, at a restart, producers whose records said 2023, and remembered those whose records said now
+(producer.id.expiration.ms counts by the records' timestamps)."""
 
 
 def value_of(sender: int, number: int) -> bytes:
@@ -91,7 +95,7 @@ class Sender:
 
     def _talk(self, connection: RawConnection, stop: threading.Event) -> None:
         if self._idempotent and self._producer_id < 0:
-            self._producer_id = connection.ask(InitProducerIdRequest(transactional_id=None, transaction_timeout_ms=1000), 4).producer_id
+            self._producer_id = new_producer_id(connection)
         again, self._waiting = self._waiting, deque()
         while again or not stop.is_set() or self._waiting:
             if again or (not stop.is_set() and len(self._waiting) < IN_FLIGHT_MAX):
@@ -136,6 +140,18 @@ class Sender:
 
     def _give_up_waiting(self) -> None:
         self._waiting.clear()
+
+
+def new_producer_id(connection: RawConnection) -> int:
+    """A broker that has just started may have no ids to give yet; an id of -1 would quietly make sends not idempotent."""
+    deadline = time.monotonic() + READY_SECONDS_MAX
+    while True:
+        answer = connection.ask(InitProducerIdRequest(transactional_id=None, transaction_timeout_ms=1000), 4)
+        if answer.error_code == 0:
+            assert answer.producer_id >= 0, answer
+            return int(answer.producer_id)
+        assert time.monotonic() < deadline, answer
+        time.sleep(0.01)
 
 
 def end_offset(connection: RawConnection, topic: str, partition: int) -> int:

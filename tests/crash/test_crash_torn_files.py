@@ -9,13 +9,12 @@ import pytest
 
 from bench.peers import BrokerProcess
 from ottla.wire.batches import Record, build_batch, iterate_batches
-from ottla.wire.messages.init_producer_id import InitProducerIdRequest
 from ottla.wire.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
 from tests.compat.conftest import create_topic
 from tests.compat.raw import RawConnection
 from tests.crash.conftest import StartBroker
 from tests.crash.files import check_partition
-from tests.crash.load import end_offset, read
+from tests.crash.load import START_MS, end_offset, new_producer_id, read
 from tests.crash.test_crash_under_load import address, wait_for
 
 BATCHES = 60
@@ -24,7 +23,7 @@ TOPIC = "torn"
 
 def produce(connection: RawConnection, number: int, producer_id: int) -> tuple[int, int]:
     """Error code and offset of one batch, whose sequence is its number."""
-    records = [Record(0, 1_700_000_000_000 + number, b"k", b"%d " % number + b"x" * 40_000)]
+    records = [Record(0, START_MS + number, b"k", b"%d " % number + b"x" * 40_000)]
     batch = build_batch(records, producer_id=producer_id, producer_epoch=0, base_sequence=number)
     data = [PartitionProduceData(index=0, records=bytes(batch))]
     request = ProduceRequest(acks=-1, timeout_ms=10_000, topic_data=[TopicProduceData(name=TOPIC, partition_data=data)])
@@ -36,7 +35,7 @@ def fill(broker: BrokerProcess) -> int:
     """Three segments of idempotent batches, one record each; returns the producer's id."""
     create_topic(broker.bootstrap, TOPIC, 1, {"segment.bytes": "1048576", "index.interval.bytes": "4096"})
     with RawConnection(address(broker)) as connection:
-        producer_id: int = connection.ask(InitProducerIdRequest(transactional_id=None, transaction_timeout_ms=1000), 4).producer_id
+        producer_id = new_producer_id(connection)
         wait_for(lambda: produce(connection, 0, producer_id)[0] == 0)
         for number in range(1, BATCHES):
             assert produce(connection, number, producer_id) == (0, number)
@@ -114,7 +113,7 @@ def empty(suffix: str) -> Callable[[Path], None]:
     return change
 
 
-NEXT = bytes(build_batch([Record(0, 1_700_000_000_000, b"k", b"61 never acknowledged" * 100)], base_offset=BATCHES, leader_epoch=0))
+NEXT = bytes(build_batch([Record(0, START_MS, b"k", b"61 never acknowledged" * 100)], base_offset=BATCHES, leader_epoch=0))
 DAMAGES: dict[str, tuple[Callable[[Path], None], int]] = {
     "half a batch at the end": (append(NEXT[:1000]), BATCHES),
     "half a batch's header at the end": (append(NEXT[:30]), BATCHES),

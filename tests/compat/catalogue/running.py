@@ -50,7 +50,9 @@ class Run:
                 self._create(name, partitions, dict(configs))
             case NewProducer(name):
                 request = InitProducerIdRequest(transactional_id=None, transaction_timeout_ms=60_000)
-                self._producers[name] = self._connection.ask(request, 5).producer_id
+                answer = self._connection.ask(request, 5)
+                assert answer.error_code == 0, answer
+                self._producers[name] = answer.producer_id
             case Fill(batch, topic, partition):
                 data = [PartitionProduceData(index=partition, records=self._fill(batch))]
                 topics = [TopicProduceData(name=self._fill(f"${topic}"), partition_data=data)]
