@@ -35,6 +35,10 @@ class GrowingOffsetIndex:
         index = bisect_right(self.relatives, offset - self.base_offset)
         return self.positions[index - 1] if index else 0
 
+    def last_position(self) -> int:
+        """Where the last batch that has an entry starts."""
+        return self.positions[-1] if self.positions else 0
+
     def entries(self) -> list[tuple[int, int]]:
         return list(zip(self.relatives, self.positions, strict=True))
 

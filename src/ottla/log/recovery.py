@@ -14,14 +14,15 @@ from ottla.log.epochs import LeaderEpochs
 from ottla.log.offset_index import GrowingOffsetIndex
 from ottla.log.open_files import OpenFiles
 from ottla.log.producer_state import SNAPSHOT_SUFFIX, ProducerTable, snapshot_path
-from ottla.log.scanning import scan_batches, scan_headers
+from ottla.log.scanning import scan_fields, scan_headers
 from ottla.log.segment import LOG_SUFFIX, OFFSET_INDEX_SUFFIX, TIME_INDEX_SUFFIX, Segment
 from ottla.log.time_index import GrowingTimeIndex
-from ottla.wire.batches import ATTRIBUTES_AT
+from ottla.wire.batches import ATTRIBUTES_AT, LENGTH_OVERHEAD, BatchHeader
 from ottla.wire.crc import crc32c
 
 LEFTOVER_SUFFIXES = (".deleted", ".cleaned", ".tmp")
 OFFSETS_PER_SEGMENT_MAX = 0x7FFF_FFFF
+EPOCH_MAX = 0x7FFF_FFFF
 
 
 @dataclass(slots=True)
@@ -56,15 +57,22 @@ def load(disk: Disk, directory: str, *, config: LogConfig, files: OpenFiles, now
     last = segments[-1]
     last.is_writable = True
     last.release()
+    epochs = leader_epochs.read_checkpoint(disk, directory)
     end = _resume(last) if clean else None
-    if end is None:
+    if end is not None:
+        epochs.truncate_from_end(end)
+        producers = _load_producers(disk, directory, names, segments, end, clean=True)
+    else:
+        # What was known of the last segment is found anew, together with what its predecessors had not yet written down.
+        epochs.truncate_from_end(last.base_offset)
+        _catch_up(epochs, segments[:-1])
+        producers = _load_producers(disk, directory, names, segments, last.base_offset, clean=False)
         size = last.size
-        end = rebuild(last, config)
+        end = rebuild(last, config, epochs, producers)
         cut_bytes += size - last.size
-    first = next(iter(scan_headers(last.opened(), 0, last.size)), None)
-    last.first_timestamp = first[1].max_timestamp if first else None
-    epochs = _load_epochs(disk, directory, segments, end, clean=clean)
-    producers = _load_producers(disk, directory, names, segments, end, clean=clean)
+    _remove_snapshots(disk, directory, names, end)
+    first = last.first_header()
+    last.first_timestamp = first.max_timestamp if first else None
     return LoadedLog(segments, end, epochs, producers, cut_bytes)
 
 
@@ -122,20 +130,31 @@ def _index_closed(segment: Segment, config: LogConfig) -> None:
     segment.offset_index = segment.time_index = None
 
 
-def rebuild(segment: Segment, config: LogConfig) -> int:
-    """Read the segment through, build its indexes, cut off what is not a whole, valid, next batch; returns the offset after the last."""
+def rebuild(segment: Segment, config: LogConfig, epochs: LeaderEpochs | None = None, producers: ProducerTable | None = None) -> int:
+    """Read the segment through, build its indexes, cut off what is not a whole, valid, next batch; returns the offset after the last.
+
+    A gigabyte of small batches has six million of them: 2.5 µs are spent on each.
+    """
     size = segment.size
     segment.size = 0
     segment.start_growing()
     file = segment.opened()
     next_offset = segment.base_offset
-    for _, header, batch in scan_batches(file, 0, size):
-        last_offset = header.base_offset + header.last_offset_delta
-        if (crc32c(batch[ATTRIBUTES_AT:]) != header.crc or header.base_offset < next_offset or header.last_offset_delta < 0
-                or last_offset - segment.base_offset > OFFSETS_PER_SEGMENT_MAX):
+    offset_max = segment.base_offset + OFFSETS_PER_SEGMENT_MAX
+    latest_epoch = epochs.latest if epochs is not None else EPOCH_MAX
+    on_batch, interval = segment.on_batch, config.index_interval_bytes
+    for _, fields, batch in scan_fields(file, 0, size):
+        base_offset, length, leader_epoch, _, crc, _, last_offset_delta, _, max_timestamp, producer_id, *_ = fields
+        last_offset = base_offset + last_offset_delta
+        if (base_offset < next_offset or last_offset_delta < 0 or last_offset > offset_max or crc32c(batch[ATTRIBUTES_AT:]) != crc):
             break
-        segment.on_batch(len(batch), last_offset, header.max_timestamp, config.index_interval_bytes)
+        on_batch(length + LENGTH_OVERHEAD, last_offset, max_timestamp, interval)
         next_offset = last_offset + 1
+        if leader_epoch > latest_epoch and epochs is not None:
+            epochs.assign(leader_epoch, base_offset)
+            latest_epoch = leader_epoch
+        if producer_id >= 0 and producers is not None:
+            producers.on_batch(BatchHeader._make(fields))
     if segment.size < size:
         file.truncate(segment.size)
     return next_offset
@@ -152,7 +171,7 @@ def _resume(segment: Segment) -> int | None:
         return None
     offsets = GrowingOffsetIndex.decode(segment.base_offset, offset_data)
     times = GrowingTimeIndex.decode(segment.base_offset, time_data)
-    position = offsets.positions[-1] if len(offsets) else 0
+    position = offsets.last_position()
     segment.start_growing()
     segment.offset_index, segment.time_index = offsets, times
     segment.max_timestamp, segment.max_timestamp_offset = times.last() or (-1, segment.base_offset)
@@ -166,47 +185,54 @@ def _resume(segment: Segment) -> int | None:
     segment.size = size
     segment.last_offset = end - 1
     segment.forget_tail()
-    segment.bytes_since_entry = expected - (offsets.positions[-1] if len(offsets) else 0)
+    segment.bytes_since_entry = expected - offsets.last_position()
     return end if expected == size else None
 
 
-def _load_epochs(disk: Disk, directory: str, segments: list[Segment], end: int, *, clean: bool) -> LeaderEpochs:
-    epochs = leader_epochs.read_checkpoint(disk, directory)
-    epochs.truncate_from_end(end)
-    if clean:
-        return epochs
-    # What the checkpoint lacks stands in the batches: from the first segment that starts with an epoch it does not know.
-    start = len(segments) - 1
+def _catch_up(epochs: LeaderEpochs, closed: list[Segment]) -> None:
+    """What the checkpoint lacks stands in the batches: from the last segment on that starts with an epoch it knows."""
+    start = len(closed)
     while start > 0:
-        first = next(iter(scan_headers(segments[start].opened(), 0, segments[start].size)), None)
-        if first is not None and first[1].leader_epoch <= epochs.latest:
-            break
         start -= 1
-    for segment in segments[start:]:
+        first = closed[start].first_header()
+        if first is not None and first.leader_epoch <= epochs.latest:
+            break
+    for segment in closed[start:]:
+        last = segment.last_header()
+        if last is None or last.leader_epoch <= epochs.latest:
+            continue  # epochs rise, so that this segment has nothing new
         for _, header in scan_headers(segment.opened(), 0, segment.size):
             if header.leader_epoch > epochs.latest:
                 epochs.assign(header.leader_epoch, header.base_offset)
-    return epochs
 
 
 def _load_producers(disk: Disk, directory: str, names: list[str], segments: list[Segment], end: int, *, clean: bool) -> ProducerTable:
-    """From the newest snapshot that can be used, and the batches after it. Snapshots beyond the end are of batches that were cut off."""
+    """The state before an offset: from the newest snapshot that can be used, and the batches after it."""
     table = ProducerTable()
     start = end if clean else segments[0].base_offset  # without any snapshot after a clean stop there were no producers
-    for offset in sorted((int(name[:20]) for name in names if name.endswith(SNAPSHOT_SUFFIX)), reverse=True):
-        path = snapshot_path(directory, offset)
-        if offset <= end and _restore(table, disk.read(path)):
+    for offset in reversed(_snapshot_offsets(names)):
+        if offset <= end and _restore(table, disk.read(snapshot_path(directory, offset))):
             start = offset
             break
-        disk.remove(path)
     for index, segment in enumerate(segments):
         segment_end = segments[index + 1].base_offset if index + 1 < len(segments) else end
-        if segment_end <= start:
+        if segment_end <= start or segment.base_offset >= end:
             continue
         found = segment.locate(start, segment.opened().read_at)
         for _, header in scan_headers(segment.opened(), found[0] if found else segment.size, segment.size):
             table.on_batch(header)
     return table
+
+
+def _remove_snapshots(disk: Disk, directory: str, names: list[str], end: int) -> None:
+    """Those beyond the end are of batches that were cut off."""
+    for offset in _snapshot_offsets(names):
+        if offset > end:
+            disk.remove(snapshot_path(directory, offset))
+
+
+def _snapshot_offsets(names: list[str]) -> list[int]:
+    return sorted(int(name[:20]) for name in names if name.endswith(SNAPSHOT_SUFFIX))
 
 
 def _restore(table: ProducerTable, snapshot: bytes) -> bool:

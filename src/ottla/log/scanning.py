@@ -12,34 +12,39 @@ _unpack = HEADER.unpack_from
 _make = BatchHeader._make
 
 
-def scan_batches(file: File, position: int, end: int, *, window_bytes: int = WINDOW_BYTES) -> Iterator[tuple[int, BatchHeader, memoryview]]:
-    """Position, header and bytes of each batch from a position on. Ends before the first bytes that cannot be a whole batch."""
+def scan_fields(file: File, position: int, end: int, *,
+                window_bytes: int = WINDOW_BYTES) -> Iterator[tuple[int, tuple[int, ...], memoryview]]:
+    """Position, header fields and bytes of each batch from a position on. Ends before the first bytes that cannot be a whole batch."""
     while end - position >= RECORDS_AT:
         window = memoryview(file.read_at(position, min(window_bytes, end - position)))
         at, available = 0, len(window)
+        if available < RECORDS_AT:
+            return  # the file is shorter than it was said to be
         while available - at >= RECORDS_AT:
-            header = _make(_unpack(window, at))
-            size = header.length + LENGTH_OVERHEAD
-            if header.length < LENGTH_MIN or header.magic != MAGIC or position + at + size > end:
+            fields = _unpack(window, at)
+            length = fields[1]
+            size = length + LENGTH_OVERHEAD
+            if length < LENGTH_MIN or fields[3] != MAGIC or position + at + size > end:
                 return
             if at + size > available:
-                break
-            yield position + at, header, window[at : at + size]
+                if at:
+                    break
+                window = memoryview(file.read_at(position, size))  # one batch that is larger than a window
+                available = len(window)
+                if available < size:
+                    return
+            yield position + at, fields, window[at : at + size]
             at += size
-        else:
-            if available < RECORDS_AT:
-                return  # the file is shorter than it was said to be
-        if at == 0:
-            size = HEADER.unpack_from(window, 0)[1] + LENGTH_OVERHEAD  # one batch that is larger than a window
-            window = memoryview(file.read_at(position, size))
-            if len(window) < size:
-                return
-            yield position, _make(_unpack(window, 0)), window
-            at = size
         position += at
+
+
+def scan_batches(file: File, position: int, end: int, *, window_bytes: int = WINDOW_BYTES) -> Iterator[tuple[int, BatchHeader, memoryview]]:
+    """As `scan_fields`, with a header that has names."""
+    for at, fields, batch in scan_fields(file, position, end, window_bytes=window_bytes):
+        yield at, _make(fields), batch
 
 
 def scan_headers(file: File, position: int, end: int) -> Iterator[tuple[int, BatchHeader]]:
     """As `scan_batches`, where the records do not matter."""
-    for at, header, _ in scan_batches(file, position, end):
-        yield at, header
+    for at, fields, _ in scan_fields(file, position, end):
+        yield at, _make(fields)

@@ -10,7 +10,7 @@ from ottla.log.offset_index import GrowingOffsetIndex, MappedOffsetIndex, Offset
 from ottla.log.open_files import OpenFiles
 from ottla.log.scanning import scan_headers
 from ottla.log.time_index import GrowingTimeIndex, MappedTimeIndex, TimeIndex
-from ottla.wire.batches import LENGTH_OVERHEAD
+from ottla.wire.batches import LENGTH_OVERHEAD, RECORDS_AT, BatchHeader, read_header
 
 LOG_SUFFIX = ".log"
 OFFSET_INDEX_SUFFIX = ".index"
@@ -202,6 +202,16 @@ class Segment:
                 at += length + LENGTH_OVERHEAD
             position += at
         return None
+
+    def first_header(self) -> BatchHeader | None:
+        return read_header(self.opened().read_at(0, RECORDS_AT)) if self.size >= RECORDS_AT else None
+
+    def last_header(self) -> BatchHeader | None:
+        """Of a closed segment whose indexes are sound."""
+        last = None
+        for _, header in scan_headers(self.opened(), self.offsets().last_position(), self.size):
+            last = header
+        return last
 
     def finish_indexes(self) -> None:
         """The last entry of the time index says what the highest timestamp of the whole segment is. No batch will follow."""
