@@ -23,6 +23,13 @@ This page is generated: `python tools/document_configs.py` writes it.
 """
 
 
+def is_own(definition: Definition) -> bool:
+    return definition.name.startswith("ottla.")
+
+
+OWN_CONFIGS = [definition for definition in BROKER_CONFIGS.values() if is_own(definition)]
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--check", action="store_true", help="exit with 1 if the page is not what would be written")
@@ -42,6 +49,7 @@ def page() -> str:
             INTRODUCTION,
             *section("Topics", "A topic's own configs.", TOPIC_CONFIGS.values(), _topic_effect),
             *section("Brokers", "In the properties file or by `--set`.", BROKER_CONFIGS.values(), _broker_effect, with_update=True),
+            *section("Ottla's own", "Configs that Kafka does not have, in the properties file or by `--set`.", OWN_CONFIGS, _broker_effect),
             *section("Groups", "A group's own configs.", GROUP_CONFIGS.values(), lambda name: "not yet"),
             *section("Client metrics", "A subscription's configs.", CLIENT_METRICS_CONFIGS.values(), lambda name: "not yet"),
         )
@@ -54,7 +62,9 @@ def section(
     columns = ["config", "type", "default", "allowed", *(["changes"] if with_update else []), "effect", "what it does"]
     lines = [f"## {title}", about, "", _row(columns), _row(["---"] * len(columns))]
     for definition in sorted(definitions):
-        if definition.internal and not definition.dynamic:
+        if is_own(definition) and with_update:             # they have a section of their own
+            continue
+        if definition.internal and not definition.dynamic and not is_own(definition):
             continue
         update = [UPDATES[definition.update]] if with_update else []
         lines.append(

@@ -112,6 +112,10 @@ class Connection(Protocol):
     @property
     def peer_port(self) -> int: ...
 
+    @property
+    def sent_bytes(self) -> int:
+        """How many bytes have left so far."""
+
     def write(self, parts: Sequence[Buffer]) -> None:
         """Parts are taken over: the caller must not change them afterwards."""
 

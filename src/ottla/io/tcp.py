@@ -18,6 +18,8 @@ from ottla.base.ports import Buffer, File, Receiver
 WRITE_QUEUE_HIGH_BYTES_MAX = 256 << 10
 """Above this many unsent bytes the receiver is asked to make no more answers."""
 BACKLOG_MAX = 1024
+PARTS_MAX = 1024
+"""More than this one gathered write does not take."""
 SEND_FILE_PIECE_BYTES_MAX = 4 << 20
 
 
@@ -36,7 +38,7 @@ class TcpConnection:
     """`base.ports.Connection` over an asyncio transport."""
 
     __slots__ = ("_closing", "_descriptor", "_loop", "_paused", "_queue", "_queued_bytes", "_receiver", "_transport", "_writer_descriptor",
-                 "peer_host", "peer_port")
+                 "peer_host", "peer_port", "sent_bytes")
 
     def __init__(self, transport: asyncio.Transport, receiver: Receiver, loop: asyncio.AbstractEventLoop) -> None:
         peer = transport.get_extra_info("peername") or ("", 0)
@@ -44,6 +46,7 @@ class TcpConnection:
         self.peer_port: int = peer[1]
         raw = transport.get_extra_info("socket")
         raw.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        raw.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)    # a peer that vanished is found out at last
         self._transport = transport
         self._receiver = receiver
         self._loop = loop
@@ -53,11 +56,14 @@ class TcpConnection:
         self._queued_bytes = 0
         self._paused = False
         self._closing = False
+        self.sent_bytes = 0
 
     def write(self, parts: Sequence[Buffer]) -> None:
         if self._queue or self._descriptor < 0:
             self._enqueue(parts)
             return
+        if len(parts) > PARTS_MAX:
+            parts = [b"".join(parts)]
         try:
             sent = os.write(self._descriptor, parts[0]) if len(parts) == 1 else os.writev(self._descriptor, parts)
         except BlockingIOError:
@@ -65,6 +71,7 @@ class TcpConnection:
         except OSError:
             self.abort()
             return
+        self.sent_bytes += sent
         if sent == len(parts[0]) and len(parts) == 1:
             return
         self._enqueue(_after(parts, sent))
@@ -115,7 +122,11 @@ class TcpConnection:
     def _watch(self) -> None:
         """Wait for the socket to take more, and ask for no more answers while too much waits."""
         if self._queue and self._writer_descriptor < 0:
-            self._writer_descriptor = os.dup(self._descriptor)
+            try:
+                self._writer_descriptor = os.dup(self._descriptor)
+            except OSError:              # no descriptor is left: what cannot be sent later is not sent at all
+                self.abort()
+                return
             self._loop.add_writer(self._writer_descriptor, self._drain)
         if not self._paused and self._queued_bytes > WRITE_QUEUE_HIGH_BYTES_MAX:
             self._paused = True
@@ -140,6 +151,7 @@ class TcpConnection:
                     if rest:
                         queue[0] = head[sent:]
                 self._queued_bytes -= sent
+                self.sent_bytes += sent
                 if not rest:
                     queue.popleft()
         except BlockingIOError:

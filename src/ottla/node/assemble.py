@@ -3,7 +3,7 @@
 import asyncio
 import logging
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ottla.base.ids import random_uuid
 from ottla.base.ports import Ports
@@ -32,6 +32,10 @@ from ottla.runtime.publisher import LogDirectory, Publisher
 from ottla.runtime.upkeep import Upkeep
 from ottla.server.server import Server
 
+if TYPE_CHECKING:
+    from ottla.server.metrics import ProcessFacts
+    from ottla.server.metrics_http import MetricsPage
+
 log = logging.getLogger("ottla.node")
 
 SECURITY_PROTOCOLS = {"PLAINTEXT": 0, "SSL": 1, "SASL_PLAINTEXT": 2, "SASL_SSL": 3}
@@ -53,10 +57,32 @@ class Node:
         self._metadata_log = metadata_log
         self.upkeep = upkeep
         self._ports = ports
+        self._metrics_page: MetricsPage | None = None
+        self.metrics_port: int | None = None
+
+    async def serve_metrics(self, address: tuple[str, int] | None, process_facts: "Callable[[], ProcessFacts] | None") -> None:
+        """At an address of their own, where one is given."""
+        if address is None:
+            return
+        from ottla.server.metrics import Metrics  # a node that tells nothing need not load it
+        from ottla.server.metrics_http import MetricsPage
+
+        page = MetricsPage(self._ports.network, Metrics(self._server, process_facts=process_facts).text, self.broker.loop)
+        host, port = address
+        try:
+            self.metrics_port = await page.listen(host, port)
+        except OSError as error:
+            raise StartError(f"ottla.metrics.listener: cannot listen at {bracketed(host)}:{port}: {error.strerror or error}") from error
+        self._metrics_page = page
+
+    def _stop_listening(self) -> None:
+        self._server.stop_listening()
+        if self._metrics_page is not None:
+            self._metrics_page.close()
 
     async def stop(self) -> None:
         """Answer nobody any more, put everything on the disk, and say that it is there."""
-        self._server.stop_listening()
+        self._stop_listening()
         self._server.close_connections()
         await self.upkeep.stop()
         try:
@@ -78,12 +104,12 @@ class Node:
 
     def abandon(self) -> None:
         """Drop everything as a crash would: nothing is flushed, nothing is marked clean."""
-        self._server.stop_listening()
+        self._stop_listening()
         self._server.close_connections()
         self._storage.release()
 
 
-async def assemble(ports: Ports, config: NodeConfig) -> Node:
+async def assemble(ports: Ports, config: NodeConfig, *, process_facts: "Callable[[], ProcessFacts] | None" = None) -> Node:
     """Start a node. StartError, in words for the person who started it, where that cannot be."""
     failed: asyncio.Future[None] = asyncio.get_running_loop().create_future()
 
@@ -96,13 +122,19 @@ async def assemble(ports: Ports, config: NodeConfig) -> Node:
     storage = prepare_storage(ports.disk, ports.rng, config.log_dirs, config.metadata_log_dir, config.node_id, config.cluster_id,
                               now_ms=ports.clock.now_ms())
     try:
-        return await _start(ports, config, storage, failed, on_failed)
+        node = await _start(ports, config, storage, failed, on_failed)
     except MetadataLogDamaged as error:
         storage.release()
         raise StartError(str(error)) from error
     except BaseException:
         storage.release()
         raise
+    try:
+        await node.serve_metrics(config.metrics_address, process_facts)
+    except BaseException:
+        await node.stop()
+        raise
+    return node
 
 
 async def _start(ports: Ports, config: NodeConfig, storage: Storage, failed: "asyncio.Future[None]",
@@ -120,13 +152,14 @@ async def _start(ports: Ports, config: NodeConfig, storage: Storage, failed: "as
         request_bytes_max=config.integer("socket.request.max.bytes"),
         fetch_bytes_max=config.integer("fetch.max.bytes"),
         is_auto_create_enabled=config.flag("auto.create.topics.enable"),
+        auto_created_topics_max=config.integer("ottla.auto.create.topics.max"),
         static_configs=config.static,
     )
     broker = Broker(settings=settings, image=image, clock=ports.clock, workers=ports.workers, controller=controller)
     directories = [LogDirectory(found.directory_id, found.path, is_clean=found.is_clean)
                    for found in storage.directories if found.path in config.log_dirs]
     publisher = Publisher(broker, ports.disk, ports.rng, directories)
-    server = Server(broker, ports.network)
+    server = Server(broker, ports.network, protected_listener=config.inter_broker_listener)
     try:
         endpoints = await _listen(server, config.listeners)
         publisher.start(image)

@@ -8,8 +8,9 @@ from dataclasses import dataclass, field
 from ottla.metadata.configs import BROKER_CONFIGS, ConfigValue, InvalidConfig, broker_definition, broker_value, nearest, parse
 from ottla.metadata.configs.effects import names_without_effect
 from ottla.metadata.configs.relations import validate_broker_relations
-from ottla.node.listeners import ListenerConfig, read_listeners
+from ottla.node.listeners import ListenerConfig, read_address, read_listeners
 from ottla.node.properties import PropertiesError, decode_properties, read_properties
+from ottla.server.limits import read_overrides
 
 _ROLES = ("broker", "controller")
 _PLUGIN_PREFIXES = {"remote.log.storage.manager.impl.prefix": "rsm.config.", "remote.log.metadata.manager.impl.prefix": "rlmm.config."}
@@ -53,6 +54,8 @@ class NodeConfig:
     cluster_id: str | None
     """The cluster that the data must belong to; None takes what is on disk, or a new one."""
     rack: str | None
+    metrics_address: tuple[str, int] | None
+    """Where /metrics is served, if anywhere."""
     static: Mapping[str, str]
     """Every config that was set, as its text."""
     notes: tuple[str, ...] = field(default=())
@@ -111,6 +114,8 @@ def _checked(static: dict[str, str], cluster_id: str | None, directory: str, can
     _check_quorum(node_id, static)
     clients, controllers = read_listeners(static, canonical_host)
     log_dirs = tuple(os.path.join(directory, path) for path in _log_dirs(static))
+    metrics = static.get("ottla.metrics.listener", "").strip()
+    _check_overrides(static)
     metadata_log_dir = static.get("metadata.log.dir", "").strip()
     notes = []
     if controllers:
@@ -129,6 +134,7 @@ def _checked(static: dict[str, str], cluster_id: str | None, directory: str, can
         metadata_log_dir=os.path.join(directory, metadata_log_dir) if metadata_log_dir else log_dirs[0],
         cluster_id=cluster_id,
         rack=static.get("broker.rack", "").strip() or None,
+        metrics_address=read_address("ottla.metrics.listener", metrics) if metrics else None,
         static=static,
         notes=tuple(notes),
     )
@@ -145,6 +151,14 @@ def _check_one(name: str, text: str, static: Mapping[str, str]) -> None:
         raise ConfigError(name, _REMOVED[name])
     suggestion = nearest(name, BROKER_CONFIGS)
     raise ConfigError(name, "is not a config that Kafka 4.3 knows" + (f"; did you mean {suggestion}?" if suggestion else ""))
+
+
+def _check_overrides(static: Mapping[str, str]) -> None:
+    name = "max.connections.per.ip.overrides"
+    try:
+        read_overrides(static.get(name, ""))
+    except ValueError as error:
+        raise ConfigError(name, str(error), static[name]) from error
 
 
 def _node_id(static: dict[str, str]) -> int:

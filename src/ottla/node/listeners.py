@@ -28,6 +28,14 @@ class ListenerConfig:
         return f"{self.name}://{bracketed(self.host)}:{self.port}"
 
 
+def read_address(name: str, text: str) -> tuple[str, int]:
+    """A config that is one host and port; an empty host is every interface."""
+    host, colon, port = text.strip().rpartition(":")
+    if not colon or not port.isdecimal() or int(port) > PORT_MAX:
+        raise InvalidConfig(name, text, f"must be host:port, with a port up to {PORT_MAX}")
+    return host.strip("[]"), int(port)
+
+
 def bracketed(host: str) -> str:
     """A host as it stands before a port."""
     return f"[{host}]" if ":" in host else host

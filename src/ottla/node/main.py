@@ -8,8 +8,10 @@ import sys
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from ottla.base.ports import Clock, Disk, Network, Rng
+from ottla.io import process
 from ottla.io.clock import RealClock
 from ottla.io.disk import RealDisk
 from ottla.io.rng import RealRng
@@ -18,6 +20,9 @@ from ottla.io.workers import ThreadWorkers
 from ottla.node.assemble import Node, assemble
 from ottla.node.config import NodeConfig
 from ottla.node.errors import StartError
+
+if TYPE_CHECKING:
+    from ottla.server.metrics import ProcessFacts
 
 WORKER_THREADS_MAX = 4
 _SIGNALS = (signal.SIGTERM, signal.SIGINT)
@@ -46,6 +51,7 @@ def run(config: NodeConfig, *, on_serving: Callable[[Node], None], on_impatience
     import uvloop
 
     set_up_logging(log_level)
+    process.raise_descriptor_limit()
     with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
         runner.run(_serve(config, on_serving, on_impatience))
 
@@ -68,7 +74,7 @@ async def _serve(config: NodeConfig, on_serving: Callable[[Node], None], on_impa
         loop.add_signal_handler(each, on_signal, each)
     ports = real_ports(loop)
     try:
-        node = await assemble(ports, config)
+        node = await assemble(ports, config, process_facts=process_facts)
         waiting = loop.create_task(stopping.wait())
         try:
             if not stopping.is_set():
@@ -81,6 +87,12 @@ async def _serve(config: NodeConfig, on_serving: Callable[[Node], None], on_impa
             raise StartError(f"the node has stopped: {node.failed.exception()}")
     finally:
         ports.workers.close()
+
+
+def process_facts() -> "ProcessFacts":
+    from ottla.server.metrics import ProcessFacts
+
+    return ProcessFacts(process.resident_bytes(), process.cpu_seconds(), process.open_descriptors())
 
 
 def set_up_logging(level: str) -> None:

@@ -15,6 +15,9 @@ from ottla.runtime.producer_ids import ProducerIds
 from ottla.wire.messages.create_topics import CreatableTopic, CreateTopicsRequest
 
 CREATION_TIMEOUT_MS = 30_000
+CREATING_MAX = 1_000
+"""Topics that are being created because somebody asked for them; a client whose topic was left out asks again."""
+CREATED_AT_ONCE_MAX = 10
 
 log = logging.getLogger("ottla.broker")
 
@@ -30,6 +33,8 @@ class BrokerSettings:
     request_bytes_max: int
     fetch_bytes_max: int
     is_auto_create_enabled: bool
+    auto_created_topics_max: int
+    """No topic is created by being asked for once there are so many."""
     static_configs: Mapping[str, str]
     """What the properties file and the command line said, for DescribeConfigs."""
 
@@ -79,17 +84,22 @@ class Broker:
 
     def create_in_background(self, topics: Sequence[str]) -> None:
         """Auto-creation: nobody waits for the answer; a name that was refused is simply not there when the client asks again."""
-        wanted = [CreatableTopic(name=name, num_partitions=-1, replication_factor=-1) for name in topics if name not in self._creating]
+        room = min(CREATING_MAX, self.settings.auto_created_topics_max - len(self.image.topics_by_name)) - len(self._creating)
+        wanted = [name for name in dict.fromkeys(topics) if name not in self._creating][:max(room, 0)]
         if wanted:
-            self._creating.update((topic.name, None) for topic in wanted)
-            self.spawn(self._create(CreateTopicsRequest(topics=wanted, timeout_ms=CREATION_TIMEOUT_MS)))
+            self._creating.update(dict.fromkeys(wanted))
+            self.spawn(self._create(wanted))
 
-    async def _create(self, request: CreateTopicsRequest) -> None:
+    async def _create(self, names: list[str]) -> None:
+        """A few at a time: opening the partitions of many topics at once would hold up the loop."""
         try:
-            await self.controller.submit(request)
+            for first in range(0, len(names), CREATED_AT_ONCE_MAX):
+                topics = [CreatableTopic(name=name, num_partitions=-1, replication_factor=-1)
+                          for name in names[first:first + CREATED_AT_ONCE_MAX]]
+                await self.controller.submit(CreateTopicsRequest(topics=topics, timeout_ms=CREATION_TIMEOUT_MS))
         finally:
-            for topic in request.topics:
-                del self._creating[topic.name]
+            for name in names:
+                del self._creating[name]
 
     def spawn(self, work: Coroutine[Any, Any, Any]) -> None:
         """Run something that no request waits for; a failure is said in the log."""

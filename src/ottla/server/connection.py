@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 from ottla.base.context import RequestContext
 from ottla.base.ports import Buffer, Connection, File
 from ottla.server.dispatch import Api
+from ottla.server.error_counts import error_count
 from ottla.wire.errors import MalformedMessage
 from ottla.wire.framing import BadFrame, FrameReader
 from ottla.wire.headers import read_request_header, skip_tags
@@ -23,11 +24,14 @@ if TYPE_CHECKING:
 
 UNSENT_BYTES_MAX = 64 << 10
 """Answers are gathered up to this size before they are written."""
+MESSAGE_BYTES_MAX = 16 << 20
+"""What is read becomes objects, many times its bytes: requests without records are kept far below what Produce may have."""
 
 _read_start = Struct(">hhih").unpack_from
 _frame_start = Struct(">ii").pack
 _frame_start_flexible = Struct(">iib").pack
 
+PRODUCE = 0
 API_VERSIONS = 18
 
 
@@ -50,26 +54,35 @@ class ServerConnection:
         self._listener = listener
         self.broker = server.broker
         self.apis = server.apis
-        self._reader = FrameReader(server.buffers, server.frame_max, self._on_frame)
+        self._reader = FrameReader(server.buffers, server.frame_max, self._on_frame, on_starved=self.pause_reading, on_room=self._on_room)
         self.get_buffer = self._reader.get_buffer
         self._out: list[Buffer] = []
+        self._unsent_bytes = 0
         self._connection: Connection | None = None
         self._is_waiting = False
         self._is_write_paused = False
         self._is_reading_paused = False
+        self._is_closing = False
         self._client_id: bytes | None = None
         self._context: RequestContext | None = None
         self._task: asyncio.Task[None] | None = None
         self.on_lost: Any = None
         """Called when the client goes away while a request of its waits."""
+        self.bytes_in = 0
+        self.peer_host = ""
+        self.active_at = 0.0
+        self.activity = -1
+        """What `progress` was when the connection was last seen active."""
 
     # What the network calls
 
     def connection_made(self, connection: Connection) -> None:
         self._connection = connection
+        self.peer_host = connection.peer_host
         self._server.on_connected(self)
 
     def buffer_updated(self, size: int) -> None:
+        self.bytes_in += size
         if self._reader.is_held:
             self.pause_reading()
         try:
@@ -92,10 +105,10 @@ class ServerConnection:
         self._resume()
 
     def connection_lost(self, error: Exception | None) -> None:
-        self._connection = None
+        connection, self._connection = self._connection, None
         self._out.clear()
         self._reader.release()
-        self._server.on_disconnected(self)
+        self._server.on_disconnected(self, 0 if connection is None else connection.sent_bytes)
         if self.on_lost is not None:
             self.on_lost()
             self.on_lost = None
@@ -112,11 +125,23 @@ class ServerConnection:
             self._is_reading_paused = False
             self._connection.resume_reading()
 
+    @property
+    def listener(self) -> str:
+        return self._listener
+
+    @property
+    def bytes_out(self) -> int:
+        return 0 if self._connection is None else self._connection.sent_bytes
+
+    @property
+    def progress(self) -> int:
+        """Grows with every byte that moves in either direction."""
+        return self.bytes_in + self.bytes_out
+
     # What handlers call
 
     def answer(self, parts: Sequence[Buffer | FilePart]) -> bool:
         """Send an answer; the result says whether the next request may be handled now."""
-        unsent = 0
         for part in parts:
             if isinstance(part, FilePart):
                 self.flush()
@@ -124,19 +149,19 @@ class ServerConnection:
                     self._connection.send_file(part.file, part.position, part.size)
             else:
                 self._out.append(part)
-                unsent += len(part)
-        if unsent > UNSENT_BYTES_MAX:
+                self._unsent_bytes += len(part)
+        if self._unsent_bytes > UNSENT_BYTES_MAX:
             self.flush()
         return not self._is_write_paused
 
     def answer_small(self, frame: bytes) -> bool:
         """A few bytes, which leave with the other answers of this turn."""
         self._out.append(frame)
-        return True
+        return not self._is_write_paused
 
     def start(self, work: Coroutine[Any, Any, None]) -> None:
         """Run what a waiting request waits for. It ends with `answer_later`."""
-        self._task = asyncio.ensure_future(self._guard(work))
+        self._task = asyncio.ensure_future(self._guard(work, self.broker.loop.time()))
 
     def wait(self) -> bool:
         """The request waits: `answer_later` will follow. Returned by a raw handler as its result."""
@@ -152,7 +177,11 @@ class ServerConnection:
 
     def respond(self, api: Api, version: int, correlation_id: int, response: Any) -> bytes:
         """The frame of a response, which is a message or the bytes of one."""
-        body = response if isinstance(response, bytes) else encode(response, version)
+        if isinstance(response, bytes):
+            body = response
+        else:
+            body = encode(response, version)
+            api.errors += error_count(response)
         if version >= api.response_is_flexible_from:
             return _frame_start_flexible(len(body) + 5, correlation_id, 0) + body
         return _frame_start(len(body) + 4, correlation_id) + body
@@ -161,12 +190,15 @@ class ServerConnection:
         out = self._out
         if out:
             self._out = []
+            self._unsent_bytes = 0
             if self._connection is not None:
                 self._connection.write(out)
 
     def close(self) -> None:
-        """Once what was answered has left."""
+        """Once what was answered has left. Nothing is heard any more: what follows may make no sense."""
         self.flush()
+        self._is_closing = True
+        self.pause_reading()
         if self._connection is not None:
             self._connection.close()
 
@@ -184,10 +216,14 @@ class ServerConnection:
         """Handle one request. False holds those behind it."""
         if self._connection is None:
             return False
-        if end - start >= 10:
+        frame_bytes = end - start
+        if frame_bytes >= 10:
             key, version, correlation_id, size = _read_start(buffer, start)
             api = self.apis.get(key)
             if api is not None and api.handle_raw is not None and api.first <= version <= api.last:
+                api.requests += 1
+                if frame_bytes > MESSAGE_BYTES_MAX and key != PRODUCE:
+                    raise _too_large(frame_bytes)
                 position = start + 10 + (size if size > 0 else 0)
                 if version >= api.flexible_from:
                     position = skip_tags(buffer, position, end)
@@ -210,31 +246,43 @@ class ServerConnection:
             position = skip_tags(buffer, position, end)
         if version > api.last:
             version = -1                            # a client of the future: it is told what there is
+        api.requests += 1
+        if end - start > MESSAGE_BYTES_MAX:
+            raise _too_large(end - start)
         assert api.handle is not None, api.module
         request = None
         if version >= 0:
             assert api.request is not None, api.module
             request, _ = decode(api.request, version, view[:end], position)
+        began_ms = self.broker.clock.now_ms()
         response = api.handle(self.broker, self._context_of(client_id), request, version)
         version = max(version, 0)
         if asyncio.iscoroutine(response):
             self.start(self._finish(api, version, correlation_id, response))
             return self.wait()
-        return self.answer([self.respond(api, version, correlation_id, response)])
+        frame = self.respond(api, version, correlation_id, response)
+        self._server.maybe_slow(self, api.module, self.broker.clock.now_ms() - began_ms)
+        return self.answer([frame])
 
     async def _finish(self, api: Api, version: int, correlation_id: int, response: Any) -> None:
         self.answer_later([self.respond(api, version, correlation_id, await response)])
 
-    async def _guard(self, work: Coroutine[Any, Any, None]) -> None:
+    async def _guard(self, work: Coroutine[Any, Any, None], began: float) -> None:
         try:
             await work
         except Exception as error:
             self._server.on_failure(self, error)
             self.abort()
+        self._server.maybe_slow(self, getattr(work, "__qualname__", "work"), int((self.broker.loop.time() - began) * 1000))
+
+    def _on_room(self) -> None:
+        """The frame that had to wait may be received."""
+        if not self._reader.is_held and not self._is_closing:
+            self.resume_reading()
 
     def _resume(self) -> None:
         """Go on with what was held, if nothing holds it any more."""
-        if self._is_waiting or self._is_write_paused or self._connection is None:
+        if self._is_waiting or self._is_write_paused or self._connection is None or self._is_closing:
             return
         if self._reader.is_held:
             try:
@@ -248,7 +296,7 @@ class ServerConnection:
                 return
         if self._out:
             self.flush()
-        if not self._reader.is_held:
+        if not self._reader.is_held and not self._reader.is_starved:
             self.resume_reading()
 
     def _refuse(self, error: Exception) -> None:
@@ -263,3 +311,7 @@ class ServerConnection:
             self._client_id = client_id
             self._context = RequestContext(self._listener, "User:ANONYMOUS", name, self._connection.peer_host)
         return self._context
+
+
+def _too_large(size: int) -> MalformedMessage:
+    return MalformedMessage(f"a request of {size} bytes, while at most {MESSAGE_BYTES_MAX} are taken where no records are in it")

@@ -1,62 +1,222 @@
-"""The listeners and the connections that came through them."""
+"""The listeners and the connections that came through them: who is let in, who has to wait, and who is sent away."""
 
+import asyncio
 import logging
 
 from ottla.base.ports import Listener, Network
+from ottla.metadata.configs import BrokerLayers, broker_value
 from ottla.runtime.broker import Broker
 from ottla.server.connection import ServerConnection
 from ottla.server.dispatch import served_apis
+from ottla.server.limits import Admission, ConnectionCounts, connection_settings
+from ottla.server.loop_lag import LoopLag
+from ottla.server.occasional import OccasionalLog
 from ottla.wire.framing import ReceiveBuffers
 
 log = logging.getLogger("ottla.server")
+
+SWEEP_SECONDS_MAX = 5.0
+SWEEP_SECONDS_MIN = 0.05
+SWEEPS_PER_IDLE_TIME = 20
+"""An idle connection is closed late by one part of this many."""
 
 
 class Server:
     """What all connections of a node share."""
 
-    def __init__(self, broker: Broker, network: Network) -> None:
+    def __init__(self, broker: Broker, network: Network, *, protected_listener: str | None = None) -> None:
         self.broker = broker
         self.apis = served_apis()
-        self.buffers = ReceiveBuffers()
         self.frame_max = broker.settings.request_bytes_max
+        self.buffers = ReceiveBuffers(self._number("queued.max.request.bytes"))
+        self.bytes_in_ended = 0
+        self.bytes_out_ended = 0
+        self.accepted = self.refused = self.idle_closed = 0
+        """Connections: let in, sent away because of a limit, and closed for having been idle."""
+        self.malformed = self.failed = 0
+        """Requests that ended their connection: nonsense, and those that failed here."""
+        self.lag = LoopLag(broker.loop, self._on_lag)
         self._network = network
         self._listeners: list[Listener] = []
+        self._names: list[str] = []
         self._connections: dict[ServerConnection, None] = {}
+        self._waiting: dict[ServerConnection, None] = {}
+        self._waiting_max = self._number("socket.listen.backlog.size")
+        self._configs = broker.image.configs
+        self._protected = protected_listener
+        self.counts = ConnectionCounts(connection_settings(self._layers(), []))
+        self._idle_seconds = self._number("connections.max.idle.ms") / 1000
+        self._slow_ms = self._number("ottla.slow.request.ms")
+        self._sweep_timer: asyncio.TimerHandle | None = None
+        self._requests_before: dict[int, int] = {}
         self._is_open = False
+        now = broker.loop.time
+        self._say_refused = OccasionalLog(log, logging.INFO, now)
+        self._say_failed = OccasionalLog(log, logging.ERROR, now)
+        self._say_limit = OccasionalLog(log, logging.WARNING, now)
+        self._say_slow = OccasionalLog(log, logging.WARNING, now)
         broker.api_ranges = tuple((api.key, api.advertised_from, api.last) for api in self.apis.values())
 
     async def listen(self, name: str, host: str, port: int) -> int:
         """Serve clients at this address; the port that was taken is returned. OSError where it cannot be had."""
         listener = await self._network.listen(host, port, lambda: ServerConnection(self, name))
         self._listeners.append(listener)
+        self._names.append(name)
+        self.counts.by_listener.setdefault(name, 0)
         return listener.port
 
     def open(self) -> None:
         """The node is ready: those who connected meanwhile are heard now."""
+        protected = self._protected if len(self._names) > 1 else None
+        self.counts = ConnectionCounts(connection_settings(self._layers(), self._names), protected)
+        self.counts.by_listener.update(dict.fromkeys(self._names, 0))
         self._is_open = True
-        for connection in list(self._connections):
-            connection.resume_reading()
+        early, self._connections = self._connections, {}
+        for connection in early:
+            self._admit(connection)
+        self.lag.start()
+        self._sweep()
 
     def stop_listening(self) -> None:
         for listener in self._listeners:
             listener.close()
         self._listeners.clear()
+        self.lag.stop()
+        if self._sweep_timer is not None:
+            self._sweep_timer.cancel()
 
     def close_connections(self) -> None:
         """Answers that were made have left already; requests that still wait are not answered."""
-        for connection in list(self._connections):
+        for connection in [*self._connections, *self._waiting]:
             connection.abort()
 
+    @property
+    def bytes_in(self) -> int:
+        return self.bytes_in_ended + sum(connection.bytes_in for connection in self._connections)
+
+    @property
+    def bytes_out(self) -> int:
+        return self.bytes_out_ended + sum(connection.bytes_out for connection in self._connections)
+
+    @property
+    def waiting_count(self) -> int:
+        return len(self._waiting)
+
+    # What connections call
+
     def on_connected(self, connection: ServerConnection) -> None:
-        self._connections[connection] = None
-        if not self._is_open:
+        if self._is_open:
+            self._maybe_new_configs()
+            self._admit(connection)
+        else:
+            self._connections[connection] = None
             connection.pause_reading()
 
-    def on_disconnected(self, connection: ServerConnection) -> None:
-        self._connections.pop(connection, None)
+    def on_disconnected(self, connection: ServerConnection, sent_bytes: int) -> None:
+        self.bytes_in_ended += connection.bytes_in
+        self.bytes_out_ended += sent_bytes
+        self._waiting.pop(connection, None)
+        if connection in self._connections:
+            del self._connections[connection]
+            if self._is_open:
+                self.counts.on_ended(connection.listener, connection.peer_host)
+                self._let_in()
 
     def on_refused(self, connection: ServerConnection, error: Exception) -> None:
-        log.info("closed the connection from %s: it sent %s", connection.peer, error)
+        self.malformed += 1
+        self._say_refused.say("closed the connection from %s: it sent %s", connection.peer, error)
 
     def on_failure(self, connection: ServerConnection, error: Exception) -> None:
-        log.error("a request from %s failed; its connection is closed", connection.peer, exc_info=error)
+        self.failed += 1
+        self._say_failed.say("a request from %s failed; its connection is closed", connection.peer, error=error)
+
+    def maybe_slow(self, connection: ServerConnection, what: str, took_ms: int) -> None:
+        if 0 <= self._slow_ms < took_ms:
+            self._say_slow.say("a request from %s took %d ms: %s", connection.peer, took_ms, what)
+
+    # Places
+
+    def _admit(self, connection: ServerConnection) -> None:
+        listener, host = connection.listener, connection.peer_host
+        admission = self.counts.on_accepted(listener, host)
+        if admission is Admission.WAITING and len(self._waiting) < self._waiting_max:
+            self._waiting[connection] = None
+            connection.pause_reading()
+            return
+        if admission is not Admission.ADMITTED:
+            self.refused += 1
+            self._say_limit.say("a connection from %s to %s is refused: there are too many", host, listener)
+            connection.abort()
+            return
+        self.accepted += 1
+        connection.active_at = self.broker.loop.time()
+        self._connections[connection] = None
+        connection.resume_reading()
+        self._maybe_make_room()
+
+    def _let_in(self) -> None:
+        """Those who waited longest, where there is a place for them now."""
+        for connection in list(self._waiting):
+            if self.counts.has_place(connection.listener):
+                del self._waiting[connection]
+                self._admit(connection)
+
+    def _maybe_make_room(self) -> None:
+        """Where there are more than there may be, the one that has been quiet for longest goes."""
+        surplus = self.counts.total - self.counts.settings.total_max
+        if surplus > 0:
+            going = [connection for connection in self._connections if self.counts.may_be_closed(connection.listener)]
+            for connection in sorted(going, key=lambda connection: connection.active_at)[:surplus]:
+                self._say_limit.say("the connection from %s is closed: there are too many", connection.peer)
+                connection.abort()
+
+    def _sweep(self) -> None:
+        """One timer for all: who has moved no byte for too long is closed."""
+        now, idle = self.broker.loop.time(), self._idle_seconds
+        self._maybe_new_configs()
+        if idle >= 0:
+            for connection in list(self._connections):
+                progress = connection.progress
+                if progress != connection.activity:
+                    connection.activity = progress
+                    connection.active_at = now
+                elif now - connection.active_at >= idle:
+                    self.idle_closed += 1
+                    connection.abort()
+        interval = min(max(idle / SWEEPS_PER_IDLE_TIME, SWEEP_SECONDS_MIN), SWEEP_SECONDS_MAX) if idle >= 0 else SWEEP_SECONDS_MAX
+        self._sweep_timer = self.broker.loop.call_later(interval, self._sweep)
+
+    # Configs
+
+    def _maybe_new_configs(self) -> None:
+        """Limits can be changed while the node runs."""
+        configs = self.broker.image.configs
+        if configs is self._configs:
+            return
+        self._configs = configs
+        try:
+            settings = connection_settings(self._layers(), self._names)
+        except ValueError as error:
+            log.warning("the limits of connections stay as they are: max.connections.per.ip.overrides %s", error)
+            return
+        if settings != self.counts.settings:
+            self.counts.settings = settings
+            self._maybe_make_room()
+            self._let_in()
+
+    def _layers(self) -> BrokerLayers:
+        image, settings = self.broker.image, self.broker.settings
+        return BrokerLayers(settings.static_configs, image.cluster_configs(), image.broker_configs(settings.node_id))
+
+    def _number(self, name: str) -> int:
+        value = broker_value(name, self.broker.settings.static_configs)
+        assert isinstance(value, int), name
+        return value
+
+    def _on_lag(self, seconds: float) -> None:
+        """A loop that was held up for long is told of, with what was handled meanwhile: that is most likely why."""
+        before, self._requests_before = self._requests_before, {key: api.requests for key, api in self.apis.items()}
+        if 0 <= self._slow_ms < seconds * 1000:
+            counts = [(api.module, api.requests - before.get(key, 0)) for key, api in self.apis.items()]
+            handled = ", ".join(f"{count} {name}" for name, count in counts if count) or "none"
+            self._say_slow.say("the event loop was held up for %d ms; requests handled meanwhile: %s", seconds * 1000, handled)

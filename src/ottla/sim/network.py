@@ -47,6 +47,7 @@ class SimulatedConnection:
         self.peer: SimulatedConnection
         self.peer_host = peer_host
         self.peer_port = peer_port
+        self.sent_bytes = 0
 
     def made(self, receiver: Callable[[], Receiver]) -> None:
         self._receiver = receiver()
@@ -124,6 +125,7 @@ class SimulatedConnection:
                     if len(data) < size:
                         self._queue.appendleft((file, position + len(data), size - len(data)))
                 self._queued_bytes -= len(data)
+                self.sent_bytes += len(data)
                 if not peer._is_lost:
                     peer._wire += data
         except OSError:

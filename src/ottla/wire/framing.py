@@ -1,8 +1,12 @@
 """Cuts a stream of bytes into frames, without any I/O of its own.
 
 Bytes are received into one buffer that all connections of a loop share, and frames that arrived whole are handled right there.
-Only what is left over, the beginning of a frame, moves to a buffer of its own that is sized to that frame; the rest of the frame
-is then received straight into it. An idle connection therefore owns no buffer at all.
+Only what is left over, the beginning of a frame, moves to a buffer of its own; the rest of the frame is then received straight into
+it. An idle connection therefore owns no buffer at all.
+
+A size that is only announced costs nothing: a buffer is made for a whole frame at once where that is little, else it grows with what has
+really arrived. A budget (`queued.max.request.bytes`) may bound what all unfinished frames announce together; a stream whose frame does not
+fit into it is not read until there is room.
 """
 
 from collections.abc import Callable
@@ -11,6 +15,12 @@ from struct import Struct
 RECEIVE_BYTES = 256 << 10
 POOLED_BYTES_MAX = 8 << 20
 POOLED_GRAIN_BYTES = 64 << 10
+UNBUDGETED_BYTES_MAX = 64 << 10
+"""Frames up to this size need no room in the budget, so that large ones that never end cannot hold up everything."""
+AT_ONCE_BYTES_MAX = 2 << 20
+AT_ONCE_TOTAL_BYTES_MAX = 64 << 20
+"""Buffers are made for whole frames up to the first size while all owned buffers together stay below the second."""
+GROWN_BYTES_MIN = 4 << 10
 
 _read_size = Struct(">i").unpack_from
 
@@ -22,13 +32,52 @@ class BadFrame(ValueError):
 class ReceiveBuffers:
     """The memory that all connections of one loop receive into."""
 
-    __slots__ = ("_pool", "_pooled_bytes", "shared", "shared_view")
+    __slots__ = ("_pool", "_pooled_bytes", "_starved", "budget_bytes", "owned_bytes", "promised_bytes", "shared", "shared_view")
 
-    def __init__(self) -> None:
+    def __init__(self, budget_bytes: int = -1) -> None:
         self.shared = bytearray(RECEIVE_BYTES)
         self.shared_view = memoryview(self.shared)
+        self.budget_bytes = budget_bytes
+        """What unfinished large frames may announce together; no limit where it is not positive."""
+        self.owned_bytes = 0
+        """The buffers that connections have taken."""
+        self.promised_bytes = 0
+        """What the frames that were let in have announced."""
+        self._starved: dict[FrameReader, Callable[[], None]] = {}
         self._pool: dict[int, list[bytearray]] = {}
         self._pooled_bytes = 0
+
+    @property
+    def starved_count(self) -> int:
+        return len(self._starved)
+
+    def promise(self, size: int) -> bool:
+        """Let a frame in. As in Kafka the last one may go beyond the budget, so that none is too large for it."""
+        if 0 < self.budget_bytes <= self.promised_bytes:
+            return False
+        self.promised_bytes += size
+        return True
+
+    def keep_promise(self, size: int) -> None:
+        """The frame was handled, or its connection is gone: others have waited for the room, the first of them for longest."""
+        self.promised_bytes -= size
+        while self._starved and not 0 < self.budget_bytes <= self.promised_bytes:
+            reader = next(iter(self._starved))
+            on_room = self._starved.pop(reader)
+            reader.feed()
+            on_room()
+
+    def starve(self, reader: "FrameReader", on_room: Callable[[], None]) -> None:
+        self._starved[reader] = on_room
+
+    def forget(self, reader: "FrameReader") -> None:
+        self._starved.pop(reader, None)
+
+    def first_size(self, rest: int, target: int) -> int:
+        """How large a buffer to make for a frame of which some bytes have arrived."""
+        if target <= AT_ONCE_BYTES_MAX and self.owned_bytes + target <= AT_ONCE_TOTAL_BYTES_MAX:
+            return target
+        return min(target, max(2 * rest, GROWN_BYTES_MIN))
 
     def take(self, size: int) -> bytearray:
         """At least `size` bytes, rounded up so that they can be used again."""
@@ -36,12 +85,16 @@ class ReceiveBuffers:
         waiting = self._pool.get(grains)
         if waiting:
             self._pooled_bytes -= grains * POOLED_GRAIN_BYTES
-            return waiting.pop()
-        return bytearray(grains * POOLED_GRAIN_BYTES if size > POOLED_GRAIN_BYTES else size)
+            buffer = waiting.pop()
+        else:
+            buffer = bytearray(grains * POOLED_GRAIN_BYTES if size > POOLED_GRAIN_BYTES else size)
+        self.owned_bytes += len(buffer)
+        return buffer
 
     def give_back(self, buffer: bytearray) -> None:
         """Fresh memory costs a page fault per 4 kB: keep some of it."""
         size = len(buffer)
+        self.owned_bytes -= size
         if size % POOLED_GRAIN_BYTES == 0 and size and self._pooled_bytes + size <= POOLED_BYTES_MAX:
             self._pool.setdefault(size // POOLED_GRAIN_BYTES, []).append(buffer)
             self._pooled_bytes += size
@@ -49,26 +102,35 @@ class ReceiveBuffers:
 
 class FrameReader:
     """One connection's place in its stream. `handle(buffer, start, end)` is called for each frame; it returns False to be called no more
-    for now: the frames that follow are kept until `resume`."""
+    for now: the frames that follow are kept until `resume`. `on_starved` is told that nothing more can be received until `on_room` is."""
 
-    __slots__ = ("_buffers", "_filled", "_frame_max", "_handle", "_held", "_own", "_own_view", "_target")
+    __slots__ = ("_buffers", "_filled", "_frame_max", "_handle", "_held", "_on_room", "_on_starved", "_own", "_own_view", "_promised",
+                 "_room", "_target", "is_starved")
 
-    def __init__(self, buffers: ReceiveBuffers, frame_max: int, handle: Callable[[bytearray, memoryview, int, int], bool]) -> None:
+    def __init__(self, buffers: ReceiveBuffers, frame_max: int, handle: Callable[[bytearray, memoryview, int, int], bool], *,
+                 on_starved: Callable[[], None] | None = None, on_room: Callable[[], None] | None = None) -> None:
         self._buffers = buffers
         self._frame_max = frame_max
         self._handle = handle
+        self._on_starved = on_starved
+        self._on_room = on_room
         self._own: bytearray | None = None
         self._own_view = buffers.shared_view
         self._filled = 0
-        self._target = 0
+        self._room = 0                         # how much of the own buffer may be filled
+        self._target = 0                       # how much is needed before there is something to do
+        self._promised = 0
         self._held = False
+        self.is_starved = False
 
     def get_buffer(self, size_hint: int) -> memoryview:
         if self._own is None:
             return self._buffers.shared_view
-        if self._held:
+        if self._held or self.is_starved:
             self._grow(self._filled + POOLED_GRAIN_BYTES)
-        return self._own_view[self._filled:self._target]
+        elif self._filled == self._room:
+            self._grow(min(self._target, 2 * self._filled))
+        return self._own_view[self._filled:self._room]
 
     def received(self, size: int) -> None:
         """Raises BadFrame where the stream makes no sense."""
@@ -80,7 +142,7 @@ class FrameReader:
                 self._cut(buffers.shared, buffers.shared_view, size)
             return
         self._filled += size
-        if not self._held and self._filled >= self._target:
+        if self._filled >= self._target and not self._held:
             self._cut_own()
 
     def resume(self) -> None:
@@ -89,10 +151,22 @@ class FrameReader:
         if self._own is not None:
             self._cut_own()
 
+    def feed(self) -> None:
+        """There is room for the frame that had to wait."""
+        if self.is_starved:
+            self.is_starved = False
+            self._buffers.promise(self._target)
+            self._promised = self._target
+
     def release(self) -> None:
         """The connection is gone."""
-        if self._own is not None:
-            self._release_own()
+        if self.is_starved:
+            self.is_starved = False
+            self._buffers.forget(self)
+        own, self._own = self._own, None
+        if own is not None:
+            self._buffers.give_back(own)
+        self._keep_promise()
 
     @property
     def is_held(self) -> bool:
@@ -107,8 +181,15 @@ class FrameReader:
         assert own is not None
         self._own = None                       # `_cut` keeps the rest in a new one
         self._filled = 0
-        self._cut(own, view, filled)
-        self._buffers.give_back(own)
+        if self.is_starved:
+            self.is_starved = False            # more than the frame arrived before reading had stopped
+            self._buffers.forget(self)
+        try:
+            self._cut(own, view, filled)
+        finally:
+            self._buffers.give_back(own)
+            if self._promised and self._own is None:
+                self._keep_promise()
 
     def _cut(self, buffer: bytearray, view: memoryview, filled: int) -> None:
         position = 0
@@ -129,35 +210,55 @@ class FrameReader:
             self._keep(buffer, position, filled)
 
     def _keep(self, buffer: bytearray, position: int, filled: int) -> None:
-        """Move what is left to a buffer of its own, with room for the frame that it begins."""
+        """Move what is left to a buffer of its own, with room for the frame that it begins or for the first part of it."""
         rest = filled - position
+        if self._promised:
+            self._keep_promise()
         if self._held:
-            target = rest
+            target = size = rest
         elif rest < 4:
-            target = 4
+            target = size = 4
         else:
             target = 4 + _read_size(buffer, position)[0]
-        own = self._buffers.take(target)
+            size = self._buffers.first_size(rest, target)
+            if target > UNBUDGETED_BYTES_MAX and self._buffers.budget_bytes > 0:
+                size = self._admit(rest, target, size)
+        own = self._buffers.take(size)
         own[:rest] = memoryview(buffer)[position:filled]
         self._own = own
         self._own_view = memoryview(own)
         self._filled = rest
+        self._room = size
         self._target = target
 
-    def _grow(self, target: int) -> None:
-        """While held, a little more may arrive before reading stops."""
+    def _admit(self, rest: int, target: int, size: int) -> int:
+        """The size of the buffer to make: only what has arrived, where the budget has no room for the frame."""
+        if self._buffers.promise(target):
+            self._promised = target
+            return size
+        self.is_starved = True
+        self._buffers.starve(self, self._on_room or _nothing)
+        if self._on_starved is not None:
+            self._on_starved()
+        return rest
+
+    def _keep_promise(self) -> None:
+        if self._promised:
+            size, self._promised = self._promised, 0
+            self._buffers.keep_promise(size)
+
+    def _grow(self, room: int) -> None:
+        """More of the frame has arrived; or, while held, a little more may arrive before reading stops."""
         own = self._own
         assert own is not None
-        if len(own) < target:
-            larger = self._buffers.take(target)
+        if len(own) < room:
+            larger = self._buffers.take(room)
             larger[:self._filled] = memoryview(own)[:self._filled]
             self._buffers.give_back(own)
             self._own = larger
             self._own_view = memoryview(larger)
-        self._target = target
+        self._room = room
 
-    def _release_own(self) -> None:
-        own = self._own
-        assert own is not None
-        self._own = None
-        self._buffers.give_back(own)
+
+def _nothing() -> None:
+    """A reader that was not told whom to call is asked for its buffer again anyway."""

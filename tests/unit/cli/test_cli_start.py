@@ -249,7 +249,7 @@ class Node:
         print("stopping", flush=True)
         await asyncio.Event().wait()
 
-async def assemble(ports, config):
+async def assemble(ports, config, **others):
     return Node()
 
 main.assemble = assemble
@@ -286,7 +286,7 @@ class Node:
     async def stop(self):
         print("stopped")
 
-async def assemble(ports, config):
+async def assemble(ports, config, **others):
     return Node()
 
 node_main.assemble = assemble

@@ -2,7 +2,14 @@
 
 from collections.abc import Iterable
 
-from ottla.metadata.configs import definitions_broker, definitions_coordinators, definitions_group, definitions_security, definitions_topic
+from ottla.metadata.configs import (
+    definitions_broker,
+    definitions_coordinators,
+    definitions_group,
+    definitions_own,
+    definitions_security,
+    definitions_topic,
+)
 from ottla.metadata.configs.definition import ConfigValue, Definition, InvalidConfig, read_table
 from ottla.metadata.configs.values import parse
 
@@ -25,6 +32,7 @@ BROKER_CONFIGS = read_table(
     definitions_coordinators.METRICS,
     definitions_security.TLS,
     definitions_security.SASL,
+    definitions_own.OWN,
 )
 
 TOPIC_SYNONYMS = definitions_topic.SYNONYMS

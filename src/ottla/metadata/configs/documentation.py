@@ -90,7 +90,7 @@ def _sentences(update: str) -> dict[str, str]:
 @cache
 def broker_sentences() -> dict[str, str]:
     """Those of a broker; a config that stands in for a topic's or a group's is told by that one's sentence."""
-    from ottla.metadata.configs import documentation_broker, documentation_coordinators, documentation_security
+    from ottla.metadata.configs import definitions_own, documentation_broker, documentation_coordinators, documentation_security
 
     sentences = {}
     topics = _read(_TOPIC)
@@ -101,7 +101,7 @@ def broker_sentences() -> dict[str, str]:
     for name, text in _read(_GROUP).items():
         if name in GROUP_SYNONYMS:
             sentences[GROUP_SYNONYMS[name]] = f"For groups that do not set {name} themselves: {text}"
-    for module in (documentation_broker, documentation_coordinators, documentation_security):
+    for module in (documentation_broker, documentation_coordinators, documentation_security, definitions_own):
         sentences |= _read(module.TEXTS)
     return sentences
 

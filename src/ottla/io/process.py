@@ -1,0 +1,42 @@
+"""This process as the operating system sees it."""
+
+import os
+import resource
+import sys
+import time
+
+_PAGE_BYTES = os.sysconf("SC_PAGE_SIZE")
+
+
+def resident_bytes() -> int:
+    """Memory in use; where there is no /proc, the most that was ever in use."""
+    try:
+        with open("/proc/self/statm", "rb") as file:
+            return int(file.read().split()[1]) * _PAGE_BYTES
+    except OSError:
+        most = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+        return most if sys.platform == "darwin" else most * 1024
+
+
+def cpu_seconds() -> float:
+    return time.process_time()
+
+
+def open_descriptors() -> int:
+    for path in ("/proc/self/fd", "/dev/fd"):
+        try:
+            return len(os.listdir(path))
+        except FileNotFoundError:
+            continue
+    return 0
+
+
+def raise_descriptor_limit() -> int:
+    """Allow this process as many open files as it may have; how many that is."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if soft != hard:
+        try:
+            resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
+        except (ValueError, OSError):          # macOS has a lower limit than it says
+            return soft
+    return hard
