@@ -43,18 +43,25 @@ class LeaderEpochs:
         index = bisect_right(self._starts, offset)
         return self._epochs[index - 1] if index else UNDEFINED_EPOCH
 
-    def end_offset_for(self, epoch: int, log_end_offset: int) -> tuple[int, int]:
-        """The largest known epoch up to the one asked for, and where it ends; (-1, -1) where the question cannot be answered."""
-        if epoch < 0 or not self._epochs:
+    def end_offset_for(self, epoch: int, log_end_offset: int, leader_epoch: int = UNDEFINED_EPOCH) -> tuple[int, int]:
+        """The largest known epoch up to the one asked for, and where it ends; (-1, -1) where the question cannot be answered.
+
+        A leader in whose epoch nothing was written yet is known by its epoch alone: it starts at the end of the log.
+        """
+        epochs, starts = self._epochs, self._starts
+        if leader_epoch > self.latest:
+            kept = sum(start < log_end_offset for start in starts)
+            epochs, starts = [*epochs[:kept], leader_epoch], [*starts[:kept], log_end_offset]
+        if epoch == UNDEFINED_EPOCH or not epochs:
             return UNDEFINED_EPOCH, UNDEFINED_OFFSET
-        if epoch == self._epochs[-1]:
+        if epoch == epochs[-1]:
             return epoch, log_end_offset
-        index = bisect_right(self._epochs, epoch)
-        if index == len(self._epochs):
+        index = bisect_right(epochs, epoch)
+        if index == len(epochs):
             return UNDEFINED_EPOCH, UNDEFINED_OFFSET  # an epoch that this log has not seen yet
         if index == 0:
-            return epoch, self._starts[0]
-        return self._epochs[index - 1], self._starts[index]
+            return epoch, starts[0]
+        return epochs[index - 1], starts[index]
 
     def truncate_from_end(self, end_offset: int) -> None:
         """Forget epochs that start at or after the log's new end."""

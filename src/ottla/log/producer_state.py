@@ -54,6 +54,9 @@ class ProducerTable:
     def get(self, producer_id: int) -> Producer | None:
         return self._producers.get(producer_id)
 
+    def items(self) -> list[tuple[int, Producer]]:
+        return list(self._producers.items())
+
     def check(self, producer_id: int, epoch: int, base_sequence: int, count: int) -> RememberedBatch | None:
         """The batch of which this one is a retry, or None where it comes next; BatchRejected where it does neither."""
         producer = self._producers.get(producer_id)

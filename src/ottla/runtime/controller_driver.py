@@ -1,13 +1,21 @@
 """Drives the controller: a request is decided, its records are replayed and committed, and only then is it answered."""
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 from ottla.base.decision import Decision
 from ottla.base.ports import Clock
 from ottla.controller.controller import Controller
 from ottla.controller.requests import AllocateProducerIds, ProducerIdBlock
 from ottla.runtime.metadata_log import MetadataLog
+
+
+class QuorumState(NamedTuple):
+    """How far the metadata log has come, as its leader knows it."""
+
+    epoch: int
+    high_watermark: int
+    end_offset: int
 
 
 class ControllerDriver:
@@ -25,6 +33,9 @@ class ControllerDriver:
     async def submit(self, request: Any) -> Any:
         """The response, once what the request changes is committed and published. ApiError where it is refused as a whole."""
         return await self._commit(self._controller.decide(request, self._clock.now_ms()))
+
+    def quorum(self) -> QuorumState:
+        return QuorumState(self._log.epoch, self._log.high_watermark, self._log.end_offset)
 
     async def allocate_producer_ids(self, broker_id: int, broker_epoch: int) -> ProducerIdBlock:
         block = await self.submit(AllocateProducerIds(broker_id, broker_epoch))

@@ -10,6 +10,9 @@ from ottla.wire.inspection import Inspection, inspect
 
 __all__ = ["LogSlice", "Partition"]
 
+ActiveProducer = tuple[int, int, int, int, int, int]
+"""Id, epoch, last sequence, last timestamp, epoch of the coordinator, first offset of an open transaction."""
+
 
 class Partition:
     """What the APIs see of a partition. With one replica all that is in the log is committed."""
@@ -39,6 +42,18 @@ class Partition:
     def inspection_of(self, records: memoryview, now_ms: int) -> Callable[[], Inspection]:
         """The work of inspecting a batch, for a worker; it raises BatchRejected."""
         return partial(inspect, records, self.log.config.rules(), now_ms)
+
+    def end_of_epoch(self, epoch: int) -> tuple[int, int]:
+        """The largest epoch up to the one asked for, and the offset at which it ends; (-1, -1) where that is not known.
+
+        The leader's own epoch counts from when it took over, whether or not anything has been written in it.
+        """
+        return self.log.epochs.end_offset_for(epoch, self.log.log_end_offset, self.leader_epoch)
+
+    def active_producers(self) -> list[ActiveProducer]:
+        return [(producer_id, producer.epoch, producer.batches[-1][1] if producer.batches else -1, producer.last_timestamp,
+                 producer.coordinator_epoch, producer.transaction_first_offset)
+                for producer_id, producer in self.log.producers.items()]
 
     def _tell_parked(self, size: int) -> None:
         for fetch in list(self.parked):

@@ -11,7 +11,7 @@ from ottla.base.ids import METADATA_TOPIC_ID, ZERO_UUID
 from ottla.wire.batches import decode_records, iterate_batches
 from ottla.wire.schema import Message
 
-SHARED_API_KEYS = frozenset({0, 1, 2, 3, 18, 19, 20, 22, 32, 33, 37, 44, 60, 74, 75})
+SHARED_API_KEYS = frozenset({0, 1, 2, 3, 18, 19, 20, 22, 23, 32, 33, 37, 44, 55, 60, 61, 74, 75})
 """The APIs whose place in ApiVersions is compared."""
 TEXTS = frozenset({"error_message", "batch_index_error_message", "documentation"})
 NODES = frozenset({"node_id", "leader_id", "controller_id", "broker_id", "replica_id"})
@@ -25,6 +25,24 @@ MASKED: Mapping[str, Callable[[Any], Any]] = {
     "finalized_features_epoch": lambda epoch: "epoch" if epoch >= 0 else epoch,
     "producer_id": lambda producer: "producer" if producer >= 0 else producer,
 }
+MASKED_IN: Mapping[str, Mapping[str, Callable[[Any], Any]]] = {
+    "DescribeLogDirsResult": {
+        "log_dir": lambda path: "path" if path else path,
+        "total_bytes": lambda size: "bytes" if size > 0 else size,
+        "usable_bytes": lambda size: "bytes" if size > 0 else size,
+    },
+    "DescribeQuorumResponse.TopicData.PartitionData": {
+        "leader_epoch": lambda epoch: "epoch" if epoch > 0 else epoch,
+        "high_watermark": lambda offset: "offset" if offset > 0 else offset,
+    },
+    "Node": {"listeners": lambda found: "listeners"},
+    "ReplicaState": {
+        "log_end_offset": lambda offset: "offset" if offset > 0 else offset,
+        "last_fetch_timestamp": lambda time: "time" if time > 0 else time,
+        "last_caught_up_timestamp": lambda time: "time" if time > 0 else time,
+    },
+}
+"""What is taken out of one kind of message only."""
 NAMED = {"topics": "name", "config_resources": "resource_name"}
 """Arrays in which there is what others made, and what it is named in."""
 DROPPED = frozenset({"supported_features", "finalized_features"})
@@ -41,7 +59,9 @@ class Normaliser:
         found: dict[str, Any] = {}
         for field in type(message).FIELDS:
             if field.in_version(version) and field.name not in DROPPED:
-                found[field.name] = self._field(field.name, getattr(message, field.name), version)
+                value = getattr(message, field.name)
+                masked = MASKED_IN.get(type(message).__qualname__, {}).get(field.name)
+                found[field.name] = self._field(field.name, value, version) if masked is None else masked(value)
         return found
 
     def _field(self, name: str, value: Any, version: int) -> Any:

@@ -1,0 +1,35 @@
+"""DescribeProducers (key 61), version 0: the producers that a partition remembers (KIP-664)."""
+
+from ottla.base.context import RequestContext
+from ottla.base.errors import ErrorCode
+from ottla.metadata.topic_names import topic_name_fault
+from ottla.runtime.broker import Broker
+from ottla.wire.messages.describe_producers import (
+    DescribeProducersRequest,
+    DescribeProducersResponse,
+    PartitionResponse,
+    ProducerState,
+    TopicResponse,
+)
+
+REQUEST = DescribeProducersRequest
+
+
+def handle(broker: Broker, context: RequestContext, request: DescribeProducersRequest, version: int) -> DescribeProducersResponse:
+    return DescribeProducersResponse(topics=[
+        TopicResponse(name=topic.name, partitions=[_described(broker, topic.name, index) for index in topic.partition_indexes])
+        for topic in request.topics])
+
+
+def _described(broker: Broker, topic: str, index: int) -> PartitionResponse:
+    fault = topic_name_fault(topic)
+    if fault is not None:
+        return PartitionResponse(partition_index=index, error_code=ErrorCode.INVALID_TOPIC_EXCEPTION, error_message=fault)
+    partition = broker.partition(topic, index)
+    if partition is None:
+        message = None if topic in broker.image.topics_by_name else f"there is no topic {topic!r}"
+        return PartitionResponse(partition_index=index, error_code=ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, error_message=message)
+    return PartitionResponse(partition_index=index, active_producers=[
+        ProducerState(producer_id=producer_id, producer_epoch=epoch, last_sequence=last_sequence, last_timestamp=last_timestamp,
+                      coordinator_epoch=coordinator_epoch, current_txn_start_offset=transaction_start)
+        for producer_id, epoch, last_sequence, last_timestamp, coordinator_epoch, transaction_start in partition.active_producers()])
