@@ -1,0 +1,73 @@
+"""SIGTERM and a new start: everything is there, and idempotent producers go on where they were."""
+
+import os
+import threading
+
+import pytest
+
+from tests.compat.conftest import create_topic
+from tests.compat.raw import RawConnection
+from tests.crash.conftest import StartBroker
+from tests.crash.files import check_partition
+from tests.crash.load import Book, Sender, check
+from tests.crash.test_crash_torn_files import BATCHES, TOPIC, fill, numbers, produce, wait_until_led
+from tests.crash.test_crash_under_load import address, wait_for
+
+STOPPED_BY_SIGTERM = (0, 143)
+"""Ottla ends with 0; a JVM that ends by its shutdown hooks says 128 + 15."""
+
+
+def test_a_stopped_node_goes_on(start_broker: StartBroker) -> None:
+    """Three times: records, offsets, sequences and indexes are those of before."""
+    broker = start_broker()
+    producer_id = fill(broker)
+    directory = broker.data_dir / f"{TOPIC}-0"
+    for end in range(BATCHES, BATCHES + 3):
+        assert broker.stop() in STOPPED_BY_SIGTERM
+        stopped = check_partition(directory)
+        assert (stopped.segments, stopped.end_offset) == (3, end)
+        broker.start()
+        wait_until_led(broker)
+        assert numbers(broker) == list(range(end))
+        with RawConnection(address(broker)) as connection:
+            assert produce(connection, end - 1, producer_id) == (0, end - 1), "the last one is a duplicate"
+            assert produce(connection, end - 2, producer_id)[0] == 45, "a snapshot keeps one batch per producer, in Kafka's format too"
+            assert produce(connection, end + 1, producer_id)[0] == 45, "a gap is seen"
+            assert produce(connection, end, producer_id) == (0, end)
+
+
+@pytest.mark.xfail(
+    os.environ.get("OTTLA_CRASH_PEER") != "kafka",
+    reason="of several requests in flight at a stop, more than one may be appended and not answered; the snapshot knows the last only",
+    strict=False,
+)
+def test_a_node_is_stopped_under_load(start_broker: StartBroker) -> None:
+    broker = start_broker()
+    create_topic(broker.bootstrap, "load", 2, {"segment.bytes": "1048576"})
+    books = {0: Book(), 1: Book()}
+    lock = threading.Lock()
+    senders = [Sender(name, "load", books, lock, acks=-1, idempotent=name > 1) for name in range(4)]
+    for _ in range(3):
+        stop = threading.Event()
+        goal = sum(sender.acked_batches for sender in senders) + 100
+        for sender in senders:
+            sender.start(address(broker), stop)
+        wait_for(lambda goal=goal: sum(sender.acked_batches for sender in senders) >= goal)  # type: ignore[misc]
+        assert broker.stop() in STOPPED_BY_SIGTERM
+        stop.set()
+        for sender in senders:
+            sender.join()
+        broker.start()
+
+        def served() -> bool:
+            try:
+                check(address(broker), "load", books)
+            except AssertionError as error:
+                if "error_code=" in str(error):  # not led yet
+                    return False
+                raise
+            return True
+
+        wait_for(served)
+        for partition in books:
+            check_partition(broker.data_dir / f"load-{partition}")
