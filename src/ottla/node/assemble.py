@@ -159,7 +159,7 @@ async def _start(ports: Ports, config: NodeConfig, storage: Storage, failed: "as
     directories = [LogDirectory(found.directory_id, found.path, is_clean=found.is_clean)
                    for found in storage.directories if found.path in config.log_dirs]
     publisher = Publisher(broker, ports.disk, ports.rng, directories)
-    server = Server(broker, ports.network, protected_listener=config.inter_broker_listener)
+    server = Server(broker, ports.network, ports.rng, protected_listener=config.inter_broker_listener)
     try:
         endpoints = await _listen(server, config.listeners)
         publisher.start(image)

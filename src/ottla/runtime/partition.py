@@ -4,11 +4,11 @@ from collections.abc import Callable
 from functools import partial
 
 from ottla.base.ids import Uuid
-from ottla.log.partition_log import LogSlice, PartitionLog
+from ottla.log.partition_log import ColdRead, LogSlice, PartitionLog
 from ottla.runtime.waiting import ParkedFetch
 from ottla.wire.inspection import Inspection, inspect
 
-__all__ = ["LogSlice", "Partition"]
+__all__ = ["ColdRead", "LogSlice", "Partition"]
 
 ActiveProducer = tuple[int, int, int, int, int, int]
 """Id, epoch, last sequence, last timestamp, epoch of the coordinator, first offset of an open transaction."""
@@ -28,6 +28,11 @@ class Partition:
         self.high_watermark = log.log_end_offset
         self.parked: dict[ParkedFetch, None] = {}
         self.is_gone = False
+
+    def lead(self, leader_epoch: int) -> None:
+        """From here on records are of this epoch; the log knows of it before the first of them is there."""
+        self.leader_epoch = leader_epoch
+        self.log.epochs.assign(leader_epoch, self.log.log_end_offset)
 
     def append(self, records: memoryview, now_ms: int, inspection: Inspection | None = None) -> tuple[int, int]:
         """Base offset and log append time (-1 for create time). Raises BatchRejected."""

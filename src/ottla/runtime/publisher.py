@@ -116,7 +116,10 @@ class Publisher:
         partition_log = PartitionLog.open(
             self._disk, f"{directory.path}/{name}", config=self._log_config(image, topic.name), topic_id=topic.topic_id,
             now_ms=self._broker.clock.now_ms(), clean=directory.is_clean, files=self._files)
-        self._broker.add_partition(Partition(topic.name, topic.topic_id, index, placed.leader_epoch, partition_log))
+        partition = Partition(topic.name, topic.topic_id, index, placed.leader_epoch, partition_log)
+        if placed.leader == node_id:
+            partition.lead(placed.leader_epoch)
+        self._broker.add_partition(partition)
 
     def _open_later(self, topic_id: Uuid, index: int) -> None:
         topic = self._broker.image.topics_by_id.get(topic_id)
@@ -137,7 +140,10 @@ class Publisher:
         partitions = self._broker.partitions_by_id.get(topic.topic_id)
         partition = partitions[index] if partitions is not None else None
         if partition is not None:
-            partition.leader_epoch = after.leader_epoch
+            if after.leader == self._broker.settings.node_id:
+                partition.lead(after.leader_epoch)
+            else:
+                partition.leader_epoch = after.leader_epoch
 
     def _delete(self, topic: TopicImage) -> None:
         """The directories are renamed at once, so that the name is free; their files go later, when nobody reads them any more."""

@@ -54,6 +54,7 @@ class ServerConnection:
         self._listener = listener
         self.broker = server.broker
         self.apis = server.apis
+        self.fetch_sessions = server.fetch_sessions
         self._reader = FrameReader(server.buffers, server.frame_max, self._on_frame, on_starved=self.pause_reading, on_room=self._on_room)
         self.get_buffer = self._reader.get_buffer
         self._out: list[Buffer] = []
@@ -124,6 +125,17 @@ class ServerConnection:
         if self._connection is not None and self._is_reading_paused:
             self._is_reading_paused = False
             self._connection.resume_reading()
+
+    def hold(self) -> None:
+        """Its first bytes will wait, and nothing is read after them. A connection that is being made cannot be told to stop reading yet."""
+        self._is_waiting = True
+        self._reader.hold()
+
+    def let_go(self) -> None:
+        """What was held may be handled."""
+        if self._is_waiting:
+            self._is_waiting = False
+            self._resume()
 
     @property
     def listener(self) -> str:

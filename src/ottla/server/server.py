@@ -3,11 +3,12 @@
 import asyncio
 import logging
 
-from ottla.base.ports import Listener, Network
+from ottla.base.ports import Listener, Network, Rng
 from ottla.metadata.configs import BrokerLayers, broker_value
 from ottla.runtime.broker import Broker
 from ottla.server.connection import ServerConnection
 from ottla.server.dispatch import served_apis
+from ottla.server.fetch_sessions import FetchSessions
 from ottla.server.limits import Admission, ConnectionCounts, connection_settings
 from ottla.server.loop_lag import LoopLag
 from ottla.server.occasional import OccasionalLog
@@ -24,11 +25,12 @@ SWEEPS_PER_IDLE_TIME = 20
 class Server:
     """What all connections of a node share."""
 
-    def __init__(self, broker: Broker, network: Network, *, protected_listener: str | None = None) -> None:
+    def __init__(self, broker: Broker, network: Network, rng: Rng, *, protected_listener: str | None = None) -> None:
         self.broker = broker
         self.apis = served_apis()
         self.frame_max = broker.settings.request_bytes_max
         self.buffers = ReceiveBuffers(self._number("queued.max.request.bytes"))
+        self.fetch_sessions = FetchSessions(rng, slots_max=self._number("max.incremental.fetch.session.cache.slots"))
         self.bytes_in_ended = 0
         self.bytes_out_ended = 0
         self.accepted = self.refused = self.idle_closed = 0
@@ -110,7 +112,7 @@ class Server:
             self._admit(connection)
         else:
             self._connections[connection] = None
-            connection.pause_reading()
+            connection.hold()
 
     def on_disconnected(self, connection: ServerConnection, sent_bytes: int) -> None:
         self.bytes_in_ended += connection.bytes_in
@@ -141,7 +143,7 @@ class Server:
         admission = self.counts.on_accepted(listener, host)
         if admission is Admission.WAITING and len(self._waiting) < self._waiting_max:
             self._waiting[connection] = None
-            connection.pause_reading()
+            connection.hold()
             return
         if admission is not Admission.ADMITTED:
             self.refused += 1
@@ -151,7 +153,7 @@ class Server:
         self.accepted += 1
         connection.active_at = self.broker.loop.time()
         self._connections[connection] = None
-        connection.resume_reading()
+        connection.let_go()
         self._maybe_make_room()
 
     def _let_in(self) -> None:

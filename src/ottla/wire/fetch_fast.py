@@ -15,6 +15,7 @@ TOPIC_IDS_FROM = 13
 REPLICA_STATE_FROM = 15
 SESSIONS_FROM = 7
 RACK_FROM = 11
+REPLICA_STATE_TAG = 1
 
 _i16 = Struct(">h").unpack_from
 _i32 = Struct(">i").unpack_from
@@ -47,7 +48,7 @@ class FetchWish(NamedTuple):
 
 
 def read_fetch(buffer: bytearray, view: memoryview, position: int, end: int, version: int) -> FetchWish:
-    """A Fetch request of version 4 to 18. The rack and what followers add in tags is not looked at here."""
+    """A Fetch request of version 4 to 18. The rack and the epoch of a follower are not looked at here."""
     if position + 21 > end:
         raise MalformedMessage("a Fetch request that ends before its topics")
     replica_id, session_id, session_epoch = -1, 0, -1
@@ -62,12 +63,32 @@ def read_fetch(buffer: bytearray, view: memoryview, position: int, end: int, ver
     else:
         replica_id, max_wait_ms, min_bytes, max_bytes, isolation = _limits_without_session(buffer, position)
         position += 17
-    topics, forgotten = (_read_flexible if version >= FLEXIBLE_FROM else _read_plain)(buffer, view, position, end, version)
+    if version >= FLEXIBLE_FROM:
+        topics, forgotten, position = _read_flexible(buffer, view, position, end, version)
+        if position >= end or buffer[position]:
+            skip_tags(buffer, position, end)
+            if version >= REPLICA_STATE_FROM:
+                replica_id = _replica_in_tags(buffer, position, end)
+    else:
+        topics, forgotten = _read_plain(buffer, view, position, end, version)
     return FetchWish(replica_id, max_wait_ms, min_bytes, max_bytes, isolation, session_id, session_epoch, topics, forgotten)
 
 
+def _replica_in_tags(buffer: bytearray, position: int, end: int) -> int:
+    """From version 15 on a follower says in a tagged field who it is."""
+    count, position = read_uvarint(buffer, position, end)
+    for _ in range(count):
+        tag, position = read_uvarint(buffer, position, end)
+        size, position = read_uvarint(buffer, position, end)
+        if tag == REPLICA_STATE_TAG and size >= 4:
+            return int(_i32(buffer, position)[0])
+        position += size
+    return -1
+
+
 def _read_flexible(buffer: bytearray, view: memoryview, position: int, end: int,
-                   version: int) -> tuple[list[TopicWish], list[tuple[bytes, list[int]]]]:
+                   version: int) -> tuple[list[TopicWish], list[tuple[bytes, list[int]]], int]:
+    """Topics, what is forgotten, and where the tags of the request begin."""
     topic_count, position = read_uvarint(buffer, position, end)
     topics: list[TopicWish] = []
     for _ in range(topic_count - 1):
@@ -91,8 +112,7 @@ def _read_flexible(buffer: bytearray, view: memoryview, position: int, end: int,
         forgotten.append((topic, indexes))
         position = skip_tags(buffer, position, end)
     size, position = read_uvarint(buffer, position, end)
-    skip_tags(buffer, position + max(size - 1, 0), end)
-    return topics, forgotten
+    return topics, forgotten, position + max(size - 1, 0)
 
 
 def _topic(buffer: bytearray, view: memoryview, position: int, end: int, version: int) -> tuple[bytes, int]:
@@ -176,6 +196,18 @@ class PartitionAnswer(NamedTuple):
     aborted: tuple[tuple[int, int], ...] | None
     """(producer id, first offset) of aborted transactions; None where the client did not ask to know."""
     record_bytes: int
+    tags: bytes = b"\0"
+    """The section of tagged fields, from version 12 on: see `diverging_epoch` and `current_leader`."""
+
+
+def diverging_epoch(epoch: int, end_offset: int) -> bytes:
+    """Tags that say where the log that the client has read parts from this one."""
+    return b"\1\0\x0d" + _epoch_end(epoch, end_offset, 0)
+
+
+def current_leader(leader_id: int, leader_epoch: int) -> bytes:
+    """Tags that say who leads the partition."""
+    return b"\1\1\x09" + _leader(leader_id, leader_epoch, 0)
 
 
 _frame_start = Struct(">ii").pack
@@ -187,6 +219,8 @@ _answer_4 = Struct(">ihqq").pack
 _i32_pack = Struct(">i").pack
 _i16_pack = Struct(">h").pack
 _pair = Struct(">qq").pack
+_epoch_end = Struct(">iqb").pack
+_leader = Struct(">iib").pack
 _one_with_id = Struct(">BihiB16sBihqqqBi").pack
 _NULL_ARRAY = b"\xff\xff\xff\xff"
 
@@ -201,7 +235,8 @@ def pack_fetched(version: int, correlation_id: int, error: int, session_id: int,
         topic, (a,) = topics[0]
         head = _one_with_id(0, 0, error, session_id, 2, topic, 2, a.partition, a.error, a.high_watermark, a.last_stable_offset,
                             a.log_start_offset, 0, -1) + unsigned_varint(a.record_bytes + 1)
-        pieces = [head, b"\0\0\0"] if a.record_bytes > 0 else [head + b"\0\0\0"]
+        tail = a.tags + b"\0\0"
+        pieces = [head, tail] if a.record_bytes > 0 else [head + tail]
     else:
         pieces = _pack_flexible(version, error, session_id, topics) if flexible else _pack_plain(version, error, session_id, topics)
     size = 4 + sum(map(len, pieces))
@@ -234,7 +269,7 @@ def _pack_flexible(version: int, error: int, session_id: int, topics: list[tuple
             if answer.record_bytes > 0:
                 pieces.append(bytes(now))
                 now = bytearray()
-            now += b"\0"
+            now += answer.tags
         now += b"\0"
     now += b"\0"
     pieces.append(bytes(now))

@@ -105,7 +105,8 @@ CASES = [
     Case("an epoch below all", (again(-2, place(), session=0), again(-2, place(), session=7)), FILLED, versions=SOME),
     Case("an epoch of nought for a session that is not there", (again(0, place(), session=99),), FILLED, versions=SOME),
     Case("something is forgotten by one that opens",
-         (Ask(fetch_request(place(3), session_id=0, session_epoch=0, forgotten_topics_data=forgotten(0))), again(1)), FILLED, versions=SOME),
+         (Ask(fetch_request(place(3), session_id=0, session_epoch=0, forgotten_topics_data=forgotten(0))), again(1)), FILLED,
+         versions=SOME),
     Case("other limits", (opened(place()), again(1, place(partition_max_bytes=1)), again(2, place(partition_max_bytes=-1)), again(3)),
          FILLED, versions=SOME),
 ]

@@ -1,21 +1,24 @@
 """The hand-written Produce and Fetch say what the declared codecs say, at every version."""
 
 from struct import pack_into
+from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from ottla.wire.errors import MalformedMessage
-from ottla.wire.fetch_fast import PartitionAnswer, pack_fetched, read_fetch
+from ottla.wire.fetch_fast import PartitionAnswer, current_leader, diverging_epoch, pack_fetched, read_fetch
 from ottla.wire.messages.fetch import (
     AbortedTransaction,
+    EpochEndOffset,
     FetchableTopicResponse,
     FetchPartition,
     FetchRequest,
     FetchResponse,
     FetchTopic,
     ForgottenTopic,
+    LeaderIdAndEpoch,
     PartitionData,
     ReplicaState,
 )
@@ -114,16 +117,34 @@ def test_fetch_requests_are_read_alike(version, limits, topics, forgotten, rack,
         return topic_id if version >= 13 else name.encode()
 
     assert read == (
-        replica if version < 15 else -1, wait, least, most, isolation, *((session_id, session_epoch) if version >= 7 else (0, -1)),
+        replica if version < 15 else 3 if tags else -1, wait, least, most, isolation,
+        *((session_id, session_epoch) if version >= 7 else (0, -1)),
         [(key(topic_id, name), [
             (index, epoch if version >= 9 else -1, offset, last if version >= 12 else -1, size)
             for index, epoch, offset, last, size, _ in partitions]) for topic_id, name, partitions in topics],
         [(key(topic_id, name), indexes) for topic_id, name, indexes in forgotten] if version >= 7 else [])
 
 
+u31 = st.integers(0, 2**31 - 1)
+epochs = st.one_of(st.none(), st.tuples(st.sampled_from([EpochEndOffset, LeaderIdAndEpoch]), u31, u31))
 answers = st.lists(
-    st.tuples(i32, i16, i64, i64, i64, st.one_of(st.none(), st.lists(st.tuples(i64, i64), max_size=3).map(tuple)), st.binary(max_size=300)),
+    st.tuples(i32, i16, i64, i64, i64, st.one_of(st.none(), st.lists(st.tuples(i64, i64), max_size=3).map(tuple)), st.binary(max_size=300),
+              epochs),
     max_size=4)
+
+
+def declared_tags(version: int, told: Any) -> dict[str, Any]:
+    if told is None or version < 12:
+        return {}
+    kind, *values = told
+    return {"diverging_epoch" if kind is EpochEndOffset else "current_leader": kind(*values)}
+
+
+def packed_tags(told: Any) -> bytes:
+    if told is None:
+        return b"\0"
+    kind, *values = told
+    return (diverging_epoch if kind is EpochEndOffset else current_leader)(*values)
 
 
 @given(versions_of_fetch, i32, i16, i32, st.lists(st.tuples(ids, names, answers), max_size=4))
@@ -134,15 +155,17 @@ def test_fetch_answers_are_packed_alike(version, correlation_id, error, session_
             partitions=[
                 PartitionData(
                     partition_index=index, error_code=code, high_watermark=high, last_stable_offset=stable, log_start_offset=start,
-                    aborted_transactions=None if aborted is None else [AbortedTransaction(*pair) for pair in aborted], records=data)
-                for index, code, high, stable, start, aborted, data in partitions])
+                    aborted_transactions=None if aborted is None else [AbortedTransaction(*pair) for pair in aborted], records=data,
+                    **declared_tags(version, told))
+                for index, code, high, stable, start, aborted, data, told in partitions])
         for topic_id, name, partitions in topics])
     if version >= 7:
         response.error_code, response.session_id = error, session_id
     tags = b"\0" if version >= 12 else b""
     payload = correlation_id.to_bytes(4, "big", signed=True) + tags + encode(response, version)
     pieces = pack_fetched(version, correlation_id, error, session_id, [
-        (topic_id if version >= 13 else name.encode(), [PartitionAnswer(*answer[:6], len(answer[6])) for answer in partitions])
+        (topic_id if version >= 13 else name.encode(), [PartitionAnswer(*answer[:6], len(answer[6]), packed_tags(answer[7]))
+                                                            for answer in partitions])
         for topic_id, name, partitions in topics])
     records = [answer[6] for _, _, partitions in topics for answer in partitions if answer[6]]
     assert len(pieces) == len(records) + 1

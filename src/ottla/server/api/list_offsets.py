@@ -23,16 +23,22 @@ LATEST, EARLIEST, MAX_TIMESTAMP, EARLIEST_LOCAL, LATEST_TIERED, EARLIEST_PENDING
 FIRST_VERSION_OF = {LATEST: 0, EARLIEST: 0, MAX_TIMESTAMP: 7, EARLIEST_LOCAL: 8, LATEST_TIERED: 9, EARLIEST_PENDING_UPLOAD: 11}
 LEADER_EPOCH_FROM = 4
 NO_LEADER_EPOCH = -1
+ISOLATION_LEVELS = (0, 1)
 
 
 async def handle(broker: Broker, context: RequestContext, request: ListOffsetsRequest, version: int) -> ListOffsetsResponse:
+    if request.isolation_level not in ISOLATION_LEVELS:
+        error = ErrorCode.UNKNOWN_SERVER_ERROR
+        return ListOffsetsResponse(topics=[
+            ListOffsetsTopicResponse(name=topic.name, partitions=[_failed(part, error) for part in topic.partitions])
+            for topic in request.topics])
     seen: dict[tuple[str, int], int] = {}
     for topic in request.topics:
         for part in topic.partitions:
             seen[topic.name, part.partition_index] = seen.get((topic.name, part.partition_index), 0) + 1
-    topics = []
+    topics: dict[str, dict[int, ListOffsetsPartitionResponse]] = {}
     for topic in request.topics:
-        answers: dict[int, ListOffsetsPartitionResponse] = {}
+        answers = topics.setdefault(topic.name, {})
         for part in topic.partitions:
             if seen[topic.name, part.partition_index] > 1:
                 answers[part.partition_index] = _failed(part, ErrorCode.INVALID_REQUEST)
@@ -40,8 +46,8 @@ async def handle(broker: Broker, context: RequestContext, request: ListOffsetsRe
                 answers[part.partition_index] = answer = await _find(broker, topic.name, part, version)
                 if version < LEADER_EPOCH_FROM:
                     answer.leader_epoch = NO_LEADER_EPOCH
-        topics.append(ListOffsetsTopicResponse(name=topic.name, partitions=list(answers.values())))
-    return ListOffsetsResponse(topics=topics)
+    return ListOffsetsResponse(topics=[
+        ListOffsetsTopicResponse(name=name, partitions=list(answers.values())) for name, answers in topics.items()])
 
 
 async def _find(broker: Broker, topic: str, part: ListOffsetsPartition, version: int) -> ListOffsetsPartitionResponse:
@@ -51,7 +57,7 @@ async def _find(broker: Broker, topic: str, part: ListOffsetsPartition, version:
         return _failed(part, ErrorCode.UNSUPPORTED_VERSION)
     if partition is None:
         return _failed(part, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
-    if part.current_leader_epoch >= 0 and part.current_leader_epoch != partition.leader_epoch:
+    if part.current_leader_epoch != NO_LEADER_EPOCH and part.current_leader_epoch != partition.leader_epoch:
         stale = part.current_leader_epoch < partition.leader_epoch
         return _failed(part, ErrorCode.FENCED_LEADER_EPOCH if stale else ErrorCode.UNKNOWN_LEADER_EPOCH)
     log = partition.log
@@ -68,7 +74,12 @@ async def _find(broker: Broker, topic: str, part: ListOffsetsPartition, version:
 def _search(partition: Partition, timestamp: int) -> tuple[int, int, int] | None:
     """Runs in a worker: the batch that holds the record may have to be read and decompressed."""
     log = partition.log
-    return log.latest_of_max_timestamp() if timestamp == MAX_TIMESTAMP else log.offset_for_timestamp(timestamp)
+    if timestamp != MAX_TIMESTAMP:
+        return log.offset_for_timestamp(timestamp)
+    found = log.latest_of_max_timestamp()
+    if found is None and log.log_end_offset > log.log_start_offset:
+        return -1, log.log_start_offset, log.epoch_for(log.log_start_offset)     # no record has a time: the first is as late as any
+    return found
 
 
 def _found(part: ListOffsetsPartition, timestamp: int, offset: int, leader_epoch: int) -> ListOffsetsPartitionResponse:

@@ -1,0 +1,333 @@
+"""One fetch from its first look at the partitions to its answer. The loop never waits for the disk: what is cold is left to a worker."""
+
+import enum
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import NamedTuple
+
+from ottla.base.errors import ErrorCode
+from ottla.base.ports import Buffer
+from ottla.runtime.partition import ColdRead, LogSlice, Partition
+from ottla.runtime.waiting import ParkedFetch
+from ottla.server.connection import FilePart, ServerConnection
+from ottla.server.fetch_sessions import INITIAL_EPOCH, NO_SESSION, FetchSession, Place, Places, next_epoch
+from ottla.wire.fetch_fast import TOPIC_IDS_FROM, FetchWish, PartitionAnswer, current_leader, diverging_epoch, pack_fetched
+
+SEND_FILE_BYTES_MIN = 256 << 10
+"""From here on `sendfile` is cheaper than reading and writing."""
+HELD_BYTES_MAX = 1 << 20
+"""What an answer holds in memory before slices of more than a page are sent from their files, too."""
+PAGE_BYTES = 4096
+WARMING_BYTES = 256 << 10
+"""A worker reads so much at a time to bring a slice into the page cache."""
+LEADER_IS_TOLD_FROM = 16
+READ_COMMITTED = 1
+ISOLATION_LEVELS = (0, READ_COMMITTED)
+NO_ERROR = 0
+NO_TAGS_BYTES = 1
+
+Key = tuple[bytes, int, bool]
+"""Topic, partition, and whether it comes first in the answer, where its first batch is whole whatever its size."""
+Answered = tuple[Place, PartitionAnswer]
+
+
+class Progress(enum.Enum):
+    """What a fetch does next."""
+
+    ANSWER = enum.auto()
+    WAIT_FOR_DATA = enum.auto()
+    WAIT_FOR_DISK = enum.auto()
+
+
+class Lookup(NamedTuple):
+    """A position that only the disk knows."""
+
+    key: Key
+    find: Callable[[], LogSlice | None]
+
+
+class Fetch:
+    """`proceed` says what comes next: `parts` is the answer, `park` waits for data, `read_cold` for the disk."""
+
+    __slots__ = ("_answers", "_broker", "_cold_parts", "_correlation_id", "_failures", "_found", "_has_waited", "_is_final", "_is_lost",
+                 "_lookups", "_parked", "_parts", "_places", "_session", "_size", "_slices", "_version", "_wish", "connection")
+
+    def __init__(self, connection: ServerConnection, wish: FetchWish, version: int, correlation_id: int, places: Places,
+                 session: FetchSession | None) -> None:
+        self.connection = connection
+        self._broker = connection.broker
+        self._wish = wish
+        self._version = version
+        self._correlation_id = correlation_id
+        self._places = places
+        self._session = session
+        self._found: dict[Key, LogSlice | None] = {}
+        self._has_waited = False
+        self._is_lost = False
+        self._parked: ParkedFetch | None = None
+
+    def is_any_known(self) -> bool:
+        """Whether at least one partition is there."""
+        return any(place.partition is not None for place in self._places.values())
+
+    def proceed(self) -> Progress:
+        self._read()
+        if self._lookups:
+            return Progress.WAIT_FOR_DISK
+        wish = self._wish
+        if self._size < wish.min_bytes and not (
+                self._is_final or self._has_waited or wish.max_wait_ms <= 0
+                or self._size >= min(wish.max_bytes, self._broker.settings.fetch_bytes_max)):
+            return Progress.WAIT_FOR_DATA
+        self._load()
+        return Progress.WAIT_FOR_DISK if self._cold_parts else Progress.ANSWER
+
+    # Looking
+
+    def _read(self) -> None:
+        """Look up every partition that is asked for, in order, while there is room in the answer."""
+        wish = self._wish
+        is_incremental = self._session is not None
+        room = min(wish.max_bytes, self._broker.settings.fetch_bytes_max)
+        self._answers: list[Answered] = []
+        self._failures: list[Answered] = []
+        self._slices: list[LogSlice] = []
+        self._lookups: list[Lookup] = []
+        size, is_final, is_any_known = 0, False, False
+        for place in self._places.values():
+            partition = place.partition
+            if partition is None or partition.is_gone:
+                partition = place.resolve(self._broker, by_id=self._version >= TOPIC_IDS_FROM)
+                if partition is None:
+                    is_final = self._on_missing(place) or is_final
+                    continue
+            is_any_known = True
+            if is_incremental:
+                _, leader_epoch, offset, last_epoch, _ = place.want
+                if (offset == partition.high_watermark == place.high_watermark and last_epoch < 0
+                        and partition.log.log_start_offset == place.log_start_offset
+                        and (leader_epoch < 0 or leader_epoch == partition.leader_epoch) and wish.replica_id < 0):
+                    room = max(room, 0)
+                    continue                                          # as the client knows it: the most frequent case by far
+            answer, found = self._look(place, partition, room, size == 0)
+            if found is not None:
+                self._slices.append(found)
+            size += answer.record_bytes
+            room = max(room - answer.record_bytes, 0)
+            is_final = is_final or answer.error != NO_ERROR or len(answer.tags) > NO_TAGS_BYTES
+            if not is_incremental or _is_news(place, answer):
+                self._answers.append((place, answer))
+        self._size = size
+        self._is_final = is_final or not is_any_known
+
+    def _look(self, place: Place, partition: Partition, room: int, is_first: bool) -> tuple[PartitionAnswer, LogSlice | None]:
+        """What is said of a partition, and the records that go with it. Of a cold one the size is not known yet: it is taken as full."""
+        wish = self._wish
+        index, leader_epoch, offset, last_epoch, most = place.want
+        log = partition.log
+        if leader_epoch >= 0 or last_epoch >= 0 or wish.replica_id >= 0:
+            refusal = self._check(partition, index, leader_epoch, offset, last_epoch)
+            if refusal is not None:
+                return refusal, None
+        if not log.log_start_offset <= offset <= log.log_end_offset:
+            return _failed(index, ErrorCode.OFFSET_OUT_OF_RANGE), None
+        high_watermark = partition.high_watermark
+        found, size = None, 0
+        if offset < high_watermark:
+            room = min(most, room)
+            if room < 0:
+                return _failed(index, ErrorCode.UNKNOWN_SERVER_ERROR), None
+            if room > 0 or is_first:
+                key = (place.topic, index, is_first)
+                try:
+                    found = (_cut(self._found[key], room, is_first) if key in self._found else
+                             log.read(offset, room, limit_offset=high_watermark, at_least_one=is_first, may_wait=False))
+                except ColdRead as cold:
+                    self._lookups.append(Lookup(key, cold.retry))
+                    size = max(room, 1)
+                except OSError:
+                    return _failed(index, ErrorCode.KAFKA_STORAGE_ERROR), None
+                if found is not None:
+                    size = found.size
+        aborted = () if wish.isolation_level == READ_COMMITTED else None
+        return PartitionAnswer(index, NO_ERROR, high_watermark, high_watermark, log.log_start_offset, aborted, size), found
+
+    def _check(self, partition: Partition, index: int, leader_epoch: int, offset: int, last_epoch: int) -> PartitionAnswer | None:
+        """What is refused because of who leads, and what parts from this log."""
+        if leader_epoch >= 0 and leader_epoch > partition.leader_epoch:
+            return _failed(index, ErrorCode.UNKNOWN_LEADER_EPOCH)
+        is_stale = 0 <= leader_epoch < partition.leader_epoch
+        if is_stale or self._wish.replica_id >= 0:
+            refusal = _failed(index, ErrorCode.FENCED_LEADER_EPOCH if is_stale else ErrorCode.NOT_LEADER_OR_FOLLOWER)
+            if self._version >= LEADER_IS_TOLD_FROM:
+                refusal = refusal._replace(tags=current_leader(self._broker.settings.node_id, partition.leader_epoch))
+            return refusal
+        if last_epoch >= 0:
+            epoch, end_offset = partition.log.epochs.end_offset_for(last_epoch, partition.log.log_end_offset)
+            if epoch < 0 or end_offset < 0:
+                return _failed(index, ErrorCode.OFFSET_OUT_OF_RANGE)
+            if epoch < last_epoch or end_offset < offset:
+                high_watermark = partition.high_watermark
+                return PartitionAnswer(index, NO_ERROR, high_watermark, high_watermark, partition.log.log_start_offset, None, 0,
+                                       diverging_epoch(epoch, end_offset))
+        return None
+
+    def _on_missing(self, place: Place) -> bool:
+        """A partition that is not here. The result says whether the client is told at once: Kafka lets it wait for others meanwhile."""
+        index = place.want[0]
+        error = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+        if self._version >= TOPIC_IDS_FROM:
+            if place.name is None:
+                error = ErrorCode.UNKNOWN_TOPIC_ID
+            elif self._broker.partition(place.name, index) is not None:
+                self._answers.append((place, _failed(index, ErrorCode.INCONSISTENT_TOPIC_ID)))
+                return True
+        self._failures.append((place, PartitionAnswer(index, error, -1, -1, -1, (), 0)))
+        return False
+
+    # Reading
+
+    def _load(self) -> None:
+        """The records as parts of the answer, as far as they are in memory."""
+        self._parts: list[Buffer | FilePart | None] = []
+        self._cold_parts: list[int] = []
+        held = 0
+        for file, position, size in self._slices:
+            part: Buffer | FilePart | None
+            if size >= SEND_FILE_BYTES_MIN or (held > HELD_BYTES_MAX and size > PAGE_BYTES):
+                part = FilePart(file, position, size)
+                is_cold = file.read_at_if_cached(position, 1) is None or file.read_at_if_cached(position + size - 1, 1) is None
+            else:
+                part = file.read_at_if_cached(position, size)
+                is_cold = part is None
+                held += size
+            if is_cold:
+                self._cold_parts.append(len(self._parts))
+            self._parts.append(part)
+
+    async def read_cold(self) -> None:
+        """Let workers look and read until there is an answer, or too little for one."""
+        workers = self._broker.workers
+        progress = Progress.WAIT_FOR_DISK
+        while progress is Progress.WAIT_FOR_DISK:
+            if self._lookups:
+                self._found.update(await workers.run(partial(_look_up, self._lookups)))
+                progress = self.proceed()
+            else:
+                wanted = [(index, self._slices[index], isinstance(self._parts[index], FilePart)) for index in self._cold_parts]
+                for index, data in await workers.run(partial(_read_slices, wanted)):
+                    self._parts[index] = data
+                progress = Progress.ANSWER
+        if progress is Progress.ANSWER:
+            self.connection.answer_later(self.parts())
+        elif not self._is_lost:
+            self.park()
+
+    # Waiting
+
+    def park(self) -> None:
+        """Wait until there is enough, or long enough."""
+        partitions = [place.partition for place in self._places.values() if place.partition is not None]
+        self._parked = ParkedFetch(self._broker.loop, partitions, missing_bytes=self._wish.min_bytes - self._size,
+                                   wait_ms=self._wish.max_wait_ms, on_ready=self._on_ready)
+
+    def on_lost(self) -> None:
+        """The client is gone: nothing waits for it."""
+        self._is_lost = True
+        if self._parked is not None:
+            self._parked.cancel()
+
+    def _on_ready(self) -> None:
+        self._parked = None
+        self._has_waited = True
+        self._found.clear()
+        try:
+            if self.proceed() is Progress.WAIT_FOR_DISK:
+                self.connection.start(self.read_cold())
+            else:
+                self.connection.answer_later(self.parts())
+        except OSError as error:
+            self.connection.start(_fail(error))
+
+    # Answering
+
+    def parts(self) -> list[Buffer | FilePart]:
+        """The frame's own pieces with the records between them. The session learns what its client is told."""
+        answers = self._answers + self._failures if self._failures else self._answers
+        wish, session = self._wish, self._session
+        session_id = NO_SESSION
+        if session is not None:
+            session_id = session.session_id
+            if session.epoch != next_epoch(wish.session_epoch):      # another has used it while this one waited
+                return list(pack_fetched(self._version, self._correlation_id, ErrorCode.INVALID_FETCH_SESSION_EPOCH, session_id, []))
+            _tell(answers)
+            for place, answer in answers:
+                if answer.record_bytes:
+                    session.move_back(place)
+        elif wish.session_epoch == INITIAL_EPOCH:
+            _tell(answers)
+            session_id = self.connection.fetch_sessions.open(
+                self._places, is_by_id=self._version >= TOPIC_IDS_FROM, now_ms=self._broker.clock.now_ms())
+        pieces = pack_fetched(self._version, self._correlation_id, NO_ERROR, session_id, _by_topic(answers))
+        parts: list[Buffer | FilePart] = [pieces[0]]
+        for part, piece in zip(self._parts, pieces[1:], strict=True):
+            assert part is not None, self._slices
+            parts += (part, piece)
+        return parts
+
+
+def _failed(index: int, error: ErrorCode) -> PartitionAnswer:
+    return PartitionAnswer(index, error, -1, -1, -1, None, 0)
+
+
+def _cut(found: LogSlice | None, room: int, is_first: bool) -> LogSlice | None:
+    """What a worker found, in the room that there is by now."""
+    return found if found is None or is_first or found.size <= room else found._replace(size=room)
+
+
+def _is_news(place: Place, answer: PartitionAnswer) -> bool:
+    """Whether the client of a session does not know this yet. Errors are told each time."""
+    return bool(answer.record_bytes or answer.error or answer.high_watermark != place.high_watermark
+                or answer.log_start_offset != place.log_start_offset or len(answer.tags) > NO_TAGS_BYTES)
+
+
+def _tell(answers: Sequence[Answered]) -> None:
+    for place, answer in answers:
+        place.high_watermark = answer.high_watermark
+        place.log_start_offset = answer.log_start_offset
+
+
+def _by_topic(answers: Sequence[Answered]) -> list[tuple[bytes, list[PartitionAnswer]]]:
+    """Neighbours of one topic together; a topic whose partitions are not neighbours comes several times, as in Kafka."""
+    topics: list[tuple[bytes, list[PartitionAnswer]]] = []
+    last = None
+    for place, answer in answers:
+        if place.topic != last:
+            last = place.topic
+            topics.append((last, [answer]))
+        else:
+            topics[-1][1].append(answer)
+    return topics
+
+
+def _look_up(lookups: Sequence[Lookup]) -> dict[Key, LogSlice | None]:
+    """Runs in a worker."""
+    return {lookup.key: lookup.find() for lookup in lookups}
+
+
+def _read_slices(wanted: Sequence[tuple[int, LogSlice, bool]]) -> list[tuple[int, Buffer | FilePart]]:
+    """Runs in a worker: what is sent from its file is only brought into the page cache."""
+    parts: list[tuple[int, Buffer | FilePart]] = []
+    for index, (file, position, size), is_sent in wanted:
+        if is_sent:
+            for start in range(position, position + size, WARMING_BYTES):
+                file.read_at(start, min(WARMING_BYTES, position + size - start))
+            parts.append((index, FilePart(file, position, size)))
+        else:
+            parts.append((index, file.read_at(position, size)))
+    return parts
+
+
+async def _fail(error: Exception) -> None:
+    """The way for an error outside of any task to end its connection."""
+    raise error
