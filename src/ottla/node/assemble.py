@@ -26,9 +26,10 @@ from ottla.node.listeners import ListenerConfig, bracketed
 from ottla.node.storage import Storage, prepare_storage
 from ottla.runtime.broker import Broker, BrokerSettings
 from ottla.runtime.controller_driver import ControllerDriver
+from ottla.runtime.log_directories import LogDirectory
 from ottla.runtime.metadata_log import MetadataLog, MetadataLogDamaged
 from ottla.runtime.producer_ids import ProducerIds
-from ottla.runtime.publisher import LogDirectory, Publisher
+from ottla.runtime.publisher import Publisher
 from ottla.runtime.upkeep import Upkeep
 from ottla.server.server import Server
 
@@ -45,7 +46,8 @@ class Node:
     """A node that serves. `failed` is done when it cannot go on: what it then holds in memory may not be what is on the disk."""
 
     def __init__(self, *, bootstrap: str, storage: Storage, broker: Broker, broker_epoch: int, server: Server, publisher: Publisher,
-                 metadata_log: MetadataLog, upkeep: Upkeep, ports: Ports, failed: "asyncio.Future[None]") -> None:
+                 metadata_log: MetadataLog, upkeep: Upkeep, ports: Ports, failed: "asyncio.Future[None]",
+                 metrics_page: "MetricsPage | None") -> None:
         self.bootstrap = bootstrap
         self.cluster_id = storage.cluster_id
         self.broker = broker
@@ -57,23 +59,11 @@ class Node:
         self._metadata_log = metadata_log
         self.upkeep = upkeep
         self._ports = ports
-        self._metrics_page: MetricsPage | None = None
-        self.metrics_port: int | None = None
+        self._metrics_page = metrics_page
 
-    async def serve_metrics(self, address: tuple[str, int] | None, process_facts: "Callable[[], ProcessFacts] | None") -> None:
-        """At an address of their own, where one is given."""
-        if address is None:
-            return
-        from ottla.server.metrics import Metrics  # a node that tells nothing need not load it
-        from ottla.server.metrics_http import MetricsPage
-
-        page = MetricsPage(self._ports.network, Metrics(self._server, process_facts=process_facts).text, self.broker.loop)
-        host, port = address
-        try:
-            self.metrics_port = await page.listen(host, port)
-        except OSError as error:
-            raise StartError(f"ottla.metrics.listener: cannot listen at {bracketed(host)}:{port}: {error.strerror or error}") from error
-        self._metrics_page = page
+    @property
+    def metrics_port(self) -> int | None:
+        return None if self._metrics_page is None else self._metrics_page.port
 
     def _stop_listening(self) -> None:
         self._server.stop_listening()
@@ -122,23 +112,17 @@ async def assemble(ports: Ports, config: NodeConfig, *, process_facts: "Callable
     storage = prepare_storage(ports.disk, ports.rng, config.log_dirs, config.metadata_log_dir, config.node_id, config.cluster_id,
                               now_ms=ports.clock.now_ms())
     try:
-        node = await _start(ports, config, storage, failed, on_failed)
+        return await _start(ports, config, storage, failed, on_failed, process_facts)
     except MetadataLogDamaged as error:
         storage.release()
         raise StartError(str(error)) from error
     except BaseException:
         storage.release()
         raise
-    try:
-        await node.serve_metrics(config.metrics_address, process_facts)
-    except BaseException:
-        await node.stop()
-        raise
-    return node
 
 
 async def _start(ports: Ports, config: NodeConfig, storage: Storage, failed: "asyncio.Future[None]",
-                 on_failed: Callable[[BaseException], None]) -> Node:
+                 on_failed: Callable[[BaseException], None], process_facts: "Callable[[], ProcessFacts] | None") -> Node:
     metadata_log = MetadataLog.open(
         ports.disk, ports.clock, ports.workers, storage.metadata_log_path, node_id=config.node_id,
         clean=storage.metadata_directory.is_clean, config=LogConfig(segment_bytes=config.integer("metadata.log.segment.bytes")),
@@ -160,8 +144,11 @@ async def _start(ports: Ports, config: NodeConfig, storage: Storage, failed: "as
                    for found in storage.directories if found.path in config.log_dirs]
     publisher = Publisher(broker, ports.disk, ports.rng, directories)
     server = Server(broker, ports.network, ports.rng, protected_listener=config.inter_broker_listener)
+    page: MetricsPage | None = None
     try:
         endpoints = await _listen(server, config.listeners)
+        if config.metrics_address is not None:
+            page = await _serve_metrics(ports, server, config.metrics_address, process_facts)
         publisher.start(image)
         metadata_log.follow(publisher.publish, lambda: broker.image)
         await controller.activate(storage.read_bootstrap_records(ports.disk) if not image.features else [])
@@ -169,6 +156,8 @@ async def _start(ports: Ports, config: NodeConfig, storage: Storage, failed: "as
         await publisher.assign_directories(broker_epoch)
     except BaseException:
         server.stop_listening()
+        if page is not None:
+            page.close()
         raise
     broker.producer_ids = ProducerIds(controller, config.node_id, broker_epoch)
     broker.supported_features = supported_features()
@@ -178,7 +167,8 @@ async def _start(ports: Ports, config: NodeConfig, storage: Storage, failed: "as
     server.open()
     first = endpoints[0]
     return Node(bootstrap=f"{bracketed(first.host)}:{first.port}", storage=storage, broker=broker, broker_epoch=broker_epoch,
-                server=server, publisher=publisher, metadata_log=metadata_log, upkeep=upkeep, ports=ports, failed=failed)
+                server=server, publisher=publisher, metadata_log=metadata_log, upkeep=upkeep, ports=ports, failed=failed,
+                metrics_page=page)
 
 
 async def _listen(server: Server, listeners: tuple[ListenerConfig, ...]) -> list[Endpoint]:
@@ -192,6 +182,20 @@ async def _listen(server: Server, listeners: tuple[ListenerConfig, ...]) -> list
         endpoints.append(Endpoint(listener.name, listener.advertised_host, listener.advertised_port or port,
                                   SECURITY_PROTOCOLS[listener.security_protocol]))
     return endpoints
+
+
+async def _serve_metrics(ports: Ports, server: Server, address: tuple[str, int],
+                         process_facts: "Callable[[], ProcessFacts] | None") -> "MetricsPage":
+    from ottla.server.metrics import Metrics  # a node that tells nothing need not load it
+    from ottla.server.metrics_http import MetricsPage
+
+    page = MetricsPage(ports.network, Metrics(server, process_facts=process_facts).text, server.broker.loop)
+    host, port = address
+    try:
+        await page.listen(host, port)
+    except OSError as error:
+        raise StartError(f"ottla.metrics.listener: cannot listen at {bracketed(host)}:{port}: {error.strerror or error}") from error
+    return page
 
 
 async def _register(ports: Ports, config: NodeConfig, storage: Storage, controller: ControllerDriver, endpoints: list[Endpoint],

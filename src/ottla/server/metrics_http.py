@@ -26,6 +26,10 @@ class MetricsPage:
         self._listener = await self._network.listen(host, port, lambda: PageConnection(self))
         return self._listener.port
 
+    @property
+    def port(self) -> int | None:
+        return None if self._listener is None else self._listener.port
+
     def close(self) -> None:
         if self._listener is not None:
             self._listener.close()

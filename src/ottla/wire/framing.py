@@ -145,8 +145,12 @@ class FrameReader:
         if self._filled >= self._target and not self._held:
             self._cut_own()
 
+    def hold(self) -> None:
+        """Handle nothing until `resume`: what arrives is kept."""
+        self._held = True
+
     def resume(self) -> None:
-        """Handle what was kept. May be called only after `handle` returned False."""
+        """Handle what was kept. May be called only after `handle` returned False, or `hold`."""
         self._held = False
         if self._own is not None:
             self._cut_own()
