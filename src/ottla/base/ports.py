@@ -99,6 +99,9 @@ class Disk(Protocol):
 
     def flush_directory(self, path: str) -> None: ...
 
+    def space(self, path: str) -> tuple[int, int]:
+        """The bytes that the file system of a path has, and those of them that are free to use. Call it from a worker."""
+
     def lock(self, path: str) -> DiskLock:
         """Take the lock file, until released or the process ends; BlockingIOError where another process holds it."""
 

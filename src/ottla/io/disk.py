@@ -264,6 +264,10 @@ class RealDisk:
         finally:
             os.close(descriptor)
 
+    def space(self, path: str) -> tuple[int, int]:
+        found = os.statvfs(path)
+        return found.f_blocks * found.f_frsize, found.f_bavail * found.f_frsize
+
     def lock(self, path: str) -> RealLock:
         descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o644)
         try:

@@ -37,6 +37,7 @@ class LogConfig:
     index_interval_bytes: int = 4096
     max_message_bytes: int = 1_048_588
     compacted: bool = False
+    deletes: bool = True
     timestamp_type: TimestampType = TimestampType.CREATE
     timestamp_before_max_ms: int = LONG_MAX
     timestamp_after_max_ms: int = 3_600_000

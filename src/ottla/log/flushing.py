@@ -13,19 +13,19 @@ class Flushable(Protocol):
 class ClosedSegment:
     """A segment whose bytes and indexes are to be made durable."""
 
-    __slots__ = ("_file", "_segment")
+    __slots__ = ("_file", "segment")
 
     def __init__(self, segment: Segment) -> None:
-        self._segment = segment
+        self.segment = segment
         self._file: File | None = None
 
     def open(self) -> None:
         """On the loop, as workers must not touch the table of open files."""
-        self._file = self._segment.opened()
+        self._file = self.segment.opened()
 
     def flush(self) -> None:
         assert self._file is not None, "open it first"
-        self._segment.flush(self._file)
+        self.segment.flush(self._file)
 
 
 class AtomicWrite(NamedTuple):

@@ -11,6 +11,7 @@ from ottla.base.ids import Uuid, uuid_text
 from ottla.base.ports import Disk, File
 from ottla.log import epochs as leader_epochs
 from ottla.log import partition_metadata, recovery, time_search
+from ottla.log.beginning import begin_at
 from ottla.log.config import LogConfig
 from ottla.log.flushing import AtomicWrite, ClosedSegment, Flushable
 from ottla.log.offset_index import ENTRY_BYTES as OFFSET_ENTRY_BYTES
@@ -67,14 +68,14 @@ class PartitionLog:
     """One writer; offsets are given here. Calls come from the loop's thread unless a line says otherwise."""
 
     def __init__(self, disk: Disk, directory: str, *, config: LogConfig, topic_id: Uuid, loaded: recovery.LoadedLog,
-                 files: OpenFiles) -> None:
+                 files: OpenFiles, start_offset: int = 0) -> None:
         self.disk = disk
         self.directory = directory
         self.topic_id = topic_id
         self.segments = loaded.segments
         self.epochs = loaded.epochs
         self.producers = loaded.producers
-        self.log_start_offset = loaded.segments[0].base_offset
+        self.log_start_offset = max(start_offset, loaded.segments[0].base_offset)
         self.log_end_offset = loaded.log_end_offset
         self._files = files
         self._bases = [segment.base_offset for segment in self.segments]
@@ -95,8 +96,10 @@ class PartitionLog:
 
     @classmethod
     def open(cls, disk: Disk, directory: str, *, config: LogConfig, topic_id: Uuid, now_ms: int, clean: bool,
-             recovery_point: int | None = None, files: OpenFiles | None = None) -> "PartitionLog":
+             recovery_point: int | None = None, files: OpenFiles | None = None, start_offset: int = 0) -> "PartitionLog":
         """Open the log of a directory, which is made if it is not there. `clean` says that it was closed when it was last used.
+
+        Records before `start_offset` have been deleted, even where they are still in a file.
 
         Without a clean end the last segment is read through, and earlier ones that reach beyond `recovery_point`, if that is known.
         """
@@ -106,10 +109,11 @@ class PartitionLog:
         if found_id is not None and found_id != topic_id:
             raise TopicIdMismatch(f"{directory} belongs to topic {uuid_text(found_id)}, not {uuid_text(topic_id)}")
         loaded = recovery.load(disk, directory, config=config, files=files, now_ms=now_ms, clean=clean, recovery_point=recovery_point)
+        begin_at(loaded, start_offset, disk, directory, files, now_ms=now_ms)
         if found_id is None:
             partition_metadata.write_topic_id(disk, directory, topic_id)  # which makes the names in the directory durable too
             disk.flush_directory(directory.rpartition("/")[0])
-        return cls(disk, directory, config=config, topic_id=topic_id, loaded=loaded, files=files)
+        return cls(disk, directory, config=config, topic_id=topic_id, loaded=loaded, files=files, start_offset=start_offset)
 
     def append(self, records: memoryview, *, leader_epoch: int, now_ms: int, inspection: Inspection | None = None) -> tuple[int, int]:
         """Check a client's batch, give it offsets and write it; returns its base offset and, where the log stamps records, the time.
@@ -200,6 +204,24 @@ class PartitionLog:
     def latest_of_max_timestamp(self) -> time_search.Found | None:
         """Timestamp, offset and leader epoch of the first record of those with the highest timestamp. May be called in a worker."""
         return time_search.latest(tuple(self.segments))
+
+    def advance_start(self, offset: int) -> None:
+        """Records before the offset are deleted: they cannot be read any more. A start does not go back."""
+        assert offset <= self.log_end_offset, (offset, self.log_end_offset)
+        if offset > self.log_start_offset:
+            self.log_start_offset = offset
+            self.epochs.truncate_from_start(offset)
+
+    def take_below_start(self) -> list[Segment]:
+        """The segments that end before the start leave the log. Their files may still be read; the caller removes them later."""
+        count = max(bisect_right(self._bases, self.log_start_offset) - 1, 0)
+        taken = self.segments[:count]
+        del self.segments[:count]
+        del self._bases[:count]
+        for segment in taken:
+            segment.release()
+        self._unflushed = [item for item in self._unflushed if not (isinstance(item, ClosedSegment) and item.segment in taken)]
+        return taken
 
     def epoch_for(self, offset: int) -> int:
         """The epoch of the leader that wrote an offset; -1 where that is not known."""

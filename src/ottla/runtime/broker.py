@@ -8,8 +8,10 @@ from typing import Any, NamedTuple
 
 from ottla.base.ids import Uuid
 from ottla.base.ports import Clock, Workers
+from ottla.metadata.configs import merged_broker_config
 from ottla.metadata.image import ClusterImage, TopicImage, VersionRange
 from ottla.runtime.controller_driver import ControllerDriver
+from ottla.runtime.log_directories import LogDirectories
 from ottla.runtime.partition import Partition
 from ottla.runtime.producer_ids import ProducerIds
 from ottla.wire.messages.create_topics import CreatableTopic, CreateTopicsRequest
@@ -59,6 +61,8 @@ class Broker:
         self.clock = clock
         self.workers = workers
         self.controller = controller
+        self.log_directories: LogDirectories
+        """Set by the publisher, which keeps partitions in them."""
         self.producer_ids: ProducerIds
         """There once the broker is registered, and so before the first request."""
         self.loop = asyncio.get_running_loop()
@@ -73,6 +77,11 @@ class Broker:
         self.partitions_by_name: dict[bytes, Partitions] = {}
         self.api_ranges: tuple[tuple[int, int, int], ...] = ()
         """Key, first and last version of every API that is served."""
+
+    def configs(self) -> Mapping[str, str]:
+        """What is set for this broker: in its file, for all brokers, and for it alone."""
+        image, settings = self.image, self.settings
+        return merged_broker_config(settings.static_configs, image.cluster_configs(), image.broker_configs(settings.node_id))
 
     def endpoints(self, listener: str, *, include_fenced: bool = False) -> list[BrokerEndpoint]:
         """The brokers that can be reached at a listener of this name, by their ids."""

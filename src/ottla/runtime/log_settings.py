@@ -13,6 +13,7 @@ _LEVEL_CONFIGS = {Compression.GZIP: "compression.gzip.level", Compression.LZ4: "
 def log_config(overrides: Mapping[str, str], broker: Mapping[str, str], jitter: float) -> LogConfig:
     """`overrides` are the topic's own configs and `broker` the set configs of this broker; `jitter` is drawn once per log, from 0 to 1."""
     values = effective_topic_config(overrides, broker)
+    policies = cast("tuple[str, ...]", values["cleanup.policy"])
     compression = Compression[str(values["compression.type"]).upper()]
     level = _LEVEL_CONFIGS.get(compression)
     return LogConfig(
@@ -22,7 +23,8 @@ def log_config(overrides: Mapping[str, str], broker: Mapping[str, str], jitter: 
         segment_index_bytes=_int(values["segment.index.bytes"]),
         index_interval_bytes=_int(values["index.interval.bytes"]),
         max_message_bytes=_int(values["max.message.bytes"]),
-        compacted="compact" in cast("tuple[str, ...]", values["cleanup.policy"]),
+        compacted="compact" in policies,
+        deletes="delete" in policies,
         timestamp_type=TimestampType.APPEND if values["message.timestamp.type"] == "LogAppendTime" else TimestampType.CREATE,
         timestamp_before_max_ms=_int(values["message.timestamp.before.max.ms"]),
         timestamp_after_max_ms=_int(values["message.timestamp.after.max.ms"]),

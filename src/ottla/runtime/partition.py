@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from functools import partial
 
+from ottla.base.errors import ApiError, ErrorCode
 from ottla.base.ids import Uuid
 from ottla.log.partition_log import ColdRead, LogSlice, PartitionLog
 from ottla.runtime.waiting import ParkedFetch
@@ -10,6 +11,7 @@ from ottla.wire.inspection import Inspection, inspect
 
 __all__ = ["ColdRead", "LogSlice", "Partition"]
 
+UP_TO_HIGH_WATERMARK = -1
 ActiveProducer = tuple[int, int, int, int, int, int]
 """Id, epoch, last sequence, last timestamp, epoch of the coordinator, first offset of an open transaction."""
 
@@ -43,6 +45,16 @@ class Partition:
             if self.parked:
                 self._tell_parked(len(records))
         return appended
+
+    def delete_before(self, offset: int) -> None:
+        """Records before the offset are gone, or all up to the high watermark where it is -1. ApiError where that cannot be."""
+        config = self.log.config
+        if config.compacted and not config.deletes:
+            raise ApiError(ErrorCode.POLICY_VIOLATION, "a topic that is only compacted keeps its records")
+        wanted = self.high_watermark if offset == UP_TO_HIGH_WATERMARK else offset
+        if not 0 <= wanted <= self.high_watermark:
+            raise ApiError(ErrorCode.OFFSET_OUT_OF_RANGE, f"{offset} is not between 0 and the high watermark, {self.high_watermark}")
+        self.log.advance_start(wanted)
 
     def inspection_of(self, records: memoryview, now_ms: int) -> Callable[[], Inspection]:
         """The work of inspecting a batch, for a worker; it raises BatchRejected."""

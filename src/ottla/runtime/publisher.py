@@ -13,6 +13,7 @@ from ottla.metadata.configs import merged_broker_config
 from ottla.metadata.delta import ClusterDelta, ImageChanges
 from ottla.metadata.image import CLUSTER_DEFAULTS, ClusterImage, ConfigResource, PartitionImage, ResourceType, TopicImage
 from ottla.runtime.broker import Broker
+from ottla.runtime.log_directories import LogDirectories, LogDirectory
 from ottla.runtime.log_settings import log_config
 from ottla.runtime.partition import Partition
 
@@ -20,16 +21,6 @@ log = logging.getLogger("ottla.partitions")
 
 DELETED_SUFFIX = "-delete"
 STRAY_SUFFIX = "-stray"
-
-
-class LogDirectory:
-    """One of the node's `log.dirs`, and how many partitions it holds."""
-
-    def __init__(self, directory_id: Uuid, path: str, *, is_clean: bool) -> None:
-        self.directory_id = directory_id
-        self.path = path
-        self.is_clean = is_clean
-        self.partition_count = 0
 
 
 class Publisher:
@@ -40,6 +31,7 @@ class Publisher:
         self._disk = disk
         self._rng = rng
         self._directories = directories
+        broker.log_directories = LogDirectories(disk, broker.workers, directories)
         self._files = OpenFiles(disk)
         self._broker_epoch = -1
         self._unassigned: dict[tuple[Uuid, int], Uuid] = {}
@@ -56,9 +48,10 @@ class Publisher:
                 elif self._is_stray(directory, name, known):
                     log.warning("%s/%s belongs to no topic of this cluster: it is kept as %s", directory.path, name, name + STRAY_SUFFIX)
                     self._disk.rename(f"{directory.path}/{name}", self._aside(directory, name, STRAY_SUFFIX))
+        starts = self._broker.log_directories.read_start_offsets()
         for topic in image.topics_by_id.values():
             for index, partition in topic.partitions.items():
-                self._open(image, topic, index, partition)
+                self._open(image, topic, index, partition, start_offset=starts.get((topic.name, index), 0))
 
     def publish(self, first_offset: int, records: Sequence[Any]) -> None:
         """Records that have been committed, in the order of the log."""
@@ -99,7 +92,7 @@ class Publisher:
             return False
         return self._disk.exists(f"{directory.path}/{name}/partition.metadata")
 
-    def _open(self, image: ClusterImage, topic: TopicImage, index: int, placed: PartitionImage) -> None:
+    def _open(self, image: ClusterImage, topic: TopicImage, index: int, placed: PartitionImage, *, start_offset: int = 0) -> None:
         node_id = self._broker.settings.node_id
         if node_id not in placed.replicas:
             return
@@ -115,11 +108,13 @@ class Publisher:
             self._unassigned[topic.topic_id, index] = directory.directory_id
         partition_log = PartitionLog.open(
             self._disk, f"{directory.path}/{name}", config=self._log_config(image, topic.name), topic_id=topic.topic_id,
-            now_ms=self._broker.clock.now_ms(), clean=directory.is_clean, files=self._files)
+            now_ms=self._broker.clock.now_ms(), clean=directory.is_clean, files=self._files,
+            start_offset=start_offset)
         partition = Partition(topic.name, topic.topic_id, index, placed.leader_epoch, partition_log)
         if placed.leader == node_id:
             partition.lead(placed.leader_epoch)
         self._broker.add_partition(partition)
+        directory.partitions[partition] = None
 
     def _open_later(self, topic_id: Uuid, index: int) -> None:
         topic = self._broker.image.topics_by_id.get(topic_id)
@@ -152,6 +147,10 @@ class Publisher:
             path = partition.log.directory
             directory = next(directory for directory in self._directories if path.startswith(directory.path + "/"))
             directory.partition_count -= 1
+            del directory.partitions[partition]
+            if partition.log.log_start_offset > 0:
+                # At once: a topic of the same name may be made next, and must not begin where this one did.
+                self._broker.log_directories.write_start_offsets(directory)
             aside = self._aside(directory, f"{topic.name}-{partition.index}", DELETED_SUFFIX)
             self._disk.rename(path, aside)
             self._broker.loop.call_later(partition.log.config.file_delete_delay_ms / 1000, self._remove, partition.log, aside)

@@ -10,6 +10,8 @@ from ottla.sim.rng import stream
 from ottla.sim.storage import Folder, Inode, Keep, Storage, os_error
 from ottla.sim.trace import Detail, Trace
 
+SPACE_BYTES = 1 << 40
+
 
 class SimulatedFile:
     __slots__ = ("_disk", "_inode", "_is_open", "_is_writable", "_path")
@@ -244,6 +246,11 @@ class SimulatedDisk:
     def flush_directory(self, path: str) -> None:
         self.step("flush_directory", path)
         self.storage.flush_directory(path)
+
+    def space(self, path: str) -> tuple[int, int]:
+        """A simulated disk is never full by itself: a fault says when it is."""
+        self.step("space", path)
+        return SPACE_BYTES, SPACE_BYTES // 2
 
     def lock(self, path: str) -> SimulatedLock:
         self.step("lock", path)

@@ -11,7 +11,7 @@ from ottla.base.ids import METADATA_TOPIC_ID, ZERO_UUID
 from ottla.wire.batches import decode_records, iterate_batches
 from ottla.wire.schema import Message
 
-SHARED_API_KEYS = frozenset({0, 1, 2, 3, 18, 19, 20, 22, 23, 32, 33, 37, 44, 55, 60, 61, 74, 75})
+SHARED_API_KEYS = frozenset({0, 1, 2, 3, 18, 19, 20, 21, 22, 23, 32, 33, 35, 37, 44, 55, 60, 61, 74, 75})
 """The APIs whose place in ApiVersions is compared."""
 TEXTS = frozenset({"error_message", "batch_index_error_message", "documentation"})
 NODES = frozenset({"node_id", "leader_id", "controller_id", "broker_id", "replica_id"})

@@ -1,0 +1,38 @@
+"""DescribeLogDirs (key 35), versions 1–5: the node's log directories, the size of each log in them and, from version 4 on, their room.
+
+Partitions that are not here are left out; null asks for all. Skipped: replicas on their way from one directory to another.
+"""
+
+from ottla.base.context import RequestContext
+from ottla.metadata.configs import broker_value
+from ottla.runtime.broker import Broker
+from ottla.wire.messages.describe_log_dirs import (
+    DescribeLogDirsPartition,
+    DescribeLogDirsRequest,
+    DescribeLogDirsResponse,
+    DescribeLogDirsResult,
+    DescribeLogDirsTopic,
+)
+
+REQUEST = DescribeLogDirsRequest
+CORDONED = "cordoned.log.dirs"
+ALL_DIRECTORIES = "*"
+
+
+async def handle(broker: Broker, context: RequestContext, request: DescribeLogDirsRequest, version: int) -> DescribeLogDirsResponse:
+    wanted = None if request.topics is None else {(topic.topic, index) for topic in request.topics for index in topic.partitions}
+    cordoned = broker_value(CORDONED, broker.configs())
+    assert isinstance(cordoned, tuple), cordoned
+    response = DescribeLogDirsResponse()
+    for directory in broker.log_directories:
+        topics: dict[str, DescribeLogDirsTopic] = {}
+        for partition in directory.partitions:
+            if wanted is None or (partition.topic, partition.index) in wanted:
+                topic = topics.setdefault(partition.topic, DescribeLogDirsTopic(name=partition.topic))
+                topic.partitions.append(
+                    DescribeLogDirsPartition(partition_index=partition.index, partition_size=partition.log.size_bytes))
+        total_bytes, usable_bytes = await broker.log_directories.space(directory)
+        response.results.append(DescribeLogDirsResult(
+            log_dir=directory.path, topics=list(topics.values()), total_bytes=total_bytes, usable_bytes=usable_bytes,
+            is_cordoned=directory.path in cordoned or ALL_DIRECTORIES in cordoned))
+    return response

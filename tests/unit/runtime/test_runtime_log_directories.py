@@ -1,0 +1,118 @@
+"""Beginnings of logs that DeleteRecords moved: on the disk in Kafka's format, there after a restart, gone with their topic."""
+
+import time
+from pathlib import Path
+
+import pytest
+from kafka import KafkaConsumer, KafkaProducer, TopicPartition
+from kafka.admin import KafkaAdminClient
+
+from ottla.runtime.log_directories import FILE_NAME, decode, encode
+from ottla.testing import Broker
+
+
+def test_the_format_is_kafkas():
+    offsets = {("b", 0): 7, ("a", 11): 1 << 40, ("a", 2): 3}
+    assert encode(offsets) == b"0\n3\na 2 3\na 11 1099511627776\nb 0 7\n"
+    assert decode(encode(offsets)) == offsets
+    assert decode(encode({})) == {}
+
+
+@pytest.mark.parametrize("text", [b"", b"0", b"1\n0\n", b"0\n2\na 0 1\n", b"0\n1\na 0\n", b"0\n1\na 0 x\n", b"0\nmany\n", b"\xff\n0\n"])
+def test_a_damaged_file_is_not_believed(text):
+    with pytest.raises(ValueError, match=r"."):
+        decode(text)
+
+
+def fill(broker: Broker, topic: str, count: int, size: int = 10) -> None:
+    producer = KafkaProducer(bootstrap_servers=broker.bootstrap, linger_ms=0)
+    for number in range(count):
+        producer.send(topic, b"%d" % number + b" " * size, partition=0).get(10)
+    producer.close()
+
+
+def delete(broker: Broker, topic: str, offset: int) -> int:
+    admin = KafkaAdminClient(bootstrap_servers=broker.bootstrap)
+    try:
+        return int(admin.delete_records({TopicPartition(topic, 0): offset})[TopicPartition(topic, 0)]["low_watermark"])
+    finally:
+        admin.close()
+
+
+def beginning(broker: Broker, topic: str) -> tuple[int, bytes | None]:
+    """The first offset there is, and its value."""
+    consumer = KafkaConsumer(bootstrap_servers=broker.bootstrap, auto_offset_reset="earliest", consumer_timeout_ms=5_000)
+    place = TopicPartition(topic, 0)
+    try:
+        consumer.assign([place])
+        first = consumer.beginning_offsets([place])[place]
+        has_records = consumer.end_offsets([place])[place] > first
+        return first, next(consumer).value.strip() if has_records else None
+    finally:
+        consumer.close()
+
+
+def checkpoint(broker: Broker) -> bytes:
+    return (Path(broker.data) / FILE_NAME).read_bytes()
+
+
+def test_a_beginning_survives_a_crash_and_a_stop(tmp_path):
+    with Broker(data=tmp_path) as broker:
+        broker.create_topic("t")
+        fill(broker, "t", 10)
+        assert delete(broker, "t", 4) == 4
+        assert checkpoint(broker) == b"0\n1\nt 0 4\n"
+        broker.kill()
+        broker.start()
+        assert beginning(broker, "t") == (4, b"4")
+        assert delete(broker, "t", -1) == 10
+        broker.restart()
+        assert beginning(broker, "t") == (10, None)
+
+
+def test_a_new_topic_of_the_same_name_begins_anew(tmp_path):
+    with Broker(data=tmp_path) as broker:
+        broker.create_topic("t")
+        broker.create_topic("other")
+        fill(broker, "t", 10)
+        fill(broker, "other", 10)
+        delete(broker, "t", 4)
+        delete(broker, "other", 5)
+        admin = KafkaAdminClient(bootstrap_servers=broker.bootstrap)
+        admin.delete_topics(["t"])
+        admin.close()
+        assert checkpoint(broker) == b"0\n1\nother 0 5\n"
+        broker.create_topic("t")
+        fill(broker, "t", 3)
+        broker.kill()
+        broker.start()
+        assert beginning(broker, "t") == (0, b"0")
+        assert beginning(broker, "other") == (5, b"5")
+
+
+def test_files_of_deleted_records_are_removed(tmp_path):
+    """After `file.delete.delay.ms`, so that those who read them can end."""
+    with Broker(data=tmp_path) as broker:
+        broker.create_topic("t", config={"segment.bytes": "1048576", "file.delete.delay.ms": "1"})
+        fill(broker, "t", 6, size=400_000)
+        names = ["00000000000000000000.log", "00000000000000000002.log", "00000000000000000004.log"]
+        assert sorted(path.name for path in (tmp_path / "t-0").glob("*.log")) == names
+        delete(broker, "t", 5)
+        deadline = time.monotonic() + 10
+        while (left := sorted(path.name for path in (tmp_path / "t-0").glob("*.log*"))) != names[2:]:
+            assert time.monotonic() < deadline, left
+        assert beginning(broker, "t") == (5, b"5")
+        broker.restart()
+        assert beginning(broker, "t") == (5, b"5")
+
+
+def test_a_damaged_file_is_said_and_the_node_starts(tmp_path, caplog):
+    with Broker(data=tmp_path) as broker:
+        broker.create_topic("t")
+        fill(broker, "t", 3)
+        delete(broker, "t", 2)
+        broker.kill()
+        (tmp_path / FILE_NAME).write_bytes(b"0\n7\n")
+        broker.start()
+        assert beginning(broker, "t") == (0, b"0")
+    assert FILE_NAME in caplog.text
