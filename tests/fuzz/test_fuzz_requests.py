@@ -7,6 +7,7 @@ import asyncio
 import logging
 from struct import Struct
 
+import pytest
 import sim_story
 from mutations import Requests, messages, mutate
 
@@ -20,6 +21,8 @@ from ottla.wire.errors import MalformedMessage
 from ottla.wire.framing import FrameReader, ReceiveBuffers
 from ottla.wire.headers import skip_tags
 from ottla.wire.schema import decode
+
+pytestmark = pytest.mark.timeout(60)  # a seed takes less than a second: one that spins should not hold up the others
 
 CONNECTIONS = 200
 REQUESTS_MAX = 4

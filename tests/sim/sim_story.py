@@ -1,32 +1,34 @@
 """A story for the simulator: clients work, the node crashes at moments of the seed's choosing and comes back, and then all is checked.
 
-Run as a program it plays one seed and prints its trace's digest: `python tests/sim/sim_story.py --seed 7 [--power] [--trace]`.
+Run as a program it plays one seed and prints its trace's digest: `python tests/sim/sim_story.py --seed 7 [--power] [--faults] [--trace]`.
 """
 
 import argparse
 import asyncio
+import errno
 import logging
 import random
+import re
 import sys
 from collections.abc import Coroutine, Sequence
 from typing import Any
 
+from sim_workload import Administrator, IdempotentProducer, Producer
+
 from ottla.base.errors import ErrorCode
 from ottla.node.assemble import Node, assemble
 from ottla.node.config import NodeConfig, node_config
+from ottla.node.errors import StartError
+from ottla.runtime.metadata_log import MetadataLogFailed
 from ottla.sim.client import Disconnected, SimulatedClient, records_of
-from ottla.sim.history import History, Partition, Send
+from ottla.sim.history import History, Partition
 from ottla.sim.log_files import check_log_files
 from ottla.sim.rng import stream
 from ottla.sim.storage import Keep
 from ottla.sim.world import ProcessCrashed, SimulatedPorts, World
-from ottla.wire.batches import Record, build_batch
+from ottla.wire.batches import Record
 
 PORT = 9092
-CODECS = (0, 0, 0, 1, 2, 3, 4)
-IN_FLIGHT_MAX = 5
-BATCHES_REMEMBERED = 5
-SENDS_MAX = 60
 STEPS_MAX = 500_000
 LATEST, EARLIEST, MAX_TIMESTAMP = -1, -2, -3
 
@@ -34,12 +36,15 @@ LATEST, EARLIEST, MAX_TIMESTAMP = -1, -2, -3
 class LoudLog(logging.Handler):
     """An error in the log is a failure, since it is where a node puts what it must not raise."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, expected: str | None = None) -> None:
         super().__init__(logging.ERROR)
         self.errors: list[str] = []
+        self._expected = expected
 
     def emit(self, record: logging.LogRecord) -> None:
-        self.errors.append(self.format(record))
+        line = self.format(record)
+        if self._expected is None or not re.search(self._expected, line):
+            self.errors.append(line)
 
 
 def simulated_config(**properties: str) -> NodeConfig:
@@ -52,9 +57,10 @@ def simulated_config(**properties: str) -> NodeConfig:
 class Story:
     """One run. `keep` says what crashes leave: the page cache (a killed process) or what was flushed (a power cut)."""
 
-    def __init__(self, world: World, keep: Keep) -> None:
+    def __init__(self, world: World, keep: Keep, *, has_faults: bool = False) -> None:
         self.world = world
         self.keep = keep
+        self.has_faults = has_faults
         self.random = stream(world.seed, "story")
         self.history = History()
         self.config = simulated_config()
@@ -64,6 +70,7 @@ class Story:
         self.topics: dict[str, int] = {}
         self.topic_ids: dict[str, Any] = {}
         self.is_rolled: dict[str, bool] = {}
+        self.administrator = Administrator(self)
         self.is_over = False
         self.crashes = 0
 
@@ -76,10 +83,15 @@ class Story:
             await self.start_node(may_crash=True)
             await asyncio.sleep(self.random.uniform(0.0, 2.0))
         self.is_over = True
+        self.world.spare("node")
+        if self.node is not None and self.node.failed.done():
+            await self.crash_node()  # it said that it cannot go on
+            await self.start_node()
         await asyncio.gather(*workload)
         before = await self.read_all()
         self.check(before)
         await self.check_offsets(before)
+        await self.administrator.check()
         await self.stop_node()
         wrong = check_log_files(self.world.storage("node").files())
         assert not wrong, wrong
@@ -103,6 +115,11 @@ class Story:
             except ProcessCrashed:
                 self.note_crash()
                 continue
+            except (OSError, StartError, MetadataLogFailed):
+                assert self.has_faults
+                self.world.crash("node", self.keep)
+                self.note_crash()
+                continue
             self.world.spare("node")
             return
 
@@ -112,6 +129,7 @@ class Story:
             self.world.crash_in("node", self.random.randint(1, 300), self.keep)
         await asyncio.wait((self.ports.crashed,), timeout=self.random.uniform(0.05, 6.0))
         if self.world.is_running("node"):
+            self.world.spare("node")
             self.world.crash("node", self.keep)
         self.note_crash()
         await asyncio.sleep(self.random.uniform(0.0, 1.0))
@@ -166,7 +184,22 @@ class Story:
         producers = [Producer(self, f"p{number}", acks=acks) for number, acks in enumerate((1, -1, 0))]
         idempotent = [IdempotentProducer(self, f"i{number}") for number in range(2)]
         readers = [self.read_along(partition) for partition in self.partitions()]
-        return [*(producer.run() for producer in producers), *(producer.run() for producer in idempotent), *readers]
+        return [*(producer.run() for producer in (*producers, *idempotent)), *readers, self.administrator.run(), self.disturb()]
+
+    async def disturb(self) -> None:
+        """Links that are cut for a while, and a clock that jumps."""
+        source = stream(self.world.seed, "disturbance")
+        while not self.is_over:
+            await asyncio.sleep(source.uniform(0.1, 5.0))
+            match source.choice(("cut", "clock", "disk" if self.has_faults else "nothing")):
+                case "disk" if not self.is_over:
+                    self.ports.disk.fail("append", source.randint(1, 30), source.choice((errno.ENOSPC, errno.EIO)))
+                case "cut":
+                    self.world.wires.cut(*source.choice((("client", "node"), ("node", "client"))))
+                    await asyncio.sleep(source.uniform(0.0, 1.0))
+                    self.world.wires.heal()
+                case "clock":
+                    self.ports.clock.offset_ms += source.randint(-3000, 3000)
 
     async def read_along(self, partition: Partition) -> None:
         """A consumer that follows a partition, goes back now and then, and tells what it saw."""
@@ -241,158 +274,14 @@ class Story:
         client.close()
 
 
-class Producer:
-    """Sends batches without an idempotent id, each once; what is not answered may be there or not."""
-
-    is_idempotent = False
-
-    def __init__(self, story: Story, name: str, *, acks: int) -> None:
-        self.story = story
-        self.name = name
-        self.acks = acks
-        self.random = stream(story.world.seed, f"producer/{name}")
-        self.sent = 0
-
-    async def run(self) -> None:
-        while not self.story.is_over:
-            client = await self.story.connected()
-            try:
-                while not self.story.is_over:
-                    await asyncio.gather(*(self.send(client) for _ in range(self.random.randint(1, IN_FLIGHT_MAX))))
-                    await self.rest()
-            except Disconnected:
-                continue
-            client.close()
-
-    async def rest(self) -> None:
-        """Producers stop for a while after so many sends, which bounds a run."""
-        await asyncio.sleep(self.random.uniform(0.0, 0.3) + (1.0 if self.sent > SENDS_MAX else 0.0))
-
-    async def send(self, client: SimulatedClient) -> None:
-        partition = self.random.choice(self.story.partitions())
-        send = self.story.history.sending(self.name, partition, self.values(), is_idempotent=False)
-        batch = self.batch(send)
-        if self.acks == 0:
-            client.send(client.produce_request(*partition, batch, acks=0), self.random.randint(3, 13))
-            return
-        crashes = self.story.crashes
-        answer = await client.produce(*partition, batch, acks=self.acks, version=self.random.randint(3, 13))
-        self.story.expect_no_power_cut_since(crashes)
-        assert answer.error_code == 0, (partition, answer.error_code, answer.error_message)
-        self.story.history.acked(send, answer.base_offset)
-
-    def values(self) -> list[bytes]:
-        values = []
-        for _ in range(self.random.choice((1, 1, 1, 2, 5, 20))):
-            self.sent += 1
-            values.append(f"{self.name}-{self.sent} ".encode() + b"." * self.random.choice((0, 0, 10, 100, 3000)))
-        return values
-
-    def batch(self, send: Send, **producer: int) -> bytearray:
-        now_ms = int(self.story.world.loop.time() * 1000) + 1_750_000_000_000
-        records = [Record(timestamp=now_ms + self.random.randint(-5000, 5000), value=value, key=b"key") for value in send.values]
-        return build_batch(records, codec=self.random.choice(CODECS), **producer)
-
-
-class IdempotentProducer(Producer):
-    """Sends what was not answered again, in order, until it is: it must be there once."""
-
-    def __init__(self, story: Story, name: str) -> None:
-        super().__init__(story, name, acks=-1)
-        self.pending: list[tuple[Send, bytearray, int]] = []
-        self.acked: list[tuple[Send, bytearray, int]] = []  # of one partition, as many as a log remembers
-        self.producer_id = -1
-        self.producer_epoch = -1
-        self.sequences: dict[Partition, int] = {}
-        self.partition: Partition = ("", 0)
-        self.crashes = 0  # how many there had been when the pending batches were made
-
-    async def run(self) -> None:
-        while not self.story.is_over or self.pending:
-            client = await self.story.connected()
-            try:
-                await self.work(client)
-            except Disconnected:
-                continue
-            client.close()
-
-    async def work(self, client: SimulatedClient) -> None:
-        if self.producer_id < 0:
-            answer = await client.init_producer_id()
-            assert answer.error_code == 0, answer.error_code
-            self.producer_id, self.producer_epoch = answer.producer_id, answer.producer_epoch
-        while not self.story.is_over or self.pending:
-            attempts = [self.attempt(client, *one) for one in self.doubled()]
-            if not self.pending:
-                self.prepare()
-            if self.random.random() < 0.2:
-                self.story.world.loop.call_later(self.random.uniform(0.0, 0.005), client.abort)  # the answers, or some, are lost
-            attempts += [self.attempt(client, *one) for one in list(self.pending)]
-            results = await asyncio.gather(*attempts, return_exceptions=True)
-            failures = [result for result in results if isinstance(result, BaseException)]
-            if failures:
-                raise failures[0]
-            if self.producer_id < 0:
-                return
-            await self.rest()
-
-    def doubled(self) -> Sequence[tuple[Send, bytearray, int]]:
-        """Something that was answered, to be sent again as if it had not been: one of the last five that the log has seen at most."""
-        if not self.acked or self.random.random() < 0.5:
-            return []
-        if not self.pending and self.crashes == self.story.crashes:
-            return [self.random.choice(self.acked)]
-        return self.acked[-1:] if len(self.pending) < BATCHES_REMEMBERED else []
-
-    def prepare(self) -> None:
-        """Some batches for one partition, numbered on."""
-        partition = self.random.choice(self.story.partitions())
-        if partition != self.partition:
-            self.partition = partition
-            self.acked.clear()
-        if self.crashes != self.story.crashes:
-            self.crashes = self.story.crashes
-            del self.acked[:-1]
-        for _ in range(self.random.randint(1, IN_FLIGHT_MAX)):
-            sequence = self.sequences.get(partition, 0)
-            send = self.story.history.sending(f"{self.name}/{self.producer_id}", partition, self.values(), is_idempotent=True)
-            batch = self.batch(send, producer_id=self.producer_id, producer_epoch=self.producer_epoch, base_sequence=sequence)
-            self.sequences[partition] = sequence + len(send.values)
-            self.pending.append((send, batch, self.random.randint(3, 13)))
-
-    async def attempt(self, client: SimulatedClient, send: Send, batch: bytearray, version: int) -> None:
-        crashes = self.story.crashes
-        answer = await client.produce(*send.partition, bytes(batch), acks=self.acks, version=version)
-        self.story.expect_no_power_cut_since(crashes)
-        if answer.error_code == ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER and self.may_be_forgotten(send):
-            self.begin_anew()
-            return
-        assert answer.error_code == 0, (send.partition, send.values[0][:20], answer.error_code, answer.error_message)
-        self.story.history.acked(send, answer.base_offset)
-        if any(one[0] is send for one in self.pending):
-            self.pending = [one for one in self.pending if one[0] is not send]
-            self.acked = [*self.acked, (send, batch, version)][-BATCHES_REMEMBERED:]
-
-    def may_be_forgotten(self, send: Send) -> bool:
-        """A power cut takes what the log knew of its producers. A killed process leaves a snapshot, if a segment was rolled, and in that
-        there is only the last batch of each, as in Kafka: an earlier one that is sent again is not known for what it is."""
-        return self.story.keep == "flushed" or (self.crashes < self.story.crashes and self.story.is_rolled[send.partition[0]])
-
-    def begin_anew(self) -> None:
-        self.pending.clear()
-        self.acked.clear()
-        self.sequences.clear()
-        self.producer_id = -1
-
-
-def play(seed: int, keep: Keep) -> World:
+def play(seed: int, keep: Keep, *, has_faults: bool = False) -> World:
     """The whole story of a seed; its world is returned for its trace. AssertionError or another where it ends badly."""
-    loud = LoudLog()
+    loud = LoudLog(expected=r"\[Errno (5|28)\]|OSError\((5|28)," if has_faults else None)
     logger = logging.getLogger("ottla")
     logger.addHandler(loud)
     try:
         with World(seed, steps_max=STEPS_MAX) as world:
-            world.run(Story(world, keep).tell())
+            world.run(Story(world, keep, has_faults=has_faults).tell())
             assert not loud.errors, loud.errors
             return world
     finally:
@@ -403,9 +292,10 @@ def main() -> None:
     parser = argparse.ArgumentParser(description="Play one seed and print the digest of its trace.")
     parser.add_argument("--seed", type=int, required=True)
     parser.add_argument("--power", action="store_true", help="crashes are power cuts")
+    parser.add_argument("--faults", action="store_true", help="writes fail now and then")
     parser.add_argument("--trace", action="store_true", help="print every port call")
     arguments = parser.parse_args()
-    world = play(arguments.seed, "flushed" if arguments.power else "page-cache")
+    world = play(arguments.seed, "flushed" if arguments.power else "page-cache", has_faults=arguments.faults)
     if arguments.trace:
         sys.stdout.write("\n".join(world.trace.entries()) + "\n")
     sys.stdout.write(f"{world.trace.digest()} {world.trace.count} calls, {world.loop.steps} steps\n")

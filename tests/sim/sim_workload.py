@@ -149,8 +149,11 @@ class IdempotentProducer(Producer):
         crashes = self.story.crashes
         answer = await client.produce(*send.partition, bytes(batch), acks=self.acks, version=version)
         self.story.expect_no_power_cut_since(crashes)
-        if answer.error_code == ErrorCode.KAFKA_STORAGE_ERROR and self.story.has_faults:
+        is_behind_another = bool(self.pending) and self.pending[0][0] is not send
+        if self.story.has_faults and answer.error_code == ErrorCode.KAFKA_STORAGE_ERROR:
             return  # to be tried again
+        if self.story.has_faults and answer.error_code == ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER and is_behind_another:
+            return  # as the one before it was not written
         if answer.error_code == ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER and self.may_be_forgotten(send):
             self.begin_anew()
             return

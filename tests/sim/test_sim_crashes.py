@@ -4,7 +4,11 @@ import os
 import subprocess
 import sys
 
+import pytest
 import sim_story
+
+pytestmark = pytest.mark.timeout(60)  # a seed takes less than a second: one that spins should not hold up the others
+
 
 
 def test_a_killed_node_keeps_every_acked_record(sim_seed):
@@ -16,6 +20,11 @@ def test_a_killed_node_keeps_every_acked_record(sim_seed):
 def test_a_power_cut_leaves_a_log_that_makes_sense(sim_seed):
     """What was not flushed may be lost, but what is left was sent, whole, in order, without gaps; topics are all there."""
     sim_story.play(sim_seed, keep="flushed")
+
+
+def test_writes_that_fail_are_refused_and_nothing_else_is_lost(sim_seed):
+    """A full or failing disk: the one batch is not acked, or the node says that it cannot go on; what was acked stays."""
+    sim_story.play(sim_seed, keep="page-cache", has_faults=True)
 
 
 def test_equal_seeds_give_equal_traces():

@@ -139,7 +139,8 @@ class SimulatedDisk:
         self._on_crash = on_crash
 
     def spare(self) -> None:
-        """Call off what `crash_in` planned."""
+        """Call off what `fail` and `crash_in` planned."""
+        self._faults.clear()
         self._crash_in = 0
         self._on_crash = None
 

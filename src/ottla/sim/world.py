@@ -127,7 +127,7 @@ class World:
         self._running[name].disk.crash_in(changes, lambda: self.crash(name, keep))
 
     def spare(self, name: str) -> None:
-        """Call off what `crash_in` planned and has not come."""
+        """Call off faults and crashes that were planned and have not come."""
         self._running[name].disk.spare()
 
     def is_running(self, name: str) -> bool:
