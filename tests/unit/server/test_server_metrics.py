@@ -1,0 +1,76 @@
+"""The page of metrics, and the little HTTP around it."""
+
+import asyncio
+import re
+
+import pytest
+
+from ottla.base.errors import ErrorCode
+from ottla.server.error_counts import error_count
+from ottla.server.metrics_http import REQUEST_BYTES_MAX
+from ottla.testing import AsyncBroker
+from ottla.wire.messages.create_topics import CreatableTopicResult, CreateTopicsResponse
+from ottla.wire.messages.produce import PartitionProduceResponse, ProduceResponse, TopicProduceResponse
+
+
+async def http(port, request):
+    reader, writer = await asyncio.open_connection("127.0.0.1", port)
+    writer.write(request)
+    answer = await asyncio.wait_for(reader.read(), 10)
+    writer.close()
+    head, _, body = answer.partition(b"\r\n\r\n")
+    return head.split(b"\r\n")[0].decode(), body.decode()
+
+
+@pytest.fixture
+async def told():
+    async with AsyncBroker(config={"ottla.metrics.listener": "127.0.0.1:0"}) as broker:
+        yield broker
+
+
+async def test_every_line_is_a_comment_or_a_sample(told):
+    await told.create_topic("events", 3)
+    status, page = await http(told.node.metrics_port, b"GET /metrics HTTP/1.1\r\nHost: here\r\n\r\n")
+    assert status == "HTTP/1.1 200 OK"
+    for line in page.splitlines():
+        assert re.fullmatch(r'# (HELP|TYPE) \w+ .+|\w+(\{\w+="[^"]*"\})? [0-9.e+-]+', line), line
+    assert "ottla_partitions 3\n" in page
+    assert 'ottla_topic_log_end_offsets{topic="events"} 0\n' in page
+    assert 'ottla_connections{listener="PLAINTEXT"} 0\n' in page
+
+
+@pytest.mark.parametrize(("request_line", "status"), [
+    (b"GET / HTTP/1.1", "404 Not Found"),
+    (b"POST /metrics HTTP/1.1", "405 Method Not Allowed"),
+    (b"nonsense", "400 Bad Request"),
+    (b"GET /metrics?x=1 HTTP/1.0", "200 OK"),
+    (b"HEAD /metrics HTTP/1.1", "200 OK"),
+])
+async def test_other_requests(told, request_line, status):
+    found, body = await http(told.node.metrics_port, request_line + b"\r\n\r\n")
+    assert found == f"HTTP/1.1 {status}"
+    assert bool(body) is not request_line.startswith(b"HEAD")
+
+
+async def test_a_request_without_end_is_answered_once(told):
+    status, _ = await http(told.node.metrics_port, b"GET /metrics HTTP/1.1\r\nX: ".ljust(REQUEST_BYTES_MAX, b"x"))
+    assert status == "HTTP/1.1 431 Request Header Fields Too Large"
+
+
+async def test_only_so_many_ask_at_once(told):
+    async def ask():
+        reader, writer = await asyncio.open_connection("127.0.0.1", told.node.metrics_port)
+        return reader, writer
+
+    open_ones = [await ask() for _ in range(16)]
+    reader, writer = await ask()
+    assert await asyncio.wait_for(reader.read(), 10) == b""
+    for _, each in [*open_ones, (reader, writer)]:
+        each.close()
+
+
+def test_errors_are_counted_wherever_a_message_has_them():
+    created = CreateTopicsResponse(topics=[CreatableTopicResult(name="a", error_code=0), CreatableTopicResult(name="b", error_code=36)])
+    produced = ProduceResponse(responses=[TopicProduceResponse(name="a", partition_responses=[
+        PartitionProduceResponse(index=index, error_code=ErrorCode.UNKNOWN_TOPIC_OR_PARTITION) for index in range(2)])])
+    assert (error_count(created), error_count(produced)) == (1, 2)

@@ -1,0 +1,103 @@
+"""Memory for unfinished frames: no more than arrived, or than the budget lets in."""
+
+from struct import pack
+
+from ottla.wire.framing import AT_ONCE_TOTAL_BYTES_MAX, RECEIVE_BYTES, UNBUDGETED_BYTES_MAX, FrameReader, ReceiveBuffers
+
+FRAME_MAX = 100 << 20
+
+
+class Stream:
+    """A connection of which it is noted when it may not be read and when it may again."""
+
+    def __init__(self, buffers: ReceiveBuffers) -> None:
+        self.frames: list[int] = []
+        self.events: list[str] = []
+        self.reader = FrameReader(buffers, FRAME_MAX, self.on_frame, on_starved=lambda: self.events.append("starved"),
+                                  on_room=lambda: self.events.append("room"))
+
+    def on_frame(self, buffer: bytearray, view: memoryview, start: int, end: int) -> bool:
+        self.frames.append(end - start)
+        return True
+
+    def feed(self, data: bytes) -> None:
+        while data:
+            room = self.reader.get_buffer(len(data))
+            size = min(len(room), len(data))
+            room[:size] = data[:size]
+            data = data[size:]
+            self.reader.received(size)
+
+
+def test_an_announced_size_costs_what_arrived() -> None:
+    buffers = ReceiveBuffers()
+    stream = Stream(buffers)
+    stream.feed(pack(">i", FRAME_MAX) + bytes(1000))
+    assert buffers.owned_bytes < 10_000
+    stream.feed(bytes(1 << 20))
+    assert buffers.owned_bytes < 3 << 20
+
+
+def test_a_frame_that_grew_arrives_whole() -> None:
+    buffers = ReceiveBuffers()
+    stream = Stream(buffers)
+    body = bytes(range(256)) * 20_000
+    stream.feed(pack(">i", len(body)) + body)
+    assert stream.frames == [len(body)]
+    assert buffers.owned_bytes == 0
+
+
+def test_many_who_announce_a_megabyte_get_less_once_there_are_many() -> None:
+    buffers = ReceiveBuffers()
+    streams = [Stream(buffers) for _ in range(1000)]
+    for stream in streams:
+        stream.feed(pack(">i", 1 << 20) + b"x")
+    assert buffers.owned_bytes < AT_ONCE_TOTAL_BYTES_MAX + 1000 * 5000
+    for stream in streams:
+        stream.reader.release()
+    assert buffers.owned_bytes == 0
+
+
+def test_a_large_frame_waits_for_room_and_a_small_one_does_not() -> None:
+    buffers = ReceiveBuffers(budget_bytes=1_000_000)
+    holder, waiting, small = Stream(buffers), Stream(buffers), Stream(buffers)
+    holder.feed(pack(">i", 1_000_000) + b"x")
+    waiting.feed(pack(">i", 500_000) + b"y")
+    small.feed(pack(">i", UNBUDGETED_BYTES_MAX - 4) + bytes(UNBUDGETED_BYTES_MAX - 4))
+    assert (holder.events, waiting.events, small.events, small.frames) == ([], ["starved"], [], [UNBUDGETED_BYTES_MAX - 4])
+    holder.feed(bytes(999_999))
+    assert holder.frames == [1_000_000]
+    assert waiting.events == ["starved", "room"]
+    waiting.feed(bytes(499_999))
+    assert waiting.frames == [500_000]
+    assert (buffers.promised_bytes, buffers.owned_bytes, buffers.starved_count) == (0, 0, 0)
+
+
+def test_those_who_wait_are_let_in_in_their_order_and_the_dead_give_way() -> None:
+    buffers = ReceiveBuffers(budget_bytes=100_000)
+    holder, *waiting = [Stream(buffers) for _ in range(4)]
+    holder.feed(pack(">i", 100_000) + b"x")
+    for stream in waiting:
+        stream.feed(pack(">i", 100_000) + b"y")
+    waiting[0].reader.release()
+    holder.reader.release()
+    assert [stream.events for stream in waiting] == [["starved"], ["starved", "room"], ["starved"]]
+    waiting[1].reader.release()
+    assert [stream.events for stream in waiting] == [["starved"], ["starved", "room"], ["starved", "room"]]
+    waiting[2].reader.release()
+    assert (buffers.promised_bytes, buffers.owned_bytes) == (0, 0)
+
+
+def test_what_arrives_before_reading_stops_is_kept() -> None:
+    """The kernel may hand over a little more to one who has to wait, even the whole frame and the beginning of the next."""
+    buffers = ReceiveBuffers(budget_bytes=100_000)
+    holder, waiting = Stream(buffers), Stream(buffers)
+    holder.feed(pack(">i", RECEIVE_BYTES) + b"x")
+    frame = pack(">i", 200_000) + bytes(200_000)
+    waiting.feed(frame[:10])
+    waiting.feed(frame[10:] + b"\0\0")
+    assert waiting.frames == [200_000]
+    holder.reader.release()
+    waiting.feed(pack(">i", 3)[2:] + b"abc")
+    assert waiting.frames == [200_000, 3]
+    assert (buffers.promised_bytes, buffers.owned_bytes, buffers.starved_count) == (0, 0, 0)
