@@ -34,4 +34,6 @@ CASES = [
     Case("without time", (elect(("$a", [0]), timeout_ms=0),), TWO, ALL),
     Case("with a negative timeout", (elect(("$a", [0]), timeout_ms=-1),), TWO, ALL),
     Case("of all", (Ask(lambda version: ElectLeadersRequest(topic_partitions=None, timeout_ms=10_000)),), TWO, ALL),
+    Case("of all, without time", (Ask(lambda version: ElectLeadersRequest(topic_partitions=None, timeout_ms=0)),), TWO, ALL),
+    Case("of all, of an unknown type", (Ask(ElectLeadersRequest(topic_partitions=None, election_type=7)),), TWO, TYPED),
 ]

@@ -11,7 +11,7 @@ from ottla.base.ids import METADATA_TOPIC_ID, ZERO_UUID
 from ottla.wire.batches import decode_records, iterate_batches
 from ottla.wire.schema import Message
 
-SHARED_API_KEYS = frozenset({0, 1, 2, 3, 18, 19, 20, 21, 22, 23, 32, 33, 35, 37, 44, 55, 60, 61, 74, 75})
+SHARED_API_KEYS = frozenset({0, 1, 2, 3, *range(17, 24), *range(29, 34), *range(35, 42), 43, 44, 48, 50, 55, 60, 61, 74, 75})
 """The APIs whose place in ApiVersions is compared."""
 TEXTS = frozenset({"error_message", "batch_index_error_message", "documentation"})
 NODES = frozenset({"node_id", "leader_id", "controller_id", "broker_id", "replica_id"})
@@ -23,6 +23,8 @@ MASKED: Mapping[str, Callable[[Any], Any]] = {
     "log_append_time_ms": lambda time: "time" if time > 0 else time,
     "session_id": lambda session: "session" if session else session,
     "finalized_features_epoch": lambda epoch: "epoch" if epoch >= 0 else epoch,
+    "auth_bytes": len,
+    "hmac": len,
     "producer_id": lambda producer: "producer" if producer >= 0 else producer,
 }
 MASKED_IN: Mapping[str, Mapping[str, Callable[[Any], Any]]] = {
@@ -43,7 +45,7 @@ MASKED_IN: Mapping[str, Mapping[str, Callable[[Any], Any]]] = {
     },
 }
 """What is taken out of one kind of message only."""
-NAMED = {"topics": "name", "config_resources": "resource_name"}
+NAMED = {"topics": "name", "config_resources": "resource_name", "replica_election_results": "topic"}
 """Arrays in which there is what others made, and what it is named in."""
 DROPPED = frozenset({"supported_features", "finalized_features"})
 

@@ -31,6 +31,10 @@ def rule(**fields: object) -> AclCreation:
     return AclCreation(**{**RULE, **fields})  # type: ignore[arg-type]
 
 
+def creating(*rules: AclCreation) -> CreateAclsRequest:
+    return CreateAclsRequest(creations=list(rules))
+
+
 def acl_filter(**fields: object) -> DeleteAclsFilter:
     return DeleteAclsFilter(**{"resource_type_filter": ANY, "pattern_type_filter": ANY, **ALL_ACLS, **fields})  # type: ignore[arg-type]
 
@@ -50,11 +54,11 @@ CASES = [
     Case("acls by an unknown filter", ask(acls(resource_type_filter=0), acls(operation=0), acls(permission_type=0))),
     Case("acls by an impossible filter", ask(acls(resource_type_filter=99), acls(operation=99), acls(pattern_type_filter=99))),
     Case("acls by a negative filter", ask(acls(resource_type_filter=-1))),
-    Case("create an acl", ask(CreateAclsRequest(creations=[rule()]))),
-    Case("create two acls", ask(CreateAclsRequest(creations=[rule(), rule(operation=4)]))),
-    Case("create no acl", ask(CreateAclsRequest(creations=[]))),
-    Case("create an impossible acl", ask(CreateAclsRequest(creations=[rule(resource_type=0)]), CreateAclsRequest(creations=[rule(operation=99)]),
-                                         CreateAclsRequest(creations=[rule(principal="x")]), CreateAclsRequest(creations=[rule(resource_name="")]))),
+    Case("create an acl", ask(creating(rule()))),
+    Case("create two acls", ask(creating(rule(), rule(operation=4)))),
+    Case("create no acl", ask(creating())),
+    Case("create an impossible acl", ask(creating(rule(resource_type=0)), creating(rule(operation=99)), creating(rule(principal="x")),
+                                         creating(rule(resource_name="")))),
     Case("delete acls", ask(DeleteAclsRequest(filters=[acl_filter()]))),
     Case("delete acls by two filters", ask(DeleteAclsRequest(filters=[acl_filter(), acl_filter(operation=3)]))),
     Case("delete acls by no filter", ask(DeleteAclsRequest(filters=[]))),

@@ -1,0 +1,25 @@
+"""DescribeUserScramCredentials (key 50), version 0: nobody has credentials, as there is no way yet to give them any."""
+
+from ottla.base.context import RequestContext
+from ottla.base.errors import ErrorCode
+from ottla.runtime.broker import Broker
+from ottla.wire.messages.describe_user_scram_credentials import (
+    DescribeUserScramCredentialsRequest,
+    DescribeUserScramCredentialsResponse,
+    DescribeUserScramCredentialsResult,
+)
+
+REQUEST = DescribeUserScramCredentialsRequest
+
+
+def handle(
+    broker: Broker, context: RequestContext, request: DescribeUserScramCredentialsRequest, version: int
+) -> DescribeUserScramCredentialsResponse:
+    names = [user.name for user in request.users or ()]
+    return DescribeUserScramCredentialsResponse(results=[_result(name, names.count(name)) for name in dict.fromkeys(names)])
+
+
+def _result(name: str, count: int) -> DescribeUserScramCredentialsResult:
+    if count > 1:
+        return DescribeUserScramCredentialsResult(name, ErrorCode.DUPLICATE_RESOURCE, f"the user {name!r} is named {count} times")
+    return DescribeUserScramCredentialsResult(name, ErrorCode.RESOURCE_NOT_FOUND, f"the user {name!r} has no SCRAM credentials")

@@ -1,0 +1,13 @@
+"""SaslAuthenticate (key 36), versions 0–2: out of place on a listener that does not authenticate, and there are no others yet."""
+
+from ottla.base.context import RequestContext
+from ottla.base.errors import ErrorCode
+from ottla.runtime.broker import Broker
+from ottla.wire.messages.sasl_authenticate import SaslAuthenticateRequest, SaslAuthenticateResponse
+
+REQUEST = SaslAuthenticateRequest
+
+
+def handle(broker: Broker, context: RequestContext, request: SaslAuthenticateRequest, version: int) -> SaslAuthenticateResponse:
+    message = f"nobody has to authenticate at the listener {context.listener}"
+    return SaslAuthenticateResponse(error_code=ErrorCode.ILLEGAL_SASL_STATE, error_message=message)
