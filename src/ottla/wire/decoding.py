@@ -17,6 +17,8 @@ from ottla.wire.varint import read_unsigned_varint
 
 _STRING_MAX = 0x7FFF
 _SMALL_MAX = 9
+ITEMS_MAX = 100_000
+"""Items become objects, many times as large as their bytes: an array of more of them is not read."""
 
 
 def compile_decoder(cls: type[Message], version: int, *, flexible: bool) -> Callable[[Buffer, int], tuple[Any, int]]:
@@ -97,6 +99,9 @@ class DecoderSource:
         def null(name: str) -> MalformedMessage:
             return MalformedMessage(f"{title}: {name} is null or has a negative length")
 
+        def many(name: str) -> MalformedMessage:
+            return MalformedMessage(f"{title}: more than {ITEMS_MAX} {name}")
+
         def short(name: str) -> MalformedMessage:
             return MalformedMessage(f"{title}: {name} is longer than what remains")
 
@@ -104,7 +109,7 @@ class DecoderSource:
             return MalformedMessage(f"{title}: the bytes end inside the message")
 
         self.env: dict[str, Any] = {
-            "null": null, "short": short, "cut": cut, "new": object.__new__, "unpack": struct.unpack_from,
+            "null": null, "short": short, "many": many, "cut": cut, "new": object.__new__, "unpack": struct.unpack_from,
             "cut_errors": (IndexError, struct.error), "long_length": _long_length, "long_string_length": _long_string_length,
             "long_number": _long_number, "skip": _skip, "skip_tagged": _skip_tagged,
         }  # fmt: skip
@@ -260,6 +265,7 @@ class DecoderSource:
         if fixed:
             self.fixed_array_lines(field.item, size, target, depth)
             return
+        self.line(depth, f"if n > {ITEMS_MAX}: raise many({field.name!r})")
         items, add, item = self.name("l"), self.name("l"), self.name("o")
         self.line(depth, f"{target} = {items} = []")
         self.line(depth, f"{add} = {items}.append")

@@ -18,6 +18,10 @@ _i16 = Struct(">h").unpack_from
 _i32 = Struct(">i").unpack_from
 _i32_i32 = Struct(">ii").unpack_from
 
+BATCH_BYTES_MIN = 61
+EMPTY_PARTS_MAX = 20_000
+"""Partitions that a request may name beyond those that its bytes have batches for: each costs many times its eight bytes."""
+
 PartitionPart = tuple[int, int, int]
 """Partition index, and where its records begin and end; (-1, -1) for null."""
 TopicPart = tuple[bytes, list[PartitionPart]]
@@ -39,6 +43,7 @@ def read_produce(buffer: bytearray, view: memoryview, position: int, end: int, v
         raise MalformedMessage("a Produce request that ends before its topics")
     acks, timeout_ms = _acks_timeout(buffer, position)
     topic_count, position = read_uvarint(buffer, position + 6, end)
+    spare = EMPTY_PARTS_MAX + (end - position) // BATCH_BYTES_MIN - topic_count
     topics: list[TopicPart] = []
     for _ in range(topic_count - 1):
         if version >= TOPIC_IDS_FROM:
@@ -49,6 +54,9 @@ def read_produce(buffer: bytearray, view: memoryview, position: int, end: int, v
             topic = _cut(view, position, position + size - 1, end)
             position += size - 1
         partition_count, position = read_uvarint(buffer, position, end)
+        spare -= partition_count if partition_count > 0 else 1
+        if spare < 0:
+            raise _too_many()
         partitions: list[PartitionPart] = []
         for _ in range(partition_count - 1):
             if position + 5 > end:
@@ -77,6 +85,7 @@ def _read_plain(buffer: bytearray, view: memoryview, position: int, end: int) ->
     acks, timeout_ms = _acks_timeout(buffer, position)
     topic_count = _i32(buffer, position + 6)[0]
     position += 10
+    spare = EMPTY_PARTS_MAX + (end - position) // BATCH_BYTES_MIN - topic_count
     topics: list[TopicPart] = []
     for _ in range(topic_count):
         topic, position = _plain_string(buffer, view, position, end)
@@ -84,6 +93,9 @@ def _read_plain(buffer: bytearray, view: memoryview, position: int, end: int) ->
             raise MalformedMessage("a topic without a name or without partitions")
         partition_count = _i32(buffer, position)[0]
         position += 4
+        spare -= partition_count if partition_count > 0 else 1
+        if spare < 0:
+            raise _too_many()
         partitions: list[PartitionPart] = []
         for _ in range(partition_count):
             if position + 8 > end:
@@ -99,6 +111,10 @@ def _read_plain(buffer: bytearray, view: memoryview, position: int, end: int) ->
             position += size
         topics.append((topic, partitions))
     return transactional_id, acks, timeout_ms, topics
+
+
+def _too_many() -> MalformedMessage:
+    return MalformedMessage("more topics and partitions than a request of this size has batches for")
 
 
 def _plain_string(buffer: bytearray, view: memoryview, position: int, end: int) -> tuple[bytes | None, int]:
