@@ -15,6 +15,7 @@ from ottla.controller.brokers import (
     unfence_broker,
 )
 from ottla.controller.configs import alter_configs, election_rules, incremental_alter_configs
+from ottla.controller.features import update_features
 from ottla.controller.partitions import create_partitions
 from ottla.controller.producer_ids import allocate_producer_ids
 from ottla.controller.requests import (
@@ -36,6 +37,7 @@ from ottla.wire.messages.create_partitions import CreatePartitionsRequest
 from ottla.wire.messages.create_topics import CreateTopicsRequest
 from ottla.wire.messages.delete_topics import DeleteTopicsRequest
 from ottla.wire.messages.incremental_alter_configs import IncrementalAlterConfigsRequest
+from ottla.wire.messages.update_features import UpdateFeaturesRequest
 
 
 class Controller:
@@ -89,6 +91,9 @@ class Controller:
     def _incremental_alter_configs(self, request: IncrementalAlterConfigsRequest) -> Decision:
         return incremental_alter_configs(self.image, request, self._settings)
 
+    def _update_features(self, request: UpdateFeaturesRequest) -> Decision:
+        return update_features(self.image, request, self._settings)
+
     def _allocate_producer_ids(self, request: AllocateProducerIds) -> Decision:
         return allocate_producer_ids(self.image, request)
 
@@ -124,4 +129,5 @@ _DECISIONS: dict[type, Callable[[Controller, Any], Decision]] = {
     RegisterController: Controller._register_controller,
     StartControlledShutdown: Controller._start_controlled_shutdown,
     UnfenceBroker: Controller._unfence_broker,
+    UpdateFeaturesRequest: Controller._update_features,
 }

@@ -4,6 +4,7 @@ from collections.abc import Mapping
 
 from ottla.metadata.image import ELIGIBLE_LEADER_REPLICAS_VERSION, METADATA_VERSION, VersionRange
 
+KRAFT_VERSION = "kraft.version"
 METADATA_VERSION_MIN = 7
 METADATA_VERSION_4_3 = 30
 

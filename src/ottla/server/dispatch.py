@@ -76,6 +76,7 @@ def served_apis() -> dict[int, Api]:
         Api(48, "describe_client_quotas", 0, 1, 1),
         Api(50, "describe_user_scram_credentials", 0, 0, 0),
         Api(55, "describe_quorum", 0, 2, 0),
+        Api(57, "update_features", 0, 2, 0),
         Api(60, "describe_cluster", 0, 2, 0),
         Api(61, "describe_producers", 0, 0, 0),
         Api(74, "list_config_resources", 0, 1, 0),
