@@ -13,7 +13,7 @@ import sys
 from collections.abc import Coroutine, Sequence
 from typing import Any
 
-from sim_workload import Administrator, IdempotentProducer, Producer
+from sim_workload import Administrator, IdempotentProducer, Producer, SessionReader
 
 from ottla.base.errors import ErrorCode
 from ottla.node.assemble import Node, assemble
@@ -184,6 +184,7 @@ class Story:
         producers = [Producer(self, f"p{number}", acks=acks) for number, acks in enumerate((1, -1, 0))]
         idempotent = [IdempotentProducer(self, f"i{number}") for number in range(2)]
         readers = [self.read_along(partition) for partition in self.partitions()]
+        readers += [SessionReader(self, version).run() for version in (self.random.randint(7, 12), self.random.randint(13, 18))]
         return [*(producer.run() for producer in (*producers, *idempotent)), *readers, self.administrator.run(), self.disturb()]
 
     async def disturb(self) -> None:
@@ -216,14 +217,14 @@ class Story:
 
     async def poll(self, client: SimulatedClient, partition: Partition, offset: int, source: random.Random) -> int:
         version, wait_ms, bytes_max = source.randint(4, 18), source.randint(0, 500), source.choice((1, 5000, 1 << 20))
-        crashes = self.crashes
+        crashes, known_before = self.crashes, self.history.high_watermark(partition)
         answer = await client.fetch(*partition, offset, wait_ms=wait_ms, bytes_max=bytes_max, version=version)
         self.expect_no_power_cut_since(crashes)
         if answer.error_code == ErrorCode.OFFSET_OUT_OF_RANGE and self.keep == "flushed":
             return 0
         assert answer.error_code == 0, (partition, offset, answer.error_code)
         records = records_of(answer.records, offset)
-        self.history.polled(partition, records, answer.high_watermark)
+        self.history.polled(partition, records, answer.high_watermark, known_before=known_before)
         if source.random() < 0.05:
             return source.randint(0, offset)
         return records[-1].offset + 1 if records else offset
@@ -241,12 +242,13 @@ class Story:
         for partition in self.partitions():
             records: list[Record] = []
             while True:
+                known_before = self.history.high_watermark(partition)
                 answer = await client.fetch(*partition, len(records), bytes_max=100_000)
                 assert answer.error_code == 0, (partition, answer.error_code)
                 more = records_of(answer.records, len(records))
                 if not more:
                     break
-                self.history.polled(partition, more, answer.high_watermark)
+                self.history.polled(partition, more, answer.high_watermark, known_before=known_before)
                 records += more
             assert answer.high_watermark == len(records), (partition, answer.high_watermark, len(records))
             found[partition] = records

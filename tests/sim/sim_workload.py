@@ -5,13 +5,14 @@ from collections.abc import Callable, Coroutine, Sequence
 from typing import TYPE_CHECKING, Any
 
 from ottla.base.errors import ErrorCode
-from ottla.sim.client import Disconnected, SimulatedClient
+from ottla.sim.client import Disconnected, SimulatedClient, records_of
 from ottla.sim.clock import EPOCH_MS
 from ottla.sim.history import Partition, Send
 from ottla.sim.rng import stream
 from ottla.wire.batches import Record, build_batch
 from ottla.wire.messages.create_partitions import CreatePartitionsRequest, CreatePartitionsResponse, CreatePartitionsTopic
 from ottla.wire.messages.delete_topics import DeleteTopicsRequest, DeleteTopicsResponse
+from ottla.wire.messages.fetch import FetchPartition, FetchRequest, FetchResponse, FetchTopic
 from ottla.wire.messages.metadata import MetadataRequest, MetadataResponse
 
 if TYPE_CHECKING:
@@ -173,6 +174,72 @@ class IdempotentProducer(Producer):
         self.acked.clear()
         self.sequences.clear()
         self.producer_id = -1
+
+
+class SessionReader:
+    """A consumer of all partitions in one fetch session, which names a partition only when it goes on to another offset."""
+
+    def __init__(self, story: "Story", version: int) -> None:
+        self.story = story
+        self.version = version
+        self.random = stream(story.world.seed, f"session/{version}")
+        self.offsets: dict[Partition, int] = {}
+        self.next_offsets: dict[Partition, int] = {}
+
+    async def run(self) -> None:
+        while not self.story.is_over:
+            client = await self.story.connected()
+            self.offsets = {}
+            self.next_offsets = dict.fromkeys(self.story.partitions(), 0) | self.next_offsets
+            try:
+                await self.follow(client)
+            except Disconnected:
+                continue
+            client.close()
+
+    async def follow(self, client: SimulatedClient) -> None:
+        session_id = epoch = 0
+        while not self.story.is_over:
+            changed = {partition: offset for partition, offset in self.next_offsets.items() if self.offsets.get(partition) != offset}
+            request = FetchRequest(max_wait_ms=self.random.randint(0, 300), min_bytes=1, max_bytes=50_000, session_id=session_id,
+                                   session_epoch=epoch, topics=self.topics(client, changed))
+            crashes = self.story.crashes
+            known_before = {partition: self.story.history.high_watermark(partition) for partition in self.next_offsets}
+            answer = await client.call(request, FetchResponse, self.version)
+            self.story.expect_no_power_cut_since(crashes)
+            assert answer.error_code == 0, answer.error_code
+            self.offsets |= changed
+            if epoch == 0:
+                session_id = answer.session_id
+            if session_id:
+                assert answer.session_id == session_id
+                epoch += 1
+            else:
+                self.offsets.clear()  # no session was given: everything must be asked again
+            self.take(client, answer, known_before)
+
+    def topics(self, client: SimulatedClient, changed: dict[Partition, int]) -> list[FetchTopic]:
+        return [
+            FetchTopic(topic=topic, topic_id=client.topic_ids[topic], partitions=[
+                FetchPartition(partition=index, fetch_offset=offset, partition_max_bytes=20_000)
+                for (name, index), offset in changed.items() if name == topic])
+            for topic in dict.fromkeys(topic for topic, _ in changed)
+        ]
+
+    def take(self, client: SimulatedClient, answer: FetchResponse, known_before: dict[Partition, int]) -> None:
+        names = {topic_id: name for name, topic_id in client.topic_ids.items()}
+        for topic in answer.responses:
+            name = names[topic.topic_id] if self.version >= 13 else topic.topic
+            for part in topic.partitions:
+                partition = (name, part.partition_index)
+                if part.error_code == ErrorCode.OFFSET_OUT_OF_RANGE and self.story.keep == "flushed":
+                    self.next_offsets[partition] = 0
+                    continue
+                assert part.error_code == 0, (partition, part.error_code)
+                records = records_of(part.records, self.offsets.get(partition, self.next_offsets[partition]))
+                self.story.history.polled(partition, records, part.high_watermark, known_before=known_before[partition])
+                if records:
+                    self.next_offsets[partition] = records[-1].offset + 1
 
 
 class Administrator:

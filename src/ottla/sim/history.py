@@ -49,16 +49,19 @@ class History:
         assert send.outcome == "unknown", send.outcome
         send.outcome = "failed"
 
-    def polled(self, partition: Partition, records: Sequence[Record], high_watermark: int) -> None:
+    def high_watermark(self, partition: Partition) -> int:
+        """The highest that anyone has heard of: to be asked before a read, and told after it."""
+        return self._high_watermarks.get(partition, 0)
+
+    def polled(self, partition: Partition, records: Sequence[Record], high_watermark: int, *, known_before: int) -> None:
+        """A read, and what was known of the high watermark when it was asked for; answers of several readers may overtake each other."""
         for record in records:
             self._saw(partition, record.offset, record.value)
             if record.offset >= high_watermark:
                 self._violations.append(f"19: {partition} gave offset {record.offset} above its high watermark {high_watermark}")
-        if high_watermark < self._high_watermarks.get(partition, 0):
-            self._violations.append(
-                f"19: the high watermark of {partition} fell from {self._high_watermarks[partition]} to {high_watermark}"
-            )
-        self._high_watermarks[partition] = high_watermark
+        if high_watermark < known_before:
+            self._violations.append(f"19: the high watermark of {partition} fell from {known_before} to {high_watermark}")
+        self._high_watermarks[partition] = max(self.high_watermark(partition), high_watermark)
 
     def forget_reads(self) -> None:
         """Power was lost, and with it what had not been flushed: what was read and acked so far is no promise any more."""
