@@ -246,7 +246,7 @@ class Fetch:
                 self.connection.start(self.read_cold())
             else:
                 self.connection.answer_later(self.parts())
-        except OSError as error:
+        except Exception as error:            # nobody above would close the connection
             self.connection.start(_fail(error))
 
     # Answering
