@@ -166,8 +166,10 @@ class IdempotentProducer(Producer):
 
     def may_be_forgotten(self, send: Send) -> bool:
         """A power cut takes what the log knew of its producers. A killed process leaves a snapshot, if a segment was rolled, and in that
-        there is only the last batch of each, as in Kafka: an earlier one that is sent again is not known for what it is."""
-        return self.story.keep == "flushed" or (self.crashes < self.story.crashes and self.story.is_rolled[send.partition[0]])
+        there is only the last batch of each, as in Kafka: an earlier one that is sent again is not known for what it is. And where the
+        first batch of a producer could not be written, the log takes the second for its first, as in Kafka."""
+        was_snapshot_read = self.crashes < self.story.crashes and self.story.is_rolled[send.partition[0]]
+        return self.story.keep == "flushed" or was_snapshot_read or self.story.has_faults
 
     def begin_anew(self) -> None:
         self.pending.clear()
