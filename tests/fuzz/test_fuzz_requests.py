@@ -106,8 +106,11 @@ async def attack(world, network, requests, source, apis, served):
         version = source.randint(api.first, api.last)
         frame = mutate(requests.request(cls, version, number), source)
         sent.append(frame)
-        if not fuzzer.lost.done():
-            fuzzer.connection.write([frame])
+        cuts = sorted(source.randrange(len(frame) + 1) for _ in range(source.choice((0, 0, 1, 3))))
+        for first, last in zip([0, *cuts], [*cuts, len(frame)], strict=True):
+            if not fuzzer.lost.done() and first < last:
+                fuzzer.connection.write([frame[first:last]])
+                await asyncio.sleep(source.choice((0, 0, 0.01)))
     await asyncio.wait((fuzzer.lost,), timeout=source.uniform(0.01, 2.0))
     if not fuzzer.lost.done():
         source.choice((fuzzer.connection.close, fuzzer.connection.abort))()
@@ -119,7 +122,9 @@ async def attack(world, network, requests, source, apis, served):
 async def besiege(world):
     source = stream(world.seed, "fuzz")
     ports = world.start("node")
-    config = sim_story.simulated_config(socket__request__max__bytes="1000000", auto__create__topics__enable="false")
+    config = sim_story.simulated_config(
+        socket__request__max__bytes="1000000", queued__max__request__bytes="1000000", connections__max__idle__ms="60000",
+        auto__create__topics__enable="false")  # fmt: skip
     node = await world.within(ports, assemble(ports, config))
     network = world.start("client").network
     witness = SimulatedClient(network, "node", sim_story.PORT)
@@ -138,6 +143,11 @@ async def besiege(world):
         batch = build_batch([Record(value=b"%d" % number)])
         answer = await asyncio.wait_for(witness.produce("witness", 0, batch, acks=-1), 5)
         assert (answer.error_code, answer.base_offset) == (0, number)
+    server = node._server
+    while server.counts.total > 1:  # what the last ones sent is still under way
+        await asyncio.sleep(0.1)
+    assert (server.buffers.owned_bytes, server.buffers.promised_bytes, server.buffers.starved_count) == (0, 0, 0)
+    assert server.failed == 0
     fetched = await witness.fetch("witness", 0, 0)
     assert [record.value for record in records_of(fetched.records, 0)] == [b"%d" % number for number in range(CONNECTIONS)]
     witness.close()

@@ -8,7 +8,9 @@ leaves through a duplicated descriptor with a writer callback of its own.
 
 import asyncio
 import os
+import resource
 import socket
+import sys
 from collections import deque
 from collections.abc import Callable, Sequence
 from typing import Any, cast
@@ -18,6 +20,8 @@ from ottla.base.ports import Buffer, File, Receiver
 WRITE_QUEUE_HIGH_BYTES_MAX = 256 << 10
 """Above this many unsent bytes the receiver is asked to make no more answers."""
 BACKLOG_MAX = 1024
+DESCRIPTORS_KEPT = 640
+"""For segments, of which 512 may be open, and what else a process has open."""
 PARTS_MAX = 1024
 """More than this one gathered write does not take."""
 SEND_FILE_PIECE_BYTES_MAX = 4 << 20
@@ -189,21 +193,28 @@ def _after(parts: Sequence[Buffer], sent: int) -> list[Buffer]:
 class _Adapter(asyncio.BufferedProtocol):
     """Lets asyncio call the receiver's own methods: what the loop calls per read is bound once, here."""
 
-    def __init__(self, receiver: Receiver, loop: asyncio.AbstractEventLoop) -> None:
+    def __init__(self, receiver: Receiver, loop: asyncio.AbstractEventLoop, network: "TcpNetwork") -> None:
         self._receiver = receiver
         self._loop = loop
+        self._network = network
         self._connection: TcpConnection | None = None
         adapter = cast("Any", self)
         adapter.get_buffer = receiver.get_buffer
         adapter.buffer_updated = receiver.buffer_updated
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        if self._network.open_count >= self._network.connections_max:
+            cast("asyncio.Transport", transport).abort()
+            return
+        self._network.open_count += 1
         self._connection = TcpConnection(cast("asyncio.Transport", transport), self._receiver, self._loop)
         self._receiver.connection_made(self._connection)
 
     def connection_lost(self, exc: Exception | None) -> None:
-        if self._connection is not None:
-            self._connection.on_lost()
+        if self._connection is None:
+            return                           # it was never let in
+        self._network.open_count -= 1
+        self._connection.on_lost()
         self._receiver.connection_lost(exc)
 
 
@@ -219,9 +230,15 @@ class TcpListener:
 
 
 class TcpNetwork:
-    """`base.ports.Network` on this machine's network."""
+    """`base.ports.Network` on this machine's network. Connections leave descriptors for files: a log needs its own."""
+
+    def __init__(self) -> None:
+        allowed = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
+        self.connections_max = sys.maxsize if allowed == resource.RLIM_INFINITY else max(allowed - DESCRIPTORS_KEPT, allowed // 4)
+        self.open_count = 0
 
     async def listen(self, host: str, port: int, receiver: Callable[[], Receiver]) -> TcpListener:
         loop = asyncio.get_running_loop()
-        server = await loop.create_server(lambda: _Adapter(receiver(), loop), host or None, port, backlog=BACKLOG_MAX, reuse_address=True)
+        server = await loop.create_server(lambda: _Adapter(receiver(), loop, self), host or None, port, backlog=BACKLOG_MAX,
+                                          reuse_address=True)
         return TcpListener(server)

@@ -9,6 +9,7 @@ import pytest
 
 from ottla.io.clock import RealClock
 from ottla.io.rng import RealRng
+from ottla.io.tcp import TcpNetwork
 from ottla.io.workers import ThreadWorkers
 
 
@@ -81,3 +82,35 @@ def test_workers_need_a_thread():
     with pytest.raises(ValueError, match="at least one"):
         ThreadWorkers(loop, threads=0)
     loop.close()
+
+
+async def test_connections_leave_descriptors_for_files():
+    """Whoever comes when too many are there is sent away before anything is made for him."""
+    network = TcpNetwork()
+    network.connections_max = 2
+    made = []
+
+    class Quiet:
+        def connection_made(self, connection):
+            made.append(connection)
+
+        def get_buffer(self, size_hint):
+            return memoryview(bytearray(10))
+
+        def connection_lost(self, error):
+            made.pop()
+
+    Quiet.buffer_updated = Quiet.pause_writing = Quiet.resume_writing = lambda *arguments: None
+    listener = await network.listen("127.0.0.1", 0, Quiet)
+    streams = [await asyncio.open_connection("127.0.0.1", listener.port) for _ in range(3)]
+    assert await asyncio.wait_for(streams[2][0].read(), 10) == b""
+    assert (len(made), network.open_count) == (2, 2)
+    streams[0][1].close()
+    while network.open_count > 1:
+        await asyncio.sleep(0)
+    fourth = await asyncio.open_connection("127.0.0.1", listener.port)
+    while network.open_count < 2:
+        await asyncio.sleep(0)
+    for _, writer in [*streams[1:], fourth]:
+        writer.close()
+    listener.close()
