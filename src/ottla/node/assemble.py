@@ -26,9 +26,10 @@ from ottla.node.listeners import ListenerConfig, bracketed
 from ottla.node.storage import Storage, prepare_storage
 from ottla.runtime.broker import Broker, BrokerSettings
 from ottla.runtime.controller_driver import ControllerDriver
+from ottla.runtime.log_directories import LogDirectory
 from ottla.runtime.metadata_log import MetadataLog, MetadataLogDamaged
 from ottla.runtime.producer_ids import ProducerIds
-from ottla.runtime.publisher import LogDirectory, Publisher
+from ottla.runtime.publisher import Publisher
 from ottla.runtime.upkeep import Upkeep
 from ottla.server.server import Server
 
