@@ -1,5 +1,6 @@
 """Kafka's own command line tools, against the broker and on its files."""
 
+import json
 import re
 from collections.abc import Callable
 from pathlib import Path
@@ -12,7 +13,7 @@ from tests.compat.conftest import Broker, MakeTopic
 from tests.compat.record import START_MS, Sent, noise
 
 TOOLS = "org.apache.kafka.tools."
-DESCRIBE_LOG_DIRS, DESCRIBE_QUORUM, FIND_COORDINATOR, LIST_CONFIG_RESOURCES = 35, 55, 10, 74
+FIND_COORDINATOR = 10
 
 Run = Callable[..., ToolResult]
 
@@ -140,9 +141,13 @@ def test_broker_api_versions(broker: Broker, run: Run) -> None:
     for key, name, low, high in [
         (0, "Produce", 0, 13), (1, "Fetch", 4, 18), (2, "ListOffsets", 1, 11), (3, "Metadata", 0, 13), (18, "ApiVersions", 0, 4),
         (19, "CreateTopics", 2, 7), (20, "DeleteTopics", 1, 6), (22, "InitProducerId", 0, 5), (32, "DescribeConfigs", 1, 4),
-        (37, "CreatePartitions", 0, 3), (60, "DescribeCluster", 0, 2),
+        (37, "CreatePartitions", 0, 3), (60, "DescribeCluster", 0, 2), (21, "DeleteRecords", 0, 2), (23, "OffsetForLeaderEpoch", 2, 4),
+        (33, "AlterConfigs", 0, 2), (35, "DescribeLogDirs", 1, 5), (43, "ElectLeaders", 0, 2), (44, "IncrementalAlterConfigs", 0, 1),
+        (55, "DescribeQuorum", 0, 2), (57, "UpdateFeatures", 0, 2), (61, "DescribeProducers", 0, None), (74, "ListConfigResources", 0, 1),
+        (75, "DescribeTopicPartitions", 0, None),
     ]:
-        assert f"{name}({key}): {low} to {high} [usable: {high}]" in out
+        versions = f"{low} [usable: {low}]" if high is None else f"{low} to {high} [usable: {high}]"
+        assert f"{name}({key}): {versions}" in out
 
 
 def test_kafka_cluster(broker: Broker, run: Run) -> None:
@@ -158,16 +163,104 @@ def test_kafka_features(run: Run) -> None:
     assert "FinalizedVersionLevel: 4.3-IV0" in features["metadata.version"]
 
 
-def test_kafka_metadata_quorum(run: Run, api_keys: frozenset[int]) -> None:
-    need(api_keys, DESCRIBE_QUORUM, "DescribeQuorum")
-    out = run(TOOLS + "MetadataQuorumCommand", "describe", "--status").out
-    assert re.search(r"^LeaderId:\s+\d+$", out, re.MULTILINE)
+def test_kafka_features_upgrade(run: Run) -> None:
+    """To what it is already, and what it cannot be; a dry run of the way down."""
+    tool, feature = TOOLS + "FeatureCommand", "eligible.leader.replicas.version"
+    assert f"{feature} was upgraded to 1." in run(tool, "upgrade", "--feature", f"{feature}=1").out
+    assert f"Could not upgrade {feature} to 2." in run(tool, "upgrade", "--feature", f"{feature}=2", status=1).out
+    assert f"{feature} can be downgraded to 0." in run(tool, "downgrade", "--feature", f"{feature}=0", "--dry-run").out
 
 
-def test_kafka_log_dirs(run: Run, api_keys: frozenset[int], make_topic: MakeTopic) -> None:
-    need(api_keys, DESCRIBE_LOG_DIRS, "DescribeLogDirs")
+def test_kafka_metadata_quorum(run: Run) -> None:
+    """One voter, which leads and has all that is committed."""
+    status = dict(line.split(":", 1) for line in run(TOOLS + "MetadataQuorumCommand", "describe", "--status").lines())
+    node = status["LeaderId"].strip()
+    assert int(status["LeaderEpoch"]) > 0
+    assert int(status["HighWatermark"]) > 0
+    assert (status["MaxFollowerLag"].strip(), status["CurrentObservers"].strip()) == ("0", "[]")
+    assert f'"id": {node}' in status["CurrentVoters"]
+    head, *rows = run(TOOLS + "MetadataQuorumCommand", "describe", "--replication").lines()
+    assert head.split()[:4] == ["NodeId", "DirectoryId", "LogEndOffset", "Lag"]
+    assert [(row.split()[0], row.split()[3], row.split()[-1]) for row in rows] == [(node, "0", "Leader")]
+
+
+def test_kafka_log_dirs(broker: Broker, run: Run, make_topic: MakeTopic) -> None:
+    """Sizes are those of the files."""
+    topic = make_topic(2)
+
+    def sizes() -> dict[str, int]:
+        told = json.loads(run(TOOLS + "LogDirsCommand", "--describe", "--topic-list", topic).lines()[-1])
+        (directory,) = told["brokers"][0]["logDirs"]
+        assert (directory["error"], broker.data_dir) in ((None, Path(directory["logDir"])), (None, None))
+        return {partition["partition"]: partition["size"] for partition in directory["partitions"]}
+
+    assert sizes() == {f"{topic}-0": 0, f"{topic}-1": 0}
+    ConfluentClient().produce(broker.bootstrap, topic, [Sent(0, b"k", noise(1000, i), (), START_MS + i) for i in range(9)])
+    found = sizes()
+    assert found[f"{topic}-1"] == 0
+    assert found[f"{topic}-0"] > 9000
+    if broker.data_dir is not None:
+        assert found[f"{topic}-0"] == sum(path.stat().st_size for path in (broker.data_dir / f"{topic}-0").glob("*.log"))
+
+
+def test_kafka_topics_describes_page_by_page(run: Run, make_topic: MakeTopic) -> None:
+    topics = sorted(make_topic(3) for _ in range(2))
+    lines = run(TOOLS + "TopicCommand", "--describe", "--topic", "|".join(topics), "--partition-size-limit-per-response", "2").lines()
+    told = [(found[1], int(found[2])) for line in lines if (found := re.search(r"Topic: (\S+)\s+Partition: (\d+)\s+Leader: \d+", line))]
+    assert sorted(told) == [(topic, index) for topic in topics for index in range(3)]
+
+
+def test_kafka_configs_alter(broker: Broker, run: Run, make_topic: MakeTopic) -> None:
+    """What is set counts at once, is described, and goes away again."""
+    topic, tool = make_topic(1), "kafka.admin.ConfigCommand"
+    run(tool, "--alter", "--topic", topic, "--add-config", "max.message.bytes=500,cleanup.policy=[compact,delete]")
+    assert sorted(line.split()[0] for line in run(tool, "--describe", "--topic", topic).lines()[1:]) == [
+        "cleanup.policy=compact,delete", "max.message.bytes=500"]
+    with pytest.raises(Exception, match=r"MSG_SIZE_TOO_LARGE|Message size too large"):
+        ConfluentClient().produce(broker.bootstrap, topic, [Sent(0, b"k", noise(1000), (), START_MS)])
+    run(tool, "--alter", "--topic", topic, "--delete-config", "max.message.bytes,cleanup.policy")
+    assert run(tool, "--describe", "--topic", topic).lines()[1:] == []
+    ConfluentClient().produce(broker.bootstrap, topic, [Sent(0, b"k", noise(1000), (), START_MS)])
+    wrong = run(tool, "--alter", "--topic", topic, "--add-config", "no.such.config=1", status=1)
+    assert "InvalidConfigurationException" in wrong.out + wrong.err
+
+
+def test_kafka_configs_alter_broker(run: Run) -> None:
+    """For one broker, and for all."""
+    tool, name = "kafka.admin.ConfigCommand", "log.message.timestamp.after.max.ms"
+    node = re.search(r"\(id: (\d+) ", run(TOOLS + "BrokerApiVersionsCommand").out)[1]  # type: ignore[index]
+    for which in (("--broker", node), ("--broker-defaults",)):
+        run(tool, "--alter", *which, "--add-config", f"{name}=7777777")
+        assert f"{name}=7777777" in run(tool, "--describe", *which).out
+        run(tool, "--alter", *which, "--delete-config", name)
+        assert name not in run(tool, "--describe", *which).out
+
+
+def test_kafka_delete_records(broker: Broker, run: Run, make_topic: MakeTopic, tmp_path: Path) -> None:
+    topic = make_topic(2)
+    ConfluentClient().produce(broker.bootstrap, topic, [Sent(0, b"k", b"v%d" % i, (), START_MS + i) for i in range(9)])
+
+    def delete(*places: tuple[int, int]) -> list[str]:
+        wanted = [{"topic": topic, "partition": index, "offset": offset} for index, offset in places]
+        (tmp_path / "offsets.json").write_text(json.dumps({"partitions": wanted, "version": 1}))
+        return sorted(run(TOOLS + "DeleteRecordsCommand", "--offset-json-file", str(tmp_path / "offsets.json")).lines()[2:])
+
+    assert delete((0, 4), (1, -1)) == [f"partition: {topic}-0\tlow_watermark: 4", f"partition: {topic}-1\tlow_watermark: 0"]
+    assert run(TOOLS + "GetOffsetShell", "--topic", topic, "--time", "earliest").lines() == [f"{topic}:0:4", f"{topic}:1:0"]
+    assert "OffsetOutOfRange" in delete((0, 10))[0]
+    assert delete((0, -1)) == [f"partition: {topic}-0\tlow_watermark: 9"]
+
+
+def test_kafka_leader_election(run: Run, make_topic: MakeTopic) -> None:
+    """One replica, which leads already."""
     topic = make_topic(1)
-    assert f'"partition":"{topic}-0","size":0' in run(TOOLS + "LogDirsCommand", "--describe", "--topic-list", topic).out
+    out = run(TOOLS + "LeaderElectionCommand", "--election-type", "preferred", "--topic", topic, "--partition", "0").out
+    assert "Valid replica already elected for partitions" in out
+
+
+def test_kafka_acls_without_an_authorizer(run: Run) -> None:
+    done = run(TOOLS + "AclCommand", "--list", status=1)
+    assert "SecurityDisabledException" in done.out + done.err
 
 
 @pytest.fixture
