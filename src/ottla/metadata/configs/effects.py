@@ -15,6 +15,7 @@ BROKER_CONFIGS_WITH_EFFECT = _names("""
     inter.broker.listener.name security.inter.broker.protocol controller.quorum.voters controller.quorum.bootstrap.servers
     log.dirs log.dir metadata.log.dir metadata.log.segment.bytes broker.rack
     num.partitions default.replication.factor auto.create.topics.enable delete.topic.enable
+    max.request.partition.size.limit
     message.max.bytes socket.request.max.bytes fetch.max.bytes max.incremental.fetch.session.cache.slots
     max.connections max.connections.per.ip max.connections.per.ip.overrides connections.max.idle.ms queued.max.request.bytes
     socket.listen.backlog.size ottla.metrics.listener ottla.slow.request.ms ottla.auto.create.topics.max
