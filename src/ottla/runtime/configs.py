@@ -3,7 +3,7 @@
 from collections.abc import Collection
 
 from ottla.base.errors import ApiError, ErrorCode
-from ottla.metadata.configs import BrokerLayers
+from ottla.metadata.configs import BrokerLayers, ConfigValue, broker_value
 from ottla.metadata.configs.describe import (
     ConfigEntry,
     describe_broker,
@@ -15,6 +15,11 @@ from ottla.metadata.configs.describe import (
 from ottla.metadata.image import ClusterImage, ConfigResource, ResourceType
 from ottla.metadata.topic_names import topic_name_fault
 from ottla.runtime.broker import Broker
+
+
+def config_value(broker: Broker, name: str) -> ConfigValue:
+    """What a broker config is for this broker right now."""
+    return broker_value(name, broker.configs())
 
 
 def describe_configs(

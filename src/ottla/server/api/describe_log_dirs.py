@@ -4,8 +4,8 @@ Partitions that are not here are left out; null asks for all. Skipped: replicas 
 """
 
 from ottla.base.context import RequestContext
-from ottla.metadata.configs import broker_value
 from ottla.runtime.broker import Broker
+from ottla.runtime.configs import config_value
 from ottla.wire.messages.describe_log_dirs import (
     DescribeLogDirsPartition,
     DescribeLogDirsRequest,
@@ -21,7 +21,7 @@ ALL_DIRECTORIES = "*"
 
 async def handle(broker: Broker, context: RequestContext, request: DescribeLogDirsRequest, version: int) -> DescribeLogDirsResponse:
     wanted = None if request.topics is None else {(topic.topic, index) for topic in request.topics for index in topic.partitions}
-    cordoned = broker_value(CORDONED, broker.configs())
+    cordoned = config_value(broker, CORDONED)
     assert isinstance(cordoned, tuple), cordoned
     response = DescribeLogDirsResponse()
     for directory in broker.log_directories:

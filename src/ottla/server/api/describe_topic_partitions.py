@@ -6,10 +6,10 @@ begins. No names ask for all topics.
 
 from ottla.base.context import RequestContext
 from ottla.base.errors import ErrorCode
-from ottla.metadata.configs import broker_value
 from ottla.metadata.image import NO_LEADER, ClusterImage, PartitionImage, TopicImage
 from ottla.metadata.topic_names import INTERNAL_TOPICS, topic_name_fault
 from ottla.runtime.broker import Broker
+from ottla.runtime.configs import config_value
 from ottla.server.api.metadata import TOPIC_OPERATIONS
 from ottla.wire.messages.describe_topic_partitions import (
     Cursor,
@@ -34,7 +34,7 @@ def handle(
         return _refused(request, ErrorCode.INVALID_REQUEST)
     if request.topics and "" in names:
         return _refused(request, ErrorCode.UNKNOWN_SERVER_ERROR)  # Kafka trips over a name that is empty
-    allowed = broker_value(PAGE_LIMIT, broker.settings.static_configs)
+    allowed = config_value(broker, PAGE_LIMIT)
     assert isinstance(allowed, int), allowed
     room = max(min(allowed, request.response_partition_limit), 1)
     response = DescribeTopicPartitionsResponse()
