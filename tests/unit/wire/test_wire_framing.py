@@ -3,7 +3,7 @@
 from struct import pack
 
 import pytest
-from hypothesis import given
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from ottla.wire.framing import POOLED_BYTES_MAX, BadFrame, FrameReader, ReceiveBuffers
@@ -40,6 +40,8 @@ class Collector:
 bodies = st.lists(st.one_of(st.binary(max_size=40), st.integers(0, 600_000).map(lambda size: b"x" * size)), max_size=12)
 
 
+# Many small cuts of a long stream are many draws, which takes a while on a busy machine.
+@settings(suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
 @given(bodies, st.data())
 def test_any_cut_gives_the_same_frames(expected: list[bytes], data: st.DataObject) -> None:
     stream = b"".join(frame(body) for body in expected)
