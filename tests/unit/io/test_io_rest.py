@@ -114,3 +114,22 @@ async def test_connections_leave_descriptors_for_files():
     for _, writer in [*streams[1:], fourth]:
         writer.close()
     listener.close()
+
+
+async def test_more_parts_than_one_gathered_write_takes():
+    network, parts = TcpNetwork(), [b"%d," % number for number in range(3000)]
+
+    class Talker:
+        def connection_made(self, connection):
+            connection.write(parts)
+            connection.close()
+
+        def get_buffer(self, size_hint):
+            return memoryview(bytearray(10))
+
+    Talker.buffer_updated = Talker.pause_writing = Talker.resume_writing = Talker.connection_lost = lambda *arguments: None
+    listener = await network.listen("127.0.0.1", 0, Talker)
+    reader, writer = await asyncio.open_connection("127.0.0.1", listener.port)
+    assert await asyncio.wait_for(reader.read(), 10) == b"".join(parts)
+    writer.close()
+    listener.close()
