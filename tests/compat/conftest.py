@@ -7,6 +7,7 @@ with Apache Kafka's there, the tests show that they expect what Kafka does. `OTT
 import itertools
 import os
 import secrets
+import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,6 +17,7 @@ import pytest
 
 from bench.peers import OttlaProcess
 from ottla.wire.messages.api_versions import ApiVersionsRequest
+from ottla.wire.messages.list_offsets import ListOffsetsPartition, ListOffsetsRequest, ListOffsetsTopic
 from tests.compat.clients.aiokafka_client import AiokafkaClient
 from tests.compat.clients.base import Client
 from tests.compat.clients.confluent_client import ConfluentClient
@@ -145,6 +147,19 @@ def create_topic(bootstrap: str, name: str, partitions: int, configs: dict[str, 
     admin = AdminClient({"bootstrap.servers": bootstrap})
     for future in admin.create_topics([NewTopic(name, partitions, 1, config=configs)]).values():
         future.result(30)
+    wait_until_led(bootstrap, name, partitions)
+
+
+def wait_until_led(bootstrap: str, name: str, partitions: int) -> None:
+    """A topic is answered for before its leader knows it: what is sent with acks=0 in between is lost without a word."""
+    host, _, port = bootstrap.rpartition(":")
+    asked = [ListOffsetsPartition(partition_index=index, timestamp=-1) for index in range(partitions)]
+    request = ListOffsetsRequest(replica_id=-1, topics=[ListOffsetsTopic(name=name, partitions=asked)])
+    deadline = time.monotonic() + 30
+    with RawConnection((host, int(port))) as connection:
+        while any(partition.error_code for partition in connection.ask(request, 7).topics[0].partitions):
+            assert time.monotonic() < deadline, f"{name} was not led in time"
+            time.sleep(0.005)
 
 
 def delete_topics(bootstrap: str, names: list[str]) -> None:
