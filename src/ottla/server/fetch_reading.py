@@ -1,12 +1,11 @@
 """One fetch from its first look at the partitions to its answer. The loop never waits for the disk: what is cold is left to a worker."""
 
-import enum
 from collections.abc import Callable, Sequence
 from functools import partial
 from typing import NamedTuple
 
 from ottla.base.errors import ErrorCode
-from ottla.base.ports import Buffer
+from ottla.base.ports import Buffer, File
 from ottla.runtime.partition import ColdRead, LogSlice, Partition
 from ottla.runtime.waiting import ParkedFetch
 from ottla.server.connection import FilePart, ServerConnection
@@ -17,6 +16,7 @@ SEND_FILE_BYTES_MIN = 256 << 10
 """From here on `sendfile` is cheaper than reading and writing."""
 HELD_BYTES_MAX = 1 << 20
 """What an answer holds in memory before slices of more than a page are sent from their files, too."""
+COPIED_TWICE_BYTES_MAX = 32 << 10
 PAGE_BYTES = 4096
 WARMING_BYTES = 256 << 10
 """A worker reads so much at a time to bring a slice into the page cache."""
@@ -24,19 +24,16 @@ LEADER_IS_TOLD_FROM = 16
 READ_COMMITTED = 1
 ISOLATION_LEVELS = (0, READ_COMMITTED)
 NO_ERROR = 0
-NO_TAGS_BYTES = 1
+NO_TAGS = b"\0"
 
 Key = tuple[bytes, int, bool]
 """Topic, partition, and whether it comes first in the answer, where its first batch is whole whatever its size."""
 Answered = tuple[Place, PartitionAnswer]
 
 
-class Progress(enum.Enum):
-    """What a fetch does next."""
-
-    ANSWER = enum.auto()
-    WAIT_FOR_DATA = enum.auto()
-    WAIT_FOR_DISK = enum.auto()
+Progress = int
+"""What a fetch does next."""
+ANSWER, WAIT_FOR_DATA, WAIT_FOR_DISK = range(3)
 
 
 class Lookup(NamedTuple):
@@ -73,14 +70,14 @@ class Fetch:
     def proceed(self) -> Progress:
         self._read()
         if self._lookups:
-            return Progress.WAIT_FOR_DISK
+            return WAIT_FOR_DISK
         wish = self._wish
         if self._size < wish.min_bytes and not (
                 self._is_final or self._has_waited or wish.max_wait_ms <= 0
                 or self._size >= min(wish.max_bytes, self._broker.settings.fetch_bytes_max)):
-            return Progress.WAIT_FOR_DATA
+            return WAIT_FOR_DATA
         self._load()
-        return Progress.WAIT_FOR_DISK if self._cold_parts else Progress.ANSWER
+        return WAIT_FOR_DISK if self._cold_parts else ANSWER
 
     # Looking
 
@@ -92,6 +89,7 @@ class Fetch:
         self._answers: list[Answered] = []
         self._failures: list[Answered] = []
         self._slices: list[LogSlice] = []
+        answers, slices = self._answers, self._slices
         self._lookups: list[Lookup] = []
         size, is_final, is_any_known = 0, False, False
         for place in self._places.values():
@@ -107,16 +105,21 @@ class Fetch:
                 if (offset == partition.high_watermark == place.high_watermark and last_epoch < 0
                         and partition.log.log_start_offset == place.log_start_offset
                         and (leader_epoch < 0 or leader_epoch == partition.leader_epoch) and wish.replica_id < 0):
-                    room = max(room, 0)
+                    if room < 0:
+                        room = 0
                     continue                                          # as the client knows it: the most frequent case by far
             answer, found = self._look(place, partition, room, size == 0)
             if found is not None:
-                self._slices.append(found)
-            size += answer.record_bytes
-            room = max(room - answer.record_bytes, 0)
-            is_final = is_final or answer.error != NO_ERROR or len(answer.tags) > NO_TAGS_BYTES
+                slices.append(found)
+            _, error, _, _, _, _, record_bytes, tags = answer
+            size += record_bytes
+            room -= record_bytes
+            if room < 0:
+                room = 0
+            if error or tags != NO_TAGS:
+                is_final = True
             if not is_incremental or _is_news(place, answer):
-                self._answers.append((place, answer))
+                answers.append((place, answer))
         self._size = size
         self._is_final = is_final or not is_any_known
 
@@ -134,16 +137,18 @@ class Fetch:
         high_watermark = partition.high_watermark
         found, size = None, 0
         if offset < high_watermark:
-            room = min(most, room)
+            if most < room:
+                room = most
             if room < 0:
                 return _failed(index, ErrorCode.UNKNOWN_SERVER_ERROR), None
             if room > 0 or is_first:
-                key = (place.topic, index, is_first)
                 try:
-                    found = (_cut(self._found[key], room, is_first) if key in self._found else
-                             log.read(offset, room, limit_offset=high_watermark, at_least_one=is_first, may_wait=False))
+                    if self._found and (key := (place.topic, index, is_first)) in self._found:
+                        found = _cut(self._found[key], room, is_first)
+                    else:
+                        found = log.read(offset, room, limit_offset=high_watermark, at_least_one=is_first, may_wait=False)
                 except ColdRead as cold:
-                    self._lookups.append(Lookup(key, cold.retry))
+                    self._lookups.append(Lookup((place.topic, index, is_first), cold.retry))
                     size = max(room, 1)
                 except OSError:
                     return _failed(index, ErrorCode.KAFKA_STORAGE_ERROR), None
@@ -196,9 +201,9 @@ class Fetch:
             part: Buffer | FilePart | None
             if size >= SEND_FILE_BYTES_MIN or (held > HELD_BYTES_MAX and size > PAGE_BYTES):
                 part = FilePart(file, position, size)
-                is_cold = file.read_at_if_cached(position, 1) is None or file.read_at_if_cached(position + size - 1, 1) is None
+                is_cold = not is_cached(file, position, size)
             else:
-                part = file.read_at_if_cached(position, size)
+                part = read_if_cached(file, position, size)
                 is_cold = part is None
                 held += size
             if is_cold:
@@ -208,8 +213,8 @@ class Fetch:
     async def read_cold(self) -> None:
         """Let workers look and read until there is an answer, or too little for one."""
         workers = self._broker.workers
-        progress = Progress.WAIT_FOR_DISK
-        while progress is Progress.WAIT_FOR_DISK:
+        progress = WAIT_FOR_DISK
+        while progress is WAIT_FOR_DISK:
             if self._lookups:
                 self._found.update(await workers.run(partial(_look_up, self._lookups)))
                 progress = self.proceed()
@@ -217,8 +222,8 @@ class Fetch:
                 wanted = [(index, self._slices[index], isinstance(self._parts[index], FilePart)) for index in self._cold_parts]
                 for index, data in await workers.run(partial(_read_slices, wanted)):
                     self._parts[index] = data
-                progress = Progress.ANSWER
-        if progress is Progress.ANSWER:
+                progress = ANSWER
+        if progress is ANSWER:
             self.connection.answer_later(self.parts())
         elif not self._is_lost:
             self.park()
@@ -242,7 +247,7 @@ class Fetch:
         self._has_waited = True
         self._found.clear()
         try:
-            if self.proceed() is Progress.WAIT_FOR_DISK:
+            if self.proceed() is WAIT_FOR_DISK:
                 self.connection.start(self.read_cold())
             else:
                 self.connection.answer_later(self.parts())
@@ -276,6 +281,19 @@ class Fetch:
         return parts
 
 
+def is_cached(file: File, position: int, size: int) -> bool:
+    """Whether the end of a slice is in the page cache: its beginning was looked at just before, to find the slice, and what lies between
+    comes and goes with them, nearly always."""
+    return file.read_at_if_cached(position + size - 1, 1) is not None
+
+
+def read_if_cached(file: File, position: int, size: int) -> bytes | None:
+    """As the file's own, which copies twice: 64 kB take 6.0 µs so, and 3.8 µs by a look at the end and a plain read; 200 kB 17 and 8 µs."""
+    if size <= COPIED_TWICE_BYTES_MAX:
+        return file.read_at_if_cached(position, size)
+    return file.read_at(position, size) if is_cached(file, position, size) else None
+
+
 def _failed(index: int, error: ErrorCode) -> PartitionAnswer:
     return PartitionAnswer(index, error, -1, -1, -1, None, 0)
 
@@ -288,7 +306,7 @@ def _cut(found: LogSlice | None, room: int, is_first: bool) -> LogSlice | None:
 def _is_news(place: Place, answer: PartitionAnswer) -> bool:
     """Whether the client of a session does not know this yet. Errors are told each time."""
     return bool(answer.record_bytes or answer.error or answer.high_watermark != place.high_watermark
-                or answer.log_start_offset != place.log_start_offset or len(answer.tags) > NO_TAGS_BYTES)
+                or answer.log_start_offset != place.log_start_offset or answer.tags != NO_TAGS)
 
 
 def _tell(answers: Sequence[Answered]) -> None:

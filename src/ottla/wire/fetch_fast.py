@@ -27,6 +27,11 @@ _partition_9 = Struct(">iiqqi").unpack_from
 _partition_5 = Struct(">iqqi").unpack_from
 _partition_4 = Struct(">iqi").unpack_from
 
+_one_wish_with_id = Struct(">B16sBiiqiqi5s").unpack_from
+ONE_WITH_ID_BYTES = 1 + 16 + 1 + 32 + 5
+_NOTHING_ELSE = b"\0\0\1\1\0"
+"""No tags of the partition and of the topic, nothing forgotten, no rack, no tags."""
+
 PartitionWish = tuple[int, int, int, int, int]
 """Partition index, the leader epoch that the client knows, fetch offset, last fetched epoch, most bytes."""
 TopicWish = tuple[bytes, list[PartitionWish]]
@@ -63,6 +68,12 @@ def read_fetch(buffer: bytearray, view: memoryview, position: int, end: int, ver
     else:
         replica_id, max_wait_ms, min_bytes, max_bytes, isolation = _limits_without_session(buffer, position)
         position += 17
+    if version >= TOPIC_IDS_FROM and end - position == ONE_WITH_ID_BYTES:
+        # One topic with one partition, and nothing else: one unpack instead of a dozen steps, which take 2.5 µs.
+        topic_count, topic, partition_count, index, leader_epoch, offset, last_epoch, _, most, rest = _one_wish_with_id(buffer, position)
+        if topic_count == 2 and partition_count == 2 and rest == _NOTHING_ELSE:
+            return FetchWish(replica_id, max_wait_ms, min_bytes, max_bytes, isolation, session_id, session_epoch,
+                             [(topic, [(index, leader_epoch, offset, last_epoch, most)])], [])
     if version >= FLEXIBLE_FROM:
         topics, forgotten, position = _read_flexible(buffer, view, position, end, version)
         if position >= end or buffer[position]:

@@ -6,8 +6,19 @@ Skipped: nobody follows a partition here yet, so that every fetch of a follower 
 """
 
 from ottla.base.errors import ErrorCode
-from ottla.server.connection import ServerConnection
-from ottla.server.fetch_reading import ISOLATION_LEVELS, Fetch, Progress
+from ottla.base.ports import Buffer
+from ottla.runtime.partition import ColdRead
+from ottla.server.connection import FilePart, ServerConnection
+from ottla.server.fetch_reading import (
+    ANSWER,
+    ISOLATION_LEVELS,
+    READ_COMMITTED,
+    SEND_FILE_BYTES_MIN,
+    WAIT_FOR_DISK,
+    Fetch,
+    is_cached,
+    read_if_cached,
+)
 from ottla.server.fetch_sessions import FINAL_EPOCH, INITIAL_EPOCH, NO_SESSION, FetchSession, next_epoch, places_of
 from ottla.wire.fetch_fast import TOPIC_IDS_FROM, FetchWish, PartitionAnswer, pack_fetched, read_fetch
 
@@ -19,6 +30,11 @@ def handle_raw(connection: ServerConnection, buffer: bytearray, view: memoryview
     if wish.session_epoch == FINAL_EPOCH or wish.session_epoch == INITIAL_EPOCH:
         if wish.session_id != NO_SESSION:
             connection.fetch_sessions.close(wish.session_id)
+        if (wish.session_epoch == FINAL_EPOCH and len(wish.topics) == 1 and len(wish.topics[0][1]) == 1
+                and wish.isolation_level in ISOLATION_LEVELS):
+            is_ready = _maybe_answer_one(connection, wish, version, correlation_id)
+            if is_ready is not None:
+                return is_ready
         fetch = Fetch(connection, wish, version, correlation_id, places_of(connection.broker, wish.topics, by_id=by_id), None)
     else:
         session = _session_of(connection, wish, by_id=by_id)
@@ -38,16 +54,48 @@ def handle_raw(connection: ServerConnection, buffer: bytearray, view: memoryview
 def _go_on(fetch: Fetch) -> bool:
     """Answer at once, if that can be; else wait for the disk or for data."""
     connection = fetch.connection
-    match fetch.proceed():
-        case Progress.WAIT_FOR_DISK:
-            connection.on_lost = fetch.on_lost
-            connection.start(fetch.read_cold())
-        case Progress.WAIT_FOR_DATA:
-            connection.on_lost = fetch.on_lost
-            fetch.park()
-        case Progress.ANSWER:
-            return connection.answer(fetch.parts())
+    progress = fetch.proceed()
+    if progress == ANSWER:
+        return connection.answer(fetch.parts())
+    connection.on_lost = fetch.on_lost
+    if progress == WAIT_FOR_DISK:
+        connection.start(fetch.read_cold())
+    else:
+        fetch.park()
     return connection.wait()
+
+
+def _maybe_answer_one(connection: ServerConnection, wish: FetchWish, version: int, correlation_id: int) -> bool | None:
+    """One partition whose records are at hand: what busy consumers ask for most, without the objects of the general way, which take
+    3 µs of 12. None where anything is out of the ordinary."""
+    topic, wanted = wish.topics[0]
+    broker = connection.broker
+    partitions = (broker.partitions_by_id if version >= TOPIC_IDS_FROM else broker.partitions_by_name).get(topic)
+    index, leader_epoch, offset, last_epoch, most = wanted[0]
+    partition = partitions[index] if partitions is not None and 0 <= index < len(partitions) else None
+    if partition is None or last_epoch >= 0 or wish.replica_id >= 0 or leader_epoch not in (-1, partition.leader_epoch):
+        return None
+    log, high_watermark = partition.log, partition.high_watermark
+    room = min(most, wish.max_bytes, broker.settings.fetch_bytes_max)
+    if room < 0 or not log.log_start_offset <= offset < high_watermark:
+        return None
+    try:
+        found = log.read(offset, room, limit_offset=high_watermark, at_least_one=True, may_wait=False)
+    except (ColdRead, OSError):
+        return None
+    if found is None or found.size < min(wish.min_bytes, room):
+        return None
+    part: Buffer | FilePart | None
+    if found.size >= SEND_FILE_BYTES_MIN:
+        part = FilePart(*found) if is_cached(*found) else None
+    else:
+        part = read_if_cached(*found)
+    if part is None:
+        return None
+    answer = PartitionAnswer(index, 0, high_watermark, high_watermark, log.log_start_offset,
+                             () if wish.isolation_level == READ_COMMITTED else None, found.size)
+    before, behind = pack_fetched(version, correlation_id, 0, NO_SESSION, [(topic, [answer])])
+    return connection.answer((before, part, behind))
 
 
 def _session_of(connection: ServerConnection, wish: FetchWish, *, by_id: bool) -> FetchSession | ErrorCode:

@@ -1,0 +1,102 @@
+"""Fetch sessions: which get a place, which give way, and how epochs follow one another."""
+
+import pytest
+
+from ottla.server import fetch_sessions
+from ottla.server.fetch_sessions import EPOCH_MAX, EVICTION_MS, NO_SESSION, FetchSessions, Place, next_epoch
+
+
+class CountingRng:
+    """Gives each number so many times: ids that are taken have to be drawn again."""
+
+    def __init__(self, times: int = 1) -> None:
+        self._drawn = 0
+        self._times = times
+
+    def random_bytes(self, size: int) -> bytes:
+        raise AssertionError("not needed here")
+
+    def below(self, limit: int) -> int:
+        self._drawn += 1
+        return (self._drawn - 1) // self._times
+
+
+def places(count: int) -> fetch_sessions.Places:
+    return {(b"t", index): Place(b"t", (index, -1, 0, -1, 1), None) for index in range(count)}
+
+
+def opened(sessions: FetchSessions, count: int, now_ms: int) -> int:
+    return sessions.open(places(count), is_by_id=True, now_ms=now_ms)
+
+
+def test_ids_are_never_nought_and_never_shared():
+    sessions = FetchSessions(CountingRng(times=2), slots_max=10)
+    assert [opened(sessions, 1, 0) for _ in range(3)] == [1, 2, 3]
+
+
+def test_without_slots_there_are_no_sessions():
+    assert opened(FetchSessions(CountingRng(), slots_max=0), 3, 0) == NO_SESSION
+
+
+def test_young_sessions_keep_their_places():
+    """However large the newcomer is."""
+    sessions = FetchSessions(CountingRng(), slots_max=2)
+    assert (opened(sessions, 1, 0), opened(sessions, 1, 0)) == (1, 2)
+    assert opened(sessions, 100, EVICTION_MS) == NO_SESSION
+    assert len(sessions) == 2
+
+
+def test_one_that_was_not_used_for_long_gives_way():
+    sessions = FetchSessions(CountingRng(), slots_max=2)
+    opened(sessions, 5, 0)
+    opened(sessions, 5, 1)
+    assert sessions.touch(sessions.get(1), 10)                       # now the second is the one that was used longest ago
+    assert opened(sessions, 1, EVICTION_MS + 2) == 3
+    assert (sessions.get(1) is None, sessions.get(2) is None) == (False, True)
+
+
+def test_an_old_one_in_use_gives_way_to_a_larger_one_only():
+    sessions = FetchSessions(CountingRng(), slots_max=2)
+    opened(sessions, 5, 0)
+    opened(sessions, 4, 0)
+    later = EVICTION_MS + 1
+    for session_id in (1, 2):
+        sessions.touch(sessions.get(session_id), later)
+    assert opened(sessions, 4, later) == NO_SESSION
+    assert opened(sessions, 5, later) == 3
+    assert (sessions.get(1) is None, sessions.get(2) is None) == (False, True)
+    assert opened(sessions, 9, later) == 4                           # the third is young: the first goes, though it is no smaller
+    assert (sessions.get(1) is None, sessions.get(3) is None) == (True, False)
+
+
+def test_sessions_are_ranked_by_the_size_they_have():
+    sessions = FetchSessions(CountingRng(), slots_max=1)
+    opened(sessions, 5, 0)
+    session = sessions.get(1)
+    sessions.touch(session, EVICTION_MS + 1)
+    session.places.update(places(8))
+    sessions.touch(session, EVICTION_MS + 2)
+    assert opened(sessions, 8, EVICTION_MS + 2) == NO_SESSION
+    assert opened(sessions, 9, EVICTION_MS + 2) != NO_SESSION
+
+
+def test_partitions_of_all_sessions_are_bounded(monkeypatch):
+    """A new session is refused, one that grows is closed: both clients go on with full fetches."""
+    monkeypatch.setattr(fetch_sessions, "PARTITIONS_MAX", 10)
+    sessions = FetchSessions(CountingRng(), slots_max=100)
+    assert opened(sessions, 6, 0) == 1
+    assert opened(sessions, 5, 0) == NO_SESSION
+    assert opened(sessions, 4, 0) == 2
+    session = sessions.get(2)
+    session.places.update(places(5))
+    assert not sessions.touch(session, 1)
+    assert (sessions.get(2), sessions.partition_count) == (None, 6)
+    sessions.close(1)
+    sessions.close(1)
+    assert (len(sessions), sessions.partition_count) == (0, 0)
+
+
+@pytest.mark.parametrize(("epoch", "then"), [(0, 1), (1, 2), (EPOCH_MAX - 1, EPOCH_MAX), (EPOCH_MAX, 1)])
+def test_epochs_wrap_past_nought(epoch, then):
+    """0 would ask for a new session."""
+    assert next_epoch(epoch) == then
