@@ -78,7 +78,17 @@ class LogDirectories:
                     log.warning("%s is not whole, and logs begin with their first segments: %s", path, error)
         return found
 
+    def forget_stale_start_offsets(self) -> None:
+        """Once all logs are open: what is said of a topic that is gone must not be believed of the next one of its name."""
+        for directory in self._directories:
+            path = f"{directory.path}/{FILE_NAME}"
+            if self._disk.exists(path) and self._disk.read(path) != encode(directory.start_offsets()):
+                self.write_start_offsets(directory)
+
     def write_start_offsets(self, directory: LogDirectory) -> None:
+        """At once; but where a worker writes the file just now, it will see the change and write again."""
+        if directory.saving.locked():
+            return
         self._disk.write_atomically(f"{directory.path}/{FILE_NAME}", encode(directory.start_offsets()))
 
     async def _save(self, directory: LogDirectory) -> None:
@@ -88,9 +98,11 @@ class LogDirectories:
         async with directory.saving:
             if directory.saved_changes >= wanted:
                 return
-            changes, data = directory.changes, encode(directory.start_offsets())
-            await self._workers.run(lambda: self._disk.write_atomically(f"{directory.path}/{FILE_NAME}", data))
-            directory.saved_changes = changes
+            written = b""
+            while (data := encode(directory.start_offsets())) != written:
+                changes, written = directory.changes, data
+                await self._workers.run(partial(self._disk.write_atomically, f"{directory.path}/{FILE_NAME}", data))
+                directory.saved_changes = changes
 
     def _drop_segments(self, partition: Partition) -> None:
         """Whole segments before the beginning leave the log now; their files go when nobody reads them any more."""

@@ -52,6 +52,7 @@ class Publisher:
         for topic in image.topics_by_id.values():
             for index, partition in topic.partitions.items():
                 self._open(image, topic, index, partition, start_offset=starts.get((topic.name, index), 0))
+        self._broker.log_directories.forget_stale_start_offsets()
 
     def publish(self, first_offset: int, records: Sequence[Any]) -> None:
         """Records that have been committed, in the order of the log."""

@@ -90,6 +90,20 @@ def test_a_new_topic_of_the_same_name_begins_anew(tmp_path):
         assert beginning(broker, "other") == (5, b"5")
 
 
+def test_what_is_said_of_a_topic_that_is_gone_is_forgotten(tmp_path):
+    """A crash between the end of a topic and that of its entry must not cut off the next topic of its name."""
+    with Broker(data=tmp_path) as broker:
+        broker.kill()
+        (tmp_path / FILE_NAME).write_bytes(b"0\n1\nt 0 4\n")
+        broker.start()
+        assert checkpoint(broker) == b"0\n0\n"
+        broker.create_topic("t")
+        fill(broker, "t", 3)
+        broker.kill()
+        broker.start()
+        assert beginning(broker, "t") == (0, b"0")
+
+
 def test_files_of_deleted_records_are_removed(tmp_path):
     """After `file.delete.delay.ms`, so that those who read them can end."""
     with Broker(data=tmp_path) as broker:
