@@ -2,6 +2,7 @@
 
 import json
 import re
+import time
 from collections.abc import Callable
 from pathlib import Path
 
@@ -293,6 +294,9 @@ def test_kafka_dump_log_reads_a_partition(broker: Broker, java_tools: Jvm, make_
     assert re.findall(line, out, re.MULTILINE) == [(str(i), str(START_MS + i), f"key-{i}") for i in range(120)]
     finished_logs = logs[:-1]  # the active segment's indexes may be in memory, or allocated beyond their last entry
     indexes = [log.with_suffix(suffix) for log in finished_logs for suffix in (".index", ".timeindex")]
+    deadline = time.monotonic() + 10  # a closed segment's indexes are written a moment later
+    while not all(index.exists() for index in indexes) and time.monotonic() < deadline:
+        time.sleep(0.01)
     assert re.search(r"^offset: \d+ position: \d+$", dump(java_tools, "--files", ",".join(map(str, indexes))), re.MULTILINE)
     assert dump(java_tools, "--index-sanity-check", "--files", ",".join(map(str, indexes))).count("passed sanity check") == len(indexes)
 
