@@ -1,6 +1,7 @@
 """Topics come into being: when a client names one that is not there, and through every client's admin calls."""
 
 import asyncio
+import time
 from collections.abc import Callable
 
 import pytest
@@ -8,6 +9,14 @@ import pytest
 from tests.compat.clients.base import Client
 from tests.compat.conftest import Broker
 from tests.compat.record import Sent
+
+
+def eventually(what: Callable[[], bool]) -> None:
+    """Apache Kafka's brokers show a change a moment after it was answered."""
+    deadline = time.monotonic() + 15
+    while not what():
+        assert time.monotonic() < deadline, "it was not seen in time"
+        time.sleep(0.01)
 
 
 def test_producing_creates_the_topic(broker: Broker, client: Client, new_name: Callable[[], str]) -> None:
@@ -34,7 +43,7 @@ def test_admin_of_confluent_kafka(broker: Broker, new_name: Callable[[], str]) -
         admin.create_topics([NewTopic(topic, 2, 1)])[topic].result(10)
     assert again.value.args[0].code() == KafkaError.TOPIC_ALREADY_EXISTS
     admin.create_partitions([NewPartitions(topic, 5)])[topic].result(10)
-    assert sorted(admin.list_topics(topic, timeout=10).topics[topic].partitions) == [0, 1, 2, 3, 4]
+    eventually(lambda: sorted(admin.list_topics(topic, timeout=10).topics[topic].partitions) == [0, 1, 2, 3, 4])
     resource = ConfigResource(ConfigResource.Type.TOPIC, topic)
     configs = next(iter(admin.describe_configs([resource]).values())).result(10)
     assert (configs["retention.ms"].value, configs["cleanup.policy"].value) == ("1000", "compact")
@@ -42,7 +51,7 @@ def test_admin_of_confluent_kafka(broker: Broker, new_name: Callable[[], str]) -
     cluster = admin.describe_cluster().result(10)
     assert [f"{node.host}:{node.port}" for node in cluster.nodes] == [broker.bootstrap]
     admin.delete_topics([topic])[topic].result(10)
-    assert topic not in admin.list_topics(timeout=10).topics
+    eventually(lambda: topic not in admin.list_topics(timeout=10).topics)
 
 
 def test_admin_of_kafka_python(broker: Broker, new_name: Callable[[], str]) -> None:
@@ -52,12 +61,12 @@ def test_admin_of_kafka_python(broker: Broker, new_name: Callable[[], str]) -> N
     admin, topic = KafkaAdminClient(bootstrap_servers=broker.bootstrap), new_name()
     try:
         admin.create_topics({topic: {"num_partitions": 2, "replication_factor": 1, "configs": {"retention.ms": "1000"}}})
-        assert topic in admin.list_topics()
-        assert [len(entry["partitions"]) for entry in admin.describe_topics([topic])] == [2]
+        eventually(lambda: topic in admin.list_topics())
+        eventually(lambda: [len(entry["partitions"]) for entry in admin.describe_topics([topic])] == [2])
         admin.create_partitions({topic: 4})
-        assert [len(entry["partitions"]) for entry in admin.describe_topics([topic])] == [4]
+        eventually(lambda: [len(entry["partitions"]) for entry in admin.describe_topics([topic])] == [4])
         admin.delete_topics([topic])
-        assert topic not in admin.list_topics()
+        eventually(lambda: topic not in admin.list_topics())
     finally:
         admin.close()
 
