@@ -20,6 +20,8 @@ from ottla.base.ports import Buffer, File, Receiver
 WRITE_QUEUE_HIGH_BYTES_MAX = 256 << 10
 """Above this many unsent bytes the receiver is asked to make no more answers."""
 BACKLOG_MAX = 1024
+LINGER_SECONDS = 0.5
+DISCARD_BYTES = 16 << 10
 DESCRIPTORS_KEPT = 640
 """For segments, of which 512 may be open, and what else a process has open."""
 PARTS_MAX = 1024
@@ -41,8 +43,8 @@ class _FilePiece:
 class TcpConnection:
     """`base.ports.Connection` over an asyncio transport."""
 
-    __slots__ = ("_closing", "_descriptor", "_loop", "_paused", "_queue", "_queued_bytes", "_receiver", "_transport", "_writer_descriptor",
-                 "peer_host", "peer_port", "sent_bytes")
+    __slots__ = ("_closing", "_descriptor", "_linger", "_loop", "_paused", "_queue", "_queued_bytes", "_receiver",
+                 "_transport", "_writer_descriptor", "peer_host", "peer_port", "sent_bytes")
 
     def __init__(self, transport: asyncio.Transport, receiver: Receiver, loop: asyncio.AbstractEventLoop) -> None:
         peer = transport.get_extra_info("peername") or ("", 0)
@@ -60,6 +62,7 @@ class TcpConnection:
         self._queued_bytes = 0
         self._paused = False
         self._closing = False
+        self._linger: asyncio.TimerHandle | None = None
         self.sent_bytes = 0
 
     def write(self, parts: Sequence[Buffer]) -> None:
@@ -100,12 +103,27 @@ class TcpConnection:
             self._transport.resume_reading()
 
     def close(self) -> None:
-        self._closing = True
-        if not self._queue:
-            self._transport.close()
+        if not self._closing:
+            self._closing = True
+            if not self._queue:
+                self._end()
 
     def abort(self) -> None:
         self._transport.abort()
+
+    def _end(self) -> None:
+        """Say that nothing follows, and wait a moment for the peer to end too. A socket that is closed over bytes which nobody has read
+        is reset, and that takes back the answers that the peer has not read yet."""
+        if self._transport.is_closing():
+            return
+        self._transport.set_protocol(_Discard(self._transport.get_protocol()))
+        self._transport.resume_reading()
+        try:
+            self._transport.write_eof()
+        except OSError:
+            self.abort()
+            return
+        self._linger = self._loop.call_later(LINGER_SECONDS, self._transport.abort)
 
     def on_lost(self) -> None:
         """The transport is gone: forget the descriptor before its number is used again."""
@@ -113,6 +131,8 @@ class TcpConnection:
         self._queue.clear()
         self._queued_bytes = 0
         self._stop_writer()
+        if self._linger is not None:
+            self._linger.cancel()
 
     def _enqueue(self, parts: Sequence[Buffer]) -> None:
         if self._descriptor < 0:
@@ -166,7 +186,7 @@ class TcpConnection:
             return
         self._stop_writer()
         if self._closing:
-            self._transport.close()
+            self._end()
         elif self._paused:
             self._paused = False
             self._receiver.resume_writing()
@@ -216,6 +236,23 @@ class _Adapter(asyncio.BufferedProtocol):
         self._network.open_count -= 1
         self._connection.on_lost()
         self._receiver.connection_lost(exc)
+
+
+class _Discard(asyncio.BufferedProtocol):
+    """Takes the place of an adapter whose connection is being closed: what still comes is read and forgotten."""
+
+    def __init__(self, adapter: asyncio.BaseProtocol) -> None:
+        self._adapter = adapter
+        self._buffer = bytearray(DISCARD_BYTES)
+
+    def get_buffer(self, sizehint: int) -> bytearray:
+        return self._buffer
+
+    def buffer_updated(self, nbytes: int) -> None:
+        """Nobody wants it."""
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._adapter.connection_lost(exc)
 
 
 class TcpListener:

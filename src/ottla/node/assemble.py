@@ -73,7 +73,7 @@ class Node:
     async def stop(self) -> None:
         """Answer nobody any more, put everything on the disk, and say that it is there."""
         self._stop_listening()
-        self._server.close_connections()
+        await self._server.close_connections()
         await self.upkeep.stop()
         try:
             await self._leave()
@@ -95,7 +95,7 @@ class Node:
     def abandon(self) -> None:
         """Drop everything as a crash would: nothing is flushed, nothing is marked clean."""
         self._stop_listening()
-        self._server.close_connections()
+        self._server.abort_connections()
         self._storage.release()
 
 

@@ -16,6 +16,7 @@ from ottla.wire.framing import ReceiveBuffers
 
 log = logging.getLogger("ottla.server")
 
+CLOSE_SECONDS_MAX = 1.0
 SWEEP_SECONDS_MAX = 5.0
 SWEEP_SECONDS_MIN = 0.05
 SWEEPS_PER_IDLE_TIME = 20
@@ -52,6 +53,7 @@ class Server:
         self._sweep_timer: asyncio.TimerHandle | None = None
         self._requests_before: dict[int, int] = {}
         self._is_open = False
+        self._ended: asyncio.Event | None = None
         now = broker.loop.time
         self._say_refused = OccasionalLog(log, logging.INFO, now)
         self._say_failed = OccasionalLog(log, logging.ERROR, now)
@@ -87,8 +89,18 @@ class Server:
         if self._sweep_timer is not None:
             self._sweep_timer.cancel()
 
-    def close_connections(self) -> None:
-        """Answers that were made have left already; requests that still wait are not answered."""
+    async def close_connections(self) -> None:
+        """Let clients read the answers that were made. Requests that still wait are not answered, and those who do not end are cut off."""
+        for connection in [*self._connections, *self._waiting]:
+            connection.close()
+        if self._connections or self._waiting:
+            self._ended = asyncio.Event()
+            try:
+                await asyncio.wait_for(self._ended.wait(), CLOSE_SECONDS_MAX)
+            except TimeoutError:
+                self.abort_connections()
+
+    def abort_connections(self) -> None:
         for connection in [*self._connections, *self._waiting]:
             connection.abort()
 
@@ -123,6 +135,8 @@ class Server:
             if self._is_open:
                 self.counts.on_ended(connection.listener, connection.peer_host)
                 self._let_in()
+        if self._ended is not None and not self._connections and not self._waiting:
+            self._ended.set()
 
     def on_refused(self, connection: ServerConnection, error: Exception) -> None:
         self.malformed += 1

@@ -17,6 +17,9 @@ _acks_timeout = Struct(">hi").unpack_from
 _i16 = Struct(">h").unpack_from
 _i32 = Struct(">i").unpack_from
 _i32_i32 = Struct(">ii").unpack_from
+_single = Struct(">BhiB16sBi")
+_read_single = _single.unpack_from
+_single_size = _single.size
 
 BATCH_BYTES_MIN = 61
 EMPTY_PARTS_MAX = 20_000
@@ -75,6 +78,39 @@ def read_produce(buffer: bytearray, view: memoryview, position: int, end: int, v
         position = skip_tags(buffer, position, end)
     skip_tags(buffer, position, end)
     return transactional_id, acks, timeout_ms, topics
+
+
+SinglePart = tuple[int, bytes, PartitionPart]
+"""Acks, topic id, and the only partition."""
+
+
+def read_single(buffer: bytearray, position: int, end: int) -> SinglePart | None:
+    """A request of version 13 that has no transactional id, one topic with one partition, and no tags: nearly every one.
+
+    None where it is not that, or not well formed: `read_produce` says which. Three tag sections of one byte each follow the records.
+    """
+    start = position + _single_size
+    if start + 3 > end:
+        return None
+    transactional_id, acks, _, topics, topic, partitions, index = _read_single(buffer, position)
+    size = buffer[start]
+    start += 1
+    if size > 127:
+        more = buffer[start]
+        start += 1
+        size = size & 127 | (more & 127) << 7
+        if more > 127:
+            more = buffer[start]
+            start += 1
+            size |= more << 14
+            if more > 127:
+                return None
+    stop = start + size - 1
+    if stop + 3 != end or size == 0 or transactional_id or topics != 2 or partitions != 2:
+        return None
+    if buffer[stop] or buffer[stop + 1] or buffer[stop + 2]:
+        return None
+    return acks, topic, (index, start, stop)
 
 
 def _read_plain(buffer: bytearray, view: memoryview, position: int, end: int) -> ProduceParts:
@@ -147,12 +183,18 @@ _i32_pack = Struct(">i").pack
 _i16_pack = Struct(">h").pack
 
 
+def pack_single(correlation_id: int, topic: bytes, appended: Appended) -> bytes:
+    """The whole frame of an answer of version 13 about one partition, which went well."""
+    index, base_offset, append_time_ms, log_start_offset = appended
+    return _pack_one_with_id(_ONE_WITH_ID_SIZE, correlation_id, 0, 2, topic, 2, index, 0, base_offset, append_time_ms, log_start_offset,
+                             1, 0, 0, 0, 0, 0)
+
+
 def pack_produced(version: int, correlation_id: int, topics: list[tuple[bytes, list[Appended]]]) -> bytes:
     """The whole frame of an answer in which every partition went well."""
     if version >= TOPIC_IDS_FROM and len(topics) == 1 and len(topics[0][1]) == 1:
-        topic, ((index, base_offset, append_time_ms, log_start_offset),) = topics[0]
-        return _pack_one_with_id(_ONE_WITH_ID_SIZE, correlation_id, 0, 2, topic, 2, index, 0, base_offset, append_time_ms, log_start_offset,
-                                 1, 0, 0, 0, 0, 0)
+        topic, (appended,) = topics[0]
+        return pack_single(correlation_id, topic, appended)
     body = _pack_flexible(version, topics) if version >= FLEXIBLE_FROM else _pack_plain(version, topics)
     return _frame_start(len(body) + 4, correlation_id) + body
 

@@ -30,7 +30,7 @@ from ottla.wire.messages.produce import (
     TopicProduceData,
     TopicProduceResponse,
 )
-from ottla.wire.produce_fast import pack_produced, read_produce
+from ottla.wire.produce_fast import pack_produced, read_produce, read_single
 from ottla.wire.schema import encode
 
 i8, i16, i32, i64 = (st.integers(-(1 << bits - 1), (1 << bits - 1) - 1) for bits in (8, 16, 32, 64))
@@ -63,6 +63,21 @@ def test_produce_requests_are_read_alike(version, transactional_id, acks, timeou
     assert [(topic, [(index, None if at < 0 else bytes(view[at:stop])) for index, at, stop in partitions])
             for topic, partitions in read_topics] == [
         (topic_id if version >= 13 else name.encode(), partitions) for topic_id, name, partitions in topics]
+
+
+@given(i16, ids, i32, st.one_of(st.none(), st.binary(max_size=70), st.integers(60, 40_000).map(bytes)), st.booleans(), st.integers(0, 2))
+def test_a_request_for_one_partition_is_read_at_once_or_left_alone(acks, topic_id, index, records, is_transactional, cut):
+    """What the straight line reads the general way reads alike; what it leaves is unusual or malformed."""
+    request = ProduceRequest(transactional_id="t" if is_transactional else None, acks=acks, timeout_ms=7, topic_data=[
+        TopicProduceData(topic_id=topic_id, partition_data=[PartitionProduceData(index=index, records=records)])])
+    buffer, view, start, end = placed(encode(request, 13))
+    single = read_single(buffer, start, end - cut)
+    if cut or is_transactional or records is None:
+        assert single is None
+    else:
+        assert single is not None
+        _, read_acks, _, topics = read_produce(buffer, view, start, end, 13)
+        assert (read_acks, topics) == (single[0], [(single[1], [single[2]])])
 
 
 @given(versions_of_produce, i32, st.lists(st.tuples(ids, names, st.lists(st.tuples(i32, i64, i64, i64), max_size=4)), max_size=4))
