@@ -1,0 +1,57 @@
+"""A connection that is closed while its peer still sends lets the peer read what was answered before."""
+
+import asyncio
+
+import pytest
+
+from ottla.base.ports import Connection
+from ottla.io.tcp import LINGER_SECONDS, TcpNetwork
+
+ANSWER = b"answer" * 1000
+UNREAD = bytes(1 << 20)
+
+
+class ClosesAfterOneRead:
+    """Answers the first bytes, and closes although more will come that nobody reads."""
+
+    def __init__(self, lost: "asyncio.Future[None]") -> None:
+        self.lost = lost
+        self.buffer = bytearray(16)
+        self.connection: Connection | None = None
+
+    def connection_made(self, connection: Connection) -> None:
+        self.connection = connection
+
+    def get_buffer(self, size_hint: int) -> memoryview:
+        return memoryview(self.buffer)
+
+    def buffer_updated(self, size: int) -> None:
+        assert self.connection is not None, "nothing is heard after the close"
+        self.connection.pause_reading()
+        self.connection.write([ANSWER])
+        self.connection.close()
+        self.connection = None
+
+    def pause_writing(self) -> None:
+        raise AssertionError("the answer is small")
+
+    def resume_writing(self) -> None:
+        raise AssertionError("the answer is small")
+
+    def connection_lost(self, error: Exception | None) -> None:
+        self.lost.set_result(None)
+
+
+@pytest.mark.parametrize("ends", [True, False], ids=["the peer ends too", "the peer stays"])
+async def test_answers_before_a_close_are_read(ends: bool) -> None:
+    loop = asyncio.get_running_loop()
+    lost: asyncio.Future[None] = loop.create_future()
+    listener = await TcpNetwork().listen("127.0.0.1", 0, lambda: ClosesAfterOneRead(lost))
+    reader, writer = await asyncio.open_connection("127.0.0.1", listener.port)
+    writer.write(UNREAD)
+    assert await reader.read() == ANSWER                 # until the end: neither cut short nor reset
+    if ends:
+        writer.close()
+    await asyncio.wait_for(lost, LINGER_SECONDS * 20)    # who does not end is cut off
+    writer.close()
+    listener.close()
