@@ -1,6 +1,7 @@
 """A node as a process: the real ports, the event loop, the log lines, and the signals that end it."""
 
 import asyncio
+import gc
 import logging
 import os
 import signal
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
     from ottla.server.metrics import ProcessFacts
 
 WORKER_THREADS_MAX = 4
+GARBAGE_THRESHOLD = 10_000
 _SIGNALS = (signal.SIGTERM, signal.SIGINT)
 
 
@@ -79,6 +81,7 @@ async def _serve(config: NodeConfig, on_serving: Callable[[Node], None], on_impa
         try:
             if not stopping.is_set():
                 on_serving(node)
+                _spare_the_collector()
             await asyncio.wait((waiting, node.failed), return_when=asyncio.FIRST_COMPLETED)
         finally:
             waiting.cancel()
@@ -93,6 +96,13 @@ def process_facts() -> "ProcessFacts":
     from ottla.server.metrics import ProcessFacts
 
     return ProcessFacts(process.resident_bytes(), process.cpu_seconds(), process.open_descriptors())
+
+
+def _spare_the_collector() -> None:
+    """What is there now stays, and need not be looked at again and again; requests leave no cycles, so that it may run rarely."""
+    gc.collect()
+    gc.freeze()
+    gc.set_threshold(GARBAGE_THRESHOLD, 20, 20)
 
 
 def set_up_logging(level: str) -> None:

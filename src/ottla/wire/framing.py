@@ -104,8 +104,8 @@ class FrameReader:
     """One connection's place in its stream. `handle(buffer, start, end)` is called for each frame; it returns False to be called no more
     for now: the frames that follow are kept until `resume`. `on_starved` is told that nothing more can be received until `on_room` is."""
 
-    __slots__ = ("_buffers", "_filled", "_frame_max", "_handle", "_held", "_on_room", "_on_starved", "_own", "_own_view", "_promised",
-                 "_room", "_target", "is_starved")
+    __slots__ = ("_buffers", "_filled", "_frame_max", "_handle", "_on_room", "_on_starved", "_own", "_own_view", "_promised",
+                 "_room", "_target", "is_held", "is_starved")
 
     def __init__(self, buffers: ReceiveBuffers, frame_max: int, handle: Callable[[bytearray, memoryview, int, int], bool], *,
                  on_starved: Callable[[], None] | None = None, on_room: Callable[[], None] | None = None) -> None:
@@ -120,13 +120,13 @@ class FrameReader:
         self._room = 0                         # how much of the own buffer may be filled
         self._target = 0                       # how much is needed before there is something to do
         self._promised = 0
-        self._held = False
+        self.is_held = False
         self.is_starved = False
 
     def get_buffer(self, size_hint: int) -> memoryview:
         if self._own is None:
             return self._buffers.shared_view
-        if self._held or self.is_starved:
+        if self.is_held or self.is_starved:
             self._grow(self._filled + POOLED_GRAIN_BYTES)
         elif self._filled == self._room:
             self._grow(min(self._target, 2 * self._filled))
@@ -136,22 +136,22 @@ class FrameReader:
         """Raises BadFrame where the stream makes no sense."""
         if self._own is None:
             buffers = self._buffers
-            if self._held:
+            if self.is_held:
                 self._keep(buffers.shared, 0, size)
             else:
                 self._cut(buffers.shared, buffers.shared_view, size)
             return
         self._filled += size
-        if self._filled >= self._target and not self._held:
+        if self._filled >= self._target and not self.is_held:
             self._cut_own()
 
     def hold(self) -> None:
         """Handle nothing until `resume`: what arrives is kept."""
-        self._held = True
+        self.is_held = True
 
     def resume(self) -> None:
         """Handle what was kept. May be called only after `handle` returned False, or `hold`."""
-        self._held = False
+        self.is_held = False
         if self._own is not None:
             self._cut_own()
 
@@ -171,10 +171,6 @@ class FrameReader:
         if own is not None:
             self._buffers.give_back(own)
         self._keep_promise()
-
-    @property
-    def is_held(self) -> bool:
-        return self._held
 
     @property
     def kept_bytes(self) -> int:
@@ -206,7 +202,7 @@ class FrameReader:
             if end > filled:
                 break
             if not handle(buffer, view, position + 4, end):
-                self._held = True
+                self.is_held = True
                 position = end
                 break
             position = end
@@ -218,7 +214,7 @@ class FrameReader:
         rest = filled - position
         if self._promised:
             self._keep_promise()
-        if self._held:
+        if self.is_held:
             target = size = rest
         elif rest < 4:
             target = size = 4

@@ -38,6 +38,9 @@ WALK_MAX = 20
 OUTPUT_MAX = 128 << 20
 """Of a batch that is decompressed. Apache Kafka has no limit; clients fill batches by their size before compression, some megabytes."""
 
+_new_tuple = tuple.__new__
+"""A NamedTuple's own `__new__` is a Python function, which costs as much as the tuple."""
+
 
 class Rules(NamedTuple):
     """What a topic's configuration demands of a batch."""
@@ -125,8 +128,8 @@ def inspect(records: memoryview, rules: Rules, now_ms: int) -> Inspection:
         return _converted(records, data, rules, target, highest)
     if is_kept_compressed and not offsets_rise:
         raise BatchRejected(ErrorCode.UNKNOWN_SERVER_ERROR, "offset deltas in a compressed batch that do not go 0, 1, 2 ...")
-    return Inspection(size, count, highest, attributes, highest == max_timestamp and not is_append_time_said,
-                      producer_id, producer_epoch, base_sequence, None)
+    return _new_tuple(Inspection, (size, count, highest, attributes, highest == max_timestamp and not is_append_time_said,
+                                   producer_id, producer_epoch, base_sequence, None))
 
 
 def _scan(data: bytes, count: int, codec: int, *, is_kept_compressed: bool) -> Extent:

@@ -20,6 +20,9 @@ class LengthTooLong(MalformedMessage):
     """The length of a record takes more than five bytes: Apache Kafka has another error for that."""
 
 
+_new_tuple = tuple.__new__        # without the call of a NamedTuple's own, which is written in Python
+
+
 class Extent(NamedTuple):
     """What the checks of a batch want to know of its records."""
 
@@ -96,7 +99,7 @@ def walk(data: bytes, position: int, record_count: int, *, wants_offsets: bool =
         return None  # near the end, or beyond it: to be looked at with more care
     if position != len(data):
         return None
-    return Extent(lowest >> 1, highest >> 1, has_null_key, offsets_rise)
+    return _new_tuple(Extent, (lowest >> 1, highest >> 1, has_null_key, offsets_rise))
 
 
 def step_through(data: bytes, position: int, record_count: int, *, lengths_matter: bool) -> list[SteppedRecord]:

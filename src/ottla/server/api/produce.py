@@ -54,7 +54,7 @@ def handle_raw(connection: ServerConnection, buffer: bytearray, view: memoryview
         single = read_single(buffer, position, end)
         if single is not None:
             acks, topic, part = single
-            if acks in ACKS and not _wants_worker(buffer, part):
+            if acks in ACKS and (part[2] - part[1] <= INLINE_COMPRESSED_BYTES_MAX or not _wants_worker(buffer, part)):
                 broker = connection.broker
                 outcome = _append(broker.partitions_by_id.get(topic), version, view, part, broker.clock.now_ms())
                 if outcome.__class__ is Refused:
