@@ -50,6 +50,21 @@ def walk(data: bytes, position: int, record_count: int, *, wants_offsets: bool =
     try:
         for index in range(record_count):
             b0, b1, b2, b3, b4, b5, b6, b7 = _eight_bytes(data, position)
+            if b5 == 1 and b1 < 128 <= b0 and b7 < 128 <= b6 and b3 < 128 and b4 < 128 and not (b0 | b3 | b6) & 1:
+                # No key, and lengths of two bytes for the record and its value, as plain values have them: one comparison says that
+                # the value fills the record, whose other fields take seven bytes.
+                twice = b0 & 127 | b1 << 7
+                position += (twice >> 1) + 2
+                if twice - 14 != b6 & 127 | b7 << 7 or data[position - 1]:
+                    return None
+                has_null_key = True
+                if b3 > highest:
+                    highest = b3
+                if b3 < lowest:
+                    lowest = b3
+                if wants_offsets and b4 != index << 1:
+                    offsets_rise = False
+                continue
             if b0 < 128:
                 end = position + 1 + (b0 >> 1)
                 position += 4
