@@ -5,11 +5,11 @@ from functools import partial
 
 from ottla.base.errors import ApiError, ErrorCode
 from ottla.base.ids import Uuid
-from ottla.log.partition_log import ColdRead, LogSlice, PartitionLog
+from ottla.log.partition_log import INLINE_COMPRESSED_BYTES_MAX, ColdRead, LogSlice, PartitionLog
 from ottla.runtime.waiting import ParkedFetch
 from ottla.wire.inspection import Inspection, inspect
 
-__all__ = ["ColdRead", "LogSlice", "Partition"]
+__all__ = ["INLINE_COMPRESSED_BYTES_MAX", "ColdRead", "LogSlice", "Partition"]
 
 UP_TO_HIGH_WATERMARK = -1
 ActiveProducer = tuple[int, int, int, int, int, int]

@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from ottla.base.errors import ApiError, ErrorCode
 from ottla.runtime.broker import Partitions
-from ottla.runtime.partition import Partition
+from ottla.runtime.partition import INLINE_COMPRESSED_BYTES_MAX, Partition
 from ottla.server.connection import ServerConnection
 from ottla.wire.inspection import BatchRejected, Inspection
 from ottla.wire.messages.produce import BatchIndexAndErrorMessage, PartitionProduceResponse, ProduceResponse, TopicProduceResponse
@@ -27,8 +27,6 @@ from ottla.wire.produce_fast import (
 log = logging.getLogger("ottla.produce")
 
 ACKS = (-1, 0, 1)
-INLINE_COMPRESSED_BYTES_MAX = 8 << 10
-"""A compressed batch above this size is inspected in a worker."""
 BATCH_ATTRIBUTES_AT = 22
 CODEC_BITS = 7
 ZSTD = 4
@@ -54,9 +52,10 @@ def handle_raw(connection: ServerConnection, buffer: bytearray, view: memoryview
         single = read_single(buffer, position, end)
         if single is not None:
             acks, topic, part = single
-            if acks in ACKS and (part[2] - part[1] <= INLINE_COMPRESSED_BYTES_MAX or not _wants_worker(buffer, part)):
-                broker = connection.broker
-                outcome = _append(broker.partitions_by_id.get(topic), version, view, part, broker.clock.now_ms())
+            broker = connection.broker
+            partitions = broker.partitions_by_id.get(topic)
+            if acks in ACKS and (part[2] - part[1] <= INLINE_COMPRESSED_BYTES_MAX or not _wants_worker(partitions, view, part)):
+                outcome = _append(partitions, version, view, part, broker.clock.now_ms())
                 if outcome.__class__ is Refused:
                     return _answer_refused(connection, version, correlation_id, acks, [(topic, [outcome])])
                 return not acks or connection.answer_small(pack_single(correlation_id, topic, outcome))    # type: ignore[arg-type]
@@ -65,13 +64,13 @@ def handle_raw(connection: ServerConnection, buffer: bytearray, view: memoryview
         return _refuse_all(connection, version, correlation_id, acks, topics, ApiError(ErrorCode.INVALID_REQUIRED_ACKS))
     if len(topics) != 1 or len(topics[0][1]) != 1:
         topics = _each_once(topics)
-    if any(_wants_worker(buffer, part) for _, wanted in topics for part in wanted):
+    broker = connection.broker
+    partitions_of = broker.partitions_by_id if version >= TOPIC_IDS_FROM else broker.partitions_by_name
+    if any(_wants_worker(partitions_of.get(topic), view, part) for topic, wanted in topics for part in wanted):
         # The request waits for a worker, and so it owns its bytes: the buffer is for the next one.
         owned = memoryview(bytearray(view[:end]))
         connection.start(_append_inspected(connection, owned, version, correlation_id, acks, topics))
         return connection.wait()
-    broker = connection.broker
-    partitions_of = broker.partitions_by_id if version >= TOPIC_IDS_FROM else broker.partitions_by_name
     now_ms = broker.clock.now_ms()
     outcomes: Outcomes = []
     is_refused = False
@@ -90,9 +89,17 @@ def handle_raw(connection: ServerConnection, buffer: bytearray, view: memoryview
     return True
 
 
-def _wants_worker(buffer: bytearray, part: PartitionPart) -> bool:
-    _, start, stop = part
-    return stop - start > INLINE_COMPRESSED_BYTES_MAX and buffer[start + BATCH_ATTRIBUTES_AT] & CODEC_BITS != 0
+def _partition(partitions: Partitions | None, index: int) -> Partition | None:
+    return partitions[index] if partitions is not None and 0 <= index < len(partitions) else None
+
+
+def _wants_worker(partitions: Partitions | None, view: memoryview, part: PartitionPart) -> bool:
+    """Whether a batch has to be decompressed, or compressed anew, and is too large for that to be done on the loop."""
+    index, start, stop = part
+    if stop - start <= INLINE_COMPRESSED_BYTES_MAX:
+        return False
+    partition = _partition(partitions, index)
+    return partition is not None and partition.log.inspection_wants_worker(view[start:stop])
 
 
 def _append(partitions: Partitions | None, version: int, view: memoryview, part: PartitionPart, now_ms: int,
@@ -138,10 +145,9 @@ async def _append_inspected(connection: ServerConnection, view: memoryview, vers
         done: list[Appended | Refused] = []
         for part in wanted:
             index, start, stop = part
-            partitions = partitions_of.get(topic)
-            partition = partitions[index] if partitions is not None and 0 <= index < len(partitions) else None
+            partition = _partition(partitions_of.get(topic), index)
             inspection = None
-            if partition is not None and stop - start > INLINE_COMPRESSED_BYTES_MAX:
+            if partition is not None and _wants_worker(partitions_of.get(topic), view, part):
                 try:
                     inspection = await broker.workers.run(partition.inspection_of(view[start:stop], broker.clock.now_ms()))
                 except BatchRejected as error:
