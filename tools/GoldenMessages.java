@@ -14,7 +14,7 @@ import org.apache.kafka.common.protocol.MessageUtil;
 public class GoldenMessages {
     static final String[] PACKAGES = {
         "org.apache.kafka.common.message.", "org.apache.kafka.common.metadata.", "org.apache.kafka.raft.generated.",
-        "org.apache.kafka.server.log.remote.metadata.storage.generated."
+        "org.apache.kafka.server.log.remote.metadata.storage.generated.", "org.apache.kafka.coordinator.group.generated."
     };
 
     public static void main(String[] arguments) throws Exception {

@@ -121,5 +121,5 @@ def test_how_much_kio_knows(all_messages: list[type[Message]]) -> None:
 
 
 def is_record_on_disk(cls: type[Message]) -> bool:
-    """Kio has the messages between nodes and the control records, and nothing of metadata log and files."""
-    return cls.__module__.removeprefix("ottla.wire.records.") in ("metadata", "quorum", "producer_snapshot")
+    """Kio has the messages between nodes and the control records, and nothing of metadata log, offsets topic and files."""
+    return cls.__module__.removeprefix("ottla.wire.records.") in ("metadata", "group", "quorum", "producer_snapshot")
