@@ -1,0 +1,111 @@
+"""Answers that need no group: where a group lives, what is refused before its shard is asked, and every request's answer to an error."""
+
+from collections.abc import Callable
+from typing import Any
+
+from ottla.base.errors import ErrorCode
+from ottla.groups.requests import GroupCall
+from ottla.groups.settings import GroupSettings
+from ottla.wire.messages.delete_groups import DeletableGroupResult, DeleteGroupsRequest, DeleteGroupsResponse
+from ottla.wire.messages.describe_groups import DescribedGroup, DescribeGroupsRequest, DescribeGroupsResponse
+from ottla.wire.messages.heartbeat import HeartbeatRequest, HeartbeatResponse
+from ottla.wire.messages.join_group import JoinGroupRequest, JoinGroupResponse
+from ottla.wire.messages.leave_group import LeaveGroupRequest, LeaveGroupResponse
+from ottla.wire.messages.list_groups import ListGroupsRequest, ListGroupsResponse
+from ottla.wire.messages.offset_commit import (
+    OffsetCommitRequest,
+    OffsetCommitResponse,
+    OffsetCommitResponsePartition,
+    OffsetCommitResponseTopic,
+)
+from ottla.wire.messages.offset_delete import OffsetDeleteRequest, OffsetDeleteResponse
+from ottla.wire.messages.offset_fetch import OffsetFetchRequest, OffsetFetchResponse, OffsetFetchResponseGroup
+from ottla.wire.messages.sync_group import SyncGroupRequest, SyncGroupResponse
+from ottla.wire.schema import Message
+
+APPEND_ERRORS = {
+    ErrorCode.UNKNOWN_TOPIC_OR_PARTITION: ErrorCode.COORDINATOR_NOT_AVAILABLE,
+    ErrorCode.NOT_ENOUGH_REPLICAS: ErrorCode.COORDINATOR_NOT_AVAILABLE,
+    ErrorCode.REQUEST_TIMED_OUT: ErrorCode.COORDINATOR_NOT_AVAILABLE,
+    ErrorCode.NOT_LEADER_OR_FOLLOWER: ErrorCode.NOT_COORDINATOR,
+    ErrorCode.KAFKA_STORAGE_ERROR: ErrorCode.NOT_COORDINATOR,
+    ErrorCode.MESSAGE_TOO_LARGE: ErrorCode.UNKNOWN_SERVER_ERROR,
+    ErrorCode.RECORD_LIST_TOO_LARGE: ErrorCode.UNKNOWN_SERVER_ERROR,
+    ErrorCode.INVALID_FETCH_SIZE: ErrorCode.UNKNOWN_SERVER_ERROR,
+}
+"""What a client is told where the log says no; any other error is passed on as it is."""
+
+
+def partition_for(group_id: str, partition_count: int) -> int:
+    """The partition of `__consumer_offsets` that a group lives in, by Java's hash of its id."""
+    value = 0
+    encoded = group_id.encode("utf-16-be", "surrogatepass")
+    for at in range(0, len(encoded), 2):
+        value = (31 * value + (encoded[at] << 8 | encoded[at + 1])) & 0xFFFFFFFF
+    if value >= 0x8000_0000:
+        value = 0x1_0000_0000 - value
+        if value == 0x8000_0000:     # has no positive counterpart in 32 bits
+            value = 0
+    return value % partition_count
+
+
+def error_after_append(error: ErrorCode) -> ErrorCode:
+    return APPEND_ERRORS.get(error, error)
+
+
+def refusal(call: GroupCall, settings: GroupSettings) -> Message | None:
+    """The response to a request that is refused whatever its shard holds, and before it is known where that shard is."""
+    request = call.request
+    if isinstance(request, JoinGroupRequest):
+        if not request.group_id:
+            return JoinGroupResponse(error_code=ErrorCode.INVALID_GROUP_ID, member_id=request.member_id)
+        if not settings.group_min_session_timeout_ms <= request.session_timeout_ms <= settings.group_max_session_timeout_ms:
+            return JoinGroupResponse(error_code=ErrorCode.INVALID_SESSION_TIMEOUT, member_id=request.member_id)
+    elif isinstance(request, SyncGroupRequest | HeartbeatRequest | LeaveGroupRequest) and not request.group_id:
+        return error_response(request, ErrorCode.INVALID_GROUP_ID)
+    return None
+
+
+def error_response(request: Message, error: ErrorCode) -> Message:
+    """The answer to a request of which nothing could be done: NOT_COORDINATOR, COORDINATOR_LOAD_IN_PROGRESS and the like."""
+    return _ERROR_RESPONSES[type(request)](request, error)
+
+
+def _heartbeat(request: HeartbeatRequest, error: ErrorCode) -> HeartbeatResponse:
+    """While its group is loading a member is told that all is well: it gets a full session timeout afterwards."""
+    return HeartbeatResponse(error_code=ErrorCode.NONE if error is ErrorCode.COORDINATOR_LOAD_IN_PROGRESS else error)
+
+
+def _offset_commit(request: OffsetCommitRequest, error: ErrorCode) -> OffsetCommitResponse:
+    return OffsetCommitResponse(topics=[
+        OffsetCommitResponseTopic(name=topic.name, topic_id=topic.topic_id, partitions=[
+            OffsetCommitResponsePartition(partition_index=partition.partition_index, error_code=error) for partition in topic.partitions
+        ])
+        for topic in request.topics
+    ])
+
+
+def _describe_groups(request: DescribeGroupsRequest, error: ErrorCode) -> DescribeGroupsResponse:
+    return DescribeGroupsResponse(groups=[DescribedGroup(group_id=group_id, error_code=error) for group_id in request.groups])
+
+
+def _delete_groups(request: DeleteGroupsRequest, error: ErrorCode) -> DeleteGroupsResponse:
+    return DeleteGroupsResponse(results=[DeletableGroupResult(group_id=group_id, error_code=error) for group_id in request.groups_names])
+
+
+def _offset_fetch(request: OffsetFetchRequest, error: ErrorCode) -> OffsetFetchResponse:
+    return OffsetFetchResponse(groups=[OffsetFetchResponseGroup(group_id=group.group_id, error_code=error) for group in request.groups])
+
+
+_ERROR_RESPONSES: dict[type, Callable[[Any, ErrorCode], Message]] = {
+    JoinGroupRequest: lambda request, error: JoinGroupResponse(error_code=error),
+    SyncGroupRequest: lambda request, error: SyncGroupResponse(error_code=error),
+    HeartbeatRequest: _heartbeat,
+    LeaveGroupRequest: lambda request, error: LeaveGroupResponse(error_code=error),
+    OffsetCommitRequest: _offset_commit,
+    OffsetFetchRequest: _offset_fetch,
+    OffsetDeleteRequest: lambda request, error: OffsetDeleteResponse(error_code=error),
+    DescribeGroupsRequest: _describe_groups,
+    DeleteGroupsRequest: _delete_groups,
+    ListGroupsRequest: lambda request, error: ListGroupsResponse(error_code=error),
+}
