@@ -1,0 +1,204 @@
+"""Records as columns: NumPy arrays of offsets, timestamps, keys, values and headers, and Arrow's where it is installed."""
+
+from functools import cached_property
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ottla.base.ports import Buffer
+from ottla.wire.column_bounds import find_starts
+from ottla.wire.column_fields import VARLONG_BYTES_MAX, gather, read_varints, skip_bytes
+from ottla.wire.errors import MalformedMessage
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+Column = NDArray[np.int64]
+Octets = NDArray[np.uint8]
+
+
+class BinaryColumn(NamedTuple):
+    """Byte strings side by side, as Arrow has them: the i-th is `data[offsets[i] : offsets[i + 1]]`, or null where `nulls[i]`."""
+
+    offsets: Column
+    data: Octets
+    nulls: NDArray[np.bool_] | None
+    """None where there are none."""
+
+    def to_arrow(self, kind: str = "binary") -> Any:
+        """As `pyarrow` array: "binary" or "string", with 64-bit offsets where the bytes need them."""
+        import pyarrow as pa
+
+        is_large = len(self.data) > 0x7FFF_FFFF
+        arrow_type = getattr(pa, f"large_{kind}" if is_large else kind)()
+        offsets = self.offsets if is_large else self.offsets.astype(np.int32)
+        validity = None if self.nulls is None else pa.py_buffer(np.packbits(~self.nulls, bitorder="little"))
+        count = -1 if self.nulls is None else int(self.nulls.sum())
+        return pa.Array.from_buffers(arrow_type, len(self.offsets) - 1, [validity, pa.py_buffer(offsets), pa.py_buffer(self.data)], count)
+
+
+class HeaderColumns(NamedTuple):
+    """The headers of all records: those of the i-th are `offsets[i]` to `offsets[i + 1]` of the two columns."""
+
+    offsets: Column
+    keys: BinaryColumn
+    values: BinaryColumn
+
+
+class RecordColumns:
+    """The records of some partitions, one after another.
+
+    `offsets`, `timestamps` (milliseconds), `timestamp_types` (0: by the producer, 1: by the broker), `leader_epochs` and `partitions`
+    (an index into the partitions that were decoded) have one item for each record. `keys`, `values` and `headers` are gathered when they
+    are first asked for. `next_offsets` and `last_epochs` have one item for each partition: where its next fetch goes on.
+    """
+
+    def __init__(self, data: Buffer, offsets: Column, timestamps: Column, batch_of_row: Column, append_time: NDArray[np.int8],
+                 epochs: NDArray[np.int32], partition_of_batch: NDArray[np.int32], key: tuple[Column, Column],
+                 value: tuple[Column, Column], headers: tuple[Column, Column], next_offsets: list[int], last_epochs: list[int]) -> None:
+        self.data = data
+        self.offsets = offsets
+        self.timestamps = timestamps
+        self._batch_of_row = batch_of_row
+        self._append_time, self._epochs, self._partition_of_batch = append_time, epochs, partition_of_batch
+        self.key_sizes, self.key_starts = key
+        self.value_sizes, self.value_starts = value
+        self.header_counts, self._header_starts = headers
+        self.next_offsets = next_offsets
+        self.last_epochs = last_epochs
+
+    def __len__(self) -> int:
+        return len(self.offsets)
+
+    @cached_property
+    def timestamp_types(self) -> NDArray[np.int8]:
+        return self._append_time[self._batch_of_row]
+
+    @cached_property
+    def leader_epochs(self) -> NDArray[np.int32]:
+        return self._epochs[self._batch_of_row]
+
+    @cached_property
+    def partitions(self) -> NDArray[np.int32]:
+        return self._partition_of_batch[self._batch_of_row]
+
+    @cached_property
+    def keys(self) -> BinaryColumn:
+        return self._binary(self.key_starts, self.key_sizes)
+
+    @cached_property
+    def values(self) -> BinaryColumn:
+        return self._binary(self.value_starts, self.value_sizes)
+
+    @property
+    def has_headers(self) -> bool:
+        return bool(self.header_counts.any())
+
+    @cached_property
+    def headers(self) -> HeaderColumns:
+        """MalformedMessage where headers do not end with their records."""
+        octets = np.frombuffer(self.data, np.uint8)
+        counts = self.header_counts
+        offsets = np.zeros(len(counts) + 1, np.int64)
+        np.cumsum(counts, out=offsets[1:])
+        total = int(offsets[-1])
+        key_sizes, key_starts, sizes, starts = (np.zeros(total, np.int64) for _ in range(4))
+        chosen, at = np.flatnonzero(counts), self._header_starts
+        at, index = at[chosen], 0
+        while len(chosen):
+            places = offsets[chosen] + index
+            key_sizes[places], key_starts[places], at = skip_bytes(octets, at)
+            sizes[places], starts[places], at = skip_bytes(octets, at)
+            if bool((at > len(octets)).any()) or int(key_sizes[places].min()) < 0:
+                raise MalformedMessage("a header without a key, or one that is longer than its record")
+            index += 1
+            goes_on = counts[chosen] > index
+            chosen, at = chosen[goes_on], at[goes_on]
+        return HeaderColumns(offsets, self._binary(key_starts, key_sizes), self._binary(starts, sizes))
+
+    def _binary(self, starts: Column, sizes: Column) -> BinaryColumn:
+        nulls = sizes < 0
+        return BinaryColumn(*gather(np.frombuffer(self.data, np.uint8), starts, sizes), nulls if nulls.any() else None)
+
+    def partition_bounds(self) -> list[int]:
+        """Where the rows of each partition begin, and where the last ones end."""
+        found: list[int] = np.searchsorted(self.partitions, np.arange(len(self.next_offsets) + 1)).tolist()
+        return found
+
+    def rows_headers(self) -> "Iterator[tuple[tuple[str, bytes | None], ...]]":
+        """The headers of each record, one after another."""
+        if not self.has_headers:
+            yield from (() for _ in range(len(self)))
+            return
+        keys, values, bounds = self.headers.keys, self.headers.values, self.headers.offsets.tolist()
+        names = [(name or b"").decode("utf-8", "replace") for name in slices(keys)]
+        pairs = list(zip(names, slices(values), strict=True))
+        for start, end in pairwise(bounds):
+            yield tuple(pairs[start:end])
+
+    def to_arrow(self, *, headers: bool = False) -> Any:
+        """A `pyarrow.RecordBatch` with key, value, partition, offset, timestamp, timestamp_type and, if wanted, headers."""
+        import pyarrow as pa
+
+        columns = {
+            "key": self.keys.to_arrow(), "value": self.values.to_arrow(), "partition": pa.array(self.partitions),
+            "offset": pa.array(self.offsets), "timestamp": pa.array(self.timestamps).cast(pa.timestamp("ms")),
+            "timestamp_type": pa.array(self.timestamp_types),
+        }
+        if headers:
+            columns["headers"] = self.headers_to_arrow()
+        return pa.RecordBatch.from_pydict(columns)
+
+    def headers_to_arrow(self) -> Any:
+        """A list of key (text) and value for each record."""
+        import pyarrow as pa
+
+        found = self.headers
+        pairs = pa.StructArray.from_arrays([found.keys.to_arrow("string"), found.values.to_arrow()], names=["key", "value"])
+        return pa.ListArray.from_arrays(pa.array(found.offsets.astype(np.int32)), pairs)
+
+
+def slices(column: BinaryColumn) -> list[bytes | None]:
+    """The byte strings of a column as Python's."""
+    data, bounds = column.data.tobytes(), column.offsets.tolist()
+    found: list[bytes | None] = [data[start:end] for start, end in pairwise(bounds)]
+    if column.nulls is not None:
+        for index in np.flatnonzero(column.nulls).tolist():
+            found[index] = None
+    return found
+
+
+def assemble(data: Buffer, starts: list[int], ends: list[int], counts: list[int], base_offsets: list[int], base_times: list[int],
+             append_time: list[bool], epochs: list[int], partitions: list[int], fetch_offsets: list[int], next_offsets: list[int],
+             last_epochs: list[int]) -> RecordColumns:
+    """Read the fields of the records of all batches; each list but the last three has an item for each batch."""
+    octets = np.frombuffer(data, np.uint8)
+    first, last = np.array(starts, np.int64), np.array(ends, np.int64)
+    count = np.array(counts, np.int64)
+    positions = find_starts(octets, data, first, last, count)
+    batch_of_row = np.repeat(np.arange(len(counts)), count)
+    is_append_time = np.array(append_time, np.int8)
+    sizes, at = read_varints(octets, positions)
+    record_ends = at + sizes
+    deltas, at = read_varints(octets, at + 1, VARLONG_BYTES_MAX)
+    if is_append_time.any():
+        deltas = np.where(is_append_time[batch_of_row], 0, deltas)
+    timestamps = np.array(base_times, np.int64)[batch_of_row] + deltas
+    offset_deltas, at = read_varints(octets, at)
+    offsets = np.array(base_offsets, np.int64)[batch_of_row] + offset_deltas
+    key_sizes, key_starts, at = skip_bytes(octets, at)
+    value_sizes, value_starts, at = skip_bytes(octets, at)
+    header_counts, at = read_varints(octets, at)
+    is_wrong = (at != record_ends) & (header_counts == 0) | (at > record_ends) | (header_counts < 0)
+    if is_wrong.any():
+        raise MalformedMessage(f"the record at offset {offsets[int(is_wrong.argmax())]} does not end where its fields end")
+    partition_of_batch = np.array(partitions, np.int32)
+    columns: list[Column] = [offsets, timestamps, batch_of_row, key_sizes, key_starts, value_sizes, value_starts, header_counts, at]
+    wanted = offsets >= np.array(fetch_offsets or [0], np.int64)[partition_of_batch][batch_of_row]
+    if not wanted.all():
+        columns = [column[wanted] for column in columns]
+    offsets, timestamps, batch_of_row, key_sizes, key_starts, value_sizes, value_starts, header_counts, at = columns
+    return RecordColumns(data, offsets, timestamps, batch_of_row, is_append_time, np.array(epochs, np.int32), partition_of_batch,
+                         (key_sizes, key_starts), (value_sizes, value_starts), (header_counts, at), next_offsets, last_epochs)
