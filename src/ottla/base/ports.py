@@ -166,6 +166,9 @@ class Network(Protocol):
     async def listen(self, host: str, port: int, receiver: Callable[[], Receiver]) -> Listener:
         """Port 0 takes a free one. OSError where the address cannot be had."""
 
+    async def connect(self, host: str, port: int, receiver: Receiver) -> Connection:
+        """Dial; the receiver is told of the connection before this returns. OSError where nobody answers."""
+
 
 class Ports(Protocol):
     """All of them, as a node is given them."""

@@ -7,6 +7,7 @@ leaves through a duplicated descriptor with a writer callback of its own.
 """
 
 import asyncio
+import errno
 import os
 import resource
 import socket
@@ -217,7 +218,7 @@ class _Adapter(asyncio.BufferedProtocol):
         self._receiver = receiver
         self._loop = loop
         self._network = network
-        self._connection: TcpConnection | None = None
+        self.connection: TcpConnection | None = None
         adapter = cast("Any", self)
         adapter.get_buffer = receiver.get_buffer
         adapter.buffer_updated = receiver.buffer_updated
@@ -227,14 +228,14 @@ class _Adapter(asyncio.BufferedProtocol):
             cast("asyncio.Transport", transport).abort()
             return
         self._network.open_count += 1
-        self._connection = TcpConnection(cast("asyncio.Transport", transport), self._receiver, self._loop)
-        self._receiver.connection_made(self._connection)
+        self.connection = TcpConnection(cast("asyncio.Transport", transport), self._receiver, self._loop)
+        self._receiver.connection_made(self.connection)
 
     def connection_lost(self, exc: Exception | None) -> None:
-        if self._connection is None:
+        if self.connection is None:
             return                           # it was never let in
         self._network.open_count -= 1
-        self._connection.on_lost()
+        self.connection.on_lost()
         self._receiver.connection_lost(exc)
 
 
@@ -279,3 +280,10 @@ class TcpNetwork:
         server = await loop.create_server(lambda: _Adapter(receiver(), loop, self), host or None, port, backlog=BACKLOG_MAX,
                                           reuse_address=True)
         return TcpListener(server)
+
+    async def connect(self, host: str, port: int, receiver: Receiver) -> TcpConnection:
+        loop = asyncio.get_running_loop()
+        _, adapter = await loop.create_connection(lambda: _Adapter(receiver, loop, self), host, port)
+        if adapter.connection is None:
+            raise OSError(errno.EMFILE, "too many connections are open")
+        return adapter.connection

@@ -1,0 +1,148 @@
+"""What a client knows of the cluster: brokers, topics, and who leads which partition. Who asks, and when, is decided elsewhere.
+
+Topics are replaced as wholes, so that another thread may look one up while an update is under way.
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from ottla.base.errors import ErrorCode
+from ottla.base.ids import ZERO_UUID, Uuid
+from ottla.client.errors import error_code
+from ottla.wire.messages.metadata import MetadataResponse, MetadataResponseTopic
+
+NO_LEADER = -1
+
+
+@dataclass(frozen=True, slots=True)
+class Node:
+    """A broker, and where it listens."""
+
+    id: int
+    host: str
+    port: int
+    rack: str | None = None
+
+    @property
+    def address(self) -> str:
+        return f"{self.host}:{self.port}"
+
+
+@dataclass(frozen=True, slots=True)
+class TopicPartition:
+    """A partition by the name of its topic."""
+
+    topic: str
+    partition: int
+
+
+@dataclass(frozen=True, slots=True)
+class PartitionInfo:
+    """Who leads a partition (-1: nobody), in which epoch (-1: unknown), and who else has it."""
+
+    topic: str
+    partition: int
+    leader: int
+    leader_epoch: int
+    replicas: tuple[int, ...]
+    in_sync: tuple[int, ...]
+    offline: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class TopicInfo:
+    """A topic. `partitions[n]` is partition n; `led` are those that have a leader."""
+
+    name: str
+    id: Uuid
+    is_internal: bool
+    partitions: tuple[PartitionInfo, ...]
+    led: tuple[int, ...]
+
+
+class Cluster:
+    """The latest that was heard. `errors` holds the topics that could not be had, with why."""
+
+    def __init__(self) -> None:
+        self.cluster_id: str | None = None
+        self.controller_id = NO_LEADER
+        self.nodes: dict[int, Node] = {}
+        self.topics: dict[str, TopicInfo] = {}
+        self.topic_names: dict[Uuid, str] = {}
+        self.errors: dict[str, ErrorCode] = {}
+        self.updates = 0
+
+    def topic(self, name: str) -> TopicInfo | None:
+        return self.topics.get(name)
+
+    def leader(self, topic: str, partition: int) -> int:
+        """The id of the leader, or -1 where there is none or nothing is known."""
+        info = self.topics.get(topic)
+        if info is None or not 0 <= partition < len(info.partitions):
+            return NO_LEADER
+        return info.partitions[partition].leader
+
+    def update(self, answer: MetadataResponse, *, is_of_all: bool = False) -> None:
+        """Take in an answer. With `is_of_all` topics that it does not name are gone."""
+        self.cluster_id = answer.cluster_id
+        self.controller_id = answer.controller_id
+        if answer.brokers:
+            self.nodes = {broker.node_id: Node(broker.node_id, broker.host, broker.port, broker.rack) for broker in answer.brokers}
+        named: dict[str, None] = {}
+        for topic in answer.topics:
+            name = topic.name or self.topic_names.get(topic.topic_id, "")
+            named[name] = None
+            self._take(name, topic)
+        if is_of_all:
+            for name in list(self.topics):
+                if name not in named:
+                    self._forget(name)
+        self.updates += 1
+
+    def _take(self, name: str, topic: MetadataResponseTopic) -> None:
+        code = error_code(topic.error_code)
+        if code != ErrorCode.NONE:
+            self.errors[name] = code
+            if code in (ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ErrorCode.UNKNOWN_TOPIC_ID):
+                self._forget(name)
+            return
+        self.errors.pop(name, None)
+        before = self.topics.get(name)
+        if before is not None and before.id != topic.topic_id:
+            self._forget(name)  # deleted and made again: what was known of it is of another topic
+            before = None
+        ordered = sorted(topic.partitions, key=lambda each: each.partition_index)
+        infos = []
+        for each in ordered:
+            info = PartitionInfo(name, each.partition_index, each.leader_id, each.leader_epoch, tuple(each.replica_nodes),
+                                 tuple(each.isr_nodes), tuple(each.offline_replicas))  # fmt: skip
+            if before is not None and each.partition_index < len(before.partitions):
+                known = before.partitions[each.partition_index]
+                if known.leader_epoch > info.leader_epoch >= 0:
+                    info = known  # a broker that lags behind must not bring back an old leader
+            infos.append(info)
+        led = tuple(info.partition for info in infos if info.leader >= 0)
+        self.topics[name] = TopicInfo(name, topic.topic_id, topic.is_internal, tuple(infos), led)
+        if topic.topic_id != ZERO_UUID:
+            self.topic_names[topic.topic_id] = name
+
+    def set_leader(self, topic: str, partition: int, leader: int, leader_epoch: int, nodes: Iterable[Node] = ()) -> bool:
+        """A broker that is not the leader any more may say who is; True where that is news."""
+        info = self.topics.get(topic)
+        for node in nodes:
+            self.nodes[node.id] = node
+        if info is None or not 0 <= partition < len(info.partitions) or leader not in self.nodes:
+            return False
+        known = info.partitions[partition]
+        if leader_epoch <= known.leader_epoch:
+            return False
+        changed = PartitionInfo(topic, partition, leader, leader_epoch, known.replicas, known.in_sync, known.offline)
+        partitions = (*info.partitions[:partition], changed, *info.partitions[partition + 1 :])
+        led = tuple(each.partition for each in partitions if each.leader >= 0)
+        self.topics[topic] = TopicInfo(info.name, info.id, info.is_internal, partitions, led)
+        return True
+
+    def _forget(self, name: str) -> None:
+        gone = self.topics.pop(name, None)
+        if gone is not None:
+            self.topic_names.pop(gone.id, None)

@@ -1,0 +1,324 @@
+"""The core that Producer, Consumer and Admin stand on: links to the brokers of a cluster, metadata that follows it, coordinators.
+
+    core = ClusterClient(config, ports)
+    topic = await core.topic("orders", timeout_ms=60_000)
+    answer = await core.call(topic.partitions[0].leader, ListOffsetsRequest(...), ListOffsetsResponse)
+
+Everything here runs in one event loop. Links are made on first use and made again when they are lost.
+"""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Iterable, Mapping
+from typing import Any, TypeVar
+
+from ottla.base.errors import ErrorCode
+from ottla.client.backoff import Backoff
+from ottla.client.cluster import Cluster, TopicInfo
+from ottla.client.config import parse_addresses
+from ottla.client.errors import STALE_METADATA, BootstrapFailed, BrokerUnreachable, ClientError, Closed, TimedOut, broker_error
+from ottla.client.link import ClientPorts, Link
+from ottla.wire.framing import ReceiveBuffers
+from ottla.wire.messages.metadata import MetadataRequest, MetadataRequestTopic, MetadataResponse
+from ottla.wire.schema import Message
+
+R = TypeVar("R", bound=Message)
+T = TypeVar("T")
+
+ANY_NODE = -1
+"""As the node of a call: whichever broker is at hand."""
+HOPELESS = (ErrorCode.INVALID_TOPIC_EXCEPTION, ErrorCode.TOPIC_AUTHORIZATION_FAILED)
+"""Errors of a topic that waiting does not mend."""
+
+Watcher = Callable[[Cluster], None]
+
+
+class ClusterClient:
+    """Made inside a running loop. `config` has the names of `config.SHARED`."""
+
+    def __init__(self, config: Mapping[str, Any], ports: ClientPorts, *, creates_topics: bool = False) -> None:
+        self.config = config
+        self.ports = ports
+        self.cluster = Cluster()
+        self.loop = asyncio.get_running_loop()
+        self.watchers: list[Watcher] = []
+        """Called after each update of the metadata."""
+        self.retry_backoff = Backoff(ports.rng, config["retry.backoff.ms"], config["retry.backoff.max.ms"])
+        self.request_timeout_ms: float = config["request.timeout.ms"]
+        self.is_closed = False
+        self._creates_topics = creates_topics
+        self._reconnect_backoff = Backoff(ports.rng, config["reconnect.backoff.ms"], config["reconnect.backoff.max.ms"])
+        self._bootstrap = parse_addresses(config["bootstrap.servers"])
+        self._buffers = ReceiveBuffers()
+        self._links: dict[tuple[str, int, str], Link] = {}
+        self._connecting: dict[tuple[str, int, str], asyncio.Task[Link]] = {}
+        self._failures: dict[tuple[str, int], int] = {}
+        self._not_before_ms: dict[tuple[str, int], float] = {}
+        self._watched: dict[str, None] = {}
+        self._watches_all = False
+        self._refreshing: asyncio.Task[None] | None = None
+        self._stale_timer: asyncio.TimerHandle | None = None
+        self._tasks: dict[asyncio.Task[Any], None] = {}
+
+    def now_ms(self) -> float:
+        """The loop's time: what all deadlines are in."""
+        return self.loop.time() * 1000
+
+    # Links
+
+    async def link(self, node: int = ANY_NODE, *, purpose: str = "", deadline_ms: float | None = None) -> Link:
+        """A link that stands, to a broker by its id. Each `purpose` has its own, so that a request that waits long (a fetch, a
+        rebalance) does not hold up others. BrokerUnreachable where it cannot be made now."""
+        if node == ANY_NODE:
+            return await self._any_link(deadline_ms)
+        known = self.cluster.nodes.get(node)
+        if known is None:
+            self.ask_refresh()
+            raise BrokerUnreachable(f"Broker {node} is not known to be alive.")
+        return await self.link_to(known.host, known.port, purpose=purpose)
+
+    def ready_link(self, node: int, purpose: str = "") -> Link | None:
+        """The link to a broker if it stands already: nothing is waited for."""
+        known = self.cluster.nodes.get(node)
+        if known is None:
+            return None
+        link = self._links.get((known.host, known.port, purpose))
+        return None if link is None or link.is_lost else link
+
+    async def link_to(self, host: str, port: int, *, purpose: str = "") -> Link:
+        """As `link`, by address."""
+        if self.is_closed:
+            raise Closed
+        key = (host, port, purpose)
+        link = self._links.get(key)
+        if link is not None and not link.is_lost:
+            return link
+        task = self._connecting.get(key)
+        if task is None:
+            task = self._connecting[key] = self.loop.create_task(self._connect(key))
+            task.add_done_callback(lambda done: self._connecting.pop(key, None) and None)
+        return await asyncio.shield(task)
+
+    async def _connect(self, key: tuple[str, int, str]) -> Link:
+        host, port, _ = key
+        address = (host, port)
+        wait_ms = self._not_before_ms.get(address, 0) - self.now_ms()
+        if wait_ms > 0:
+            await asyncio.sleep(wait_ms / 1000)
+        failures = self._failures.get(address, 0)
+        config = self.config
+        first_ms, max_ms = config["socket.connection.setup.timeout.ms"], config["socket.connection.setup.timeout.max.ms"]
+        timeout_ms = min(first_ms * 2 ** min(failures, 10), max_ms)
+        link = Link(host, port, config["client.id"] or "", self.ports.network, self._buffers)
+        try:
+            await link.connect(timeout_ms)
+        except BrokerUnreachable:
+            self._failures[address] = failures + 1
+            self._not_before_ms[address] = self.now_ms() + self._reconnect_backoff.delay_ms(failures + 1)
+            raise
+        if self.is_closed:
+            link.close()
+            raise Closed
+        self._failures.pop(address, None)
+        self._not_before_ms.pop(address, None)
+        self._links[key] = link
+        return link
+
+    async def _any_link(self, deadline_ms: float | None) -> Link:
+        """The least busy of those that stand; else the first broker that can be reached, of those known and then of bootstrap.servers."""
+        standing = [link for link in self._links.values() if not link.is_lost]
+        if standing:
+            return min(standing, key=lambda link: link.in_flight)
+        known = [(node.host, node.port) for node in self.cluster.nodes.values()]
+        candidates = list(dict.fromkeys([*self._shuffled(known), *self._shuffled(self._bootstrap)]))
+        tried: dict[tuple[str, int], BrokerUnreachable] = {}
+        for host, port in candidates:
+            try:
+                return await self.link_to(host, port)
+            except BrokerUnreachable as error:
+                tried[host, port] = error
+                if deadline_ms is not None and self.now_ms() >= deadline_ms:
+                    break
+        reasons = " ".join(str(error.message) for error in tried.values())
+        raise BootstrapFailed(
+            f"No broker could be reached. {reasons}",
+            advice="Start a broker there (for example with `ottla start`), or correct bootstrap.servers.",
+        )
+
+    def _shuffled(self, addresses: list[tuple[str, int]]) -> list[tuple[str, int]]:
+        """In a random order, so that not all clients fall upon the same broker."""
+        rest, order = list(addresses), []
+        while rest:
+            order.append(rest.pop(self.ports.rng.below(len(rest)) if len(rest) > 1 else 0))
+        return order
+
+    # Requests
+
+    async def call(
+        self,
+        node: int,
+        request: Message,
+        answer: type[R],
+        *,
+        purpose: str = "",
+        timeout_ms: float | None = None,
+        version_max: int | None = None,
+    ) -> R:
+        """One request, one answer; no second try. `timeout_ms` is request.timeout.ms unless given."""
+        link = await self.link(node, purpose=purpose)
+        wait_ms = link.muted_until_ms - self.now_ms()
+        if wait_ms > 0:
+            await asyncio.sleep(wait_ms / 1000)
+        timeout_ms = self.request_timeout_ms if timeout_ms is None else timeout_ms
+        return await link.call(request, answer, timeout_ms=timeout_ms, version_max=version_max)
+
+    async def retrying(self, attempt: Callable[[], Awaitable[T]], *, timeout_ms: float, what: str) -> T:
+        """Call until it succeeds, fails for good, or the time is up; between tries retry.backoff.ms and more passes. TimedOut names
+        the last reason."""
+        deadline_ms = self.now_ms() + timeout_ms
+        tries = 0
+        while True:
+            try:
+                async with asyncio.timeout_at(deadline_ms / 1000):
+                    return await attempt()
+            except TimeoutError:
+                raise TimedOut(f"{what} did not end within {timeout_ms:.0f} ms.") from None
+            except ClientError as error:
+                if not error.is_retriable or self.is_closed:
+                    raise
+                tries += 1
+                if error.code in STALE_METADATA:
+                    self.ask_refresh()
+                delay_ms = self.retry_backoff.delay_ms(tries)
+                if self.now_ms() + delay_ms >= deadline_ms:
+                    if isinstance(error, BootstrapFailed):
+                        raise
+                    raise TimedOut(f"{what} did not succeed within {timeout_ms:.0f} ms. {error.message}", advice=error.advice) from error
+                await asyncio.sleep(delay_ms / 1000)
+
+    # Metadata
+
+    def watch(self, topics: Iterable[str]) -> None:
+        """Keep these topics up to date from now on."""
+        for topic in topics:
+            self._watched[topic] = None
+
+    def unwatch(self, topics: Iterable[str]) -> None:
+        for topic in topics:
+            self._watched.pop(topic, None)
+
+    def watch_all(self, is_wanted: bool = True) -> None:
+        """Keep all topics up to date: for patterns."""
+        self._watches_all = is_wanted
+
+    def ask_refresh(self) -> None:
+        """Metadata is out of date: have it refreshed soon, without waiting for it."""
+        if not self.is_closed and self._refreshing is None:
+            task = self.loop.create_task(self._refresh_quietly())
+            self._tasks[task] = None
+            task.add_done_callback(lambda done: self._tasks.pop(done, None) and None)
+
+    async def refresh(self) -> None:
+        """Until the metadata of all watched topics is new. Those who come while one is under way wait for one that begins after it."""
+        running = self._refreshing
+        if running is not None:
+            await asyncio.wait((running,))
+            if self._refreshing is not None and self._refreshing is not running:
+                await asyncio.shield(self._refreshing)
+                return
+        if self.is_closed:
+            raise Closed
+        task = self._refreshing = self.loop.create_task(self._refresh())
+        task.add_done_callback(self._on_refreshed)
+        await asyncio.shield(task)
+
+    def _on_refreshed(self, task: "asyncio.Task[None]") -> None:
+        if self._refreshing is task:
+            self._refreshing = None
+        if not task.cancelled():
+            task.exception()  # whoever waited has it; nobody has to
+
+    async def _refresh(self) -> None:
+        topics = None if self._watches_all else [MetadataRequestTopic(name=name) for name in self._watched]
+        request = MetadataRequest(topics=topics, allow_auto_topic_creation=self._creates_topics)
+        answer = await self.call(ANY_NODE, request, MetadataResponse)
+        if answer.error_code:
+            raise broker_error(answer.error_code, about="metadata")
+        self.cluster.update(answer, is_of_all=topics is None)
+        self._renew_age()
+        for watcher in list(self.watchers):
+            watcher(self.cluster)
+
+    async def _refresh_quietly(self) -> None:
+        """Try until it works: those who need it hear of failures by their own deadlines."""
+        tries = 0
+        while not self.is_closed:
+            try:
+                await self.refresh()
+                return
+            except ClientError:
+                tries += 1
+                await asyncio.sleep(self.retry_backoff.delay_ms(tries) / 1000)
+
+    def _renew_age(self) -> None:
+        if self._stale_timer is not None:
+            self._stale_timer.cancel()
+        self._stale_timer = self.loop.call_later(self.config["metadata.max.age.ms"] / 1000, self.ask_refresh)
+
+    async def topic(self, name: str, *, timeout_ms: float, partition: int = 0) -> TopicInfo:
+        """A topic that has the partition, known or asked for until the time is up."""
+        deadline_ms = self.now_ms() + timeout_ms
+        tries = 0
+        failure: ClientError | None = None
+        while True:
+            info = self.cluster.topic(name)
+            if info is not None and partition < len(info.partitions):
+                return info
+            self.watch((name,))
+            try:
+                async with asyncio.timeout_at(deadline_ms / 1000):
+                    await self.refresh()
+                failure = None
+            except TimeoutError:
+                raise failure or TimedOut(f"Nothing was heard of topic {name!r} within {timeout_ms:.0f} ms.") from None
+            except ClientError as error:
+                if not error.is_retriable:
+                    raise
+                failure = error
+            info = self.cluster.topic(name)
+            if info is not None and partition < len(info.partitions):
+                return info
+            code = self.cluster.errors.get(name, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+            if code in HOPELESS:
+                raise broker_error(code, about=f"topic {name!r}")
+            if failure is None and info is not None:
+                about = f"partition {partition} of topic {name!r}"
+                failure = broker_error(code, f"it has partitions 0 to {len(info.partitions) - 1}.", about=about)
+            elif failure is None:
+                failure = broker_error(code, f"it was not there for {timeout_ms:.0f} ms.", about=f"topic {name!r}")
+            tries += 1
+            delay_ms = self.retry_backoff.delay_ms(tries)
+            if self.now_ms() + delay_ms >= deadline_ms:
+                self.unwatch((name,))
+                raise failure
+            await asyncio.sleep(delay_ms / 1000)
+
+    # The end
+
+    async def close(self) -> None:
+        """End all links. What is in flight fails with Disconnected."""
+        self.is_closed = True
+        if self._stale_timer is not None:
+            self._stale_timer.cancel()
+        tasks = [*self._connecting.values(), *self._tasks]
+        if self._refreshing is not None:
+            tasks.append(self._refreshing)
+        for task in tasks:
+            task.cancel()
+        for link in list(self._links.values()):
+            link.close()
+        self._links.clear()
+        if tasks:
+            await asyncio.wait(tasks)
+
+
+__all__ = ["ANY_NODE", "ClusterClient"]

@@ -1,0 +1,45 @@
+"""Which broker answers for a group: asked once, kept until somebody finds it is another."""
+
+from ottla.client.cluster import Node
+from ottla.client.cluster_client import ANY_NODE, ClusterClient
+from ottla.client.errors import raise_for
+from ottla.wire.messages.find_coordinator import FindCoordinatorRequest, FindCoordinatorResponse
+
+GROUP, TRANSACTION = 0, 1
+_BATCHED_FROM = 4
+
+
+class Coordinators:
+    """`await find(group)` gives the id of a broker; `forget` after NOT_COORDINATOR, COORDINATOR_NOT_AVAILABLE or a lost connection."""
+
+    def __init__(self, core: ClusterClient) -> None:
+        self._core = core
+        self._known: dict[tuple[int, str], int] = {}
+
+    async def find(self, key: str, kind: int = GROUP) -> int:
+        """One try: BrokerError with a code that may be retriable (the broker may still be making its internal topic)."""
+        known = self._known.get((kind, key))
+        if known is not None:
+            return known
+        link = await self._core.link(ANY_NODE)
+        version = link.version_for(FindCoordinatorRequest)
+        request = FindCoordinatorRequest(key_type=kind)
+        if version >= _BATCHED_FROM:
+            request.coordinator_keys = [key]
+        else:
+            request.key = key
+        answer = await link.call(request, FindCoordinatorResponse, timeout_ms=self._core.request_timeout_ms)
+        about = f"the coordinator of {key!r}"
+        if version >= _BATCHED_FROM:
+            found = answer.coordinators[0]
+            raise_for(found.error_code, found.error_message, about=about)
+            node = Node(found.node_id, found.host, found.port)
+        else:
+            raise_for(answer.error_code, answer.error_message, about=about)
+            node = Node(answer.node_id, answer.host, answer.port)
+        self._core.cluster.nodes.setdefault(node.id, node)
+        self._known[kind, key] = node.id
+        return node.id
+
+    def forget(self, key: str, kind: int = GROUP) -> None:
+        self._known.pop((kind, key), None)

@@ -1,0 +1,229 @@
+"""A connection to one broker: the Conversation, driven over the Network port."""
+
+import asyncio
+from typing import Protocol, TypeVar
+
+from ottla.base.ports import Clock, Connection, Network, Rng, Workers
+from ottla.client.conversation import Conversation
+from ottla.client.errors import BrokerUnreachable, ClientError, Disconnected
+from ottla.wire.errors import MalformedMessage
+from ottla.wire.framing import BadFrame, ReceiveBuffers
+from ottla.wire.schema import Message, decode
+
+R = TypeVar("R", bound=Message)
+
+
+class ClientPorts(Protocol):
+    """What a client needs of the world; the ports of a node have more."""
+
+    @property
+    def clock(self) -> Clock: ...
+
+    @property
+    def rng(self) -> Rng: ...
+
+    @property
+    def workers(self) -> Workers: ...
+
+    @property
+    def network(self) -> Network: ...
+
+
+class Link:
+    """Requests leave in the order of the calls. Once it is lost it stays so: who needs the broker again makes another."""
+
+    def __init__(self, host: str, port: int, client_id: str, network: Network, buffers: ReceiveBuffers) -> None:
+        self.host = host
+        self.port = port
+        self._network = network
+        self._loop = asyncio.get_running_loop()
+        self._conversation = Conversation(client_id, buffers)
+        self._connection: Connection | None = None
+        self._timer: asyncio.TimerHandle | None = None
+        self._timer_ms = 0.0
+        self._reason: ClientError | None = None
+        self._drained: asyncio.Future[None] | None = None
+        self._is_full = False
+        self.is_lost = False
+        self.muted_until_ms = 0.0
+        """A broker that throttles asks for no requests until then, in the loop's time."""
+        self.last_used_ms = self.now_ms()
+        self.get_buffer = self._conversation.get_buffer
+        self.version_for = self._conversation.version_for
+        self.supports = self._conversation.supports
+
+    @property
+    def address(self) -> str:
+        return f"{self.host}:{self.port}"
+
+    @property
+    def in_flight(self) -> int:
+        return self._conversation.in_flight
+
+    def now_ms(self) -> float:
+        return self._loop.time() * 1000
+
+    async def connect(self, timeout_ms: float) -> None:
+        """Connect and negotiate versions, or BrokerUnreachable."""
+        ready: asyncio.Future[None] = self._loop.create_future()
+
+        def on_ready() -> None:
+            if not ready.done():
+                ready.set_result(None)
+
+        def on_failure(error: ClientError) -> None:
+            if not ready.done():
+                ready.set_exception(error)
+
+        try:
+            async with asyncio.timeout(timeout_ms / 1000):
+                await self._network.connect(self.host, self.port, self)
+                deadline_ms = self.now_ms() + timeout_ms
+                self._write(self._conversation.hello(on_ready, self._write, on_failure, deadline_ms))
+                await ready
+        except TimeoutError:
+            self.close(now=True)
+            raise BrokerUnreachable(f"{self.address} did not answer within {timeout_ms:.0f} ms.") from None
+        except OSError as error:
+            raise BrokerUnreachable(f"{self.address} cannot be reached: {error.strerror or error}.") from None
+        except Disconnected as error:
+            raise BrokerUnreachable(f"{self.address} closed the connection before it said which versions it speaks.") from error
+
+    def call(self, request: Message, answer: type[R], *, timeout_ms: float, version_max: int | None = None) -> "asyncio.Future[R]":
+        """Send a request now; the future holds its answer, or Disconnected."""
+        future: asyncio.Future[R] = self._loop.create_future()
+
+        def deliver(version: int, buffer: bytearray, view: memoryview, start: int, end: int) -> None:
+            message, _ = decode(answer, version, bytes(view[start:end]))
+            throttle_ms = getattr(message, "throttle_time_ms", 0)
+            if throttle_ms:
+                self.muted_until_ms = self.now_ms() + throttle_ms
+            if not future.done():
+                future.set_result(message)
+
+        self._send(request, answer, deliver, future, timeout_ms, version_max)
+        return future
+
+    def call_raw(
+        self, request: Message, answer: type[Message], *, timeout_ms: float, version_max: int | None = None
+    ) -> "asyncio.Future[tuple[int, bytes]]":
+        """As `call`, for those who read the answer themselves: its version, and the bytes of its body."""
+        future: asyncio.Future[tuple[int, bytes]] = self._loop.create_future()
+
+        def deliver(version: int, buffer: bytearray, view: memoryview, start: int, end: int) -> None:
+            if not future.done():
+                future.set_result((version, bytes(view[start:end])))
+
+        self._send(request, answer, deliver, future, timeout_ms, version_max)
+        return future
+
+    def tell(self, request: Message, *, version_max: int | None = None) -> None:
+        """Send a request that has no answer (acks=0)."""
+        if self._reason is not None:
+            raise self._reason
+        version = self._conversation.version_for(type(request), version_max)
+        self._write(self._conversation.request(request, version, None, _undelivered, _unfailed, 0))
+
+    def _send(self, request, answer, deliver, future, timeout_ms, version_max) -> None:  # type: ignore[no-untyped-def]
+        if self._reason is not None:
+            future.set_exception(self._reason)
+            return
+
+        def fail(error: ClientError) -> None:
+            if not future.done():
+                future.set_exception(error)
+
+        version = self._conversation.version_for(type(request), version_max)
+        self.last_used_ms = now_ms = self.now_ms()
+        deadline_ms = now_ms + timeout_ms
+        self._write(self._conversation.request(request, version, answer, deliver, fail, deadline_ms))
+        if self._timer is None or deadline_ms < self._timer_ms:
+            self._arm(deadline_ms)
+
+    def _write(self, data: bytes) -> None:
+        if self._connection is not None:
+            self._connection.write([data])
+
+    # Deadlines
+
+    def _arm(self, deadline_ms: float) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+        self._timer_ms = deadline_ms
+        self._timer = self._loop.call_at(deadline_ms / 1000, self._on_timer)
+
+    def _on_timer(self) -> None:
+        self._timer = None
+        overdue = self._conversation.overdue(self.now_ms() + 1)
+        if overdue is not None:
+            self._lose(Disconnected(f"{self.address} did not answer in time."))
+            return
+        next_ms = self._conversation.next_deadline_ms
+        if next_ms is not None:
+            self._arm(next_ms)
+
+    # What the network calls
+
+    def connection_made(self, connection: Connection) -> None:
+        self._connection = connection
+        if self.is_lost:
+            connection.abort()  # its time was up before it stood
+
+    def buffer_updated(self, size: int) -> None:
+        try:
+            self._conversation.received(size)
+        except (BadFrame, MalformedMessage) as error:
+            self._lose(Disconnected(f"{self.address} sent what makes no sense: {error}."))
+
+    def pause_writing(self) -> None:
+        self._is_full = True
+
+    def resume_writing(self) -> None:
+        self._is_full = False
+        if self._drained is not None and not self._drained.done():
+            self._drained.set_result(None)
+        self._drained = None
+
+    async def drained(self) -> None:
+        """Until the socket takes more: who sends much waits here between requests."""
+        while self._is_full and not self.is_lost:
+            if self._drained is None:
+                self._drained = self._loop.create_future()
+            await asyncio.shield(self._drained)
+
+    def connection_lost(self, error: Exception | None) -> None:
+        self._connection = None
+        reason = f": {error}" if error is not None else ""
+        self._lose(Disconnected(f"The connection to {self.address} was lost{reason}."))
+
+    def _lose(self, reason: ClientError) -> None:
+        if self.is_lost:
+            return
+        self.is_lost = True
+        self._reason = reason
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+        if self._connection is not None:
+            self._connection.abort()
+            self._connection = None
+        self.resume_writing()
+        self._conversation.lost(reason)
+
+    def close(self, *, now: bool = False) -> None:
+        """End it; with `now` without waiting for what was written to leave."""
+        connection, self._connection = self._connection, None
+        if connection is not None:
+            if now:
+                connection.abort()
+            else:
+                connection.close()
+        self._lose(Disconnected(f"The connection to {self.address} was closed here."))
+
+
+def _undelivered(version: int, buffer: bytearray, view: memoryview, start: int, end: int) -> None:
+    """A request without an answer."""
+
+
+def _unfailed(error: ClientError) -> None:
+    """A request without an answer."""
