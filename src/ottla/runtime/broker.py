@@ -9,11 +9,12 @@ from typing import Any, NamedTuple
 from ottla.base.ids import Uuid
 from ottla.base.ports import Clock, Workers
 from ottla.metadata.configs import merged_broker_config
-from ottla.metadata.image import ClusterImage, TopicImage, VersionRange
+from ottla.metadata.image import ClusterImage, VersionRange
 from ottla.runtime.controller_driver import ControllerDriver
 from ottla.runtime.log_directories import LogDirectories
 from ottla.runtime.partition import Partition
 from ottla.runtime.producer_ids import ProducerIds
+from ottla.runtime.topic_bytes import TopicBytes
 from ottla.wire.messages.create_topics import CreatableTopic, CreateTopicsRequest
 
 CREATION_TIMEOUT_MS = 30_000
@@ -66,8 +67,8 @@ class Broker:
         self.producer_ids: ProducerIds
         """There once the broker is registered, and so before the first request."""
         self.loop = asyncio.get_running_loop()
-        self.metadata_bytes: dict[tuple[Uuid, int, bool], tuple[TopicImage, bytes]] = {}
-        """Topics as Metadata answers them: by id, version and whether operations are told."""
+        self.metadata_bytes = TopicBytes()
+        """Topics as Metadata answers them."""
         self.supported_features: Mapping[str, VersionRange] = {}
         self.flushing: dict[str, asyncio.Future[None]] = {}
         """Directories of logs that a worker is writing to right now."""

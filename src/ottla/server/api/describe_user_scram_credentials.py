@@ -1,5 +1,7 @@
 """DescribeUserScramCredentials (key 50), version 0: nobody has credentials, as there is no way yet to give them any."""
 
+from collections import Counter
+
 from ottla.base.context import RequestContext
 from ottla.base.errors import ErrorCode
 from ottla.runtime.broker import Broker
@@ -15,8 +17,8 @@ REQUEST = DescribeUserScramCredentialsRequest
 def handle(
     broker: Broker, context: RequestContext, request: DescribeUserScramCredentialsRequest, version: int
 ) -> DescribeUserScramCredentialsResponse:
-    names = [user.name for user in request.users or ()]
-    return DescribeUserScramCredentialsResponse(results=[_result(name, names.count(name)) for name in dict.fromkeys(names)])
+    names = Counter(user.name for user in request.users or ())
+    return DescribeUserScramCredentialsResponse(results=[_result(name, count) for name, count in names.items()])
 
 
 def _result(name: str, count: int) -> DescribeUserScramCredentialsResult:

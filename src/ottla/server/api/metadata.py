@@ -1,11 +1,14 @@
 """Metadata (key 3), versions 0–13: the brokers, and the partitions of some or all topics with their leaders.
 
 Where the client and `auto.create.topics.enable` allow it, a topic that is missing is created; as in Kafka the answer does not wait
-for it, and the client asks again. Each topic's bytes are kept per version until the image changes it: a client with a thousand topics
-asks for all of them, and often.
+for it, and the client asks again. Each topic's bytes are kept per version until the image changes it, and so are those of all topics: a
+client with a thousand topics asks for all of them, and often.
 """
 
+import asyncio
+from collections.abc import Coroutine
 from struct import Struct
+from typing import Any
 
 from ottla.base.context import RequestContext
 from ottla.base.errors import ErrorCode
@@ -13,6 +16,7 @@ from ottla.base.ids import ZERO_UUID, Uuid
 from ottla.metadata.image import NO_LEADER, TopicImage
 from ottla.metadata.topic_names import INTERNAL_TOPICS, topic_name_fault
 from ottla.runtime.broker import Broker
+from ottla.runtime.topic_bytes import TopicForm, Topics
 from ottla.wire.messages.metadata import (
     MetadataRequest,
     MetadataRequestTopic,
@@ -31,10 +35,14 @@ IDS_FROM = 12
 TOPIC_OPERATIONS = 3576
 """Read, write, create, delete, alter, describe and the config operations: what everybody may do without an authorizer."""
 CLUSTER_OPERATIONS = 8096
+MADE_AT_ONCE_MAX = 400
+"""Partitions whose bytes are made before others have a turn on the loop: they take 1.7 µs each."""
 _i32 = Struct(">i").pack
 
+Answer = bytes | MetadataResponse
 
-def handle(broker: Broker, context: RequestContext, request: MetadataRequest, version: int) -> bytes | MetadataResponse:
+
+def handle(broker: Broker, context: RequestContext, request: MetadataRequest, version: int) -> Answer | Coroutine[Any, Any, Answer]:
     """Returned as bytes: the body is put together from the topics' own bytes."""
     if request.topics and (error := _fault(request.topics, version)):
         refused = [MetadataResponseTopic(error_code=error, name=want.name or "", topic_id=want.topic_id) for want in request.topics]
@@ -50,11 +58,29 @@ def handle(broker: Broker, context: RequestContext, request: MetadataRequest, ve
     )
     if request.include_cluster_authorized_operations:
         envelope.cluster_authorized_operations = CLUSTER_OPERATIONS
+    form = broker.metadata_bytes.form(version, with_operations=request.include_topic_authorized_operations)
     if request.topics is None or (version < NULL_IS_ALL_FROM and not request.topics):
-        topics = [_topic(broker, topic, version, request.include_topic_authorized_operations) for topic in image.topics_by_id.values()]
-    else:
-        topics = _asked_for(broker, request, request.topics, version)
-    return _join(envelope, topics, version)
+        everything = form.all_of(image.topics_by_id)
+        if everything is not None:
+            return _join(envelope, len(image.topics_by_id), [everything], version)
+        return _all(form, image.topics_by_id, envelope, request, version)
+    topics = _asked_for(broker, form, request, request.topics, version)
+    return _join(envelope, len(topics), topics, version)
+
+
+async def _all(form: TopicForm, topics: Topics, envelope: MetadataResponse, request: MetadataRequest, version: int) -> bytes:
+    """Where little has changed it is made at once; else in slices, as ten thousand partitions take 17 ms."""
+    made = 0
+    for topic in list(form.missing(topics)):
+        _topic(form, topics, topic, request, version)
+        made += len(topic.partitions)
+        if made > MADE_AT_ONCE_MAX:
+            made = 0
+            await asyncio.sleep(0)
+    parts = [_topic(form, topics, topic, request, version) for topic in topics.values()]
+    everything = b"".join(parts)
+    form.keep_all(topics, everything)
+    return _join(envelope, len(parts), [everything], version)
 
 
 def _fault(wanted: list[MetadataRequestTopic], version: int) -> ErrorCode:
@@ -66,7 +92,8 @@ def _fault(wanted: list[MetadataRequestTopic], version: int) -> ErrorCode:
     return ErrorCode.UNKNOWN_SERVER_ERROR if has_null_name and not has_ids else ErrorCode.NONE
 
 
-def _asked_for(broker: Broker, request: MetadataRequest, wanted: list[MetadataRequestTopic], version: int) -> list[bytes]:
+def _asked_for(broker: Broker, form: TopicForm, request: MetadataRequest, wanted: list[MetadataRequestTopic],
+               version: int) -> list[bytes]:
     encoded: dict[bytes | str, bytes] = {}
     missing: list[str] = []
     image = broker.image
@@ -87,7 +114,7 @@ def _asked_for(broker: Broker, request: MetadataRequest, wanted: list[MetadataRe
                     missing.append(want.name)
                 encoded[want.name] = _failed(version, error, want.name)
         if topic is not None:
-            encoded[topic.name] = _topic(broker, topic, version, request.include_topic_authorized_operations)
+            encoded[topic.name] = _topic(form, image.topics_by_id, topic, request, version)
     if missing and request.allow_auto_topic_creation and broker.settings.is_auto_create_enabled:
         broker.create_in_background(missing)
     return list(encoded.values())
@@ -98,11 +125,11 @@ def _failed(version: int, error: ErrorCode, name: str | None, topic_id: Uuid = Z
         MetadataResponseTopic(error_code=error, name=name, topic_id=topic_id, is_internal=name in INTERNAL_TOPICS))
 
 
-def _topic(broker: Broker, topic: TopicImage, version: int, include_operations: bool) -> bytes:
+def _topic(form: TopicForm, topics: Topics, topic: TopicImage, request: MetadataRequest, version: int) -> bytes:
     """The bytes of one topic, made once for each image of it."""
-    kept = broker.metadata_bytes.get((topic.topic_id, version, include_operations))
-    if kept is not None and kept[0] is topic:
-        return kept[1]
+    kept = form.get(topic)
+    if kept is not None:
+        return kept
     message = MetadataResponseTopic(
         name=topic.name,
         topic_id=topic.topic_id,
@@ -119,18 +146,18 @@ def _topic(broker: Broker, topic: TopicImage, version: int, include_operations: 
             for index, partition in topic.partitions.items()
         ],
     )
-    if include_operations:
+    if request.include_topic_authorized_operations:
         message.topic_authorized_operations = TOPIC_OPERATIONS
     encoded = part_encoder(MetadataResponse, MetadataResponseTopic, version)(message)
-    broker.metadata_bytes[topic.topic_id, version, include_operations] = topic, encoded
+    form.keep(topic, encoded, topics)
     return encoded
 
 
-def _join(envelope: MetadataResponse, topics: list[bytes], version: int) -> bytes:
+def _join(envelope: MetadataResponse, topic_count: int, topics: list[bytes], version: int) -> bytes:
     """The envelope was encoded with an empty list of topics: put the real one in its place."""
     body = encode(envelope, version)
     behind = (4 if 8 <= version <= 10 else 0) + (2 if version >= 13 else 0) + (1 if version >= FLEXIBLE_FROM else 0)
-    count = unsigned_varint(len(topics) + 1) if version >= FLEXIBLE_FROM else _i32(len(topics))
+    count = unsigned_varint(topic_count + 1) if version >= FLEXIBLE_FROM else _i32(topic_count)
     end_of_list = len(body) - behind
     start_of_list = end_of_list - (1 if version >= FLEXIBLE_FROM else 4)
     return b"".join([body[:start_of_list], count, *topics, body[end_of_list:]])
