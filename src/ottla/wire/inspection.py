@@ -104,9 +104,11 @@ def inspect(records: memoryview, rules: Rules, now_ms: int) -> Inspection:
     if producer_id >= 0 and base_sequence < 0:
         _invalid(f"producer {producer_id} gave the batch the sequence {base_sequence}")
     target = codec if rules.target_codec is None else rules.target_codec
-    data = bytes(records[RECORDS_AT:size])
+    data: bytes | memoryview = records[RECORDS_AT:size]
     if codec:
-        data = _decompressed(codec, data)
+        data = _decompressed(codec, bytes(data))
+    elif count <= WALK_MAX:
+        data = bytes(data)    # which Python reads faster than a view
     is_kept_compressed = codec != 0 and codec == target
     extent = walk(data, 0, count, wants_offsets=is_kept_compressed) if count <= WALK_MAX else None
     lowest, highest, has_null_key, offsets_rise = extent or _scan(data, count, codec, is_kept_compressed=is_kept_compressed)
@@ -125,20 +127,23 @@ def inspect(records: memoryview, rules: Rules, now_ms: int) -> Inspection:
     if highest < NO_TIMESTAMP:
         highest = NO_TIMESTAMP
     if codec != target:
-        return _converted(records, data, rules, target, highest)
+        return _converted(records, bytes(data), rules, target, highest)
     if is_kept_compressed and not offsets_rise:
         raise BatchRejected(ErrorCode.UNKNOWN_SERVER_ERROR, "offset deltas in a compressed batch that do not go 0, 1, 2 ...")
     return _new_tuple(Inspection, (size, count, highest, attributes, highest == max_timestamp and not is_append_time_said,
                                    producer_id, producer_epoch, base_sequence, None))
 
 
-def _scan(data: bytes, count: int, codec: int, *, is_kept_compressed: bool) -> Extent:
+def _scan(data: bytes | memoryview, count: int, codec: int, *, is_kept_compressed: bool) -> Extent:
     """Many records, or some of an unusual form."""
     extent = None
     if count > WALK_MAX:
         from ottla.wire.record_columns import scan
 
-        extent = scan(data, 0, count, wants_offsets=is_kept_compressed) or walk(data, 0, count, wants_offsets=is_kept_compressed)
+        extent = scan(data, count, wants_offsets=is_kept_compressed)
+        if extent is None:
+            data = bytes(data)
+            extent = walk(data, 0, count, wants_offsets=is_kept_compressed)
     if extent is None:
         try:
             extent = extent_of(step_through(data, 0, count, lengths_matter=not is_kept_compressed))

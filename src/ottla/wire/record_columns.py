@@ -1,8 +1,8 @@
 """The records of a large batch, looked at column by column with NumPy. What it cannot read it leaves to `record_walk.step_through`.
 
 Records of one batch are often of one form: the same lengths, so that they stand at equal distances. The first of such a run is read byte
-by byte, and the others are compared with it in the few places that make the form. Where forms change all the time, the starts of the
-records are found one by one, which takes 0.13 µs each, and their fields are then read as columns.
+by byte, and the others are compared with it in the few places that make the form. Where forms change all the time, `record_chain` finds
+the starts of the records, or they are found one by one, which takes 0.13 µs each; their fields are then read as columns.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from functools import lru_cache
 from itertools import repeat
 from typing import TYPE_CHECKING, Any
 
+from ottla.wire.record_chain import Unusual, find_starts, scan_plain
 from ottla.wire.record_walk import NO_DELTA, Extent
 
 if TYPE_CHECKING:
@@ -30,8 +31,10 @@ ROWS_GROWTH = 16
 """A run is looked for among a few records first, as most of them may be of other forms, and among many more once those were of one."""
 FORMS_MAX = 256
 """Remembered: their arrays cost as much to make as a run of a hundred records to compare."""
+PLAIN_MIN = 50
+"""Fewer records of many forms are read faster one by one, also where they are plain."""
 COLUMNS_MIN = 200
-"""Fewer records of many forms are read faster one by one."""
+"""And these where they are not."""
 _SIZES = (*(1 + (low >> 1) for low in range(128)), *(2 + (low >> 1) for low in range(128)))
 """What the first byte of a length says of the size of a record, without what a second byte adds."""
 PADDING = bytes(32)
@@ -40,31 +43,30 @@ HEADERS_PER_RECORD_MAX = 32
 VARINT_BITS_MAX = 35
 
 
-class Unusual(Exception):
-    """Something that is read byte by byte instead."""
-
-
-def scan(data: bytes, position: int, record_count: int, *, wants_offsets: bool) -> Extent | None:
-    """Records from a position to the end of `data`; None where they are of no form that is known here, or wrong."""
+def scan(data: bytes | memoryview, record_count: int, *, wants_offsets: bool) -> Extent | None:
+    """All records of a batch; None where they are of no form that is known here, or wrong."""
     import numpy as np
 
     try:
-        found = _scan_runs(np, data, position, record_count, wants_offsets=wants_offsets)
-        if found is None and record_count >= COLUMNS_MIN:
-            found = _scan_columns(np, data, position, record_count, wants_offsets=wants_offsets)
-        return found
+        found = _scan_runs(np, data, record_count, wants_offsets=wants_offsets)
+        if found is not None or record_count < PLAIN_MIN:
+            return found
+        try:
+            return scan_plain(np, data, record_count)
+        except (Unusual, IndexError):
+            return None if record_count < COLUMNS_MIN else _scan_columns(np, bytes(data), record_count, wants_offsets=wants_offsets)
     except (Unusual, IndexError):
         return None
 
 
-def _scan_runs(np: Any, data: bytes, position: int, record_count: int, *, wants_offsets: bool) -> Extent | None:
-    if not _starts_evenly(data, position):
+def _scan_runs(np: Any, data: bytes | memoryview, record_count: int, *, wants_offsets: bool) -> Extent | None:
+    if not _starts_evenly(data):
         return None
     octets = np.frombuffer(data, np.uint8)
     lowest, highest = NO_DELTA, -NO_DELTA
     has_null_key, offsets_rise = False, True
     end = len(data)
-    done = short_runs = 0
+    position = done = short_runs = 0
     rows_max = ROWS_AT_FIRST
     while done < record_count:
         form = _form_at(data, position)
@@ -97,15 +99,14 @@ def _scan_runs(np: Any, data: bytes, position: int, record_count: int, *, wants_
     return Extent(lowest, highest, has_null_key, offsets_rise) if position == end else None
 
 
-def _starts_evenly(data: bytes, position: int) -> bool:
+def _starts_evenly(data: bytes | memoryview) -> bool:
     """Whether the first three records are of one length: a run is not looked for where that says that there is none."""
-    length, at = _read(data, position)
-    size = length + at - position
-    head = data[position:at]
-    return size > 0 and data.startswith(head, position + size) and data.startswith(head, position + 2 * size)
+    length, at = _read(data, 0)
+    size = at + length
+    return size > 0 and data[size : size + at] == data[:at] == data[2 * size : 2 * size + at]
 
 
-def _form_at(data: bytes, start: int) -> tuple[int, int, int, int, bool, Column, Column] | None:
+def _form_at(data: bytes | memoryview, start: int) -> tuple[int, int, int, int, bool, Column, Column] | None:
     """Where the fields of a record are, relative to its start, and which bits another must share to be of the same form."""
     length, at = _read(data, start)
     size = length + at - start
@@ -136,7 +137,7 @@ def _shape(size: int, delta_at: int, key_at: int, key_end: int, value_at: int, v
     return np.array(lengths + numbers), np.array([0xFF] * len(lengths) + [0x80] * len(numbers), np.uint8)
 
 
-def _read(data: bytes, position: int) -> tuple[int, int]:
+def _read(data: bytes | memoryview, position: int) -> tuple[int, int]:
     value = shift = 0
     while True:
         byte = data[position]
@@ -149,7 +150,7 @@ def _read(data: bytes, position: int) -> tuple[int, int]:
             raise Unusual
 
 
-def _after(data: bytes, position: int) -> int:
+def _after(data: bytes | memoryview, position: int) -> int:
     while data[position] > 127:
         position += 1
     return position + 1
@@ -171,11 +172,15 @@ def _column(np: Any, rows: Bytes, start: int, end: int) -> Column:
     return value >> 1 ^ -(value & 1)
 
 
-def _scan_columns(np: Any, data: bytes, position: int, record_count: int, *, wants_offsets: bool) -> Extent:
+def _scan_columns(np: Any, data: bytes, record_count: int, *, wants_offsets: bool) -> Extent:
     octets = np.frombuffer(data + PADDING, np.uint8)
-    bounds = np.frombuffer(_find_bounds(data, position, record_count), np.int64)
-    ends = bounds[1:]
-    sizes, at = _read_column(np, octets, bounds[:-1])
+    try:
+        starts, sizes, _ = find_starts(np, data, record_count)
+        ends = starts + sizes
+    except (Unusual, IndexError):
+        bounds = np.frombuffer(_find_bounds(data, record_count), np.int64)
+        starts, ends = bounds[:-1], bounds[1:]
+    sizes, at = _read_column(np, octets, starts)
     if (at + sizes != ends).any():
         raise Unusual  # a length that is negative
     deltas, at = _read_column(np, octets, at + 1)
@@ -189,8 +194,9 @@ def _scan_columns(np: Any, data: bytes, position: int, record_count: int, *, wan
                   not wants_offsets or bool((offsets == np.arange(record_count)).all()))
 
 
-def _find_bounds(data: bytes, position: int, record_count: int) -> array[int]:
+def _find_bounds(data: bytes, record_count: int) -> array[int]:
     """Where each record starts, and where the last one ends."""
+    position = 0
     bounds = array("q", (position,))
     append, sizes = bounds.append, _SIZES
     for _ in repeat(None, record_count):

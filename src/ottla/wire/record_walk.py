@@ -40,7 +40,7 @@ class SteppedRecord(NamedTuple):
     has_key: bool
 
 
-def walk(data: bytes, position: int, record_count: int, *, wants_offsets: bool = False) -> Extent | None:
+def walk(data: bytes | memoryview, position: int, record_count: int, *, wants_offsets: bool = False) -> Extent | None:
     """Records to the end of `data`, or None where they are not all of the usual form: lengths of one or two bytes, no headers.
 
     Reading eight bytes at once, and naming them, is what makes it fast: 0.4 µs a record.
@@ -117,7 +117,7 @@ def walk(data: bytes, position: int, record_count: int, *, wants_offsets: bool =
     return _new_tuple(Extent, (lowest >> 1, highest >> 1, has_null_key, offsets_rise))
 
 
-def step_through(data: bytes, position: int, record_count: int, *, lengths_matter: bool) -> list[SteppedRecord]:
+def step_through(data: bytes | memoryview, position: int, record_count: int, *, lengths_matter: bool) -> list[SteppedRecord]:
     """All records to the end of `data`; MalformedMessage where they are not what they should be.
 
     Apache Kafka does not look at the lengths of records in compressed batches that it stores as they came, and so neither may we.
@@ -149,7 +149,7 @@ def step_through(data: bytes, position: int, record_count: int, *, lengths_matte
     return stepped
 
 
-def _read_length(data: bytes, position: int, *, lengths_matter: bool) -> tuple[int, int]:
+def _read_length(data: bytes | memoryview, position: int, *, lengths_matter: bool) -> tuple[int, int]:
     try:
         return read_varint(data, position)
     except MalformedMessage:
@@ -158,7 +158,7 @@ def _read_length(data: bytes, position: int, *, lengths_matter: bool) -> tuple[i
         raise
 
 
-def _step_headers(data: bytes, position: int) -> int:
+def _step_headers(data: bytes | memoryview, position: int) -> int:
     header_count, position = read_varint(data, position)
     if not 0 <= header_count <= len(data) - position:
         raise MalformedMessage(f"a record with {header_count} headers")

@@ -4,8 +4,11 @@ import base64
 import json
 import struct
 from collections.abc import Callable
+from hashlib import sha256
 from pathlib import Path
+from random import Random
 
+import numpy
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -23,6 +26,7 @@ from ottla.wire.batches import (
 from ottla.wire.compression import decompress
 from ottla.wire.crc import crc32c
 from ottla.wire.errors import MalformedMessage
+from ottla.wire.record_chain import Unusual, scan_plain
 from ottla.wire.record_columns import scan
 from ottla.wire.record_walk import Extent, extent_of, step_through, walk
 
@@ -118,6 +122,10 @@ SHAPES = st.sampled_from([
     lambda i: Record(timestamp=1000 + (i << 30), value=None),
     lambda i: Record(timestamp=1000, key=b"k" * 300, value=b"v" * 20_000),
     lambda i: Record(timestamp=1000, value=b"x" * 100, headers=(("trace", b"12"), ("n", None))[: i % 3]),
+    lambda i: Record(timestamp=1000 + i % 5, value=(b"%d\0\0\0a\0" % i) * (i * 7 % 20 + 1)),
+    lambda i: Record(timestamp=1000 + i % 60, key=b"%08d" % i, value=sha256(b"%d" % i).digest() * (1 + i * 13 % 7)),
+    lambda i: Record(timestamp=1000, key=b"%08d" % i, value=bytes(i * 13 % 70)),
+    lambda i: Record(timestamp=1000, value=bytes(64 if i % 2 else 100) + sha256(b"%d" % i).digest()),
 ])
 
 
@@ -133,7 +141,7 @@ def test_the_ways_of_reading_records_agree(shape: object, count: int, data: st.D
         truth: Extent | None = extent_of(step_through(octets, 0, count, lengths_matter=True))
     except MalformedMessage:
         truth = None
-    for found in (walk(octets, 0, count, wants_offsets=True), scan(octets, 0, count, wants_offsets=True)):
+    for found in (walk(octets, 0, count, wants_offsets=True), scan(octets, count, wants_offsets=True)):
         assert found is None or found == truth
 
 
@@ -143,7 +151,7 @@ def test_a_negative_length_among_many_is_not_overlooked(size: Callable[[int], in
     records = [Record(timestamp=1000, value=b"x" * size(i)) for i in range(500)]
     octets = bytearray(payload(records))
     octets[len(payload(records[:250]))] ^= 1
-    assert scan(bytes(octets), 0, 500, wants_offsets=False) is None
+    assert scan(bytes(octets), 500, wants_offsets=False) is None
     assert walk(bytes(octets), 0, 500) is None
 
 
@@ -156,4 +164,20 @@ def test_large_batches_of_usual_records_are_read_in_columns(count: int, kind: st
     size = {"equal": lambda i: 100, "mixed": lambda i: 60 + i * 31 % 90, "headers": lambda i: 60}[kind]
     records = [Record(timestamp=1000 + i // 300, value=b"x" * size(i), headers=(("a", b"b"),) if kind == "headers" else ())
                for i in range(count)]
-    assert scan(payload(records), 0, count, wants_offsets=True) == Extent(0, (count - 1) // 300, True, True)
+    assert scan(payload(records), count, wants_offsets=True) == Extent(0, (count - 1) // 300, True, True)
+
+
+@pytest.mark.parametrize("key", [None, b"", b"a key of some length"])
+@pytest.mark.parametrize("count", [50, 100, 600, 9000])
+def test_plain_records_of_random_bytes_are_read_at_once(count: int, key: bytes | None) -> None:
+    """Among random bytes some look like the start of a record: they are stepped over."""
+    bytes_of = Random(count)
+    records = [Record(timestamp=1000 + i % 3, key=key, value=bytes_of.randbytes(bytes_of.randint(50, 150))) for i in range(count)]
+    octets = payload(records)
+    assert scan_plain(numpy, octets, count) == Extent(0, 2, key is None, True)
+    with pytest.raises(Unusual):
+        scan_plain(numpy, octets, count - 1)
+    with pytest.raises(Unusual):
+        scan_plain(numpy, octets, count + 1)
+    with pytest.raises(Unusual):
+        scan_plain(numpy, octets + b"\0", count)
