@@ -9,7 +9,10 @@ from dataclasses import dataclass
 from ottla.base.errors import ErrorCode
 from ottla.base.ids import ZERO_UUID, Uuid
 from ottla.client.errors import error_code
+from ottla.client.partitions import TopicPartition
 from ottla.wire.messages.metadata import MetadataResponse, MetadataResponseTopic
+
+__all__ = ["NO_LEADER", "Cluster", "Node", "PartitionInfo", "TopicInfo", "TopicPartition"]
 
 NO_LEADER = -1
 
@@ -26,14 +29,6 @@ class Node:
     @property
     def address(self) -> str:
         return f"{self.host}:{self.port}"
-
-
-@dataclass(frozen=True, slots=True)
-class TopicPartition:
-    """A partition by the name of its topic."""
-
-    topic: str
-    partition: int
 
 
 @dataclass(frozen=True, slots=True)

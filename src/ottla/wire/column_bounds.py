@@ -47,7 +47,7 @@ def find_starts(octets: "Octets", data: bytes | bytearray | memoryview, starts: 
             raise MalformedMessage("a record that is shorter than its fields")
         width = min(max(CELLS_MAX // len(batch), ROW_MIN), int(left.max()))
         across = np.arange(width)
-        cells: Column = position[:, None] + steps[:, None] * across
+        cells = np.add(position[:, None], steps[:, None] * across, dtype=np.int64)
         same = across < left[:, None]
         for index in range(int((after - position).max())):
             same &= (octets.take(cells + index, mode="clip") == octets.take(position + index, mode="clip")[:, None]) | (
