@@ -26,6 +26,7 @@ from ottla.node.listeners import ListenerConfig, bracketed
 from ottla.node.storage import Storage, prepare_storage
 from ottla.runtime.broker import Broker, BrokerSettings
 from ottla.runtime.controller_driver import ControllerDriver
+from ottla.runtime.groups import Groups
 from ottla.runtime.log_directories import LogDirectory
 from ottla.runtime.metadata_log import MetadataLog, MetadataLogDamaged
 from ottla.runtime.producer_ids import ProducerIds
@@ -74,6 +75,7 @@ class Node:
         """Answer nobody any more, put everything on the disk, and say that it is there."""
         self._stop_listening()
         await self._server.close_connections()
+        self._close_shards()
         await self.upkeep.stop()
         try:
             await self._leave()
@@ -84,6 +86,10 @@ class Node:
                 self._storage.mark_clean(self._ports.disk, self._broker_epoch)
         finally:
             self._storage.release()
+
+    def _close_shards(self) -> None:
+        for shards in self.broker.shards_by_topic.values():
+            shards.close()
 
     async def _leave(self) -> None:
         """Tell the controller, so that whoever reads the log next does not wait for this broker."""
@@ -96,6 +102,7 @@ class Node:
         """Drop everything as a crash would: nothing is flushed, nothing is marked clean."""
         self._stop_listening()
         self._server.abort_connections()
+        self._close_shards()
         self._storage.release()
 
 
@@ -142,6 +149,8 @@ async def _start(ports: Ports, config: NodeConfig, storage: Storage, failed: "as
     broker = Broker(settings=settings, image=image, clock=ports.clock, workers=ports.workers, controller=controller)
     directories = [LogDirectory(found.directory_id, found.path, is_clean=found.is_clean)
                    for found in storage.directories if found.path in config.log_dirs]
+    broker.groups = Groups(broker, ports.rng)
+    broker.shards_by_topic[broker.groups.shards.topic] = broker.groups.shards
     publisher = Publisher(broker, ports.disk, ports.rng, directories)
     server = Server(broker, ports.network, ports.rng, protected_listener=config.inter_broker_listener)
     page: MetricsPage | None = None

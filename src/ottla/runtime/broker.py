@@ -4,18 +4,23 @@ import asyncio
 import logging
 from collections.abc import Callable, Coroutine, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ottla.base.ids import Uuid
 from ottla.base.ports import Clock, Workers
 from ottla.metadata.configs import merged_broker_config
 from ottla.metadata.image import ClusterImage, VersionRange
 from ottla.runtime.controller_driver import ControllerDriver
+from ottla.runtime.internal_topics import InternalTopics, internal_topic
 from ottla.runtime.log_directories import LogDirectories
 from ottla.runtime.partition import Partition
 from ottla.runtime.producer_ids import ProducerIds
 from ottla.runtime.topic_bytes import TopicBytes
 from ottla.wire.messages.create_topics import CreatableTopic, CreateTopicsRequest
+
+if TYPE_CHECKING:
+    from ottla.runtime.groups import Groups
+    from ottla.runtime.shards import Shards
 
 CREATION_TIMEOUT_MS = 30_000
 CREATING_MAX = 1_000
@@ -66,6 +71,11 @@ class Broker:
         """Set by the publisher, which keeps partitions in them."""
         self.producer_ids: ProducerIds
         """There once the broker is registered, and so before the first request."""
+        self.groups: Groups
+        """Set when the node is put together."""
+        self.shards_by_topic: dict[str, Shards] = {}
+        """Those who want to know which partitions of their topic are led here."""
+        self.internal_topics = InternalTopics(self)
         self.loop = asyncio.get_running_loop()
         self.metadata_bytes = TopicBytes()
         """Topics as Metadata answers them."""
@@ -104,7 +114,7 @@ class Broker:
         """A few at a time: opening the partitions of many topics at once would hold up the loop."""
         try:
             for first in range(0, len(names), CREATED_AT_ONCE_MAX):
-                topics = [CreatableTopic(name=name, num_partitions=-1, replication_factor=-1)
+                topics = [internal_topic(self, name) or CreatableTopic(name=name, num_partitions=-1, replication_factor=-1)
                           for name in names[first:first + CREATED_AT_ONCE_MAX]]
                 await self.controller.submit(CreateTopicsRequest(topics=topics, timeout_ms=CREATION_TIMEOUT_MS))
         finally:

@@ -7,9 +7,10 @@ from ottla.base.errors import ApiError, ErrorCode
 from ottla.base.ids import Uuid
 from ottla.log.partition_log import INLINE_COMPRESSED_BYTES_MAX, ColdRead, LogSlice, PartitionLog
 from ottla.runtime.waiting import ParkedFetch
-from ottla.wire.inspection import Inspection, inspect
+from ottla.wire.batches import ATTRIBUTES_AT
+from ottla.wire.inspection import BatchRejected, Inspection, inspect
 
-__all__ = ["INLINE_COMPRESSED_BYTES_MAX", "ColdRead", "LogSlice", "Partition"]
+__all__ = ["INLINE_COMPRESSED_BYTES_MAX", "ColdRead", "InternalPartition", "LogSlice", "Partition"]
 
 UP_TO_HIGH_WATERMARK = -1
 ActiveProducer = tuple[int, int, int, int, int, int]
@@ -19,7 +20,7 @@ ActiveProducer = tuple[int, int, int, int, int, int]
 class Partition:
     """What the APIs see of a partition. With one replica all that is in the log is committed."""
 
-    __slots__ = ("high_watermark", "index", "is_gone", "leader_epoch", "log", "parked", "topic", "topic_id")
+    __slots__ = ("high_watermark", "index", "is_gone", "is_leader", "leader_epoch", "log", "parked", "topic", "topic_id")
 
     def __init__(self, topic: str, topic_id: Uuid, index: int, leader_epoch: int, log: PartitionLog) -> None:
         self.topic = topic
@@ -30,11 +31,18 @@ class Partition:
         self.high_watermark = log.log_end_offset
         self.parked: dict[ParkedFetch, None] = {}
         self.is_gone = False
+        self.is_leader = False
 
     def lead(self, leader_epoch: int) -> None:
         """From here on records are of this epoch; the log knows of it before the first of them is there."""
         self.leader_epoch = leader_epoch
+        self.is_leader = True
         self.log.epochs.assign(leader_epoch, self.log.log_end_offset)
+
+    def resign(self, leader_epoch: int) -> None:
+        """Another broker leads from this epoch on."""
+        self.leader_epoch = leader_epoch
+        self.is_leader = False
 
     def append(self, records: memoryview, now_ms: int, inspection: Inspection | None = None) -> tuple[int, int]:
         """Base offset and log append time (-1 for create time). Raises BatchRejected."""
@@ -81,3 +89,33 @@ class Partition:
         self.is_gone = True
         for fetch in list(self.parked):
             fetch.wake()
+
+
+class InternalPartition(Partition):
+    """A partition of an internal topic: what its shard decides is appended, and nothing that a client sends."""
+
+    __slots__ = ("on_high_watermark",)
+
+    def __init__(self, topic: str, topic_id: Uuid, index: int, leader_epoch: int, log: PartitionLog) -> None:
+        super().__init__(topic, topic_id, index, leader_epoch, log)
+        self.on_high_watermark: Callable[[], None] | None = None
+        """Called when the high watermark moves without an append: the shard's answers wait for it."""
+
+    def append(self, records: memoryview, now_ms: int, inspection: Inspection | None = None) -> tuple[int, int]:
+        """A client's batch: refused, which costs other partitions nothing."""
+        raise BatchRejected(ErrorCode.INVALID_TOPIC_EXCEPTION, f"{self.topic} is written by the cluster alone", has_log_start=False)
+
+    def append_own(self, batch: bytearray, count: int, now_ms: int) -> int:
+        """The shard's own batch, which needs no checks but must go on where the log ends; the offset after it is returned."""
+        header = Inspection(len(batch), count, now_ms, batch[ATTRIBUTES_AT + 1], True, -1, -1, -1, None)
+        super().append(memoryview(batch), now_ms, header)
+        return self.log.log_end_offset
+
+    def advance_high_watermark(self, offset: int) -> None:
+        """Followers have what is before this offset."""
+        if offset > self.high_watermark:
+            self.high_watermark = offset
+            if self.parked:
+                self._tell_parked(1)
+            if self.on_high_watermark is not None:
+                self.on_high_watermark()

@@ -12,10 +12,11 @@ from ottla.log.partition_log import PartitionLog
 from ottla.metadata.configs import merged_broker_config
 from ottla.metadata.delta import ClusterDelta, ImageChanges
 from ottla.metadata.image import CLUSTER_DEFAULTS, ClusterImage, ConfigResource, PartitionImage, ResourceType, TopicImage
+from ottla.metadata.topic_names import INTERNAL_TOPICS
 from ottla.runtime.broker import Broker
 from ottla.runtime.log_directories import LogDirectories, LogDirectory
 from ottla.runtime.log_settings import log_config
-from ottla.runtime.partition import Partition
+from ottla.runtime.partition import InternalPartition, Partition
 
 log = logging.getLogger("ottla.partitions")
 
@@ -64,6 +65,8 @@ class Publisher:
         self._broker.image = image
         for deleted in changes.deleted:
             self._delete(deleted)
+        if changes.deleted:
+            self._broker.groups.on_topics_deleted([(topic.name, topic.topic_id) for topic in changes.deleted])
         for created in changes.created:
             for index, partition in created.partitions.items():
                 self._open(image, created, index, partition)
@@ -111,11 +114,13 @@ class Publisher:
             self._disk, f"{directory.path}/{name}", config=self._log_config(image, topic.name), topic_id=topic.topic_id,
             now_ms=self._broker.clock.now_ms(), clean=directory.is_clean, files=self._files,
             start_offset=start_offset)
-        partition = Partition(topic.name, topic.topic_id, index, placed.leader_epoch, partition_log)
+        kind = InternalPartition if topic.name in INTERNAL_TOPICS else Partition
+        partition = kind(topic.name, topic.topic_id, index, placed.leader_epoch, partition_log)
         if placed.leader == node_id:
             partition.lead(placed.leader_epoch)
         self._broker.add_partition(partition)
         directory.partitions[partition] = None
+        self._tell_shards(partition)
 
     def _open_later(self, topic_id: Uuid, index: int) -> None:
         topic = self._broker.image.topics_by_id.get(topic_id)
@@ -139,12 +144,20 @@ class Publisher:
             if after.leader == self._broker.settings.node_id:
                 partition.lead(after.leader_epoch)
             else:
-                partition.leader_epoch = after.leader_epoch
+                partition.resign(after.leader_epoch)
+            self._tell_shards(partition)
+
+    def _tell_shards(self, partition: Partition) -> None:
+        """Whose shard is loaded, or unloaded, if it has one."""
+        shards = self._broker.shards_by_topic.get(partition.topic)
+        if shards is not None and isinstance(partition, InternalPartition):
+            shards.on_partition(partition)
 
     def _delete(self, topic: TopicImage) -> None:
         """The directories are renamed at once, so that the name is free; their files go later, when nobody reads them any more."""
         for partition in self._broker.remove_topic(topic.name, topic.topic_id):
             partition.on_gone()
+            self._tell_shards(partition)
             path = partition.log.directory
             directory = next(directory for directory in self._directories if path.startswith(directory.path + "/"))
             directory.partition_count -= 1

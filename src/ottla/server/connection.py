@@ -7,6 +7,7 @@ is held in the same way. A connection so holds at most one answer more than the 
 
 import asyncio
 from collections.abc import Coroutine, Sequence
+from functools import partial
 from struct import Struct
 from typing import TYPE_CHECKING, Any
 
@@ -17,7 +18,7 @@ from ottla.server.error_counts import error_count
 from ottla.wire.errors import MalformedMessage
 from ottla.wire.framing import BadFrame, FrameReader
 from ottla.wire.headers import read_request_header, skip_tags
-from ottla.wire.schema import decode, encode
+from ottla.wire.schema import Message, decode, encode
 
 if TYPE_CHECKING:
     from ottla.server.server import Server
@@ -272,8 +273,11 @@ class ServerConnection:
         began_ms = self.broker.clock.now_ms()
         response = api.handle(self.broker, self._context_of(client_id), request, version)
         version = max(version, 0)
-        if asyncio.iscoroutine(response):
-            self.start(self._finish(api, version, correlation_id, response))
+        if not isinstance(response, Message | bytes):
+            if asyncio.isfuture(response):          # it waits for others, as long as they take: no task, and not slow
+                response.add_done_callback(partial(self._on_answered, api, version, correlation_id))
+            else:
+                self.start(self._finish(api, version, correlation_id, response))
             return self.wait()
         frame = self.respond(api, version, correlation_id, response)
         self._server.maybe_slow(self, api.module, self.broker.clock.now_ms() - began_ms)
@@ -281,6 +285,13 @@ class ServerConnection:
 
     async def _finish(self, api: Api, version: int, correlation_id: int, response: Any) -> None:
         self.answer_later([self.respond(api, version, correlation_id, await response)])
+
+    def _on_answered(self, api: Api, version: int, correlation_id: int, answered: "asyncio.Future[Any]") -> None:
+        try:
+            self.answer_later([self.respond(api, version, correlation_id, answered.result())])
+        except Exception as error:
+            self._server.on_failure(self, error)
+            self.abort()
 
     async def _guard(self, work: Coroutine[Any, Any, None], began: float) -> None:
         try:

@@ -1,0 +1,95 @@
+"""The group coordinator of a node: requests go to the shard that has their group, and those of many groups to many."""
+
+import asyncio
+from collections.abc import Callable, Coroutine, Sequence
+from typing import Any
+
+from ottla.base.context import RequestContext
+from ottla.base.errors import ErrorCode
+from ottla.base.ids import Uuid
+from ottla.base.ports import Rng
+from ottla.groups.requests import GroupCall
+from ottla.groups.responses import error_response, refusal
+from ottla.groups.settings import GroupSettings
+from ottla.groups.shard import GroupShard
+from ottla.metadata.configs import broker_value
+from ottla.metadata.topic_names import OFFSETS_TOPIC
+from ottla.runtime.broker import Broker
+from ottla.runtime.shard import Shard, Token
+from ottla.runtime.shards import Shards
+from ottla.wire.schema import Message
+
+Answer = Any
+"""A response, or a future of one."""
+
+
+class Groups:
+    """What the APIs of groups ask."""
+
+    def __init__(self, broker: Broker, rng: Rng) -> None:
+        configs = broker.configs()
+        settings = self._settings = group_settings(configs)
+        self._broker = broker
+        codec = broker_value("offsets.topic.compression.codec", configs)
+        assert isinstance(codec, int), codec
+        self.shards = Shards(broker, OFFSETS_TOPIC, lambda: GroupShard(settings, rng), refusal=_refused, codec=codec)
+
+    def ask(self, group_id: str, request: Message, version: int, context: RequestContext) -> Answer:
+        """One request about one group."""
+        shard = self.shards.shard_of(group_id)
+        call = GroupCall(request, version, context.client_id or "", f"/{context.peer_host}")
+        return self._nobody(call) if shard is None else shard.submit(call)
+
+    def ask_waiting(self, group_id: str, request: Message, version: int, context: RequestContext) -> Answer:
+        """The same for a request that may have to wait for other members."""
+        shard = self.shards.shard_of(group_id)
+        call = GroupCall(request, version, context.client_id or "", f"/{context.peer_host}", Token(self._broker.loop))
+        refused = refusal(call, self._settings)
+        if refused is not None:
+            return refused
+        return self._nobody(call) if shard is None else shard.submit(call)
+
+    def ask_all(self, request: Message, version: int) -> list[Answer]:
+        """What every shard that is here has to say."""
+        return [shard.submit(GroupCall(request, version)) for shard in self.shards.all()]
+
+    def by_shard(self, group_ids: Sequence[str]) -> list[list[str]]:
+        """The groups that one shard can be asked for at once."""
+        groups: dict[int, list[str]] = {}
+        for group_id in group_ids:
+            groups.setdefault(self.shards.index_of(group_id), []).append(group_id)
+        return list(groups.values())
+
+    def on_topics_deleted(self, topics: Sequence[tuple[str, Uuid]]) -> None:
+        """Their offsets are forgotten."""
+        for shard in self.shards.all():
+            shard.carry_out(lambda machine, now_ms: machine.on_topics_deleted(topics, now_ms))
+
+    def _nobody(self, call: GroupCall) -> Message:
+        """There is no shard here; where there is no topic either, it is made for the client that asks again."""
+        if not self.shards.partition_count():
+            self._broker.internal_topics.make(OFFSETS_TOPIC)
+        return error_response(call.request, ErrorCode.NOT_COORDINATOR)
+
+
+def group_settings(configs: Any) -> GroupSettings:
+    """The limits of groups, which a node keeps for as long as it runs."""
+    return GroupSettings._make(broker_value(name.replace("_", "."), configs) for name in GroupSettings._fields)
+
+
+def combined(answers: Sequence[Answer], combine: Callable[[list[Any]], Message]) -> Message | Coroutine[Any, Any, Message]:
+    """One response of several; a coroutine only where one of them has to be waited for."""
+    if any(asyncio.isfuture(answer) for answer in answers):
+        return _later(answers, combine)
+    return combine(list(answers))
+
+
+async def _later(answers: Sequence[Answer], combine: Callable[[list[Any]], Message]) -> Message:
+    return combine([await answer if asyncio.isfuture(answer) else answer for answer in answers])
+
+
+def _refused(call: GroupCall, error: ErrorCode) -> Message:
+    return error_response(call.request, error)
+
+
+__all__ = ["Answer", "Groups", "Shard", "combined", "group_settings"]

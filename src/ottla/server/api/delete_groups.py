@@ -1,0 +1,19 @@
+"""DeleteGroups (key 42), versions 0–2: groups without members are forgotten, with their offsets (KIP-229)."""
+
+from ottla.base.context import RequestContext
+from ottla.runtime.broker import Broker
+from ottla.runtime.groups import Answer, combined
+from ottla.wire.messages.delete_groups import DeleteGroupsRequest, DeleteGroupsResponse
+
+REQUEST = DeleteGroupsRequest
+
+
+def handle(broker: Broker, context: RequestContext, request: DeleteGroupsRequest, version: int) -> Answer:
+    groups = broker.groups
+    answers = [groups.ask(group_ids[0], DeleteGroupsRequest(groups_names=group_ids), version, context)
+               for group_ids in groups.by_shard(list(dict.fromkeys(request.groups_names)))]
+    return combined(answers, _combine)
+
+
+def _combine(answers: list[DeleteGroupsResponse]) -> DeleteGroupsResponse:
+    return DeleteGroupsResponse(results=[result for answer in answers for result in answer.results])

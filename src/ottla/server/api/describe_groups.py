@@ -1,0 +1,26 @@
+"""DescribeGroups (key 15), versions 0–6: state and members of classic groups."""
+
+from ottla.base.context import RequestContext
+from ottla.runtime.broker import Broker
+from ottla.runtime.groups import Answer, combined
+from ottla.wire.messages.describe_groups import DescribeGroupsRequest, DescribeGroupsResponse
+
+REQUEST = DescribeGroupsRequest
+GROUP_OPERATIONS = 3 << 6 | 1 << 3
+"""Delete, describe and read: what everybody may do without an authorizer."""
+
+
+def handle(broker: Broker, context: RequestContext, request: DescribeGroupsRequest, version: int) -> Answer:
+    groups = broker.groups
+    answers = [groups.ask(group_ids[0], DescribeGroupsRequest(groups=group_ids), version, context)
+               for group_ids in groups.by_shard(request.groups)]
+
+    def combine(responses: list[DescribeGroupsResponse]) -> DescribeGroupsResponse:
+        found = [group for response in responses for group in response.groups]
+        if request.include_authorized_operations:
+            for group in found:
+                if not group.error_code:
+                    group.authorized_operations = GROUP_OPERATIONS
+        return DescribeGroupsResponse(groups=found)
+
+    return combined(answers, combine)

@@ -1,0 +1,12 @@
+"""Heartbeat (key 12), versions 0–4: a member says that it lives."""
+
+from ottla.base.context import RequestContext
+from ottla.runtime.broker import Broker
+from ottla.runtime.groups import Answer
+from ottla.wire.messages.heartbeat import HeartbeatRequest
+
+REQUEST = HeartbeatRequest
+
+
+def handle(broker: Broker, context: RequestContext, request: HeartbeatRequest, version: int) -> Answer:
+    return broker.groups.ask_waiting(request.group_id, request, version, context)

@@ -1,0 +1,12 @@
+"""JoinGroup (key 11), versions 0–9: a member offers its protocols and waits until the next generation begins."""
+
+from ottla.base.context import RequestContext
+from ottla.runtime.broker import Broker
+from ottla.runtime.groups import Answer
+from ottla.wire.messages.join_group import JoinGroupRequest
+
+REQUEST = JoinGroupRequest
+
+
+def handle(broker: Broker, context: RequestContext, request: JoinGroupRequest, version: int) -> Answer:
+    return broker.groups.ask_waiting(request.group_id, request, version, context)

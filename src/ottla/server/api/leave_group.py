@@ -1,0 +1,12 @@
+"""LeaveGroup (key 13), versions 0–5: members leave their group."""
+
+from ottla.base.context import RequestContext
+from ottla.runtime.broker import Broker
+from ottla.runtime.groups import Answer
+from ottla.wire.messages.leave_group import LeaveGroupRequest
+
+REQUEST = LeaveGroupRequest
+
+
+def handle(broker: Broker, context: RequestContext, request: LeaveGroupRequest, version: int) -> Answer:
+    return broker.groups.ask_waiting(request.group_id, request, version, context)

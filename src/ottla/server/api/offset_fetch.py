@@ -1,0 +1,105 @@
+"""OffsetFetch (key 9), versions 1–10: how far groups have come. Several groups from version 8 on (KIP-709), topics by id from 10 on.
+
+Each group is asked of its own shard. Names that no topic has are looked up too: offsets may be older than their topic's end.
+"""
+
+from ottla.base.context import RequestContext
+from ottla.base.errors import ErrorCode
+from ottla.base.ids import ZERO_UUID
+from ottla.metadata.image import ClusterImage
+from ottla.runtime.broker import Broker
+from ottla.runtime.groups import Answer, combined
+from ottla.wire.messages.offset_fetch import (
+    OffsetFetchRequest,
+    OffsetFetchRequestGroup,
+    OffsetFetchRequestTopics,
+    OffsetFetchResponse,
+    OffsetFetchResponseGroup,
+    OffsetFetchResponsePartition,
+    OffsetFetchResponsePartitions,
+    OffsetFetchResponseTopic,
+    OffsetFetchResponseTopics,
+)
+
+REQUEST = OffsetFetchRequest
+ERROR_OF_ALL_FROM = 2
+GROUPS_FROM = 8
+TOPIC_IDS_FROM = 10
+NO_OFFSET = -1
+NO_EPOCH = -1
+
+
+def handle(broker: Broker, context: RequestContext, request: OffsetFetchRequest, version: int) -> Answer:
+    if version >= GROUPS_FROM:
+        groups = request.groups
+    else:
+        topics = None if request.topics is None else [
+            OffsetFetchRequestTopics(name=topic.name, partition_indexes=topic.partition_indexes) for topic in request.topics]
+        groups = [OffsetFetchRequestGroup(group_id=request.group_id, topics=topics)]
+    image = broker.image
+    unknown = {}
+    if version >= TOPIC_IDS_FROM:
+        unknown = {at: _take_unknown(image, group) for at, group in enumerate(groups)}
+    answers = []
+    for group in groups:
+        asked = OffsetFetchRequest(groups=[group], require_stable=request.require_stable)
+        answers.append(broker.groups.ask(group.group_id, asked, version, context))
+
+    def combine(responses: list[OffsetFetchResponse]) -> OffsetFetchResponse:
+        found = [response.groups[0] for response in responses]
+        if version >= TOPIC_IDS_FROM:
+            for at, group in enumerate(found):
+                group.topics = [topic for topic in group.topics if _has_id(image, topic)]
+                if not group.error_code:
+                    group.topics += unknown[at]
+        return OffsetFetchResponse(groups=found) if version >= GROUPS_FROM else _older(found[0], groups[0], version)
+
+    return combined(answers, combine)
+
+
+def _take_unknown(image: ClusterImage, group: OffsetFetchRequestGroup) -> list[OffsetFetchResponseTopics]:
+    """Topics whose id nobody has leave the request; the others get their names."""
+    unknown, known = [], []
+    for topic in group.topics or ():
+        found = image.topics_by_id.get(topic.topic_id)
+        if found is None:
+            unknown.append(OffsetFetchResponseTopics(topic_id=topic.topic_id, partitions=[
+                _nothing(index, ErrorCode.UNKNOWN_TOPIC_ID) for index in topic.partition_indexes]))
+        else:
+            topic.name = found.name
+            known.append(topic)
+    if group.topics is not None:
+        group.topics = known
+    return unknown
+
+
+def _nothing(index: int, error: ErrorCode) -> OffsetFetchResponsePartitions:
+    return OffsetFetchResponsePartitions(partition_index=index, committed_offset=NO_OFFSET, committed_leader_epoch=NO_EPOCH, metadata="",
+                                         error_code=error)
+
+
+def _has_id(image: ClusterImage, topic: OffsetFetchResponseTopics) -> bool:
+    """Who asks by id cannot be told of a topic that is gone."""
+    if topic.topic_id == ZERO_UUID:
+        found = image.topics_by_name.get(topic.name)
+        if found is None:
+            return False
+        topic.topic_id = found.topic_id
+    return True
+
+
+def _older(group: OffsetFetchResponseGroup, asked: OffsetFetchRequestGroup, version: int) -> OffsetFetchResponse:
+    """The form that knows one group; the first of those has no place for an error but beside the partitions."""
+    if group.error_code and version < ERROR_OF_ALL_FROM:
+        topics = [OffsetFetchResponseTopics(name=topic.name, partitions=[
+            _nothing(index, ErrorCode(group.error_code)) for index in topic.partition_indexes]) for topic in asked.topics or ()]
+    else:
+        topics = group.topics
+    return OffsetFetchResponse(error_code=group.error_code, topics=[
+        OffsetFetchResponseTopic(name=topic.name, partitions=[
+            OffsetFetchResponsePartition(
+                partition_index=partition.partition_index, committed_offset=partition.committed_offset,
+                committed_leader_epoch=partition.committed_leader_epoch, metadata=partition.metadata, error_code=partition.error_code)
+            for partition in topic.partitions
+        ]) for topic in topics
+    ])

@@ -1,0 +1,12 @@
+"""SyncGroup (key 14), versions 0–5: the leader hands over the assignments, and each member waits for its own."""
+
+from ottla.base.context import RequestContext
+from ottla.runtime.broker import Broker
+from ottla.runtime.groups import Answer
+from ottla.wire.messages.sync_group import SyncGroupRequest
+
+REQUEST = SyncGroupRequest
+
+
+def handle(broker: Broker, context: RequestContext, request: SyncGroupRequest, version: int) -> Answer:
+    return broker.groups.ask_waiting(request.group_id, request, version, context)
