@@ -2,11 +2,12 @@
 
 Records of one length stand at equal distances, and whether they do is seen from their lengths alone. So in each step every batch tells the
 length of its next record, a run of such records is compared with it, and the batch goes on behind the run. Where runs are short, a batch
-is walked in Python instead.
+is looked at on its own.
 """
 
 from typing import TYPE_CHECKING
 
+from ottla.wire import record_chain
 from ottla.wire.column_fields import read_varints
 from ottla.wire.errors import MalformedMessage
 from ottla.wire.varint import read_varint
@@ -25,6 +26,8 @@ RUN_MIN = 12
 """Runs shorter than this on average do not pay: a step of Python takes as long as the comparison of eight lengths."""
 SHORT_RUNS_MAX = 2
 """After so many in a row a batch is taken for one of many lengths."""
+CHAIN_MIN = 40
+"""Fewer records than this are walked to faster than guessed."""
 RECORD_BYTES_MIN = 7
 """One for each of its seven fields."""
 
@@ -65,9 +68,24 @@ def find_starts(octets: "Octets", data: bytes | bytearray | memoryview, starts: 
         goes_on = (left > 0) & (patience >= 0)
         if not goes_on.all():
             for at in np.flatnonzero((left > 0) & (patience < 0)).tolist():
-                _walk(data, int(position[at]), int(ends[batch[at]]), found[int(row[at]) : int(row[at] + left[at])])
+                _find_rest(data, int(position[at]), int(ends[batch[at]]), found[int(row[at]) : int(row[at] + left[at])])
             batch, position, row, left, patience = batch[goes_on], position[goes_on], row[goes_on], left[goes_on], patience[goes_on]
     return found
+
+
+def _find_rest(data: bytes | bytearray | memoryview, position: int, end: int, found: "Column") -> None:
+    """The rest of one batch, whose records have many lengths: their starts are guessed and proved, or else walked to."""
+    if len(found) >= CHAIN_MIN:
+        import numpy as np
+
+        try:
+            starts = record_chain.find_starts(np, memoryview(data)[position:end], len(found))[0]
+        except record_chain.Unusual:
+            _walk(data, position, end, found)
+            return
+        np.add(starts, position, out=found)
+        return
+    _walk(data, position, end, found)
 
 
 def _walk(data: bytes | bytearray | memoryview, position: int, end: int, found: "Column") -> None:

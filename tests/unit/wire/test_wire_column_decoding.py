@@ -155,3 +155,12 @@ def test_rows_of_partitions_are_found() -> None:
     assert columns.partition_bounds() == [0, 3, 3, 5]
     assert columns.last_epochs == [-1, -1, 4]
     assert columns.leader_epochs.tolist() == [-1, -1, -1, 4, 4]
+
+
+@pytest.mark.parametrize("filling", [b"text", b"\0", b"\0\1\0"])
+@pytest.mark.parametrize("codec", [0, 4])
+def test_many_records_of_many_sizes(codec: int, filling: bytes) -> None:
+    """Long batches of changing lengths, of bytes that look like the ends of records and of bytes that do not."""
+    records = [Record(0, TIME + 7 * index, b"k" * (index % 5) if index % 3 else None, filling * (index * 7919 % 97)) for index in range(2000)]
+    batch = build_batch(records, codec=codec)
+    assert rows(decode_fetched([FetchedPartition(batch, 0)])) == expected(0, batch)
