@@ -80,7 +80,7 @@ def _find_rest(data: bytes | bytearray | memoryview, position: int, end: int, fo
 
         try:
             starts = record_chain.find_starts(np, memoryview(data)[position:end], len(found))[0]
-        except record_chain.Unusual:
+        except (record_chain.Unusual, IndexError):
             _walk(data, position, end, found)
             return
         np.add(starts, position, out=found)
