@@ -5,7 +5,8 @@ import subprocess
 import sys
 from collections.abc import Callable
 
-from bench.report import KAFKA, Effort, Report
+from bench.plot import Plot
+from bench.report import KAFKA, Effort, Goal, Report
 
 PROBE = """
 import time
@@ -21,6 +22,7 @@ for _ in range(2):
         times.append(time.perf_counter() - start)
 print(*times)
 """
+READY_MS_MAX = 100.0
 KINDS = ("import", "first broker of the process", "second broker")
 
 
@@ -34,6 +36,7 @@ def run(effort: Effort, say: Callable[[str], None]) -> Report:
     times = [probe() for _ in range(max(3, effort.starts))]
     columns = dict(zip(KINDS, zip(*times, strict=True), strict=True))
     say("Fixture: " + ", ".join(f"{kind} {statistics.median(seconds) * 1e3:.0f} ms" for kind, seconds in columns.items()))
+    medians = [statistics.median(seconds) * 1e3 for seconds in columns.values()]
     rows = [
         [kind, f"{statistics.median(seconds) * 1e3:.0f} ms", f"{min(seconds) * 1e3:.0f}–{max(seconds) * 1e3:.0f} ms"]
         for kind, seconds in columns.items()
@@ -46,4 +49,6 @@ def run(effort: Effort, say: Callable[[str], None]) -> Report:
         f"{KAFKA} has no broker inside a Python process to compare with.",
         {"seconds": {kind: list(seconds) for kind, seconds in columns.items()}},
         [["`ottla.testing` broker ready, after import", "–", rows[1][1], ""]],
+        [Goal("`ottla.testing` broker ready, after import", medians[1], READY_MS_MAX, unit=" ms")],
+        Plot("bars", "A broker inside a test", "ms", KINDS, {"Ottla": medians}),
     )

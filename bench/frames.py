@@ -1,7 +1,7 @@
 """Requests as bytes, and a blocking connection to send them on.
 
 Written apart from the product's own codecs: what measures a thing does not share code with it, and the same bytes go to every broker.
-Produce v13 and Fetch v17 (topics by id, as current clients speak), CreateTopics v4, DeleteTopics v3, Metadata v12.
+Produce v13 and Fetch v17 (topics by id, as current clients speak), ApiVersions v0, CreateTopics v4, DeleteTopics v3, Metadata v12.
 """
 
 import os
@@ -9,13 +9,24 @@ import random
 import socket
 import struct
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Literal
 
 import crc32c
 
-PRODUCE, FETCH, METADATA, CREATE_TOPICS, DELETE_TOPICS = 0, 1, 3, 19, 20
-LEADER_SECONDS_MAX = 30.0
+PRODUCE, FETCH, METADATA, API_VERSIONS, CREATE_TOPICS, DELETE_TOPICS = 0, 1, 3, 18, 19, 20
+LEADER_SECONDS_MAX = 60.0
+ANSWER_SECONDS_MAX = 60.0
 TOPIC_ID_SIZE = 16
+PRODUCE_ERROR_AT = 27
+"""Where, after the size, the answer to a Produce of one partition has its error."""
+TOPICS_A_REQUEST = 50
+LZ4_HEAD = bytes.fromhex("04224d18 60 40 82")
+"""Magic, independent blocks without checksums, 64 kB each, and the checksum of these two bytes."""
+Codec = Literal["none", "gzip", "snappy", "lz4", "zstd"]
+CODECS: tuple[Codec, ...] = ("none", "gzip", "snappy", "lz4", "zstd")
+"""In the order of their numbers in a batch's attributes."""
 
 
 class BrokerRefused(Exception):
@@ -56,13 +67,50 @@ def compact_string(text: str) -> bytes:
 
 def batch(records: int, record_size: int) -> bytes:
     """A record batch of varying sizes around `record_size`, so that nothing is gained by guessing that they are alike."""
-    sizes, now_ms, body = random.Random(7), int(time.time() * 1000), bytearray()
-    for index in range(records):
-        value = os.urandom(sizes.randint(record_size // 2, record_size * 3 // 2) if records > 1 else record_size)
+    sizes = random.Random(7)
+    low, high = (record_size // 2, record_size * 3 // 2) if records > 1 else (record_size, record_size)
+    return batch_of([os.urandom(sizes.randint(low, high)) for _ in range(records)])
+
+
+def events(count: int) -> list[bytes]:
+    """Values of about 100 bytes as an application writes them, that compress to a third or so."""
+    chooser = random.Random(11)
+    kinds, places = ("created", "paid", "packed", "shipped", "delivered"), ("Praha", "Brno", "Ostrava", "Lhota pod Horou")
+    return [
+        f'{{"order":{chooser.randrange(10**9)},"event":"{chooser.choice(kinds)}","place":"{chooser.choice(places)}",'
+        f'"amount":{chooser.randrange(10**6) / 100},"note":"{chooser.randbytes(chooser.randrange(4, 16)).hex()}"}}'.encode()
+        for _ in range(count)
+    ]
+
+
+def batch_of(values: Sequence[bytes], codec: Codec = "none") -> bytes:
+    """A record batch of these values, without keys."""
+    now_ms, body = int(time.time() * 1000), bytearray()
+    for index, value in enumerate(values):
         record = b"\0" + varint(0) + varint(index) + varint(-1) + varint(len(value)) + value + varint(0)
         body += varint(len(record)) + record
-    tail = struct.pack(">hiqqqhii", 0, records - 1, now_ms, now_ms, -1, -1, -1, records) + body
+    head = struct.pack(">hiqqqhii", CODECS.index(codec), len(values) - 1, now_ms, now_ms, -1, -1, -1, len(values))
+    tail = head + compress(bytes(body), codec)
     return struct.pack(">qiibI", 0, 9 + len(tail), 0, 2, crc32c.crc32c(tail)) + tail
+
+
+def compress(data: bytes, codec: Codec) -> bytes:
+    """As Java's producer writes them: Snappy inside of Xerial's blocks, LZ4 as a frame of independent blocks of 64 kB."""
+    import cramjam
+
+    match codec:
+        case "none":
+            return data
+        case "gzip":
+            return bytes(cramjam.gzip.compress(data))
+        case "snappy":
+            block = bytes(cramjam.snappy.compress_raw(data))
+            return b"\x82SNAPPY\0" + struct.pack(">iii", 1, 1, len(block)) + block
+        case "lz4":
+            blocks = (bytes(cramjam.lz4.compress_block(data[at : at + 65536], store_size=False)) for at in range(0, len(data), 65536))
+            return LZ4_HEAD + b"".join(struct.pack("<I", len(block)) + block for block in blocks) + bytes(4)
+        case "zstd":
+            return bytes(cramjam.zstd.compress(data, 3))
 
 
 def frame(key: int, version: int, body: bytes, *, flexible: bool) -> bytes:
@@ -70,15 +118,37 @@ def frame(key: int, version: int, body: bytes, *, flexible: bool) -> bytes:
     return struct.pack(">i", len(message)) + message
 
 
-def produce(topic_id: bytes, records: bytes) -> bytes:
-    """To partition 0, acks=1."""
-    partition = struct.pack(">i", 0) + uvarint(len(records) + 1) + records + b"\0"
-    return frame(PRODUCE, 13, b"\0" + struct.pack(">hi", 1, 30000) + b"\2" + topic_id + b"\2" + partition + b"\0\0", flexible=True)
+def produce(topic_id: bytes, records: bytes, *, partition: int = 0, acks: int = 1) -> bytes:
+    """One batch to one partition; with acks=0 there is no answer."""
+    part = struct.pack(">i", partition) + uvarint(len(records) + 1) + records + b"\0"
+    return frame(PRODUCE, 13, b"\0" + struct.pack(">hi", acks, 30000) + b"\2" + topic_id + b"\2" + part + b"\0\0", flexible=True)
 
 
-def produce_error(answer: bytearray) -> int:
-    code: int = struct.unpack_from(">h", answer, 27)[0]
+def produce_error(answer: bytes | bytearray) -> int:
+    code: int = struct.unpack_from(">h", answer, PRODUCE_ERROR_AT)[0]
     return code
+
+
+def api_versions() -> bytes:
+    return frame(API_VERSIONS, 0, b"", flexible=False)
+
+
+def metadata_of_all() -> bytes:
+    """All topics: the list is null."""
+    return frame(METADATA, 12, b"\0" + b"\0\0\0", flexible=True)
+
+
+def metadata_topic_count(answer: bytes | bytearray) -> int:
+    """How many topics the answer has."""
+    data = bytearray(answer)
+    brokers, position = read_uvarint(data, 4 + 1 + 4)
+    for _ in range(brokers - 1):
+        host, position = read_uvarint(data, position + 4)
+        rack, position = read_uvarint(data, position + host - 1 + 4)
+        position += max(rack - 1, 0) + 1
+    cluster, position = read_uvarint(data, position)
+    topics, _ = read_uvarint(data, position + max(cluster - 1, 0) + 4)
+    return topics - 1
 
 
 def fetch(topic_id: bytes, offset: int, size: int) -> bytes:
@@ -116,7 +186,7 @@ class Connection:
     """Blocking, without delay; an answer is valid until the next one is received."""
 
     def __init__(self, port: int) -> None:
-        self._socket = socket.create_connection(("127.0.0.1", port), 30)
+        self._socket = socket.create_connection(("127.0.0.1", port), ANSWER_SECONDS_MAX)
         self._socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         self._buffer = bytearray(4 << 20)
 
@@ -146,20 +216,48 @@ class Connection:
         return self._buffer
 
 
+def create_topics(connection: Connection, names: Sequence[str], *, partitions: int = 1) -> None:
+    """Ask for topics, several in a request, and be sure that each was made."""
+    for start in range(0, len(names), TOPICS_A_REQUEST):
+        part = names[start : start + TOPICS_A_REQUEST]
+        topics = b"".join(string(name) + struct.pack(">ihii", partitions, 1, 0, 0) for name in part)
+        body = struct.pack(">i", len(part)) + topics + struct.pack(">ib", 60000, 0)
+        answer = connection.ask(frame(CREATE_TOPICS, 4, body, flexible=False))
+        position = 12
+        for _ in part:
+            position += 2 + int(struct.unpack_from(">h", answer, position)[0])
+            error, message = struct.unpack_from(">hh", answer, position)
+            if error:
+                raise BrokerRefused(f"topics could not be created: error {error}")
+            position += 4 + max(message, 0)
+
+
 def create_topic(connection: Connection, name: str, *, partitions: int = 1) -> bytes:
-    """Create a topic, wait until the leader of its first partition has taken a record, return the topic's id."""
-    topic = string(name) + struct.pack(">ihii", partitions, 1, 0, 0)
-    connection.ask(frame(CREATE_TOPICS, 4, struct.pack(">i", 1) + topic + struct.pack(">ib", 30000, 0), flexible=False))
-    named, deadline = compact_string(name), time.monotonic() + LEADER_SECONDS_MAX
+    """Create a topic, wait until the leader of each of its partitions has taken a record, return the topic's id."""
+    create_topics(connection, [name], partitions=partitions)
+    named, deadline, first = compact_string(name), time.monotonic() + LEADER_SECONDS_MAX, batch(1, 10)
+    topic_id, led = b"", 0
     while time.monotonic() < deadline:
-        answer = connection.ask(frame(METADATA, 12, b"\2" + bytes(TOPIC_ID_SIZE) + named + b"\0\0\0\0", flexible=True))
-        found = answer.find(named, 5)
-        topic_id = bytes(answer[found + len(named) : found + len(named) + TOPIC_ID_SIZE]) if found > 0 else b""
-        if any(topic_id) and produce_error(connection.ask(produce(topic_id, batch(1, 10)))) == 0:
-            return topic_id
+        if not topic_id:
+            answer = connection.ask(frame(METADATA, 12, b"\2" + bytes(TOPIC_ID_SIZE) + named + b"\0\0\0\0", flexible=True))
+            found = answer.find(named, 5)
+            seen = bytes(answer[found + len(named) : found + len(named) + TOPIC_ID_SIZE]) if found > 0 else b""
+            topic_id = seen if any(seen) else b""
+        while topic_id and produce_error(connection.ask(produce(topic_id, first, partition=led))) == 0:
+            led += 1
+            if led == partitions:
+                return topic_id
         time.sleep(0.05)
-    raise BrokerRefused(f"topic {name} has no leader")
+    raise BrokerRefused(f"partition {led} of topic {name} has no leader")
+
+
+def delete_topics(connection: Connection, names: Sequence[str]) -> None:
+    """Best effort: what is left over goes with the broker's directory."""
+    for start in range(0, len(names), TOPICS_A_REQUEST):
+        part = names[start : start + TOPICS_A_REQUEST]
+        body = struct.pack(">i", len(part)) + b"".join(map(string, part)) + struct.pack(">i", 60000)
+        connection.ask(frame(DELETE_TOPICS, 3, body, flexible=False))
 
 
 def delete_topic(connection: Connection, name: str) -> None:
-    connection.ask(frame(DELETE_TOPICS, 3, struct.pack(">i", 1) + string(name) + struct.pack(">i", 30000), flexible=False))
+    delete_topics(connection, [name])

@@ -5,9 +5,12 @@ from collections.abc import Callable, Sequence
 
 from bench.peers import BrokerProcess, PeerUnavailable, resident_bytes
 from bench.perf_tool import RECORD_SIZE, produce
-from bench.report import KAFKA, Effort, Report, ratio, settle
+from bench.plot import Plot
+from bench.report import HEAD, Effort, Goal, Report, by_broker, row, settle
 
 IDLE_SECONDS = 5.0
+IDLE_MB_MAX = 90.0
+LOADED_MB_MAX = 250.0
 
 
 def run(brokers: Sequence[type[BrokerProcess]], effort: Effort, say: Callable[[str], None]) -> Report:
@@ -26,10 +29,26 @@ def run(brokers: Sequence[type[BrokerProcess]], effort: Effort, say: Callable[[s
             after[kind.name] = resident_bytes(broker.pid)
             say(f"Memory: {kind.name} {idle[kind.name] / 1e6:.0f} MB idle, {after[kind.name] / 1e6:.0f} MB after load")
         settle()
+    return report(idle, after, effort)
+
+
+def report(idle: dict[str, int], after: dict[str, int], effort: Effort) -> Report:
     loaded = f"{effort.rest_seconds:.0f} s after {effort.perf_records / 1e6:g} M records of {RECORD_SIZE} B"
-    rows = []
-    for label, figures in (("Resident memory, idle", idle), (f"Resident memory, {loaded}", after)):
-        shown = [f"{figures[name] / 1e6:,.0f} MB" if name in figures else "–" for name in ("kafka", "ottla")]
-        rows.append([label, *shown, ratio(figures.get("ottla"), figures.get("kafka"))])
+    labels = ["Resident memory, idle", f"Resident memory, {loaded}"]
+    figures = [{name: count / 1e6 for name, count in one.items()} for one in (idle, after)]
+    rows = [row(label, one, ",.0f", " MB") for label, one in zip(labels, figures, strict=True)]
+    plotted = by_broker({name: [one.get(name) for one in figures] for name in idle})
     note = "A fresh broker's process, the load by Kafka's `ProducerPerformance`; Kafka has the 1 GB of heap that its start script gives it."
-    return Report("Memory", ["", KAFKA, "Ottla", "Ottla / Kafka"], rows, note, {"idle_bytes": idle, "loaded_bytes": after}, rows)
+    return Report(
+        "Memory",
+        HEAD,
+        rows,
+        note,
+        {"idle_bytes": idle, "loaded_bytes": after},
+        rows,
+        [
+            Goal(labels[0], figures[0].get("ottla"), IDLE_MB_MAX, unit=" MB"),
+            Goal(labels[1], figures[1].get("ottla"), LOADED_MB_MAX, unit=" MB"),
+        ],
+        Plot("bars", "Resident memory", "MB", ["idle", "after load"], plotted),
+    )

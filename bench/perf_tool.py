@@ -1,80 +1,131 @@
-"""Kafka's own ProducerPerformance: a full Java producer, idempotent, acks=all, records of 100 bytes to four partitions."""
+"""Kafka's own ProducerPerformance: a full Java producer, idempotent, acks=all, records of 100 bytes to four partitions.
+
+Once as fast as it can, and once at a steady pace, where latency says more.
+"""
 
 import re
 import statistics
 import subprocess
 import time
 from collections.abc import Callable, Sequence
-from typing import Any
 
 from bench.frames import BrokerRefused, Connection, create_topic, delete_topic
 from bench.peers import SERVER_FLAGS, BrokerProcess, cpu_seconds, kafka_tool_command
-from bench.report import KAFKA, Effort, Report, ratio, settle
+from bench.plot import Plot
+from bench.report import HEAD, KAFKA, TITLES, Effort, Goal, Report, by_broker, quotient, ratio, row, settle
 
 PARTITIONS = 4
 RECORD_SIZE = 100
+PACE = 100_000
 TOOL_SECONDS_MAX = 600
 LAST_LINE = re.compile(
-    r"(?P<records>\d+) records sent, (?P<rate>[\d.]+) records/sec \([\d.]+ MB/sec\), (?P<average>[\d.]+) ms avg latency, "
-    r"[\d.]+ ms max latency, (?P<p50>\d+) ms 50th, (?P<p95>\d+) ms 95th, (?P<p99>\d+) ms 99th"
+    r"(?P<records>\d+) (?P<steady>steady state )?records sent, (?P<rate>[\d.]+) records/sec \([\d.]+ MB/sec\), (?P<average>[\d.]+) ms avg "
+    r"latency, [\d.]+ ms max latency, (?P<p50>\d+) ms 50th, (?P<p95>\d+) ms 95th, (?P<p99>\d+) ms 99th"
 )
+Rounds = dict[str, list[dict[str, float]]]
+Medians = dict[str, dict[str, float]]
 
 
-def produce(broker: BrokerProcess, records: int) -> dict[str, float]:
-    """Let the tool send that many records to a new topic; its rate and latency, and what it cost the broker."""
+def produce(broker: BrokerProcess, records: int, *, pace: int = -1) -> dict[str, float]:
+    """Let the tool send that many records to a new topic; its rate and latency, and what it cost the broker.
+
+    At a pace, the latency of the second half also counts apart: the first seconds are those in which the tool's own code is compiled.
+    """
     connection, topic = Connection(broker.port), f"perf-{time.time_ns()}"
     create_topic(connection, topic, partitions=PARTITIONS)
     before = cpu_seconds(broker.pid)
+    warming = ("--warmup-records", str(records // 2)) if pace > 0 else ()
     command = kafka_tool_command(
         "org.apache.kafka.tools.ProducerPerformance", "--bootstrap-server", broker.bootstrap, "--topic", topic,
-        "--num-records", str(records), "--record-size", str(RECORD_SIZE), "--throughput", "-1", "--command-property", "acks=all",
-        flags=SERVER_FLAGS,
+        "--num-records", str(records), "--record-size", str(RECORD_SIZE), "--throughput", str(pace), *warming,
+        "--command-property", "acks=all", flags=SERVER_FLAGS,
     )  # fmt: skip
     done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=TOOL_SECONDS_MAX, stdin=subprocess.DEVNULL)
-    totals = [found for found in LAST_LINE.finditer(done.stdout) if int(found["records"]) == records]
-    if done.returncode or not totals or "Exception" in done.stderr + done.stdout:
-        raise BrokerRefused(f"ProducerPerformance against {broker.name}:\n{done.stdout[-1500:]}{done.stderr[-1500:]}")
     cpu = cpu_seconds(broker.pid) - before
+    lines = list(LAST_LINE.finditer(done.stdout))
+    whole = [found for found in lines if int(found["records"]) == records and not found["steady"]]
+    steady = [found for found in lines if found["steady"]]
+    if done.returncode or not whole or (warming and not steady) or "Exception" in done.stderr + done.stdout:
+        raise BrokerRefused(f"ProducerPerformance against {broker.name}:\n{done.stdout[-1500:]}{done.stderr[-1500:]}")
     delete_topic(connection, topic)
     connection.close()
     return {
-        "records_per_second": float(totals[-1]["rate"]),
-        "p50_ms": float(totals[-1]["p50"]),
-        "p99_ms": float(totals[-1]["p99"]),
+        "records_per_second": float(whole[-1]["rate"]),
+        "p50_ms": float(whole[-1]["p50"]),
+        "p99_ms": float(whole[-1]["p99"]),
         "cpu_us_per_record": cpu / records * 1e6,
-    }
+    } | ({"steady_p99_ms": float(steady[-1]["p99"])} if steady else {})
 
 
 def run(brokers: Sequence[BrokerProcess], effort: Effort, say: Callable[[str], None]) -> Report:
-    runs: dict[str, list[dict[str, float]]] = {broker.name: [] for broker in brokers}
-    for broker in brokers:
-        produce(broker, effort.perf_records)  # to warm the broker
+    free: Rounds = {broker.name: [] for broker in brokers}
+    paced: Rounds = {broker.name: [] for broker in brokers}
+    for broker in brokers if effort.perf_warm else ():
+        produce(broker, effort.perf_records)
     for _ in range(effort.perf_rounds):
         for broker in brokers:
             settle()
-            runs[broker.name].append(produce(broker, effort.perf_records))
-    medians = {name: {key: statistics.median(one[key] for one in rounds) for key in rounds[0]} for name, rounds in runs.items()}
-    for name, figures in medians.items():
-        say(f"ProducerPerformance: {name} {figures['records_per_second']:,.0f} records/s, CPU {figures['cpu_us_per_record']:.2f} µs/record")
-    return report(runs, medians, effort)
+            free[broker.name].append(produce(broker, effort.perf_records))
+    for _ in range(effort.perf_rounds):
+        for broker in brokers:
+            settle()
+            paced[broker.name].append(produce(broker, effort.perf_paced_records, pace=PACE))
+    for name, one in medians(free).items():
+        at_pace = medians(paced)[name]
+        say(
+            f"ProducerPerformance: {name} {one['records_per_second']:,.0f} records/s, CPU {one['cpu_us_per_record']:.2f} µs/record; "
+            f"at {PACE:,}/s p99 {at_pace['p99_ms']:.0f} ms, {at_pace['steady_p99_ms']:.0f} ms in the second half"
+        )
+    return report(free, paced, effort)
 
 
-def report(runs: dict[str, list[dict[str, float]]], medians: dict[str, dict[str, float]], effort: Effort) -> Report:
-    kinds = (("records/s", "records_per_second", ",.0f"), ("p50, ms", "p50_ms", ".0f"), ("p99, ms", "p99_ms", ".0f"),
-             ("broker's CPU per record, µs", "cpu_us_per_record", ".2f"))  # fmt: skip
-    theirs: dict[str, Any] = medians.get("kafka", {})
-    ours: dict[str, Any] = medians.get("ottla", {})
+def medians(runs: Rounds) -> Medians:
+    return {name: {key: statistics.median(one[key] for one in rounds) for key in rounds[0]} for name, rounds in runs.items()}
+
+
+def report(free: Rounds, paced: Rounds, effort: Effort) -> Report:
+    fast, steady = medians(free), medians(paced)
+
+    def line(label: str, figures: Medians, key: str, shape: str) -> list[str]:
+        return row(label, {name: one[key] for name, one in figures.items()}, shape)
+
+    rates = {name: [one["records_per_second"] for one in rounds] for name, rounds in free.items()}
+    spread = [f"{min(rates[name]):,.0f}–{max(rates[name]):,.0f}" if name in rates else "–" for name in TITLES]
     rows = [
-        [label, *(format(one[key], shape) if one else "–" for one in (theirs, ours)), ratio(ours.get(key), theirs.get(key))]
-        for label, key, shape in kinds
+        line("records/s", fast, "records_per_second", ",.0f"),
+        ["lowest–highest", *spread, ""],
+        line("p50, ms", fast, "p50_ms", ".0f"),
+        line("p99, ms", fast, "p99_ms", ".0f"),
+        line("broker's CPU per record, µs", fast, "cpu_us_per_record", ".2f"),
+        line(f"p99 at {PACE:,} records/s, ms", steady, "p99_ms", ".0f"),
+        line("the same in the second half, ms", steady, "steady_p99_ms", ".0f"),
+        line("broker's CPU per record at that pace, µs", steady, "cpu_us_per_record", ".2f"),
     ]
-    rates = {name: [one["records_per_second"] for one in rounds] for name, rounds in runs.items()}
-    spread = [f"{min(rates[name]):,.0f}–{max(rates[name]):,.0f}" if name in rates else "–" for name in ("kafka", "ottla")]
-    rows.insert(1, ["lowest–highest", *spread, ""])
     note = (
-        f"`ProducerPerformance`, {effort.perf_records:,} records of {RECORD_SIZE} bytes, acks=all, idempotent, {PARTITIONS} partitions; "
-        f"medians of {effort.perf_rounds}, alternating, after one run each to warm up. The tool, a JVM, takes its share of the cores."
+        f"`ProducerPerformance`, {effort.perf_records:,} records of {RECORD_SIZE} bytes unlimited, {effort.perf_paced_records:,} at a "
+        f"pace, acks=all, idempotent, {PARTITIONS} partitions; medians of {effort.perf_rounds}, alternating"
+        f"{', after one run each to warm up' if effort.perf_warm else ''}. The tool, a JVM, takes its share of the cores."
     )
-    cpu = ratio(ours.get("cpu_us_per_record"), theirs.get("cpu_us_per_record"))
-    brief = ["Java producer, acks=all, 100 B records", *(f"{cell} records/s" for cell in rows[0][1:3]), f"{rows[0][3]}, CPU {cpu}"]
-    return Report("Kafka's ProducerPerformance", ["", KAFKA, "Ottla", "Ottla / Kafka"], rows, note, {"runs": runs}, [brief])
+
+    def times(figures: Medians, key: str) -> float | None:
+        return quotient(figures.get("ottla", {}).get(key), figures.get("kafka", {}).get(key))
+
+    plotted = by_broker({name: [one["records_per_second"]] for name, one in fast.items()})
+    cpu = ratio(fast.get("ottla", {}).get("cpu_us_per_record"), fast.get("kafka", {}).get("cpu_us_per_record"))
+    return Report(
+        "Kafka's ProducerPerformance",
+        HEAD,
+        rows,
+        note,
+        {"runs": free, "paced": paced},
+        [
+            ["Java producer, acks=all, 100 B records", *(f"{cell} records/s" for cell in rows[0][1:3]), f"{rows[0][3]}, CPU {cpu}"],
+            [f"The same at {PACE:,} records/s, p99", *(f"{cell} ms" for cell in rows[5][1:3]), rows[5][3]],
+        ],
+        [
+            Goal(f"records/s to {KAFKA}'s", times(fast, "records_per_second"), 1.1, at_most=False),
+            Goal(f"CPU per record to {KAFKA}'s", times(fast, "cpu_us_per_record"), 0.6),
+            Goal(f"p99 at {PACE:,} records/s to {KAFKA}'s", times(steady, "p99_ms"), 1.0),
+        ],
+        Plot("bars", "ProducerPerformance, acks=all, 100 B", "records/s", ["unlimited"], plotted),
+    )

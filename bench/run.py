@@ -1,6 +1,6 @@
 """`./dev bench [--quick] [NAMES]`: Apache Kafka and Ottla side by side, in one run.
 
-Tables and figures go to bench/results, and README's table is drawn from them. With --quick all of it runs in about two minutes; its
+Tables, plots and figures go to bench/results, and README's table is drawn from them. With --quick all of it runs in about two minutes; its
 figures go to bench/results/quick, which is not kept. Without Java and Maven there is no peer: Ottla is measured alone, and nothing is kept.
 """
 
@@ -8,30 +8,57 @@ import argparse
 import contextlib
 import platform
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
-from bench import fixture, memory, perf_tool, startup, wire
+from bench import acks, cold_reader, compressed, connections, fixture, memory, metadata, partitions, perf_tool, startup, wire
 from bench.peers import ApacheKafka, BrokerProcess, OttlaProcess, PeerUnavailable, kafka_class_path
-from bench.report import QUICK, README, RESULTS, Effort, Report, draw_readme, table, write
+from bench.report import QUICK, README, RESULTS, Effort, Goal, Report, draw_readme, table, write
 
-NAMES = ("wire", "perf_tool", "startup", "memory", "fixture")
 Say = Callable[[str], None]
+RUNNING: dict[str, Callable[[Sequence[BrokerProcess], Effort, Say], Report]] = {
+    "wire": wire.run,
+    "acks": acks.run,
+    "compressed": compressed.run,
+    "partitions": partitions.run,
+    "connections": connections.run,
+    "cold_reader": cold_reader.run,
+    "metadata": metadata.run,
+    "perf_tool": perf_tool.run,
+}
+"""Those that need brokers which already run."""
+STARTING: dict[str, Callable[[Sequence[type[BrokerProcess]], Effort, Say], Report]] = {"startup": startup.run, "memory": memory.run}
+"""Those that start brokers themselves."""
+NAMES = (*RUNNING, *STARTING, "fixture")
+NEED_TOOLS = {"perf_tool": "the tool is Kafka's"}
 
 
-def run_one(name: str, kinds: list[type[BrokerProcess]], effort: Effort, say: Say) -> Report:
-    match name:
-        case "wire" | "perf_tool":
-            with contextlib.ExitStack() as stack:
-                running = [stack.enter_context(kind()) for kind in kinds]
-                return wire.run(running, effort, say) if name == "wire" else perf_tool.run(running, effort, say)
-        case "startup":
-            return startup.run(kinds, effort, say)
-        case "memory":
-            return memory.run(kinds, effort, say)
-        case "fixture":
-            return fixture.run(effort, say)
-        case _:
-            raise ValueError(name)
+class Brokers:
+    """Each benchmark has fresh brokers; a quick run starts them once, as their start would be a third of it."""
+
+    def __init__(self, kinds: Sequence[type[BrokerProcess]], *, shared: bool) -> None:
+        self.kinds = kinds
+        self._shared = shared
+        self._stack = contextlib.ExitStack()
+        self._running: list[BrokerProcess] = []
+
+    def fresh(self) -> list[BrokerProcess]:
+        if not self._running or not self._shared:
+            self.close()
+            self._running = [self._stack.enter_context(kind()) for kind in self.kinds]
+        return self._running
+
+    def close(self) -> None:
+        self._stack.close()
+        self._running = []
+
+
+def run_one(name: str, brokers: Brokers, effort: Effort, say: Say) -> Report:
+    if name in RUNNING:
+        return RUNNING[name](brokers.fresh(), effort, say)
+    brokers.close()
+    if name in STARTING:
+        return STARTING[name](brokers.kinds, effort, say)
+    return fixture.run(effort, say)
 
 
 def peers(say: Say) -> list[type[BrokerProcess]]:
@@ -39,12 +66,23 @@ def peers(say: Say) -> list[type[BrokerProcess]]:
     try:
         kafka_class_path()
     except PeerUnavailable as reason:
-        say(f"Without Apache Kafka: {reason}")
+        say(f"Without Apache Kafka, and without its column: {reason}")
         return [OttlaProcess]
     return [ApacheKafka, OttlaProcess]
 
 
-def main() -> None:
+def say_goals(goals: Sequence[Goal], say: Say) -> None:
+    """How many bars hold, and each that does not."""
+    judged = [goal for goal in goals if goal.holds is not None]
+    if judged:
+        say(f"{sum(goal.holds is True for goal in judged)} of {len(judged)} bars hold")
+    for goal in judged:
+        if not goal.holds:
+            what, limit, measured, _ = goal.cells()
+            say(f"  not held: {what}: {measured}, and the bar is {limit}")
+
+
+def arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="./dev bench", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--quick", action="store_true", help="about two minutes, to see that it works")
     parser.add_argument("names", nargs="*", metavar="NAME", help=", ".join(NAMES))
@@ -54,7 +92,11 @@ def main() -> None:
         parser.error(f"no benchmark is called {unknown[0]}; there are {', '.join(NAMES)}")
     if platform.system() != "Linux":
         parser.error("benchmarks read /proc and run on Linux only")
-    began = time.monotonic()
+    return options
+
+
+def main() -> None:
+    options, began = arguments(), time.monotonic()
 
     def say(text: str) -> None:
         print(f"{time.monotonic() - began:6.1f} s  {text}", flush=True)
@@ -62,14 +104,18 @@ def main() -> None:
     kinds = peers(say)
     keep = not options.quick and len(kinds) > 1
     chosen = [name for name in NAMES if name in options.names or not options.names]
-    for index, name in enumerate(chosen, 1):
-        if name == "perf_tool" and len(kinds) == 1:
-            say("perf_tool is left out: the tool is Kafka's")
-            continue
-        say(f"[{index}/{len(chosen)}] {name}")
-        report = run_one(name, kinds, QUICK if options.quick else Effort(), say)
-        write(name, report, RESULTS if keep else RESULTS / "quick")
-        print(f"\n{table(report.head, report.rows)}", flush=True)
+    goals: list[Goal] = []
+    with contextlib.closing(Brokers(kinds, shared=options.quick)) as brokers:
+        for index, name in enumerate(chosen, 1):
+            if name in NEED_TOOLS and len(kinds) == 1:
+                say(f"[{index}/{len(chosen)}] {name} is left out: {NEED_TOOLS[name]}")
+                continue
+            say(f"[{index}/{len(chosen)}] {name}")
+            report = run_one(name, brokers, QUICK if options.quick else Effort(), say)
+            write(name, report, RESULTS if keep else RESULTS / "quick")
+            goals += report.goals
+            print(f"\n{table(report.head, report.rows)}", flush=True)
+    say_goals(goals, say)
     if keep and draw_readme(NAMES):
         say(f"The table in {README.name} is drawn anew")
 

@@ -8,7 +8,10 @@ import time
 from collections.abc import Callable, Sequence
 
 from bench.peers import START_SECONDS_MAX, BrokerProcess, answers_api_versions
-from bench.report import KAFKA, Effort, Report, ratio
+from bench.plot import Plot
+from bench.report import HEAD, TITLES, Effort, Goal, Report, by_broker, row
+
+SECONDS_MAX = 0.5
 
 
 def start_seconds(broker: BrokerProcess) -> float:
@@ -33,15 +36,16 @@ def run(brokers: Sequence[type[BrokerProcess]], effort: Effort, say: Callable[[s
             times[broker.name].append(start_seconds(broker()))
     medians = {name: statistics.median(seconds) for name, seconds in times.items()}
     say("Start-up: " + "; ".join(f"{name} {seconds:.2f} s" for name, seconds in medians.items()))
-    ours, theirs = medians.get("ottla"), medians.get("kafka")
-    shown = [f"{seconds:.2f} s" if seconds is not None else "–" for seconds in (theirs, ours)]
-    spread = [f"{min(times[name]):.2f}–{max(times[name]):.2f} s" if name in times else "–" for name in ("kafka", "ottla")]
-    row = ["Process start to first answer", *shown, ratio(ours, theirs)]
+    spread = [f"{min(times[name]):.2f}–{max(times[name]):.2f} s" if name in times else "–" for name in TITLES]
+    label = "Process start to first answer"
+    drawn = row(label, medians, ".2f", " s")
     return Report(
         "Start-up",
-        ["", KAFKA, "Ottla", "Ottla / Kafka"],
-        [row, ["lowest–highest", *spread, ""]],
+        HEAD,
+        [drawn, ["lowest–highest", *spread, ""]],
         f"Median of {effort.starts}, on an empty directory: Kafka's formatted before the clock starts, Ottla's formatted while it runs.",
         {"seconds": times},
-        [row],
+        [drawn],
+        [Goal(label, medians.get("ottla"), SECONDS_MAX, unit=" s")],
+        Plot("bars", label, "s", ["start"], by_broker({name: [seconds] for name, seconds in medians.items()})),
     )

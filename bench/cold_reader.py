@@ -1,0 +1,142 @@
+"""A reader of what is no longer in the page cache, beside a producer at a steady pace: does the disk hold up who does not need it?"""
+
+import os
+import statistics
+import time
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from pathlib import Path
+
+from bench import frames
+from bench.beside import other_process
+from bench.frames import BrokerRefused, Connection
+from bench.loads import Figures, fill, percentile, produce_at_pace, read_once
+from bench.peers import BrokerProcess
+from bench.plot import Plot
+from bench.report import HEAD, KAFKA, TITLES, Effort, Goal, Report, by_broker, row, settle
+from bench.rounds import Results, Say
+
+PER_SECOND = 2000
+PACED_RECORDS = 10
+FILL_RECORDS = 64
+"""Of 1 kB each: a batch of 64 kB."""
+FETCH_SIZE = 1 << 20
+TIMES_ALONE_MAX = 2.0
+SAMPLES = 200
+CACHED_SHARE_MAX = 0.05
+
+
+def segment_files(broker: BrokerProcess, topic: str) -> Iterator[Path]:
+    yield from sorted((broker.data_dir / f"{topic}-0").glob("*.log"))
+
+
+def drop_from_cache(paths: Sequence[Path]) -> None:
+    """Write the files out and let the page cache forget them; raises where it does not."""
+    cached = asked = 0
+    for path in paths:
+        file = os.open(path, os.O_RDONLY)
+        try:
+            os.fsync(file)
+            os.posix_fadvise(file, 0, 0, os.POSIX_FADV_DONTNEED)
+            size = os.fstat(file).st_size
+            positions = range(0, size, max(1, size * len(paths) // SAMPLES))
+            cached += sum(is_cached(file, position) for position in positions)
+            asked += len(positions)
+        finally:
+            os.close(file)
+    if cached > asked * CACHED_SHARE_MAX:
+        raise BrokerRefused(f"{cached} of {asked} places are still in memory: this file system keeps what it is told to drop (set TMPDIR)")
+
+
+def is_cached(file: int, position: int) -> bool:
+    """Whether this byte can be read without the disk."""
+    try:
+        return os.preadv(file, [bytearray(1)], position, os.RWF_NOWAIT) > 0
+    except BlockingIOError:
+        return False
+
+
+def one_round(broker: BrokerProcess, topics: dict[str, bytes], old: str, effort: Effort, pool: ProcessPoolExecutor) -> Figures:
+    """The producer alone, then beside a reader until that has read all."""
+    data = frames.produce(topics["new"], frames.batch(PACED_RECORDS, 100))
+    settle()
+    alone = produce_at_pace(broker.port, data, PER_SECOND, effort.paced_seconds)
+    drop_from_cache(list(segment_files(broker, old)))
+    reader = pool.submit(read_once, broker.port, topics["old"], FETCH_SIZE)
+    beside = produce_at_pace(broker.port, data, PER_SECOND, 0.0, also=lambda: not reader.done())
+    read = reader.result()
+    return {
+        "alone_p50_us": percentile(alone, 0.5),
+        "alone_p99_us": percentile(alone, 0.99),
+        "beside_p50_us": percentile(beside, 0.5),
+        "beside_p99_us": percentile(beside, 0.99),
+        "beside_max_us": beside[-1] * 1e6,
+        "beside_requests": len(beside),
+        "read_mb_per_second": read["mb_per_second"],
+    }
+
+
+def run(brokers: Sequence[BrokerProcess], effort: Effort, say: Say) -> Report:
+    stamp = time.time_ns()
+    old, new = f"old-{stamp}", f"new-{stamp}"
+    connections = {broker.name: Connection(broker.port) for broker in brokers}
+    topics: dict[str, dict[str, bytes]] = {}
+    for broker in brokers:
+        connection = connections[broker.name]
+        topics[broker.name] = {"old": frames.create_topic(connection, old), "new": frames.create_topic(connection, new)}
+        filler = frames.produce(topics[broker.name]["old"], frames.batch(FILL_RECORDS, 1000))
+        fill(connection, filler, effort.cold_bytes // len(filler) + 1)
+        say(f"{broker.name}: {effort.cold_bytes / 1e9:g} GB written")
+        data = frames.produce(topics[broker.name]["new"], frames.batch(PACED_RECORDS, 100))
+        produce_at_pace(broker.port, data, PER_SECOND, min(effort.warm_seconds, effort.paced_seconds))
+    runs: dict[str, list[Figures]] = {broker.name: [] for broker in brokers}
+    with other_process() as pool:
+        for _ in range(effort.cold_rounds):
+            for broker in brokers:
+                runs[broker.name].append(one_round(broker, topics[broker.name], old, effort, pool))
+    for connection in connections.values():
+        frames.delete_topics(connection, [old, new])
+        connection.close()
+    medians: Results = {name: {key: statistics.median(one[key] for one in rounds) for key in rounds[0]} for name, rounds in runs.items()}
+    for name, one in medians.items():
+        say(
+            f"{name}: produce p99 {one['alone_p99_us']:,.0f} µs alone, {one['beside_p99_us']:,.0f} µs beside a reader at "
+            f"{one['read_mb_per_second']:,.0f} MB/s"
+        )
+    return report(runs, medians, effort)
+
+
+def report(runs: dict[str, list[Figures]], medians: Results, effort: Effort) -> Report:
+    kinds = (
+        ("Produce p50 alone", "alone_p50_us", ",.0f", " µs"),
+        ("Produce p99 alone", "alone_p99_us", ",.0f", " µs"),
+        ("Produce p50 beside the reader", "beside_p50_us", ",.0f", " µs"),
+        ("Produce p99 beside the reader", "beside_p99_us", ",.0f", " µs"),
+        ("Longest beside the reader", "beside_max_us", ",.0f", " µs"),
+        ("Reader", "read_mb_per_second", ",.0f", " MB/s"),
+    )
+    rows = [row(label, {name: one[key] for name, one in medians.items()}, shape, unit) for label, key, shape, unit in kinds]
+    ours, theirs = medians.get("ottla", {}), medians.get("kafka", {})
+    limit = max(TIMES_ALONE_MAX * ours["alone_p99_us"], theirs.get("beside_p99_us", 0.0)) / 1e3 if ours else 0.0
+    size = f"{effort.cold_bytes / 1e9:g} GB"
+    note = (
+        f"Produce 1.1 kB {PER_SECOND:,} times a second on one connection, latency from the moment a request was due; alone for "
+        f"{effort.paced_seconds:g} s, then beside a process that reads {size}, dropped from the page cache, {FETCH_SIZE >> 20} MB a Fetch. "
+        f"Medians of {effort.cold_rounds}, alternating."
+    )
+    measured = ours["beside_p99_us"] / 1e3 if ours else None
+    what = f"Produce p99 beside the reader: the larger of {TIMES_ALONE_MAX:g}× alone and {KAFKA}'s"
+    plotted = {name: [one["alone_p99_us"] / 1e3, one["beside_p99_us"] / 1e3] for name, one in medians.items() if name in TITLES}
+    return Report(
+        "A cold reader beside a producer",
+        HEAD,
+        rows,
+        note,
+        {"runs": runs},
+        [
+            [f"{rows[1][0]}, {PER_SECOND:,} req/s of 1.1 kB", *rows[1][1:]],
+            [f"{rows[3][0]} of {size} from disk", *rows[3][1:]],
+        ],
+        [Goal(what, measured, limit, unit=" ms")],
+        Plot("bars", f"Produce p99, {PER_SECOND:,} req/s", "ms", ["alone", "beside a cold reader"], by_broker(plotted)),
+    )

@@ -1,0 +1,20 @@
+"""Produce of batches in each compression: a broker has to look inside of them all the same."""
+
+from collections.abc import Sequence
+
+from bench import frames
+from bench.loads import produce_load
+from bench.report import Effort, Report
+from bench.rounds import Load, Say, Target, run_loads
+
+RECORDS = 100
+
+
+def run(targets: Sequence[Target], effort: Effort, say: Say) -> Report:
+    values = frames.events(RECORDS)
+    batches = {codec: frames.batch_of(values, codec) for codec in frames.CODECS}
+    loads = [
+        Load(f"{RECORDS} records, {codec}, {len(records) / 1e3:.1f} kB", produce_load(records, 5)) for codec, records in batches.items()
+    ]
+    what = f"One connection, 5 in flight, acks=1; batches of {RECORDS} records of about 100 bytes of JSON each."
+    return run_loads("Compressed batches", loads, targets, effort, say, what=what)

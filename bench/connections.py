@@ -1,0 +1,123 @@
+"""One to a thousand connections: what idle ones hold in memory, what active ones get done, and whether they share fairly."""
+
+import time
+from collections.abc import Sequence
+
+from bench import frames
+from bench.frames import Connection
+from bench.loads import Figures
+from bench.peers import cpu_seconds, resident_bytes
+from bench.plot import Plot
+from bench.report import KAFKA, TITLES, Effort, Goal, Report, by_broker, row, settle
+from bench.rounds import Results, Say, Target, compare, shown, summarize
+from bench.swarm import Swarm
+
+COUNTS = (1, 10, 100, 1000)
+MANY = COUNTS[-1]
+IN_FLIGHT = 5
+IDLE_MB_MAX = 60.0
+FAIRNESS_MIN = 1 / 3
+IDLE_SECONDS = 3.0
+
+
+def idle_memory(target: Target, effort: Effort) -> float:
+    """By how many MB the broker grows for a thousand connections that have asked for its versions and then say nothing."""
+    Swarm(target.port, 1).close()  # what the first connection of all makes the broker load is not counted
+    time.sleep(min(IDLE_SECONDS, effort.rest_seconds))
+    before = resident_bytes(target.pid)
+    with Swarm(target.port, MANY):
+        time.sleep(min(IDLE_SECONDS, effort.rest_seconds))
+        return (resident_bytes(target.pid) - before) / 1e6
+
+
+def measure_round(target: Target, swarm: Swarm, topic_id: bytes, seconds: float) -> Figures:
+    before = cpu_seconds(target.pid)
+    figures = swarm.produce(frames.produce(topic_id, frames.batch(1, 100)), IN_FLIGHT, seconds)
+    figures["cpu_us"] = (cpu_seconds(target.pid) - before) / figures.pop("requests") * 1e6
+    return figures
+
+
+def active(targets: Sequence[Target], topics: dict[str, bytes], count: int, effort: Effort) -> Results:
+    """Rounds of produce on that many connections; the brokers take turns, each with its connections open throughout."""
+    seconds = effort.swarm_seconds * (2 if count == MANY else 1)
+    swarms: dict[str, Swarm] = {}
+    runs: dict[str, list[Figures]] = {target.name: [] for target in targets}
+    try:
+        for target in targets:
+            swarms[target.name] = Swarm(target.port, count)
+            measure_round(target, swarms[target.name], topics[target.name], effort.warm_seconds)
+        settle()
+        for _ in range(effort.rounds):
+            for target in targets:
+                runs[target.name].append(measure_round(target, swarms[target.name], topics[target.name], seconds))
+    finally:
+        for swarm in swarms.values():
+            swarm.close()
+    return {name: summarize(rounds, "per_second") for name, rounds in runs.items()}
+
+
+def run(targets: Sequence[Target], effort: Effort, say: Say) -> Report:
+    idle = {target.name: idle_memory(target, effort) for target in targets}
+    say(f"{MANY:,} idle connections: " + "; ".join(f"{name} {grown:.1f} MB" for name, grown in idle.items()))
+    name = f"bench-{time.time_ns()}"
+    connections = {target.name: Connection(target.port) for target in targets}
+    topics = {target.name: frames.create_topic(connections[target.name], name) for target in targets}
+    results = {}
+    for count in COUNTS:
+        results[count] = active(targets, topics, count, effort)
+        told = (
+            f"{name} {one['per_second']:,.0f} req/s, p99 {one['p99_us']:,.0f} µs, CPU {one['cpu_us']:,.0f} µs, "
+            f"fairness {one['fairness']:.2f}"
+            for name, one in results[count].items()
+        )
+        say(f"{count:,} connections: {'; '.join(told)}")
+    for connection in connections.values():
+        frames.delete_topic(connection, name)
+        connection.close()
+    return report(idle, results, effort)
+
+
+def report(idle: dict[str, float], results: dict[int, Results], effort: Effort) -> Report:
+    rows = [cells(count, one) for count, one in results.items()]
+    idle_row = row(f"Memory of {MANY:,} idle connections", idle, ".1f", " MB")
+    fair = {name: one["fairness"] for name, one in results[MANY].items()}
+    fair_row = [f"Slowest of {MANY:,} connections to their mean", *(f"{fair[name]:.2f}" if name in fair else "–" for name in TITLES), ""]
+    rates = {name: [results[count][name]["per_second"] for count in COUNTS] for name in fair}
+    note = (
+        f"Produce 170 B, {IN_FLIGHT} in flight on each connection, all to one partition, from one process; medians of {effort.rounds} "
+        f"rounds of {effort.swarm_seconds:g} s (twice that for {MANY:,}), alternating, after {effort.warm_seconds:g} s to warm up. "
+        "Fairness: the answers of the slowest connection over the mean of all. "
+        f"{MANY:,} idle connections, each after one ApiVersions, take {idle_row[1]} of resident memory in {KAFKA}, {idle_row[2]} in Ottla."
+    )
+    briefs = []
+    for count, each in results.items():
+        label = f"Produce 170 B, {count:,} connection{'s' if count > 1 else ''}"
+        briefs.append(row(label, {name: one["per_second"] for name, one in each.items()}, ",.0f", " req/s"))
+        briefs[-1][-1] += f", p99 {compare(each, 'p99_us')}, CPU {compare(each, 'cpu_us')}"
+    head = ["connections", KAFKA, "p50 / p99 / CPU, µs; fairness", "Ottla", "p50 / p99 / CPU, µs; fairness", "rate", "p99", "CPU"]
+    return Report(
+        "Many connections",
+        head,
+        rows,
+        note,
+        {"idle_mb": idle, "active": {str(count): one for count, one in results.items()}},
+        [*briefs, fair_row, idle_row],
+        [
+            Goal(f"Memory of {MANY:,} idle connections on top of idle", idle.get("ottla"), IDLE_MB_MAX, unit=" MB"),
+            Goal(f"Slowest of {MANY:,} active connections to their mean", fair.get("ottla"), FAIRNESS_MIN, at_most=False),
+        ],
+        Plot("lines", "Produce 170 B on many connections", "req/s", [f"{count:,}" for count in COUNTS], by_broker(rates), "connections"),
+    )
+
+
+def cells(count: int, results: Results) -> list[str]:
+    line = [f"{count:,}"]
+    for name in TITLES:
+        if name in results:
+            one = results[name]
+            low, high = one["spread"]
+            line.append(f"{one['per_second']:,.0f} req/s ({low:,.0f}–{high:,.0f})")
+            line.append(" / ".join(shown(one, key) for key in ("p50_us", "p99_us", "cpu_us")) + f"; {one['fairness']:.2f}")
+        else:
+            line += ["–", "–"]
+    return [*line, *(compare(results, key) for key in ("per_second", "p99_us", "cpu_us"))]

@@ -1,0 +1,125 @@
+"""A long Metadata answer, asked for again and again, and a producer beside it: clients refresh, and nobody else should notice."""
+
+import statistics
+import time
+from collections.abc import Sequence
+from concurrent.futures import ProcessPoolExecutor
+
+from bench import frames
+from bench.beside import other_process
+from bench.frames import BrokerRefused, Connection
+from bench.loads import Figures, ask_at_pace, percentile, produce_load
+from bench.peers import cpu_seconds
+from bench.plot import Plot
+from bench.report import HEAD, TITLES, Effort, Goal, Report, by_broker, quotient, row, settle
+from bench.rounds import Results, Say, Target
+
+PARTITIONS = 10
+PER_SECOND = 10
+P99_MS_MAX = 5.0
+TIMES_ALONE_MAX = 1.5
+ALONE_SHARE = 0.5
+"""How long the producer is measured alone, of the time it is measured beside."""
+
+
+def create(target: Target, connection: Connection, stamp: int, effort: Effort) -> None:
+    """The topics, and wait until all of them are listed."""
+    frames.create_topics(connection, [f"listed-{stamp}-{number}" for number in range(effort.listed_topics)], partitions=PARTITIONS)
+    deadline = time.monotonic() + frames.LEADER_SECONDS_MAX
+    while frames.metadata_topic_count(connection.ask(frames.metadata_of_all())) < effort.listed_topics:
+        if time.monotonic() > deadline:
+            raise BrokerRefused(f"{target.name} does not list all of its topics")
+        time.sleep(0.1)
+
+
+def one_round(target: Target, topic_id: bytes, effort: Effort, pool: ProcessPoolExecutor) -> tuple[Figures, list[float]]:
+    produce = produce_load(frames.batch(1, 100), 1)
+    alone = produce(target.port, topic_id, effort.listing_seconds * ALONE_SHARE)
+    asked = pool.submit(ask_at_pace, target.port, frames.metadata_of_all(), PER_SECOND, effort.listing_seconds)
+    beside = produce(target.port, topic_id, effort.listing_seconds)
+    latencies = asked.result()
+    kinds = ("per_second", "p50_us", "p99_us")
+    figures = {f"alone_{kind}": alone[kind] for kind in kinds} | {f"beside_{kind}": beside[kind] for kind in kinds}
+    return figures, latencies
+
+
+def cpu_of_one(target: Target, seconds: float) -> float:
+    """The broker's CPU time for one such answer, in ms, while nothing else is asked of it."""
+    before = cpu_seconds(target.pid)
+    answers = ask_at_pace(target.port, frames.metadata_of_all(), PER_SECOND, seconds)
+    return (cpu_seconds(target.pid) - before) / len(answers) * 1e3
+
+
+def run(targets: Sequence[Target], effort: Effort, say: Say) -> Report:
+    stamp = time.time_ns()
+    connections = {target.name: Connection(target.port) for target in targets}
+    topics = {}
+    for target in targets:
+        began = time.monotonic()
+        create(target, connections[target.name], stamp, effort)
+        topics[target.name] = frames.create_topic(connections[target.name], f"beside-{stamp}")
+        say(f"{target.name}: {effort.listed_topics:,} topics of {PARTITIONS} partitions made in {time.monotonic() - began:.1f} s")
+        ask_at_pace(target.port, frames.metadata_of_all(), 4 * PER_SECOND, effort.warm_seconds)
+        produce_load(frames.batch(1, 100), 1)(target.port, topics[target.name], effort.warm_seconds)
+    settle()
+    runs: dict[str, list[Figures]] = {target.name: [] for target in targets}
+    asked: dict[str, list[float]] = {target.name: [] for target in targets}
+    with other_process() as pool:
+        for _ in range(effort.listing_rounds):
+            for target in targets:
+                figures, latencies = one_round(target, topics[target.name], effort, pool)
+                runs[target.name].append(figures | {"answer_cpu_ms": cpu_of_one(target, effort.paced_seconds)})
+                asked[target.name] = sorted(asked[target.name] + latencies)
+    for connection in connections.values():
+        connection.close()
+    medians: Results = {name: {key: statistics.median(one[key] for one in rounds) for key in rounds[0]} for name, rounds in runs.items()}
+    for name, latencies in asked.items():
+        medians[name] |= {"answer_p50_ms": percentile(latencies, 0.5) / 1e3, "answer_p99_ms": percentile(latencies, 0.99) / 1e3}
+        one = medians[name]
+        say(
+            f"{name}: Metadata p99 {one['answer_p99_ms']:.1f} ms; Produce p99 {one['alone_p99_us']:,.0f} µs alone, "
+            f"{one['beside_p99_us']:,.0f} µs beside it"
+        )
+    return report(runs, medians, effort)
+
+
+def report(runs: dict[str, list[Figures]], medians: Results, effort: Effort) -> Report:
+    kinds = (
+        ("Metadata p50", "answer_p50_ms", ",.2f", " ms"),
+        ("Metadata p99", "answer_p99_ms", ",.2f", " ms"),
+        ("Metadata, broker's CPU", "answer_cpu_ms", ",.2f", " ms"),
+        ("Produce alone", "alone_per_second", ",.0f", " req/s"),
+        ("Produce beside", "beside_per_second", ",.0f", " req/s"),
+        ("Produce p99 alone", "alone_p99_us", ",.0f", " µs"),
+        ("Produce p99 beside", "beside_p99_us", ",.0f", " µs"),
+    )
+    rows = [row(label, {name: one[key] for name, one in medians.items()}, shape, unit) for label, key, shape, unit in kinds]
+    topics = f"{effort.listed_topics:,} topics × {PARTITIONS} partitions"
+    grown = {name: quotient(one["beside_p99_us"], one["alone_p99_us"]) for name, one in medians.items()}
+    ours = medians.get("ottla", {})
+    note = (
+        f"Metadata of all topics ({topics}), {PER_SECOND} times a second, from a process of its own, and Produce 170 B, 1 in flight, "
+        f"beside it: {effort.listing_rounds} rounds of {effort.listing_seconds:g} s, alternating; Metadata's latencies of all rounds "
+        "together, medians of Produce's. The CPU of one Metadata is taken while nothing else is asked."
+    )
+    plotted = {name: [one["answer_p99_ms"], one["alone_p99_us"] / 1e3, one["beside_p99_us"] / 1e3] for name, one in medians.items()}
+    return Report(
+        "Metadata of many partitions",
+        HEAD,
+        rows,
+        note,
+        {"runs": runs, "medians": medians},
+        [
+            [f"Metadata of {topics}, p99", *rows[1][1:]],
+            [
+                f"Produce p99 beside {PER_SECOND} of them a second, to alone",
+                *(f"{grown[name]:.2f}×" if grown.get(name) is not None else "–" for name in TITLES),
+                "",
+            ],
+        ],
+        [
+            Goal(f"Metadata of {topics}, p99", ours.get("answer_p99_ms"), P99_MS_MAX, unit=" ms"),
+            Goal("Produce 170 B, 1 in flight: p99 beside it to alone", grown.get("ottla"), TIMES_ALONE_MAX),
+        ],
+        Plot("bars", f"p99, {topics}", "ms", ["Metadata", "Produce alone", "Produce beside"], by_broker(plotted)),
+    )

@@ -1,0 +1,33 @@
+"""Produce to one partition and, in turn, to a thousand: what many open logs cost a request."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from bench import frames
+from bench.loads import produce_load
+from bench.plot import Plot
+from bench.report import TITLES, Effort, Goal, Report, by_broker, quotient
+from bench.rounds import Load, Say, Target, run_loads
+
+COUNTS = (1, 1000)
+CPU_TIMES_MAX = 1.3
+
+
+def run(targets: Sequence[Target], effort: Effort, say: Say) -> Report:
+    records = frames.batch(1, 100)
+    labels = [f"Produce 170 B to {count:,} partition{'s' if count > 1 else ''}" for count in COUNTS]
+    loads = [
+        Load(label, produce_load(records, 5, partitions=count), partitions=count) for label, count in zip(labels, COUNTS, strict=True)
+    ]
+    what = "One connection, 5 in flight, acks=1, each request to the next partition of one topic."
+    report = run_loads("Many partitions", loads, targets, effort, say, what=what)
+    measured = report.figures[labels[0]]
+    cpu = {name: [report.figures[label][name]["cpu_us"] for label in labels] for name in TITLES if name in measured}
+    grown = {name: quotient(figures[-1], figures[0]) for name, figures in cpu.items()}
+    row = [f"CPU of {COUNTS[-1]:,} partitions to one's", *(f"{grown[name]:.2f}×" if name in grown else "–" for name in TITLES), ""]
+    return replace(
+        report,
+        summary=[*report.summary, row],
+        goals=[Goal(f"CPU per request, {COUNTS[-1]:,} partitions to one", grown.get("ottla"), CPU_TIMES_MAX)],
+        plot=Plot("bars", report.title, "CPU per request, µs", labels, by_broker(cpu)),
+    )

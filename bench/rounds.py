@@ -1,0 +1,195 @@
+"""Taking turns: each broker is warmed with a load, then they are measured in rounds; and what such rounds look like in a table."""
+
+import statistics
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from bench import frames
+from bench.frames import Connection
+from bench.loads import Figures, Run, fill
+from bench.peers import cpu_seconds
+from bench.plot import Plot
+from bench.report import KAFKA, TITLES, Effort, Goal, Report, by_broker, quotient, ratio, settle
+
+FILL_RECORDS = 35
+"""A batch of about 4 kB: what fetches read."""
+UNITS = {"per_second": "req/s", "mb_per_second": "MB/s"}
+Say = Callable[[str], None]
+Results = dict[str, dict[str, Any]]
+"""A broker's figures by its name."""
+
+
+class Target(Protocol):
+    """A running broker."""
+
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def port(self) -> int: ...
+
+    @property
+    def pid(self) -> int: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Running:
+    """A broker that someone else started."""
+
+    name: str
+    port: int
+    pid: int
+
+
+@dataclass(frozen=True, slots=True)
+class Bars:
+    """What rate, p99 and CPU per request have to be, as multiples of Kafka's."""
+
+    rate: float | None = None
+    p99: float | None = None
+    cpu: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Load:
+    """`unit` names the figure that counts."""
+
+    label: str
+    run: Run
+    unit: str = "per_second"
+    reads: bool = False
+    partitions: int = 1
+    bars: Bars = Bars()
+
+
+def measure_once(load: Load, target: Target, topic_id: bytes, seconds: float) -> Figures:
+    before = cpu_seconds(target.pid)
+    figures = load.run(target.port, topic_id, seconds)
+    figures["cpu_us"] = (cpu_seconds(target.pid) - before) / figures.pop("requests") * 1e6
+    return figures
+
+
+def measure(load: Load, targets: Sequence[Target], effort: Effort) -> Results:
+    """Warm each broker with this load, then take turns. The medians of the rounds, and the lowest and highest rate."""
+    name = f"bench-{time.time_ns()}"
+    connections = {target.name: Connection(target.port) for target in targets}
+    topics = {target.name: frames.create_topic(connections[target.name], name, partitions=load.partitions) for target in targets}
+    for target in targets:
+        if load.reads:
+            fill(connections[target.name], frames.produce(topics[target.name], frames.batch(FILL_RECORDS, 100)), effort.fill_requests)
+        load.run(target.port, topics[target.name], effort.warm_seconds)
+    settle()
+    runs: dict[str, list[Figures]] = {target.name: [] for target in targets}
+    for _ in range(effort.rounds):
+        for target in targets:
+            runs[target.name].append(measure_once(load, target, topics[target.name], effort.round_seconds))
+    for connection in connections.values():
+        frames.delete_topic(connection, name)
+        connection.close()
+    settle()
+    return {name: summarize(figures, load.unit) for name, figures in runs.items()}
+
+
+def summarize(rounds: Sequence[Figures], unit: str) -> dict[str, Any]:
+    medians: dict[str, Any] = {key: statistics.median(figures[key] for figures in rounds) for key in rounds[0]}
+    rates = [figures[unit] for figures in rounds]
+    return medians | {"spread": [min(rates), max(rates)]}
+
+
+def line(load: Load, results: Results) -> str:
+    """One load's outcome, as progress."""
+    base, parts = next(iter(results.values())), []
+    for name, figures in results.items():
+        beside = f" ({ratio(figures[load.unit], base[load.unit])})" if figures is not base else ""
+        costs = f"p99 {shown(figures, 'p99_us')} µs, CPU {shown(figures, 'cpu_us')} µs"
+        parts.append(f"{name} {figures[load.unit]:,.0f} {UNITS[load.unit]}{beside}, {costs}")
+    return f"{load.label}: {'; '.join(parts)}"
+
+
+def shown(figures: dict[str, Any], key: str) -> str:
+    return f"{figures[key]:,.0f}" if key in figures else "–"
+
+
+def cells(load: Load, results: Results) -> list[str]:
+    """A row: each broker's rate with its spread, p50, p99, CPU; then the ratios of ours to the peer's."""
+    row = [load.label]
+    for name in TITLES:
+        if name in results:
+            figures = results[name]
+            low, high = figures["spread"]
+            row.append(f"{figures[load.unit]:,.0f} {UNITS[load.unit]} ({low:,.0f}–{high:,.0f})")
+            row.append(" / ".join(shown(figures, key) for key in ("p50_us", "p99_us", "cpu_us")))
+        else:
+            row += ["–", "–"]
+    return [*row, *(compare(results, key) for key in (load.unit, "p99_us", "cpu_us"))]
+
+
+def compare(results: Results, key: str) -> str:
+    return ratio(results.get("ottla", {}).get(key), results.get("kafka", {}).get(key))
+
+
+def times(results: Results, key: str) -> float | None:
+    """Ours over Kafka's, where both were measured."""
+    return quotient(results.get("ottla", {}).get(key), results.get("kafka", {}).get(key))
+
+
+def brief(load: Load, results: Results) -> list[str]:
+    """A line for README."""
+    rates = [f"{results[name][load.unit]:,.0f} {UNITS[load.unit]}" if name in results else "–" for name in TITLES]
+    latency = f", p99 {compare(results, 'p99_us')}" if "p99_us" in results.get("ottla", {}) else ""
+    return [load.label, *rates, f"{compare(results, load.unit)}{latency}, CPU {compare(results, 'cpu_us')}"]
+
+
+def goals(load: Load, results: Results) -> list[Goal]:
+    bars = load.bars
+    wanted = (
+        ("rate", load.unit, bars.rate, False),
+        ("p99", "p99_us", bars.p99, True),
+        ("CPU", "cpu_us", bars.cpu, True),
+    )
+    return [
+        Goal(f"{load.label}: {kind} to {KAFKA}'s", times(results, key), limit, at_most)
+        for kind, key, limit, at_most in wanted
+        if limit is not None
+    ]
+
+
+def run_loads(title: str, loads: Sequence[Load], targets: Sequence[Target], effort: Effort, say: Say, *, what: str) -> Report:
+    """Measure each load; one row and one line of README for each. `what` opens the note: what the loads are."""
+    results: dict[str, Results] = {}
+    for load in loads:
+        results[load.label] = measure(load, targets, effort)
+        say(line(load, results[load.label]))
+    head = ["load", KAFKA, "p50 / p99 / CPU, µs", "Ottla", "p50 / p99 / CPU, µs", "rate", "p99", "CPU"]
+    note = (
+        f"{what} Medians of {effort.rounds} rounds of {effort.round_seconds:g} s (lowest–highest), alternating, after "
+        f"{effort.warm_seconds:g} s of each load to warm up; CPU is the broker's, per request. "
+        "The last three columns are Ottla's figure over Kafka's."
+    )
+    return Report(
+        title,
+        head,
+        [cells(load, results[load.label]) for load in loads],
+        note,
+        results,
+        [brief(load, results[load.label]) for load in loads],
+        [goal for load in loads for goal in goals(load, results[load.label])],
+        rate_plot(title, loads, results) if len({load.unit for load in loads}) == 1 else ratio_plot(title, loads, results),
+    )
+
+
+def ratio_plot(title: str, loads: Sequence[Load], results: dict[str, Results]) -> Plot | None:
+    """Ours over Kafka's for each load; none without Kafka."""
+    kinds = {"rate": "", "p99": "p99_us", "CPU per request": "cpu_us"}
+    series = {kind: [times(results[load.label], key or load.unit) for load in loads] for kind, key in kinds.items()}
+    if not any(value is not None for values in series.values() for value in values):
+        return None
+    return Plot("ratios", title, f"Ottla / {KAFKA}", [load.label for load in loads], series)
+
+
+def rate_plot(title: str, loads: Sequence[Load], results: dict[str, Results]) -> Plot:
+    series = {name: [results[load.label].get(name, {}).get(load.unit) for load in loads] for name in TITLES}
+    there = {name: values for name, values in series.items() if any(value is not None for value in values)}
+    return Plot("bars", title, UNITS[loads[0].unit], [load.label for load in loads], by_broker(there))
