@@ -21,10 +21,14 @@ if TYPE_CHECKING:
 BYTES_MAX = 16 << 20
 """More than that is not looked through at once: guessing takes three times the memory."""
 BYTES_MIN = 16
+RECORD_MIN = 7
+"""Bytes of the smallest record, one without a key and with an empty value. That the first one ends later is known."""
 FLAGS_MIN = 1 << 16
 """From so many bytes on it pays to look at eight of their flags together."""
 COUNTS_OF_PLAIN = (256, 1 << 10, 1 << 15)
 """Tables of what plain records look like have one of these lengths; batches of more records are not compared with them."""
+STEPPED_MAX = 1000
+"""Among more guesses than this so many are wrong that it pays to sort most of them out first."""
 NO_SIZE = 1 << 40
 """What the table of sizes says of two bytes that are no length: nothing ends there."""
 KEY_MAX = 63
@@ -41,15 +45,15 @@ def find_starts(np: Any, data: bytes | memoryview, record_count: int) -> tuple[C
     if not BYTES_MIN <= end <= BYTES_MAX:
         raise Unusual
     flags = np.empty((end + 7) & -8, np.bool_)
-    np.equal(np.frombuffer(data, np.uint8), 0, flags[:end])
-    flags[: end - 3] &= flags[2 : end - 1] | flags[3:end]
-    flags[end - 3 :] = False
+    np.logical_not(np.frombuffer(data, np.uint8), flags[:end])
+    np.logical_and(flags[: end - 3], flags[2 : end - 1] | flags[3:end], flags[: end - 3])
+    flags[:RECORD_MIN - 1] = flags[end - 3 :] = False
     guesses = flags.nonzero()[0] if end < FLAGS_MIN else _flagged(np, flags)
     starts = np.empty(len(guesses) + 1, np.int64)
     starts[0] = 0
     np.add(guesses, 1, starts[1:])
     words = np.ndarray(end - 7, "<u8", data, 0, (1,))[starts]
-    sizes = _sizes(np)[0].take((words & 0xFFFF).view(np.int64))
+    sizes = _sizes(np)[0].take(words.view(np.uint16)[::4])
     if len(starts) != record_count or (starts[1:] - starts[:-1]).tobytes() != sizes[:-1].tobytes():
         if not record_count <= len(starts) <= 2 * record_count + 64:
             raise Unusual
@@ -68,16 +72,15 @@ def _flagged(np: Any, flags: Column) -> Column:
     eights = flags.view(np.uint64)
     at = (eights != 0).nonzero()[0]
     found = eights[at]
-    rest = found & (found - 1)
-    places: Column = (at << 3) + _byte_of(np, found ^ rest)
-    twice = rest.nonzero()[0]
-    if len(twice):
-        second = rest[twice]
-        if (second & (second - 1)).any():
-            return flags.nonzero()[0]
-        places = np.concatenate((places, (at[twice] << 3) + _byte_of(np, second)))
-        places.sort(kind="stable")
-    return places
+    places = []
+    while len(found):
+        rest = found & (found - 1)
+        places.append((at << 3) + _byte_of(np, found ^ rest))
+        goes_on = rest.nonzero()[0]
+        at, found = at[goes_on], rest[goes_on]
+    together: Column = np.concatenate(places) if places else at
+    together.sort(kind="stable")
+    return together
 
 
 def _byte_of(np: Any, powers: Column) -> Column:
@@ -89,12 +92,15 @@ def _byte_of(np: Any, powers: Column) -> Column:
 
 
 def _follow(np: Any, starts: Column, sizes: Column, flags: Column, end: int) -> Column:
-    """Which of the guesses are on the chain that begins with the first. Most that are not lead to nowhere, the others are stepped over."""
+    """Which of the guesses are on the chain that begins with the first. Most that are not lead nowhere; the others are stepped over."""
     ends = starts + sizes
-    may_lead = ends <= end
-    may_lead[may_lead] = flags[ends[may_lead] - 1]
-    on_way = may_lead.nonzero()[0]
-    starts, ends = starts[on_way], ends[on_way]
+    if len(starts) > STEPPED_MAX:
+        may_lead = ends <= end
+        may_lead[may_lead] = flags[ends[may_lead] - 1]
+        on_way = may_lead.nonzero()[0]
+        starts, ends = starts[on_way], ends[on_way]
+    else:
+        on_way = np.arange(len(starts))
     is_kept = np.ones(len(starts), np.bool_)
     reached = 0
     for index in (ends[:-1] != starts[1:]).nonzero()[0].tolist():
@@ -113,8 +119,10 @@ def scan_plain(np: Any, data: bytes | memoryview, record_count: int) -> Extent:
     The fields before their values are compared with what those of such records are, all of them at once.
     """
     starts, sizes, words = find_starts(np, data, record_count)
-    length_sizes = _sizes(np)[1].take((words & 0xFF).view(np.int64))
-    words >>= length_sizes << 3
+    _, value_sizes, length_sizes, shifts = _sizes(np)
+    firsts = words.view(np.uint8)[::8]
+    lengths = length_sizes.take(firsts)
+    words >>= shifts.take(firsts)
     key = int(words[0]) >> 24 & 0xFF
     strict, loose, expected, field_sizes = _plain(np, key, record_count)
     lowest = highest = 0
@@ -123,24 +131,25 @@ def scan_plain(np: Any, data: bytes | memoryview, record_count: int) -> Extent:
             raise Unusual
         deltas = words >> 8 & 0xFF
         lowest, highest = int(deltas.min()) >> 1, int(deltas.max()) >> 1
-    ends = starts + sizes
-    ends -= 1
-    starts += length_sizes.view(np.int64)
-    starts += field_sizes
-    starts += _sizes(np)[0].take(np.ndarray(len(data) - 1, "<u2", data, 0, (1,))[starts])
-    if starts.tobytes() != ends.tobytes() or data[-1]:
+    fields = field_sizes + lengths
+    fields += value_sizes.take(np.ndarray(len(data) - 1, "<u2", data, 0, (1,))[starts + fields])
+    if fields.tobytes() != sizes.tobytes() or data[-1]:
         raise Unusual
     return Extent(lowest, highest, key == 1, True)
 
 
 @lru_cache(1)
-def _sizes(np: Any) -> tuple[Column, Column]:
-    """The size of something that begins with its length, by its first two bytes; the size of that length, by the first one."""
+def _sizes(np: Any) -> tuple[Column, Column, Column, Column]:
+    """Of something that begins with its length: its size, and with a byte behind it, by its first two bytes; the length's, by its first.
+
+    The last is the same in bits.
+    """
     pairs = np.arange(1 << 16)
     low, high = pairs & 0xFF, pairs >> 8
     sizes = np.where(low < 128, 1 + (low >> 1), 2 + ((low & 127 | high << 7) >> 1))
     sizes[(low & 1 != 0) | (low > 127) & (high > 127)] = NO_SIZE
-    return sizes, 1 + (np.arange(1 << 8, dtype=np.uint64) >> 7)
+    length_sizes = 1 + (np.arange(1 << 8) >> 7)
+    return sizes, sizes + 1, length_sizes, (8 * length_sizes).astype(np.uint64)
 
 
 def _plain(np: Any, key: int, record_count: int) -> tuple[Column, Column, Column, Column]:

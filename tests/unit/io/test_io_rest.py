@@ -1,6 +1,9 @@
 """Clock, randomness and worker threads."""
 
 import asyncio
+import platform
+import subprocess
+import sys
 import threading
 import time
 from collections import Counter
@@ -133,3 +136,27 @@ async def test_more_parts_than_one_gathered_write_takes():
     assert await asyncio.wait_for(reader.read(), 10) == b"".join(parts)
     writer.close()
     listener.close()
+
+
+@pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="another allocator than glibc's")
+def test_freed_memory_is_used_again():
+    """In a process of its own, as the setting stays: blocks of a megabyte that come and go cause no page faults."""
+    program = """
+import resource
+from ottla.io.process import keep_freed_memory
+
+def faults():
+    return resource.getrusage(resource.RUSAGE_SELF).ru_minflt
+
+def come_and_go():
+    for _ in range(100):
+        bytearray(1 << 20), bytearray(3 << 20)
+
+assert keep_freed_memory()
+come_and_go()
+before = faults()
+come_and_go()
+print(faults() - before)
+"""
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert int(done.stdout) < 100
