@@ -3,7 +3,9 @@
 from collections.abc import Callable
 from typing import Any
 
+from ottla.base.decision import Decision
 from ottla.base.errors import ErrorCode
+from ottla.groups.java_order import string_hash
 from ottla.groups.requests import GroupCall
 from ottla.groups.settings import GroupSettings
 from ottla.wire.messages.delete_groups import DeletableGroupResult, DeleteGroupsRequest, DeleteGroupsResponse
@@ -38,10 +40,7 @@ APPEND_ERRORS = {
 
 def partition_for(group_id: str, partition_count: int) -> int:
     """The partition of `__consumer_offsets` that a group lives in, by Java's hash of its id."""
-    value = 0
-    encoded = group_id.encode("utf-16-be", "surrogatepass")
-    for at in range(0, len(encoded), 2):
-        value = (31 * value + (encoded[at] << 8 | encoded[at + 1])) & 0xFFFFFFFF
+    value = string_hash(group_id)
     if value >= 0x8000_0000:
         value = 0x1_0000_0000 - value
         if value == 0x8000_0000:     # has no positive counterpart in 32 bits
@@ -69,6 +68,11 @@ def refusal(call: GroupCall, settings: GroupSettings) -> Message | None:
 def error_response(request: Message, error: ErrorCode) -> Message:
     """The answer to a request of which nothing could be done: NOT_COORDINATOR, COORDINATOR_LOAD_IN_PROGRESS and the like."""
     return _ERROR_RESPONSES[type(request)](request, error)
+
+
+def refusing(request: Message, completions: tuple[tuple[Any, Any], ...] = ()) -> Callable[[ErrorCode, int], Decision]:
+    """For a decision that leaves nothing to undo: the request hears of the error, and others what they were to hear."""
+    return lambda error, now_ms: Decision(response=error_response(request, error_after_append(error)), completions=completions)
 
 
 def _heartbeat(request: HeartbeatRequest, error: ErrorCode) -> HeartbeatResponse:

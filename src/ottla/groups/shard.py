@@ -1,13 +1,54 @@
 """One shard of the group coordinator: the groups whose records live in one partition of `__consumer_offsets`."""
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
+from typing import Any
 
 from ottla.base.decision import Decision
 from ottla.base.errors import ErrorCode
-from ottla.base.ids import Uuid
+from ottla.base.ids import ZERO_UUID, Uuid
 from ottla.base.ports import Rng
-from ottla.groups.requests import GroupCall
+from ottla.groups.classic_group import ClassicGroup, group_from_record
+from ottla.groups.expiry import expired_records
+from ottla.groups.joining import Join
+from ottla.groups.listing import delete_groups, describe_groups, list_groups
+from ottla.groups.membership import heartbeat, leave_group, sync_group
+from ottla.groups.offset_table import OffsetTable
+from ottla.groups.offsets import commit_offsets, delete_offsets, fetch_offsets
+from ottla.groups.rebalancer import Effects, Rebalancer
+from ottla.groups.requests import GroupCall, GroupRecord
+from ottla.groups.responses import refusal, refusing
 from ottla.groups.settings import GroupSettings
+from ottla.groups.timers import TimerKey, Timers
+from ottla.wire.messages.delete_groups import DeleteGroupsRequest
+from ottla.wire.messages.describe_groups import DescribeGroupsRequest
+from ottla.wire.messages.heartbeat import HeartbeatRequest
+from ottla.wire.messages.join_group import JoinGroupRequest, JoinGroupResponse
+from ottla.wire.messages.leave_group import LeaveGroupRequest
+from ottla.wire.messages.list_groups import ListGroupsRequest
+from ottla.wire.messages.offset_commit import OffsetCommitRequest
+from ottla.wire.messages.offset_delete import OffsetDeleteRequest
+from ottla.wire.messages.offset_fetch import OffsetFetchRequest
+from ottla.wire.messages.sync_group import SyncGroupRequest, SyncGroupResponse
+from ottla.wire.records.group import (
+    GROUP_KIND,
+    OFFSET_KIND,
+    OLD_OFFSET_KIND,
+    offset_key,
+    read_group_key,
+    read_group_value,
+    read_offset_key,
+    read_offset_value,
+    record_kind,
+)
+from ottla.wire.schema import Message
+
+NO_PRODUCER = -1
+EXPIRY = TimerKey("", "expiry")
+DUE_MAX = 500
+"""Timers that one call of `on_time` handles; what else is due is due for the next call."""
+
+EXPIRY_GROUPS_MAX = 500
+"""Groups that one call of `on_time` looks through for expired offsets; the next call goes on behind them."""
 
 
 class GroupShard:
@@ -21,40 +62,206 @@ class GroupShard:
     3. Where the log refuses the records of a decision before any of them was replayed, call `on_append_failed` instead of `replay`
        and go on with the decision it returns. Where records that were replayed are lost (leadership moved, the disk failed),
        the shard is: `on_unloaded` answers those who wait, and a new shard is loaded.
+
+    Hard state is what the log holds: the last record of each group, as its bytes, and the offsets. The groups themselves run ahead
+    of it: a generation is stored when it is settled, and what was not settled begins again after a change of coordinator.
     """
 
     def __init__(self, settings: GroupSettings, rng: Rng) -> None:
         self._settings = settings
         self._rng = rng
+        self._timers = Timers()
+        self._rebalancer = Rebalancer(settings, self._timers)
+        self._groups = self._rebalancer.groups
+        self._stored: dict[str, bytes] = {}
+        self._offsets = OffsetTable()
+        self._loaded = False
+        self._to_expire: list[str] = []
 
     def decide(self, call: GroupCall, now_ms: int) -> Decision:
         """The records are GroupRecords. Refusals are responses too."""
-        raise NotImplementedError
+        refused = refusal(call, self._settings)
+        if refused is not None:
+            return Decision(response=refused)
+        return _DECISIONS[type(call.request)](self, call, call.request, now_ms)
 
-    def replay(self, offset: int, key: bytes, value: bytes | None) -> None:
-        """The only writer of what the log holds. Records of kinds that are not known are skipped."""
-        raise NotImplementedError
+    def replay(self, offset: int, key: bytes, value: bytes | None, producer_id: int = NO_PRODUCER) -> None:
+        """The only writer of what the log holds. Records of kinds that are not known are skipped.
+
+        `producer_id` is that of a transactional batch; its offsets count when `end_transaction` says so.
+        """
+        kind = record_kind(key)
+        if kind in (OFFSET_KIND, OLD_OFFSET_KIND):
+            group_id, topic, partition = read_offset_key(key)
+            if value is None:
+                self._offsets.remove(group_id, topic, partition)
+                return
+            if group_id not in self._groups:
+                self._groups[group_id] = ClassicGroup(group_id, -1)
+            if producer_id == NO_PRODUCER:
+                self._offsets.put(group_id, topic, partition, read_offset_value(value))
+                self._offsets.note_record(offset, group_id, topic, partition)
+            else:
+                self._offsets.put_pending(offset, producer_id, (group_id, topic, partition), read_offset_value(value))
+        elif kind == GROUP_KIND:
+            self._replay_group(read_group_key(key), value)
+
+    def _replay_group(self, group_id: str, value: bytes | None) -> None:
+        if value is None:
+            self._stored.pop(group_id, None)
+            self._groups.pop(group_id, None)
+            return
+        self._stored[group_id] = value
+        if not self._loaded:  # afterwards the group is ahead of its record
+            self._groups[group_id] = group_from_record(group_id, read_group_value(value))
+
+    def end_transaction(self, producer_id: int, *, committed: bool) -> None:
+        """A transaction marker of the partition was replayed."""
+        self._offsets.end_transaction(producer_id, committed=committed)
 
     def on_append_failed(self, decision: Decision, error: ErrorCode, now_ms: int) -> Decision:
         """`error` is the log's. What the decision only remembered is undone; the result says what to answer, and may have records."""
-        raise NotImplementedError
+        if decision.on_refused is None:
+            return Decision(response=decision.response, waiting=decision.waiting, completions=decision.completions)
+        return decision.on_refused(error, now_ms)
 
     def next_deadline_ms(self) -> int | None:
         """When `on_time` has something to do; None while nothing is due ever. Cheap enough to ask after every call."""
-        raise NotImplementedError
+        return self._timers.next_deadline_ms()
 
     def on_time(self, now_ms: int) -> Decision:
         """All that is due: members expire, rebalances end, offsets are forgotten. Harmless when called early or late."""
-        raise NotImplementedError
+        effects = Effects(now_ms)
+        for _ in range(DUE_MAX):
+            key = self._timers.pop_due(now_ms)
+            if key is None:
+                break
+            if key == EXPIRY:
+                self._expire(effects)
+                break  # where it has more to do it is due again at once, after others had their turn
+            self._rebalancer.on_due(key, effects)
+        return effects.decision()
 
     def on_loaded(self, now_ms: int) -> Decision:
         """The log is read to its end: members get a full session timeout to be heard of."""
-        raise NotImplementedError
+        self._loaded = True
+        effects = Effects(now_ms)
+        self._timers.set(EXPIRY, now_ms + self._settings.offsets_retention_check_interval_ms)
+        for group in list(self._groups.values()):
+            for member in group.members.values():
+                self._rebalancer.expect_heartbeat(group, member, now_ms)
+            if len(group.members) > self._settings.group_max_size:
+                self._rebalancer.rebalance(group, effects)  # the limit was lowered: the last to come back are turned away
+        return effects.decision()
 
     def on_unloaded(self) -> Decision:
         """Everyone who waits is answered with NOT_COORDINATOR. The shard is not used afterwards."""
-        raise NotImplementedError
+        effects = Effects(0)
+        for group in self._groups.values():
+            for member in group.members.values():
+                gone = JoinGroupResponse(error_code=ErrorCode.NOT_COORDINATOR, member_id=member.member_id)
+                self._rebalancer.answer_join(group, member, gone, effects)
+                self._rebalancer.answer_sync(member, SyncGroupResponse(error_code=ErrorCode.NOT_COORDINATOR), effects)
+        return effects.decision()
 
     def on_topics_deleted(self, topics: Iterable[tuple[str, Uuid]], now_ms: int) -> Decision:
         """Offsets of deleted topics are forgotten in all groups, unless they were committed under another id of the same name."""
-        raise NotImplementedError
+        deleted = dict(topics)
+        records = []
+        for group_id in self._offsets.group_ids():
+            offsets = self._offsets.of(group_id)
+            for topic in [name for name in offsets if name in deleted]:
+                records += [
+                    GroupRecord(offset_key(group_id, topic, partition), None)
+                    for partition, committed in offsets[topic].items()
+                    if committed.topic_id in (deleted[topic], ZERO_UUID)
+                ]
+        return Decision(records=tuple(records))
+
+    def _expire(self, effects: Effects) -> None:
+        if not self._to_expire:
+            self._to_expire = list(self._groups)
+        some, self._to_expire = self._to_expire[:EXPIRY_GROUPS_MAX], self._to_expire[EXPIRY_GROUPS_MAX:]
+        for group_id in some:
+            group = self._groups.get(group_id)
+            if group is not None:
+                effects.records += expired_records(group, self._offsets, effects.now_ms, self._settings.offsets_retention_ms)
+        again_ms = 0 if self._to_expire else self._settings.offsets_retention_check_interval_ms
+        self._timers.set(EXPIRY, effects.now_ms + again_ms)
+
+    # Requests
+
+    def _join(self, call: GroupCall, request: JoinGroupRequest, now_ms: int) -> Decision:
+        effects = Effects(now_ms)
+        join = Join(call, request, self._rebalancer, self._rng, effects)
+        return _answered(effects, join.decide(), call)
+
+    def _sync(self, call: GroupCall, request: SyncGroupRequest, now_ms: int) -> Decision:
+        effects = Effects(now_ms)
+        return _answered(effects, sync_group(self._rebalancer, call, request, effects), call)
+
+    def _leave(self, call: GroupCall, request: LeaveGroupRequest, now_ms: int) -> Decision:
+        effects = Effects(now_ms)
+        return _answered(effects, leave_group(self._rebalancer, call, request, effects), call)
+
+    def _heartbeat(self, call: GroupCall, request: HeartbeatRequest, now_ms: int) -> Decision:
+        return Decision(response=heartbeat(self._rebalancer, request, now_ms))
+
+    def _commit(self, call: GroupCall, request: OffsetCommitRequest, now_ms: int) -> Decision:
+        return commit_offsets(self._rebalancer, call, request, now_ms)
+
+    def _fetch(self, call: GroupCall, request: OffsetFetchRequest, now_ms: int) -> Decision:
+        return Decision(response=fetch_offsets(self._offsets, request))
+
+    def _delete_offsets(self, call: GroupCall, request: OffsetDeleteRequest, now_ms: int) -> Decision:
+        return delete_offsets(self._rebalancer, self._offsets, request)
+
+    def _list(self, call: GroupCall, request: ListGroupsRequest, now_ms: int) -> Decision:
+        return Decision(response=list_groups(self._groups, request))
+
+    def _describe(self, call: GroupCall, request: DescribeGroupsRequest, now_ms: int) -> Decision:
+        return Decision(response=describe_groups(self._groups, request, call.version))
+
+    def _delete(self, call: GroupCall, request: DeleteGroupsRequest, now_ms: int) -> Decision:
+        return delete_groups(self._groups, self._offsets, request)
+
+
+def _answered(effects: Effects, response: Message | None, call: GroupCall) -> Decision:
+    """A request that waits for others may be the last that all waited for: then its answer is among the completions."""
+    completions = tuple([(waiting.token, answer) for waiting, answer in effects.completions])
+    undo = effects.on_refused
+    if not effects.records:
+        on_refused = None
+    elif undo is None:
+        on_refused = refusing(call.request, completions)
+    else:
+        on_refused = _with_own(undo, call.token)
+    if response is not None:
+        return Decision(tuple(effects.records), response, False, completions, on_refused)
+    return _take_own(Decision(tuple(effects.records), None, True, completions, on_refused), call.token)
+
+
+def _take_own(decision: Decision, token: Any) -> Decision:
+    own = [answer for other, answer in decision.completions if other is token]
+    if not own:
+        return decision
+    others = tuple([completion for completion in decision.completions if completion[0] is not token])
+    return Decision(decision.records, own[-1], False, others, decision.on_refused)
+
+
+def _with_own(undo: Callable[[ErrorCode, int], Decision], token: Any) -> Callable[[ErrorCode, int], Decision]:
+    return lambda error, now_ms: _take_own(undo(error, now_ms), token)
+
+
+_DECISIONS: dict[type, Callable[[GroupShard, GroupCall, Any, int], Decision]] = {
+    JoinGroupRequest: GroupShard._join,
+    SyncGroupRequest: GroupShard._sync,
+    HeartbeatRequest: GroupShard._heartbeat,
+    LeaveGroupRequest: GroupShard._leave,
+    OffsetCommitRequest: GroupShard._commit,
+    OffsetFetchRequest: GroupShard._fetch,
+    OffsetDeleteRequest: GroupShard._delete_offsets,
+    ListGroupsRequest: GroupShard._list,
+    DescribeGroupsRequest: GroupShard._describe,
+    DeleteGroupsRequest: GroupShard._delete,
+}

@@ -1,0 +1,56 @@
+"""What time and deletions take away: offsets that nobody needs any more, and groups that have neither members nor offsets."""
+
+from ottla.groups.classic_group import CONSUMER_PROTOCOL, ClassicGroup, State
+from ottla.groups.offset_table import OffsetTable
+from ottla.groups.requests import GroupRecord
+from ottla.wire.records.group import NO_EXPIRY, CommittedOffset, group_key, offset_key
+
+
+def expired_records(group: ClassicGroup, table: OffsetTable, now_ms: int, retention_ms: int) -> list[GroupRecord]:
+    """Tombstones of a group's expired offsets, and of the group itself if nothing is left of it.
+
+    Offsets of a group that rebalances are kept, as nobody knows yet what its members will read; so are those of an open transaction.
+    """
+    offsets = table.of(group.group_id)
+    if not offsets:
+        gone = group.state is State.EMPTY and not any(True for _ in table.pending_places(group.group_id))
+        return [GroupRecord(group_key(group.group_id), None)] if gone else []
+    if not _may_expire(group):
+        return []
+    records, kept = [], False
+    for topic, partitions in offsets.items():
+        if group.is_subscribed(topic):
+            kept = True
+            continue
+        for partition, committed in partitions.items():
+            if not _is_expired(group, committed, now_ms, retention_ms) or table.is_pending(group.group_id, topic, partition):
+                kept = True
+            else:
+                records.append(GroupRecord(offset_key(group.group_id, topic, partition), None))
+    if not kept and group.state is State.EMPTY and not any(True for _ in table.pending_places(group.group_id)):
+        records.append(GroupRecord(group_key(group.group_id), None))
+    return records
+
+
+def _may_expire(group: ClassicGroup) -> bool:
+    if group.protocol_type is None or group.state is State.EMPTY:
+        return True
+    return group.protocol_type == CONSUMER_PROTOCOL and group.topics is not None and group.state is State.STABLE
+
+
+def _is_expired(group: ClassicGroup, committed: CommittedOffset, now_ms: int, retention_ms: int) -> bool:
+    """The retention begins when the group became empty; without members, or with other topics, at the commit."""
+    if committed.expire_timestamp != NO_EXPIRY:
+        return now_ms >= committed.expire_timestamp
+    since = committed.commit_timestamp
+    if group.protocol_type is not None and group.state is State.EMPTY and group.state_timestamp_ms >= 0:
+        since = group.state_timestamp_ms
+    return now_ms - since >= retention_ms
+
+
+def all_tombstones(group_id: str, table: OffsetTable) -> list[GroupRecord]:
+    """Of a group that is deleted."""
+    offsets = table.of(group_id)
+    places = {(topic, partition): None for topic, partitions in offsets.items() for partition in partitions}
+    places |= dict.fromkeys(table.pending_places(group_id))
+    return [*[GroupRecord(offset_key(group_id, *place), None) for place in places], GroupRecord(group_key(group_id), None)]

@@ -1,0 +1,210 @@
+"""JoinGroup, versions 0-9: members come in, come back, and come back under a new id.
+
+Versions from 4 on let a dynamic member ask for its id first, so that one that never hears the answer leaves nothing behind for long.
+"""
+
+from collections.abc import Callable
+
+from ottla.base.decision import Decision
+from ottla.base.errors import ErrorCode
+from ottla.base.ids import random_uuid
+from ottla.base.ports import Rng
+from ottla.groups.classic_group import ClassicGroup, Member, State, Waiting
+from ottla.groups.rebalancer import NEW_MEMBER_JOIN_TIMEOUT_MS, NULLABLE_PROTOCOL_FROM, SESSION, Effects, Rebalancer
+from ottla.groups.requests import GroupCall
+from ottla.groups.responses import error_after_append
+from ottla.groups.timers import TimerKey
+from ottla.wire.messages.join_group import JoinGroupRequest, JoinGroupResponse
+from ottla.wire.messages.sync_group import SyncGroupResponse
+
+MEMBER_ID_REQUIRED_FROM = 4
+SKIP_ASSIGNMENT_FROM = 9
+PENDING_MEMBERS_MAX = 10_000
+"""Ids given out in a group and not used yet; beyond, the oldest is forgotten, so that nobody can fill the memory with them."""
+
+UndoJoin = Callable[[ErrorCode, int], Decision]
+
+
+class Join:
+    """One JoinGroup request while it is decided."""
+
+    __slots__ = ("call", "effects", "group", "protocols", "rebalance_timeout_ms", "rebalancer", "request", "rng", "waiting")
+
+    def __init__(self, call: GroupCall, request: JoinGroupRequest, rebalancer: Rebalancer, rng: Rng, effects: Effects) -> None:
+        self.call = call
+        self.request = request
+        self.rebalancer = rebalancer
+        self.rng = rng
+        self.effects = effects
+        self.waiting = Waiting(call.token, call.version)
+        self.protocols = tuple([(protocol.name, protocol.metadata) for protocol in request.protocols])
+        self.rebalance_timeout_ms = request.rebalance_timeout_ms if call.version >= 1 else request.session_timeout_ms
+        self.group: ClassicGroup
+
+    def decide(self) -> JoinGroupResponse | None:
+        """The response, or None where the request waits."""
+        request = self.request
+        groups = self.rebalancer.groups
+        known = groups.get(request.group_id)
+        if known is None and request.member_id:
+            return self._refuse(ErrorCode.UNKNOWN_MEMBER_ID, request.member_id)
+        self.group = known or ClassicGroup(request.group_id, self.effects.now_ms)
+        if not self._has_room():
+            self.group.remove(request.member_id)
+            response: JoinGroupResponse | None = self._refuse(ErrorCode.GROUP_MAX_SIZE_REACHED, "")
+        elif not self.group.supports(request.protocol_type, [name for name, _ in self.protocols]):
+            response = self._refuse(ErrorCode.INCONSISTENT_GROUP_PROTOCOL, request.member_id)
+        elif request.member_id:
+            response = self._join_known()
+        else:
+            response = self._join_unknown()
+        if known is None:
+            groups[request.group_id] = self.group
+            self._store_new_group()
+        return response
+
+    def _has_room(self) -> bool:
+        group, member_id, size_max = self.group, self.request.member_id, self.rebalancer.settings.group_max_size
+        if group.state is State.EMPTY:
+            return True
+        member = group.members.get(member_id)
+        if group.state is State.PREPARING_REBALANCE:  # those who wait are counted, so that the last to come back are turned away
+            return (member is not None and member.joining is not None) or group.joining_count < size_max
+        return member is not None or len(group.members) < size_max
+
+    # Members without an id
+
+    def _join_unknown(self) -> JoinGroupResponse | None:
+        instance_id = self.request.group_instance_id
+        member_id = self._new_member_id(self.call.client_id if instance_id is None else instance_id)
+        if instance_id is not None:
+            old_id = self.group.static_members.get(instance_id)
+            return self._add(member_id) if old_id is None else self._replace_static(self.group.members[old_id], member_id)
+        if self.call.version < MEMBER_ID_REQUIRED_FROM:
+            return self._add(member_id)
+        pending = self.group.pending_members
+        if len(pending) >= PENDING_MEMBERS_MAX:
+            oldest = next(iter(pending))
+            del pending[oldest]
+            self.rebalancer.forget_heartbeat(self.group, oldest)
+        pending[member_id] = None
+        deadline_ms = self.effects.now_ms + self.request.session_timeout_ms
+        self.rebalancer.timers.set(TimerKey(self.group.group_id, SESSION, member_id), deadline_ms)
+        return self._refuse(ErrorCode.MEMBER_ID_REQUIRED, member_id)
+
+    def _new_member_id(self, prefix: str) -> str:
+        digits = random_uuid(self.rng).hex()
+        return f"{prefix}-{digits[:8]}-{digits[8:12]}-{digits[12:16]}-{digits[16:20]}-{digits[20:]}"
+
+    def _add(self, member_id: str) -> JoinGroupResponse | None:
+        request, group, effects = self.request, self.group, self.effects
+        member = Member(
+            member_id, request.group_instance_id, self.call.client_id, f"/{self.call.client_host}", self.rebalance_timeout_ms,
+            request.session_timeout_ms, self.protocols,
+        )  # fmt: skip
+        member.is_new = True
+        if group.state is State.PREPARING_REBALANCE and group.previous_state is State.EMPTY:
+            group.new_member_added = True
+        if not group.members:
+            group.protocol_type = request.protocol_type
+        group.add(member, self.waiting)
+        self.rebalancer.timers.set(TimerKey(group.group_id, SESSION, member_id), effects.now_ms + NEW_MEMBER_JOIN_TIMEOUT_MS)
+        self.rebalancer.rebalance(group, effects)
+        return None
+
+    def _replace_static(self, member: Member, member_id: str) -> JoinGroupResponse | None:
+        """A static member restarted: whoever still speaks under its old id is fenced; in a stable group nobody else notices."""
+        group, rebalancer, effects = self.group, self.rebalancer, self.effects
+        old = (member.member_id, member.protocols, member.rebalance_timeout_ms, member.session_timeout_ms)
+        old_leader = group.leader_id or ""
+        fenced = JoinGroupResponse(error_code=ErrorCode.FENCED_INSTANCE_ID, member_id=member.member_id, protocol_name=None)
+        rebalancer.answer_join(group, member, fenced, effects)
+        rebalancer.answer_sync(member, SyncGroupResponse(error_code=ErrorCode.FENCED_INSTANCE_ID), effects)
+        rebalancer.forget_heartbeat(group, member.member_id)
+        group.pending_sync.pop(member.member_id, None)
+        group.rename(member, member_id)
+        member.is_new = False
+        rebalancer.expect_heartbeat(group, member, effects.now_ms)
+        group.update(member, self.protocols, self.rebalance_timeout_ms, self.request.session_timeout_ms)
+        if group.state is not State.STABLE or group.select_protocol() != group.protocol_name:
+            group.wait_in_join(member, self.waiting)
+            rebalancer.rebalance(group, effects)
+            return None
+        effects.store(group)
+        effects.on_refused = self._undo_replacement(member, old, old_leader)
+        response = rebalancer.join_response(group, member)
+        if self.call.version >= SKIP_ASSIGNMENT_FROM:
+            response.skip_assignment = group.leader_id == member_id
+        else:
+            # Its old id is told as the leader's, so that a leader of an older version does not begin to assign.
+            response.leader, response.members = old_leader, []
+        return response
+
+    # Members with an id
+
+    def _join_known(self) -> JoinGroupResponse | None:
+        request, group = self.request, self.group
+        if request.member_id in group.pending_members:
+            if request.group_instance_id is not None:
+                return self._refuse(ErrorCode.UNKNOWN_SERVER_ERROR, "")  # ids in waiting were given to dynamic members
+            return self._add(request.member_id)
+        error = validate_member(group, request.member_id, request.group_instance_id)
+        if error is not None:
+            response = self._refuse(error, request.member_id)
+            if self.call.version >= NULLABLE_PROTOCOL_FROM:
+                response.protocol_name = None
+            return response
+        member = group.members[request.member_id]
+        same = member.protocols == self.protocols
+        if (group.state is State.COMPLETING_REBALANCE and same) or (
+            group.state is State.STABLE and same and group.leader_id != member.member_id
+        ):
+            return self.rebalancer.join_response(group, member)  # nothing changed: it may not have had the answer
+        replaced = JoinGroupResponse(error_code=ErrorCode.REBALANCE_IN_PROGRESS, member_id=member.member_id)
+        self.rebalancer.answer_join(group, member, replaced, self.effects)  # one request of a member waits, the newest
+        group.update(member, self.protocols, self.rebalance_timeout_ms, request.session_timeout_ms)
+        group.wait_in_join(member, self.waiting)
+        self.rebalancer.rebalance(group, self.effects)
+        return None
+
+    def _refuse(self, error: ErrorCode, member_id: str) -> JoinGroupResponse:
+        return JoinGroupResponse(error_code=error, member_id=member_id)
+
+    # What the log refused
+
+    def _store_new_group(self) -> None:
+        """A group exists once it is in the log; its first record says no more than that."""
+        blank = ClassicGroup(self.group.group_id, self.group.state_timestamp_ms)
+        self.effects.store(blank)
+        self.effects.on_refused = self._undo_new_group
+
+    def _undo_new_group(self, error: ErrorCode, now_ms: int) -> Decision:
+        self.rebalancer.groups.pop(self.group.group_id, None)
+        return Decision(response=self._refuse(error_after_append(error), ""))
+
+    def _undo_replacement(self, member: Member, old: tuple[str, tuple[tuple[str, bytes], ...], int, int], old_leader: str) -> UndoJoin:
+        def undo(error: ErrorCode, now_ms: int) -> Decision:
+            group, rebalancer = self.group, self.rebalancer
+            member_id, protocols, rebalance_timeout_ms, session_timeout_ms = old
+            rebalancer.forget_heartbeat(group, member.member_id)
+            group.update(member, protocols, rebalance_timeout_ms, session_timeout_ms)
+            group.rename(member, member_id)
+            rebalancer.expect_heartbeat(group, member, now_ms)
+            response = JoinGroupResponse(
+                error_code=error_after_append(error), generation_id=group.generation, protocol_type=group.protocol_type,
+                protocol_name=group.protocol_name, leader=old_leader,
+            )  # fmt: skip
+            return Decision(response=response)
+
+        return undo
+
+
+def validate_member(group: ClassicGroup, member_id: str, instance_id: str | None) -> ErrorCode | None:
+    """Whether a request may speak for a member: by its id, which for a static member has to be the last one it was given."""
+    if instance_id is not None:
+        known = group.static_members.get(instance_id)
+        if known is None:
+            return ErrorCode.UNKNOWN_MEMBER_ID
+        if known != member_id:
+            return ErrorCode.FENCED_INSTANCE_ID
+    return None if member_id in group.members else ErrorCode.UNKNOWN_MEMBER_ID

@@ -1,0 +1,121 @@
+"""SyncGroup, Heartbeat and LeaveGroup of classic groups."""
+
+from ottla.base.decision import Decision
+from ottla.base.errors import ErrorCode
+from ottla.groups.classic_group import EMPTY_ASSIGNMENT, ClassicGroup, State, Waiting
+from ottla.groups.joining import validate_member
+from ottla.groups.rebalancer import SYNC, Effects, Rebalancer
+from ottla.groups.requests import GroupCall
+from ottla.groups.responses import error_after_append
+from ottla.groups.timers import TimerKey
+from ottla.wire.messages.heartbeat import HeartbeatRequest, HeartbeatResponse
+from ottla.wire.messages.leave_group import LeaveGroupRequest, LeaveGroupResponse, MemberIdentity, MemberResponse
+from ottla.wire.messages.sync_group import SyncGroupRequest, SyncGroupResponse
+
+MANY_LEAVE_FROM = 3
+"""Versions of LeaveGroup before this one name one member, whose error is that of the response."""
+
+
+def sync_group(rebalancer: Rebalancer, call: GroupCall, request: SyncGroupRequest, effects: Effects) -> SyncGroupResponse | None:
+    """The response, or None where the request waits for the leader's."""
+    group = rebalancer.groups.get(request.group_id)
+    if group is None or group.state is State.EMPTY:
+        return SyncGroupResponse(error_code=ErrorCode.UNKNOWN_MEMBER_ID)
+    error = _check_sync(group, request)
+    if error is not None:
+        return SyncGroupResponse(error_code=error)
+    member = group.members[request.member_id]
+    group.pending_sync.pop(member.member_id, None)
+    if not group.pending_sync:
+        rebalancer.timers.cancel(TimerKey(group.group_id, SYNC))
+    if group.state is State.STABLE:
+        return SyncGroupResponse(protocol_type=group.protocol_type, protocol_name=group.protocol_name, assignment=member.assignment)
+    rebalancer.answer_sync(member, SyncGroupResponse(error_code=ErrorCode.REBALANCE_IN_PROGRESS), effects)  # one waits, the newest
+    member.syncing = Waiting(call.token, call.version)
+    if group.leader_id == member.member_id:
+        _settle(rebalancer, group, request, effects)
+    return None
+
+
+def _check_sync(group: ClassicGroup, request: SyncGroupRequest) -> ErrorCode | None:
+    error = validate_member(group, request.member_id, request.group_instance_id)
+    if error is not None:
+        return error
+    if request.generation_id != group.generation:
+        return ErrorCode.ILLEGAL_GENERATION
+    if request.protocol_type not in (None, group.protocol_type) or (
+        request.protocol_name is not None and group.protocol_name not in (None, request.protocol_name)
+    ):
+        return ErrorCode.INCONSISTENT_GROUP_PROTOCOL
+    return ErrorCode.REBALANCE_IN_PROGRESS if group.state is State.PREPARING_REBALANCE else None
+
+
+def _settle(rebalancer: Rebalancer, group: ClassicGroup, request: SyncGroupRequest, effects: Effects) -> None:
+    """The leader has assigned: the generation is stored, and everyone gets its part when that is committed."""
+    assignments = {entry.member_id: entry.assignment for entry in request.assignments}
+    for member in group.members.values():
+        member.assignment = assignments.get(member.member_id, EMPTY_ASSIGNMENT)
+    effects.store(group)
+    rebalancer.propagate(group, ErrorCode.NONE, effects)
+    group.move_to(State.STABLE, effects.now_ms)
+    answered = [waiting for waiting, _ in effects.completions]
+
+    def undo(error: ErrorCode, now_ms: int) -> Decision:
+        """As if it had never been stable: those who were to be answered hear of the error, and all join again."""
+        again = Effects(now_ms)
+        group.state = State.COMPLETING_REBALANCE
+        told = error_after_append(error)
+        for member in group.members.values():
+            member.assignment = EMPTY_ASSIGNMENT
+        again.completions += [(waiting, SyncGroupResponse(error_code=told)) for waiting in answered]
+        rebalancer.rebalance(group, again)
+        return again.decision()
+
+    effects.on_refused = undo
+
+
+def heartbeat(rebalancer: Rebalancer, request: HeartbeatRequest, now_ms: int) -> HeartbeatResponse:
+    group = rebalancer.groups.get(request.group_id)
+    if group is None:
+        return HeartbeatResponse(error_code=ErrorCode.UNKNOWN_MEMBER_ID)
+    error = validate_member(group, request.member_id, request.group_instance_id)
+    if error is not None:
+        return HeartbeatResponse(error_code=error)
+    if request.generation_id != group.generation:
+        return HeartbeatResponse(error_code=ErrorCode.ILLEGAL_GENERATION)
+    rebalancer.expect_heartbeat(group, group.members[request.member_id], now_ms)
+    if group.state is State.PREPARING_REBALANCE:
+        return HeartbeatResponse(error_code=ErrorCode.REBALANCE_IN_PROGRESS)
+    return HeartbeatResponse()
+
+
+def leave_group(rebalancer: Rebalancer, call: GroupCall, request: LeaveGroupRequest, effects: Effects) -> LeaveGroupResponse:
+    leaving = request.members if call.version >= MANY_LEAVE_FROM else [MemberIdentity(member_id=request.member_id)]
+    group = rebalancer.groups.get(request.group_id)
+    results = []
+    for identity in leaving:
+        error = ErrorCode.UNKNOWN_MEMBER_ID if group is None else _leave(rebalancer, group, identity, effects)
+        results.append(MemberResponse(member_id=identity.member_id, group_instance_id=identity.group_instance_id, error_code=error))
+    if group is not None and group.state is not State.EMPTY and any(not result.error_code for result in results):
+        rebalancer.rebalance(group, effects)
+    if call.version < MANY_LEAVE_FROM:
+        return LeaveGroupResponse(error_code=results[0].error_code)
+    return LeaveGroupResponse(members=results)
+
+
+def _leave(rebalancer: Rebalancer, group: ClassicGroup, identity: MemberIdentity, effects: Effects) -> ErrorCode:
+    member_id, instance_id = identity.member_id, identity.group_instance_id
+    if not member_id:  # an operator removes a static member by its name
+        if instance_id is None or instance_id not in group.static_members:
+            return ErrorCode.UNKNOWN_MEMBER_ID
+        member_id = group.static_members[instance_id]
+    elif member_id in group.pending_members:
+        group.remove(member_id)
+        rebalancer.forget_heartbeat(group, member_id)
+        return ErrorCode.NONE
+    else:
+        error = validate_member(group, member_id, instance_id)
+        if error is not None:
+            return error
+    rebalancer.drop(group, group.members[member_id], effects)
+    return ErrorCode.NONE

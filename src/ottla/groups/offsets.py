@@ -1,0 +1,158 @@
+"""OffsetCommit, OffsetFetch and OffsetDelete: how far groups have come."""
+
+from ottla.base.decision import Decision
+from ottla.base.errors import ErrorCode
+from ottla.base.ids import ZERO_UUID, Uuid
+from ottla.groups.classic_group import CONSUMER_PROTOCOL, ClassicGroup, State
+from ottla.groups.joining import validate_member
+from ottla.groups.offset_table import GroupOffsets, OffsetTable
+from ottla.groups.rebalancer import Rebalancer
+from ottla.groups.requests import GroupCall, GroupRecord
+from ottla.groups.responses import error_response, refusing
+from ottla.wire.messages.offset_commit import (
+    OffsetCommitRequest,
+    OffsetCommitResponse,
+    OffsetCommitResponsePartition,
+    OffsetCommitResponseTopic,
+)
+from ottla.wire.messages.offset_delete import (
+    OffsetDeleteRequest,
+    OffsetDeleteResponse,
+    OffsetDeleteResponsePartition,
+    OffsetDeleteResponseTopic,
+)
+from ottla.wire.messages.offset_fetch import (
+    OffsetFetchRequest,
+    OffsetFetchRequestGroup,
+    OffsetFetchResponse,
+    OffsetFetchResponseGroup,
+    OffsetFetchResponsePartitions,
+    OffsetFetchResponseTopics,
+)
+from ottla.wire.records.group import NO_EXPIRY, CommittedOffset, offset_key, offset_value
+
+NO_RETENTION = -1
+NO_OFFSET = -1
+GROUP_ID_NOT_FOUND_FROM = 9
+"""OffsetCommit of earlier versions hears of a wrong generation instead of an unknown group."""
+
+
+def commit_offsets(rebalancer: Rebalancer, call: GroupCall, request: OffsetCommitRequest, now_ms: int) -> Decision:
+    group = rebalancer.groups.get(request.group_id)
+    error = _check_commit(group, request, call.version)
+    if error is not None:
+        return Decision(response=error_response(request, error))
+    if group is not None and group.state in (State.STABLE, State.PREPARING_REBALANCE):  # a commit is as good as a heartbeat
+        rebalancer.expect_heartbeat(group, group.members[request.member_id], now_ms)
+    expire = NO_EXPIRY if request.retention_time_ms == NO_RETENTION else now_ms + request.retention_time_ms
+    metadata_max = rebalancer.settings.offset_metadata_max_bytes
+    records: list[GroupRecord] = []
+    topics = []
+    for topic in request.topics:
+        answers = []
+        for partition in topic.partitions:
+            metadata = partition.committed_metadata or ""
+            if len(metadata) > metadata_max:
+                answers.append(OffsetCommitResponsePartition(partition.partition_index, ErrorCode.OFFSET_METADATA_TOO_LARGE))
+                continue
+            committed = CommittedOffset(
+                partition.committed_offset, partition.committed_leader_epoch, metadata, now_ms, expire, topic.topic_id
+            )
+            key = offset_key(request.group_id, topic.name, partition.partition_index)
+            records.append(GroupRecord(key, offset_value(committed)))
+            answers.append(OffsetCommitResponsePartition(partition.partition_index))
+        topics.append(OffsetCommitResponseTopic(topic.name, topic.topic_id, answers))
+    return Decision(tuple(records), OffsetCommitResponse(topics=topics), on_refused=refusing(request))
+
+
+def _check_commit(group: ClassicGroup | None, request: OffsetCommitRequest, version: int) -> ErrorCode | None:
+    """A commit comes from a member of the present generation, or from someone who only keeps offsets in a group without members."""
+    generation = request.generation_id_or_member_epoch
+    if group is None:
+        if generation < 0:
+            return None
+        return ErrorCode.GROUP_ID_NOT_FOUND if version >= GROUP_ID_NOT_FOUND_FROM else ErrorCode.ILLEGAL_GENERATION
+    if generation < 0 and group.state is State.EMPTY:
+        return None
+    if generation < 0 and not request.member_id and request.group_instance_id is None:
+        return ErrorCode.UNKNOWN_MEMBER_ID
+    error = validate_member(group, request.member_id, request.group_instance_id)
+    if error is not None:
+        return error
+    if generation != group.generation:
+        return ErrorCode.ILLEGAL_GENERATION
+    return ErrorCode.REBALANCE_IN_PROGRESS if group.state is State.COMPLETING_REBALANCE else None
+
+
+def fetch_offsets(table: OffsetTable, request: OffsetFetchRequest) -> OffsetFetchResponse:
+    """In the form of version 8. Member ids and epochs of version 9 are of the newer protocol; classic groups do not look at them."""
+    return OffsetFetchResponse(groups=[_fetch_group(table, group, request.require_stable) for group in request.groups])
+
+
+def _fetch_group(
+    table: OffsetTable, request: OffsetFetchRequestGroup, require_stable: bool
+) -> OffsetFetchResponseGroup:
+    offsets = table.of(request.group_id)
+    if request.topics is None:
+        topics = [_fetch_all(table, request.group_id, name, offsets, require_stable) for name in offsets]
+        return OffsetFetchResponseGroup(group_id=request.group_id, topics=topics)
+    answers = []
+    for topic in request.topics:
+        known = offsets.get(topic.name, {})
+        partitions = []
+        for index in topic.partition_indexes:
+            committed = known.get(index)
+            if require_stable and table.is_pending(request.group_id, topic.name, index):
+                partitions.append(_no_offset(index, ErrorCode.UNSTABLE_OFFSET_COMMIT))
+            elif committed is None or _is_other_topic(committed.topic_id, topic.topic_id):
+                partitions.append(_no_offset(index, ErrorCode.NONE))
+            else:
+                partitions.append(OffsetFetchResponsePartitions(index, committed.offset, committed.leader_epoch, committed.metadata))
+        answers.append(OffsetFetchResponseTopics(topic.name, topic.topic_id, partitions))
+    return OffsetFetchResponseGroup(group_id=request.group_id, topics=answers)
+
+
+def _fetch_all(table: OffsetTable, group_id: str, topic: str, offsets: GroupOffsets, require_stable: bool) -> OffsetFetchResponseTopics:
+    """All of a topic. The id is that of the commits; whoever answers by id knows whether it is still the topic's."""
+    partitions = []
+    topic_id = ZERO_UUID
+    for index, committed in offsets[topic].items():
+        topic_id = committed.topic_id
+        if require_stable and table.is_pending(group_id, topic, index):
+            partitions.append(_no_offset(index, ErrorCode.UNSTABLE_OFFSET_COMMIT))
+        else:
+            partitions.append(OffsetFetchResponsePartitions(index, committed.offset, committed.leader_epoch, committed.metadata))
+    return OffsetFetchResponseTopics(topic, topic_id, partitions)
+
+
+def _no_offset(index: int, error: ErrorCode) -> OffsetFetchResponsePartitions:
+    return OffsetFetchResponsePartitions(index, NO_OFFSET, -1, "", error)
+
+
+def _is_other_topic(committed: Uuid, asked: Uuid) -> bool:
+    """A topic that was made again under its name begins without offsets."""
+    return committed != asked and ZERO_UUID not in (committed, asked)
+
+
+def delete_offsets(rebalancer: Rebalancer, table: OffsetTable, request: OffsetDeleteRequest) -> Decision:
+    group = rebalancer.groups.get(request.group_id)
+    if group is None:
+        return Decision(response=OffsetDeleteResponse(error_code=ErrorCode.GROUP_ID_NOT_FOUND))
+    if group.state is not State.EMPTY and group.protocol_type != CONSUMER_PROTOCOL:
+        return Decision(response=OffsetDeleteResponse(error_code=ErrorCode.NON_EMPTY_GROUP))
+    offsets = table.of(request.group_id)
+    records, topics = [], []
+    for topic in request.topics:
+        subscribed = group.is_subscribed(topic.name)
+        error = ErrorCode.GROUP_SUBSCRIBED_TO_TOPIC if subscribed else ErrorCode.NONE
+        indexes = [partition.partition_index for partition in topic.partitions]
+        topics.append(OffsetDeleteResponseTopic(
+            name=topic.name, partitions=[OffsetDeleteResponsePartition(partition_index=index, error_code=error) for index in indexes]
+        ))
+        if not subscribed:
+            known = offsets.get(topic.name, {})
+            records += [
+                GroupRecord(offset_key(request.group_id, topic.name, index), None)
+                for index in indexes if index in known or table.is_pending(request.group_id, topic.name, index)
+            ]  # fmt: skip
+    return Decision(tuple(records), OffsetDeleteResponse(topics=topics), on_refused=refusing(request))

@@ -1,0 +1,206 @@
+"""How a classic group comes from one generation to the next: everyone joins, the leader assigns, everyone gets its assignment."""
+
+from collections.abc import Callable
+
+from ottla.base.decision import Decision
+from ottla.base.errors import ErrorCode
+from ottla.groups.classic_group import EMPTY_ASSIGNMENT, ClassicGroup, Member, State, Waiting
+from ottla.groups.requests import GroupRecord
+from ottla.groups.settings import GroupSettings
+from ottla.groups.timers import TimerKey, Timers
+from ottla.wire.messages.join_group import JoinGroupResponse
+from ottla.wire.messages.sync_group import SyncGroupResponse
+from ottla.wire.records.group import group_key, group_value
+from ottla.wire.schema import Message
+
+SESSION = "session"
+JOIN = "join"
+SYNC = "sync"
+
+NEW_MEMBER_JOIN_TIMEOUT_MS = 300_000
+"""A member that waits in its first join cannot send heartbeats, as it does not know its id: it is given up after this time."""
+
+NULLABLE_PROTOCOL_FROM = 7
+"""Versions of JoinGroup before this one cannot say that a protocol is null."""
+
+
+class Effects:
+    """What one step leads to, gathered while it is made."""
+
+    __slots__ = ("completions", "now_ms", "on_refused", "records")
+
+    def __init__(self, now_ms: int) -> None:
+        self.now_ms = now_ms
+        self.records: list[GroupRecord] = []
+        self.completions: list[tuple[Waiting, Message]] = []
+        self.on_refused: Callable[[ErrorCode, int], Decision] | None = None
+
+    def store(self, group: ClassicGroup) -> None:
+        self.records.append(GroupRecord(group_key(group.group_id), group_value(group.record())))
+
+    def decision(self) -> Decision:
+        return Decision(
+            records=tuple(self.records), completions=tuple([(waiting.token, response) for waiting, response in self.completions])
+        )
+
+
+class Rebalancer:
+    """The classic groups of a shard and their timers. Whoever changes a group's members ends by asking it what follows."""
+
+    def __init__(self, settings: GroupSettings, timers: Timers) -> None:
+        self.settings = settings
+        self.timers = timers
+        self.groups: dict[str, ClassicGroup] = {}
+
+    # Answers to those who wait
+
+    def answer_join(self, group: ClassicGroup, member: Member, response: JoinGroupResponse, effects: Effects) -> None:
+        if member.joining is not None:
+            if response.protocol_name is None and member.joining.version < NULLABLE_PROTOCOL_FROM:
+                response.protocol_name = ""
+            effects.completions.append((member.joining, response))
+            group.wait_in_join(member, None)
+
+    def answer_sync(self, member: Member, response: SyncGroupResponse, effects: Effects) -> bool:
+        if member.syncing is None:
+            return False
+        effects.completions.append((member.syncing, response))
+        member.syncing = None
+        return True
+
+    def join_response(self, group: ClassicGroup, member: Member) -> JoinGroupResponse:
+        """The generation as a member learns of it; the leader learns of the others too."""
+        return JoinGroupResponse(
+            generation_id=group.generation, protocol_type=group.protocol_type, protocol_name=group.protocol_name,
+            leader=group.leader_id or "", member_id=member.member_id,
+            members=group.member_list() if group.leader_id == member.member_id else [],
+        )  # fmt: skip
+
+    def propagate(self, group: ClassicGroup, error: ErrorCode, effects: Effects) -> None:
+        """Everyone who waits in a sync gets its assignment, or the error."""
+        for member in group.members.values():
+            response = SyncGroupResponse(error_code=error, assignment=member.assignment)
+            if error is ErrorCode.NONE:
+                response.protocol_type, response.protocol_name = group.protocol_type, group.protocol_name
+            if self.answer_sync(member, response, effects):
+                self.expect_heartbeat(group, member, effects.now_ms)  # while it waited, none was expected
+
+    def forget_assignments(self, group: ClassicGroup, error: ErrorCode, effects: Effects) -> None:
+        assert group.state is State.COMPLETING_REBALANCE, (group.group_id, group.state)
+        for member in group.members.values():
+            member.assignment = EMPTY_ASSIGNMENT
+        self.propagate(group, error, effects)
+
+    # Timers
+
+    def expect_heartbeat(self, group: ClassicGroup, member: Member, now_ms: int) -> None:
+        self.timers.set(TimerKey(group.group_id, SESSION, member.member_id), now_ms + member.session_timeout_ms)
+
+    def forget_heartbeat(self, group: ClassicGroup, member_id: str) -> None:
+        self.timers.cancel(TimerKey(group.group_id, SESSION, member_id))
+
+    def on_due(self, key: TimerKey, effects: Effects) -> None:
+        """A timer has run out. Its group may be gone meanwhile, as may be its reason."""
+        group = self.groups.get(key.group_id)
+        if group is None:
+            return
+        if key.kind == SESSION:
+            self._on_session_over(group, key.member_id, effects)
+        elif key.kind == JOIN:
+            self._on_join_over(group, effects)
+        else:
+            self._on_sync_over(group, effects)
+
+    def _on_session_over(self, group: ClassicGroup, member_id: str, effects: Effects) -> None:
+        if member_id in group.pending_members:
+            group.remove(member_id)
+            if group.state is State.PREPARING_REBALANCE and group.all_joined:
+                self.complete_join(group, effects)
+            return
+        member = group.members.get(member_id)
+        if member is not None and not member.heartbeat_satisfied:
+            self.drop(group, member, effects)
+            if group.state is State.PREPARING_REBALANCE:
+                if group.all_joined:
+                    self.complete_join(group, effects)
+            else:
+                self.rebalance(group, effects)
+
+    def _on_join_over(self, group: ClassicGroup, effects: Effects) -> None:
+        if group.state is not State.PREPARING_REBALANCE:
+            return
+        if group.initial_delay_ms >= 0 and group.new_member_added and group.initial_remaining_ms:
+            # More members may be on their way: wait on, but never longer than a rebalance may take.
+            group.new_member_added = False
+            remaining = group.initial_remaining_ms
+            group.initial_remaining_ms = max(remaining - group.initial_delay_ms, 0)
+            group.initial_delay_ms = min(self.settings.group_initial_rebalance_delay_ms, remaining)
+            self.timers.set(TimerKey(group.group_id, JOIN), effects.now_ms + group.initial_delay_ms)
+        else:
+            self.complete_join(group, effects)
+
+    def _on_sync_over(self, group: ClassicGroup, effects: Effects) -> None:
+        """Members that joined and did not sync are removed, and the others begin anew."""
+        if group.state in (State.COMPLETING_REBALANCE, State.STABLE) and group.pending_sync:
+            for member_id in list(group.pending_sync):
+                group.remove(member_id)
+                self.forget_heartbeat(group, member_id)
+            self._prepare(group, effects)
+
+    # From generation to generation
+
+    def drop(self, group: ClassicGroup, member: Member, effects: Effects) -> None:
+        """A member is removed; if it waits in a join it is told to come again. What follows for the group is asked afterwards."""
+        self.forget_heartbeat(group, member.member_id)
+        self.answer_join(group, member, JoinGroupResponse(error_code=ErrorCode.UNKNOWN_MEMBER_ID), effects)
+        self.answer_sync(member, SyncGroupResponse(error_code=ErrorCode.UNKNOWN_MEMBER_ID), effects)
+        group.remove(member.member_id)
+
+    def rebalance(self, group: ClassicGroup, effects: Effects) -> None:
+        """The members or their protocols have changed: begin a rebalance, or end the one that goes on if everyone is there."""
+        if group.can_rebalance:
+            self._prepare(group, effects)
+        elif group.state is State.PREPARING_REBALANCE and group.previous_state is not State.EMPTY and group.all_joined:
+            self.complete_join(group, effects)
+
+    def _prepare(self, group: ClassicGroup, effects: Effects) -> None:
+        if group.state is State.COMPLETING_REBALANCE:
+            self.forget_assignments(group, ErrorCode.REBALANCE_IN_PROGRESS, effects)
+        group.pending_sync.clear()
+        self.timers.cancel(TimerKey(group.group_id, SYNC))
+        initial = group.state is State.EMPTY
+        group.move_to(State.PREPARING_REBALANCE, effects.now_ms)
+        if initial:
+            delay = self.settings.group_initial_rebalance_delay_ms
+            group.initial_delay_ms = delay
+            group.initial_remaining_ms = max(group.rebalance_timeout_ms - delay, 0)
+            self.timers.set(TimerKey(group.group_id, JOIN), effects.now_ms + delay)
+            return
+        group.initial_delay_ms = -1
+        if group.all_joined:
+            self.complete_join(group, effects)
+        else:
+            self.timers.set(TimerKey(group.group_id, JOIN), effects.now_ms + group.rebalance_timeout_ms)
+
+    def complete_join(self, group: ClassicGroup, effects: Effects) -> None:
+        """The time to join is over: whoever is not there is removed, unless it is static, and the next generation begins."""
+        self.timers.cancel(TimerKey(group.group_id, JOIN))
+        group.initial_delay_ms = -1
+        for member in list(group.members.values()):
+            if member.joining is None and member.instance_id is None:
+                self.forget_heartbeat(group, member.member_id)
+                group.remove(member.member_id)
+        if group.members and not group.elect_joined_leader():
+            # Only static members are left, and none of them came: wait until they do, or their sessions end.
+            self.timers.set(TimerKey(group.group_id, JOIN), effects.now_ms + group.rebalance_timeout_ms)
+            return
+        group.begin_generation(effects.now_ms)
+        if group.state is State.EMPTY:
+            effects.store(group)
+            return
+        for member in group.members.values():
+            self.answer_join(group, member, self.join_response(group, member), effects)
+            self.expect_heartbeat(group, member, effects.now_ms)
+            member.is_new = False
+            group.pending_sync[member.member_id] = None
+        self.timers.set(TimerKey(group.group_id, SYNC), effects.now_ms + group.rebalance_timeout_ms)

@@ -1,0 +1,62 @@
+"""Deadlines by key, moved often and met seldom: a heartbeat costs a dict entry, not a place in a queue."""
+
+from heapq import heappop, heappush
+from typing import NamedTuple
+
+
+class TimerKey(NamedTuple):
+    """What is due. `member_id` is empty where it is the group's."""
+
+    group_id: str
+    kind: str
+    member_id: str = ""
+
+
+class Timers:
+    """Each key has one deadline. The heap holds for each the earliest time to look again; a deadline that moved on is put back then."""
+
+    def __init__(self) -> None:
+        self._deadlines: dict[TimerKey, int] = {}
+        self._queued: dict[TimerKey, int] = {}
+        self._heap: list[tuple[int, TimerKey]] = []
+
+    def set(self, key: TimerKey, deadline_ms: int) -> None:
+        self._deadlines[key] = deadline_ms
+        queued = self._queued.get(key)
+        if queued is None or deadline_ms < queued:
+            self._queued[key] = deadline_ms
+            heappush(self._heap, (deadline_ms, key))
+
+    def cancel(self, key: TimerKey) -> None:
+        self._deadlines.pop(key, None)
+
+    def deadline(self, key: TimerKey) -> int | None:
+        return self._deadlines.get(key)
+
+    def next_deadline_ms(self) -> int | None:
+        """Not later than the first deadline; where that one moved on since it was queued, it is put in its new place."""
+        while self._heap:
+            at, key = self._heap[0]
+            deadline = self._deadlines.get(key)
+            if self._queued.get(key) == at and deadline == at:
+                return at
+            heappop(self._heap)
+            if self._queued.get(key) == at:
+                self._requeue(key, deadline)
+        return None
+
+    def pop_due(self, now_ms: int) -> TimerKey | None:
+        """One key whose deadline has come, which has none from now on; the earliest first."""
+        at = self.next_deadline_ms()
+        if at is None or at > now_ms:
+            return None
+        _, key = heappop(self._heap)
+        del self._queued[key], self._deadlines[key]
+        return key
+
+    def _requeue(self, key: TimerKey, deadline: int | None) -> None:
+        if deadline is None:
+            del self._queued[key]
+        else:
+            self._queued[key] = deadline
+            heappush(self._heap, (deadline, key))
