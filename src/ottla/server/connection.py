@@ -6,7 +6,7 @@ is held in the same way. A connection so holds at most one answer more than the 
 """
 
 import asyncio
-from collections.abc import Coroutine, Sequence
+from collections.abc import Callable, Coroutine, Sequence
 from functools import partial
 from struct import Struct
 from typing import TYPE_CHECKING, Any
@@ -15,6 +15,7 @@ from ottla.base.context import RequestContext
 from ottla.base.ports import Buffer, Connection, File
 from ottla.server.dispatch import Api
 from ottla.server.error_counts import error_count
+from ottla.server.large_requests import LARGE_BYTES_MIN, check_room, handle_large
 from ottla.wire.errors import MalformedMessage
 from ottla.wire.framing import BadFrame, FrameReader
 from ottla.wire.headers import read_request_header, skip_tags
@@ -56,6 +57,7 @@ class ServerConnection:
         self.broker = server.broker
         self.apis = server.apis
         self.fetch_sessions = server.fetch_sessions
+        self.turns = server.turns
         self._reader = FrameReader(server.buffers, server.frame_max, self._on_frame, on_starved=self.pause_reading, on_room=self._on_room)
         self.get_buffer = self._reader.get_buffer
         self._out: list[Buffer] = []
@@ -143,6 +145,10 @@ class ServerConnection:
         return self._listener
 
     @property
+    def is_gone(self) -> bool:
+        return self._connection is None
+
+    @property
     def bytes_out(self) -> int:
         return 0 if self._connection is None else self._connection.sent_bytes
 
@@ -180,6 +186,13 @@ class ServerConnection:
         """The request waits: `answer_later` will follow. Returned by a raw handler as its result."""
         self._is_waiting = True
         return False
+
+    def handle_later(self, handle: Callable[[], bool]) -> None:
+        """A request that had to wait for its turn is handled now; it may have to wait for something else."""
+        if self._connection is not None:
+            self._is_waiting = False
+            handle()
+            self._resume()
 
     def answer_later(self, parts: Sequence[Buffer | FilePart]) -> None:
         """The answer of a request that waited; an empty one sends nothing (acks=0)."""
@@ -267,6 +280,10 @@ class ServerConnection:
             raise _too_large(end - start)
         assert api.handle is not None, api.module
         request = None
+        if end - start > LARGE_BYTES_MIN and version >= 0:
+            check_room(self, end - start)
+            self.start(handle_large(self, api, version, correlation_id, self._context_of(client_id), bytes(view[position:end])))
+            return self.wait()
         if version >= 0:
             assert api.request is not None, api.module
             request, _ = decode(api.request, version, view[:end], position)
@@ -296,6 +313,8 @@ class ServerConnection:
     async def _guard(self, work: Coroutine[Any, Any, None], began: float) -> None:
         try:
             await work
+        except MalformedMessage as error:
+            self._refuse(error)
         except Exception as error:
             self._server.on_failure(self, error)
             self.abort()

@@ -63,6 +63,10 @@ class Fetch:
         self._is_lost = False
         self._parked: ParkedFetch | None = None
 
+    @property
+    def place_count(self) -> int:
+        return len(self._places)
+
     def is_any_known(self) -> bool:
         """Whether at least one partition is there."""
         return any(place.partition is not None for place in self._places.values())

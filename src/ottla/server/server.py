@@ -12,6 +12,7 @@ from ottla.server.fetch_sessions import FetchSessions
 from ottla.server.limits import Admission, ConnectionCounts, connection_settings
 from ottla.server.loop_lag import LoopLag
 from ottla.server.occasional import OccasionalLog
+from ottla.server.turns import Turns
 from ottla.wire.framing import ReceiveBuffers
 
 log = logging.getLogger("ottla.server")
@@ -32,6 +33,7 @@ class Server:
         self.frame_max = broker.settings.request_bytes_max
         self.buffers = ReceiveBuffers(self._number("queued.max.request.bytes"))
         self.fetch_sessions = FetchSessions(rng, slots_max=self._number("max.incremental.fetch.session.cache.slots"))
+        self.turns = Turns(broker.loop)
         self.bytes_in_ended = 0
         self.bytes_out_ended = 0
         self.accepted = self.refused = self.idle_closed = 0

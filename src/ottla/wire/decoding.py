@@ -2,6 +2,8 @@
 
 Fields of fixed size that follow each other are read by one `struct` call, together with the length of what comes after them.
 Nothing is allocated for a count or a length that the remaining bytes cannot hold.
+
+A decoder can also be compiled as a generator that gives way after some items: for large requests, which others should not wait for.
 """
 
 import codecs
@@ -12,22 +14,35 @@ from typing import Any
 from ottla.base.ports import Buffer
 from ottla.wire.errors import MalformedMessage
 from ottla.wire.fields import FIXED, Field
-from ottla.wire.schema import Message, default_value
+from ottla.wire.headers import TAGS_MAX
+from ottla.wire.schema import Message, Slices, default_value
 from ottla.wire.varint import read_unsigned_varint
 
 _STRING_MAX = 0x7FFF
 _SMALL_MAX = 9
 ITEMS_MAX = 100_000
 """Items become objects, many times as large as their bytes: an array of more of them is not read."""
+SLICED_ITEMS_MAX = 50_000
+"""In all arrays of a message together, where it is read in slices: what is done with the items is done on the loop."""
+SLICE_ITEMS = 400
 
 
 def compile_decoder(cls: type[Message], version: int, *, flexible: bool) -> Callable[[Buffer, int], tuple[Any, int]]:
     """The function that reads an instance from a buffer at a position, and returns it with the position after it."""
-    source = DecoderSource(cls, version, flexible)
-    env = source.env
-    exec(compile(source.text(), f"<decoder of {cls.__name__} version {version}>", "exec"), env)
-    compiled: Callable[[Buffer, int], tuple[Any, int]] = env["decode"]
+    compiled: Callable[[Buffer, int], tuple[Any, int]] = _compiled(DecoderSource(cls, version, flexible))
     return compiled
+
+
+def compile_sliced_decoder(cls: type[Message], version: int, *, flexible: bool) -> Callable[[Buffer, int], Slices[tuple[Any, int]]]:
+    """The same, as a generator whose result comes at its end."""
+    compiled: Callable[[Buffer, int], Slices[tuple[Any, int]]] = _compiled(DecoderSource(cls, version, flexible, sliced=True))
+    return compiled
+
+
+def _compiled(source: "DecoderSource") -> Any:
+    env = source.env
+    exec(compile(source.text(), f"<decoder of {source.cls.__name__} version {source.version}>", "exec"), env)
+    return env["decode"]
 
 
 def _replace(error: UnicodeError) -> tuple[str, int]:
@@ -77,6 +92,8 @@ def _skip_tagged(buffer: Buffer, position: int) -> int:
     """Step over tagged fields that are all unknown; `position` is at their count."""
     end = len(buffer)
     count, position = _long_number(buffer, position)
+    if count > TAGS_MAX:
+        raise MalformedMessage(f"{count} tagged fields in one place, where {TAGS_MAX} are allowed")
     for _ in range(count):  # every turn takes two bytes at least, so that a huge count fails as soon as the bytes end
         _tag, position = read_unsigned_varint(buffer, position)
         size, position = _long_number(buffer, position)
@@ -87,10 +104,11 @@ def _skip_tagged(buffer: Buffer, position: int) -> int:
 class DecoderSource:
     """The lines of a decoder in the making, and the names that they use."""
 
-    def __init__(self, cls: type[Message], version: int, flexible: bool) -> None:
+    def __init__(self, cls: type[Message], version: int, flexible: bool, *, sliced: bool = False) -> None:
         self.cls = cls
         self.version = version
         self.flexible = flexible
+        self.sliced = sliced
         self.lines: list[str] = []
         self.run: list[tuple[str, str]] = []  # struct codes and targets that wait to be read together
         self.names = 0
@@ -100,7 +118,7 @@ class DecoderSource:
             return MalformedMessage(f"{title}: {name} is null or has a negative length")
 
         def many(name: str) -> MalformedMessage:
-            return MalformedMessage(f"{title}: more than {ITEMS_MAX} {name}")
+            return MalformedMessage(f"{title}: too many {name}")
 
         def short(name: str) -> MalformedMessage:
             return MalformedMessage(f"{title}: {name} is longer than what remains")
@@ -116,7 +134,7 @@ class DecoderSource:
 
     def text(self) -> str:
         self.struct_lines(self.cls, "o", 2)
-        head = ["def decode(b, p=0):", "    end = len(b)", "    try:"]
+        head = ["def decode(b, p=0):", "    end = len(b)", *(["    slice = total = 0", "    yield"] if self.sliced else []), "    try:"]
         tail = ["    except cut_errors: raise cut() from None", "    return o, p", ""]
         return "\n".join([*head, *self.lines, *tail])
 
@@ -181,6 +199,7 @@ class DecoderSource:
         size, tag = self.name("s"), self.name("t")
         self.line(depth, "if k:")
         self.line(depth + 1, "if k > 127: k, p = long_number(b, p - 1)")
+        self.line(depth + 1, f"if k > {TAGS_MAX}: raise many('tagged fields')")
         self.line(depth + 1, "for _ in range(k):")
         for number in (tag, size):
             self.line(depth + 2, f"{number} = b[p]; p += 1")
@@ -262,6 +281,9 @@ class DecoderSource:
         fixed = isinstance(field.item, str) and field.item in FIXED
         size = FIXED[field.item][1] if fixed else max(1, self.smallest(field.item))
         self.line(depth, f"if n{f' * {size}' if size > 1 else ''} > end - p: raise short({field.name!r})")
+        if self.sliced:
+            self.line(depth, "total += n")
+            self.line(depth, f"if total > {SLICED_ITEMS_MAX}: raise many('items')")
         if fixed:
             self.fixed_array_lines(field.item, size, target, depth)
             return
@@ -275,6 +297,9 @@ class DecoderSource:
         else:
             self.struct_lines(field.item, item, depth + 1)
         self.line(depth + 1, f"{add}({item})")
+        if self.sliced:
+            self.line(depth + 1, "slice += 1")
+            self.line(depth + 1, f"if slice > {SLICE_ITEMS}: slice = 0; yield")
 
     def fixed_array_lines(self, kind: str, size: int, target: str, depth: int) -> None:
         """An array of numbers is one `struct` call; for few of them it is prepared."""

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from typing import Any
 
 from ottla.wire.fields import FIXED, Field
-from ottla.wire.schema import Message, default_value
+from ottla.wire.schema import Message, Slices, default_value
 from ottla.wire.varint import ONE_BYTE, unsigned_varint
 
 _STRING_MAX = 0x7FFF
@@ -18,22 +18,35 @@ _NULL_STRUCT, _NULL_TAGGED_STRUCT, _PRESENT_STRUCT = b"\xff", b"\x00", b"\x01"
 _NULL_ARRAY = b"\xff\xff\xff\xff"
 
 
+SLICE_ITEMS = 400
+
+
 def compile_encoder(cls: type[Message], version: int, *, flexible: bool) -> Callable[[Any], bytes]:
     """The function that turns an instance into bytes."""
-    source = EncoderSource(cls, version, flexible)
-    env = source.env
-    exec(compile(source.text(), f"<encoder of {cls.__name__} version {version}>", "exec"), env)
-    compiled: Callable[[Any], bytes] = env["encode"]
+    compiled: Callable[[Any], bytes] = _compiled(EncoderSource(cls, version, flexible))
     return compiled
+
+
+def compile_sliced_encoder(cls: type[Message], version: int, *, flexible: bool) -> Callable[[Any], Slices[bytes]]:
+    """The same as a generator that gives way after some items, and whose result comes at its end: for answers that are large."""
+    compiled: Callable[[Any], Slices[bytes]] = _compiled(EncoderSource(cls, version, flexible, sliced=True))
+    return compiled
+
+
+def _compiled(source: "EncoderSource") -> Any:
+    env = source.env
+    exec(compile(source.text(), f"<encoder of {source.cls.__name__} version {source.version}>", "exec"), env)
+    return env["encode"]
 
 
 class EncoderSource:
     """The lines of an encoder in the making, and the names that they use."""
 
-    def __init__(self, cls: type[Message], version: int, flexible: bool) -> None:
+    def __init__(self, cls: type[Message], version: int, flexible: bool, *, sliced: bool = False) -> None:
         self.cls = cls
         self.version = version
         self.flexible = flexible
+        self.sliced = sliced
         self.lines: list[str] = []
         self.run: list[tuple[str, str]] = []  # struct codes and expressions that wait to be packed together
         self.names = 0
@@ -58,7 +71,7 @@ class EncoderSource:
 
     def text(self) -> str:
         self.struct_lines(self.cls, "o", "a", 2)
-        head = ["def encode(o):", "    c = []", "    a = c.append", "    try:"]
+        head = ["def encode(o):", "    c = []", "    a = c.append", *(["    slice = 0", "    yield"] if self.sliced else []), "    try:"]
         tail = ["    except errors as error: raise unfit(error) from error", "    return join(c)", ""]
         return "\n".join([*head, *self.lines, "        pass", *tail])
 
@@ -214,6 +227,9 @@ class EncoderSource:
             self.struct_lines(field.item, item, out, depth + 1)
             if len(self.lines) == before:
                 self.line(depth + 1, "pass")
+        if self.sliced:
+            self.line(depth + 1, "slice += 1")
+            self.line(depth + 1, f"if slice > {SLICE_ITEMS}: slice = 0; yield")
 
     def fixed_array_lines(self, field: Field, out: str, depth: int, nullable: bool) -> None:
         """An array of numbers is one `struct` call; for few of them it is prepared, and includes the count."""

@@ -16,6 +16,8 @@ REPLICA_STATE_FROM = 15
 SESSIONS_FROM = 7
 RACK_FROM = 11
 REPLICA_STATE_TAG = 1
+PARTITIONS_MAX = 50_000
+"""In one request. Kafka has no such limit, and its clients do not come near it: a broker leads some thousands."""
 
 _i16 = Struct(">h").unpack_from
 _i32 = Struct(">i").unpack_from
@@ -102,9 +104,13 @@ def _read_flexible(buffer: bytearray, view: memoryview, position: int, end: int,
     """Topics, what is forgotten, and where the tags of the request begin."""
     topic_count, position = read_uvarint(buffer, position, end)
     topics: list[TopicWish] = []
+    total = 0
     for _ in range(topic_count - 1):
         topic, position = _topic(buffer, view, position, end, version)
         partition_count, position = read_uvarint(buffer, position, end)
+        total += partition_count + 1
+        if total > PARTITIONS_MAX:
+            raise MalformedMessage(f"a Fetch request for more than {PARTITIONS_MAX} partitions")
         partitions: list[PartitionWish] = []
         for _ in range(partition_count - 1):
             if position + 33 > end:
@@ -119,6 +125,9 @@ def _read_flexible(buffer: bytearray, view: memoryview, position: int, end: int,
     for _ in range(forgotten_count - 1):
         topic, position = _topic(buffer, view, position, end, version)
         count, position = read_uvarint(buffer, position, end)
+        total += count + 1
+        if total > PARTITIONS_MAX:
+            raise MalformedMessage(f"a Fetch request for more than {PARTITIONS_MAX} partitions")
         indexes, position = _indexes(buffer, position, end, count - 1)
         forgotten.append((topic, indexes))
         position = skip_tags(buffer, position, end)
@@ -147,10 +156,14 @@ def _read_plain(buffer: bytearray, view: memoryview, position: int, end: int,
     """Versions 4 to 11, whose sizes are of fixed width."""
     count, position = _plain_count(buffer, position, end)
     topics: list[TopicWish] = []
+    total = 0
     size = 32 - 4 if version >= 9 else 24 if version >= 5 else 16
     for _ in range(count):
         topic, position = _plain_topic(buffer, view, position, end)
         partition_count, position = _plain_count(buffer, position, end)
+        total += partition_count + 1
+        if total > PARTITIONS_MAX:
+            raise MalformedMessage(f"a Fetch request for more than {PARTITIONS_MAX} partitions")
         partitions: list[PartitionWish] = []
         for _ in range(partition_count):
             if position + size > end:
@@ -171,6 +184,9 @@ def _read_plain(buffer: bytearray, view: memoryview, position: int, end: int,
         for _ in range(count):
             topic, position = _plain_topic(buffer, view, position, end)
             count_of_topic, position = _plain_count(buffer, position, end)
+            total += count_of_topic + 1
+            if total > PARTITIONS_MAX:
+                raise MalformedMessage(f"a Fetch request for more than {PARTITIONS_MAX} partitions")
             indexes, position = _indexes(buffer, position, end, count_of_topic)
             forgotten.append((topic, indexes))
     if version >= RACK_FROM:

@@ -6,7 +6,8 @@ from ottla.wire.errors import MalformedMessage
 
 _read_fixed = Struct(">hhih").unpack_from
 FIXED_SIZE = 10
-TAGS_MAX = 128
+TAGS_MAX = 100
+"""Tagged fields in one place. Kafka takes any number, and its clients send none that brokers of their version do not know."""
 
 
 def read_request_header(buffer: bytearray | memoryview | bytes, position: int, end: int) -> tuple[int, int, int, bytes | None, int]:
@@ -32,6 +33,8 @@ def skip_tags(buffer: bytearray | memoryview | bytes, position: int, end: int) -
     if not count:
         return position + 1
     count, position = read_uvarint(buffer, position, end)
+    if count > TAGS_MAX:
+        raise MalformedMessage(f"{count} tagged fields in one place, where {TAGS_MAX} are allowed")
     for _ in range(count):
         _, position = read_uvarint(buffer, position, end)
         size, position = read_uvarint(buffer, position, end)

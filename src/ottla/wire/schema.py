@@ -4,7 +4,7 @@ A declaration costs one class at import. Everything else waits until it is neede
 instance, a version's encoder and decoder until the first message of that version.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Generator
 from typing import Any, ClassVar, NoReturn, TypeVar, cast, dataclass_transform
 
 from ottla.base.ports import Buffer
@@ -51,10 +51,15 @@ __all__ = [
     "uuid",
 ]
 
+_SLICED = -80_000
+"""Under this number less the version the sliced codec of a class is kept."""
 NEVER = VERSION_MAX
 """As FLEXIBLE_FROM: no version of this message has compact lengths and tagged fields."""
 
 M = TypeVar("M", bound="Message")
+T = TypeVar("T")
+Slices = Generator[None, None, T]
+"""Work that gives way now and then; its result comes at its end."""
 
 
 @dataclass_transform(field_specifiers=(boolean, i8, i16, u16, i32, u32, i64, f64, uuid, string, binary, batches, array, struct))
@@ -195,6 +200,28 @@ def decoder(cls: type[M], version: int) -> Callable[[Buffer, int], tuple[M, int]
 
         compiled = cls._decoders[version] = compile_decoder(cls, version, flexible=_check(cls, version))
     return compiled
+
+
+def encode_in_slices(message: Message, version: int) -> Slices[bytes]:
+    """As `encode`, for a large message."""
+    cls, key = message.__class__, _SLICED - version
+    compiled: Any = cls._encoders.get(key)
+    if compiled is None:
+        from ottla.wire.encoding import compile_sliced_encoder  # on first need, as above
+
+        compiled = cls._encoders[key] = compile_sliced_encoder(cls, version, flexible=_check(cls, version))  # type: ignore[assignment]
+    return cast(Slices[bytes], compiled(message))
+
+
+def decode_in_slices(cls: type[M], version: int, buffer: Buffer, position: int = 0) -> Slices[tuple[M, int]]:
+    """As `decode`, for a large message: besides, all its arrays together are bounded."""
+    key = _SLICED - version
+    compiled: Any = cls._decoders.get(key)
+    if compiled is None:
+        from ottla.wire.decoding import compile_sliced_decoder  # on first need, as above
+
+        compiled = cls._decoders[key] = compile_sliced_decoder(cls, version, flexible=_check(cls, version))  # type: ignore[assignment]
+    return cast(Slices[tuple[M, int]], compiled(buffer, position))
 
 
 def part_encoder(message: type[Message], part: type[M], version: int) -> Callable[[M], bytes]:

@@ -1,21 +1,42 @@
 """What is encoded is decoded again, in every version of every message; values that a version cannot hold are refused."""
 
 from random import Random
-from typing import Any
+from typing import Any, TypeVar
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ottla.base.ids import ZERO_UUID, Uuid
+from ottla.wire.errors import MalformedMessage
 from ottla.wire.fields import Field
 from ottla.wire.messages.describe_topic_partitions import Cursor, DescribeTopicPartitionsRequest
+from ottla.wire.messages.elect_leaders import ElectLeadersRequest, TopicPartitions
 from ottla.wire.messages.fetch import FetchRequest, FetchResponse, LeaderIdAndEpoch, PartitionData, ReplicaState
 from ottla.wire.messages.init_producer_id import InitProducerIdRequest
 from ottla.wire.messages.metadata import MetadataRequest, MetadataRequestTopic, MetadataResponse, MetadataResponseTopic
 from ottla.wire.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
 from ottla.wire.records.metadata import PartitionChangeRecord, TopicRecord
-from ottla.wire.schema import Message, array, binary, decode, decoder, encode, encoder, f64, i32, part_encoder, string, struct, u32
+from ottla.wire.schema import (
+    Message,
+    Slices,
+    array,
+    binary,
+    decode,
+    decode_in_slices,
+    decoder,
+    encode,
+    encode_in_slices,
+    encoder,
+    f64,
+    i32,
+    part_encoder,
+    string,
+    struct,
+    u32,
+)
+
+T = TypeVar("T")
 
 NUMBERS = {
     "i8": st.integers(-0x80, 0x7F),
@@ -59,6 +80,47 @@ def test_what_is_encoded_is_decoded_again(any_message: type[Message], data: st.D
     decoded, end = decode(any_message, version, memoryview(b"abc" + encoded + b"rest"), 3)
     assert (decoded, end) == (original, len(encoded) + 3)
     assert encode(decoded, version) == encoded
+    assert in_slices(encode_in_slices(original, version))[1] == encoded
+    assert in_slices(decode_in_slices(any_message, version, b"abc" + encoded + b"rest", 3))[1] == (original, len(encoded) + 3)
+
+
+def in_slices(work: Slices[T]) -> tuple[int, T]:
+    """How often it gave way, and its result."""
+    for turns in range(10_000):
+        try:
+            next(work)
+        except StopIteration as end:
+            return turns, end.value
+    raise AssertionError("it does not end")
+
+
+def test_large_messages_give_way() -> None:
+    topics = [MetadataRequestTopic(name=f"topic-{number}") for number in range(4000)]
+    turns, encoded = in_slices(encode_in_slices(MetadataRequest(topics=topics), 12))
+    assert (turns, encoded) == (10, encode(MetadataRequest(topics=topics), 12))
+    assert in_slices(decode_in_slices(MetadataRequest, 12, encoded)) == (10, decode(MetadataRequest, 12, encoded))
+
+
+@pytest.mark.parametrize("shape", [(50_001, 0), (25_000, 1), (10, 5_000)])
+def test_all_arrays_of_a_large_message_are_bounded_together(shape: tuple[int, int]) -> None:
+    topics, partitions = shape
+    wanted = ElectLeadersRequest(topic_partitions=[TopicPartitions(partitions=[0] * partitions) for _ in range(topics)], timeout_ms=1)
+    encoded = encode(wanted, 2)
+    if topics + topics * partitions > 50_000:
+        with pytest.raises(MalformedMessage, match="too many items"):
+            in_slices(decode_in_slices(ElectLeadersRequest, 2, encoded))
+    else:
+        assert in_slices(decode_in_slices(ElectLeadersRequest, 2, encoded))[1] == (wanted, len(encoded))
+
+
+def test_many_tagged_fields_are_not_read() -> None:
+    """A field of no bytes takes two: a megabyte of them would take the time of one of ten megabytes."""
+    encoded = encode(MetadataRequest(topics=[]), 12)
+    assert encoded[-1] == 0
+    few, many = (encoded[:-1] + bytes([count]) + b"".join(bytes([tag, 0]) for tag in range(count)) for count in (100, 101))
+    assert decode(MetadataRequest, 12, few) == (MetadataRequest(topics=[]), len(few))
+    with pytest.raises(MalformedMessage, match="101 tagged fields"):
+        decode(MetadataRequest, 12, many)
 
 
 def test_samples_of_every_version_survive(any_message: type[Message], sampler: Any) -> None:

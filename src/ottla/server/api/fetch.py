@@ -5,6 +5,8 @@ log parts from this one from 12 on (KIP-595), the current leader beside errors t
 Skipped: nobody follows a partition here yet, so that every fetch of a follower is refused; see docs/SKIPPED.md.
 """
 
+from functools import partial
+
 from ottla.base.errors import ErrorCode
 from ottla.base.ports import Buffer
 from ottla.runtime.partition import ColdRead
@@ -20,11 +22,20 @@ from ottla.server.fetch_reading import (
     read_if_cached,
 )
 from ottla.server.fetch_sessions import FINAL_EPOCH, INITIAL_EPOCH, NO_SESSION, FetchSession, next_epoch, places_of
+from ottla.server.large_requests import handle_in_turn
 from ottla.wire.fetch_fast import TOPIC_IDS_FROM, FetchWish, PartitionAnswer, pack_fetched, read_fetch
+
+LARGE_BYTES_MIN = 64 << 10
+LARGE_PLACES_MIN = 2_000
+"""A request or a session of so many partitions takes some milliseconds: it waits for its turn."""
 
 
 def handle_raw(connection: ServerConnection, buffer: bytearray, view: memoryview, position: int, end: int, version: int,
                correlation_id: int) -> bool:
+    if end - position > LARGE_BYTES_MIN and position:               # at 0 it is one that has waited for its turn, without its header
+        owned = bytearray(view[position:end])
+        size = len(owned)
+        return handle_in_turn(connection, size, partial(handle_raw, connection, owned, memoryview(owned), 0, size, version, correlation_id))
     wish = read_fetch(buffer, view, position, end, version)
     by_id = version >= TOPIC_IDS_FROM
     if wish.session_epoch == FINAL_EPOCH or wish.session_epoch == INITIAL_EPOCH:
@@ -48,6 +59,8 @@ def handle_raw(connection: ServerConnection, buffer: bytearray, view: memoryview
             fetch = Fetch(connection, wish, version, correlation_id, places_of(connection.broker, wish.topics, by_id=by_id), None)
     if wish.isolation_level not in ISOLATION_LEVELS and fetch.is_any_known():
         return connection.answer(_refused(wish, version, correlation_id))
+    if fetch.place_count > LARGE_PLACES_MIN:
+        return handle_in_turn(connection, 0, partial(_go_on, fetch))
     return _go_on(fetch)
 
 

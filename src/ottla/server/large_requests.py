@@ -1,0 +1,62 @@
+"""Requests that are large, and have no records: read and answered in slices, in turns with one another (see `turns`)."""
+
+from collections.abc import Callable
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+from ottla.base.context import RequestContext
+from ottla.server.dispatch import Api
+from ottla.server.error_counts import error_count
+from ottla.wire.errors import MalformedMessage
+from ottla.wire.schema import Message, decode_in_slices, encode_in_slices
+
+if TYPE_CHECKING:
+    from ottla.server.connection import ServerConnection
+
+LARGE_BYTES_MIN = 32 << 10
+"""What is smaller takes some milliseconds at most."""
+
+
+async def handle_large(connection: "ServerConnection", api: Api, version: int, correlation_id: int, context: RequestContext,
+                       body: bytes) -> None:
+    """As for any other request; what its handler waits for is waited for outside of its turn."""
+    assert api.handle is not None, api.module
+    assert api.request is not None, api.module
+    turns = connection.turns
+    await turns.take(len(body))
+    try:
+        if connection.is_gone:
+            return
+        request, _ = await turns.run(decode_in_slices(api.request, version, body))
+        response = api.handle(connection.broker, context, request, version)
+        if isinstance(response, Message):
+            response = await _encoded(connection, api, version, response)
+    finally:
+        turns.give_back()
+    if not isinstance(response, bytes):
+        response = await response
+        if isinstance(response, Message):
+            await turns.take(0)
+            try:
+                response = await _encoded(connection, api, version, response)
+            finally:
+                turns.give_back()
+    connection.answer_later([connection.respond(api, version, correlation_id, response)])
+
+
+async def _encoded(connection: "ServerConnection", api: Api, version: int, response: Any) -> bytes:
+    api.errors += error_count(response)
+    return await connection.turns.run(encode_in_slices(response, version))
+
+
+def handle_in_turn(connection: "ServerConnection", size: int, handle: Callable[[], bool]) -> bool:
+    """The result of a raw handler whose request is large: what `handle` does with it is done in its turn, in one piece."""
+    check_room(connection, size)
+    connection.start(connection.turns.once(size, partial(connection.handle_later, handle)))
+    return connection.wait()
+
+
+def check_room(connection: "ServerConnection", size: int) -> None:
+    """MalformedMessage where so much waits already that the request is not taken."""
+    if not connection.turns.has_room(size):
+        raise MalformedMessage(f"a request of {size} bytes while {connection.turns.waiting_bytes} bytes of such wait")

@@ -1,0 +1,149 @@
+"""Large requests: as any other, but in turns, in slices, and with a bound on what waits and on what is in them."""
+
+import asyncio
+from collections.abc import Generator
+
+import pytest
+
+from ottla.server.turns import REST, Turns
+from ottla.testing import Broker
+from ottla.wire.messages.create_topics import CreatableTopic, CreateTopicsRequest
+from ottla.wire.messages.describe_topic_partitions import DescribeTopicPartitionsRequest
+from ottla.wire.messages.fetch import FetchPartition, FetchRequest, FetchTopic
+from ottla.wire.messages.list_offsets import ListOffsetsPartition, ListOffsetsRequest, ListOffsetsTopic
+from ottla.wire.messages.metadata import MetadataRequest, MetadataRequestTopic
+from tests.compat.raw import RawConnection, framed, request_bytes
+
+
+def connected(broker: Broker) -> RawConnection:
+    host, _, port = broker.bootstrap.rpartition(":")
+    return RawConnection((host, int(port)))
+
+
+def test_a_large_request_is_answered_as_a_small_one_is() -> None:
+    """Whether its handler answers at once, in bytes or later; and the ones behind it in their order."""
+    with Broker(config={"auto.create.topics.enable": "false"}) as broker, connected(broker) as connection:
+        broker.create_topic("there", partitions=2)
+        names = ["there", *(f"not-there-{number}" for number in range(4000))]
+        connection.send(MetadataRequest(topics=[MetadataRequestTopic(name=name) for name in names]), 12)
+        connection.send(DescribeTopicPartitionsRequest(response_partition_limit=2000), 0)
+        answer = connection.receive(MetadataRequest, 12)
+        assert [(topic.name, topic.error_code, len(topic.partitions)) for topic in answer.topics] == [
+            ("there", 0, 2), *((name, 3, 0) for name in names[1:])]
+        assert [topic.name for topic in connection.receive(DescribeTopicPartitionsRequest, 0).topics] == ["there"]
+        wanted = [ListOffsetsPartition(partition_index=index, timestamp=-1) for index in range(4000)]
+        offsets = connection.ask(ListOffsetsRequest(replica_id=-1, topics=[ListOffsetsTopic(name="there", partitions=wanted)]), 6)
+        assert [part.error_code for part in offsets.topics[0].partitions] == [0, 0] + [3] * 3998
+        created = connection.ask(CreateTopicsRequest(
+            topics=[CreatableTopic(name=f"bad name {number}", num_partitions=1, replication_factor=1) for number in range(3000)]), 5)
+        assert [topic.error_code for topic in created.topics] == [17] * 3000
+
+
+def fetch(count: int, *, session_id: int = 0, session_epoch: int = -1) -> FetchRequest:
+    wanted = [FetchPartition(partition=index, partition_max_bytes=1000) for index in range(count)]
+    return FetchRequest(max_wait_ms=0, min_bytes=1, max_bytes=1000, session_id=session_id, session_epoch=session_epoch,
+                        topics=[FetchTopic(topic="there", partitions=wanted)] if count else [])
+
+
+def test_a_large_fetch_is_answered_as_a_small_one_is() -> None:
+    with Broker() as broker, connected(broker) as connection:
+        broker.create_topic("there", partitions=2)
+        for version in (11, 12):
+            answer = connection.ask(fetch(5000), version)
+            codes = [part.error_code for topic in answer.responses for part in topic.partitions]
+            assert codes == [0, 0] + [3] * 4998
+        opened = connection.ask(fetch(5000, session_epoch=0), 12)
+        assert opened.session_id
+        again = connection.ask(fetch(0, session_id=opened.session_id, session_epoch=1), 12)
+        assert (again.error_code, again.session_id, len(again.responses[0].partitions)) == (0, opened.session_id, 4998)
+
+
+@pytest.mark.parametrize("version", [11, 12])
+def test_a_fetch_of_too_many_partitions_ends_its_connection_only(version: int) -> None:
+    with Broker() as broker, connected(broker) as connection, connected(broker) as other:
+        connection.send_bytes(framed(request_bytes(fetch(50_001), version, 1)))
+        assert connection.is_closed()
+        assert other.ask(fetch(1), version).error_code == 0
+
+
+def test_nonsense_in_a_large_request_ends_its_connection_only() -> None:
+    names = [MetadataRequestTopic(name=f"topic-{number}") for number in range(4000)]
+    request = request_bytes(MetadataRequest(topics=names), 12, 1)
+    with Broker() as broker, connected(broker) as connection, connected(broker) as other:
+        connection.send_frame(request[: len(request) // 2])
+        assert connection.is_closed()
+        assert other.ask(MetadataRequest(topics=[]), 12).topics == []
+
+
+class Loop:
+    """Time that passes when it is said to; timers are called by hand."""
+
+    def __init__(self) -> None:
+        self.now = 0.0
+        self.timers: list[tuple[float, object]] = []
+
+    def time(self) -> float:
+        return self.now
+
+    def create_future(self) -> "asyncio.Future[None]":
+        return asyncio.get_running_loop().create_future()
+
+    def call_later(self, delay: float, callback: object) -> None:
+        self.timers.append((delay, callback))
+
+
+async def test_one_at_a_time_and_others_in_between() -> None:
+    loop = Loop()
+    turns = Turns(loop)  # type: ignore[arg-type]
+    await turns.take(10)
+    second = asyncio.ensure_future(turns.take(20))
+    await asyncio.sleep(0)
+    assert (second.done(), turns.waiting_bytes) == (False, 20)
+    loop.now += 0.01
+    turns.give_back()
+    delay, go_on = loop.timers.pop()
+    assert delay == pytest.approx(REST * 0.01)
+    assert not second.done()
+    go_on()  # type: ignore[operator]
+    await second
+    assert turns.waiting_bytes == 0
+
+
+async def test_who_gave_up_is_passed_over() -> None:
+    loop = Loop()
+    turns = Turns(loop)  # type: ignore[arg-type]
+    await turns.take(0)
+    given_up, given_but_unwanted, last = (asyncio.ensure_future(turns.take(5)) for _ in range(3))
+    await asyncio.sleep(0)
+    given_up.cancel()
+    turns.give_back()
+    loop.timers.pop()[1]()  # type: ignore[operator]
+    given_but_unwanted.cancel()
+    await asyncio.wait([last])
+    assert (last.exception(), turns.waiting_bytes) == (None, 0)
+
+
+async def test_after_each_slice_others_have_their_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    loop, rests = Loop(), []
+
+    async def sleep(seconds: float) -> None:
+        rests.append(seconds)
+
+    monkeypatch.setattr(asyncio, "sleep", sleep)
+
+    def work() -> Generator[None, None, str]:
+        for seconds in (0.001, 0.002, 10.0):
+            loop.now += seconds
+            yield
+        return "done"
+
+    turns = Turns(loop)  # type: ignore[arg-type]
+    await turns.take(0)
+    assert await turns.run(work()) == "done"
+    assert rests == [pytest.approx(REST * 0.001), pytest.approx(REST * 0.002), 1.0]
+
+
+def test_what_waits_is_bounded() -> None:
+    turns = Turns(Loop())  # type: ignore[arg-type]
+    turns.waiting_bytes = 60 << 20
+    assert (turns.has_room(4 << 20), turns.has_room((4 << 20) + 1)) == (True, False)
