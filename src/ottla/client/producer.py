@@ -1,0 +1,126 @@
+"""The producer's face for code that blocks. Records are encoded by the thread that sends them; a thread of the producer delivers them.
+
+    with Producer(bootstrap_servers="127.0.0.1:9092") as producer:
+        future = producer.send("orders", b"one")
+        print(future.result(10).offset)
+"""
+
+import threading
+from collections.abc import Mapping
+from typing import Any, Self
+
+from ottla.client.background import Background
+from ottla.client.batch import SendFuture
+from ottla.client.cluster import PartitionInfo
+from ottla.client.errors import ClientError, Closed, TimedOut
+from ottla.client.producer_async import ProducerEngine
+from ottla.client.producer_config import ProducerSettings, producer_settings
+from ottla.client.real_ports import RealClientPorts, real_client_ports
+from ottla.client.record_metadata import RecordMetadata
+from ottla.client.records import GivenHeaders, ProducerRecord, plain, report_to_interceptors
+
+
+class BlockingSendFuture(SendFuture):
+    """`result(timeout)` waits for the RecordMetadata, or raises the error."""
+
+    __slots__ = ()
+
+    def result(self, timeout: float | None = None) -> RecordMetadata:
+        """Wait for at most `timeout` seconds; TimedOut where that is too short, which says nothing of the record."""
+        if not self.done():
+            event = threading.Event()
+            self._when_done(event.set)
+            if not event.wait(timeout):
+                raise TimedOut(f"The record was not acknowledged within {timeout} s; it still may be.", advice="Wait for longer.")
+        return self._outcome()
+
+    def exception(self, timeout: float | None = None) -> ClientError | None:
+        """As `result`, but the error is returned; None where all is well."""
+        try:
+            self.result(timeout)
+        except ClientError as error:
+            if not self.done():
+                raise
+            return error
+        return None
+
+
+class Producer:
+    """Safe to use from many threads. Configs are Kafka's: a mapping with dotted names, keywords with underscores, or both."""
+
+    def __init__(self, config: Mapping[str, Any] | None = None, **keywords: Any) -> None:
+        self._settings = producer_settings(config, keywords)
+        self._is_closed = False
+        self._closing = threading.Lock()
+        settings = self._settings
+        self._is_plain = not (settings.key_serializer or settings.value_serializer or settings.interceptors)
+        self._background = Background("ottla-producer")
+        self._engine, self._ports = self._background.run(_make(settings, self._background))
+        self._try_send = self._engine.accumulator.try_send
+
+    def send(
+        self,
+        topic: str,
+        value: Any = None,
+        key: Any = None,
+        partition: int | None = None,
+        timestamp: int | None = None,
+        headers: GivenHeaders | None = None,
+    ) -> BlockingSendFuture:
+        """Put a record into a batch and return. Blocks for the topic's metadata and for memory only, at most max.block.ms."""
+        if self._is_plain and headers is None and type(value) is bytes and (key is None or type(key) is bytes):
+            future = self._try_send(topic, value, key, partition, timestamp, None)
+            if future is not None:
+                return future  # type: ignore[return-value]
+        return self._send_slowly(ProducerRecord(topic, value, key, partition, timestamp, headers))
+
+    def _send_slowly(self, given: ProducerRecord) -> BlockingSendFuture:
+        """Everything but bytes to a known topic with memory at hand."""
+        if self._is_closed:
+            raise Closed("The producer is closed.")
+        record = plain(self._settings, given)
+        future = self._try_send(record.topic, record.value, record.key, record.partition, record.timestamp, record.headers)
+        if future is None:
+            future = self._background.run(self._engine.send_when_possible(record))
+        if self._settings.interceptors:
+            report_to_interceptors(self._settings, future)
+        return future  # type: ignore[return-value]
+
+    def flush(self, timeout: float | None = None) -> None:
+        """Wait until all records that were sent before this call are acknowledged or have failed; TimedOut after `timeout` seconds."""
+        if not self._is_closed:
+            self._background.run(self._engine.flush(), timeout, "flush")
+
+    def partitions_for(self, topic: str) -> tuple[PartitionInfo, ...]:
+        """The partitions of a topic, and who leads them."""
+        if self._is_closed:
+            raise Closed("The producer is closed.")
+        return self._background.run(self._engine.core.topic(topic, timeout_ms=self._settings.block_ms_max)).partitions
+
+    def metrics(self) -> dict[str, float]:
+        return self._engine.metrics()
+
+    def close(self, timeout: float | None = None) -> None:
+        """Deliver what was sent, then end. After `timeout` seconds what is left fails with Closed."""
+        with self._closing:
+            if self._is_closed:
+                return
+            self._is_closed, self._is_plain = True, False
+            try:
+                self._background.run(self._engine.close(timeout))
+            finally:
+                self._ports.workers.close()
+                self._background.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: object) -> None:
+        self.close()
+
+
+async def _make(settings: ProducerSettings, background: Background) -> tuple[ProducerEngine, RealClientPorts]:
+    ports = real_client_ports(background.loop)
+    lock = threading.Lock()
+    engine = ProducerEngine(settings, ports, lock=lock, future=BlockingSendFuture, wake_from=background.soon)
+    return engine, ports

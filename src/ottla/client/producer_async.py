@@ -1,0 +1,239 @@
+"""The producer's face for event loops.
+
+    async with AsyncProducer(bootstrap_servers="127.0.0.1:9092") as producer:
+        future = await producer.send("orders", b"one")     # in a batch; waits only for metadata and for memory
+        metadata = await future                            # acknowledged
+"""
+
+import asyncio
+from collections.abc import Callable, Generator, Mapping
+from contextlib import AbstractContextManager, nullcontext
+from functools import partial
+from typing import Any, Self
+
+from ottla.client.accumulator import Accumulator
+from ottla.client.batch import ProducerBatch, SendFuture
+from ottla.client.cluster import PartitionInfo
+from ottla.client.cluster_client import ClusterClient
+from ottla.client.errors import BufferFull, ClientError, Closed
+from ottla.client.link import ClientPorts
+from ottla.client.producer_config import ProducerSettings, producer_settings
+from ottla.client.record_metadata import RecordMetadata
+from ottla.client.records import GivenHeaders, PlainRecord, ProducerRecord, plain, report_to_interceptors
+from ottla.client.sender_driver import SenderDriver
+
+
+def release(waiter: "asyncio.Future[None]") -> None:
+    """Whoever waits goes on, unless they have gone already."""
+    if not waiter.done():
+        waiter.set_result(None)
+
+
+class AsyncSendFuture(SendFuture):
+    """`await` it for the RecordMetadata, or the error."""
+
+    __slots__ = ()
+
+    def __await__(self) -> Generator[Any, None, RecordMetadata]:
+        if not self.done():
+            loop = asyncio.get_running_loop()
+            waiter: asyncio.Future[None] = loop.create_future()
+            self._when_done(lambda: release(waiter))
+            yield from waiter
+        return self._outcome()
+
+    def result(self) -> RecordMetadata:
+        """The metadata; asyncio.InvalidStateError while it is not done."""
+        if not self.done():
+            raise asyncio.InvalidStateError("the record is not acknowledged yet: await the future")
+        return self._outcome()
+
+    def exception(self) -> ClientError | None:
+        """As `result`, for the error."""
+        if not self.done():
+            raise asyncio.InvalidStateError("the record is not acknowledged yet: await the future")
+        return self.peek()[1]
+
+
+class ProducerEngine:
+    """What both faces drive: accumulator, sender and links, in one loop. Made inside it."""
+
+    def __init__(
+        self, settings: ProducerSettings, ports: ClientPorts, *, lock: "AbstractContextManager[Any]", future: type[SendFuture],
+        wake_from: Callable[[Callable[[], None]], object] | None = None,
+    ) -> None:  # fmt: skip
+        self.settings = settings
+        self.core = ClusterClient(settings.config, ports, creates_topics=True)
+        self.is_woken = False
+        self._call_soon = self.core.loop.call_soon if wake_from is None else wake_from
+        self.accumulator = Accumulator(settings, ports.clock, ports.rng, lock, self.core.now_ms, self._wake, future)
+        self._driver = SenderDriver(self.core, settings, self.accumulator)
+        self.sender = self._driver.sender
+
+    def _wake(self) -> None:
+        """Have the sender look, once however often this is called before it does."""
+        if not self.is_woken:
+            self.is_woken = True
+            self._call_soon(self._on_wake)
+
+    def _on_wake(self) -> None:
+        self.is_woken = False
+        self._driver.poll()
+
+    async def send_when_possible(self, record: PlainRecord) -> SendFuture:
+        """Wait for the topic and for memory, together for at most max.block.ms."""
+        deadline_ms = self.core.now_ms() + self.settings.block_ms_max
+        accumulator = self.accumulator
+        arguments = (record.topic, record.value, record.key, record.partition, record.timestamp, record.headers)
+        while True:
+            if record.topic not in accumulator.routes or record.partition is not None:
+                left_ms = max(0.0, deadline_ms - self.core.now_ms())
+                info = await self.core.topic(record.topic, timeout_ms=left_ms, partition=record.partition or 0)
+                accumulator.follow(info)
+            room: asyncio.Future[None] = self.core.loop.create_future()
+            accumulator.when_room(partial(release, room))
+            future = accumulator.try_send(*arguments)
+            if future is not None:
+                return future
+            if record.topic in accumulator.routes:
+                try:
+                    async with asyncio.timeout_at(deadline_ms / 1000):
+                        await room
+                except TimeoutError:
+                    raise BufferFull(
+                        f"buffer.memory ({self.settings.buffer_memory} bytes) stayed full for {self.settings.block_ms_max:g} ms.",
+                        advice="Send more slowly, raise buffer.memory, or look why the brokers are slow.",
+                    ) from None
+
+    async def flush(self) -> None:
+        """Send what waits without lingering, until all that was sent before has an outcome."""
+        batches = list(self.accumulator.incomplete)
+        self.sender.is_flushing += 1
+        try:
+            self._driver.poll()
+            for batch in batches:
+                await self._done(batch)
+        finally:
+            self.sender.is_flushing -= 1
+
+    async def _done(self, batch: ProducerBatch) -> None:
+        if not batch.is_done:
+            waiter: asyncio.Future[None] = self.core.loop.create_future()
+            batch.when_done(lambda: release(waiter))
+            await waiter
+
+    async def close(self, timeout_seconds: float | None) -> None:
+        """Deliver what was sent, for as long as `timeout_seconds` allow; the rest fails."""
+        self.sender.is_closing = True
+        try:
+            async with asyncio.timeout(timeout_seconds):
+                await self.flush()
+        except TimeoutError:
+            self.sender.fail_all(Closed("The producer was closed before the record was delivered."))
+        finally:
+            self._driver.stop()
+            await self.core.close()
+
+    def metrics(self) -> dict[str, float]:
+        """Counters since the beginning, and what is the case now, by Kafka's names."""
+        counts = self.sender.counts
+        return {
+            "record-send-total": counts["records"],
+            "record-acknowledged-total": counts["acknowledged"],
+            "record-error-total": counts["errors"],
+            "record-retry-total": counts["retries"],
+            "batch-send-total": counts["batches"],
+            "batch-split-total": counts["splits"],
+            "outgoing-byte-total": counts["bytes"],
+            "request-total": counts["requests"],
+            "records-per-request-avg": counts["records"] / counts["requests"] if counts["requests"] else 0.0,
+            "buffer-total-bytes": self.settings.buffer_memory,
+            "buffer-available-bytes": self.settings.buffer_memory - self.accumulator.memory_used,
+        }
+
+
+class AsyncProducer:
+    """Configs are Kafka's: a mapping with dotted names, keywords with underscores, or both. `ports` are for simulations."""
+
+    def __init__(self, config: Mapping[str, Any] | None = None, *, ports: ClientPorts | None = None, **keywords: Any) -> None:
+        self._settings = producer_settings(config, keywords)
+        self._ports = ports
+        self._own_workers: Any = None
+        self._engine: ProducerEngine | None = None
+        self._is_closed = False
+        settings = self._settings
+        self._is_plain = not (settings.key_serializer or settings.value_serializer or settings.interceptors)
+
+    def _running(self) -> ProducerEngine:
+        """The engine, made on first use: it needs the running loop."""
+        if self._is_closed:
+            raise Closed("The producer is closed.")
+        if self._engine is None:
+            ports = self._ports
+            if ports is None:
+                from ottla.client.real_ports import real_client_ports
+
+                ports = real = real_client_ports(asyncio.get_running_loop())
+                self._own_workers = real.workers
+            self._engine = ProducerEngine(self._settings, ports, lock=nullcontext(), future=AsyncSendFuture)
+        return self._engine
+
+    async def send(
+        self,
+        topic: str,
+        value: Any = None,
+        key: Any = None,
+        partition: int | None = None,
+        timestamp: int | None = None,
+        headers: GivenHeaders | None = None,
+    ) -> AsyncSendFuture:
+        """Put a record into a batch. Waits for the topic's metadata and for memory only, at most max.block.ms."""
+        engine = self._engine or self._running()
+        if self._is_plain and headers is None and type(value) is bytes and (key is None or type(key) is bytes):
+            future = engine.accumulator.try_send(topic, value, key, partition, timestamp, None)
+            if future is not None:
+                if engine.is_woken:  # a batch was begun: let the loop send those that are full
+                    await asyncio.sleep(0)
+                return future  # type: ignore[return-value]
+        if self._is_closed:
+            raise Closed("The producer is closed.")
+        record = plain(self._settings, ProducerRecord(topic, value, key, partition, timestamp, headers))
+        arguments = (record.topic, record.value, record.key, record.partition, record.timestamp, record.headers)
+        future = engine.accumulator.try_send(*arguments) or await engine.send_when_possible(record)
+        if self._settings.interceptors:
+            report_to_interceptors(self._settings, future)
+        return future  # type: ignore[return-value]
+
+    async def send_and_wait(self, topic: str, value: Any = None, key: Any = None, **more: Any) -> RecordMetadata:
+        """Send a record and wait until it is acknowledged. For one now and then: it waits for linger.ms too."""
+        return await (await self.send(topic, value, key, **more))
+
+    async def flush(self) -> None:
+        """Until all records that were sent before this call are acknowledged or have failed."""
+        if self._engine is not None:
+            await self._engine.flush()
+
+    async def partitions_for(self, topic: str) -> tuple[PartitionInfo, ...]:
+        """The partitions of a topic, and who leads them."""
+        info = await self._running().core.topic(topic, timeout_ms=self._settings.block_ms_max)
+        return info.partitions
+
+    def metrics(self) -> dict[str, float]:
+        return self._engine.metrics() if self._engine is not None else {}
+
+    async def close(self, timeout: float | None = None) -> None:  # noqa: ASYNC109
+        """Deliver what was sent, then end. After `timeout` seconds what is left fails with Closed."""
+        if self._is_closed:
+            return
+        self._is_closed, self._is_plain = True, False
+        if self._engine is not None:
+            await self._engine.close(timeout)
+        if self._own_workers is not None:
+            self._own_workers.close()
+
+    async def __aenter__(self) -> Self:
+        self._running()
+        return self
+
+    async def __aexit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: object) -> None:
+        await self.close()

@@ -1,0 +1,320 @@
+"""Which batches go to which broker, when, and what becomes of them: a state machine that is told the time and the answers.
+
+Order and once-only delivery rest on three rules. A batch keeps its sequence however often it is sent. While a batch waits to be sent again,
+its partition has one batch under way at a time, the oldest first. Where a sequence is lost for good (a batch expired, or was refused after
+others had followed it), the partition goes on under the next epoch, from sequence 0, once nothing of it is under way.
+"""
+
+from collections.abc import Callable
+
+from ottla.base.errors import ErrorCode
+from ottla.client.accumulator import Accumulator, PartitionQueue
+from ottla.client.backoff import Backoff
+from ottla.client.batch import NO_OFFSET, ProducerBatch
+from ottla.client.cluster import NO_LEADER, Cluster
+from ottla.client.errors import RETRIABLE, STALE_METADATA, ClientError, TimedOut, broker_error, error_code
+from ottla.client.producer_config import ProducerSettings
+
+EPOCH_MAX = 32_767
+SEQUENCE_MASK = 0x7FFF_FFFF
+REQUEST_OVERHEAD = 512
+"""What a request takes beside its batches; topics' names and ids are counted in it."""
+PARTITION_OVERHEAD = 64
+
+_LOST_PLACE = (ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER, ErrorCode.UNKNOWN_PRODUCER_ID)
+
+
+class Dispatch:
+    """One Produce request: batches of different partitions for one broker."""
+
+    __slots__ = ("batches", "node", "size")
+
+    def __init__(self, node: int) -> None:
+        self.node = node
+        self.batches: list[tuple[PartitionQueue, ProducerBatch]] = []
+        self.size = REQUEST_OVERHEAD
+
+
+class Sender:
+    """`poll` until it gives nothing; then again at `next_ms`, when a batch was added, an answer came or the cluster changed."""
+
+    def __init__(self, settings: ProducerSettings, accumulator: Accumulator, cluster: Cluster, backoff: Backoff) -> None:
+        self._settings = settings
+        self._accumulator = accumulator
+        self._cluster = cluster
+        self._backoff = backoff
+        self._in_flight: dict[int, int] = {}
+        self.identity: tuple[int, int] | None = None
+        """Producer id and epoch, where there are some."""
+        self.is_flushing = 0
+        self.is_closing = False
+        self.next_ms: float | None = None
+        self.needs_identity = False
+        self.needs_metadata = False
+        self.counts = dict.fromkeys(("requests", "batches", "records", "bytes", "retries", "splits", "errors", "acknowledged"), 0)
+
+    def in_flight(self, node: int) -> int:
+        return self._in_flight.get(node, 0)
+
+    # Choosing
+
+    def poll(self, now_ms: float, can_send: Callable[[int], bool]) -> list[Dispatch]:
+        """At most one request for each broker. Their batches are under way from now on."""
+        self.next_ms = None
+        dispatches: dict[int, Dispatch] = {}
+        open_nodes: dict[int, bool] = {}
+        expired: list[ProducerBatch] = []
+        accumulator = self._accumulator
+        with accumulator.lock:
+            for queue in list(accumulator.active):
+                self._expire(queue, now_ms, expired)
+                if queue.batches:
+                    self._maybe_take(queue, now_ms, dispatches, open_nodes, can_send)
+                elif not queue.in_flight:
+                    del accumulator.active[queue]
+        for batch in expired:
+            seconds = self._settings.delivery_timeout_ms / 1000
+            about = f"partition {batch.partition} of topic {batch.topic!r}"
+            advice = "Look whether its leader is reachable; delivery.timeout.ms says how long is waited."
+            self._fail(batch, TimedOut(f"{batch.count} records for {about} were not delivered within {seconds:g} s.", advice=advice))
+        return list(dispatches.values())
+
+    def _maybe_take(
+        self, queue: PartitionQueue, now_ms: float, dispatches: dict[int, Dispatch], open_nodes: dict[int, bool],
+        can_send: Callable[[int], bool],
+    ) -> None:  # fmt: skip
+        batch = queue.batches[0]
+        if not self._is_ready(queue, batch, now_ms):
+            return
+        if queue.in_flight and (queue.retrying or queue.needs_reset):
+            return
+        node = self._cluster.leader(queue.topic, queue.partition)
+        if node == NO_LEADER:
+            self.needs_metadata = True
+            return
+        if self._settings.is_idempotent and self.identity is None:
+            self.needs_identity = True
+            return
+        if queue.needs_reset and not self._reset(queue):
+            return
+        if node not in open_nodes:
+            open_nodes[node] = self.in_flight(node) < self._settings.in_flight_max and can_send(node)
+        if not open_nodes[node]:
+            return
+        dispatch = dispatches.get(node)
+        size = len(batch.buffer) + PARTITION_OVERHEAD
+        if dispatch is None:
+            dispatch = dispatches[node] = Dispatch(node)
+            self._in_flight[node] = self.in_flight(node) + 1
+        elif dispatch.size + size > self._settings.request_size_max:
+            return
+        dispatch.size += size
+        dispatch.batches.append((queue, batch))
+        self._take(queue, batch)
+
+    def _is_ready(self, queue: PartitionQueue, batch: ProducerBatch, now_ms: float) -> bool:
+        if batch.attempts:
+            if batch.not_before_ms <= now_ms:
+                return True
+            self._at(batch.not_before_ms)
+            return False
+        if len(queue.batches) > 1 or batch is not queue.open or len(batch.buffer) >= batch.limit:
+            return True
+        if self.is_flushing or self.is_closing or self._accumulator.is_starved:
+            return True
+        due_ms = batch.created_ms + self._settings.linger_ms
+        if due_ms <= now_ms:
+            return True
+        self._at(due_ms)
+        return False
+
+    def _take(self, queue: PartitionQueue, batch: ProducerBatch) -> None:
+        queue.batches.popleft()
+        if queue.open is batch:
+            queue.open = None
+        if batch.attempts:
+            queue.retrying -= 1
+        if self.identity is not None and not batch.has_sequence:
+            if (queue.producer_id, queue.epoch) != self.identity and not queue.in_flight:
+                queue.producer_id, queue.epoch = self.identity
+                queue.next_sequence = 0
+            self._number(queue, batch)
+        queue.in_flight.append(batch)
+        batch.attempts += 1
+
+    def _number(self, queue: PartitionQueue, batch: ProducerBatch) -> None:
+        batch.producer_id, batch.epoch, batch.sequence = queue.producer_id, queue.epoch, queue.next_sequence
+        batch.is_sealed = False
+        queue.next_sequence = queue.next_sequence + batch.count & SEQUENCE_MASK
+
+    def _reset(self, queue: PartitionQueue) -> bool:
+        """Begin anew under an epoch that the partition's leader has not seen; False where a new producer id is needed first."""
+        assert self.identity is not None
+        if (queue.producer_id, queue.epoch) == self.identity:
+            producer_id, epoch = self.identity
+            if epoch >= EPOCH_MAX:
+                self.identity = None
+                self.needs_identity = True
+                return False
+            self.identity = (producer_id, epoch + 1)
+        queue.producer_id, queue.epoch = self.identity
+        queue.next_sequence = 0
+        queue.needs_reset = False
+        for batch in queue.batches:
+            if batch.has_sequence:
+                self._number(queue, batch)
+        return True
+
+    def _expire(self, queue: PartitionQueue, now_ms: float, expired: list[ProducerBatch]) -> None:
+        """Give up batches whose time is up, also those under way: their answers are not waited for."""
+        timeout_ms = self._settings.delivery_timeout_ms
+        for batch in queue.in_flight:
+            if not batch.is_done:
+                self._maybe_expire(batch, now_ms, timeout_ms, expired)
+        while queue.batches and self._maybe_expire(queue.batches[0], now_ms, timeout_ms, expired):
+            batch = queue.batches.popleft()
+            if queue.open is batch:
+                queue.open = None
+            if batch.attempts:
+                queue.retrying -= 1
+            if batch.has_sequence:
+                queue.needs_reset = True
+
+    def _maybe_expire(self, batch: ProducerBatch, now_ms: float, timeout_ms: float, expired: list[ProducerBatch]) -> bool:
+        if batch.created_ms + timeout_ms <= now_ms:
+            expired.append(batch)
+            return True
+        self._at(batch.created_ms + timeout_ms)
+        return False
+
+    def _at(self, due_ms: float) -> None:
+        if self.next_ms is None or due_ms < self.next_ms:
+            self.next_ms = due_ms
+
+    # Outcomes
+
+    def on_sent(self, dispatch: Dispatch) -> None:
+        """A request has left."""
+        counts = self.counts
+        counts["requests"] += 1
+        for _, batch in dispatch.batches:
+            counts["batches"] += 1
+            counts["records"] += batch.count
+            counts["bytes"] += len(batch.buffer)
+            counts["retries"] += batch.attempts > 1
+
+    def on_lost(self, dispatch: Dispatch, error: ClientError, now_ms: float) -> None:
+        """No answer came: whether the batches were appended is unknown, so they are sent again under the same sequences."""
+        self._in_flight[dispatch.node] -= 1
+        for queue, batch in dispatch.batches:
+            self._on_result(queue, batch, error.code, error, now_ms, is_answer=False)
+
+    def on_unanswerable(self, dispatch: Dispatch) -> None:
+        """Sent with acks=0: that it has left is all that will be known."""
+        self._in_flight[dispatch.node] -= 1
+        for queue, batch in dispatch.batches:
+            queue.in_flight.remove(batch)
+            self._succeed(batch, NO_OFFSET, -1)
+
+    def on_answered(self, dispatch: Dispatch) -> None:
+        """An answer came; `on_partition` follows for each of its partitions."""
+        self._in_flight[dispatch.node] -= 1
+
+    def on_partition(
+        self, queue: PartitionQueue, batch: ProducerBatch, number: int, message: str | None, base_offset: int, log_append_ms: int,
+        record_errors: dict[int, str | None], now_ms: float,
+    ) -> None:  # fmt: skip
+        """What the broker says of one batch."""
+        code = error_code(number)
+        if code in (ErrorCode.NONE, ErrorCode.DUPLICATE_SEQUENCE_NUMBER):
+            queue.in_flight.remove(batch)
+            if not batch.is_done:
+                self._succeed(batch, base_offset if code == ErrorCode.NONE else NO_OFFSET, log_append_ms)
+            return
+        error = broker_error(number, message, about=f"partition {batch.partition} of topic {batch.topic!r}")
+        self._on_result(queue, batch, code, error, now_ms, is_answer=True, record_errors=record_errors)
+
+    def _on_result(
+        self, queue: PartitionQueue, batch: ProducerBatch, code: ErrorCode, error: ClientError, now_ms: float, *, is_answer: bool,
+        record_errors: dict[int, str | None] | None = None,
+    ) -> None:  # fmt: skip
+        queue.in_flight.remove(batch)
+        if batch.is_done:
+            queue.needs_reset |= batch.has_sequence  # it expired under way: nobody will know whether it is in the log
+            return
+        if code in STALE_METADATA:
+            self.needs_metadata = True
+        if code == ErrorCode.MESSAGE_TOO_LARGE and batch.count > 1:
+            self._split(queue, batch)
+            return
+        if code in _LOST_PLACE and batch.has_sequence:
+            if not self._has_older(queue, batch):
+                queue.needs_reset = True  # nothing before it is missing here: the broker has forgotten, so begin anew
+            self._put_back(queue, batch, now_ms)
+            return
+        if code in RETRIABLE and batch.attempts <= self._settings.retries_max:
+            self._put_back(queue, batch, now_ms)
+            return
+        if code in (ErrorCode.INVALID_PRODUCER_EPOCH, ErrorCode.PRODUCER_FENCED):
+            self.identity = None
+        self._maybe_give_back_sequence(queue, batch, is_known=is_answer and batch.attempts == 1)
+        self._fail(batch, error, record_errors)
+
+    def _has_older(self, queue: PartitionQueue, batch: ProducerBatch) -> bool:
+        waiting = any(other.has_sequence and other.serial < batch.serial for other in queue.batches)
+        return waiting or any(other.serial < batch.serial for other in queue.in_flight)
+
+    def _put_back(self, queue: PartitionQueue, batch: ProducerBatch, now_ms: float) -> None:
+        """Among those that wait, in order."""
+        batch.not_before_ms = now_ms + self._backoff.delay_ms(batch.attempts)
+        self._insert(queue, [batch])
+
+    def _insert(self, queue: PartitionQueue, batches: list[ProducerBatch]) -> None:
+        with self._accumulator.lock:
+            place = 0
+            for waiting in queue.batches:
+                if waiting.serial > batches[0].serial:
+                    break
+                place += 1
+            for batch in reversed(batches):
+                queue.batches.insert(place, batch)
+            queue.retrying += len(batches)
+            self._accumulator.active[queue] = None
+
+    def _split(self, queue: PartitionQueue, batch: ProducerBatch) -> None:
+        """The parts take the sequences of the whole: the broker has not appended it, and what follows stays as it is."""
+        parts = self._accumulator.split(batch)
+        sequence = batch.sequence
+        for part in parts:
+            part.attempts = 1
+            part.codec = 0
+            if batch.has_sequence:
+                part.producer_id, part.epoch, part.sequence = batch.producer_id, batch.epoch, sequence
+                sequence = sequence + part.count & SEQUENCE_MASK
+        self.counts["splits"] += 1
+        self._insert(queue, parts)
+
+    def _maybe_give_back_sequence(self, queue: PartitionQueue, batch: ProducerBatch, *, is_known: bool) -> None:
+        """A batch that was refused and that none has followed leaves no gap; any other does."""
+        if not batch.has_sequence:
+            return
+        is_last = not queue.in_flight and not queue.retrying and queue.next_sequence == (batch.sequence + batch.count & SEQUENCE_MASK)
+        if is_known and is_last:
+            queue.next_sequence = batch.sequence
+        else:
+            queue.needs_reset = True
+
+    def _succeed(self, batch: ProducerBatch, base_offset: int, log_append_ms: int) -> None:
+        self.counts["acknowledged"] += batch.count
+        batch.succeed(base_offset, log_append_ms)
+        self._accumulator.finish(batch)
+
+    def _fail(self, batch: ProducerBatch, error: ClientError, record_errors: dict[int, str | None] | None = None) -> None:
+        self.counts["errors"] += batch.count
+        batch.fail(error, record_errors)
+        self._accumulator.finish(batch)
+
+    def fail_all(self, error: ClientError) -> None:
+        """The end: what is not delivered by now is not delivered."""
+        for batch in list(self._accumulator.incomplete):
+            self._fail(batch, error)

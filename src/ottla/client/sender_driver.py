@@ -1,0 +1,247 @@
+"""Drives the Sender: links, requests, timers, and compression in a worker where it would hold up the loop."""
+
+import asyncio
+from collections import deque
+from functools import partial
+from typing import Any
+
+from ottla.base.ids import ZERO_UUID, Uuid
+from ottla.client.accumulator import Accumulator
+from ottla.client.batch import ProducerBatch
+from ottla.client.cluster import Cluster, Node
+from ottla.client.cluster_client import ANY_NODE, ClusterClient
+from ottla.client.errors import ClientError, Disconnected, raise_for
+from ottla.client.producer_config import ProducerSettings
+from ottla.client.sender import Dispatch, Sender
+from ottla.wire.messages.init_producer_id import InitProducerIdRequest, InitProducerIdResponse
+from ottla.wire.messages.produce import PartitionProduceData, ProduceRequest, ProduceResponse, TopicProduceData
+
+AT_ONCE_BYTES_MAX = 32 << 10
+"""More than this is compressed by a worker."""
+BY_NAME_VERSION_MAX = 12
+"""From the next version on topics are named by their ids."""
+NO_TRANSACTION_TIMEOUT_MS = 2**31 - 1
+
+
+class SenderDriver:
+    """Lives in the loop of its ClusterClient. `wake` may be called from that loop only."""
+
+    def __init__(self, core: ClusterClient, settings: ProducerSettings, accumulator: Accumulator) -> None:
+        self._core = core
+        self._settings = settings
+        self._accumulator = accumulator
+        self.sender = Sender(settings, accumulator, core.cluster, core.retry_backoff)
+        self._timer: asyncio.TimerHandle | None = None
+        self._timer_ms = 0.0
+        self._connecting: dict[int, asyncio.Task[None]] = {}
+        self._identifying: asyncio.Task[None] | None = None
+        self._outbox: dict[int, deque[tuple[Dispatch, asyncio.Future[Any] | None]]] = {}
+        self._is_stopped = False
+        core.watchers.append(self._on_cluster)
+
+    def _on_cluster(self, cluster: Cluster) -> None:
+        for name in list(self._accumulator.routes):
+            info = cluster.topic(name)
+            if info is None:
+                self._accumulator.forget(name)
+            else:
+                self._accumulator.follow(info)
+        self.poll()
+
+    def poll(self) -> None:
+        """Send what can be sent, and see to what stands in the way of the rest."""
+        if self._is_stopped:
+            return
+        sender = self.sender
+        while True:
+            dispatches = sender.poll(self._core.now_ms(), self._can_send)
+            for dispatch in dispatches:
+                self._prepare(dispatch)
+            if not dispatches:
+                break
+        if sender.needs_metadata:
+            sender.needs_metadata = False
+            self._core.ask_refresh()
+        if sender.needs_identity and self._identifying is None:
+            sender.needs_identity = False
+            self._identifying = self._core.loop.create_task(self._identify())
+        self._arm()
+
+    def _arm(self) -> None:
+        next_ms = self.sender.next_ms
+        if next_ms is None:
+            return
+        if self._timer is not None:
+            if self._timer_ms <= next_ms:
+                return
+            self._timer.cancel()
+        self._timer_ms = next_ms
+        self._timer = self._core.loop.call_at(next_ms / 1000, self._on_timer)
+
+    def _on_timer(self) -> None:
+        self._timer = None
+        self.poll()
+
+    def _can_send(self, node: int) -> bool:
+        link = self._core.ready_link(node)
+        if link is None:
+            if node not in self._connecting:
+                self._connecting[node] = self._core.loop.create_task(self._connect(node))
+            return False
+        if link.muted_until_ms > self._core.now_ms():
+            self._core.loop.call_at(link.muted_until_ms / 1000, self.poll)
+            return False
+        return True
+
+    async def _connect(self, node: int) -> None:
+        try:
+            await self._core.link(node)
+        except ClientError:
+            self._core.ask_refresh()  # the leader may be another by now; batches wait, and expire in their time
+            await asyncio.sleep(self._core.retry_backoff.delay_ms(1) / 1000)
+        finally:
+            del self._connecting[node]
+        self.poll()
+
+    async def _identify(self) -> None:
+        """Have a producer id given, however long it takes: batches wait for it, and expire in their time."""
+        tries = 0
+        try:
+            while True:
+                try:
+                    request = InitProducerIdRequest(transactional_id=None, transaction_timeout_ms=NO_TRANSACTION_TIMEOUT_MS)
+                    answer = await self._core.call(ANY_NODE, request, InitProducerIdResponse)
+                    raise_for(answer.error_code, about="the producer id")
+                    self.sender.identity = (answer.producer_id, answer.producer_epoch)
+                    break
+                except ClientError as error:
+                    if not error.is_retriable:
+                        self.sender.fail_all(error)
+                        break
+                    tries += 1
+                    await asyncio.sleep(self._core.retry_backoff.delay_ms(tries) / 1000)
+        finally:
+            self._identifying = None
+        self.poll()
+
+    # One request
+
+    def _prepare(self, dispatch: Dispatch) -> None:
+        """Compress what is to be compressed. Requests to a broker leave in order, so those behind a large one wait for it."""
+        codec = self._settings.codec
+        plain = [batch for _, batch in dispatch.batches if not batch.codec] if codec else []
+        outbox = self._outbox.setdefault(dispatch.node, deque())
+        if sum(len(batch.buffer) for batch in plain) > AT_ONCE_BYTES_MAX:
+            work = self._core.ports.workers.run(partial(self._compress, plain))
+            outbox.append((dispatch, work))
+            work.add_done_callback(lambda done: self._flush(dispatch.node))
+            return
+        self._compress(plain)
+        if outbox:
+            outbox.append((dispatch, None))
+        else:
+            self._send(dispatch)
+
+    def _compress(self, batches: list[ProducerBatch]) -> None:
+        for batch in batches:
+            before = len(batch.buffer)
+            batch.compress(self._settings.codec, self._settings.compression_level)
+            self._accumulator.learn_ratio(batch.topic, before, len(batch.buffer))
+
+    def _flush(self, node: int) -> None:
+        outbox = self._outbox[node]
+        while outbox and (outbox[0][1] is None or outbox[0][1].done()):
+            dispatch, work = outbox.popleft()
+            if work is not None:
+                work.result()
+            self._send(dispatch)
+
+    def _send(self, dispatch: Dispatch) -> None:
+        for _, batch in dispatch.batches:
+            if not batch.is_sealed and not batch.is_done:
+                batch.seal()
+        link = self._core.ready_link(dispatch.node)
+        sender = self.sender
+        if link is None:
+            sender.on_lost(dispatch, _gone(dispatch.node), self._core.now_ms())
+            self._core.loop.call_soon(self.poll)
+            return
+        request, names = self._request(dispatch)
+        version_max = BY_NAME_VERSION_MAX if ZERO_UUID in names else None
+        try:
+            if self._settings.acks == 0:
+                link.tell(request, version_max=version_max)
+                sender.on_sent(dispatch)
+                sender.on_unanswerable(dispatch)
+                self._core.loop.call_soon(self.poll)
+                return
+            future = link.call(request, ProduceResponse, timeout_ms=self._settings.request_timeout_ms, version_max=version_max)
+        except ClientError as error:
+            sender.on_lost(dispatch, error, self._core.now_ms())
+            self._core.loop.call_soon(self.poll)
+            return
+        sender.on_sent(dispatch)
+        future.add_done_callback(partial(self._on_answer, dispatch, names))
+
+    def _request(self, dispatch: Dispatch) -> tuple[ProduceRequest, dict[Uuid, str]]:
+        """The message, and the names of the topics by their ids."""
+        topics: dict[str, TopicProduceData] = {}
+        names: dict[Uuid, str] = {}
+        for queue, batch in dispatch.batches:
+            if batch.is_done:
+                continue  # it expired while it waited for a worker
+            topic = topics.get(queue.topic)
+            if topic is None:
+                info = self._core.cluster.topic(queue.topic)
+                topic_id = ZERO_UUID if info is None else info.id
+                names[topic_id] = queue.topic
+                topic = topics[queue.topic] = TopicProduceData(name=queue.topic, topic_id=topic_id)
+            topic.partition_data.append(PartitionProduceData(index=queue.partition, records=batch.buffer))
+        timeout_ms = int(self._settings.request_timeout_ms)
+        return ProduceRequest(acks=self._settings.acks, timeout_ms=timeout_ms, topic_data=list(topics.values())), names
+
+    def _on_answer(self, dispatch: Dispatch, names: dict[Uuid, str], future: "asyncio.Future[ProduceResponse]") -> None:
+        now_ms = self._core.now_ms()
+        sender = self.sender
+        error = future.exception()
+        if error is not None:
+            if not isinstance(error, ClientError):
+                raise error
+            sender.on_lost(dispatch, error, now_ms)
+            self._core.ask_refresh()
+            self.poll()
+            return
+        answer = future.result()
+        nodes = [Node(node.node_id, node.host, node.port, node.rack) for node in answer.node_endpoints]
+        found = {
+            (topic.name or names.get(topic.topic_id, ""), partition.index): partition
+            for topic in answer.responses
+            for partition in topic.partition_responses
+        }
+        sender.on_answered(dispatch)
+        for queue, batch in dispatch.batches:
+            told = found.get((queue.topic, queue.partition))
+            if told is None:
+                sender.on_partition(queue, batch, -1, "the broker's answer does not name it.", -1, -1, {}, now_ms)
+                continue
+            leader = told.current_leader
+            if leader.leader_id >= 0 and told.error_code:
+                self._core.cluster.set_leader(queue.topic, queue.partition, leader.leader_id, leader.leader_epoch, nodes)
+            bad = {each.batch_index: each.batch_index_error_message for each in told.record_errors}
+            sender.on_partition(queue, batch, told.error_code, told.error_message, told.base_offset, told.log_append_time_ms, bad, now_ms)
+        self.poll()
+
+    def stop(self) -> None:
+        """Send nothing more."""
+        self._is_stopped = True
+        if self._timer is not None:
+            self._timer.cancel()
+        tasks = [*self._connecting.values()]
+        if self._identifying is not None:
+            tasks.append(self._identifying)
+        for task in tasks:
+            task.cancel()
+
+
+def _gone(node: int) -> ClientError:
+    return Disconnected(f"The connection to broker {node} was lost.")
