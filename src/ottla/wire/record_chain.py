@@ -25,12 +25,15 @@ RECORD_MIN = 7
 """Bytes of the smallest record, one without a key and with an empty value. That the first one ends later is known."""
 FLAGS_MIN = 1 << 16
 """From so many bytes on it pays to look at eight of their flags together."""
-COUNTS_OF_PLAIN = (256, 1 << 10, 1 << 15)
-"""Tables of what plain records look like have one of these lengths; batches of more records are not compared with them."""
+TABLE_SIZES = (256, 1 << 10, 1 << 15)
+"""Of the tables of what records look like. Batches of more records are not compared with them."""
 STEPPED_MAX = 1000
 """Among more guesses than this so many are wrong that it pays to sort most of them out first."""
+WORD = 8
 NO_SIZE = 1 << 40
 """What the table of sizes says of two bytes that are no length: nothing ends there."""
+OFFSET_GROWS_AT = (64, 8192)
+"""The records from which on an offset delta takes a byte more."""
 KEY_MAX = 63
 """Lengths of keys that take one byte."""
 
@@ -44,27 +47,68 @@ def find_starts(np: Any, data: bytes | memoryview, record_count: int) -> tuple[C
     end = len(data)
     if not BYTES_MIN <= end <= BYTES_MAX:
         raise Unusual
+    starts = _equidistant(np, data, record_count)
+    if starts is not None and starts[-1] <= end - WORD:
+        words, sizes = _read_heads(np, data, starts)
+        if _is_chain(starts, sizes, end):
+            return starts, sizes, words
+    starts, may_be_last = _guess(np, data)
+    if not record_count <= len(starts) <= 2 * record_count + 64:
+        raise Unusual
+    words, sizes = _read_heads(np, data, starts)
+    if len(starts) != record_count or not _is_chain(starts, sizes, end):
+        is_kept = _follow(np, starts, sizes, may_be_last)
+        starts, sizes, words = starts[is_kept], sizes[is_kept], words[is_kept]
+        if len(starts) != record_count or not _is_chain(starts, sizes, end):
+            raise Unusual
+    return starts, sizes, words
+
+
+def _read_heads(np: Any, data: bytes | memoryview, starts: Column) -> tuple[Column, Column]:
+    """The first eight bytes of each record, and what they say of its size."""
+    words = np.ndarray(len(data) - WORD + 1, "<u8", data, 0, (1,))[starts]
+    return words, _sizes(np)[0].take(words.view(np.uint16)[::4])
+
+
+def _is_chain(starts: Column, sizes: Column, end: int) -> bool:
+    """Whether each record starts where the one before ends: the only proof that there is."""
+    return (starts[1:] - starts[:-1]).tobytes() == sizes[:-1].tobytes() and bool(starts[-1] + sizes[-1] == end)
+
+
+def _equidistant(np: Any, data: bytes | memoryview, record_count: int) -> Column | None:
+    """The starts of records of one size that grows only where offset deltas do; None where the first three are of several."""
+    size = _size_at(data, 0)
+    if data[size : size + 2] != data[:2] or data[2 * size : 2 * size + 2] != data[:2]:
+        return None
+    starts = _numbers(np, _table_size(record_count))[:record_count] * size
+    for first in OFFSET_GROWS_AT:
+        if first >= record_count or starts[first] > len(data) - 2:
+            break
+        grown = _size_at(data, int(starts[first])) - size
+        if grown:
+            starts[first:] += _numbers(np, _table_size(record_count))[: record_count - first] * grown
+            size += grown
+    return starts
+
+
+def _size_at(data: bytes | memoryview, position: int) -> int:
+    low = data[position]
+    return 1 + (low >> 1) if low < 128 else 2 + ((low & 127 | data[position + 1] << 7) >> 1)
+
+
+def _guess(np: Any, data: bytes | memoryview) -> tuple[Column, Column]:
+    """Positions that look like the start of a record, and for each byte whether it may be the last of one."""
+    end = len(data)
     flags = np.empty((end + 7) & -8, np.bool_)
     np.logical_not(np.frombuffer(data, np.uint8), flags[:end])
     np.logical_and(flags[: end - 3], flags[2 : end - 1] | flags[3:end], flags[: end - 3])
-    flags[:RECORD_MIN - 1] = flags[end - 3 :] = False
-    guesses = flags.nonzero()[0] if end < FLAGS_MIN else _flagged(np, flags)
-    starts = np.empty(len(guesses) + 1, np.int64)
+    flags[: RECORD_MIN - 1] = flags[end - 3 :] = False
+    last_bytes = flags.nonzero()[0] if end < FLAGS_MIN else _flagged(np, flags)
+    starts = np.empty(len(last_bytes) + 1, np.int64)
     starts[0] = 0
-    np.add(guesses, 1, starts[1:])
-    words = np.ndarray(end - 7, "<u8", data, 0, (1,))[starts]
-    sizes = _sizes(np)[0].take(words.view(np.uint16)[::4])
-    if len(starts) != record_count or (starts[1:] - starts[:-1]).tobytes() != sizes[:-1].tobytes():
-        if not record_count <= len(starts) <= 2 * record_count + 64:
-            raise Unusual
-        flags[end - 1] = True
-        is_kept = _follow(np, starts, sizes, flags, end)
-        starts, sizes, words = starts[is_kept], sizes[is_kept], words[is_kept]
-        if len(starts) != record_count:
-            raise Unusual
-    if starts[-1] + sizes[-1] != end:
-        raise Unusual
-    return starts, sizes, words
+    np.add(last_bytes, 1, starts[1:])
+    flags[end - 1] = True
+    return starts, flags[:end]
 
 
 def _flagged(np: Any, flags: Column) -> Column:
@@ -91,12 +135,12 @@ def _byte_of(np: Any, powers: Column) -> Column:
     return exponents
 
 
-def _follow(np: Any, starts: Column, sizes: Column, flags: Column, end: int) -> Column:
+def _follow(np: Any, starts: Column, sizes: Column, may_be_last: Column) -> Column:
     """Which of the guesses are on the chain that begins with the first. Most that are not lead nowhere; the others are stepped over."""
     ends = starts + sizes
     if len(starts) > STEPPED_MAX:
-        may_lead = ends <= end
-        may_lead[may_lead] = flags[ends[may_lead] - 1]
+        may_lead = ends <= len(may_be_last)
+        may_lead[may_lead] = may_be_last[ends[may_lead] - 1]
         on_way = may_lead.nonzero()[0]
         starts, ends = starts[on_way], ends[on_way]
     else:
@@ -113,24 +157,23 @@ def _follow(np: Any, starts: Column, sizes: Column, flags: Column, end: int) -> 
     return on_way[is_kept]  # type: ignore[no-any-return]
 
 
-def scan_plain(np: Any, data: bytes | memoryview, record_count: int) -> Extent:
+def scan_plain(np: Any, data: bytes | memoryview, starts: Column, sizes: Column, words: Column) -> Extent:
     """Records without headers, keys all missing or all of one length, offset deltas 0, 1, 2 ..., timestamps close together.
 
     The fields before their values are compared with what those of such records are, all of them at once.
     """
-    starts, sizes, words = find_starts(np, data, record_count)
     _, value_sizes, length_sizes, shifts = _sizes(np)
     firsts = words.view(np.uint8)[::8]
     lengths = length_sizes.take(firsts)
-    words >>= shifts.take(firsts)
+    words = words >> shifts.take(firsts)
     key = int(words[0]) >> 24 & 0xFF
-    strict, loose, expected, field_sizes = _plain(np, key, record_count)
+    strict, loose, expected, field_sizes = _plain(np, key, len(starts))
     lowest = highest = 0
     if (words & strict).tobytes() != expected.tobytes():
         if (words & loose).tobytes() != expected.tobytes():
             raise Unusual
-        deltas = words >> 8 & 0xFF
-        lowest, highest = int(deltas.min()) >> 1, int(deltas.max()) >> 1
+        deltas = words.view(np.uint8)[1::8]
+        lowest, highest = int(np.minimum.reduce(deltas)) >> 1, int(np.maximum.reduce(deltas)) >> 1
     fields = field_sizes + lengths
     fields += value_sizes.take(np.ndarray(len(data) - 1, "<u2", data, 0, (1,))[starts + fields])
     if fields.tobytes() != sizes.tobytes() or data[-1]:
@@ -152,12 +195,22 @@ def _sizes(np: Any) -> tuple[Column, Column, Column, Column]:
     return sizes, sizes + 1, length_sizes, (8 * length_sizes).astype(np.uint64)
 
 
+@lru_cache(len(TABLE_SIZES))
+def _numbers(np: Any, count: int) -> Column:
+    numbers: Column = np.arange(count)
+    return numbers
+
+
 def _plain(np: Any, key: int, record_count: int) -> tuple[Column, Column, Column, Column]:
     """For each record: the bits to compare (those of the timestamp, or only that it is small), what they are, the size of those fields."""
-    for count in COUNTS_OF_PLAIN:
-        if record_count <= count:
-            strict, loose, expected, field_sizes = _plain_table(np, key, count)
-            return strict[:record_count], loose[:record_count], expected[:record_count], field_sizes[:record_count]
+    strict, loose, expected, field_sizes = _plain_table(np, key, _table_size(record_count))
+    return strict[:record_count], loose[:record_count], expected[:record_count], field_sizes[:record_count]
+
+
+def _table_size(record_count: int) -> int:
+    for size in TABLE_SIZES:
+        if record_count <= size:
+            return size
     raise Unusual
 
 
