@@ -92,7 +92,19 @@ class RecordColumns:
     def values(self) -> BinaryColumn:
         return self._binary(self.value_starts, self.value_sizes)
 
-    @property
+    @cached_property
+    def has_keys(self) -> bool:
+        return bool((self.key_sizes >= 0).any())
+
+    def gather_keys(self, first: int, last: int) -> BinaryColumn:
+        """The keys of some rows."""
+        return self._binary(self.key_starts[first:last], self.key_sizes[first:last])
+
+    def gather_values(self, first: int, last: int) -> BinaryColumn:
+        """The values of some rows."""
+        return self._binary(self.value_starts[first:last], self.value_sizes[first:last])
+
+    @cached_property
     def has_headers(self) -> bool:
         return bool(self.header_counts.any())
 

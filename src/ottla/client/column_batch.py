@@ -1,0 +1,142 @@
+"""Records as `consumer.batches()` hands them out: the columns of one fetch answer, with the names of its partitions."""
+
+from functools import cached_property
+from itertools import repeat
+from typing import TYPE_CHECKING, Any
+
+from ottla.client.consumer_record import ConsumerRecord
+from ottla.client.partitions import TopicPartition
+from ottla.wire.columns import BinaryColumn, HeaderColumns, RecordColumns, slices
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+
+    import numpy as np
+    from numpy.typing import NDArray
+
+_new = tuple.__new__
+
+
+class ColumnBatch:
+    """Rows of one or more partitions, one partition after another; each partition's rows are in the order of their offsets.
+
+    `offsets`, `timestamps`, `timestamp_types`, `partition` and `leader_epochs` are NumPy arrays with an item for each record. `keys` and
+    `values` are BinaryColumns: all bytes side by side, with where each begins. `rows` says which rows belong to which partition.
+    """
+
+    def __init__(self, names: "Sequence[TopicPartition]", columns: RecordColumns) -> None:
+        self.columns = columns
+        self.topic_partitions = tuple(names)
+        self.bounds: list[int] = columns.partition_bounds() if len(names) != 1 else [0, len(columns)]
+
+    def __len__(self) -> int:
+        return len(self.columns)
+
+    def __repr__(self) -> str:
+        return f"ColumnBatch({len(self)} records of {', '.join(map(str, self.topic_partitions))})"
+
+    @property
+    def offsets(self) -> "NDArray[np.int64]":
+        return self.columns.offsets
+
+    @property
+    def timestamps(self) -> "NDArray[np.int64]":
+        return self.columns.timestamps
+
+    @property
+    def timestamp_types(self) -> "NDArray[np.int8]":
+        return self.columns.timestamp_types
+
+    @property
+    def leader_epochs(self) -> "NDArray[np.int32]":
+        return self.columns.leader_epochs
+
+    @property
+    def keys(self) -> BinaryColumn:
+        return self.columns.keys
+
+    @property
+    def values(self) -> BinaryColumn:
+        return self.columns.values
+
+    @property
+    def headers(self) -> HeaderColumns:
+        return self.columns.headers
+
+    @property
+    def has_headers(self) -> bool:
+        return self.columns.has_headers
+
+    @cached_property
+    def partition(self) -> "NDArray[np.int32]":
+        """The number of each record's partition. Where there are several topics `topic_index` says of which."""
+        import numpy as np
+
+        numbers = np.array([name.partition for name in self.topic_partitions], np.int32)
+        return numbers[self.columns.partitions]
+
+    @cached_property
+    def topics(self) -> tuple[str, ...]:
+        return tuple(dict.fromkeys(name.topic for name in self.topic_partitions))
+
+    @cached_property
+    def topic_index(self) -> "NDArray[np.int32]":
+        """Which of `topics` each record is of."""
+        import numpy as np
+
+        index = {topic: place for place, topic in enumerate(self.topics)}
+        return np.array([index[name.topic] for name in self.topic_partitions], np.int32)[self.columns.partitions]
+
+    @property
+    def rows(self) -> dict[TopicPartition, slice]:
+        """The rows of each partition."""
+        return {name: slice(*self.bounds[index : index + 2]) for index, name in enumerate(self.topic_partitions)}
+
+    def to_arrow(self, *, headers: bool = False) -> Any:
+        """A `pyarrow.RecordBatch` with topic, partition, offset, timestamp, timestamp_type, key, value and, if wanted, headers."""
+        import pyarrow as pa
+
+        columns = self.columns
+        found = {
+            "topic": pa.DictionaryArray.from_arrays(pa.array(self.topic_index), pa.array(self.topics)),
+            "partition": pa.array(self.partition),
+            "offset": pa.array(columns.offsets),
+            "timestamp": pa.array(columns.timestamps).cast(pa.timestamp("ms")),
+            "timestamp_type": pa.array(columns.timestamp_types),
+            "key": columns.keys.to_arrow(),
+            "value": columns.values.to_arrow(),
+        }
+        if headers:
+            found["headers"] = columns.headers_to_arrow()
+        return pa.RecordBatch.from_pydict(found)
+
+    def records(self, start: int = 0, end: int | None = None, *, key: "Callable[[bytes], Any] | None" = None,
+                value: "Callable[[bytes], Any] | None" = None) -> list[ConsumerRecord]:
+        """Some of the rows, or all, as records; `key` and `value` make something else of the bytes that are there."""
+        end = len(self) if end is None else min(end, len(self))
+        made: list[ConsumerRecord] = []
+        for index, name in enumerate(self.topic_partitions):
+            first, last = max(self.bounds[index], start), min(self.bounds[index + 1], end)
+            if first < last:
+                made += self._records_of(name, first, last, key, value)
+        return made
+
+    def _records_of(self, name: TopicPartition, first: int, last: int, key: "Callable[[bytes], Any] | None",
+                    value: "Callable[[bytes], Any] | None") -> "Iterator[ConsumerRecord]":
+        columns = self.columns
+        keys: Any = slices(columns.gather_keys(first, last)) if columns.has_keys else repeat(None, last - first)
+        values: Any = slices(columns.gather_values(first, last))
+        if key is not None and columns.has_keys:
+            keys = [None if item is None else key(item) for item in keys]
+        if value is not None:
+            values = [None if item is None else value(item) for item in values]
+        headers: Any = self._headers[first:last] if columns.has_headers else repeat((), last - first)
+        fields = zip(repeat(name.topic), repeat(name.partition), columns.offsets[first:last].tolist(),
+                     columns.timestamps[first:last].tolist(), columns.timestamp_types[first:last].tolist(), keys, values, headers,
+                     columns.leader_epochs[first:last].tolist(), strict=False)
+        # The constructor of a NamedTuple is written in Python: without it a record takes 0.2 µs instead of 0.6.
+        return map(_new, repeat(ConsumerRecord), fields)
+
+    @cached_property
+    def _headers(self) -> list[tuple[tuple[str, bytes | None], ...]]:
+        return list(self.columns.rows_headers())

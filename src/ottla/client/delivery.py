@@ -1,0 +1,236 @@
+"""Handing out what was fetched: as whole answers in columns, or as records, some at a time. Positions move with what is handed out."""
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from ottla.base.errors import ErrorCode
+from ottla.client.column_batch import ColumnBatch
+from ottla.client.consumer_record import ConsumerRecord
+from ottla.client.errors import broker_error
+from ottla.client.fetcher import Fetched, Fetcher
+from ottla.client.partitions import TopicPartition
+from ottla.client.positions import Positions
+from ottla.wire.column_decoding import FetchedPartition, decode_fetched
+from ottla.wire.errors import MalformedMessage
+
+
+class _Segment:
+    """The rows of one partition that were not handed out yet."""
+
+    __slots__ = ("end", "epoch", "next_offset", "partition", "row", "stamp")
+
+    def __init__(self, partition: TopicPartition, stamp: int, row: int, end: int, next_offset: int, epoch: int) -> None:
+        self.partition = partition
+        self.stamp = stamp
+        self.row = row
+        self.end = end
+        self.next_offset = next_offset
+        self.epoch = epoch
+
+
+class Chunk:
+    """Records that are iterated over. How far the iteration has come is seen from its iterator, so that a record costs nothing."""
+
+    __slots__ = ("_iterator", "_size", "partition", "records")
+
+    def __init__(self, partition: TopicPartition, records: list[ConsumerRecord]) -> None:
+        self.partition = partition
+        self.records = records
+        self._size = len(records)
+        self._iterator = iter(records)
+
+    def __iter__(self) -> Iterator[ConsumerRecord]:
+        return self._iterator
+
+    @property
+    def last(self) -> ConsumerRecord | None:
+        """The last record that was taken, or None where none was."""
+        taken = self._size - self._iterator.__length_hint__()  # type: ignore[attr-defined]
+        return self.records[taken - 1] if 0 < taken <= len(self.records) else None
+
+    @property
+    def is_exhausted(self) -> bool:
+        return self._iterator.__length_hint__() == 0  # type: ignore[attr-defined,no-any-return]
+
+    def drop(self) -> None:
+        """The iteration ends at its next step."""
+        self.records.clear()
+        self._size = 0
+
+
+class Delivery:
+    """Takes answers from the fetcher, decodes them, and keeps the one that is being handed out."""
+
+    def __init__(self, fetcher: Fetcher, positions: Positions, *, read_committed: bool, check_crcs: bool,
+                 key: Callable[[bytes], Any] | None, value: Callable[[bytes], Any] | None) -> None:
+        self._fetcher = fetcher
+        self._positions = positions
+        self._read_committed = read_committed
+        self._check_crcs = check_crcs
+        self._key, self._value = key, value
+        self._batch: ColumnBatch | None = None
+        self._segments: list[_Segment] = []
+        self._parked: dict[TopicPartition, list[Fetched]] = {}
+        self._chunk: Chunk | None = None
+        self.records_out = 0
+
+    # What is asked for
+
+    def next_batch(self) -> ColumnBatch | None:
+        """The next answer that has records, as a whole."""
+        self.settle()
+        self._give_up_segments()
+        batch = self._decode_next()
+        if batch is None:
+            return None
+        for segment in self._segments:
+            self._positions.advance(segment.partition, segment.next_offset, segment.epoch)
+        self._segments = []
+        self._batch = None
+        self.records_out += len(batch)
+        return batch
+
+    def next_records(self, records_max: int) -> list[ConsumerRecord]:
+        """Up to so many records, of one partition after another. Empty where nothing was fetched."""
+        self.settle()
+        taken: list[ConsumerRecord] = []
+        while len(taken) < records_max:
+            found = self._next_rows(records_max - len(taken))
+            if found is None:
+                break
+            segment, records = found
+            taken += records
+            last = records[-1]
+            done = segment.row == segment.end
+            self._positions.advance(segment.partition, segment.next_offset if done else last.offset + 1,
+                                    segment.epoch if done else last.leader_epoch)
+            if not self._segments and not self._fetcher.answers:
+                break
+        self.records_out += len(taken)
+        return taken
+
+    def next_chunk(self, records_max: int) -> Chunk | None:
+        """Records of one partition to iterate over; the position follows the iteration."""
+        self.settle()
+        found = self._next_rows(records_max)
+        if found is None:
+            return None
+        segment, records = found
+        self._chunk = Chunk(segment.partition, records)
+        self.records_out += len(records)
+        return self._chunk
+
+    def settle(self) -> None:
+        """Let the position say how far an iteration has come."""
+        chunk = self._chunk
+        if chunk is None:
+            return
+        last = chunk.last
+        if last is not None:
+            self._positions.advance(chunk.partition, last.offset + 1, last.leader_epoch)
+        if chunk.is_exhausted:
+            self._chunk = None
+
+    def leave(self, partition: TopicPartition) -> None:
+        """The partition is sought elsewhere, paused or taken away: what is being iterated over ends there."""
+        chunk = self._chunk
+        if chunk is not None and chunk.partition == partition:
+            self.settle()
+            chunk.drop()
+            self._chunk = None
+        self._parked.pop(partition, None)
+
+    def pause(self, partition: TopicPartition) -> None:
+        """Records that were not taken yet are fetched again later; answers that wait are kept."""
+        kept = self._parked.get(partition)
+        started = (self._chunk is not None and self._chunk.partition == partition) or any(s.partition == partition for s in self._segments)
+        self.leave(partition)
+        if started:
+            self._positions.states[partition].rewind()
+        elif kept:
+            self._parked[partition] = kept
+
+    def resume(self, partition: TopicPartition) -> None:
+        parts = self._parked.pop(partition, None)
+        if parts:
+            for part in reversed(parts):
+                self._fetcher.put_back([part])
+
+    # How it is made
+
+    def _next_rows(self, rows_max: int) -> tuple[_Segment, list[ConsumerRecord]] | None:
+        """Records of the next segment that is still wanted; its row is behind them then."""
+        while True:
+            while self._segments and self._batch is not None:
+                segment = self._segments[0]
+                state = self._positions.states.get(segment.partition)
+                if state is None or state.stamp != segment.stamp:
+                    self._segments.pop(0)
+                    continue
+                first = segment.row
+                segment.row = min(first + rows_max, segment.end)
+                if segment.row == segment.end:
+                    self._segments.pop(0)
+                records = self._batch.records(first, segment.row, key=self._key, value=self._value)
+                if records:
+                    return segment, records
+                self._positions.advance(segment.partition, segment.next_offset, segment.epoch)
+            if self._decode_next() is None:
+                return None
+
+    def _give_up_segments(self) -> None:
+        """What was begun record by record cannot go on as columns: the rest is fetched again."""
+        for segment in self._segments:
+            state = self._positions.states.get(segment.partition)
+            if state is not None and state.stamp == segment.stamp:
+                state.rewind()
+        self._segments = []
+
+    def _decode_next(self) -> ColumnBatch | None:
+        """The next answer with rows, as `_batch` and `_segments`."""
+        while True:
+            answer = self._fetcher.take()
+            if answer is None:
+                return None
+            parts = self._wanted(answer.parts)
+            if not parts:
+                continue
+            try:
+                columns = decode_fetched([FetchedPartition(part.records, part.fetch_offset, part.aborted) for part in parts],
+                                         read_committed=self._read_committed, check_crcs=self._check_crcs)
+            except MalformedMessage as error:
+                self._on_damage(parts, error)
+                continue
+            batch = ColumnBatch([part.partition for part in parts], columns)
+            self._batch = batch
+            self._segments = [_Segment(part.partition, part.stamp, batch.bounds[index], batch.bounds[index + 1],
+                                       columns.next_offsets[index], columns.last_epochs[index]) for index, part in enumerate(parts)]
+            if len(batch):
+                return batch
+            for segment in self._segments:
+                self._positions.advance(segment.partition, segment.next_offset, segment.epoch)
+            self._segments = []
+
+    def _wanted(self, parts: list[Fetched]) -> list[Fetched]:
+        """Those whose place is still read; those of paused partitions are kept for later."""
+        wanted = []
+        for part in parts:
+            state = self._positions.states.get(part.partition)
+            if state is None or state.stamp != part.stamp:
+                continue
+            if state.is_paused:
+                self._parked.setdefault(part.partition, []).append(part)
+                continue
+            wanted.append(part)
+        return wanted
+
+    def _on_damage(self, parts: list[Fetched], error: MalformedMessage) -> None:
+        """One damaged partition does not take others with it: they are decoded one by one, and the damaged one is told."""
+        if len(parts) > 1:
+            for part in reversed(parts):
+                self._fetcher.put_back([part])
+            return
+        part = parts[0]
+        self._positions.states[part.partition].rewind()
+        about = f"{part.partition} from offset {part.fetch_offset}"
+        raise broker_error(ErrorCode.CORRUPT_MESSAGE, f"{error}; seek behind it to go on", about=about)

@@ -1,0 +1,92 @@
+"""An incremental fetch session with one broker, without I/O: only what changed is asked for, and only what is new is answered."""
+
+from collections.abc import Mapping
+from typing import NamedTuple
+
+from ottla.base.errors import ErrorCode
+from ottla.base.ids import ZERO_UUID, Uuid
+from ottla.client.partitions import TopicPartition
+from ottla.wire.messages.fetch import FetchPartition, FetchRequest, FetchResponse, FetchTopic, ForgottenTopic
+
+NO_SESSION = 0
+FIRST_EPOCH = 0
+EPOCH_MAX = 2**31 - 1
+BY_ID_FROM = 13
+"""The version in which topics go by their ids."""
+
+SESSION_ERRORS = (ErrorCode.FETCH_SESSION_ID_NOT_FOUND, ErrorCode.INVALID_FETCH_SESSION_EPOCH, ErrorCode.FETCH_SESSION_TOPIC_ID_ERROR)
+
+
+class Wish(NamedTuple):
+    """What is wanted of one partition."""
+
+    topic_id: Uuid
+    fetch_offset: int
+    leader_epoch: int
+    """The one that this client knows of: a broker that knows a later one says so."""
+    bytes_max: int
+
+
+class FetchSession:
+    """`request` says what to send next, `answered` and `lost` what came of it. One request is under way at a time."""
+
+    def __init__(self) -> None:
+        self.id = NO_SESSION
+        self._epoch = FIRST_EPOCH
+        self._known: dict[TopicPartition, Wish] = {}
+        """What the broker remembers."""
+
+    def request(self, wishes: Mapping[TopicPartition, Wish]) -> FetchRequest:
+        """Topics, what is forgotten and the session's numbers; the other fields are the caller's."""
+        if self._epoch == FIRST_EPOCH:
+            changed, gone = dict(wishes), {}
+        else:
+            known = self._known
+            changed = {key: wish for key, wish in wishes.items() if known.get(key) != wish}
+            gone = {key: wish for key, wish in known.items() if key not in wishes}
+            # A topic that was made again has another id: the broker is to forget the old one.
+            gone |= {key: known[key] for key, wish in changed.items() if key in known and known[key].topic_id != wish.topic_id}
+        self._known = dict(wishes)
+        return FetchRequest(session_id=self.id, session_epoch=self._epoch, topics=_topics(changed), forgotten_topics_data=_forgotten(gone))
+
+    @property
+    def version_max(self) -> int | None:
+        """Topics without ids, as old brokers have them, can only be asked for by name."""
+        return BY_ID_FROM - 1 if any(wish.topic_id == ZERO_UUID for wish in self._known.values()) else None
+
+    def answered(self, answer: FetchResponse) -> bool:
+        """Take in an answer; False where it says that the session is gone, and the next request starts another."""
+        if answer.error_code:
+            self.lost()
+            return False
+        if self._epoch == FIRST_EPOCH:
+            self.id = answer.session_id
+        # A broker that keeps no session answers without an id: then everything is asked for each time.
+        self._epoch = FIRST_EPOCH if self.id == NO_SESSION else 1 if self._epoch == EPOCH_MAX else self._epoch + 1
+        return True
+
+    def lost(self) -> None:
+        """Whether the last request reached the broker is not known: begin anew."""
+        self.id = NO_SESSION
+        self._epoch = FIRST_EPOCH
+
+
+def _topics(wishes: Mapping[TopicPartition, Wish]) -> list[FetchTopic]:
+    found: dict[str, FetchTopic] = {}
+    for (topic, partition), wish in wishes.items():
+        entry = found.get(topic)
+        if entry is None:
+            entry = found[topic] = FetchTopic(topic=topic, topic_id=wish.topic_id)
+        entry.partitions.append(FetchPartition(partition=partition, current_leader_epoch=wish.leader_epoch, fetch_offset=wish.fetch_offset,
+                                               partition_max_bytes=wish.bytes_max))
+    return list(found.values())
+
+
+def _forgotten(wishes: Mapping[TopicPartition, Wish]) -> list[ForgottenTopic]:
+    found: dict[str, ForgottenTopic] = {}
+    for (topic, partition), wish in wishes.items():
+        entry = found.get(topic)
+        if entry is None:
+            entry = found[topic] = ForgottenTopic(topic=topic, topic_id=wish.topic_id)
+        entry.partitions.append(partition)
+    return list(found.values())

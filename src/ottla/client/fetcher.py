@@ -1,0 +1,284 @@
+"""Fetching ahead: one request under way to each broker, and a few answers that wait to be handed out.
+
+While the user works on one answer the next are on their way. Memory is bounded by the answers that may wait for each broker, each of at
+most `fetch.max.bytes` (and one batch above it, where that is larger).
+"""
+
+import asyncio
+from collections import deque
+from collections.abc import Callable, Mapping
+from typing import Any, NamedTuple
+
+from ottla.base.errors import ErrorCode
+from ottla.base.ports import Buffer
+from ottla.client.cluster import Node
+from ottla.client.cluster_client import ClusterClient
+from ottla.client.errors import STALE_METADATA, BrokerError, ClientError, Closed, broker_error
+from ottla.client.fetch_session import FetchSession, Wish
+from ottla.client.partitions import TopicPartition
+from ottla.client.positions import NO_REPLICA, Positions
+from ottla.wire.batches import HEADER, LENGTH_OVERHEAD, RECORDS_AT
+from ottla.wire.messages.fetch import FetchResponse, PartitionData
+
+ANSWERS_WAITING_MAX = 2
+"""Of each broker: one that is next, and one that arrived behind it."""
+READ_COMMITTED = 1
+PURPOSE = "fetch"
+"""Fetches wait at the broker, so they have a connection of their own."""
+
+_PASSING = frozenset((*STALE_METADATA, ErrorCode.OFFSET_NOT_AVAILABLE, ErrorCode.UNKNOWN_SERVER_ERROR, ErrorCode.THROTTLING_QUOTA_EXCEEDED))
+
+
+class Fetched(NamedTuple):
+    """What one answer holds of one partition."""
+
+    partition: TopicPartition
+    stamp: int
+    fetch_offset: int
+    records: Buffer
+    aborted: tuple[tuple[int, int], ...]
+
+
+class Answer(NamedTuple):
+    node: int
+    parts: list[Fetched]
+
+
+class Fetcher:
+    """`answers` are those that wait. `on_news` is called when there is one more, or a failure."""
+
+    def __init__(self, core: ClusterClient, config: Mapping[str, Any], positions: Positions, on_news: Callable[[], None],
+                 reset: Callable[[TopicPartition], None]) -> None:
+        self._core = core
+        self._positions = positions
+        self._on_news = on_news
+        self._reset = reset
+        """Called where an offset is out of range."""
+        self._bytes_max: int = config["fetch.max.bytes"]
+        self._partition_bytes_max: int = config["max.partition.fetch.bytes"]
+        self._min_bytes: int = config["fetch.min.bytes"]
+        self._wait_ms: int = config["fetch.max.wait.ms"]
+        self._rack: str = config["client.rack"] or ""
+        self._isolation = READ_COMMITTED if config["isolation.level"] == "read_committed" else 0
+        self._replica_age_ms: float = config["metadata.max.age.ms"]
+        self._sessions: dict[int, FetchSession] = {}
+        self._under_way: dict[int, asyncio.Task[None]] = {}
+        self._waiting: dict[int, int] = {}
+        self._not_before_ms: dict[int, float] = {}
+        self._failed: dict[int, int] = {}
+        self._timer: asyncio.TimerHandle | None = None
+        self.answers: deque[Answer] = deque()
+        self.failures: deque[ClientError] = deque()
+        self.fetches = self.fetched_bytes = 0
+        core.watchers.append(lambda cluster: self.fetch())
+
+    @property
+    def buffered_bytes(self) -> int:
+        return sum(len(part.records) for answer in self.answers for part in answer.parts)
+
+    def take(self) -> Answer | None:
+        """The next answer; room for another is made by that."""
+        if not self.answers:
+            return None
+        answer = self.answers.popleft()
+        if answer.node != NO_REPLICA:
+            self._waiting[answer.node] -= 1
+        self.fetch()
+        return answer
+
+    def fetch(self) -> None:
+        """Send to each broker that has something to read, has no request under way, and whose answers do not pile up."""
+        if self._core.is_closed:
+            return
+        now_ms, wanted, later_ms = self._core.now_ms(), self._wanted(), None
+        for node, wishes in wanted.items():
+            if node in self._under_way or self._waiting.get(node, 0) >= ANSWERS_WAITING_MAX:
+                continue
+            wait_ms = self._not_before_ms.get(node, 0) - now_ms
+            if wait_ms > 0:
+                later_ms = wait_ms if later_ms is None else min(wait_ms, later_ms)
+                continue
+            task = self._under_way[node] = self._core.loop.create_task(self._ask(node, wishes))
+            task.add_done_callback(lambda done, node=node: self._on_done(node))  # type: ignore[misc]
+        if later_ms is not None:
+            self._fetch_later(later_ms)
+
+    def _fetch_later(self, delay_ms: float) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+        self._timer = self._core.loop.call_later(delay_ms / 1000 + 0.001, self.fetch)
+
+    def _on_done(self, node: int) -> None:
+        self._under_way.pop(node, None)
+        self.fetch()
+
+    def _wanted(self) -> dict[int, dict[TopicPartition, Wish]]:
+        """What may be fetched now, by the broker to ask."""
+        found: dict[int, dict[TopicPartition, Wish]] = {}
+        now_ms, soonest_ms, is_lost = self._core.now_ms(), None, False
+        topics = self._core.cluster.topics
+        for partition, state in self._positions.states.items():
+            if not state.is_fetchable:
+                continue
+            if state.not_before_ms > now_ms:
+                soonest_ms = min(soonest_ms or state.not_before_ms, state.not_before_ms)
+                continue
+            topic = topics.get(partition.topic)
+            if topic is None or partition.partition >= len(topic.partitions):
+                is_lost = True
+                continue
+            info = topic.partitions[partition.partition]
+            node = info.leader
+            if state.replica != NO_REPLICA:
+                if state.replica_until_ms > now_ms and state.replica in self._core.cluster.nodes:
+                    node = state.replica
+                else:
+                    state.replica = NO_REPLICA
+            if node < 0:
+                is_lost = True
+                continue
+            wish = Wish(topic.id, state.fetch_offset, info.leader_epoch, self._partition_bytes_max)
+            found.setdefault(node, {})[partition] = wish
+        if is_lost:
+            self._core.ask_refresh()
+        if soonest_ms is not None:
+            self._fetch_later(soonest_ms - now_ms)
+        return found
+
+    async def _ask(self, node: int, wishes: dict[TopicPartition, Wish]) -> None:
+        session = self._sessions.setdefault(node, FetchSession())
+        stamps = {partition: self._positions.states[partition].stamp for partition in wishes}
+        try:
+            link = await self._core.link(node, purpose=PURPOSE)
+            wait_ms = link.muted_until_ms - self._core.now_ms()
+            if wait_ms > 0:
+                await asyncio.sleep(wait_ms / 1000)
+            request = session.request(wishes)
+            request.max_wait_ms, request.min_bytes, request.max_bytes = self._wait_ms, self._min_bytes, self._bytes_max
+            request.isolation_level, request.rack_id = self._isolation, self._rack
+            answer = await link.call(request, FetchResponse, timeout_ms=self._core.request_timeout_ms + self._wait_ms,
+                                     version_max=session.version_max)
+        except Closed:
+            return
+        except ClientError as error:
+            session.lost()
+            self._on_unreachable(node, wishes, error)
+            return
+        except BaseException:
+            session.lost()
+            raise
+        self._failed.pop(node, None)
+        self.fetches += 1
+        if session.answered(answer):
+            self._on_answer(node, answer, wishes, stamps)
+
+    def _on_unreachable(self, node: int, wishes: Mapping[TopicPartition, Wish], error: ClientError) -> None:
+        if not error.is_retriable:
+            self._fail(error)
+        tries = self._failed[node] = self._failed.get(node, 0) + 1
+        self._not_before_ms[node] = self._core.now_ms() + self._core.retry_backoff.delay_ms(tries)
+        for partition in wishes:
+            state = self._positions.states.get(partition)
+            if state is not None and state.replica == node:
+                state.replica = NO_REPLICA
+        self._core.ask_refresh()
+
+    def _fail(self, error: ClientError) -> None:
+        self.failures.append(error)
+        self._on_news()
+
+    def _on_answer(self, node: int, answer: FetchResponse, wishes: Mapping[TopicPartition, Wish],
+                   stamps: Mapping[TopicPartition, int]) -> None:
+        parts: list[Fetched] = []
+        nodes = [Node(each.node_id, each.host, each.port, each.rack) for each in answer.node_endpoints]
+        for topic in answer.responses:
+            name = topic.topic or self._core.cluster.topic_names.get(topic.topic_id, "")
+            for data in topic.partitions:
+                partition = TopicPartition(name, data.partition_index)
+                state = self._positions.states.get(partition)
+                if state is None or stamps.get(partition) != state.stamp:
+                    continue  # nobody reads there any more
+                if data.error_code:
+                    self._on_error(node, partition, data, nodes)
+                    continue
+                part = self._take_in(partition, data, wishes[partition].fetch_offset)
+                if part is not None:
+                    parts.append(part)
+        if parts:
+            self._waiting[node] = self._waiting.get(node, 0) + 1
+            self.answers.append(Answer(node, parts))
+            self._on_news()
+
+    def _take_in(self, partition: TopicPartition, data: PartitionData, fetch_offset: int) -> Fetched | None:
+        state = self._positions.states[partition]
+        state.high_watermark, state.last_stable_offset = data.high_watermark, data.last_stable_offset
+        if data.log_start_offset >= 0:
+            state.log_start_offset = data.log_start_offset
+        if data.preferred_read_replica >= 0:
+            state.replica = data.preferred_read_replica
+            state.replica_until_ms = self._core.now_ms() + self._replica_age_ms
+        if not data.records:
+            return None
+        end = end_of_batches(data.records)
+        if end is None:
+            self._fail(broker_error(ErrorCode.MESSAGE_TOO_LARGE, "the first batch was not sent as a whole", about=str(partition)))
+            return None
+        self.fetched_bytes += len(data.records)
+        next_offset, epoch = end
+        state.fetch_offset, state.fetch_epoch = max(next_offset, fetch_offset), epoch
+        aborted = tuple((each.producer_id, each.first_offset) for each in data.aborted_transactions or ())
+        return Fetched(partition, state.stamp, fetch_offset, data.records, aborted)
+
+    def _on_error(self, node: int, partition: TopicPartition, data: PartitionData, nodes: list[Node]) -> None:
+        state = self._positions.states[partition]
+        code = ErrorCode(data.error_code)
+        now_ms = self._core.now_ms()
+        if code == ErrorCode.OFFSET_OUT_OF_RANGE:
+            if state.replica == node:
+                state.replica = NO_REPLICA  # a follower may be behind: its leader knows better
+                return
+            if state.fetch_offset == state.offset:
+                self._reset(partition)
+            # Otherwise what was fetched before is handed out first, and then the same answer comes again.
+            state.not_before_ms = now_ms + self._core.retry_backoff.delay_ms(1)
+            return
+        if code in _PASSING:
+            state.not_before_ms = now_ms + self._core.retry_backoff.delay_ms(1)
+            state.replica = NO_REPLICA
+            leader = data.current_leader
+            if leader.leader_id >= 0 and self._core.cluster.set_leader(*partition, leader.leader_id, leader.leader_epoch, nodes):
+                state.not_before_ms = 0.0
+                for watcher in list(self._core.watchers):
+                    watcher(self._core.cluster)
+            elif code in STALE_METADATA:
+                self._core.ask_refresh()
+            return
+        state.not_before_ms = now_ms + self._core.retry_backoff.delay_ms(1)
+        error: BrokerError = broker_error(data.error_code, about=f"fetching {partition} from offset {state.fetch_offset}")
+        self._fail(error)
+
+    def put_back(self, parts: list[Fetched]) -> None:
+        """Hand these out next: they were parked while their partition was paused."""
+        self.answers.appendleft(Answer(NO_REPLICA, parts))
+        self._on_news()
+
+    async def close(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+        tasks = list(self._under_way.values())
+        for task in tasks:
+            task.cancel()
+        if tasks:
+            await asyncio.wait(tasks)
+
+
+def end_of_batches(records: Buffer) -> tuple[int, int] | None:
+    """The offset behind the last whole batch, and its leader epoch; None where there is no whole one."""
+    position, end, found = 0, len(records), None
+    while end - position >= RECORDS_AT:
+        base_offset, length, epoch, _, _, _, last_delta, *_ = HEADER.unpack_from(records, position)
+        position += length + LENGTH_OVERHEAD
+        if position > end or length < 0:
+            break
+        found = base_offset + last_delta + 1, epoch
+    return found

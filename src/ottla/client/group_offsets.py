@@ -1,0 +1,129 @@
+"""Committed offsets: reading and writing what a group has come to, by its coordinator."""
+
+from collections.abc import Mapping, Sequence
+
+from ottla.base.errors import ErrorCode
+from ottla.base.ids import ZERO_UUID
+from ottla.client.cluster_client import ClusterClient
+from ottla.client.consumer_record import OffsetAndMetadata
+from ottla.client.coordinators import Coordinators
+from ottla.client.errors import ClientError, Disconnected, broker_error
+from ottla.client.link import Link
+from ottla.client.partitions import TopicPartition
+from ottla.client.positions import by_topic
+from ottla.wire.messages.offset_commit import (
+    OffsetCommitRequest,
+    OffsetCommitRequestPartition,
+    OffsetCommitRequestTopic,
+    OffsetCommitResponse,
+)
+from ottla.wire.messages.offset_fetch import (
+    OffsetFetchRequest,
+    OffsetFetchRequestGroup,
+    OffsetFetchRequestTopic,
+    OffsetFetchRequestTopics,
+    OffsetFetchResponse,
+    OffsetFetchResponsePartition,
+    OffsetFetchResponsePartitions,
+)
+
+GROUPS_FROM = 8
+"""Versions of OffsetFetch from here on ask for several groups at once."""
+BY_NAME_MAX = 9
+"""Up to this version of both APIs topics go by their names: what is committed for a topic that the client has not looked up needs no id."""
+COORDINATOR_MOVED = (ErrorCode.NOT_COORDINATOR, ErrorCode.COORDINATOR_NOT_AVAILABLE)
+COORDINATOR = "group"
+"""The connection for what a group's coordinator is asked: a JoinGroup that waits must not hold up a fetch of records."""
+
+
+class Identity:
+    """Who commits: the member of a generation, or somebody outside of it."""
+
+    __slots__ = ("generation", "instance_id", "member_id")
+
+    def __init__(self, member_id: str = "", generation: int = -1, instance_id: str | None = None) -> None:
+        self.member_id = member_id
+        self.generation = generation
+        self.instance_id = instance_id
+
+
+class GroupOffsets:
+    """Each call is one try; errors that pass are ClientErrors that say so, and the coordinator is looked for again after them."""
+
+    def __init__(self, core: ClusterClient, coordinators: Coordinators, group: str, *, read_committed: bool) -> None:
+        self._core = core
+        self._coordinators = coordinators
+        self._group = group
+        self._read_committed = read_committed
+
+    async def fetch(self, partitions: Sequence[TopicPartition]) -> dict[TopicPartition, OffsetAndMetadata]:
+        """Those of the partitions that have a committed offset."""
+        link = await self._link()
+        topics = by_topic(partitions)
+        version = min(link.version_for(OffsetFetchRequest), BY_NAME_MAX)
+        request = OffsetFetchRequest(require_stable=self._read_committed)
+        if version >= GROUPS_FROM:
+            wanted = [OffsetFetchRequestTopics(name=topic, partition_indexes=indexes) for topic, indexes in topics.items()]
+            request.groups = [OffsetFetchRequestGroup(group_id=self._group, topics=wanted)]
+        else:
+            request.group_id = self._group
+            request.topics = [OffsetFetchRequestTopic(name=topic, partition_indexes=indexes) for topic, indexes in topics.items()]
+        if version < 7:
+            request.require_stable = False
+        try:
+            answer = await link.call(request, OffsetFetchResponse, timeout_ms=self._core.request_timeout_ms, version_max=version)
+        except Disconnected:
+            self._coordinators.forget(self._group)
+            raise
+        found: dict[TopicPartition, OffsetAndMetadata] = {}
+        if version >= GROUPS_FROM:
+            self._check(answer.groups[0].error_code)
+            for topic in answer.groups[0].topics:
+                self._take(topic.name, topic.partitions, found)
+        else:
+            self._check(answer.error_code)
+            for old in answer.topics:
+                self._take(old.name, old.partitions, found)
+        return found
+
+    def _take(self, topic: str, partitions: "Sequence[OffsetFetchResponsePartition | OffsetFetchResponsePartitions]",
+              found: dict[TopicPartition, OffsetAndMetadata]) -> None:
+        for each in partitions:
+            self._check(each.error_code)
+            if each.committed_offset >= 0:
+                partition = TopicPartition(topic, each.partition_index)
+                found[partition] = OffsetAndMetadata(each.committed_offset, each.metadata or "", each.committed_leader_epoch)
+
+    async def commit(self, offsets: Mapping[TopicPartition, OffsetAndMetadata], who: Identity) -> None:
+        """All of them, or the error of the first that was refused."""
+        link = await self._link()
+        topics = [OffsetCommitRequestTopic(name=topic, topic_id=ZERO_UUID, partitions=[
+            OffsetCommitRequestPartition(
+                partition_index=index, committed_offset=offsets[TopicPartition(topic, index)].offset,
+                committed_leader_epoch=offsets[TopicPartition(topic, index)].leader_epoch,
+                committed_metadata=offsets[TopicPartition(topic, index)].metadata)
+            for index in indexes]) for topic, indexes in by_topic(list(offsets)).items()]
+        request = OffsetCommitRequest(group_id=self._group, generation_id_or_member_epoch=who.generation, member_id=who.member_id,
+                                      group_instance_id=who.instance_id, topics=topics)
+        try:
+            answer = await link.call(request, OffsetCommitResponse, timeout_ms=self._core.request_timeout_ms, version_max=BY_NAME_MAX)
+        except Disconnected:
+            self._coordinators.forget(self._group)
+            raise
+        for topic in answer.topics:
+            for each in topic.partitions:
+                self._check(each.error_code, f"offset of {topic.name}-{each.partition_index}")
+
+    async def _link(self) -> Link:
+        node = await self._coordinators.find(self._group)
+        try:
+            return await self._core.link(node, purpose=COORDINATOR)
+        except ClientError:
+            self._coordinators.forget(self._group)
+            raise
+
+    def _check(self, number: int, about: str = "") -> None:
+        if number:
+            if number in COORDINATOR_MOVED:
+                self._coordinators.forget(self._group)
+            raise broker_error(number, about=about or f"group {self._group!r}")

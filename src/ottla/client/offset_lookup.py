@@ -1,0 +1,140 @@
+"""Asking leaders where things are: the offsets that belong to timestamps, and where an epoch of a leader ended."""
+
+import asyncio
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Generic, NamedTuple, TypeVar
+
+from ottla.base.errors import ErrorCode
+from ottla.client.cluster_client import ClusterClient
+from ottla.client.errors import BrokerError, ClientError, broker_error
+from ottla.client.partitions import TopicPartition
+from ottla.client.positions import by_topic
+from ottla.wire.messages.list_offsets import ListOffsetsPartition, ListOffsetsRequest, ListOffsetsResponse, ListOffsetsTopic
+from ottla.wire.messages.offset_for_leader_epoch import (
+    OffsetForLeaderEpochRequest,
+    OffsetForLeaderEpochResponse,
+    OffsetForLeaderPartition,
+    OffsetForLeaderTopic,
+)
+
+T = TypeVar("T")
+CONSUMER = -1
+"""As the replica id of whoever is none."""
+
+
+class FoundOffset(NamedTuple):
+    """-1 as the offset says that there is none at or after the timestamp."""
+
+    offset: int
+    timestamp: int
+    leader_epoch: int
+
+
+class EpochEnd(NamedTuple):
+    """The last epoch up to the one asked for, and where it ended; -1 where the leader knows nothing of it."""
+
+    leader_epoch: int
+    end_offset: int
+
+
+class Outcome(Generic[T]):
+    """What was found for some partitions, and why not for others."""
+
+    __slots__ = ("failed", "found")
+
+    def __init__(self) -> None:
+        self.found: dict[TopicPartition, T] = {}
+        self.failed: dict[TopicPartition, ClientError] = {}
+
+    def take(self, answers: Iterable[tuple[TopicPartition, int, T]], about: str) -> None:
+        """Error codes and what came with them."""
+        for partition, error, value in answers:
+            if error:
+                self.failed[partition] = broker_error(error, about=f"{about} of {partition}")
+            else:
+                self.found[partition] = value
+
+    def all_or_raise(self) -> dict[TopicPartition, T]:
+        """For those who need all; a failure that lasts is raised before one that passes."""
+        for error in sorted(self.failed.values(), key=lambda error: error.is_retriable):
+            raise error
+        return self.found
+
+
+class OffsetLookup:
+    """Each call is one try at every leader that is concerned."""
+
+    def __init__(self, core: ClusterClient, *, read_committed: bool) -> None:
+        self._core = core
+        self._isolation = int(read_committed)
+
+    async def by_timestamp(self, wanted: Mapping[TopicPartition, int]) -> Outcome[FoundOffset]:
+        """Timestamps are milliseconds, or one of the numbers that stand for an end of the log."""
+
+        async def ask(node: int, partitions: Sequence[TopicPartition], outcome: Outcome[FoundOffset]) -> None:
+            topics = [ListOffsetsTopic(name=topic, partitions=[
+                ListOffsetsPartition(partition_index=index, current_leader_epoch=self._epoch(topic, index),
+                                     timestamp=wanted[TopicPartition(topic, index)]) for index in indexes])
+                for topic, indexes in by_topic(partitions).items()]
+            request = ListOffsetsRequest(replica_id=CONSUMER, isolation_level=self._isolation, topics=topics,
+                                         timeout_ms=int(self._core.request_timeout_ms))
+            answer = await self._core.call(node, request, ListOffsetsResponse)
+            outcome.take(((TopicPartition(topic.name, each.partition_index), each.error_code,
+                           FoundOffset(each.offset, each.timestamp, each.leader_epoch))
+                          for topic in answer.topics for each in topic.partitions), "offsets")
+
+        return await self._ask_leaders(list(wanted), ask)
+
+    async def ends_of_epochs(self, epochs: Mapping[TopicPartition, int]) -> Outcome[EpochEnd]:
+        async def ask(node: int, partitions: Sequence[TopicPartition], outcome: Outcome[EpochEnd]) -> None:
+            topics = [OffsetForLeaderTopic(topic=topic, partitions=[
+                OffsetForLeaderPartition(partition=index, current_leader_epoch=self._epoch(topic, index),
+                                         leader_epoch=epochs[TopicPartition(topic, index)]) for index in indexes])
+                for topic, indexes in by_topic(partitions).items()]
+            request = OffsetForLeaderEpochRequest(replica_id=CONSUMER, topics=topics)
+            answer = await self._core.call(node, request, OffsetForLeaderEpochResponse)
+            outcome.take(((TopicPartition(topic.topic, each.partition), each.error_code, EpochEnd(each.leader_epoch, each.end_offset))
+                          for topic in answer.topics for each in topic.partitions), "epochs")
+
+        return await self._ask_leaders(list(epochs), ask)
+
+    async def _ask_leaders(self, partitions: Sequence[TopicPartition], ask: Callable[..., object]) -> Outcome[T]:
+        outcome: Outcome[T] = Outcome()
+
+        async def ask_one(node: int, group: Sequence[TopicPartition]) -> None:
+            try:
+                await ask(node, group, outcome)  # type: ignore[misc]
+            except ClientError as error:
+                outcome.failed |= dict.fromkeys(group, error)
+
+        groups = await self._by_leader(partitions, outcome)
+        await asyncio.gather(*(ask_one(node, group) for node, group in groups.items()))
+        return outcome
+
+    def _epoch(self, topic: str, partition: int) -> int:
+        info = self._core.cluster.topics.get(topic)
+        return -1 if info is None or partition >= len(info.partitions) else info.partitions[partition].leader_epoch
+
+    async def _by_leader(self, partitions: Sequence[TopicPartition], outcome: Outcome[T]) -> dict[int, list[TopicPartition]]:
+        cluster = self._core.cluster
+        unknown = [partition for partition in partitions if cluster.leader(*partition) < 0]
+        if unknown:
+            self._core.watch(partition.topic for partition in unknown)
+            await self._core.refresh()
+        groups: dict[int, list[TopicPartition]] = {}
+        for partition in partitions:
+            leader = cluster.leader(*partition)
+            if leader < 0:
+                outcome.failed[partition] = self._leaderless(partition)
+            else:
+                groups.setdefault(leader, []).append(partition)
+        return groups
+
+    def _leaderless(self, partition: TopicPartition) -> BrokerError:
+        cluster = self._core.cluster
+        topic = cluster.topics.get(partition.topic)
+        if topic is None:
+            code = cluster.errors.get(partition.topic, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+            return broker_error(code, about=f"topic {partition.topic!r}")
+        is_unknown = partition.partition >= len(topic.partitions)
+        return broker_error(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION if is_unknown else ErrorCode.LEADER_NOT_AVAILABLE, about=str(partition))

@@ -1,0 +1,190 @@
+"""Finds the place of partitions that have none: what the group committed, or else what `auto.offset.reset` says; and asks new leaders
+whether they have the log that was read.
+"""
+
+import asyncio
+from collections import deque
+from collections.abc import Callable, Iterable
+from typing import TYPE_CHECKING
+
+from ottla.base.errors import ErrorCode
+from ottla.client.cluster import Cluster
+from ottla.client.cluster_client import ClusterClient
+from ottla.client.consumer_config import LATEST, ResetPolicy
+from ottla.client.consumer_errors import LogTruncated, NoOffset, OffsetOutOfRange
+from ottla.client.errors import STALE_METADATA, ClientError, Closed
+from ottla.client.offset_lookup import EpochEnd, OffsetLookup
+from ottla.client.partitions import TopicPartition
+from ottla.client.positions import Positions
+
+if TYPE_CHECKING:
+    from ottla.client.group_offsets import GroupOffsets
+
+NOTHING = -1
+
+
+class PlaceKeeper:
+    """`wake` starts the work if there is some; `on_news` is called whenever something changed, `failures` hold what went wrong."""
+
+    def __init__(self, core: ClusterClient, positions: Positions, lookup: OffsetLookup, committed: "GroupOffsets | None",
+                 policy: ResetPolicy, on_news: Callable[[], None]) -> None:
+        self._core = core
+        self._positions = positions
+        self._lookup = lookup
+        self._committed = committed
+        self._policy = policy
+        self._on_news = on_news
+        self._task: asyncio.Task[None] | None = None
+        self.failures: deque[ClientError] = deque()
+        core.watchers.append(self._on_metadata)
+
+    def wake(self) -> None:
+        """From now on, until every partition has its place."""
+        if self._task is None and not self._core.is_closed and self._is_needed():
+            self._task = self._core.loop.create_task(self._work())
+            self._task.add_done_callback(self._on_done)
+
+    def _is_needed(self) -> bool:
+        positions = self._positions
+        return bool(positions.without_place() or positions.to_look_up() or positions.in_doubt())
+
+    def _on_done(self, task: "asyncio.Task[None]") -> None:
+        self._task = None
+        if not task.cancelled() and task.exception() is not None:
+            raise task.exception()  # type: ignore[misc]  # a broken invariant: the loop tells it
+
+    def _on_metadata(self, cluster: Cluster) -> None:
+        for partition, state in self._positions.states.items():
+            topic = cluster.topics.get(partition.topic)
+            if topic is not None and partition.partition < len(topic.partitions):
+                state.on_leader(topic.partitions[partition.partition].leader_epoch)
+        self.wake()
+
+    def reset(self, partition: TopicPartition) -> None:
+        """The offset is not there: go where the policy says, or tell."""
+        state = self._positions.require(partition)
+        at = self._policy.at(self._core.ports.clock.now_ms())
+        if at is None:
+            self._fail(OffsetOutOfRange(partition, state.offset))
+            return
+        state.look_up(at)
+        self.wake()
+
+    def _fail(self, error: ClientError) -> None:
+        self.failures.append(error)
+        self._on_news()
+
+    async def _work(self) -> None:
+        tries = 0
+        while self._is_needed() and not self._core.is_closed:
+            try:
+                failed = await self._find_committed() or await self._look_up() or await self._validate()
+            except Closed:
+                return
+            except ClientError as error:
+                failed = error
+            self._on_news()
+            if failed is None:
+                tries = 0
+                continue
+            if not failed.is_retriable:
+                self._fail(failed)
+                return
+            tries += 1
+            if failed.code in STALE_METADATA:
+                self._core.ask_refresh()
+            await asyncio.sleep(self._core.retry_backoff.delay_ms(tries) / 1000)
+
+    async def _find_committed(self) -> ClientError | None:
+        states = self._positions.states
+        stamps = {partition: states[partition].stamp for partition in self._positions.without_place()}
+        if not stamps:
+            return None
+        found = {} if self._committed is None else await self._committed.fetch(list(stamps))
+        at = self._policy.at(self._core.ports.clock.now_ms())
+        homeless = []
+        for partition, stamp in stamps.items():
+            state = states.get(partition)
+            if state is None or state.stamp != stamp:
+                continue
+            if partition in found:
+                state.jump(found[partition].offset, found[partition].leader_epoch)
+                topic = self._core.cluster.topics.get(partition.topic)
+                if topic is not None and partition.partition < len(topic.partitions):
+                    state.leader_epoch = -1
+                    state.on_leader(topic.partitions[partition.partition].leader_epoch)
+            elif at is None:
+                homeless.append(partition)
+            else:
+                state.look_up(at)
+        return NoOffset(homeless) if homeless else None
+
+    async def _look_up(self) -> ClientError | None:
+        states = self._positions.states
+        wanted = self._positions.to_look_up()
+        if not wanted:
+            return None
+        stamps = {partition: states[partition].stamp for partition in wanted}
+        outcome = await self._lookup.by_timestamp(wanted)
+        missing: dict[TopicPartition, int] = {}
+        for partition, found in outcome.found.items():
+            if found.offset == NOTHING:
+                missing[partition] = LATEST  # nothing is that young: go on at the end
+        if missing:
+            ends = await self._lookup.by_timestamp(missing)
+            outcome.found |= ends.found
+            outcome.failed |= ends.failed
+        for partition, found in outcome.found.items():
+            state = states.get(partition)
+            if state is not None and state.stamp == stamps[partition] and found.offset != NOTHING:
+                state.jump(found.offset, found.leader_epoch)
+        return _first(outcome.failed.values())
+
+    async def _validate(self) -> ClientError | None:
+        states = self._positions.states
+        doubtful = self._positions.in_doubt()
+        if not doubtful:
+            return None
+        stamps = {partition: states[partition].stamp for partition in doubtful}
+        outcome = await self._lookup.ends_of_epochs({partition: states[partition].epoch for partition in doubtful})
+        failed = list(outcome.failed.values())
+        for partition, end in outcome.found.items():
+            if partition in states and states[partition].stamp == stamps[partition]:
+                failure = self._judge(partition, end)
+                if failure is not None:
+                    failed.append(failure)
+        for partition, error in outcome.failed.items():
+            state = states.get(partition)
+            if error.code == ErrorCode.UNSUPPORTED_VERSION and state is not None:
+                state.is_in_doubt = False  # a broker that is too old to be asked
+                failed.remove(error)
+        return _first(failed)
+
+    def _judge(self, partition: TopicPartition, end: EpochEnd) -> ClientError | None:
+        state = self._positions.states[partition]
+        offset = state.offset
+        assert offset is not None
+        if end.end_offset >= offset and end.end_offset != NOTHING:
+            state.is_in_doubt = False
+            return None
+        at = self._policy.at(self._core.ports.clock.now_ms())
+        if at is None:
+            state.is_in_doubt = False
+            return LogTruncated(partition, offset, end.end_offset)
+        if end.end_offset == NOTHING:
+            state.look_up(at)
+        else:
+            state.jump(end.end_offset, end.leader_epoch)
+        return None
+
+    async def close(self) -> None:
+        task = self._task
+        if task is not None:
+            task.cancel()
+            await asyncio.wait((task,))
+
+
+def _first(errors: Iterable[ClientError]) -> ClientError | None:
+    """One that lasts rather than one that passes."""
+    found = sorted(errors, key=lambda error: error.is_retriable)
+    return found[0] if found else None

@@ -1,0 +1,143 @@
+"""Which partitions a consumer reads, and how far it has come in each: values and rules, without I/O."""
+
+from collections.abc import Iterable, Sequence
+
+from ottla.client.consumer_record import OffsetAndMetadata
+from ottla.client.partitions import TopicPartition
+
+NO_EPOCH = -1
+NO_REPLICA = -1
+
+
+class PartitionState:
+    """One partition that is read.
+
+    `offset` is what the user has come to; `fetch_offset` runs ahead of it, as answers wait to be handed out. `stamp` changes with every
+    jump, so that what was fetched for a place that nobody reads any more is known for that.
+    """
+
+    __slots__ = ("epoch", "fetch_epoch", "fetch_offset", "high_watermark", "is_in_doubt", "is_paused", "last_stable_offset",
+                 "leader_epoch", "log_start_offset", "not_before_ms", "offset", "replica", "replica_until_ms", "reset_at", "stamp")
+
+    def __init__(self) -> None:
+        self.offset: int | None = None
+        self.epoch = NO_EPOCH
+        """Of the record before `offset`: a leader that is not of this line may have other records there."""
+        self.fetch_offset = 0
+        self.fetch_epoch = NO_EPOCH
+        self.leader_epoch = NO_EPOCH
+        """Of the leader that was last known: when it changes, what was read is compared with what the new one has."""
+        self.reset_at: int | None = None
+        """The timestamp (or one of ListOffsets' numbers) whose offset is to be looked up."""
+        self.is_in_doubt = False
+        """The leader changed: whether its log is the one that was read is to be asked."""
+        self.is_paused = False
+        self.stamp = 0
+        self.high_watermark = -1
+        self.last_stable_offset = -1
+        self.log_start_offset = -1
+        self.replica = NO_REPLICA
+        """A nearer replica that the leader named."""
+        self.replica_until_ms = 0.0
+        self.not_before_ms = 0.0
+        """After an error the partition is left alone for a moment."""
+
+    @property
+    def is_fetchable(self) -> bool:
+        return self.offset is not None and self.reset_at is None and not self.is_in_doubt and not self.is_paused
+
+    def on_leader(self, leader_epoch: int) -> bool:
+        """A leader is known. True where it is another than before, and the place has to be looked at."""
+        is_new = 0 <= self.leader_epoch < leader_epoch or (self.leader_epoch == NO_EPOCH and self.epoch != leader_epoch)
+        self.leader_epoch = max(leader_epoch, self.leader_epoch)
+        if not is_new or self.offset is None or self.epoch == NO_EPOCH or self.is_in_doubt:
+            return False
+        self.doubt()
+        return True
+
+    def jump(self, offset: int, epoch: int = NO_EPOCH) -> None:
+        """Go on elsewhere. What is under way for the old place is dropped."""
+        self.offset = self.fetch_offset = offset
+        self.epoch = self.fetch_epoch = epoch
+        self.reset_at = None
+        self.is_in_doubt = False
+        self.stamp += 1
+
+    def look_up(self, timestamp: int) -> None:
+        """Go where a lookup will say."""
+        self.offset = None
+        self.reset_at = timestamp
+        self.replica = NO_REPLICA
+        self.stamp += 1
+
+    def doubt(self) -> None:
+        """Fetched but not handed out: it may be of a log that is no more."""
+        assert self.offset is not None
+        self.fetch_offset, self.fetch_epoch = self.offset, self.epoch
+        self.is_in_doubt = True
+        self.stamp += 1
+
+    def rewind(self) -> None:
+        """Fetch again what was not handed out."""
+        if self.offset is not None:
+            self.fetch_offset, self.fetch_epoch = self.offset, self.epoch
+            self.stamp += 1
+
+    def lag(self, *, read_committed: bool) -> int | None:
+        """How many offsets are between the position and the end; None where nothing is known yet."""
+        end = self.last_stable_offset if read_committed else self.high_watermark
+        return None if self.offset is None or end < 0 else max(end - self.offset, 0)
+
+
+class Positions:
+    """The partitions that are assigned, by name, in the order in which they came."""
+
+    def __init__(self) -> None:
+        self.states: dict[TopicPartition, PartitionState] = {}
+
+    def __contains__(self, partition: TopicPartition) -> bool:
+        return partition in self.states
+
+    def replace(self, partitions: Iterable[TopicPartition]) -> None:
+        """From now on these and no others; those that stay keep their place."""
+        self.states = {partition: self.states.get(partition) or PartitionState() for partition in partitions}
+
+    def require(self, partition: TopicPartition) -> PartitionState:
+        state = self.states.get(partition)
+        if state is None:
+            raise ValueError(f"partition {partition} is not assigned to this consumer")
+        return state
+
+    def without_place(self) -> list[TopicPartition]:
+        """Those of which neither an offset nor where to look it up is known."""
+        return [partition for partition, state in self.states.items() if state.offset is None and state.reset_at is None]
+
+    def to_look_up(self) -> dict[TopicPartition, int]:
+        return {partition: state.reset_at for partition, state in self.states.items() if state.reset_at is not None}
+
+    def in_doubt(self) -> list[TopicPartition]:
+        return [partition for partition, state in self.states.items() if state.is_in_doubt and state.offset is not None]
+
+    def consumed(self) -> dict[TopicPartition, OffsetAndMetadata]:
+        """What there is to commit."""
+        return {partition: OffsetAndMetadata(state.offset, "", state.epoch)
+                for partition, state in self.states.items() if state.offset is not None}
+
+    def advance(self, partition: TopicPartition, offset: int, epoch: int) -> None:
+        """The user was given everything before an offset."""
+        state = self.states.get(partition)
+        if state is not None and state.offset is not None:
+            state.offset = offset
+            state.epoch = epoch
+
+    def lags(self, *, read_committed: bool) -> dict[TopicPartition, int]:
+        found = {partition: state.lag(read_committed=read_committed) for partition, state in self.states.items()}
+        return {partition: lag for partition, lag in found.items() if lag is not None}
+
+
+def by_topic(partitions: Sequence[TopicPartition]) -> dict[str, list[int]]:
+    """Partition numbers by topic, in order."""
+    found: dict[str, list[int]] = {}
+    for partition in sorted(partitions):
+        found.setdefault(partition.topic, []).append(partition.partition)
+    return found
