@@ -54,7 +54,13 @@ class Brokers:
 
 def run_one(name: str, brokers: Brokers, effort: Effort, say: Say) -> Report:
     if name in RUNNING:
-        return RUNNING[name](brokers.fresh(), effort, say)
+        running = brokers.fresh()
+        try:
+            return RUNNING[name](running, effort, say)
+        except Exception:
+            for broker in running:
+                say(f"{broker.name}'s last words:\n{broker.output()[-2000:]}")
+            raise
     brokers.close()
     if name in STARTING:
         return STARTING[name](brokers.kinds, effort, say)

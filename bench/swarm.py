@@ -48,8 +48,8 @@ class Member:
 class Swarm:
     """Connections that stay open between rounds, so that a round costs the broker nothing but its requests.
 
-    Each has asked for the broker's versions before the next is opened: a burst would overflow the queue of those to be accepted, and what is
-    thrown out of it comes back after seconds.
+    Each has asked for the broker's versions before the next is opened: a burst would overflow the queue of those to be accepted, and
+    what is thrown out of it comes back after seconds.
     """
 
     def __init__(self, port: int, count: int) -> None:
