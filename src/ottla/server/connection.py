@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from ottla.base.context import RequestContext
 from ottla.base.ports import Buffer, Connection, File
 from ottla.server.dispatch import Api
-from ottla.server.error_counts import error_count
+from ottla.server.error_counts import Encoded, error_count
 from ottla.server.large_requests import LARGE_BYTES_MIN, check_room, handle_large
 from ottla.wire.errors import MalformedMessage
 from ottla.wire.framing import BadFrame, FrameReader
@@ -205,6 +205,9 @@ class ServerConnection:
         """The frame of a response, which is a message or the bytes of one."""
         if isinstance(response, bytes):
             body = response
+        elif isinstance(response, Encoded):
+            body, errors = response
+            api.errors += errors
         else:
             body = encode(response, version)
             api.errors += error_count(response)

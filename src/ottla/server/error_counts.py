@@ -1,11 +1,18 @@
 """How many errors a response tells, for the metrics: found where the message declares them, and searched for nowhere else."""
 
 from functools import cache
-from typing import Any
+from typing import Any, NamedTuple
 
 from ottla.wire.schema import Message
 
 _DEPTH_MAX = 4
+
+
+class Encoded(NamedTuple):
+    """A response that its handler has encoded, and the errors in it."""
+
+    body: bytes
+    errors: int
 
 
 def error_count(response: Message) -> int:

@@ -10,14 +10,18 @@ from ottla.base.errors import ErrorCode
 from ottla.base.ids import Uuid
 from ottla.metadata.image import CLUSTER_DEFAULTS, ClusterImage, ConfigResource, ResourceType, TopicImage
 from ottla.runtime.broker import Broker
+from ottla.server.api import describe_configs
 from ottla.server.api.describe_configs import handle
+from ottla.wire.errors import MalformedMessage
 from ottla.wire.messages.describe_configs import (
     DescribeConfigsRequest,
     DescribeConfigsResource,
     DescribeConfigsResourceResult,
+    DescribeConfigsResponse,
     DescribeConfigsResult,
     DescribeConfigsSynonym,
 )
+from ottla.wire.schema import encode
 
 TOPIC, BROKER, LOGGER, CLIENT_METRICS, GROUP = (kind.value for kind in ResourceType)
 
@@ -41,6 +45,7 @@ def broker() -> Broker:
 def ask(broker: Broker, *resources: tuple[int, str, list[str] | None], version: int = 4, **options: bool) -> list[DescribeConfigsResult]:
     request = DescribeConfigsRequest(resources=[DescribeConfigsResource(*resource) for resource in resources], **options)
     response = handle(broker, cast(RequestContext, None), request, version)
+    assert isinstance(response, DescribeConfigsResponse)
     assert response.throttle_time_ms == 0
     return response.results
 
@@ -113,3 +118,34 @@ def test_secrets_stay_here(broker: Broker) -> None:
     (result,) = ask(broker, (BROKER, "1", ["ssl.keystore.password"]), include_synonyms=True)
     (entry,) = result.configs
     assert (entry.value, entry.is_sensitive, entry.synonyms) == (None, True, [DescribeConfigsSynonym("ssl.keystore.password", None, 4)])
+
+
+@pytest.mark.parametrize("version", [1, 3, 4])
+@pytest.mark.parametrize("keys", [None, ["retention.ms", "node.id"]])
+def test_many_resources_are_described_as_each_alone(broker: Broker, version: int, keys: list[str] | None) -> None:
+    """With what is set for one topic, or for none, with errors between them, and with the same again."""
+    names = [*((TOPIC, name) for name in ("a", "b", "c", "no", "b")), *((BROKER, name) for name in ("1", "2", "")), (GROUP, "g")]
+    resources = [(kind, name, keys) for kind, name in names]
+    broker.image.topics_by_name.update({name: TopicImage(name, Uuid(name.encode() * 16), {}) for name in "bc"})  # type: ignore[attr-defined]
+    options = {"include_synonyms": True, "include_documentation": version >= 3}
+    alone = [result for resource in resources for result in ask(broker, resource, version=version, **options)]
+    request = DescribeConfigsRequest(resources=[DescribeConfigsResource(*resource) for resource in resources], **options)
+    body, errors = in_one_go(handle(broker, cast(RequestContext, None), request, version))
+    plain = encode(DescribeConfigsResponse(results=alone), version)
+    assert body == plain
+    assert errors == 2
+
+
+def test_an_answer_is_bounded(broker: Broker, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(describe_configs, "ANSWER_BYTES_MAX", 100_000)
+    request = DescribeConfigsRequest(resources=[DescribeConfigsResource(BROKER, "1", None)] * 100)
+    with pytest.raises(MalformedMessage):
+        in_one_go(handle(broker, cast(RequestContext, None), request, 4))
+
+
+def in_one_go(work: Any) -> Any:
+    while True:
+        try:
+            work.send(None)
+        except StopIteration as end:
+            return end.value
