@@ -25,6 +25,7 @@ from ottla.wire.batches import (
 )
 from ottla.wire.crc import crc32c
 from ottla.wire.errors import MalformedMessage
+from ottla.wire.record_columns import scan
 from ottla.wire.record_walk import Extent, LengthTooLong, SteppedRecord, extent_of, step_through, walk
 from ottla.wire.rejection import BatchRejected, RecordError
 
@@ -138,8 +139,6 @@ def _scan(data: bytes | memoryview, count: int, codec: int, *, is_kept_compresse
     """Many records, or some of an unusual form."""
     extent = None
     if count > WALK_MAX:
-        from ottla.wire.record_columns import scan
-
         extent = scan(data, count, wants_offsets=is_kept_compressed)
         if extent is None:
             data = bytes(data)

@@ -32,8 +32,6 @@ STEPPED_MAX = 1000
 WORD = 8
 NO_SIZE = 1 << 40
 """What the table of sizes says of two bytes that are no length: nothing ends there."""
-OFFSET_GROWS_AT = (64, 8192)
-"""The records from which on an offset delta takes a byte more."""
 KEY_MAX = 63
 """Lengths of keys that take one byte."""
 
@@ -47,11 +45,6 @@ def find_starts(np: Any, data: bytes | memoryview, record_count: int) -> tuple[C
     end = len(data)
     if not BYTES_MIN <= end <= BYTES_MAX:
         raise Unusual
-    starts = _equidistant(np, data, record_count)
-    if starts is not None and starts[-1] <= end - WORD:
-        words, sizes = _read_heads(np, data, starts)
-        if _is_chain(starts, sizes, end):
-            return starts, sizes, words
     starts, may_be_last = _guess(np, data)
     if not record_count <= len(starts) <= 2 * record_count + 64:
         raise Unusual
@@ -73,27 +66,6 @@ def _read_heads(np: Any, data: bytes | memoryview, starts: Column) -> tuple[Colu
 def _is_chain(starts: Column, sizes: Column, end: int) -> bool:
     """Whether each record starts where the one before ends: the only proof that there is."""
     return (starts[1:] - starts[:-1]).tobytes() == sizes[:-1].tobytes() and bool(starts[-1] + sizes[-1] == end)
-
-
-def _equidistant(np: Any, data: bytes | memoryview, record_count: int) -> Column | None:
-    """The starts of records of one size that grows only where offset deltas do; None where the first three are of several."""
-    size = _size_at(data, 0)
-    if data[size : size + 2] != data[:2] or data[2 * size : 2 * size + 2] != data[:2]:
-        return None
-    starts = _numbers(np, _table_size(record_count))[:record_count] * size
-    for first in OFFSET_GROWS_AT:
-        if first >= record_count or starts[first] > len(data) - 2:
-            break
-        grown = _size_at(data, int(starts[first])) - size
-        if grown:
-            starts[first:] += _numbers(np, _table_size(record_count))[: record_count - first] * grown
-            size += grown
-    return starts
-
-
-def _size_at(data: bytes | memoryview, position: int) -> int:
-    low = data[position]
-    return 1 + (low >> 1) if low < 128 else 2 + ((low & 127 | data[position + 1] << 7) >> 1)
 
 
 def _guess(np: Any, data: bytes | memoryview) -> tuple[Column, Column]:
@@ -193,12 +165,6 @@ def _sizes(np: Any) -> tuple[Column, Column, Column, Column]:
     sizes[(low & 1 != 0) | (low > 127) & (high > 127)] = NO_SIZE
     length_sizes = 1 + (np.arange(1 << 8) >> 7)
     return sizes, sizes + 1, length_sizes, (8 * length_sizes).astype(np.uint64)
-
-
-@lru_cache(len(TABLE_SIZES))
-def _numbers(np: Any, count: int) -> Column:
-    numbers: Column = np.arange(count)
-    return numbers
 
 
 def _plain(np: Any, key: int, record_count: int) -> tuple[Column, Column, Column, Column]:

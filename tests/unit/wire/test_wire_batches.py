@@ -28,6 +28,7 @@ from ottla.wire.crc import crc32c
 from ottla.wire.errors import MalformedMessage
 from ottla.wire.record_chain import Unusual, find_starts, scan_plain
 from ottla.wire.record_columns import scan
+from ottla.wire.record_grid import scan_grid
 from ottla.wire.record_walk import Extent, extent_of, step_through, walk
 
 WRITTEN = Path(__file__).parents[2] / "data" / "compressed_batches.json"
@@ -181,3 +182,23 @@ def test_plain_records_of_random_bytes_are_read_at_once(count: int, key: bytes |
         find_starts(numpy, octets, count + 1)
     with pytest.raises(Unusual):
         find_starts(numpy, octets + b"\0", count)
+
+
+@pytest.mark.parametrize("count", [21, 64, 65, 300])
+@pytest.mark.parametrize("key", [None, b"", b"k" * 200])
+@pytest.mark.parametrize("value", [None, b"", b"v" * 100, b"v" * 9000])
+def test_records_of_one_form_are_a_grid(count: int, key: bytes | None, value: bytes | None) -> None:
+    octets = payload([Record(timestamp=1000 + i // 50, key=key, value=value) for i in range(count)])
+    assert scan_grid(octets, count) == Extent(0, (count - 1) // 50, key is None, True)
+    assert scan_grid(octets + b"\0", count) is None
+    size = len(octets) // count
+    for damaged in range((count - 2) * size, len(octets)):
+        changed = bytearray(octets)
+        changed[damaged] ^= 1
+        found = scan_grid(bytes(changed), count)
+        try:
+            assert found in (None, extent_of(step_through(bytes(changed), 0, count, lengths_matter=True)))
+        except MalformedMessage:
+            assert found is None
+        if size > 1000:
+            break
