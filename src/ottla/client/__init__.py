@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from ottla.client.admin import Admin
     from ottla.client.admin_async import AsyncAdmin
-    from ottla.client.cluster import Node, PartitionInfo, TopicInfo, TopicPartition
+    from ottla.client.admin_results import CommittedOffset, ConfigResource, NewTopic, SomeFailed
+    from ottla.client.cluster import Node, PartitionInfo, TopicInfo
     from ottla.client.errors import (
         BootstrapFailed,
         BrokerError,
@@ -25,9 +26,11 @@ if TYPE_CHECKING:
         UnknownTopic,
         Unsupported,
     )
+    from ottla.client.partitions import TopicPartition
     from ottla.client.producer import Producer
     from ottla.client.producer_async import AsyncProducer
     from ottla.client.record_metadata import RecordMetadata
+    from ottla.client.records import ProducerInterceptor, ProducerRecord
 
 _ERRORS = (
     "BootstrapFailed", "BrokerError", "BrokerUnreachable", "BufferFull", "ClientError", "Closed", "ConfigError", "Disconnected",
@@ -39,21 +42,28 @@ _HOMES = {
     "AsyncAdmin": "admin_async",
     "AsyncConsumer": "consumer_async",
     "AsyncProducer": "producer_async",
+    "CommittedOffset": "admin_results",
+    "ConfigResource": "admin_results",
     "Consumer": "consumer",
+    "NewTopic": "admin_results",
     "Node": "cluster",
     "PartitionInfo": "cluster",
     "Producer": "producer",
+    "ProducerInterceptor": "records",
+    "ProducerRecord": "records",
     "RecordMetadata": "record_metadata",
+    "SomeFailed": "admin_results",
     "TopicInfo": "cluster",
-    "TopicPartition": "cluster",
+    "TopicPartition": "partitions",
     **dict.fromkeys(_ERRORS, "errors"),
 }
 """The module of each public name."""
 
 __all__ = [
     "Admin", "AsyncAdmin", "AsyncConsumer", "AsyncProducer", "BootstrapFailed", "BrokerError", "BrokerUnreachable", "BufferFull",
-    "ClientError", "Closed", "ConfigError", "Consumer", "Disconnected", "Node", "OutOfOrder", "PartitionInfo", "Producer",
-    "ProducerFenced", "RecordMetadata", "RecordTooLarge", "TimedOut", "TopicInfo", "TopicPartition", "UnknownTopic", "Unsupported",
+    "ClientError", "Closed", "CommittedOffset", "ConfigError", "ConfigResource", "Consumer", "Disconnected", "NewTopic", "Node",
+    "OutOfOrder", "PartitionInfo", "Producer", "ProducerFenced", "ProducerInterceptor", "ProducerRecord", "RecordMetadata",
+    "RecordTooLarge", "SomeFailed", "TimedOut", "TopicInfo", "TopicPartition", "UnknownTopic", "Unsupported",
 ]  # fmt: skip
 
 

@@ -1,0 +1,77 @@
+"""Admin's face for code that blocks: each method runs its namesake of AsyncAdmin on a thread of the client's own.
+
+with Admin(bootstrap_servers="127.0.0.1:9092") as admin:
+    admin.create_topic("orders", partitions=3)
+"""
+
+from collections.abc import Callable, Coroutine, Mapping
+from functools import wraps
+from typing import Any, Concatenate, ParamSpec, Self, TypeVar
+
+from ottla.client.admin_async import AsyncAdmin
+from ottla.client.background import Background
+from ottla.client.errors import Closed
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+
+def _blocking(method: Callable[Concatenate[AsyncAdmin, P], Coroutine[Any, Any, T]]) -> Callable[Concatenate["Admin", P], T]:
+    """The same call, waited for."""
+
+    @wraps(method)
+    def call(self: "Admin", /, *args: P.args, **kwargs: P.kwargs) -> T:
+        if self._is_closed:
+            raise Closed("The admin client is closed.")
+        return self._background.run(method(self._inner, *args, **kwargs))
+
+    return call
+
+
+class Admin:
+    """As AsyncAdmin. Safe to use from many threads."""
+
+    def __init__(self, config: Mapping[str, Any] | None = None, **keywords: Any) -> None:
+        self._inner = AsyncAdmin(config, **keywords)
+        self._background = Background("ottla-admin")
+        self._is_closed = False
+
+    create_topics = _blocking(AsyncAdmin.create_topics)
+    create_topic = _blocking(AsyncAdmin.create_topic)
+    delete_topics = _blocking(AsyncAdmin.delete_topics)
+    list_topics = _blocking(AsyncAdmin.list_topics)
+    describe_topics = _blocking(AsyncAdmin.describe_topics)
+    create_partitions = _blocking(AsyncAdmin.create_partitions)
+    list_offsets = _blocking(AsyncAdmin.list_offsets)
+    delete_records = _blocking(AsyncAdmin.delete_records)
+    describe_producers = _blocking(AsyncAdmin.describe_producers)
+    elect_leaders = _blocking(AsyncAdmin.elect_leaders)
+    describe_cluster = _blocking(AsyncAdmin.describe_cluster)
+    describe_log_dirs = _blocking(AsyncAdmin.describe_log_dirs)
+    describe_features = _blocking(AsyncAdmin.describe_features)
+    update_features = _blocking(AsyncAdmin.update_features)
+    describe_quorum = _blocking(AsyncAdmin.describe_quorum)
+    describe_configs = _blocking(AsyncAdmin.describe_configs)
+    alter_configs = _blocking(AsyncAdmin.alter_configs)
+    list_config_resources = _blocking(AsyncAdmin.list_config_resources)
+    list_groups = _blocking(AsyncAdmin.list_groups)
+    describe_groups = _blocking(AsyncAdmin.describe_groups)
+    delete_groups = _blocking(AsyncAdmin.delete_groups)
+    list_group_offsets = _blocking(AsyncAdmin.list_group_offsets)
+    alter_group_offsets = _blocking(AsyncAdmin.alter_group_offsets)
+    delete_group_offsets = _blocking(AsyncAdmin.delete_group_offsets)
+
+    def close(self) -> None:
+        """End all connections."""
+        if not self._is_closed:
+            self._is_closed = True
+            try:
+                self._background.run(self._inner.close())
+            finally:
+                self._background.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: object) -> None:
+        self.close()

@@ -1,0 +1,210 @@
+"""Admin of the cluster: brokers, log directories, features, the quorum, and configs of everything that has some."""
+
+from collections.abc import Iterable, Mapping, Sequence
+
+from ottla.client.admin_core import AdminCore, outcome
+from ottla.client.admin_results import (
+    BrokerDescription,
+    ClusterDescription,
+    ConfigEntry,
+    ConfigResource,
+    Features,
+    LogDir,
+    Quorum,
+    QuorumReplica,
+    ReplicaInfo,
+)
+from ottla.client.cluster import Node
+from ottla.client.cluster_client import ANY_NODE
+from ottla.client.errors import ClientError, broker_error, raise_for
+from ottla.client.partitions import TopicPartition
+from ottla.wire.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
+from ottla.wire.messages.describe_cluster import DescribeClusterRequest, DescribeClusterResponse
+from ottla.wire.messages.describe_configs import (
+    DescribeConfigsRequest,
+    DescribeConfigsResource,
+    DescribeConfigsResourceResult,
+    DescribeConfigsResponse,
+)
+from ottla.wire.messages.describe_log_dirs import DescribeLogDirsRequest, DescribeLogDirsResponse
+from ottla.wire.messages.describe_quorum import DescribeQuorumRequest, DescribeQuorumResponse, PartitionData, ReplicaState, TopicData
+from ottla.wire.messages.incremental_alter_configs import (
+    AlterableConfig,
+    AlterConfigsResource,
+    IncrementalAlterConfigsRequest,
+    IncrementalAlterConfigsResponse,
+)
+from ottla.wire.messages.list_config_resources import ListConfigResourcesRequest, ListConfigResourcesResponse
+from ottla.wire.messages.update_features import FeatureUpdateKey, UpdateFeaturesRequest, UpdateFeaturesResponse
+
+RESOURCE_KINDS = {"topic": 2, "broker": 4, "broker_logger": 8, "client_metrics": 16, "group": 32}
+_KIND_NAMES = {number: name for name, number in RESOURCE_KINDS.items()}
+SOURCES = {0: "unknown", 1: "dynamic_topic", 2: "dynamic_broker", 3: "dynamic_default_broker", 4: "static", 5: "default",
+           6: "dynamic_broker_logger", 7: "client_metrics", 8: "group"}  # fmt: skip
+OPERATIONS = {"set": 0, "delete": 1, "append": 2, "subtract": 3}
+UPGRADES = {"upgrade": 1, "safe_downgrade": 2, "unsafe_downgrade": 3}
+METADATA_TOPIC = "__cluster_metadata"
+
+Change = tuple[str, str, str | None]
+"""Operation ("set", "delete", "append", "subtract"), name, value."""
+
+
+class ClusterAdmin(AdminCore):
+    async def describe_cluster(self, *, include_fenced: bool = False) -> ClusterDescription:
+        request = DescribeClusterRequest(include_fenced_brokers=include_fenced)
+        answer = await self._ask(
+            request,
+            DescribeClusterResponse,
+            check=lambda told: raise_for(told.error_code, told.error_message),
+            version_max=None if include_fenced else 1,
+        )
+        brokers = tuple(
+            BrokerDescription(Node(each.broker_id, each.host, each.port, each.rack), each.is_fenced)
+            for each in sorted(answer.brokers, key=lambda each: each.broker_id)
+        )
+        return ClusterDescription(answer.cluster_id, answer.controller_id, brokers)
+
+    async def describe_log_dirs(self, brokers: Iterable[int] | None = None) -> dict[int, tuple[LogDir, ...]]:
+        """The log directories of brokers (None: all), with the replicas in them."""
+        chosen = await self._nodes() if brokers is None else list(brokers)
+        found: dict[int, tuple[LogDir, ...]] = {}
+        for node in chosen:
+            answer = await self._ask(
+                DescribeLogDirsRequest(topics=None), DescribeLogDirsResponse, node=node, check=lambda told: raise_for(told.error_code)
+            )
+            found[node] = tuple(
+                LogDir(
+                    each.log_dir,
+                    broker_error(each.error_code, about=each.log_dir) if each.error_code else None,
+                    {
+                        TopicPartition(topic.name, part.partition_index): ReplicaInfo(
+                            part.partition_size, part.offset_lag, part.is_future_key
+                        )
+                        for topic in each.topics
+                        for part in topic.partitions
+                    },
+                    each.total_bytes,
+                    each.usable_bytes,
+                )
+                for each in answer.results
+            )
+        return found
+
+    async def describe_features(self) -> Features:
+        answer = await self._ask(
+            ApiVersionsRequest(client_software_name="ottla-client", client_software_version="0.1.0"),
+            ApiVersionsResponse,
+            check=lambda told: raise_for(told.error_code),
+        )
+        supported = {each.name: (each.min_version, each.max_version) for each in answer.supported_features}
+        finalized = {each.name: (each.min_version_level, each.max_version_level) for each in answer.finalized_features}
+        return Features(supported, finalized, answer.finalized_features_epoch)
+
+    async def update_features(self, levels: Mapping[str, int], *, kind: str = "upgrade", validate_only: bool = False) -> None:
+        """Raise features to levels, or lower them ("safe_downgrade", "unsafe_downgrade")."""
+        updates = [FeatureUpdateKey(name, level, kind != "upgrade", UPGRADES[kind]) for name, level in levels.items()]
+        request = UpdateFeaturesRequest(feature_updates=updates, validate_only=validate_only)
+        answer = await self._ask(request, UpdateFeaturesResponse, check=lambda told: raise_for(told.error_code, told.error_message))
+        errors: dict[str, ClientError] = {
+            each.feature: broker_error(each.error_code, each.error_message, about=f"feature {each.feature!r}")
+            for each in answer.results
+            if each.error_code
+        }
+        outcome("update_features", {each.feature: None for each in answer.results if not each.error_code}, errors)
+
+    async def describe_quorum(self) -> Quorum:
+        """Who keeps the metadata log, and how far each has come."""
+        request = DescribeQuorumRequest([TopicData(METADATA_TOPIC, [PartitionData(0)])])
+
+        def check(told: DescribeQuorumResponse) -> None:
+            raise_for(told.error_code, told.error_message)
+            part = told.topics[0].partitions[0]
+            raise_for(part.error_code, part.error_message)
+
+        answer = await self._ask(request, DescribeQuorumResponse, check=check)
+        part = answer.topics[0].partitions[0]
+        return Quorum(part.leader_id, part.leader_epoch, part.high_watermark, _replicas(part.current_voters), _replicas(part.observers))
+
+    # Configs
+
+    async def describe_configs(
+        self,
+        resources: Iterable[ConfigResource],
+        *,
+        names: Sequence[str] | None = None,
+        synonyms: bool = False,
+        documentation: bool = False,
+    ) -> dict[ConfigResource, dict[str, ConfigEntry]]:
+        """The configs of resources, all or by name, each with where its value comes from."""
+        results: dict[ConfigResource, dict[str, ConfigEntry]] = {}
+        errors: dict[ConfigResource, ClientError] = {}
+        for node, group in _by_node(resources).items():
+            asked = [DescribeConfigsResource(RESOURCE_KINDS[each.kind], each.name, list(names) if names else None) for each in group]
+            request = DescribeConfigsRequest(resources=asked, include_synonyms=synonyms, include_documentation=documentation)
+            answer = await self._ask(request, DescribeConfigsResponse, node=node)
+            for result in answer.results:
+                resource = ConfigResource(_KIND_NAMES.get(result.resource_type, str(result.resource_type)), result.resource_name)
+                if result.error_code:
+                    errors[resource] = broker_error(result.error_code, result.error_message, about=f"{resource.kind} {resource.name!r}")
+                else:
+                    results[resource] = {each.name: _entry(each) for each in result.configs}
+        return outcome("describe_configs", results, errors)
+
+    async def alter_configs(
+        self, changes: Mapping[ConfigResource, Mapping[str, str | None] | Sequence[Change]], *, validate_only: bool = False
+    ) -> None:
+        """Change single configs and leave the others: a mapping sets them (None: back to the default), a list of (operation, name,
+        value) appends and subtracts as well."""
+        results: dict[ConfigResource, None] = {}
+        errors: dict[ConfigResource, ClientError] = {}
+        for node, group in _by_node(changes).items():
+            asked = [AlterConfigsResource(RESOURCE_KINDS[each.kind], each.name, _alterations(changes[each])) for each in group]
+            request = IncrementalAlterConfigsRequest(resources=asked, validate_only=validate_only)
+            answer = await self._ask(request, IncrementalAlterConfigsResponse, node=node)
+            for told in answer.responses:
+                resource = ConfigResource(_KIND_NAMES.get(told.resource_type, str(told.resource_type)), told.resource_name)
+                if told.error_code:
+                    errors[resource] = broker_error(told.error_code, told.error_message, about=f"{resource.kind} {resource.name!r}")
+                else:
+                    results[resource] = None
+        outcome("alter_configs", results, errors)
+
+    async def list_config_resources(self, kinds: Iterable[str] = ()) -> tuple[ConfigResource, ...]:
+        """The resources that can have configs of their own, of some kinds or of all that the broker lists."""
+        request = ListConfigResourcesRequest([RESOURCE_KINDS[kind] for kind in kinds])
+        answer = await self._ask(request, ListConfigResourcesResponse, check=lambda told: raise_for(told.error_code))
+        found = [
+            ConfigResource(_KIND_NAMES.get(each.resource_type, str(each.resource_type)), each.resource_name)
+            for each in answer.config_resources
+        ]
+        return tuple(sorted(found, key=lambda each: (each.kind, each.name)))
+
+
+def _by_node(resources: Iterable[ConfigResource]) -> dict[int, list[ConfigResource]]:
+    """Configs of a single broker are asked of it; all others of any."""
+    grouped: dict[int, list[ConfigResource]] = {}
+    for each in resources:
+        is_of_broker = each.kind in ("broker", "broker_logger") and each.name != ""
+        grouped.setdefault(int(each.name) if is_of_broker else ANY_NODE, []).append(each)
+    return grouped
+
+
+def _entry(told: DescribeConfigsResourceResult) -> ConfigEntry:
+    synonyms = tuple((each.name, each.value, SOURCES.get(each.source, "unknown")) for each in told.synonyms)
+    source = SOURCES.get(told.config_source, "unknown")
+    return ConfigEntry(told.name, told.value, source, told.read_only, told.is_sensitive, synonyms, told.documentation or None)
+
+
+def _alterations(changes: Mapping[str, str | None] | Sequence[Change]) -> list[AlterableConfig]:
+    if isinstance(changes, Mapping):
+        return [AlterableConfig(name, OPERATIONS["delete" if value is None else "set"], value) for name, value in changes.items()]
+    return [AlterableConfig(name, OPERATIONS[operation], value) for operation, name, value in changes]
+
+
+def _replicas(states: Iterable[ReplicaState]) -> tuple[QuorumReplica, ...]:
+    return tuple(
+        QuorumReplica(
+            each.replica_id, each.replica_directory_id, each.log_end_offset, each.last_fetch_timestamp, each.last_caught_up_timestamp
+        )
+        for each in states
+    )

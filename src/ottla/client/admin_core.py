@@ -1,0 +1,162 @@
+"""What all parts of Admin stand on: retries up to a time, and questions that go to one broker, to leaders or to coordinators."""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Hashable, Iterable, Mapping
+from typing import Any, TypeVar
+
+from ottla.client.admin_results import SomeFailed
+from ottla.client.cluster_client import ANY_NODE, ClusterClient
+from ottla.client.config import SHARED, Config, Option, parse, read_duration, read_int
+from ottla.client.coordinators import Coordinators
+from ottla.client.errors import BrokerUnreachable, ClientError, Closed, Disconnected
+from ottla.client.link import ClientPorts
+from ottla.client.partitions import TopicPartition
+from ottla.wire.schema import Message
+
+R = TypeVar("R", bound=Message)
+K = TypeVar("K", bound=Hashable)
+V = TypeVar("V")
+
+ADMIN: tuple[Option, ...] = (
+    *SHARED,
+    Option("bootstrap.controllers", read_duration, None),
+    Option("default.api.timeout.ms", read_duration, 60_000, 0),
+    Option("retries", read_int, 2**31 - 1, 0, 2**31 - 1),
+)
+
+Place = tuple[str, int]
+"""A partition as a user may give it: a TopicPartition, or a plain pair."""
+
+
+AskLeader = Callable[[int, list[TopicPartition]], Awaitable[Mapping[TopicPartition, V | ClientError]]]
+"""Asks a broker about partitions that it leads: what it says of each, or why not."""
+
+
+class AdminCore:
+    """Configs are Kafka's: a mapping with dotted names, keywords with underscores, or both. `ports` are for simulations."""
+
+    def __init__(self, config: Mapping[str, Any] | None = None, *, ports: ClientPorts | None = None, **keywords: Any) -> None:
+        self._config: Config = parse(config, keywords, ADMIN, kind="The admin client")
+        self._ports = ports
+        self._own_workers: Any = None
+        self._started: tuple[ClusterClient, Coordinators] | None = None
+        self._is_closed = False
+        self.timeout_ms: float = self._config["default.api.timeout.ms"]
+
+    @property
+    def _core(self) -> ClusterClient:
+        return self._start()[0]
+
+    @property
+    def _coordinators(self) -> Coordinators:
+        return self._start()[1]
+
+    def _start(self) -> tuple[ClusterClient, Coordinators]:
+        """Made on first use: it needs the running loop."""
+        if self._is_closed:
+            raise Closed("The admin client is closed.")
+        if self._started is None:
+            ports = self._ports
+            if ports is None:
+                from ottla.client.real_ports import real_client_ports
+
+                ports = real = real_client_ports(asyncio.get_running_loop())
+                self._own_workers = real.workers
+            core = ClusterClient(self._config, ports)
+            self._started = core, Coordinators(core)
+        return self._started
+
+    async def close(self) -> None:
+        """End all connections."""
+        self._is_closed = True
+        if self._started is not None:
+            await self._started[0].close()
+        if self._own_workers is not None:
+            self._own_workers.close()
+
+    # Asking
+
+    async def _ask(self, request: Message, answer: type[R], *, node: int = ANY_NODE, version_max: int | None = None,
+                   check: Callable[[R], object] | None = None) -> R:  # fmt: skip
+        """One question, until it is answered; `check` raises for errors in the answer, and those that pass are tried again."""
+
+        async def attempt() -> R:
+            if node != ANY_NODE and node not in self._core.cluster.nodes:
+                await self._core.refresh()
+            told = await self._core.call(node, request, answer, version_max=version_max)
+            if check is not None:
+                check(told)
+            return told
+
+        what = type(request).__name__.removesuffix("Request")
+        return await self._core.retrying(attempt, timeout_ms=self.timeout_ms, what=what)
+
+    async def _ask_coordinator(
+        self, group: str, request: Message, answer: type[R], check: Callable[[R], object], version_max: int | None = None
+    ) -> R:
+        """As `_ask`, of the broker that coordinates a group."""
+
+        async def attempt() -> R:
+            try:
+                node = await self._coordinators.find(group)
+                told = await self._core.call(node, request, answer, version_max=version_max)
+                check(told)
+            except ClientError as error:
+                if error.is_retriable or isinstance(error, Disconnected | BrokerUnreachable):
+                    self._coordinators.forget(group)
+                raise
+            return told
+
+        what = type(request).__name__.removesuffix("Request")
+        return await self._core.retrying(attempt, timeout_ms=self.timeout_ms, what=f"{what} of group {group!r}")
+
+    async def _nodes(self) -> list[int]:
+        """All brokers that live."""
+        await self._core.retrying(self._core.refresh, timeout_ms=self.timeout_ms, what="Metadata")
+        return sorted(self._core.cluster.nodes)
+
+    async def _by_leader(self, partitions: Iterable[TopicPartition], ask: "AskLeader[V]", what: str) -> dict[TopicPartition, V]:
+        """Ask the leader of each partition; what passes (a leader that has moved) is tried again, for those partitions alone."""
+        wanted = list(dict.fromkeys(partitions))
+        results: dict[TopicPartition, V] = {}
+        errors: dict[TopicPartition, ClientError] = {}
+        missing: list[TopicPartition] = wanted
+
+        async def attempt() -> None:
+            nonlocal missing
+            leaders: dict[int, list[TopicPartition]] = {}
+            for each in missing:
+                info = await self._core.topic(each.topic, timeout_ms=self.timeout_ms, partition=each.partition)
+                leaders.setdefault(info.partitions[each.partition].leader, []).append(each)
+            failure: ClientError | None = None
+            for node, group in leaders.items():
+                for place, told in (await ask(node, group)).items():
+                    if not isinstance(told, ClientError):
+                        results[place] = told
+                    elif told.is_retriable:
+                        failure = told
+                    else:
+                        errors[place] = told
+            missing = [each for each in wanted if each not in results and each not in errors]
+            if failure is not None:
+                await self._core.refresh()
+                raise failure
+
+        await self._core.retrying(attempt, timeout_ms=self.timeout_ms, what=what)
+        return outcome(what, results, errors)
+
+
+def outcome(what: str, results: dict[K, V], errors: Mapping[K, ClientError]) -> dict[K, V]:
+    """The results, or an exception: the one error where one thing was asked for, SomeFailed where several were."""
+    if not errors:
+        return results
+    if len(errors) == 1 and not results:
+        raise next(iter(errors.values()))
+    raise SomeFailed(what, results, errors)
+
+
+def by_topic(partitions: Iterable[Place]) -> dict[str, list[int]]:
+    grouped: dict[str, list[int]] = {}
+    for topic, partition in partitions:
+        grouped.setdefault(topic, []).append(partition)
+    return grouped

@@ -1,0 +1,184 @@
+"""Admin of groups: listed, described and deleted, with the offsets that they have committed."""
+
+from collections.abc import Iterable, Mapping
+
+from ottla.client.admin_core import AdminCore, Place, by_topic, outcome
+from ottla.client.admin_results import CommittedOffset, GroupDescription, GroupListing, MemberDescription
+from ottla.client.errors import ClientError, broker_error, raise_for
+from ottla.client.partitions import TopicPartition
+from ottla.wire.messages.consumer_protocol import ConsumerProtocolAssignment
+from ottla.wire.messages.delete_groups import DeleteGroupsRequest, DeleteGroupsResponse
+from ottla.wire.messages.describe_groups import DescribeGroupsRequest, DescribeGroupsResponse
+from ottla.wire.messages.list_groups import ListGroupsRequest, ListGroupsResponse
+from ottla.wire.messages.offset_commit import (
+    OffsetCommitRequest,
+    OffsetCommitRequestPartition,
+    OffsetCommitRequestTopic,
+    OffsetCommitResponse,
+)
+from ottla.wire.messages.offset_delete import (
+    OffsetDeleteRequest,
+    OffsetDeleteRequestPartition,
+    OffsetDeleteRequestTopic,
+    OffsetDeleteResponse,
+)
+from ottla.wire.messages.offset_fetch import (
+    OffsetFetchRequest,
+    OffsetFetchRequestGroup,
+    OffsetFetchRequestTopic,
+    OffsetFetchRequestTopics,
+    OffsetFetchResponse,
+)
+from ottla.wire.schema import decode
+
+BY_NAME_VERSION_MAX = 9
+"""From the next version on offsets are asked for by topic id, which a topic that is gone does not have."""
+MANY_GROUPS_FROM = 8
+NO_GENERATION = -1
+
+
+class GroupAdmin(AdminCore):
+    async def list_groups(self, *, states: Iterable[str] = (), types: Iterable[str] = ()) -> dict[str, GroupListing]:
+        """The groups of all brokers, perhaps of some states ("Stable", "Empty", ...) or types ("classic", "consumer", ...) only."""
+        request = ListGroupsRequest(list(states), list(types))
+        found: dict[str, GroupListing] = {}
+        for node in await self._nodes():
+            answer = await self._ask(request, ListGroupsResponse, node=node, check=lambda told: raise_for(told.error_code))
+            for each in answer.groups:
+                found[each.group_id] = GroupListing(each.group_id, each.protocol_type, each.group_state, each.group_type)
+        return dict(sorted(found.items()))
+
+    async def describe_groups(self, groups: Iterable[str]) -> dict[str, GroupDescription]:
+        """State, members and what is assigned to them; a group that does not exist is "Dead"."""
+        results: dict[str, GroupDescription] = {}
+        errors: dict[str, ClientError] = {}
+        for group in groups:
+
+            def check(told: DescribeGroupsResponse) -> None:
+                code = told.groups[0].error_code
+                if code and broker_error(code).is_retriable:
+                    raise broker_error(code)
+
+            answer = await self._ask_coordinator(group, DescribeGroupsRequest([group]), DescribeGroupsResponse, check)
+            told = answer.groups[0]
+            if told.error_code:
+                errors[group] = broker_error(told.error_code, told.error_message, about=f"group {group!r}")
+                continue
+            members = tuple(
+                MemberDescription(
+                    each.member_id,
+                    each.group_instance_id,
+                    each.client_id,
+                    each.client_host,
+                    _assignment(told.protocol_type, each.member_assignment),
+                )
+                for each in told.members
+            )
+            coordinator = await self._coordinators.find(group)
+            results[group] = GroupDescription(group, told.group_state, told.protocol_type, told.protocol_data, members, coordinator)
+        return outcome("describe_groups", results, errors)
+
+    async def delete_groups(self, groups: Iterable[str]) -> None:
+        """Forget groups that have no members, and their offsets."""
+        results: dict[str, None] = {}
+        errors: dict[str, ClientError] = {}
+        for group in groups:
+            try:
+                await self._ask_coordinator(
+                    group, DeleteGroupsRequest([group]), DeleteGroupsResponse,
+                    lambda told, group=group: raise_for(told.results[0].error_code, about=f"group {group!r}"),  # type: ignore[misc]
+                )  # fmt: skip
+                results[group] = None
+            except ClientError as error:
+                errors[group] = error
+        outcome("delete_groups", results, errors)
+
+    # Offsets
+
+    async def list_group_offsets(
+        self, group: str, partitions: Iterable[Place] | None = None, *, require_stable: bool = False
+    ) -> dict[TopicPartition, CommittedOffset]:
+        """What a group has committed, for some partitions or for all; partitions without an offset are left out."""
+        places = None if partitions is None else by_topic(partitions)
+        new_topics = (
+            None if places is None else [OffsetFetchRequestTopics(name=topic, partition_indexes=ids) for topic, ids in places.items()]
+        )
+        old_topics = None if places is None else [OffsetFetchRequestTopic(topic, ids) for topic, ids in places.items()]
+        node = await self._core.retrying(lambda: self._coordinators.find(group), timeout_ms=self.timeout_ms, what=f"group {group!r}")
+        version = (await self._core.link(node)).version_for(OffsetFetchRequest, BY_NAME_VERSION_MAX)
+        if version >= MANY_GROUPS_FROM:
+            request = OffsetFetchRequest(groups=[OffsetFetchRequestGroup(group, topics=new_topics)], require_stable=require_stable)
+        else:
+            request = OffsetFetchRequest(group_id=group, topics=old_topics, require_stable=require_stable)
+
+        def check(told: OffsetFetchResponse) -> None:
+            raise_for(told.groups[0].error_code if told.groups else told.error_code, about=f"group {group!r}")
+
+        answer = await self._ask_coordinator(group, request, OffsetFetchResponse, check, version)
+        found: dict[TopicPartition, CommittedOffset] = {}
+        errors: dict[TopicPartition, ClientError] = {}
+        for topic in answer.groups[0].topics if answer.groups else answer.topics:
+            for each in topic.partitions:
+                place = TopicPartition(topic.name, each.partition_index)
+                if each.error_code:
+                    errors[place] = broker_error(each.error_code, about=str(place))
+                elif each.committed_offset >= 0:
+                    found[place] = CommittedOffset(each.committed_offset, each.committed_leader_epoch, each.metadata or "")
+        return outcome("list_group_offsets", found, errors)
+
+    async def alter_group_offsets(self, group: str, offsets: Mapping[Place, int | CommittedOffset]) -> None:
+        """Set what a group has committed. The group must have no members."""
+        wanted = {
+            TopicPartition(*place): offset if isinstance(offset, CommittedOffset) else CommittedOffset(offset)
+            for place, offset in offsets.items()
+        }
+        topics = [
+            OffsetCommitRequestTopic(
+                name=topic,
+                partitions=[
+                    OffsetCommitRequestPartition(index, told.offset, told.leader_epoch, told.metadata)
+                    for index in indexes
+                    for told in (wanted[TopicPartition(topic, index)],)
+                ],
+            )
+            for topic, indexes in by_topic(wanted).items()
+        ]
+        request = OffsetCommitRequest(group_id=group, generation_id_or_member_epoch=NO_GENERATION, topics=topics)
+
+        def check(told: OffsetCommitResponse) -> None:
+            codes = [each.error_code for topic in told.topics for each in topic.partitions]
+            for code in codes:
+                if code and broker_error(code).is_retriable:
+                    raise broker_error(code, about=f"group {group!r}")
+
+        answer = await self._ask_coordinator(group, request, OffsetCommitResponse, check, BY_NAME_VERSION_MAX)
+        _raise_some("alter_group_offsets", group, answer)
+
+    async def delete_group_offsets(self, group: str, partitions: Iterable[Place]) -> None:
+        """Forget what a group has committed for partitions of topics that none of its members reads."""
+        topics = [
+            OffsetDeleteRequestTopic(topic, [OffsetDeleteRequestPartition(index) for index in indexes])
+            for topic, indexes in by_topic(partitions).items()
+        ]
+        answer = await self._ask_coordinator(
+            group, OffsetDeleteRequest(group, topics), OffsetDeleteResponse,
+            lambda told: raise_for(told.error_code, about=f"group {group!r}"),
+        )  # fmt: skip
+        _raise_some("delete_group_offsets", group, answer)
+
+
+def _raise_some(what: str, group: str, answer: OffsetCommitResponse | OffsetDeleteResponse) -> None:
+    codes = {TopicPartition(topic.name, each.partition_index): each.error_code for topic in answer.topics for each in topic.partitions}
+    errors: dict[TopicPartition, ClientError] = {
+        place: broker_error(code, about=f"{place} of group {group!r}") for place, code in codes.items() if code
+    }
+    outcome(what, {place: None for place, code in codes.items() if not code}, errors)
+
+
+def _assignment(protocol_type: str, data: bytes) -> tuple[TopicPartition, ...]:
+    """What a consumer was given; members of other kinds of groups keep theirs to themselves."""
+    if protocol_type != "consumer" or len(data) < 2:
+        return ()
+    version = min(int.from_bytes(data[:2], "big"), ConsumerProtocolAssignment.MAX_VERSION)
+    told, _ = decode(ConsumerProtocolAssignment, version, data, 2)
+    return tuple(TopicPartition(each.topic, index) for each in told.assigned_partitions for index in each.partitions)
