@@ -29,7 +29,7 @@ from ottla.wire.record_columns import scan
 from ottla.wire.record_walk import Extent, LengthTooLong, SteppedRecord, extent_of, step_through, walk
 from ottla.wire.rejection import BatchRejected, RecordError
 
-__all__ = ["BatchRejected", "Inspection", "RecordError", "Rules", "inspect"]
+__all__ = ["OUTPUT_MAX", "BatchRejected", "Inspection", "OutputTooLarge", "RecordError", "Rules", "inspect"]
 
 LONG_MAX = (1 << 63) - 1
 LONG_MIN = -(1 << 63)
@@ -41,6 +41,10 @@ OUTPUT_MAX = 128 << 20
 
 _new_tuple = tuple.__new__
 """A NamedTuple's own `__new__` is a Python function, which costs as much as the tuple."""
+
+
+class OutputTooLarge(Exception):
+    """Not an error of the client's: whoever looks should do it where more time and memory may be spent."""
 
 
 class Rules(NamedTuple):
@@ -72,8 +76,9 @@ class Inspection(NamedTuple):
     """The batch to write in its place, where the topic keeps another codec."""
 
 
-def inspect(records: memoryview, rules: Rules, now_ms: int) -> Inspection:
-    """Check what a client sent for one partition; BatchRejected says what is wrong with it.
+def inspect(records: memoryview, rules: Rules, now_ms: int, output_max: int = OUTPUT_MAX) -> Inspection:
+    """Check what a client sent for one partition; BatchRejected says what is wrong with it. OutputTooLarge where the caller allows less
+    than a batch may hold once decompressed, and it holds more than that.
 
     It is one long function as every produce passes through it: 2.6 µs for a batch of one record, of which a call more would be 0.1.
     """
@@ -107,7 +112,7 @@ def inspect(records: memoryview, rules: Rules, now_ms: int) -> Inspection:
     target = codec if rules.target_codec is None else rules.target_codec
     data: bytes | memoryview = records[RECORDS_AT:size]
     if codec:
-        data = _decompressed(codec, bytes(data))
+        data = _decompressed(codec, bytes(data), output_max)
     elif count <= WALK_MAX:
         data = bytes(data)    # which Python reads faster than a view
     is_kept_compressed = codec != 0 and codec == target
@@ -152,12 +157,14 @@ def _scan(data: bytes | memoryview, count: int, codec: int, *, is_kept_compresse
     return extent
 
 
-def _decompressed(codec: int, payload: bytes) -> bytes:
+def _decompressed(codec: int, payload: bytes, output_max: int) -> bytes:
     from ottla.wire.compression import CorruptPayload, DecompressionLimit, decompress
 
     try:
-        return decompress(codec, payload, OUTPUT_MAX)
+        return decompress(codec, payload, output_max)
     except DecompressionLimit:
+        if output_max < OUTPUT_MAX:
+            raise OutputTooLarge from None
         raise BatchRejected(ErrorCode.MESSAGE_TOO_LARGE, f"the records have more than {OUTPUT_MAX} bytes", has_log_start=False) from None
     except CorruptPayload as error:
         raise BatchRejected(ErrorCode.UNKNOWN_SERVER_ERROR, str(error)) from None

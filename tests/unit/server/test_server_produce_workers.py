@@ -8,9 +8,10 @@ import pytest
 from ottla.base.ports import Workers
 from ottla.node.assemble import Node, assemble
 from ottla.node.config import node_config
-from ottla.sim.client import SimulatedClient, records_of
+from ottla.sim.client import Disconnected, SimulatedClient, records_of
 from ottla.sim.world import World
 from ottla.wire.batches import Record, build_batch
+from ottla.wire.messages.produce import PartitionProduceData, ProduceRequest, ProduceResponse, TopicProduceData
 
 
 class WatchedWorkers:
@@ -48,3 +49,59 @@ def test_who_inspects_a_batch(version: int, codec: int, kept: str, size: int, in
 
     with World(5) as world:
         assert world.run(story(world)) is in_worker
+
+
+@pytest.mark.parametrize("version", [8, 13])
+@pytest.mark.parametrize("codec", [1, 2, 3, 4])
+@pytest.mark.parametrize(("size", "inspections"), [(60_000, 0), (70_000, 1), (1_000_000, 1), (5_000_000, 2)])
+def test_a_small_batch_that_becomes_large_is_left_to_a_worker(version: int, codec: int, size: int, inspections: int) -> None:
+    """Each batch of its request is appended once, and all are answered together; what is very large comes one after another."""
+    async def story(world: World) -> None:
+        ports = world.start("node")
+        config = node_config({"listeners": "PLAINTEXT://node:9092", "log.dirs": "/data"}, directory="/", canonical_host=lambda: "node")
+        node: Node = await world.within(ports, assemble(ports, config))
+        client = SimulatedClient(world.start("client").network, "node", 9092)
+        await client.connect()
+        await client.create_topic("t", 3, {})
+        watched = node.broker.workers = WatchedWorkers(ports.workers)
+        now_ms = ports.clock.now_ms()
+        batches = [bytes(build_batch([Record(timestamp=now_ms, value=bytes(count))], codec=codec)) for count in (10, size, 20)]
+        parts = [PartitionProduceData(index=index, records=batch) for index, batch in enumerate(batches)]
+        topic = TopicProduceData(partition_data=parts)
+        if version >= 13:
+            topic.topic_id = client.topic_ids["t"]
+        else:
+            topic.name = "t"
+        for round_number in range(2):
+            answer = await client.call(ProduceRequest(acks=-1, timeout_ms=1000, topic_data=[topic]), ProduceResponse, version)
+            results = answer.responses[0].partition_responses
+            assert [(result.index, result.error_code, result.base_offset) for result in results] == [
+                (index, 0, round_number) for index in range(3)]
+        lengths = [[len(record.value or b"") for record in records_of((await client.fetch("t", index, 0)).records, 0)] for index in range(3)]
+        assert lengths == [[10] * 2, [size] * 2, [20] * 2]
+        if len(batches[1]) <= 4096:
+            assert watched.names.count("inspect") == 2 * inspections
+        await world.within(ports, node.stop())
+
+    with World(6) as world:
+        world.run(story(world))
+
+
+def test_a_bomb_without_an_answer_ends_its_connection() -> None:
+    """More than a batch may hold, in a few bytes, by a client that wants no answers."""
+    async def story(world: World) -> None:
+        ports = world.start("node")
+        config = node_config({"listeners": "PLAINTEXT://node:9092", "log.dirs": "/data"}, directory="/", canonical_host=lambda: "node")
+        node: Node = await world.within(ports, assemble(ports, config))
+        client = SimulatedClient(world.start("client").network, "node", 9092)
+        await client.connect()
+        await client.create_topic("t", 1, {})
+        frame = bytes(build_batch([Record(timestamp=ports.clock.now_ms(), value=bytes(140 << 20))], codec=4))
+        assert (await client.produce("t", 0, frame, acks=-1)).error_code == 10
+        with pytest.raises(Disconnected):
+            await client.produce("t", 0, frame, acks=0)
+            await client.fetch("t", 0, 0)
+        await world.within(ports, node.stop())
+
+    with World(7) as world:
+        world.run(story(world))

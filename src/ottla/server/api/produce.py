@@ -11,7 +11,7 @@ from ottla.base.errors import ApiError, ErrorCode
 from ottla.runtime.broker import Partitions
 from ottla.runtime.partition import INLINE_COMPRESSED_BYTES_MAX, Partition
 from ottla.server.connection import ServerConnection
-from ottla.wire.inspection import BatchRejected, Inspection
+from ottla.wire.inspection import BatchRejected, Inspection, OutputTooLarge
 from ottla.wire.messages.produce import BatchIndexAndErrorMessage, PartitionProduceResponse, ProduceResponse, TopicProduceResponse
 from ottla.wire.produce_fast import (
     TOPIC_IDS_FROM,
@@ -30,6 +30,8 @@ ACKS = (-1, 0, 1)
 BATCH_ATTRIBUTES_AT = 22
 CODEC_BITS = 7
 ZSTD = 4
+WORKER_OUTPUT_BYTES_MAX = 4 << 20
+"""What workers decompress side by side; larger batches come one after another."""
 ZSTD_FROM = 7
 """A client of an older version could not read what it wrote (KIP-110)."""
 
@@ -40,6 +42,14 @@ class Refused(NamedTuple):
     partition: int
     error: ApiError
     log_start_offset: int = -1
+
+
+class WorkerWanted(ApiError):
+    """No answer: a batch that has not been appended yet, as it is larger than it looked. It owns its bytes."""
+
+    def __init__(self, records: bytearray) -> None:
+        super().__init__(ErrorCode.NONE)
+        self.records = records
 
 
 Outcomes = list[tuple[bytes, list[Appended | Refused]]]
@@ -115,6 +125,8 @@ def _append(partitions: Partitions | None, version: int, view: memoryview, part:
         base_offset, append_time_ms = partition.append(view[start:stop] if start >= 0 else view[:0], now_ms, inspection)
     except BatchRejected as error:
         return _rejected(partition, error)
+    except OutputTooLarge:
+        return Refused(index, WorkerWanted(bytearray(view[start:stop])))
     except OSError as error:
         # Nothing of the batch was written, or it was cut off again: the client may send it once more.
         log.error("nothing could be appended to %s-%d: %s", partition.topic, index, error)
@@ -149,12 +161,50 @@ async def _append_inspected(connection: ServerConnection, view: memoryview, vers
             inspection = None
             if partition is not None and _wants_worker(partitions_of.get(topic), view, part):
                 try:
-                    inspection = await broker.workers.run(partition.inspection_of(view[start:stop], broker.clock.now_ms()))
+                    inspection = await _inspected(connection, partition, view[start:stop])
                 except BatchRejected as error:
                     done.append(_rejected(partition, error))
                     continue
             done.append(_append(partitions_of.get(topic), version, view, part, broker.clock.now_ms(), inspection))
         outcomes.append((topic, done))
+    _answer_later(connection, version, correlation_id, acks, outcomes)
+
+
+async def _append_postponed(connection: ServerConnection, version: int, correlation_id: int, acks: int, outcomes: Outcomes) -> None:
+    """The batches that were larger than they looked; all others of the request are appended already."""
+    broker = connection.broker
+    partitions_of = broker.partitions_by_id if version >= TOPIC_IDS_FROM else broker.partitions_by_name
+    for topic, done in outcomes:
+        for at, outcome in enumerate(done):
+            if isinstance(outcome, Refused) and isinstance(outcome.error, WorkerWanted):
+                records = memoryview(outcome.error.records)
+                partition = _partition(partitions_of.get(topic), outcome.partition)
+                inspection = None
+                if partition is not None:
+                    try:
+                        inspection = await _inspected(connection, partition, records)
+                    except BatchRejected as error:
+                        done[at] = _rejected(partition, error)
+                        continue
+                part = (outcome.partition, 0, len(records))
+                done[at] = _append(partitions_of.get(topic), version, records, part, broker.clock.now_ms(), inspection)
+    _answer_later(connection, version, correlation_id, acks, outcomes)
+
+
+async def _inspected(connection: ServerConnection, partition: Partition, records: memoryview) -> Inspection:
+    """A worker looks at a batch; at one that needs much memory only while it looks at no other such."""
+    broker = connection.broker
+    try:
+        return await broker.workers.run(partition.inspection_of(records, broker.clock.now_ms(), WORKER_OUTPUT_BYTES_MAX))
+    except OutputTooLarge:
+        await connection.turns.take(len(records))
+        try:
+            return await broker.workers.run(partition.inspection_of(records, broker.clock.now_ms()))
+        finally:
+            connection.turns.give_back()
+
+
+def _answer_later(connection: ServerConnection, version: int, correlation_id: int, acks: int, outcomes: Outcomes) -> None:
     if not any(isinstance(outcome, Refused) for _, done in outcomes for outcome in done):
         connection.answer_later([pack_produced(version, correlation_id, outcomes)] if acks else [])   # type: ignore[arg-type]
     else:
@@ -170,6 +220,9 @@ def _refuse_all(connection: ServerConnection, version: int, correlation_id: int,
 def _answer_refused(connection: ServerConnection, version: int, correlation_id: int, acks: int, outcomes: Outcomes, *,
                     later: bool = False) -> bool:
     """An answer in which something is refused. A client that wants no answer learns of it by the closed connection."""
+    if any(isinstance(outcome, Refused) and isinstance(outcome.error, WorkerWanted) for _, done in outcomes for outcome in done):
+        connection.start(_append_postponed(connection, version, correlation_id, acks, outcomes))
+        return connection.wait()
     if not acks:
         connection.close()
         return False
