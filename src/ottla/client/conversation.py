@@ -127,7 +127,9 @@ class Conversation:
         body = encode(request, version)
         if answer is None:
             return self._head(request.API_KEY, version, flexible, len(body)) + body
-        return self._frame(request.API_KEY, version, flexible, version >= answer.FLEXIBLE_FROM, body, deliver, fail, deadline_ms)
+        # The answer to ApiVersions never has tags in its header: its reader may not know the version yet.
+        answer_flexible = version >= answer.FLEXIBLE_FROM and request.API_KEY != ApiVersionsRequest.API_KEY
+        return self._frame(request.API_KEY, version, flexible, answer_flexible, body, deliver, fail, deadline_ms)
 
     def _frame(self, api_key: int, version: int, flexible: bool, answer_flexible: bool, body: Buffer, deliver: Deliver,
                fail: Callable[[ClientError], None], deadline_ms: float) -> bytes:  # fmt: skip
