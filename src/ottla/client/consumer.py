@@ -1,0 +1,213 @@
+"""The consumer's face for code that blocks; an event loop on a thread of its own fetches ahead and sends heartbeats.
+
+    with Consumer(bootstrap_servers="127.0.0.1:9092", group_id="billing", auto_offset_reset="earliest") as consumer:
+        consumer.subscribe(["orders"])
+        for record in consumer:
+            print(record.offset, record.value)
+
+A consumer belongs to one thread at a time; `wakeup` alone may be called from any.
+"""
+
+import re
+from collections.abc import Callable, Coroutine, Iterable, Iterator, Mapping
+from typing import Any, Self, TypeVar
+
+from ottla.client.background import Background
+from ottla.client.cluster import PartitionInfo
+from ottla.client.column_batch import ColumnBatch
+from ottla.client.consumer_async import CLOSE_SECONDS_MAX
+from ottla.client.consumer_config import EARLIEST, LATEST, consumer_config
+from ottla.client.consumer_engine import ConsumerEngine, Heard, Listener, Step, UserCall, Want
+from ottla.client.consumer_record import ConsumerRecord, OffsetAndMetadata, OffsetAndTimestamp
+from ottla.client.delivery import Chunk
+from ottla.client.errors import ClientError, Closed
+from ottla.client.partitions import TopicPartition
+from ottla.client.real_ports import real_client_ports
+
+T = TypeVar("T")
+
+
+class Consumer:
+    """Configs are Kafka's: a mapping with dotted names, keywords with underscores, or both. Callbacks run in the thread that polls."""
+
+    def __init__(self, config: Mapping[str, Any] | None = None, **keywords: Any) -> None:
+        self._config = consumer_config(config, keywords)
+        self._background = Background("ottla-consumer")
+        self._is_closed = False
+
+        async def start() -> ConsumerEngine:
+            self._ports = real_client_ports(self._background.loop)
+            return ConsumerEngine(self._config, self._ports)
+
+        try:
+            self._engine = self._background.run(start())
+        except BaseException:
+            self._background.close()
+            raise
+
+    def _do(self, call: Callable[..., T], *arguments: Any) -> T:
+        """Call it in the loop's thread, and wait."""
+
+        async def work() -> T:
+            return call(*arguments)
+
+        return self._run(work())
+
+    def _run(self, work: Coroutine[Any, Any, T]) -> T:
+        if self._is_closed:
+            work.close()
+            raise Closed("The consumer is closed.")
+        return self._background.run(work)
+
+    # What is read
+
+    def subscribe(self, topics: "Iterable[str] | re.Pattern[str]", *, on_assigned: Heard | None = None, on_revoked: Heard | None = None,
+                  on_lost: Heard | None = None) -> None:
+        """Read topics together with the group, by their names or by a compiled pattern that matches whole names. Callbacks are called with
+        lists of partitions, from within `poll` and iterations."""
+        self._do(self._engine.subscribe, topics, Listener(on_assigned, on_revoked, on_lost))
+
+    def unsubscribe(self) -> None:
+        """Leave the group, and read nothing."""
+        self._run(self._engine.unsubscribe())
+
+    def assign(self, partitions: Iterable[TopicPartition]) -> None:
+        """Read these partitions, without a group's say. Those that stay keep their place."""
+        self._do(self._engine.assign, partitions)
+
+    @property
+    def assignment(self) -> list[TopicPartition]:
+        return self._do(lambda: list(self._engine.positions.states))
+
+    @property
+    def subscription(self) -> list[str]:
+        return self._do(lambda: list(self._engine.subscribed or ()))
+
+    # Records
+
+    def poll(self, timeout: float | None = None, *, max_records: int | None = None) -> list[ConsumerRecord]:
+        """Up to `max_records` (max.poll.records) records; an empty list after `timeout` seconds without any."""
+        found = self._step(Want.RECORDS, timeout, max_records)
+        return found if isinstance(found, list) else []
+
+    def poll_batch(self, timeout: float | None = None) -> ColumnBatch | None:
+        """The next fetch answer as columns; None after `timeout` seconds without one."""
+        found = self._step(Want.BATCH, timeout)
+        return found if isinstance(found, ColumnBatch) else None
+
+    def batches(self, timeout: float | None = None) -> Iterator[ColumnBatch]:
+        """Fetch answers as columns, one after another; it ends after `timeout` seconds without one."""
+        while (batch := self.poll_batch(timeout)) is not None:
+            yield batch
+
+    def __iter__(self) -> Iterator[ConsumerRecord]:
+        while not self._is_closed:
+            chunk = self._step(Want.CHUNK, None)
+            assert isinstance(chunk, Chunk)
+            yield from chunk
+
+    def _step(self, want: Want, timeout: float | None, records_max: int | None = None) -> Step:
+        engine = self._engine
+        deadline_ms = None if timeout is None else engine.core.now_ms() + timeout * 1000
+        while isinstance(step := self._run(engine.step(want, deadline_ms, records_max)), UserCall):
+            step.function(step.partitions)
+        return step
+
+    def wakeup(self) -> None:
+        """Make a poll that waits, or the next one, raise Wakeup. May be called from any thread."""
+        if not self._is_closed:
+            self._background.soon(self._engine.wakeup)
+
+    # Places
+
+    def seek(self, partition: TopicPartition, offset: int) -> None:
+        """Go on at an offset."""
+        self._do(self._engine.seek, partition, offset)
+
+    def seek_to_beginning(self, *partitions: TopicPartition) -> None:
+        """Of these partitions, or of all."""
+        self._do(self._engine.seek_to_timestamp, partitions, EARLIEST)
+
+    def seek_to_end(self, *partitions: TopicPartition) -> None:
+        """Of these partitions, or of all."""
+        self._do(self._engine.seek_to_timestamp, partitions, LATEST)
+
+    def seek_to_time(self, timestamp: int, *partitions: TopicPartition) -> None:
+        """To the first record at or after a time in milliseconds, or to the end where there is none."""
+        if timestamp < 0:
+            raise ValueError("a time is not negative")
+        self._do(self._engine.seek_to_timestamp, partitions, timestamp)
+
+    def pause(self, *partitions: TopicPartition) -> None:
+        """Hand out nothing of these until they are resumed."""
+        self._do(self._engine.pause, partitions)
+
+    def resume(self, *partitions: TopicPartition) -> None:
+        self._do(self._engine.resume, partitions)
+
+    @property
+    def paused(self) -> list[TopicPartition]:
+        return self._do(lambda: [partition for partition, state in self._engine.positions.states.items() if state.is_paused])
+
+    def position(self, partition: TopicPartition) -> int:
+        """The offset of the next record that will be handed out."""
+        return self._run(self._engine.position(partition))
+
+    def lag(self, partition: TopicPartition) -> int | None:
+        """How far the end is away, as of the last fetch; None before the first."""
+        return self._do(self._engine.lag, partition)
+
+    # Offsets
+
+    def commit(self, offsets: Mapping[TopicPartition, OffsetAndMetadata | int] | None = None) -> None:
+        """Commit these offsets, or those of all records that were handed out, and wait until it is done."""
+        self._run(self._engine.require_commits().commit(offsets))
+
+    def commit_soon(self, offsets: Mapping[TopicPartition, OffsetAndMetadata | int] | None = None,
+                    callback: "Callable[[dict[TopicPartition, OffsetAndMetadata], ClientError | None], Any] | None" = None) -> None:
+        """Begin to commit; the callback hears the offsets, and the error if there was one, in the consumer's own thread."""
+        self._do(self._engine.require_commits().commit_soon, offsets, callback)
+
+    def committed(self, *partitions: TopicPartition) -> dict[TopicPartition, OffsetAndMetadata | None]:
+        """What the group committed for these partitions, or for those that are assigned; None where it did not."""
+        return self._run(self._engine.require_commits().committed(partitions or self.assignment))
+
+    def beginning_offsets(self, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, int]:
+        return self._run(self._engine.beginnings(partitions))
+
+    def end_offsets(self, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, int]:
+        """Behind the last record that can be read: with isolation.level=read_committed, before the first open transaction."""
+        return self._run(self._engine.latest(partitions))
+
+    def offsets_for_times(self, times: Mapping[TopicPartition, int]) -> dict[TopicPartition, OffsetAndTimestamp | None]:
+        """The first record at or after a time in milliseconds, for each partition; None where there is none."""
+        return self._run(self._engine.offsets_for_times(times))
+
+    def partitions_for(self, topic: str) -> tuple[PartitionInfo, ...]:
+        return self._run(self._engine.core.topic(topic, timeout_ms=self._engine.api_timeout_ms)).partitions
+
+    def metrics(self) -> dict[str, float]:
+        """Counters, and how far behind each partition is."""
+        return self._do(self._engine.metrics)
+
+    # The end
+
+    def close(self, timeout: float = CLOSE_SECONDS_MAX) -> None:
+        """Commit if that is automatic, leave the group, end all connections."""
+        if self._is_closed:
+            return
+        try:
+            call = self._run(self._engine.prepare_close())
+            if call is not None:
+                call.function(call.partitions)
+        finally:
+            self._is_closed = True
+            self._background.run(self._engine.close(timeout * 1000))
+            self._ports.workers.close()
+            self._background.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *ended: object) -> None:
+        self.close()

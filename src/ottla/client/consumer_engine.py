@@ -1,0 +1,423 @@
+"""What both faces of the consumer drive: positions, fetching, the group and commits, in one event loop.
+
+The faces ask for the next step. It is what was asked for, nothing (the time was up), or a call that the user's code is to be given first:
+the faces make it where the user's code runs.
+"""
+
+import asyncio
+import re
+from collections import deque
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from enum import Enum
+from typing import Any, NamedTuple
+
+from ottla.client.assignors import assignors_named
+from ottla.client.cluster import Cluster
+from ottla.client.cluster_client import ClusterClient
+from ottla.client.column_batch import ColumnBatch
+from ottla.client.commits import Commits
+from ottla.client.config import Config
+from ottla.client.consumer_config import EARLIEST, LATEST, reset_policy
+from ottla.client.consumer_errors import Wakeup
+from ottla.client.consumer_record import ConsumerRecord, OffsetAndMetadata, OffsetAndTimestamp
+from ottla.client.coordinators import Coordinators
+from ottla.client.delivery import Chunk, Delivery
+from ottla.client.errors import ClientError, Closed, ConfigError, TimedOut
+from ottla.client.fetcher import Fetcher
+from ottla.client.group_driver import GroupDriver
+from ottla.client.group_offsets import GroupOffsets
+from ottla.client.link import ClientPorts
+from ottla.client.membership_words import Adopt, Adopted, MemberSettings, Prepare, Prepared, Subscribed
+from ottla.client.offset_lookup import FoundOffset, OffsetLookup
+from ottla.client.partitions import TopicPartition
+from ottla.client.place_keeper import PlaceKeeper
+from ottla.client.positions import Positions
+
+Heard = Callable[[list[TopicPartition]], Any]
+"""A callback of the user: it may be a coroutine function."""
+
+
+class Want(Enum):
+    RECORDS = "records"
+    CHUNK = "chunk"
+    BATCH = "batch"
+
+
+class UserCall(NamedTuple):
+    """Call this with that before the next step."""
+
+    function: Heard
+    partitions: list[TopicPartition]
+
+
+class Listener(NamedTuple):
+    """What a user wants to hear of rebalances."""
+
+    on_assigned: Heard | None = None
+    on_revoked: Heard | None = None
+    on_lost: Heard | None = None
+    """Where it is not given, `on_revoked` hears of lost partitions too."""
+
+
+Step = ColumnBatch | Chunk | list[ConsumerRecord] | UserCall | None
+
+
+class ConsumerEngine:
+    """Made inside a running loop. Everything here is called in that loop."""
+
+    def __init__(self, config: Config, ports: ClientPorts) -> None:
+        self.config = config
+        self.core = core = ClusterClient(config, ports, creates_topics=config["allow.auto.create.topics"])
+        self.positions = Positions()
+        self.policy = reset_policy(config["auto.offset.reset"])
+        self.read_committed: bool = config["isolation.level"] == "read_committed"
+        self.group_id: str | None = config["group.id"]
+        self.lookup = OffsetLookup(core, read_committed=self.read_committed)
+        self.interceptors: tuple[Any, ...] = tuple(config["interceptor.classes"] or ())
+        self.api_timeout_ms: float = config["default.api.timeout.ms"]
+        self._news = asyncio.Event()
+        self._is_woken = False
+        self._script: deque[UserCall | Callable[[], Awaitable[None] | None]] = deque()
+        self._listener = Listener()
+        self._pattern: re.Pattern[str] | None = None
+        self.subscribed: tuple[str, ...] | None = None
+        """The topics of a subscription; None where partitions are assigned by the user, or nothing is."""
+        self.group: GroupDriver | None = None
+        self.commits: Commits | None = None
+        offsets = None
+        if self.group_id is not None:
+            coordinators = Coordinators(core)
+            offsets = GroupOffsets(core, coordinators, self.group_id, read_committed=self.read_committed)
+            self.group = GroupDriver(core, coordinators, self._member_settings(config), self.tell)
+            self.commits = Commits(core, offsets, self.group, self._consumed, config, self.interceptors)
+        self.keeper = PlaceKeeper(core, self.positions, self.lookup, offsets, self.policy, self.tell)
+        self.fetcher = Fetcher(core, config, self.positions, self.tell, self.keeper.reset)
+        self.delivery = Delivery(self.fetcher, self.positions, read_committed=self.read_committed, check_crcs=config["check.crcs"],
+                                 key=config["key.deserializer"], value=config["value.deserializer"])
+        self._records_max: int = config["max.poll.records"]
+        core.watchers.append(self._on_metadata)
+
+    def _member_settings(self, config: Config) -> MemberSettings:
+        given = config["partition.assignment.strategy"]
+        names = [name.strip() for name in given.split(",")] if isinstance(given, str) else list(given)
+        try:
+            assignors = assignors_named(names)
+        except ValueError as error:
+            raise ConfigError(f"partition.assignment.strategy: {error}.") from None
+        return MemberSettings(self.group_id or "", tuple(assignors), config["group.instance.id"], config["client.rack"] or None,
+                              config["session.timeout.ms"], config["max.poll.interval.ms"], config["heartbeat.interval.ms"],
+                              config["retry.backoff.ms"])
+
+    def tell(self) -> None:
+        """Something happened that a waiting step should look at."""
+        self._news.set()
+
+    def wakeup(self) -> None:
+        self._is_woken = True
+        self._news.set()
+
+    # Steps
+
+    async def step(self, want: Want, deadline_ms: float | None, records_max: int | None = None) -> Step:
+        """What was asked for, None when the time is up, or a UserCall that comes first."""
+        while True:
+            self._news.clear()
+            self._raise_failures()
+            call = await self._advance_group()
+            if call is not None:
+                return call
+            self.keeper.wake()
+            self.fetcher.fetch()
+            found = self._take(want, records_max)
+            if found:
+                return found
+            if self.core.is_closed:
+                raise Closed("The consumer is closed.")
+            now_ms = self.core.now_ms()
+            if deadline_ms is not None and now_ms >= deadline_ms:
+                return None
+            until_ms = self.commits.due_ms if self.commits is not None else None
+            wait_ms = min((at for at in (deadline_ms, until_ms) if at is not None), default=None)
+            try:
+                async with asyncio.timeout_at(None if wait_ms is None else wait_ms / 1000):
+                    await self._news.wait()
+            except TimeoutError:
+                continue
+
+    def _take(self, want: Want, records_max: int | None) -> Step:
+        match want:
+            case Want.BATCH:
+                return self.delivery.next_batch()
+            case Want.CHUNK:
+                chunk = self.delivery.next_chunk(self._records_max)
+                if chunk is not None and self.interceptors:
+                    return Chunk(chunk.partition, self._intercepted(chunk.records))
+                return chunk
+            case Want.RECORDS:
+                records = self.delivery.next_records(self._records_max if records_max is None else records_max)
+                return self._intercepted(records) if records and self.interceptors else records
+
+    def _intercepted(self, records: list[ConsumerRecord]) -> list[ConsumerRecord]:
+        for interceptor in self.interceptors:
+            if hasattr(interceptor, "on_consume"):
+                records = interceptor.on_consume(records)
+        return records
+
+    def _raise_failures(self) -> None:
+        if self._is_woken:
+            self._is_woken = False
+            raise Wakeup
+        for failures in (self.keeper.failures, self.fetcher.failures, self.group.failures if self.group is not None else ()):
+            if failures:
+                error: ClientError = failures.popleft()
+                raise error
+
+    async def _advance_group(self) -> UserCall | None:
+        """Tell the machine that the user polls, and do what it wants of the user."""
+        if self.commits is not None:
+            self.commits.maybe_commit()
+        group = self.group
+        if group is None or self.subscribed is None:
+            return None
+        group.poll()
+        while True:
+            while self._script:
+                entry = self._script.popleft()
+                if isinstance(entry, UserCall):
+                    return entry
+                waiting = entry()
+                if waiting is not None:
+                    await waiting
+            if not group.todo:
+                return None
+            self._write_script(group.todo.popleft())
+
+    def _write_script(self, effect: Prepare | Adopt) -> None:
+        """What happens between two steps of a rebalance, in order."""
+        group, listener = self.group, self._listener
+        assert group is not None
+        if isinstance(effect, Prepare):
+            if effect.lost:
+                self._hear(listener.on_lost or listener.on_revoked, effect.lost)
+            elif self.commits is not None:
+                self._script.append(self.commits.before_rebalance)
+            self._hear(listener.on_revoked, effect.revoked)
+            gone = effect.lost or effect.revoked
+            self._script.append(lambda: self._read([p for p in self.positions.states if p not in gone]))
+            self._script.append(lambda: group.step(Prepared()))
+            return
+        if effect.revoked and self.commits is not None:
+            self._script.append(self.commits.before_rebalance)
+        self._hear(listener.on_revoked, effect.revoked)
+        self._script.append(lambda: self._read(effect.assigned))
+        self._hear(listener.on_assigned, effect.added, always=True)  # also of nothing: the rebalance is over
+        self._script.append(lambda: group.step(Adopted()))
+
+    def _hear(self, function: Heard | None, partitions: Sequence[TopicPartition], *, always: bool = False) -> None:
+        if function is not None and (partitions or always):
+            self._script.append(UserCall(function, list(partitions)))
+
+    def _read(self, partitions: Iterable[TopicPartition]) -> None:
+        """From now on these partitions and no others."""
+        wanted = dict.fromkeys(partitions)
+        for partition in list(self.positions.states):
+            if partition not in wanted:
+                self.delivery.leave(partition)
+        self.positions.replace(wanted)
+        self.core.watch(dict.fromkeys(partition.topic for partition in wanted))
+
+    # What is read
+
+    def subscribe(self, topics: Iterable[str] | re.Pattern[str], listener: Listener) -> None:
+        if self.group is None:
+            raise ConfigError("subscribe needs group.id; without a group, assign partitions.")
+        if self.subscribed is None and self.positions.states:
+            raise ValueError("partitions were assigned: unsubscribe before subscribing")
+        self._listener = listener
+        if isinstance(topics, re.Pattern):
+            self._pattern = topics
+            self.core.watch_all()
+            self.core.ask_refresh()
+            self._follow(self._matching(self.core.cluster))
+            return
+        if isinstance(topics, str):
+            raise TypeError("topics must be a list of names, or a compiled pattern")
+        self._pattern = None
+        self.core.watch_all(False)
+        names = tuple(sorted(dict.fromkeys(topics)))
+        self.core.watch(names)
+        if any(name not in self.core.cluster.topics for name in names):
+            self.core.ask_refresh()
+        self._follow(names)
+
+    def _follow(self, names: tuple[str, ...]) -> None:
+        assert self.group is not None
+        self.subscribed = names
+        self.group.step(Subscribed(names))
+        self.tell()
+
+    def _matching(self, cluster: Cluster) -> tuple[str, ...]:
+        pattern = self._pattern
+        assert pattern is not None
+        hides_internal = self.config["exclude.internal.topics"]
+        return tuple(sorted(name for name, topic in cluster.topics.items()
+                            if pattern.fullmatch(name) and not (hides_internal and topic.is_internal)))
+
+    def _on_metadata(self, cluster: Cluster) -> None:
+        if self._pattern is not None and self.subscribed is not None:
+            names = self._matching(cluster)
+            if names != self.subscribed:
+                self._follow(names)
+
+    def assign(self, partitions: Iterable[TopicPartition]) -> None:
+        if self.subscribed is not None:
+            raise ValueError("topics are subscribed to: unsubscribe before assigning partitions")
+        wanted = sorted(TopicPartition(*partition) for partition in partitions)
+        self._read(wanted)
+        if any(partition.topic not in self.core.cluster.topics for partition in wanted):
+            self.core.ask_refresh()
+        self.keeper.wake()
+        self.tell()
+
+    async def unsubscribe(self) -> None:
+        """Leave the group, and read nothing."""
+        self.delivery.settle()
+        if self.subscribed is not None and self.group is not None:
+            if self.commits is not None:
+                await self.commits.before_rebalance()
+            await self.group.leave("the consumer unsubscribed")
+        self._script.clear()
+        self._read(())
+        self.subscribed = None
+        self._pattern = None
+        self.core.watch_all(False)
+
+    def _consumed(self) -> dict[TopicPartition, OffsetAndMetadata]:
+        self.delivery.settle()
+        return self.positions.consumed()
+
+    # Places
+
+    def seek(self, partition: TopicPartition, offset: int, leader_epoch: int = -1) -> None:
+        if offset < 0:
+            raise ValueError(f"an offset is not negative: {offset}")
+        state = self.positions.require(partition)
+        self.delivery.leave(partition)
+        state.jump(offset, leader_epoch)
+        self.tell()
+
+    def seek_to_timestamp(self, partitions: Iterable[TopicPartition], timestamp: int) -> None:
+        """Look the place up, when it is next needed; also for the numbers that stand for an end of the log."""
+        for partition in list(partitions) or list(self.positions.states):
+            state = self.positions.require(partition)
+            self.delivery.leave(partition)
+            state.look_up(timestamp)
+        self.keeper.wake()
+
+    def pause(self, partitions: Iterable[TopicPartition]) -> None:
+        for partition in partitions:
+            state = self.positions.require(partition)
+            self.delivery.pause(partition)
+            state.is_paused = True
+
+    def resume(self, partitions: Iterable[TopicPartition]) -> None:
+        for partition in partitions:
+            self.positions.require(partition).is_paused = False
+            self.delivery.resume(partition)
+        self.fetcher.fetch()
+
+    async def position(self, partition: TopicPartition, timeout_ms: float | None = None) -> int:
+        """The offset of the next record; looked up where it is not known yet."""
+        deadline_ms = self.core.now_ms() + (self.api_timeout_ms if timeout_ms is None else timeout_ms)
+        while True:
+            self.delivery.settle()
+            state = self.positions.require(partition)
+            if state.offset is not None:
+                return state.offset
+            self._news.clear()
+            if self.keeper.failures:
+                raise self.keeper.failures.popleft()
+            self.keeper.wake()
+            try:
+                async with asyncio.timeout_at(deadline_ms / 1000):
+                    await self._news.wait()
+            except TimeoutError:
+                raise TimedOut(f"The position of {partition} was not found in time.") from None
+
+    def lag(self, partition: TopicPartition) -> int | None:
+        """How far the end is away, as of the last fetch; None before the first."""
+        self.delivery.settle()
+        return self.positions.require(partition).lag(read_committed=self.read_committed)
+
+    async def offsets_at(self, wanted: Mapping[TopicPartition, int]) -> dict[TopicPartition, FoundOffset]:
+        async def attempt() -> dict[TopicPartition, FoundOffset]:
+            return (await self.lookup.by_timestamp(wanted)).all_or_raise()
+
+        if not wanted:
+            return {}
+        return await self.core.retrying(attempt, timeout_ms=self.api_timeout_ms, what="The lookup of offsets")
+
+    async def ends(self, partitions: Iterable[TopicPartition], timestamp: int) -> dict[TopicPartition, int]:
+        found = await self.offsets_at({TopicPartition(*partition): timestamp for partition in partitions})
+        return {partition: each.offset for partition, each in found.items()}
+
+    async def beginnings(self, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, int]:
+        return await self.ends(partitions, EARLIEST)
+
+    async def latest(self, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, int]:
+        return await self.ends(partitions, LATEST)
+
+    async def offsets_for_times(self, times: Mapping[TopicPartition, int]) -> dict[TopicPartition, OffsetAndTimestamp | None]:
+        if any(time < 0 for time in times.values()):
+            raise ValueError("a time is not negative")
+        found = await self.offsets_at(times)
+        return {partition: None if each.offset < 0 else OffsetAndTimestamp(each.offset, each.timestamp, each.leader_epoch)
+                for partition, each in found.items()}
+
+    def require_commits(self) -> Commits:
+        if self.commits is None:
+            raise ConfigError("Committed offsets need group.id.")
+        return self.commits
+
+    def metrics(self) -> dict[str, float]:
+        """Counters since the beginning, and what is the case now, by Kafka's names where it has them."""
+        lags = self.positions.lags(read_committed=self.read_committed)
+        return {
+            "fetch-total": self.fetcher.fetches, "bytes-consumed-total": self.fetcher.fetched_bytes,
+            "records-consumed-total": self.delivery.records_out, "buffered-bytes": self.fetcher.buffered_bytes,
+            "records-lag-max": max(lags.values(), default=0), "assigned-partitions": len(self.positions.states),
+            "rebalance-total": self.group.rebalances if self.group is not None else 0,
+            "commit-total": self.commits.done if self.commits is not None else 0,
+            **{f"records-lag:{partition}": lag for partition, lag in lags.items()},
+        }
+
+    # The end
+
+    async def prepare_close(self) -> UserCall | None:
+        """Commit what was read; then the user hears what it gives up."""
+        self.delivery.settle()
+        if self.commits is not None:
+            await self.commits.before_rebalance()
+        owned = list(self.positions.states) if self.subscribed is not None else []
+        heard = self._listener.on_revoked
+        return UserCall(heard, owned) if heard is not None and owned else None
+
+    async def close(self, timeout_ms: float) -> None:
+        try:
+            async with asyncio.timeout(timeout_ms / 1000):
+                if self.commits is not None:
+                    await self.commits.close()
+                if self.group is not None and self.subscribed is not None:
+                    await self.group.leave("the consumer was closed")
+        except TimeoutError:
+            self.subscribed = None
+        self.positions.replace(())
+        await self.fetcher.close()
+        await self.keeper.close()
+        if self.group is not None:
+            await self.group.close()
+        for interceptor in self.interceptors:
+            if hasattr(interceptor, "close"):
+                interceptor.close()
+        await self.core.close()
+        self.tell()

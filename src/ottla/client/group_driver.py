@@ -1,0 +1,219 @@
+"""Drives a Membership: sends what it asks for to the coordinator, computes assignments where this member leads, keeps its timers."""
+
+import asyncio
+from collections import deque
+from collections.abc import Callable, Coroutine, Mapping
+from typing import Any
+
+from ottla.client.assignors import Topics
+from ottla.client.cluster import Cluster
+from ottla.client.cluster_client import ClusterClient
+from ottla.client.coordinators import Coordinators
+from ottla.client.errors import ClientError, Closed, broker_error
+from ottla.client.group_offsets import COORDINATOR, Identity
+from ottla.client.membership import Membership
+from ottla.client.membership_words import (
+    Adopt,
+    Answered,
+    Compute,
+    Computed,
+    Effect,
+    Event,
+    Fail,
+    ForgetCoordinator,
+    Leave,
+    MemberSettings,
+    Polled,
+    Prepare,
+    Send,
+    Tick,
+    TopicsChanged,
+    Unanswered,
+    Wake,
+)
+from ottla.client.partitions import TopicPartition
+from ottla.client.subscription_wire import decode_subscription, encode_assignment
+from ottla.wire.errors import MalformedMessage
+from ottla.wire.messages.heartbeat import HeartbeatRequest, HeartbeatResponse
+from ottla.wire.messages.join_group import JoinGroupRequest, JoinGroupResponse
+from ottla.wire.messages.leave_group import LeaveGroupRequest, LeaveGroupResponse
+from ottla.wire.messages.sync_group import SyncGroupRequest, SyncGroupResponse
+from ottla.wire.schema import Message
+
+JOINING = "join"
+"""JoinGroup and SyncGroup wait for other members, and must not hold up heartbeats and commits."""
+JOIN_SPARE_MS = 5_000
+"""A coordinator waits for members as long as they said; its answer takes a moment more."""
+LEAVE_BY_LIST_FROM = 3
+"""Before that version a member leaves alone."""
+_ANSWERS: Mapping[type[Message], type[Message]] = {
+    JoinGroupRequest: JoinGroupResponse, SyncGroupRequest: SyncGroupResponse, HeartbeatRequest: HeartbeatResponse,
+    LeaveGroupRequest: LeaveGroupResponse,
+}  # fmt: skip
+
+
+class GroupDriver:
+    """`todo` holds what the user is to be told (Prepare, Adopt); `failures` what it has to know. `on_news` is called with either."""
+
+    def __init__(self, core: ClusterClient, coordinators: Coordinators, settings: MemberSettings, on_news: Callable[[], None]) -> None:
+        self._core = core
+        self._coordinators = coordinators
+        self._on_news = on_news
+        self.member = Membership(settings)
+        self.todo: deque[Prepare | Adopt] = deque()
+        self.failures: deque[ClientError] = deque()
+        self._tasks: dict[asyncio.Task[None], None] = {}
+        self._timer: asyncio.TimerHandle | None = None
+        self._spread: dict[str, int] | None = None
+        """The topics that this member spread as the leader, with their counts."""
+        self.rebalances = 0
+        core.watchers.append(self._on_metadata)
+
+    @property
+    def identity(self) -> Identity:
+        """As commits are signed."""
+        member = self.member
+        return Identity(member.member_id, member.generation, member.settings.instance_id if member.is_member else None)
+
+    def step(self, event: Event) -> None:
+        """Let the machine have it, and do what it asks for."""
+        for effect in self.member.step(event, self._core.now_ms()):
+            self._run(effect)
+        self._arm()
+
+    def poll(self) -> None:
+        self.step(Polled())
+
+    def _run(self, effect: Effect) -> None:
+        match effect:
+            case Send(request):
+                self._start(self._send(request))
+            case Prepare() | Adopt():
+                self.rebalances += isinstance(effect, Adopt)
+                self.todo.append(effect)
+                self._on_news()
+            case Compute():
+                self._start(self._compute(effect))
+            case ForgetCoordinator():
+                self._coordinators.forget(self.member.settings.group_id)
+            case Wake():
+                self._on_news()
+            case Fail(error):
+                self.failures.append(error)
+                self._on_news()
+
+    def _start(self, work: Coroutine[Any, Any, None]) -> None:
+        task = self._core.loop.create_task(work)
+        self._tasks[task] = None
+        task.add_done_callback(lambda done: self._tasks.pop(done, None))
+
+    def _arm(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+        due_ms = self.member.deadline_ms
+        if due_ms is not None and not self._core.is_closed:
+            self._timer = self._core.loop.call_at(due_ms / 1000, self._on_timer)
+
+    def _on_timer(self) -> None:
+        self._timer = None
+        self.step(Tick())
+
+    async def _send(self, request: JoinGroupRequest | SyncGroupRequest | HeartbeatRequest | LeaveGroupRequest) -> None:
+        settings = self.member.settings
+        is_waiting = isinstance(request, JoinGroupRequest | SyncGroupRequest)
+        timeout_ms = self._core.request_timeout_ms
+        if is_waiting:
+            timeout_ms = max(timeout_ms, settings.poll_interval_ms_max + JOIN_SPARE_MS)
+        elif isinstance(request, HeartbeatRequest):
+            timeout_ms = min(timeout_ms, settings.session_timeout_ms)
+        try:
+            node = await self._coordinators.find(settings.group_id)
+            link = await self._core.link(node, purpose=JOINING if is_waiting else COORDINATOR)
+            if isinstance(request, LeaveGroupRequest) and link.version_for(LeaveGroupRequest) < LEAVE_BY_LIST_FROM:
+                request = LeaveGroupRequest(group_id=request.group_id, member_id=request.members[0].member_id)
+            answer = await link.call(request, _ANSWERS[type(request)], timeout_ms=timeout_ms)
+        except Closed:
+            return
+        except ClientError as error:
+            if not isinstance(request, LeaveGroupRequest):
+                self.step(Unanswered(request, error))
+            return
+        if isinstance(answer, JoinGroupResponse | SyncGroupResponse | HeartbeatResponse) and not isinstance(request, LeaveGroupRequest):
+            self.step(Answered(request, answer))
+
+    # Leading
+
+    async def _compute(self, wanted: Compute) -> None:
+        tries = 0
+        while self.member.generation == wanted.generation and not self._core.is_closed:
+            try:
+                self.step(Computed(wanted.generation, await self._spread_partitions(wanted)))
+                return
+            except Closed:
+                return
+            except ClientError as error:
+                if not error.is_retriable:
+                    self._run(Fail(error))
+                    return
+                tries += 1
+                await asyncio.sleep(self._core.retry_backoff.delay_ms(tries) / 1000)
+
+    async def _spread_partitions(self, wanted: Compute) -> dict[str, bytes]:
+        assignor = next((each for each in self.member.settings.assignors if each.name == wanted.protocol), None)
+        if assignor is None:
+            raise broker_error(23, f"the group chose the assignor {wanted.protocol!r}, which this member did not offer")
+        try:
+            members = [decode_subscription(each.metadata, each.member_id, each.group_instance_id) for each in wanted.members]
+        except MalformedMessage as error:
+            raise broker_error(23, f"a member's subscription cannot be read: {error}") from error
+        topics = sorted({topic for member in members for topic in member.topics})
+        self._core.watch(topics)
+        cluster = self._core.cluster
+        if any(topic not in cluster.topics for topic in topics):
+            await self._core.refresh()
+        known = self._topics(cluster, topics)
+        self._spread = {topic: known.counts.get(topic, 0) for topic in topics}
+        assignment = assignor.assign(members, known)
+        return {member_id: encode_assignment(partitions) for member_id, partitions in assignment.items()}
+
+    @staticmethod
+    def _topics(cluster: Cluster, names: list[str]) -> Topics:
+        known = [cluster.topics[name] for name in names if name in cluster.topics]
+        racks: dict[TopicPartition, tuple[str, ...]] = {}
+        if any(node.rack for node in cluster.nodes.values()):
+            for topic in known:
+                for each in topic.partitions:
+                    places = (cluster.nodes[node].rack for node in each.replicas if node in cluster.nodes)
+                    racks[TopicPartition(topic.name, each.partition)] = tuple(dict.fromkeys(rack for rack in places if rack))
+        return Topics({topic.name: len(topic.partitions) for topic in known}, racks)
+
+    def _on_metadata(self, cluster: Cluster) -> None:
+        if self._spread is None or not self.member.is_leader:
+            return
+        now = {topic: len(cluster.topics[topic].partitions) if topic in cluster.topics else 0 for topic in self._spread}
+        if now != self._spread and self.member.is_stable:
+            self._spread = None
+            self.step(TopicsChanged())
+
+    # The end
+
+    async def leave(self, reason: str) -> None:
+        """Say goodbye, and wait until that has left."""
+        before = list(self._tasks)
+        for task in before:
+            task.cancel()
+        self.todo.clear()
+        self._spread = None
+        self.step(Leave(reason))
+        if self._tasks:
+            await asyncio.wait([task for task in self._tasks if task not in before] or before)
+
+    async def close(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+        tasks = list(self._tasks)
+        for task in tasks:
+            task.cancel()
+        if tasks:
+            await asyncio.wait(tasks)

@@ -1,0 +1,350 @@
+"""A member of a classic group as a machine without I/O: events go in, effects come out.
+
+The member joins, is told the generation, gets its partitions, and says every few seconds that it lives. What it gives up and what it gets
+is told to the user between those steps, and only while the user polls: so a user who stopped polling is found out, and the group goes on
+without it.
+"""
+
+from collections.abc import Mapping, Sequence
+
+from ottla.base.errors import ErrorCode
+from ottla.client.consumer_errors import MemberFenced
+from ottla.client.errors import ClientError, broker_error, error_code
+from ottla.client.membership_words import (
+    PHASES_AFTER,
+    Adopt,
+    Adopted,
+    Answered,
+    Compute,
+    Computed,
+    Effect,
+    Event,
+    Fail,
+    ForgetCoordinator,
+    Leave,
+    MemberSettings,
+    Phase,
+    Polled,
+    Prepare,
+    Prepared,
+    Send,
+    Subscribed,
+    Tick,
+    TopicsChanged,
+    Unanswered,
+    Wake,
+)
+from ottla.client.partitions import TopicPartition
+from ottla.client.subscription_wire import decode_assignment, encode_subscription
+from ottla.wire.messages.heartbeat import HeartbeatRequest, HeartbeatResponse
+from ottla.wire.messages.join_group import JoinGroupRequest, JoinGroupRequestProtocol, JoinGroupResponse
+from ottla.wire.messages.leave_group import LeaveGroupRequest, MemberIdentity
+from ottla.wire.messages.sync_group import SyncGroupRequest, SyncGroupRequestAssignment, SyncGroupResponse
+
+PROTOCOL_TYPE = "consumer"
+NO_GENERATION = -1
+_E = ErrorCode
+
+COORDINATOR_GONE = (_E.NOT_COORDINATOR, _E.COORDINATOR_NOT_AVAILABLE, _E.NETWORK_EXCEPTION, _E.REQUEST_TIMED_OUT, _E.BROKER_NOT_AVAILABLE)
+LOST_MEMBERSHIP = (_E.UNKNOWN_MEMBER_ID, _E.ILLEGAL_GENERATION)
+
+
+class Membership:
+    """`step` is the only thing that changes it. `deadline_ms` says when the next Tick is due."""
+
+    def __init__(self, settings: MemberSettings) -> None:
+        self.settings = settings
+        self.phase = Phase.OUT
+        self.member_id = ""
+        self.generation = NO_GENERATION
+        self.protocol: str | None = None
+        self.is_leader = False
+        self.topics: tuple[str, ...] = ()
+        self.owned: tuple[TopicPartition, ...] = ()
+        self._remembered: tuple[tuple[TopicPartition, ...], int] = ((), NO_GENERATION)
+        """What this member had last, for assignors that leave it that."""
+        self._is_lost = False
+        self._must_join = False
+        self._adopting: Adopt | None = None
+        self._pending: JoinGroupRequest | SyncGroupRequest | None = None
+        self._heartbeat: HeartbeatRequest | None = None
+        self._retry_at_ms: float | None = None
+        self._heartbeat_at_ms: float | None = None
+        self._polled_at_ms = 0.0
+        self._heard_at_ms = 0.0
+
+    @property
+    def is_stable(self) -> bool:
+        return self.phase is Phase.STABLE and not self._must_join
+
+    @property
+    def is_member(self) -> bool:
+        """Whether the coordinator counts on this member."""
+        return self.generation != NO_GENERATION
+
+    @property
+    def deadline_ms(self) -> float | None:
+        if self.phase in (Phase.OUT, Phase.FAILED):
+            return None
+        due = [at for at in (self._retry_at_ms, self._heartbeat_at_ms if self._heartbeat is None else None) if at is not None]
+        return min([*due, self._polled_at_ms + self.settings.poll_interval_ms_max])
+
+    def step(self, event: Event, now_ms: float) -> list[Effect]:
+        match event:
+            case Polled():
+                self._polled_at_ms = now_ms
+                return self._maybe_begin()
+            case Subscribed(topics):
+                self._must_join = self._must_join or topics != self.topics
+                self.topics = topics
+                return []
+            case TopicsChanged():
+                self._must_join = True
+                return [Wake()]
+            case Prepared():
+                return self._on_prepared()
+            case Adopted():
+                return self._on_adopted()
+            case Computed(generation, assignments):
+                return self._on_computed(generation, assignments)
+            case Answered(request, answer):
+                return self._on_answer(request, answer, now_ms)
+            case Unanswered(request, error):
+                return self._on_unanswered(request, error, now_ms)
+            case Tick():
+                return self._on_tick(now_ms)
+            case Leave(reason):
+                return self._leave(reason)
+
+    def _enter(self, phase: Phase) -> None:
+        assert phase in PHASES_AFTER[self.phase], (self.phase, phase)
+        self.phase = phase
+
+    # Joining
+
+    def _maybe_begin(self) -> list[Effect]:
+        if self.phase is Phase.OUT or (self.phase is Phase.STABLE and self._must_join):
+            if not self.topics and not self.owned:
+                return []
+            self._enter(Phase.PREPARING)
+            if self._is_lost:
+                return [Prepare(lost=self.owned)]
+            if self.settings.is_cooperative:
+                return [Prepare(revoked=tuple(partition for partition in self.owned if partition.topic not in self.topics))]
+            return [Prepare(revoked=self.owned)]
+        return []
+
+    def _on_prepared(self) -> list[Effect]:
+        if self.phase is not Phase.PREPARING:
+            return []
+        if self._is_lost or not self.settings.is_cooperative:
+            self.owned = ()
+        else:
+            self.owned = tuple(partition for partition in self.owned if partition.topic in self.topics)
+        self._is_lost = False
+        return self._join()
+
+    def _join(self) -> list[Effect]:
+        self._enter(Phase.JOINING)
+        self._must_join = False
+        self._retry_at_ms = None
+        self._heartbeat_at_ms = None
+        settings = self.settings
+        protocols = [JoinGroupRequestProtocol(name=assignor.name, metadata=encode_subscription(
+            self.topics, self.owned, self._remembered[1], settings.rack, assignor.user_data(*self._remembered)))
+            for assignor in settings.assignors]
+        request = JoinGroupRequest(
+            group_id=settings.group_id, session_timeout_ms=settings.session_timeout_ms, rebalance_timeout_ms=settings.poll_interval_ms_max,
+            member_id=self.member_id, group_instance_id=settings.instance_id, protocol_type=PROTOCOL_TYPE, protocols=protocols)
+        self._pending = request
+        return [Send(request)]
+
+    def _on_answer(self, request: object, answer: object, now_ms: float) -> list[Effect]:
+        if isinstance(answer, HeartbeatResponse):
+            return self._on_heartbeat(request, answer.error_code, now_ms)
+        if request is not self._pending:
+            return []  # of an attempt that was given up
+        self._pending = None
+        if isinstance(answer, JoinGroupResponse):
+            return self._on_joined(answer, now_ms)
+        assert isinstance(answer, SyncGroupResponse)
+        return self._on_synced(answer, now_ms)
+
+    def _on_joined(self, answer: JoinGroupResponse, now_ms: float) -> list[Effect]:
+        code = error_code(answer.error_code)
+        if code == _E.MEMBER_ID_REQUIRED:
+            self.member_id = answer.member_id
+            return self._join()
+        if code != _E.NONE:
+            return self._on_join_error(code, now_ms)
+        self.member_id, self.generation, self.protocol = answer.member_id, answer.generation_id, answer.protocol_name
+        self.is_leader = answer.leader == answer.member_id
+        self._heard_at_ms = now_ms
+        self._heartbeat_at_ms = now_ms + self.settings.heartbeat_interval_ms
+        if self.is_leader and not answer.skip_assignment:
+            self._enter(Phase.COMPUTING)
+            return [Compute(answer.protocol_name or "", self.generation, tuple(answer.members))]
+        self._enter(Phase.SYNCING)
+        return self._sync(())
+
+    def _on_computed(self, generation: int, assignments: Mapping[str, bytes]) -> list[Effect]:
+        if self.phase is not Phase.COMPUTING or generation != self.generation:
+            return []
+        self._enter(Phase.SYNCING)
+        return self._sync([SyncGroupRequestAssignment(member_id=member, assignment=data) for member, data in sorted(assignments.items())])
+
+    def _sync(self, assignments: Sequence[SyncGroupRequestAssignment]) -> list[Effect]:
+        request = SyncGroupRequest(
+            group_id=self.settings.group_id, generation_id=self.generation, member_id=self.member_id,
+            group_instance_id=self.settings.instance_id, protocol_type=PROTOCOL_TYPE, protocol_name=self.protocol,
+            assignments=list(assignments))
+        self._pending = request
+        return [Send(request)]
+
+    def _on_synced(self, answer: SyncGroupResponse, now_ms: float) -> list[Effect]:
+        code = error_code(answer.error_code)
+        if code != _E.NONE:
+            return self._on_join_error(code, now_ms)
+        assigned = decode_assignment(answer.assignment)
+        kept, given = dict.fromkeys(self.owned), dict.fromkeys(assigned)
+        self._adopting = Adopt(assigned, tuple(p for p in assigned if p not in kept), tuple(p for p in self.owned if p not in given))
+        self._enter(Phase.ADOPTING)
+        return [self._adopting]
+
+    def _on_adopted(self) -> list[Effect]:
+        if self.phase is not Phase.ADOPTING or self._adopting is None:
+            return []
+        adopted, self._adopting = self._adopting, None
+        self.owned = adopted.assigned
+        self._remembered = (self.owned, self.generation)
+        # What this member gave up is nobody's: whoever is to have it gets it in the next generation.
+        self._must_join = self._must_join or bool(adopted.revoked)
+        self._enter(Phase.STABLE)
+        return [Wake()] if self._must_join else []
+
+    def _on_join_error(self, code: ErrorCode, now_ms: float) -> list[Effect]:
+        if code in LOST_MEMBERSHIP:
+            self._forget_membership(keep_member=code == _E.ILLEGAL_GENERATION)
+            return self._join_again(now_ms, 0)
+        if code == _E.REBALANCE_IN_PROGRESS:
+            return self._join_again(now_ms, 0 if self.phase is Phase.SYNCING else self.settings.retry_ms)
+        if code in COORDINATOR_GONE:
+            return [ForgetCoordinator(), *self._join_again(now_ms, self.settings.retry_ms)]
+        if code == _E.COORDINATOR_LOAD_IN_PROGRESS:
+            return self._join_again(now_ms, self.settings.retry_ms)
+        return self._fail(code)
+
+    def _join_again(self, now_ms: float, delay_ms: float) -> list[Effect]:
+        if delay_ms <= 0:
+            return self._join()
+        self._enter(Phase.JOINING)
+        self._retry_at_ms = now_ms + delay_ms
+        self._heartbeat_at_ms = None
+        return []
+
+    def _on_unanswered(self, request: object, error: ClientError, now_ms: float) -> list[Effect]:
+        if request is self._heartbeat:
+            self._heartbeat = None
+            self._heartbeat_at_ms = now_ms + self.settings.retry_ms
+            return [ForgetCoordinator()]
+        if request is not self._pending:
+            return []
+        self._pending = None
+        if not error.is_retriable:
+            self._enter(Phase.FAILED)
+            return [Fail(error)]
+        return [ForgetCoordinator(), *self._join_again(now_ms, self.settings.retry_ms)]
+
+    # Staying
+
+    def _on_heartbeat(self, request: object, number: int, now_ms: float) -> list[Effect]:
+        if request is not self._heartbeat:
+            return []
+        assert isinstance(request, HeartbeatRequest)
+        self._heartbeat = None
+        if request.generation_id != self.generation or request.member_id != self.member_id:
+            return []
+        code = error_code(number)
+        if self._heartbeat_at_ms is not None:
+            self._heartbeat_at_ms = now_ms + self.settings.heartbeat_interval_ms
+        if code in (_E.NONE, _E.REBALANCE_IN_PROGRESS):
+            self._heard_at_ms = now_ms
+            if code == _E.REBALANCE_IN_PROGRESS and self.phase is Phase.STABLE and not self._must_join:
+                self._must_join = True
+                return [Wake()]
+            return []
+        if code in LOST_MEMBERSHIP:
+            if self.phase not in (Phase.STABLE, Phase.PREPARING, Phase.ADOPTING):
+                return []  # the request that is under way hears the same
+            self._lose(keep_member=code == _E.ILLEGAL_GENERATION)
+            return [Wake()]
+        if code in COORDINATOR_GONE:
+            self._heartbeat_at_ms = now_ms + self.settings.retry_ms
+            return [ForgetCoordinator()]
+        if code == _E.COORDINATOR_LOAD_IN_PROGRESS:
+            return []
+        return self._fail(code)
+
+    def _on_tick(self, now_ms: float) -> list[Effect]:
+        if self.phase in (Phase.OUT, Phase.FAILED):
+            return []
+        if now_ms - self._polled_at_ms >= self.settings.poll_interval_ms_max:
+            effects = self._leaving("the user has not polled for max.poll.interval.ms")
+            self._lose(keep_member=False)
+            return effects
+        effects = []
+        if self._retry_at_ms is not None and now_ms >= self._retry_at_ms:
+            effects += self._join()
+        if self._heartbeat_at_ms is not None and self._heartbeat is None and now_ms >= self._heartbeat_at_ms:
+            if now_ms - self._heard_at_ms > self.settings.session_timeout_ms:
+                effects.append(ForgetCoordinator())  # it may have moved: another may know this member
+            self._heartbeat = HeartbeatRequest(group_id=self.settings.group_id, generation_id=self.generation, member_id=self.member_id,
+                                               group_instance_id=self.settings.instance_id)
+            effects.append(Send(self._heartbeat))
+        return effects
+
+    # Going
+
+    def _lose(self, *, keep_member: bool) -> None:
+        """The group has gone on without this member: what it has is lost to it, and it hears so when it polls."""
+        self._forget_membership(keep_member=keep_member)
+        if self.phase is Phase.ADOPTING and self._adopting is not None:
+            self.owned = self._adopting.assigned
+            self._adopting = None
+        self._is_lost = bool(self.owned)
+        self._must_join = True
+        self._pending = None
+        self._enter(Phase.OUT)
+
+    def _forget_membership(self, *, keep_member: bool) -> None:
+        self.generation = NO_GENERATION
+        if not keep_member:
+            self.member_id = ""
+        self._heartbeat_at_ms = None
+        self._heartbeat = None
+        self.is_leader = False
+
+    def _leaving(self, reason: str) -> list[Effect]:
+        """Static members do not say goodbye: their place is kept until they are back."""
+        if not self.member_id or self.settings.instance_id is not None:
+            return []
+        who = MemberIdentity(member_id=self.member_id, group_instance_id=None, reason=reason)
+        return [Send(LeaveGroupRequest(group_id=self.settings.group_id, members=[who]))]
+
+    def _leave(self, reason: str) -> list[Effect]:
+        effects = self._leaving(reason)
+        self._forget_membership(keep_member=False)
+        self.owned = ()
+        self.topics = ()
+        self._is_lost = self._must_join = False
+        self._adopting = None
+        self._pending = None
+        self._retry_at_ms = None
+        self._enter(Phase.OUT)
+        return effects
+
+    def _fail(self, code: ErrorCode) -> list[Effect]:
+        self._enter(Phase.FAILED)
+        if code == _E.FENCED_INSTANCE_ID:
+            return [Fail(MemberFenced(self.settings.instance_id))]
+        return [Fail(broker_error(code, about=f"group {self.settings.group_id!r}"))]
