@@ -10,9 +10,9 @@ from ottla.base.errors import ErrorCode
 from ottla.base.ids import random_uuid
 from ottla.base.ports import Rng
 from ottla.groups.classic_group import ClassicGroup, Member, State, Waiting
-from ottla.groups.rebalancer import NEW_MEMBER_JOIN_TIMEOUT_MS, NULLABLE_PROTOCOL_FROM, SESSION, Effects, Rebalancer
+from ottla.groups.rebalancer import NEW_MEMBER_JOIN_TIMEOUT_MS, SESSION, Effects, Rebalancer
 from ottla.groups.requests import GroupCall
-from ottla.groups.responses import error_after_append
+from ottla.groups.responses import error_after_append, join_error
 from ottla.groups.timers import TimerKey
 from ottla.wire.messages.join_group import JoinGroupRequest, JoinGroupResponse
 from ottla.wire.messages.sync_group import SyncGroupResponse
@@ -117,8 +117,7 @@ class Join:
         group, rebalancer, effects = self.group, self.rebalancer, self.effects
         old = (member.member_id, member.protocols, member.rebalance_timeout_ms, member.session_timeout_ms)
         old_leader = group.leader_id or ""
-        fenced = JoinGroupResponse(error_code=ErrorCode.FENCED_INSTANCE_ID, member_id=member.member_id, protocol_name=None)
-        rebalancer.answer_join(group, member, fenced, effects)
+        rebalancer.refuse_join(group, member, ErrorCode.FENCED_INSTANCE_ID, member.member_id, effects)
         rebalancer.answer_sync(member, SyncGroupResponse(error_code=ErrorCode.FENCED_INSTANCE_ID), effects)
         rebalancer.forget_heartbeat(group, member.member_id)
         group.pending_sync.pop(member.member_id, None)
@@ -150,25 +149,22 @@ class Join:
             return self._add(request.member_id)
         error = validate_member(group, request.member_id, request.group_instance_id)
         if error is not None:
-            response = self._refuse(error, request.member_id)
-            if self.call.version >= NULLABLE_PROTOCOL_FROM:
-                response.protocol_name = None
-            return response
+            return self._refuse(error, request.member_id)
         member = group.members[request.member_id]
         same = member.protocols == self.protocols
         if (group.state is State.COMPLETING_REBALANCE and same) or (
             group.state is State.STABLE and same and group.leader_id != member.member_id
         ):
             return self.rebalancer.join_response(group, member)  # nothing changed: it may not have had the answer
-        replaced = JoinGroupResponse(error_code=ErrorCode.REBALANCE_IN_PROGRESS, member_id=member.member_id)
-        self.rebalancer.answer_join(group, member, replaced, self.effects)  # one request of a member waits, the newest
+        # Of a member's requests one waits, the newest.
+        self.rebalancer.refuse_join(group, member, ErrorCode.REBALANCE_IN_PROGRESS, member.member_id, self.effects)
         group.update(member, self.protocols, self.rebalance_timeout_ms, request.session_timeout_ms)
         group.wait_in_join(member, self.waiting)
         self.rebalancer.rebalance(group, self.effects)
         return None
 
     def _refuse(self, error: ErrorCode, member_id: str) -> JoinGroupResponse:
-        return JoinGroupResponse(error_code=error, member_id=member_id)
+        return join_error(error, member_id, self.call.version)
 
     # What the log refused
 

@@ -5,7 +5,7 @@ from ottla.base.errors import ErrorCode
 from ottla.groups.classic_group import ClassicGroup, State
 from ottla.groups.expiry import all_tombstones
 from ottla.groups.offset_table import OffsetTable
-from ottla.groups.requests import GroupRecord
+from ottla.groups.requests import GroupCall, GroupRecord
 from ottla.groups.responses import refusing
 from ottla.wire.messages.delete_groups import DeletableGroupResult, DeleteGroupsRequest, DeleteGroupsResponse
 from ottla.wire.messages.describe_groups import DescribedGroup, DescribedGroupMember, DescribeGroupsRequest, DescribeGroupsResponse
@@ -54,7 +54,7 @@ def _describe(group: ClassicGroup | None, group_id: str, version: int) -> Descri
     )  # fmt: skip
 
 
-def delete_groups(groups: Groups, table: OffsetTable, request: DeleteGroupsRequest) -> Decision:
+def delete_groups(groups: Groups, table: OffsetTable, call: GroupCall, request: DeleteGroupsRequest) -> Decision:
     records: list[GroupRecord] = []
     results = []
     for group_id in dict.fromkeys(request.groups_names):
@@ -67,4 +67,4 @@ def delete_groups(groups: Groups, table: OffsetTable, request: DeleteGroupsReque
         else:
             records += all_tombstones(group_id, table)
         results.append(DeletableGroupResult(group_id=group_id, error_code=error))
-    return Decision(tuple(records), DeleteGroupsResponse(results=results), on_refused=refusing(request))
+    return Decision(tuple(records), DeleteGroupsResponse(results=results), on_refused=refusing(call))

@@ -62,7 +62,7 @@ def commit_offsets(rebalancer: Rebalancer, call: GroupCall, request: OffsetCommi
             records.append(GroupRecord(key, offset_value(committed)))
             answers.append(OffsetCommitResponsePartition(partition.partition_index))
         topics.append(OffsetCommitResponseTopic(topic.name, topic.topic_id, answers))
-    return Decision(tuple(records), OffsetCommitResponse(topics=topics), on_refused=refusing(request))
+    return Decision(tuple(records), OffsetCommitResponse(topics=topics), on_refused=refusing(call))
 
 
 def _check_commit(group: ClassicGroup | None, request: OffsetCommitRequest, version: int) -> ErrorCode | None:
@@ -134,7 +134,7 @@ def _is_other_topic(committed: Uuid, asked: Uuid) -> bool:
     return committed != asked and ZERO_UUID not in (committed, asked)
 
 
-def delete_offsets(rebalancer: Rebalancer, table: OffsetTable, request: OffsetDeleteRequest) -> Decision:
+def delete_offsets(rebalancer: Rebalancer, table: OffsetTable, call: GroupCall, request: OffsetDeleteRequest) -> Decision:
     group = rebalancer.groups.get(request.group_id)
     if group is None:
         return Decision(response=OffsetDeleteResponse(error_code=ErrorCode.GROUP_ID_NOT_FOUND))
@@ -155,4 +155,4 @@ def delete_offsets(rebalancer: Rebalancer, table: OffsetTable, request: OffsetDe
                 GroupRecord(offset_key(request.group_id, topic.name, index), None)
                 for index in indexes if index in known or table.is_pending(request.group_id, topic.name, index)
             ]  # fmt: skip
-    return Decision(tuple(records), OffsetDeleteResponse(topics=topics), on_refused=refusing(request))
+    return Decision(tuple(records), OffsetDeleteResponse(topics=topics), on_refused=refusing(call))

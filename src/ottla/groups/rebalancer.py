@@ -6,6 +6,7 @@ from ottla.base.decision import Decision
 from ottla.base.errors import ErrorCode
 from ottla.groups.classic_group import EMPTY_ASSIGNMENT, ClassicGroup, Member, State, Waiting
 from ottla.groups.requests import GroupRecord
+from ottla.groups.responses import join_error
 from ottla.groups.settings import GroupSettings
 from ottla.groups.timers import TimerKey, Timers
 from ottla.wire.messages.join_group import JoinGroupResponse
@@ -19,9 +20,6 @@ SYNC = "sync"
 
 NEW_MEMBER_JOIN_TIMEOUT_MS = 300_000
 """A member that waits in its first join cannot send heartbeats, as it does not know its id: it is given up after this time."""
-
-NULLABLE_PROTOCOL_FROM = 7
-"""Versions of JoinGroup before this one cannot say that a protocol is null."""
 
 
 class Effects:
@@ -56,10 +54,12 @@ class Rebalancer:
 
     def answer_join(self, group: ClassicGroup, member: Member, response: JoinGroupResponse, effects: Effects) -> None:
         if member.joining is not None:
-            if response.protocol_name is None and member.joining.version < NULLABLE_PROTOCOL_FROM:
-                response.protocol_name = ""
             effects.completions.append((member.joining, response))
             group.wait_in_join(member, None)
+
+    def refuse_join(self, group: ClassicGroup, member: Member, error: ErrorCode, member_id: str, effects: Effects) -> None:
+        if member.joining is not None:
+            self.answer_join(group, member, join_error(error, member_id, member.joining.version), effects)
 
     def answer_sync(self, member: Member, response: SyncGroupResponse, effects: Effects) -> bool:
         if member.syncing is None:
@@ -152,7 +152,7 @@ class Rebalancer:
     def drop(self, group: ClassicGroup, member: Member, effects: Effects) -> None:
         """A member is removed; if it waits in a join it is told to come again. What follows for the group is asked afterwards."""
         self.forget_heartbeat(group, member.member_id)
-        self.answer_join(group, member, JoinGroupResponse(error_code=ErrorCode.UNKNOWN_MEMBER_ID), effects)
+        self.refuse_join(group, member, ErrorCode.UNKNOWN_MEMBER_ID, "", effects)
         self.answer_sync(member, SyncGroupResponse(error_code=ErrorCode.UNKNOWN_MEMBER_ID), effects)
         group.remove(member.member_id)
 

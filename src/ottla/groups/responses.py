@@ -25,6 +25,12 @@ from ottla.wire.messages.offset_fetch import OffsetFetchRequest, OffsetFetchResp
 from ottla.wire.messages.sync_group import SyncGroupRequest, SyncGroupResponse
 from ottla.wire.schema import Message
 
+NULLABLE_PROTOCOL_FROM = 7
+"""Versions of JoinGroup before this one cannot say that a protocol is null."""
+
+PROTOCOL_SAID_FROM = 5
+"""From this version on, SyncGroup has to name its protocol, although the fields may be null."""
+
 APPEND_ERRORS = {
     ErrorCode.UNKNOWN_TOPIC_OR_PARTITION: ErrorCode.COORDINATOR_NOT_AVAILABLE,
     ErrorCode.NOT_ENOUGH_REPLICAS: ErrorCode.COORDINATOR_NOT_AVAILABLE,
@@ -57,22 +63,35 @@ def refusal(call: GroupCall, settings: GroupSettings) -> Message | None:
     request = call.request
     if isinstance(request, JoinGroupRequest):
         if not request.group_id:
-            return JoinGroupResponse(error_code=ErrorCode.INVALID_GROUP_ID, member_id=request.member_id)
+            return join_error(ErrorCode.INVALID_GROUP_ID, request.member_id, call.version)
         if not settings.group_min_session_timeout_ms <= request.session_timeout_ms <= settings.group_max_session_timeout_ms:
-            return JoinGroupResponse(error_code=ErrorCode.INVALID_SESSION_TIMEOUT, member_id=request.member_id)
+            return join_error(ErrorCode.INVALID_SESSION_TIMEOUT, request.member_id, call.version)
+    elif isinstance(request, SyncGroupRequest) and call.version >= PROTOCOL_SAID_FROM and (
+        request.protocol_type is None or request.protocol_name is None
+    ):
+        return SyncGroupResponse(error_code=ErrorCode.INCONSISTENT_GROUP_PROTOCOL)
     elif isinstance(request, SyncGroupRequest | HeartbeatRequest | LeaveGroupRequest) and not request.group_id:
         return error_response(request, ErrorCode.INVALID_GROUP_ID)
     return None
 
 
-def error_response(request: Message, error: ErrorCode) -> Message:
+def error_response(request: Message, error: ErrorCode, version: int = 0) -> Message:
     """The answer to a request of which nothing could be done: NOT_COORDINATOR, COORDINATOR_LOAD_IN_PROGRESS and the like."""
+    if isinstance(request, JoinGroupRequest):
+        return join_error(error, "", version)
     return _ERROR_RESPONSES[type(request)](request, error)
 
 
-def refusing(request: Message, completions: tuple[tuple[Any, Any], ...] = ()) -> Callable[[ErrorCode, int], Decision]:
+def join_error(error: ErrorCode, member_id: str, version: int) -> JoinGroupResponse:
+    """Without a protocol, which is said by null where the version can."""
+    return JoinGroupResponse(error_code=error, member_id=member_id, protocol_name=None if version >= NULLABLE_PROTOCOL_FROM else "")
+
+
+def refusing(call: GroupCall, completions: tuple[tuple[Any, Any], ...] = ()) -> Callable[[ErrorCode, int], Decision]:
     """For a decision that leaves nothing to undo: the request hears of the error, and others what they were to hear."""
-    return lambda error, now_ms: Decision(response=error_response(request, error_after_append(error)), completions=completions)
+    return lambda error, now_ms: Decision(
+        response=error_response(call.request, error_after_append(error), call.version), completions=completions
+    )
 
 
 def _heartbeat(request: HeartbeatRequest, error: ErrorCode) -> HeartbeatResponse:
@@ -102,7 +121,6 @@ def _offset_fetch(request: OffsetFetchRequest, error: ErrorCode) -> OffsetFetchR
 
 
 _ERROR_RESPONSES: dict[type, Callable[[Any, ErrorCode], Message]] = {
-    JoinGroupRequest: lambda request, error: JoinGroupResponse(error_code=error),
     SyncGroupRequest: lambda request, error: SyncGroupResponse(error_code=error),
     HeartbeatRequest: _heartbeat,
     LeaveGroupRequest: lambda request, error: LeaveGroupResponse(error_code=error),

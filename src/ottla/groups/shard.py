@@ -22,7 +22,7 @@ from ottla.groups.timers import TimerKey, Timers
 from ottla.wire.messages.delete_groups import DeleteGroupsRequest
 from ottla.wire.messages.describe_groups import DescribeGroupsRequest
 from ottla.wire.messages.heartbeat import HeartbeatRequest
-from ottla.wire.messages.join_group import JoinGroupRequest, JoinGroupResponse
+from ottla.wire.messages.join_group import JoinGroupRequest
 from ottla.wire.messages.leave_group import LeaveGroupRequest
 from ottla.wire.messages.list_groups import ListGroupsRequest
 from ottla.wire.messages.offset_commit import OffsetCommitRequest
@@ -159,8 +159,7 @@ class GroupShard:
         effects = Effects(0)
         for group in self._groups.values():
             for member in group.members.values():
-                gone = JoinGroupResponse(error_code=ErrorCode.NOT_COORDINATOR, member_id=member.member_id)
-                self._rebalancer.answer_join(group, member, gone, effects)
+                self._rebalancer.refuse_join(group, member, ErrorCode.NOT_COORDINATOR, member.member_id, effects)
                 self._rebalancer.answer_sync(member, SyncGroupResponse(error_code=ErrorCode.NOT_COORDINATOR), effects)
         return effects.decision()
 
@@ -214,7 +213,7 @@ class GroupShard:
         return Decision(response=fetch_offsets(self._offsets, request))
 
     def _delete_offsets(self, call: GroupCall, request: OffsetDeleteRequest, now_ms: int) -> Decision:
-        return delete_offsets(self._rebalancer, self._offsets, request)
+        return delete_offsets(self._rebalancer, self._offsets, call, request)
 
     def _list(self, call: GroupCall, request: ListGroupsRequest, now_ms: int) -> Decision:
         return Decision(response=list_groups(self._groups, request))
@@ -223,7 +222,7 @@ class GroupShard:
         return Decision(response=describe_groups(self._groups, request, call.version))
 
     def _delete(self, call: GroupCall, request: DeleteGroupsRequest, now_ms: int) -> Decision:
-        return delete_groups(self._groups, self._offsets, request)
+        return delete_groups(self._groups, self._offsets, call, request)
 
 
 def _answered(effects: Effects, response: Message | None, call: GroupCall) -> Decision:
@@ -233,7 +232,7 @@ def _answered(effects: Effects, response: Message | None, call: GroupCall) -> De
     if not effects.records:
         on_refused = None
     elif undo is None:
-        on_refused = refusing(call.request, completions)
+        on_refused = refusing(call, completions)
     else:
         on_refused = _with_own(undo, call.token)
     if response is not None:

@@ -1,0 +1,81 @@
+"""Holds the dialogues with a broker and prints what it answered: `python -m tests.unit.groups.record_dialogues host:port > FILE`.
+
+The answers in `tests/data/group_dialogues.json` are Apache Kafka's, started with `group.max.size=3`, `group.min.session.timeout.ms=500`,
+`group.initial.rebalance.delay.ms=0` and `offset.metadata.max.bytes=100`.
+"""
+
+import json
+import secrets
+import sys
+import time
+
+from ottla.wire.messages.create_topics import CreatableTopic, CreateTopicsRequest
+from ottla.wire.messages.find_coordinator import FindCoordinatorRequest
+from ottla.wire.messages.metadata import MetadataRequest, MetadataRequestTopic
+from ottla.wire.schema import Message
+from tests.compat.raw import RawConnection, Silent
+from tests.unit.groups.dialogues import DIALOGUES
+from tests.unit.groups.talking import TOPIC_IDS, Talk
+
+
+class BrokerSpeaker:
+    """One connection for each who speaks."""
+
+    def __init__(self, address: tuple[str, int]) -> None:
+        self._address = address
+        self._connections: dict[str, RawConnection] = {}
+        self._open: dict[str, tuple[type[Message], int]] = {}
+        self._topic_ids: dict[str, bytes] = {}
+        with RawConnection(address) as connection:
+            topics = [CreatableTopic(name=name, num_partitions=2, replication_factor=1) for name in TOPIC_IDS]
+            connection.ask(CreateTopicsRequest(topics=topics, timeout_ms=10_000), 5)
+            while connection.ask(FindCoordinatorRequest(coordinator_keys=["any"]), 4).coordinators[0].error_code:
+                time.sleep(0.2)
+            time.sleep(1)
+            asked = MetadataRequest(topics=[MetadataRequestTopic(name=name) for name in TOPIC_IDS])
+            self._topic_ids = {topic.name: topic.topic_id for topic in connection.ask(asked, 12).topics}
+
+    def topic_id(self, name: str) -> bytes:
+        return self._topic_ids[name]
+
+    def send(self, who: str, request: Message, version: int) -> None:
+        if who not in self._connections:
+            self._connections[who] = RawConnection(self._address)
+        self._open[who] = (type(request), version)
+        self._connections[who].send(request, version)
+        time.sleep(0.02)  # so that what two say is heard in this order
+
+    def receive(self, who: str) -> Message:
+        response: Message = self._connections[who].receive(*self._open.pop(who))
+        return response
+
+    def wait(self, milliseconds: int) -> None:
+        time.sleep(milliseconds / 1000)
+
+    def close(self) -> None:
+        for connection in self._connections.values():
+            connection.close()
+
+
+def main() -> None:
+    host, _, port = sys.argv[1].rpartition(":")
+    recorded = {}
+    wanted = sys.argv[2:]
+    for dialogue, versions in DIALOGUES.items():
+        if wanted and dialogue.__name__ not in wanted:
+            continue
+        for version in versions:
+            speaker = BrokerSpeaker((host, int(port)))
+            talk = Talk(speaker, f"{secrets.token_hex(6)}-")
+            try:
+                dialogue(talk, version)
+            except Silent:
+                sys.stderr.write(f"{dialogue.__name__} v{version}: no answer after {talk.transcript[-1]}\n")
+            speaker.close()
+            recorded[f"{dialogue.__name__} v{version}"] = talk.transcript
+    json.dump(recorded, sys.stdout, indent=1)
+    sys.stdout.write("\n")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,169 @@
+"""Dialogues with a coordinator: the same words to a shard as to a broker, and what is compared of the answers."""
+
+import json
+import re
+from collections.abc import Iterator
+from random import Random
+from typing import Any, Protocol
+
+from ottla.base.decision import Decision
+from ottla.groups.requests import GroupCall, GroupRecord
+from ottla.groups.settings import GroupSettings
+from ottla.groups.shard import GroupShard
+from ottla.wire.messages.join_group import JoinGroupResponse
+from ottla.wire.messages.offset_commit import OffsetCommitRequest
+from ottla.wire.messages.offset_fetch import OffsetFetchRequest
+from ottla.wire.schema import Message, decode, encode
+
+TOPIC_IDS = {"t1": b"1" * 16, "t2": b"2" * 16}
+SETTINGS = GroupSettings(
+    group_min_session_timeout_ms=500, group_max_size=3, group_initial_rebalance_delay_ms=0, offset_metadata_max_bytes=100
+)
+"""As the broker was started with whose answers are kept."""
+
+START_MS = 1_700_000_000_000
+UUID = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}")
+
+
+class SeededRng:
+    def __init__(self, seed: int = 1) -> None:
+        self._random = Random(seed)
+
+    def random_bytes(self, size: int) -> bytes:
+        return self._random.randbytes(size)
+
+    def below(self, limit: int) -> int:
+        return self._random.randrange(limit)
+
+
+class Speaker(Protocol):
+    """Whoever answers: a shard here, a socket where the answers are recorded."""
+
+    def send(self, who: str, request: Message, version: int) -> None: ...
+
+    def receive(self, who: str) -> Message: ...
+
+    def wait(self, milliseconds: int) -> None: ...
+
+    def topic_id(self, name: str) -> bytes: ...
+
+
+class Talk:
+    """One dialogue. Its transcript has what each answer said, with names for the ids that the coordinator made up."""
+
+    def __init__(self, speaker: Speaker, prefix: str) -> None:
+        self.speaker = speaker
+        self.prefix = prefix
+        self.transcript: list[str] = []
+        self._names: dict[str, str] = {}
+        self._open: dict[str, tuple[type[Message], int]] = {}
+
+    def group(self, name: str) -> str:
+        return self.prefix + name
+
+    def send(self, who: str, request: Message, version: int) -> None:
+        self._open[who] = (type(request), version)
+        self.speaker.send(who, request, version)
+
+    def receive(self, who: str) -> Any:
+        kind, version = self._open.pop(who)
+        response = self.speaker.receive(who)
+        if isinstance(response, JoinGroupResponse) and UUID.search(response.member_id):
+            self._names.setdefault(response.member_id, f"<{who}{sum(name.startswith('<' + who) for name in self._names.values()) or ''}>")
+        self.transcript.append(f"{who} {kind.__name__.removesuffix('Request')} v{version}: {self._text(response)}")
+        return response
+
+    def ask(self, who: str, request: Message, version: int) -> Any:
+        self.send(who, request, version)
+        return self.receive(who)
+
+    def wait(self, milliseconds: int) -> None:
+        self.speaker.wait(milliseconds)
+
+    def _text(self, response: Message) -> str:
+        text = json.dumps(plain(response), sort_keys=True)
+        for member_id, name in self._names.items():
+            text = text.replace(member_id, name)
+        text = UUID.sub("<unknown>", text.replace(self.prefix, ""))
+        return json.dumps(ordered(json.loads(text)), sort_keys=True)
+
+
+def plain(value: Any) -> Any:
+    """As JSON has it. Of error messages is kept whether there is one; empty and absent values are left out."""
+    if isinstance(value, Message):
+        shown = {field.name: getattr(value, field.name) for field in type(value).FIELDS}
+        shown = {name: bool(item) if name == "error_message" else plain(item) for name, item in shown.items()}
+        return {name: item for name, item in shown.items() if name != "topic_id" and item not in ("", [], 0, False)}
+    if isinstance(value, list | tuple):
+        return [plain(item) for item in value]
+    return value.hex() if isinstance(value, bytes) else value
+
+
+def ordered(value: Any) -> Any:
+    """Lists of a response have no order that a client could rely on."""
+    if isinstance(value, dict):
+        return {name: ordered(item) for name, item in value.items()}
+    if isinstance(value, list):
+        return sorted([ordered(item) for item in value], key=json.dumps)
+    return value
+
+
+class ShardSpeaker:
+    """Drives a shard as the runtime does, in memory: its log is a list, and committed at once."""
+
+    def __init__(self, settings: GroupSettings = SETTINGS, seed: int = 1) -> None:
+        self.shard = GroupShard(settings, SeededRng(seed))
+        self.now_ms = START_MS
+        self.log: list[GroupRecord] = []
+        self.answers: dict[str, Message] = {}
+        self._versions: dict[str, int] = {}
+        self._take(self.shard.on_loaded(self.now_ms), None)
+
+    def topic_id(self, name: str) -> bytes:
+        return TOPIC_IDS[name]
+
+    def send(self, who: str, request: Message, version: int) -> None:
+        request = decode(type(request), version, encode(request, version))[0]
+        for topic in topics_of(request):  # as the handlers do
+            names = {topic_id: name for name, topic_id in TOPIC_IDS.items()}
+            topic.name = topic.name or names[topic.topic_id]
+            topic.topic_id = TOPIC_IDS[topic.name]
+        self._versions[who] = version
+        call = GroupCall(request, version, client_id="compat", client_host="127.0.0.1", token=who)
+        self._take(self.shard.decide(call, self.now_ms), who)
+        self._run_timers()
+
+    def receive(self, who: str) -> Message:
+        response = self.answers.pop(who)
+        version = self._versions[who]
+        return decode(type(response), version, encode(response, version))[0]
+
+    def wait(self, milliseconds: int) -> None:
+        until = self.now_ms + milliseconds
+        while (deadline := self.shard.next_deadline_ms()) is not None and deadline <= until:
+            self.now_ms = max(self.now_ms, deadline)
+            self._take(self.shard.on_time(self.now_ms), None)
+        self.now_ms = until
+
+    def _run_timers(self) -> None:
+        while (deadline := self.shard.next_deadline_ms()) is not None and deadline <= self.now_ms:
+            self._take(self.shard.on_time(self.now_ms), None)
+
+    def _take(self, decision: Decision, who: str | None) -> None:
+        for record in decision.records:
+            self.shard.replay(len(self.log), record.key, record.value)
+            self.log.append(record)
+        for token, response in decision.completions:
+            assert token not in self.answers, f"two answers to {token}"
+            self.answers[token] = response
+        if who is not None and not decision.waiting:
+            assert decision.response is not None
+            self.answers[who] = decision.response
+
+
+def topics_of(request: Message) -> Iterator[Any]:
+    if isinstance(request, OffsetCommitRequest):
+        yield from request.topics
+    elif isinstance(request, OffsetFetchRequest):
+        for group in request.groups:
+            yield from group.topics or ()
