@@ -201,7 +201,7 @@ class Sender:
             counts["batches"] += 1
             counts["records"] += batch.count
             counts["bytes"] += len(batch.buffer)
-            counts["retries"] += batch.attempts > 1
+            counts["retries"] += batch.count if batch.attempts > 1 else 0
 
     def on_lost(self, dispatch: Dispatch, error: ClientError, now_ms: float) -> None:
         """No answer came: whether the batches were appended is unknown, so they are sent again under the same sequences."""
