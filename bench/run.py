@@ -10,7 +10,7 @@ import platform
 import time
 from collections.abc import Callable, Sequence
 
-from bench import acks, cold_reader, compressed, connections, fixture, memory, metadata, partitions, perf_tool, startup, wire
+from bench import acks, client_consumer, cold_reader, compressed, connections, fixture, memory, metadata, partitions, perf_tool, startup, wire
 from bench.peers import ApacheKafka, BrokerProcess, OttlaProcess, PeerUnavailable, kafka_class_path
 from bench.report import QUICK, README, RESULTS, Effort, Goal, Report, draw_readme, table, write
 
@@ -24,6 +24,7 @@ RUNNING: dict[str, Callable[[Sequence[BrokerProcess], Effort, Say], Report]] = {
     "cold_reader": cold_reader.run,
     "metadata": metadata.run,
     "perf_tool": perf_tool.run,
+    "client_consumer": client_consumer.run,
 }
 """Those that need brokers which already run."""
 STARTING: dict[str, Callable[[Sequence[type[BrokerProcess]], Effort, Say], Report]] = {"startup": startup.run, "memory": memory.run}
