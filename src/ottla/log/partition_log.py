@@ -29,14 +29,12 @@ from ottla.wire.batches import (
     read_header,
     write_checksum,
 )
-from ottla.wire.inspection import BatchRejected, Inspection, inspect
+from ottla.wire.inspection import ON_LOOP, BatchRejected, Inspection, inspect
 
 __all__ = ["BatchRejected", "ColdRead", "Flushable", "LogSlice", "PartitionLog", "TopicIdMismatch"]
 
 OFFSETS_PER_SEGMENT_MAX = recovery.OFFSETS_PER_SEGMENT_MAX
 INLINE_COMPRESSED_BYTES_MAX = 4096
-INLINE_OUTPUT_BYTES_MAX = 64 << 10
-"""Of a batch that is decompressed on the loop: a few bytes may become a thousand times as many."""
 """A compressed batch above this size is inspected in a worker."""
 ASK_ALWAYS = -(1 << 63)
 """A roll timestamp that every batch exceeds."""
@@ -121,10 +119,10 @@ class PartitionLog:
         """Check a client's batch, give it offsets and write it; returns its base offset and, where the log stamps records, the time.
 
         A retry of a batch that is remembered is not written again: it gets the old offset, and the highest timestamp of that batch.
-        OutputTooLarge where it is a worker that should inspect the batch, though it looked small.
+        TooMuchEffort where it is a worker that should inspect the batch, though it looked simple.
         """
         if inspection is None:
-            inspection = inspect(records, self._rules, now_ms, INLINE_OUTPUT_BYTES_MAX)
+            inspection = inspect(records, self._rules, now_ms, ON_LOOP)
         size, count, max_timestamp, attributes, is_header_right, producer_id, producer_epoch, base_sequence, replacement = inspection
         if producer_id >= 0:
             retried = self.producers.check(producer_id, producer_epoch, base_sequence, count)

@@ -1,10 +1,12 @@
 """Searching a log by time. These run in workers while the loop appends: they open files of their own and only read what grows."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
+from ottla.base.ports import Buffer
 from ottla.log.scanning import scan_batches
 from ottla.log.segment import Segment
-from ottla.wire.batches import decode_records
+from ottla.wire.batches import RECORDS_AT, BatchHeader
+from ottla.wire.record_walk import step_through
 
 OUTPUT_MAX = 128 << 20
 """Of a batch that is decompressed here; none larger was let in."""
@@ -25,9 +27,9 @@ def first_at_or_after(segments: Sequence[Segment], timestamp: int, start_offset:
             for _, header, batch in scan_batches(file, position, end):
                 if header.max_timestamp < timestamp or header.last_offset < start_offset:
                     continue
-                for record in decode_records(batch, output_max=OUTPUT_MAX):
-                    if record.timestamp >= timestamp and record.offset >= start_offset:
-                        return record.timestamp, record.offset, header.leader_epoch
+                for found, offset in _times(header, batch):
+                    if found >= timestamp and offset >= start_offset:
+                        return found, offset, header.leader_epoch
         finally:
             file.close()
     return None
@@ -46,10 +48,22 @@ def latest(segments: Sequence[Segment]) -> Found | None:
         for _, header, batch in scan_batches(file, position, end):
             if header.last_offset < last_offset:
                 continue
-            for record in decode_records(batch, output_max=OUTPUT_MAX):
-                if record.timestamp == header.max_timestamp:
-                    return record.timestamp, record.offset, header.leader_epoch
+            for found, offset in _times(header, batch):
+                if found == header.max_timestamp:
+                    return found, offset, header.leader_epoch
             return None
     finally:
         file.close()
     return None
+
+
+def _times(header: BatchHeader, batch: Buffer) -> Iterator[tuple[int, int]]:
+    """Timestamp and offset of each record. Nothing is made of the rest: a batch of some kilobytes may hold a million records."""
+    payload = bytes(memoryview(batch)[RECORDS_AT : header.size])
+    if header.codec:
+        from ottla.wire.compression import decompress
+
+        payload = decompress(header.codec, payload, OUTPUT_MAX)
+    for timestamp_delta, offset_delta, _ in step_through(payload, 0, header.record_count, lengths_matter=False):
+        timestamp = header.max_timestamp if header.has_log_append_time else header.base_timestamp + timestamp_delta
+        yield timestamp, header.base_offset + offset_delta

@@ -8,7 +8,7 @@ from ottla.base.ids import Uuid
 from ottla.log.partition_log import INLINE_COMPRESSED_BYTES_MAX, ColdRead, LogSlice, PartitionLog
 from ottla.runtime.waiting import ParkedFetch
 from ottla.wire.batches import ATTRIBUTES_AT
-from ottla.wire.inspection import OUTPUT_MAX, BatchRejected, Inspection, inspect
+from ottla.wire.inspection import BatchRejected, Effort, Inspection, inspect
 
 __all__ = ["INLINE_COMPRESSED_BYTES_MAX", "ColdRead", "InternalPartition", "LogSlice", "Partition"]
 
@@ -64,9 +64,9 @@ class Partition:
             raise ApiError(ErrorCode.OFFSET_OUT_OF_RANGE, f"{offset} is not between 0 and the high watermark, {self.high_watermark}")
         self.log.advance_start(wanted)
 
-    def inspection_of(self, records: memoryview, now_ms: int, output_max: int = OUTPUT_MAX) -> Callable[[], Inspection]:
-        """The work of inspecting a batch, for a worker; it raises BatchRejected, and OutputTooLarge where more is to be decompressed."""
-        return partial(inspect, records, self.log.config.rules(), now_ms, output_max)
+    def inspection_of(self, records: memoryview, now_ms: int, effort: Effort) -> Callable[[], Inspection]:
+        """The work of inspecting a batch, for a worker; it raises BatchRejected, and TooMuchEffort where that is not enough."""
+        return partial(inspect, records, self.log.config.rules(), now_ms, effort)
 
     def end_of_epoch(self, epoch: int) -> tuple[int, int]:
         """The largest epoch up to the one asked for, and the offset at which it ends; (-1, -1) where that is not known.

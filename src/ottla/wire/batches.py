@@ -7,6 +7,7 @@ from typing import NamedTuple
 from ottla.base.ports import Buffer
 from ottla.wire.crc import crc32c
 from ottla.wire.errors import MalformedMessage
+from ottla.wire.record_walk import HEADERS_MAX
 from ottla.wire.varint import read_varint, read_varlong, varint, varlong
 
 HEADER = Struct(">qiibIhiqqqhii")
@@ -162,7 +163,7 @@ def _decode_record(data: bytes, position: int, header: BatchHeader) -> tuple[Rec
     key, position = _decode_bytes(data, position)
     value, position = _decode_bytes(data, position)
     header_count, position = read_varint(data, position)
-    if not 0 <= header_count <= len(data) - position:
+    if not 0 <= header_count <= min(len(data) - position, HEADERS_MAX):
         raise MalformedMessage(f"a record with {header_count} headers")
     headers = []
     for _ in range(header_count):

@@ -4,6 +4,7 @@ Its answers were asked of a real one; the catalogue of batches in the tests hold
 wrong in two ways, as the client is told of one.
 """
 
+from collections.abc import Iterable
 from typing import NamedTuple, NoReturn
 
 from ottla.base.errors import ErrorCode
@@ -29,7 +30,8 @@ from ottla.wire.record_columns import scan
 from ottla.wire.record_walk import Extent, LengthTooLong, SteppedRecord, extent_of, step_through, walk
 from ottla.wire.rejection import BatchRejected, RecordError
 
-__all__ = ["OUTPUT_MAX", "BatchRejected", "Inspection", "OutputTooLarge", "RecordError", "Rules", "inspect"]
+__all__ = ["ALONE", "IN_WORKER", "ON_LOOP", "BatchRejected", "Effort", "Inspection", "RecordError", "Rules", "TooMuchEffort",
+           "inspect"]
 
 LONG_MAX = (1 << 63) - 1
 LONG_MIN = -(1 << 63)
@@ -38,12 +40,30 @@ WALK_MAX = 20
 """From more records on NumPy is faster."""
 OUTPUT_MAX = 128 << 20
 """Of a batch that is decompressed. Apache Kafka has no limit; clients fill batches by their size before compression, some megabytes."""
+RECORDS_MAX = 1_000_000
+"""In a batch: seven bytes are enough for one, and much fewer once they are compressed."""
+RECORD_BYTES_MIN = 7
+RECORD_ERRORS_MAX = 10_000
+"""Records of which a client is told why they were refused; of the others only how many there are."""
 
 _new_tuple = tuple.__new__
 """A NamedTuple's own `__new__` is a Python function, which costs as much as the tuple."""
 
 
-class OutputTooLarge(Exception):
+class Effort(NamedTuple):
+    """What looking at a batch may take: bytes once it is decompressed, and records that are looked at one by one."""
+
+    output_bytes_max: int
+    stepped_max: int
+
+
+ON_LOOP = Effort(64 << 10, 1_000)
+IN_WORKER = Effort(4 << 20, 100_000)
+"""Of several at a time."""
+ALONE = Effort(OUTPUT_MAX, RECORDS_MAX)
+
+
+class TooMuchEffort(Exception):
     """Not an error of the client's: whoever looks should do it where more time and memory may be spent."""
 
 
@@ -76,9 +96,8 @@ class Inspection(NamedTuple):
     """The batch to write in its place, where the topic keeps another codec."""
 
 
-def inspect(records: memoryview, rules: Rules, now_ms: int, output_max: int = OUTPUT_MAX) -> Inspection:
-    """Check what a client sent for one partition; BatchRejected says what is wrong with it. OutputTooLarge where the caller allows less
-    than a batch may hold once decompressed, and it holds more than that.
+def inspect(records: memoryview, rules: Rules, now_ms: int, effort: Effort = ALONE) -> Inspection:
+    """Check what a client sent for one partition; BatchRejected says what is wrong with it; TooMuchEffort, that it takes more than it may.
 
     It is one long function as every produce passes through it: 2.6 µs for a batch of one record, of which a call more would be 0.1.
     """
@@ -112,12 +131,14 @@ def inspect(records: memoryview, rules: Rules, now_ms: int, output_max: int = OU
     target = codec if rules.target_codec is None else rules.target_codec
     data: bytes | memoryview = records[RECORDS_AT:size]
     if codec:
-        data = _decompressed(codec, bytes(data), output_max)
+        data = _decompressed(codec, bytes(data), effort)
     elif count <= WALK_MAX:
         data = bytes(data)    # which Python reads faster than a view
+    if count > RECORDS_MAX:
+        _too_many(count, len(data))
     is_kept_compressed = codec != 0 and codec == target
     extent = walk(data, 0, count, wants_offsets=is_kept_compressed) if count <= WALK_MAX else None
-    lowest, highest, has_null_key, offsets_rise = extent or _scan(data, count, codec, is_kept_compressed=is_kept_compressed)
+    lowest, highest, has_null_key, offsets_rise = extent or _scan(data, count, codec, effort, is_kept_compressed=is_kept_compressed)
     is_append_time_said = attributes & LOG_APPEND_TIME_BIT
     if is_append_time_said:
         lowest = highest = max_timestamp
@@ -128,11 +149,15 @@ def inspect(records: memoryview, rules: Rules, now_ms: int, output_max: int = OU
             lowest < now_ms - rules.timestamp_before_max_ms or highest > now_ms + rules.timestamp_after_max_ms
             or lowest < LONG_MIN or highest > LONG_MAX)):
         # Something may be wrong with single records, which is found out one by one.
+        if count > effort.stepped_max:
+            raise TooMuchEffort
         stepped = step_through(data, 0, count, lengths_matter=False)
         highest = _check_each(stepped, rules, now_ms, base_timestamp, max_timestamp if is_append_time_said else None)
     if highest < NO_TIMESTAMP:
         highest = NO_TIMESTAMP
     if codec != target:
+        if count > effort.stepped_max:
+            raise TooMuchEffort
         return _converted(records, bytes(data), rules, target, highest)
     if is_kept_compressed and not offsets_rise:
         raise BatchRejected(ErrorCode.UNKNOWN_SERVER_ERROR, "offset deltas in a compressed batch that do not go 0, 1, 2 ...")
@@ -140,12 +165,14 @@ def inspect(records: memoryview, rules: Rules, now_ms: int, output_max: int = OU
                                    producer_id, producer_epoch, base_sequence, None))
 
 
-def _scan(data: bytes | memoryview, count: int, codec: int, *, is_kept_compressed: bool) -> Extent:
+def _scan(data: bytes | memoryview, count: int, codec: int, effort: Effort, *, is_kept_compressed: bool) -> Extent:
     """Many records, or some of an unusual form."""
     extent = None
     if count > WALK_MAX:
         extent = scan(data, count, wants_offsets=is_kept_compressed)
         if extent is None:
+            if count > effort.stepped_max:
+                raise TooMuchEffort
             data = bytes(data)
             extent = walk(data, 0, count, wants_offsets=is_kept_compressed)
     if extent is None:
@@ -157,39 +184,46 @@ def _scan(data: bytes | memoryview, count: int, codec: int, *, is_kept_compresse
     return extent
 
 
-def _decompressed(codec: int, payload: bytes, output_max: int) -> bytes:
+def _decompressed(codec: int, payload: bytes, effort: Effort) -> bytes:
     from ottla.wire.compression import CorruptPayload, DecompressionLimit, decompress
 
     try:
-        return decompress(codec, payload, output_max)
+        return decompress(codec, payload, effort.output_bytes_max)
     except DecompressionLimit:
-        if output_max < OUTPUT_MAX:
-            raise OutputTooLarge from None
+        if effort is not ALONE:
+            raise TooMuchEffort from None
         raise BatchRejected(ErrorCode.MESSAGE_TOO_LARGE, f"the records have more than {OUTPUT_MAX} bytes", has_log_start=False) from None
     except CorruptPayload as error:
         raise BatchRejected(ErrorCode.UNKNOWN_SERVER_ERROR, str(error)) from None
 
 
-def _check_each(stepped: list[SteppedRecord], rules: Rules, now_ms: int, base_timestamp: int, append_time_said: int | None) -> int:
+def _check_each(stepped: Iterable[SteppedRecord], rules: Rules, now_ms: int, base_timestamp: int, append_time_said: int | None) -> int:
     """Keys and timestamps of all records; returns the highest timestamp."""
-    errors = []
+    errors: list[RecordError] = []
     has_bad_timestamp = False
     highest = LONG_MIN
+    count = refused = 0
     for index, record in enumerate(stepped):
+        count += 1
         timestamp = _wrapped(base_timestamp + record.timestamp_delta) if append_time_said is None else append_time_said
         highest = max(highest, timestamp)
+        why = None
         if rules.compacted and not record.has_key:
-            errors.append(RecordError(index, "a compacted topic takes no record without a key"))
+            why = "a compacted topic takes no record without a key"
         elif rules.log_append_time or timestamp == NO_TIMESTAMP:
             if append_time_said is not None:
                 has_bad_timestamp = True
-                errors.append(RecordError(index, "a producer may not say that its timestamps are those of the log"))
+                why = "a producer may not say that its timestamps are those of the log"
         elif _is_out_of_range(timestamp, rules, now_ms):
             has_bad_timestamp = True
-            errors.append(RecordError(index, f"timestamp {timestamp} is further from the broker's time, {now_ms}, than the topic allows"))
+            why = f"timestamp {timestamp} is further from the broker's time, {now_ms}, than the topic allows"
+        if why is not None:
+            refused += 1
+            if refused <= RECORD_ERRORS_MAX:
+                errors.append(RecordError(index, why))
     if errors:
         code = ErrorCode.INVALID_TIMESTAMP if has_bad_timestamp else ErrorCode.INVALID_RECORD
-        message = f"{len(errors)} of {len(stepped)} records were refused; the first: {errors[0].message}"
+        message = f"{refused} of {count} records were refused; the first: {errors[0].message}"
         raise BatchRejected(code, message, message=message, record_errors=tuple(errors))
     return highest
 
@@ -217,6 +251,12 @@ def _converted(records: memoryview, payload: bytes, rules: Rules, target: int, h
 
 def _invalid(reason: str) -> NoReturn:
     raise BatchRejected(ErrorCode.INVALID_RECORD, reason)
+
+
+def _too_many(count: int, size: int) -> NoReturn:
+    if count * RECORD_BYTES_MIN > size:
+        _invalid(f"{count} records do not fit into {size} bytes")
+    raise BatchRejected(ErrorCode.MESSAGE_TOO_LARGE, f"{count} records, where {RECORDS_MAX} are allowed", has_log_start=False)
 
 
 def _corrupt(reason: str) -> NoReturn:

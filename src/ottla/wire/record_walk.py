@@ -4,6 +4,7 @@
 final.
 """
 
+from collections.abc import Iterable, Iterator
 from struct import Struct, error
 from typing import NamedTuple
 
@@ -12,6 +13,8 @@ from ottla.wire.varint import read_varint, read_varlong
 
 _eight_bytes = Struct("8B").unpack_from
 
+HEADERS_MAX = 100_000
+"""Of a record: two bytes are enough for one, and much fewer once they are compressed. Apache Kafka has no limit."""
 NO_DELTA = 1 << 64
 """Beyond any timestamp delta."""
 
@@ -117,12 +120,11 @@ def walk(data: bytes | memoryview, position: int, record_count: int, *, wants_of
     return _new_tuple(Extent, (lowest >> 1, highest >> 1, has_null_key, offsets_rise))
 
 
-def step_through(data: bytes | memoryview, position: int, record_count: int, *, lengths_matter: bool) -> list[SteppedRecord]:
+def step_through(data: bytes | memoryview, position: int, record_count: int, *, lengths_matter: bool) -> Iterator[SteppedRecord]:
     """All records to the end of `data`; MalformedMessage where they are not what they should be.
 
     Apache Kafka does not look at the lengths of records in compressed batches that it stores as they came, and so neither may we.
     """
-    stepped = []
     try:
         for _ in range(record_count):
             size, position = _read_length(data, position, lengths_matter=lengths_matter)
@@ -141,12 +143,11 @@ def step_through(data: bytes | memoryview, position: int, record_count: int, *, 
                 raise MalformedMessage("a record is cut off by the end of its batch")
             if lengths_matter and position != end:
                 raise MalformedMessage(f"a record of {size} bytes, whose fields take {size + position - end}")
-            stepped.append(SteppedRecord(timestamp_delta, offset_delta, has_key))
+            yield SteppedRecord(timestamp_delta, offset_delta, has_key)
     except IndexError:
         raise MalformedMessage("a record is cut off by the end of its batch") from None
     if position != len(data):
         raise MalformedMessage(f"{len(data) - position} bytes after the last record")
-    return stepped
 
 
 def _read_length(data: bytes | memoryview, position: int, *, lengths_matter: bool) -> tuple[int, int]:
@@ -160,7 +161,7 @@ def _read_length(data: bytes | memoryview, position: int, *, lengths_matter: boo
 
 def _step_headers(data: bytes | memoryview, position: int) -> int:
     header_count, position = read_varint(data, position)
-    if not 0 <= header_count <= len(data) - position:
+    if not 0 <= header_count <= min(len(data) - position, HEADERS_MAX):
         raise MalformedMessage(f"a record with {header_count} headers")
     for _ in range(header_count):
         size, position = read_varint(data, position)
@@ -171,8 +172,14 @@ def _step_headers(data: bytes | memoryview, position: int) -> int:
     return position
 
 
-def extent_of(stepped: list[SteppedRecord]) -> Extent:
-    """What `walk` would have said."""
-    deltas = [record.timestamp_delta for record in stepped]
-    return Extent(min(deltas), max(deltas), not all(record.has_key for record in stepped),
-                  all(record.offset_delta == index for index, record in enumerate(stepped)))
+def extent_of(stepped: Iterable[SteppedRecord]) -> Extent:
+    """What `walk` would have said of at least one record."""
+    lowest, highest, has_null_key, offsets_rise = 1 << 63, -(1 << 63), False, True
+    for index, (timestamp_delta, offset_delta, has_key) in enumerate(stepped):
+        if timestamp_delta < lowest:
+            lowest = timestamp_delta
+        if timestamp_delta > highest:
+            highest = timestamp_delta
+        has_null_key = has_null_key or not has_key
+        offsets_rise = offsets_rise and offset_delta == index
+    return Extent(lowest, highest, has_null_key, offsets_rise)

@@ -77,13 +77,36 @@ def test_a_small_batch_that_becomes_large_is_left_to_a_worker(version: int, code
             results = answer.responses[0].partition_responses
             assert [(result.index, result.error_code, result.base_offset) for result in results] == [
                 (index, 0, round_number) for index in range(3)]
-        lengths = [[len(record.value or b"") for record in records_of((await client.fetch("t", index, 0)).records, 0)] for index in range(3)]
+        fetched = [(await client.fetch("t", index, 0)).records for index in range(3)]
+        lengths = [[len(record.value or b"") for record in records_of(records, 0)] for records in fetched]
         assert lengths == [[10] * 2, [size] * 2, [20] * 2]
         if len(batches[1]) <= 4096:
             assert watched.names.count("inspect") == 2 * inspections
         await world.within(ports, node.stop())
 
     with World(6) as world:
+        world.run(story(world))
+
+
+@pytest.mark.parametrize(("count", "in_worker"), [(900, False), (1_100, True)])
+def test_many_records_that_are_looked_at_one_by_one_are_left_to_a_worker(count: int, in_worker: bool) -> None:
+    """Those whose times may be wrong: a megabyte of the smallest would hold up the loop for half a second."""
+    async def story(world: World) -> None:
+        ports = world.start("node")
+        config = node_config({"listeners": "PLAINTEXT://node:9092", "log.dirs": "/data"}, directory="/", canonical_host=lambda: "node")
+        node: Node = await world.within(ports, assemble(ports, config))
+        client = SimulatedClient(world.start("client").network, "node", 9092)
+        await client.connect()
+        await client.create_topic("t", 1, {})
+        watched = node.broker.workers = WatchedWorkers(ports.workers)
+        late_ms = ports.clock.now_ms() + 100_000_000
+        batch = build_batch([Record(timestamp=late_ms, value=b"x") for _ in range(count)])
+        answer = await client.produce("t", 0, bytes(batch), acks=-1)
+        assert (answer.error_code, len(answer.record_errors)) == (32, count)
+        assert ("inspect" in watched.names) is in_worker
+        await world.within(ports, node.stop())
+
+    with World(8) as world:
         world.run(story(world))
 
 
@@ -100,7 +123,6 @@ def test_a_bomb_without_an_answer_ends_its_connection() -> None:
         assert (await client.produce("t", 0, frame, acks=-1)).error_code == 10
         with pytest.raises(Disconnected):
             await client.produce("t", 0, frame, acks=0)
-            await client.fetch("t", 0, 0)
         await world.within(ports, node.stop())
 
     with World(7) as world:

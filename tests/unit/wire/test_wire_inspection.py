@@ -12,6 +12,7 @@ from ottla.log.partition_log import PartitionLog
 from ottla.wire.batches import BatchHeader, decode_records, has_valid_checksum, read_header
 from ottla.wire.compression import decompress
 from ottla.wire.inspection import OUTPUT_MAX, BatchRejected, Rules, inspect
+from ottla.wire.varint import varint
 from tests.unit.wire.batch_catalogue import (
     FRAMING,
     HEADERS,
@@ -135,6 +136,34 @@ def test_a_batch_that_inflates_beyond_the_limit_is_refused() -> None:
     with pytest.raises(BatchRejected) as refused:
         inspect(memoryview(bytearray(batch(NOW, bomb, attributes=1))), Rules(), NOW)
     assert refused.value.code == 10
+
+
+def test_a_batch_has_so_many_records_at_most() -> None:
+    """Each becomes an object somewhere; a few kilobytes may hold millions of them."""
+    tiny = b"\x0c\0\0\0\1\1\0"
+    with pytest.raises(BatchRejected) as refused:
+        inspect(memoryview(bytearray(packed(NOW, 4, tiny * 1_000_001, count=1_000_001))), Rules(), NOW)
+    assert refused.value.code == 10
+
+
+def test_of_many_refused_records_some_are_named() -> None:
+    late = batch(NOW + 10_000_000, b"\x0c\0\0\0\1\1\0" * 10_001, count=10_001)
+    with pytest.raises(BatchRejected) as refused:
+        inspect(memoryview(bytearray(late)), Rules(), NOW)
+    assert (refused.value.code, len(refused.value.record_errors)) == (32, 10_000)
+    assert str(refused.value.message).startswith("10001 of 10001 records were refused")
+
+
+def test_a_record_has_so_many_headers_at_most() -> None:
+    for count, code in ((100_000, None), (100_001, 87)):
+        body = b"\0\0\0\1\1" + varint(count) + b"\0\1" * count
+        record = memoryview(bytearray(batch(NOW, varint(len(body)) + body)))
+        if code is None:
+            assert inspect(record, Rules(), NOW).record_count == 1
+        else:
+            with pytest.raises(BatchRejected) as refused:
+                inspect(record, Rules(), NOW)
+            assert refused.value.code == code
 
 
 def test_the_bytes_may_be_reused_after_an_append(tmp_path: Path) -> None:

@@ -11,7 +11,7 @@ from ottla.base.errors import ApiError, ErrorCode
 from ottla.runtime.broker import Partitions
 from ottla.runtime.partition import INLINE_COMPRESSED_BYTES_MAX, Partition
 from ottla.server.connection import ServerConnection
-from ottla.wire.inspection import BatchRejected, Inspection, OutputTooLarge
+from ottla.wire.inspection import ALONE, IN_WORKER, BatchRejected, Inspection, TooMuchEffort
 from ottla.wire.messages.produce import BatchIndexAndErrorMessage, PartitionProduceResponse, ProduceResponse, TopicProduceResponse
 from ottla.wire.produce_fast import (
     TOPIC_IDS_FROM,
@@ -30,8 +30,6 @@ ACKS = (-1, 0, 1)
 BATCH_ATTRIBUTES_AT = 22
 CODEC_BITS = 7
 ZSTD = 4
-WORKER_OUTPUT_BYTES_MAX = 4 << 20
-"""What workers decompress side by side; larger batches come one after another."""
 ZSTD_FROM = 7
 """A client of an older version could not read what it wrote (KIP-110)."""
 
@@ -45,7 +43,7 @@ class Refused(NamedTuple):
 
 
 class WorkerWanted(ApiError):
-    """No answer: a batch that has not been appended yet, as it is larger than it looked. It owns its bytes."""
+    """No answer: a batch that has not been appended yet, as it takes more than it looked. It owns its bytes."""
 
     def __init__(self, records: bytearray) -> None:
         super().__init__(ErrorCode.NONE)
@@ -125,7 +123,7 @@ def _append(partitions: Partitions | None, version: int, view: memoryview, part:
         base_offset, append_time_ms = partition.append(view[start:stop] if start >= 0 else view[:0], now_ms, inspection)
     except BatchRejected as error:
         return _rejected(partition, error)
-    except OutputTooLarge:
+    except TooMuchEffort:
         return Refused(index, WorkerWanted(bytearray(view[start:stop])))
     except OSError as error:
         # Nothing of the batch was written, or it was cut off again: the client may send it once more.
@@ -171,7 +169,7 @@ async def _append_inspected(connection: ServerConnection, view: memoryview, vers
 
 
 async def _append_postponed(connection: ServerConnection, version: int, correlation_id: int, acks: int, outcomes: Outcomes) -> None:
-    """The batches that were larger than they looked; all others of the request are appended already."""
+    """The batches that take more than they looked; all others of the request are appended already."""
     broker = connection.broker
     partitions_of = broker.partitions_by_id if version >= TOPIC_IDS_FROM else broker.partitions_by_name
     for topic, done in outcomes:
@@ -192,14 +190,14 @@ async def _append_postponed(connection: ServerConnection, version: int, correlat
 
 
 async def _inspected(connection: ServerConnection, partition: Partition, records: memoryview) -> Inspection:
-    """A worker looks at a batch; at one that needs much memory only while it looks at no other such."""
+    """A worker looks at a batch; at one that takes much only while no other such is looked at."""
     broker = connection.broker
     try:
-        return await broker.workers.run(partition.inspection_of(records, broker.clock.now_ms(), WORKER_OUTPUT_BYTES_MAX))
-    except OutputTooLarge:
+        return await broker.workers.run(partition.inspection_of(records, broker.clock.now_ms(), IN_WORKER))
+    except TooMuchEffort:
         await connection.turns.take(len(records))
         try:
-            return await broker.workers.run(partition.inspection_of(records, broker.clock.now_ms()))
+            return await broker.workers.run(partition.inspection_of(records, broker.clock.now_ms(), ALONE))
         finally:
             connection.turns.give_back()
 
