@@ -10,7 +10,20 @@ import platform
 import time
 from collections.abc import Callable, Sequence
 
-from bench import acks, client_consumer, cold_reader, compressed, connections, fixture, memory, metadata, partitions, perf_tool, startup, wire
+from bench import (
+    acks,
+    client_consumer,
+    cold_reader,
+    compressed,
+    connections,
+    fixture,
+    memory,
+    metadata,
+    partitions,
+    perf_tool,
+    startup,
+    wire,
+)
 from bench.peers import ApacheKafka, BrokerProcess, OttlaProcess, PeerUnavailable, kafka_class_path
 from bench.report import QUICK, README, RESULTS, Effort, Goal, Report, draw_readme, table, write
 
