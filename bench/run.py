@@ -37,6 +37,7 @@ RUNNING: dict[str, Callable[[Sequence[BrokerProcess], Effort, Say], Report]] = {
     "cold_reader": cold_reader.run,
     "metadata": metadata.run,
     "perf_tool": perf_tool.run,
+    "client_producer": client_producer.run,
     "client_consumer": client_consumer.run,
 }
 """Those that need brokers which already run."""
