@@ -70,7 +70,7 @@ def run(targets: Sequence[Target], effort: Effort, say: Say) -> Report:
             f"fairness {one['fairness']:.2f}"
             for name, one in results[count].items()
         )
-        say(f"{count:,} connections: {'; '.join(told)}")
+        say(f"{count:,} connection{'s' if count > 1 else ''}: {'; '.join(told)}")
     for connection in connections.values():
         frames.delete_topic(connection, name)
         connection.close()

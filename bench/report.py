@@ -60,7 +60,7 @@ QUICK = Effort(
     cold_bytes=200_000_000,
     cold_rounds=1,
     paced_seconds=1.0,
-    listed_topics=100,
+    listed_topics=40,
     listing_seconds=2.0,
     listing_rounds=1,
 )

@@ -4,7 +4,9 @@ import io
 import struct
 
 import pytest
+from kafka.record import MemoryRecords
 from kio.schema.fetch.v17.request import FetchRequest
+from kio.schema.metadata.v12.request import MetadataRequest
 from kio.schema.produce.v13.request import ProduceRequest
 from kio.serial import entity_reader
 
@@ -41,6 +43,40 @@ def test_a_produce_carries_one_batch_whose_checksum_holds(records):
     length, _, magic, crc, _, last_delta = struct.unpack_from(">iibIhi", batch, 8)
     assert (length + 12, magic, last_delta + 1) == (len(batch), 2, records)
     assert crc == frames.crc32c.crc32c(batch[21:])
+
+
+def test_a_produce_names_its_partition_and_acks():
+    request = decoded(ProduceRequest, frames.produce(TOPIC_ID, frames.batch(1, 10), partition=999, acks=-1))
+    assert (request.topic_data[0].partition_data[0].index, request.acks) == (999, -1)
+
+
+@pytest.mark.parametrize("codec", frames.CODECS)
+def test_a_compressed_batch_holds_the_same_records(codec):
+    """By the word of kafka-python's decoder; the values are as many as were given, in their order."""
+    values = frames.events(100)
+    batch = frames.batch_of(values, codec)
+    (records,) = list(MemoryRecords(batch))
+    assert records.validate_crc()
+    assert [bytes(record.value) for record in records] == values
+    assert struct.unpack_from(">h", batch, 21)[0] == frames.CODECS.index(codec)
+
+
+def test_events_compress_as_what_applications_write_does():
+    plain, packed = (len(frames.batch_of(frames.events(100), codec)) for codec in ("none", "zstd"))
+    assert 0.2 < packed / plain < 0.5
+
+
+def test_metadata_asks_for_all_topics():
+    frame = frames.metadata_of_all()
+    assert body_of(frame)[0] == (3, 12)
+    request = decoded(MetadataRequest, frame)
+    assert (request.topics, request.allow_auto_topic_creation) == (None, False)
+
+
+def test_topics_of_a_metadata_answer_are_counted():
+    brokers = b"\3" + 2 * (struct.pack(">i", 1) + frames.compact_string("localhost") + struct.pack(">i", 9092) + b"\0\0")
+    answer = struct.pack(">ibi", 1, 0, 0) + brokers + frames.compact_string("cluster") + struct.pack(">i", 1) + frames.uvarint(1001)
+    assert frames.metadata_topic_count(answer) == 1000
 
 
 def test_a_fetch_asks_for_one_partition_from_an_offset():
