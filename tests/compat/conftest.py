@@ -56,7 +56,7 @@ def broker() -> Iterator[Broker]:
         data_dir = os.environ.get("OTTLA_COMPAT_DATA")
         yield Broker(given, Path(data_dir) if data_dir else None)
         return
-    with OttlaProcess() as process:
+    with OttlaProcess(settings={"group.initial.rebalance.delay.ms": "0"}) as process:
         yield Broker(process.bootstrap, process.data_dir, process)
 
 

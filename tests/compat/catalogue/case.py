@@ -1,7 +1,8 @@
 """What a case of the catalogue is made of: plain data, with placeholders for what only a run knows.
 
-A case asks one thing in all the versions that can say it. Names of topics are written `$a`, `$b`, ...; the run makes them unique
-and writes them back into the answer. So the same case is asked of any broker, and its answers can be compared.
+A case asks one thing in all the versions that can say it. Names of topics and groups are written `$a`, `$b`, ..., ids of members that
+the broker gave `@a`, `@b`, ...; the run makes them unique and writes them back into the answer. So the same case is asked of any broker, and
+its answers can be compared.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -48,6 +49,34 @@ class Ask:
     version: int | None = None
     until: Callable[[Any], bool] | None = None
     """Asked again until the answer is so: what one request changed, another sees a moment later."""
+    on: str = ""
+    """The connection, by a name that the case gives it."""
+    member: str | None = None
+    """The member id in the answer is known as `@member` from here on."""
+
+
+@dataclass(frozen=True, slots=True)
+class Start:
+    """A request that may have to wait for others; `Await` takes its answer."""
+
+    request: Message
+    version: int | None = None
+    on: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Await:
+    """The answer to what was started on this connection."""
+
+    on: str = ""
+    member: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Leave:
+    """A connection is closed by the client."""
+
+    on: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,7 +119,7 @@ class Fill:
     partition: int = 0
 
 
-Step = Ask | Tell | Frame | NewTopic | NewProducer | Fill
+Step = Ask | Start | Await | Leave | Tell | Frame | NewTopic | NewProducer | Fill
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,6 +4,7 @@ Of messages only null, empty or present is kept. What brokers may differ in (the
 """
 
 import json
+import re
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -11,7 +12,7 @@ from ottla.base.ids import METADATA_TOPIC_ID, ZERO_UUID
 from ottla.wire.batches import decode_records, iterate_batches
 from ottla.wire.schema import Message
 
-SHARED_API_KEYS = frozenset({0, 1, 2, 3, *range(17, 24), *range(29, 34), *range(35, 42), 43, 44, 48, 50, 55, 57, 60, 61, 74, 75})
+SHARED_API_KEYS = frozenset({0, 1, 2, 3, *range(8, 17), 42, 47, *range(17, 24), *range(29, 34), *range(35, 42), 43, 44, 48, 50, 55, 57, 60, 61, 74, 75})
 """The APIs whose place in ApiVersions is compared."""
 TEXTS = frozenset({"error_message", "batch_index_error_message", "documentation"})
 NODES = frozenset({"node_id", "leader_id", "controller_id", "broker_id", "replica_id"})
@@ -45,16 +46,18 @@ MASKED_IN: Mapping[str, Mapping[str, Callable[[Any], Any]]] = {
     },
 }
 """What is taken out of one kind of message only."""
-NAMED = {"topics": "name", "config_resources": "resource_name", "replica_election_results": "topic"}
+NAMED = {"topics": "name", "groups": "group_id", "config_resources": "resource_name", "replica_election_results": "topic"}
 """Arrays in which there is what others made, and what it is named in."""
+GENERATED = re.compile(r"(.*)-[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 DROPPED = frozenset({"supported_features", "finalized_features"})
 
 
 class Normaliser:
     """Knows the names and ids of one run."""
 
-    def __init__(self, prefix: str, topic_ids: Mapping[str, bytes]) -> None:
+    def __init__(self, prefix: str, topic_ids: Mapping[str, bytes], members: Mapping[str, str] | None = None) -> None:
         self._prefix = prefix
+        self._members = {value: f"@{name}" for name, value in (members or {}).items() if value}
         self._names_by_id = {value: name for name, value in topic_ids.items()}
 
     def message(self, message: Message, version: int) -> dict[str, Any]:
@@ -82,14 +85,22 @@ class Normaliser:
         if isinstance(value, list):
             return self._list(name, value, version)
         if isinstance(value, bytes | bytearray | memoryview):
-            return self._id(bytes(value))
+            return self._id(bytes(value)) if len(value) == 16 else f"bytes {bytes(value)!r}"
         if isinstance(value, str):
-            return value.replace(self._prefix + "-", "$")
+            return self._text(value)
         return value
+
+    def _text(self, text: str) -> str:
+        """Names of the run, and ids of members: those that are known, and those that only look like one."""
+        if text in self._members:
+            return self._members[text]
+        return GENERATED.sub(lambda found: f"{found[1]}-(id)", text.replace(self._prefix + "-", "$"))
 
     def _list(self, name: str, values: list[Any], version: int) -> list[Any]:
         if name == "api_keys":
             values = [value for value in values if value.api_key in SHARED_API_KEYS]
+        if values and type(values[0]).__name__ == "ListedGroup":
+            values = [value for value in values if self._prefix in value.group_id]
         if name in NAMED:  # an answer with all topics has those of others
             values = [value for value in values if len(values) == 1 or self._is_own(getattr(value, NAMED[name], None))]
         found = [self._field("", value, version) for value in values]

@@ -8,13 +8,31 @@ from typing import Any
 from ottla.base.ids import ZERO_UUID
 from ottla.wire.batches import build_batch
 from ottla.wire.messages.create_topics import CreatableTopic, CreatableTopicConfig, CreateTopicsRequest
+from ottla.wire.messages.delete_groups import DeleteGroupsRequest
 from ottla.wire.messages.delete_topics import DeleteTopicsRequest
+from ottla.wire.messages.describe_groups import DescribeGroupsRequest
 from ottla.wire.messages.init_producer_id import InitProducerIdRequest
+from ottla.wire.messages.leave_group import LeaveGroupRequest, MemberIdentity
 from ottla.wire.messages.list_offsets import ListOffsetsPartition, ListOffsetsRequest, ListOffsetsTopic
 from ottla.wire.messages.metadata import MetadataRequest, MetadataRequestTopic
 from ottla.wire.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
 from ottla.wire.schema import Message
-from tests.compat.catalogue.case import LAST_SESSION, NODE, Ask, Batch, Case, Fill, Frame, NewProducer, NewTopic, Step, Tell
+from tests.compat.catalogue.case import (
+    LAST_SESSION,
+    NODE,
+    Ask,
+    Await,
+    Batch,
+    Case,
+    Fill,
+    Frame,
+    Leave,
+    NewProducer,
+    NewTopic,
+    Start,
+    Step,
+    Tell,
+)
 from tests.compat.catalogue.normal import Normaliser
 from tests.compat.raw import Closed, RawConnection, read_response
 
@@ -35,9 +53,15 @@ class Run:
         self._session_id = 0
         self._node_id = 0
         self._connection = RawConnection(address)
+        self._others: dict[str, RawConnection] = {}
+        self._started: dict[str, tuple[Message, int]] = {}
+        self._members: dict[str, str] = {}
+        self._is_about_groups = False
 
     def answers(self, case: Case) -> list[Any]:
         try:
+            requests = [step.request for step in (*case.before, *case.steps) if isinstance(step, Ask | Start)]
+            self._is_about_groups = any(hasattr(request, "group_id") or hasattr(request, "groups") for request in requests)
             for step in case.before:
                 self._take(step)
             return [answer for step in case.steps if (answer := self._take(step)) is not None]
@@ -60,25 +84,60 @@ class Run:
                 assert answer.responses[0].partition_responses[0].error_code == 0, answer
             case Tell(request, version):
                 self._connection.send(self._fill(request), self._version if version is None else version)
-            case Ask(request, version, until):
+            case Ask(request, version, until, on, member):
                 asked_version = self._version if version is None else version
-                return self._ask(self._fill(request if isinstance(request, Message) else request(asked_version)), asked_version, until)
+                filled = self._fill(request if isinstance(request, Message) else request(asked_version))
+                return self._ask(filled, asked_version, until, on, member)
+            case Start(request, version, on):
+                started = self._fill(request), self._version if version is None else version
+                self._started[on] = started
+                self._on(on).send(*started)
+            case Await(on, member):
+                request, version = self._started.pop(on)
+                return self._receive(self._on(on), type(request), version, member)
+            case Leave(on):
+                self._others.pop(on).close()
             case Frame(contents, read_as, version):
                 return self._exchange(contents, read_as, version)
         return None
 
-    def _ask(self, request: Message, version: int, until: Callable[[Any], bool] | None) -> Any:
+    def _ask(self, request: Message, version: int, until: Callable[[Any], bool] | None, on: str, member: str | None) -> Any:
         deadline = time.monotonic() + SETTLED_SECONDS_MAX
+        connection = self._on(on)
         try:
-            answer = self._connection.ask(request, version)
-            while until is not None and not until(answer) and time.monotonic() < deadline:
+            while until is not None and not until(connection.ask(request, version)) and time.monotonic() < deadline:
                 time.sleep(0.005)
-                answer = self._connection.ask(request, version)
+            connection.send(request, version)
         except Closed:
-            self._connection = RawConnection(self._address)
-            return "closed"
+            return self._closed(on)
+        return self._receive(connection, type(request), version, member)
+
+    def _receive(self, connection: RawConnection, asked: type[Message], version: int, member: str | None) -> Any:
+        try:
+            answer = connection.receive(asked, version)
+        except Closed:
+            return self._closed(next((name for name, other in self._others.items() if other is connection), ""))
         self._learn(answer)
-        return Normaliser(self._prefix, self._topic_ids).message(answer, version)
+        if member is not None:
+            self._members[member] = answer.member_id
+        return self._normaliser().message(answer, version)
+
+    def _closed(self, on: str) -> str:
+        if on:
+            del self._others[on]
+        else:
+            self._connection = RawConnection(self._address)
+        return "closed"
+
+    def _on(self, name: str) -> RawConnection:
+        if not name:
+            return self._connection
+        if name not in self._others:
+            self._others[name] = RawConnection(self._address)
+        return self._others[name]
+
+    def _normaliser(self) -> Normaliser:
+        return Normaliser(self._prefix, self._topic_ids, self._members)
 
     def _exchange(self, contents: bytes, read_as: type[Message], version: int) -> Any:
         try:
@@ -87,7 +146,7 @@ class Run:
         except Closed:
             self._connection = RawConnection(self._address)
             return "closed"
-        return Normaliser(self._prefix, self._topic_ids).message(answer, version)
+        return self._normaliser().message(answer, version)
 
     def _learn(self, answer: Any) -> None:
         self._session_id = getattr(answer, "session_id", 0) or self._session_id
@@ -126,6 +185,8 @@ class Run:
         if isinstance(value, str) and "$" in value:
             self._names[value.replace("$", self._prefix + "-")] = None
             return value.replace("$", self._prefix + "-")
+        if isinstance(value, str) and value.startswith("@"):
+            return self._members[value[1:]]
         if isinstance(value, bytes) and value.startswith(b"$id:"):
             return self._topic_ids[value[4:].rstrip(b"\0").decode()]
         if value == LAST_SESSION and isinstance(value, int):
@@ -150,7 +211,20 @@ class Run:
             if self._names:
                 names = [name for name in self._names if len(name) < 250]
                 self._connection.ask(DeleteTopicsRequest(topic_names=names, timeout_ms=10_000), 5)
+                if self._is_about_groups:
+                    self._leave_groups(names)
+                    self._connection.ask(DeleteGroupsRequest(groups_names=names), 2)
         except (Closed, ConnectionError):
             return  # the case was about a broken connection
         finally:
             self._connection.close()
+            for other in self._others.values():
+                other.close()
+
+    def _leave_groups(self, names: list[str]) -> None:
+        """Members would be waited for until they have not been heard of for long enough."""
+        described = self._connection.ask(DescribeGroupsRequest(groups=names), 5)
+        for group in described.groups:
+            if group.members:
+                members = [MemberIdentity(member_id=member.member_id) for member in group.members]
+                self._connection.ask(LeaveGroupRequest(group_id=group.group_id, members=members), 5)

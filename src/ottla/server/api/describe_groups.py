@@ -6,8 +6,8 @@ from ottla.runtime.groups import Answer, combined
 from ottla.wire.messages.describe_groups import DescribeGroupsRequest, DescribeGroupsResponse
 
 REQUEST = DescribeGroupsRequest
-GROUP_OPERATIONS = 3 << 6 | 1 << 3
-"""Delete, describe and read: what everybody may do without an authorizer."""
+GROUP_OPERATIONS = 3400
+"""Read, delete, describe and the config operations: what everybody may do without an authorizer."""
 
 
 def handle(broker: Broker, context: RequestContext, request: DescribeGroupsRequest, version: int) -> Answer:

@@ -19,24 +19,38 @@ REQUEST = OffsetDeleteRequest
 
 
 def handle(broker: Broker, context: RequestContext, request: OffsetDeleteRequest, version: int) -> Answer:
-    known = [topic for topic in request.topics if topic.name in broker.image.topics_by_name]
-    refused = [_refused(topic) for topic in request.topics if topic.name not in broker.image.topics_by_name]
-    if not known:
-        return OffsetDeleteResponse(topics=refused)
+    if not request.group_id:
+        return OffsetDeleteResponse(error_code=ErrorCode.INVALID_GROUP_ID)
+    refused: list[OffsetDeleteResponseTopic] = []
+    known = [topic for topic in request.topics if _keep_existing(broker, topic, refused)]
     answer = broker.groups.ask(request.group_id, OffsetDeleteRequest(group_id=request.group_id, topics=known), version, context)
     if not refused:
         return answer
     return _merged_later(answer, refused) if asyncio.isfuture(answer) else _merged(answer, refused)
 
 
-def _refused(topic: OffsetDeleteRequestTopic) -> OffsetDeleteResponseTopic:
-    return OffsetDeleteResponseTopic(name=topic.name, partitions=[
-        OffsetDeleteResponsePartition(partition.partition_index, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION) for partition in topic.partitions])
+def _keep_existing(broker: Broker, topic: OffsetDeleteRequestTopic, refused: list[OffsetDeleteResponseTopic]) -> bool:
+    """Whether anything is left of the topic without the partitions that do not exist."""
+    image = broker.image.topics_by_name.get(topic.name)
+    existing = () if image is None else image.partitions
+    missing = [partition for partition in topic.partitions if partition.partition_index not in existing]
+    if missing:
+        refused.append(OffsetDeleteResponseTopic(name=topic.name, partitions=[
+            OffsetDeleteResponsePartition(partition.partition_index, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION) for partition in missing]))
+        topic.partitions = [partition for partition in topic.partitions if partition.partition_index in existing]
+    return bool(topic.partitions)
 
 
 def _merged(answer: OffsetDeleteResponse, refused: list[OffsetDeleteResponseTopic]) -> OffsetDeleteResponse:
-    """Where the group is refused as a whole, nothing is said of topics."""
-    return answer if answer.error_code else OffsetDeleteResponse(topics=[*refused, *answer.topics])
+    """Each topic once; where the group is refused as a whole, nothing is said of topics."""
+    if answer.error_code:
+        return answer
+    topics = {topic.name: topic for topic in refused}
+    for topic in answer.topics:
+        before = topics.setdefault(topic.name, topic)
+        if before is not topic:
+            before.partitions += topic.partitions
+    return OffsetDeleteResponse(topics=list(topics.values()))
 
 
 async def _merged_later(answer: "asyncio.Future[Any]", refused: list[OffsetDeleteResponseTopic]) -> OffsetDeleteResponse:

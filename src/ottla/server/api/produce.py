@@ -4,6 +4,7 @@ Idempotent producers are served (KIP-98), topic ids from version 13 on (KIP-516)
 Skipped: transactional batches are refused; see docs/SKIPPED.md. As in Kafka a transactional id alone changes nothing.
 """
 
+import contextlib
 import logging
 from typing import NamedTuple
 
@@ -133,6 +134,8 @@ def _append(partitions: Partitions | None, version: int, view: memoryview, part:
 
 
 def _rejected(partition: Partition, error: BatchRejected) -> Refused:
+    """The error is kept, but not the way it came: that holds the bytes that were looked at, as long as nobody collects what is garbage."""
+    error.__traceback__ = error.__context__ = None
     return Refused(partition.index, error, partition.log.log_start_offset if error.has_log_start else -1)
 
 
@@ -192,14 +195,13 @@ async def _append_postponed(connection: ServerConnection, version: int, correlat
 async def _inspected(connection: ServerConnection, partition: Partition, records: memoryview) -> Inspection:
     """A worker looks at a batch; at one that takes much only while no other such is looked at."""
     broker = connection.broker
-    try:
+    with contextlib.suppress(TooMuchEffort):
         return await broker.workers.run(partition.inspection_of(records, broker.clock.now_ms(), IN_WORKER))
-    except TooMuchEffort:
-        await connection.turns.take(len(records))
-        try:
-            return await broker.workers.run(partition.inspection_of(records, broker.clock.now_ms(), ALONE))
-        finally:
-            connection.turns.give_back()
+    await connection.turns.take(len(records))
+    try:
+        return await broker.workers.run(partition.inspection_of(records, broker.clock.now_ms(), ALONE))
+    finally:
+        connection.turns.give_back()
 
 
 def _answer_later(connection: ServerConnection, version: int, correlation_id: int, acks: int, outcomes: Outcomes) -> None:
