@@ -1,8 +1,8 @@
 """What a case of the catalogue is made of: plain data, with placeholders for what only a run knows.
 
 A case asks one thing in all the versions that can say it. Names of topics and groups are written `$a`, `$b`, ..., ids of members that
-the broker gave `@a`, `@b`, ...; the run makes them unique and writes them back into the answer. So the same case is asked of any broker, and
-its answers can be compared.
+the broker gave `@a`, `@b`, ...; the run makes them unique and writes them back into the answer. So the same case is asked of any
+broker, and its answers can be compared.
 """
 
 from collections.abc import Callable, Mapping, Sequence

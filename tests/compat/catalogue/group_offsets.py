@@ -25,7 +25,6 @@ from tests.compat.catalogue.group_steps import (
     heartbeat,
     join,
     subscription,
-    sync,
 )
 
 COMMITS, FETCHES = range(2, 11), range(1, 11)
@@ -140,8 +139,9 @@ CASES = [
     Case("commit: while it is rebalanced",
          (commit(BOTH_OF_A, member="@a", generation=1), commit(BOTH_OF_A, member="@b", generation=1), ALL_OF_A),
          (A, *SECOND, Start(join("@b"), 5, "b"), Ask(heartbeat("@a"), 3, until=lambda answer: answer.error_code == 27)), versions=COMMITS),
-    Case("commit: by both of two", (commit(("$a", [(0, 1)]), member="@a", generation=2), commit(("$a", [(1, 2)]), member="@b", generation=2),
-                                    ALL_OF_A), (A, *TWO_STABLE), versions=COMMITS),
+    Case("commit: by both of two",
+         (commit(("$a", [(0, 1)]), member="@a", generation=2), commit(("$a", [(1, 2)]), member="@b", generation=2), ALL_OF_A),
+         (A, *TWO_STABLE), versions=COMMITS),
     Case("commit: to an empty group", (commit(BOTH_OF_A), ALL_OF_A), (A, *EMPTY), versions=COMMITS),
     Case("commit: to an empty group, as who left", (commit(BOTH_OF_A, member="@a", generation=1),), (A, *EMPTY), versions=COMMITS),
     Case("commit: static", (commit(BOTH_OF_A, member="@a", generation=1, instance="i"), ALL_OF_A), (A, *STATIC), versions=range(7, 11)),
@@ -160,7 +160,8 @@ CASES = [
     Case("fetch: everything of nobody", (fetch(everything=True, group="$no"),), COMMITTED, versions=range(2, 11)),
     Case("fetch: nothing", (fetch(),), COMMITTED, versions=FETCHES),
     Case("fetch: no partitions", (fetch(("$a", [])),), COMMITTED, versions=FETCHES),
-    Case("fetch: a partition without a commit", (fetch(("$a", [0, 1])),), (A, FOUND, commit(("$a", [(0, 5)]), version=8)), versions=FETCHES),
+    Case("fetch: a partition without a commit", (fetch(("$a", [0, 1])),), (A, FOUND, commit(("$a", [(0, 5)]), version=8)),
+         versions=FETCHES),
     Case("fetch: an unknown partition", (fetch(("$a", [0, 9, -1])),), COMMITTED, versions=FETCHES),
     Case("fetch: an unknown topic", (fetch(("$no", [0]), ("$a", [0])),), COMMITTED, versions=FETCHES),
     Case("fetch: an unknown group", (fetch(("$a", [0]), group="$no"),), COMMITTED, versions=FETCHES),

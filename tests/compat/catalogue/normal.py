@@ -12,7 +12,7 @@ from ottla.base.ids import METADATA_TOPIC_ID, ZERO_UUID
 from ottla.wire.batches import decode_records, iterate_batches
 from ottla.wire.schema import Message
 
-SHARED_API_KEYS = frozenset({0, 1, 2, 3, *range(8, 17), 42, 47, *range(17, 24), *range(29, 34), *range(35, 42), 43, 44, 48, 50, 55, 57, 60, 61, 74, 75})
+SHARED_API_KEYS = frozenset({0, 1, 2, 3, *range(8, 24), *range(29, 34), *range(35, 45), 47, 48, 50, 55, 57, 60, 61, 74, 75})
 """The APIs whose place in ApiVersions is compared."""
 TEXTS = frozenset({"error_message", "batch_index_error_message", "documentation"})
 NODES = frozenset({"node_id", "leader_id", "controller_id", "broker_id", "replica_id"})
