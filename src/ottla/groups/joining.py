@@ -99,7 +99,7 @@ class Join:
     def _add(self, member_id: str) -> JoinGroupResponse | None:
         request, group, effects = self.request, self.group, self.effects
         member = Member(
-            member_id, request.group_instance_id, self.call.client_id, f"/{self.call.client_host}", self.rebalance_timeout_ms,
+            member_id, request.group_instance_id, self.call.client_id, self.call.client_host, self.rebalance_timeout_ms,
             request.session_timeout_ms, self.protocols,
         )  # fmt: skip
         member.is_new = True

@@ -320,6 +320,13 @@ def simple_offsets(talk: Any, version: int) -> None:
     fetch(talk, "a", "simple", topics=None, version=version)
 
 
+def kept_for_a_time(talk: Any, version: int) -> None:
+    """Old clients say how long an offset is to be kept."""
+    commit(talk, "a", "kept", version, retention_ms=100_000)
+    commit(talk, "a", "kept", version, partition=1, retention_ms=0)
+    fetch(talk, "a", "kept")
+
+
 def offsets_of_other_protocols(talk: Any, version: int) -> None:
     """Offsets of a group that does not consume cannot be deleted while it has members."""
     ids = stable_group(talk, "connect", version, kind="connect", protocols=OTHER)
@@ -469,6 +476,7 @@ DIALOGUES: dict[Callable[[Any, int], None], tuple[int, ...]] = {
     refused_leaves: (0, 2, 3, 4, 5),
     refused_commits: (2, 6, 7, 8, 9, 10),
     simple_offsets: (8, 9, 10),
+    kept_for_a_time: (2, 4),
     offsets_of_other_protocols: (7,),
     unreadable_subscriptions: (7,),
     static_restart: (5, 6, 7, 8, 9),

@@ -1,4 +1,4 @@
-"""Holds the dialogues with a broker and prints what it answered: `python -m tests.unit.groups.record_dialogues host:port > FILE`.
+"""Holds the dialogues with a broker and prints what it answered and wrote: `python -m tests.unit.groups.record_dialogues host:port DATA_DIR`.
 
 The answers in `tests/data/group_dialogues.json` are Apache Kafka's, started with `group.max.size=3`, `group.min.session.timeout.ms=500`,
 `group.initial.rebalance.delay.ms=0` and `offset.metadata.max.bytes=100`.
@@ -8,7 +8,10 @@ import json
 import secrets
 import sys
 import time
+from collections.abc import Iterator
+from pathlib import Path
 
+from ottla.wire.batches import decode_records, iterate_batches
 from ottla.wire.messages.create_topics import CreatableTopic, CreateTopicsRequest
 from ottla.wire.messages.find_coordinator import FindCoordinatorRequest
 from ottla.wire.messages.metadata import MetadataRequest, MetadataRequestTopic
@@ -57,10 +60,19 @@ class BrokerSpeaker:
             connection.close()
 
 
+def written(data_dir: Path) -> Iterator[tuple[bytes, bytes | None]]:
+    for path in sorted(data_dir.glob("__consumer_offsets-*/*.log")):
+        data = path.read_bytes()
+        for position, header in iterate_batches(data):
+            for record in decode_records(data[position:position + header.size]):
+                assert record.key is not None
+                yield bytes(record.key), None if record.value is None else bytes(record.value)
+
+
 def main() -> None:
     host, _, port = sys.argv[1].rpartition(":")
     recorded = {}
-    wanted = sys.argv[2:]
+    wanted = sys.argv[3:]
     for dialogue, versions in DIALOGUES.items():
         if wanted and dialogue.__name__ not in wanted:
             continue
@@ -72,7 +84,7 @@ def main() -> None:
             except Silent:
                 sys.stderr.write(f"{dialogue.__name__} v{version}: no answer after {talk.transcript[-1]}\n")
             speaker.close()
-            recorded[f"{dialogue.__name__} v{version}"] = talk.transcript
+            recorded[f"{dialogue.__name__} v{version}"] = {"answers": talk.transcript, "records": talk.records(written(Path(sys.argv[2])))}
     json.dump(recorded, sys.stdout, indent=1)
     sys.stdout.write("\n")
 

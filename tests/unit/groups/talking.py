@@ -2,7 +2,7 @@
 
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from random import Random
 from typing import Any, Protocol
 
@@ -13,6 +13,7 @@ from ottla.groups.shard import GroupShard
 from ottla.wire.messages.join_group import JoinGroupResponse
 from ottla.wire.messages.offset_commit import OffsetCommitRequest
 from ottla.wire.messages.offset_fetch import OffsetFetchRequest
+from ottla.wire.records.group import GROUP_KIND, read_group_key, read_group_value, read_offset_key, read_offset_value, record_kind
 from ottla.wire.schema import Message, decode, encode
 
 TOPIC_IDS = {"t1": b"1" * 16, "t2": b"2" * 16}
@@ -80,12 +81,33 @@ class Talk:
     def wait(self, milliseconds: int) -> None:
         self.speaker.wait(milliseconds)
 
+    def records(self, log: Iterable[tuple[bytes, bytes | None]]) -> list[str]:
+        """The records of this dialogue's groups, by group in the order in which they were written."""
+        told = [record_text(key, value) for key, value in log if self.prefix.encode() in key]
+        return sorted([in_order(self._named(text)) for text in told], key=lambda text: text.split(" ", 1)[0])
+
     def _text(self, response: Message) -> str:
-        text = json.dumps(plain(response), sort_keys=True)
+        return in_order(self._named(json.dumps(plain(response))))
+
+    def _named(self, text: str) -> str:
         for member_id, name in self._names.items():
             text = text.replace(member_id, name)
-        text = UUID.sub("<unknown>", text.replace(self.prefix, ""))
-        return json.dumps(ordered(json.loads(text)), sort_keys=True)
+        return UUID.sub("<unknown>", text.replace(self.prefix, ""))
+
+
+def record_text(key: bytes, value: bytes | None) -> str:
+    """A record without its times."""
+    if record_kind(key) == GROUP_KIND:
+        if value is None:
+            return f"{read_group_key(key)} is deleted"
+        told = read_group_value(value)
+        told.current_state_timestamp = 0
+        return f"{read_group_key(key)} v{value[1]} {json.dumps(plain(told))}"
+    group, topic, partition = read_offset_key(key)
+    if value is None:
+        return f"{group} {topic}-{partition} is deleted"
+    offset = read_offset_value(value)
+    return f"{group} {topic}-{partition} v{value[1]} {offset.offset} {offset.leader_epoch} {offset.metadata!r} {any(offset.topic_id)}"
 
 
 def plain(value: Any) -> Any:
@@ -99,12 +121,18 @@ def plain(value: Any) -> Any:
     return value.hex() if isinstance(value, bytes) else value
 
 
+def in_order(text: str) -> str:
+    """A text that ends in a JSON object, with that in order."""
+    head, brace, body = text.partition("{")
+    return head + json.dumps(ordered(json.loads(brace + body)), sort_keys=True) if brace else text
+
+
 def ordered(value: Any) -> Any:
     """Lists of a response have no order that a client could rely on."""
     if isinstance(value, dict):
         return {name: ordered(item) for name, item in value.items()}
     if isinstance(value, list):
-        return sorted([ordered(item) for item in value], key=json.dumps)
+        return sorted([ordered(item) for item in value], key=lambda item: json.dumps(item, sort_keys=True))
     return value
 
 
@@ -129,7 +157,7 @@ class ShardSpeaker:
             topic.name = topic.name or names[topic.topic_id]
             topic.topic_id = TOPIC_IDS[topic.name]
         self._versions[who] = version
-        call = GroupCall(request, version, client_id="compat", client_host="127.0.0.1", token=who)
+        call = GroupCall(request, version, client_id="compat", client_host="/127.0.0.1", token=who)
         self._take(self.shard.decide(call, self.now_ms), who)
         self._run_timers()
 

@@ -1,4 +1,4 @@
-"""The shard answers as Apache Kafka did, word for word of what a client can see."""
+"""The shard answers as Apache Kafka did, and writes the same records, but for times, made-up ids and the order of what has no order."""
 
 import json
 from collections.abc import Callable
@@ -10,15 +10,18 @@ import pytest
 from tests.unit.groups.dialogues import DIALOGUES
 from tests.unit.groups.talking import ShardSpeaker, Talk
 
-RECORDED: dict[str, list[str]] = json.loads((Path(__file__).parents[2] / "data" / "group_dialogues.json").read_text())
+RECORDED: dict[str, dict[str, list[str]]] = json.loads((Path(__file__).parents[2] / "data" / "group_dialogues.json").read_text())
 HELD = [(dialogue, version) for dialogue, versions in DIALOGUES.items() for version in versions]
 
 
 @pytest.mark.parametrize(("dialogue", "version"), HELD, ids=[f"{dialogue.__name__} v{version}" for dialogue, version in HELD])
 def test_a_dialogue_goes_as_with_kafka(dialogue: Callable[[Any, int], None], version: int) -> None:
-    talk = Talk(ShardSpeaker(), "0123456789ab-")
+    speaker = ShardSpeaker()
+    talk = Talk(speaker, "0123456789ab-")
     dialogue(talk, version)
-    assert talk.transcript == RECORDED[f"{dialogue.__name__} v{version}"]
+    recorded = RECORDED[f"{dialogue.__name__} v{version}"]
+    assert talk.transcript == recorded["answers"]
+    assert talk.records(speaker.log) == recorded["records"]
 
 
 def test_every_recorded_dialogue_is_held() -> None:
