@@ -16,6 +16,7 @@ CODEC_NAMES = ("none", "gzip", "snappy", "lz4", "zstd")
 GROWTH = 4
 """Where the size of the output is not known it is guessed to be so many times that of the input, and so many times more if that fails."""
 GUESS_MIN = 4096
+COPIED_BYTES_MAX = 1 << 20
 
 GZIP_LEVEL_DEFAULT = -1
 GZIP_MAGIC = b"\x1f\x8b\x08"
@@ -73,6 +74,12 @@ def _lz4_level(level: int | None) -> int:
 
 def decompress(codec: int, data: Buffer, limit: int) -> bytes:
     """At most `limit` bytes. DecompressionLimit where there would be more, CorruptPayload where the input is damaged."""
+    return bytes(decompress_in_place(codec, data, limit))  # which copies nothing that is bytes already
+
+
+def decompress_in_place(codec: int, data: Buffer, limit: int) -> bytes | memoryview:
+    """The same; where it is much, a view of what it was decompressed into: to copy a hundred megabytes takes 50 ms, in which no other
+    thread runs."""
     import cramjam
 
     match codec:
@@ -89,15 +96,15 @@ def decompress(codec: int, data: Buffer, limit: int) -> bytes:
     raise ValueError(f"no codec has the number {codec}")
 
 
-def _decompress_growing(codec: ModuleType, data: Buffer, limit: int, guess: int) -> bytes:
+def _decompress_growing(codec: ModuleType, data: Buffer, limit: int, guess: int) -> bytes | memoryview:
     """Into buffers that grow up to the limit. Starting again costs a third of the work at most, and the library has no other bound."""
     import cramjam
 
     size = min(max(guess, GUESS_MIN), limit)
     while True:
-        output = bytearray(size)
+        output = _room(size)
         try:
-            return bytes(memoryview(output)[: codec.decompress_into(data, output)])
+            return _taken(output, codec.decompress_into(data, output))
         except cramjam.DecompressionError as error:
             if "failed to write whole buffer" not in str(error):
                 raise CorruptPayload(str(error)) from None
@@ -106,7 +113,20 @@ def _decompress_growing(codec: ModuleType, data: Buffer, limit: int, guess: int)
         size = min(size * GROWTH, limit)
 
 
-def _decompress_gzip(data: Buffer, limit: int) -> bytes:
+def _room(size: int) -> bytearray | memoryview:
+    """Much memory is taken as it comes: a bytearray is cleared first, and while Python does so no other thread runs."""
+    if size <= COPIED_BYTES_MAX:
+        return bytearray(size)
+    import numpy as np
+
+    return memoryview(np.empty(size, np.uint8))  # type: ignore[arg-type]
+
+
+def _taken(output: bytearray | memoryview, size: int) -> bytes | memoryview:
+    return bytes(memoryview(output)[:size]) if size <= COPIED_BYTES_MAX else memoryview(output)[:size]
+
+
+def _decompress_gzip(data: Buffer, limit: int) -> bytes | memoryview:
     """Members one after another. What follows them and is no member is not looked at, as Java's reader does not."""
     import cramjam
 
@@ -118,7 +138,7 @@ def _decompress_gzip(data: Buffer, limit: int) -> bytes:
         return _decompress_members(bytes(data), limit)
 
 
-def _decompress_members(data: bytes, limit: int) -> bytes:
+def _decompress_members(data: bytes, limit: int) -> bytes | memoryview:
     """The slow and patient way: where one call could not make sense of the whole."""
     import zlib
 
@@ -136,7 +156,7 @@ def _decompress_members(data: bytes, limit: int) -> bytes:
             raise CorruptPayload("gzip: a member is cut off by the end")
         rest = member.unused_data
         if rest[:3] != GZIP_MAGIC:
-            return bytes(output)
+            return _taken(output, len(output))
 
 
 def _gzip_guess(data: Buffer) -> int:
@@ -157,7 +177,7 @@ def _compress_xerial(data: memoryview, snappy: Any) -> bytes:
     return b"".join(parts)
 
 
-def _decompress_snappy(data: memoryview, limit: int, snappy: Any) -> bytes:
+def _decompress_snappy(data: memoryview, limit: int, snappy: Any) -> bytes | memoryview:
     """The Java library's stream, or else one bare block, which its reader takes too."""
     if data[:8] != XERIAL_MAGIC or len(data) < len(XERIAL_HEADER):
         return _snappy_block(data, limit, snappy)
@@ -175,7 +195,7 @@ def _decompress_snappy(data: memoryview, limit: int, snappy: Any) -> bytes:
             raise CorruptPayload("snappy: a block is cut off by the end")
         output += _snappy_block(data[position : position + size], limit - len(output), snappy)
         position += size
-    return bytes(output)
+    return _taken(output, len(output))
 
 
 def _snappy_block(block: memoryview, limit: int, snappy: Any) -> bytes:
@@ -189,7 +209,7 @@ def _snappy_block(block: memoryview, limit: int, snappy: Any) -> bytes:
         raise CorruptPayload(str(error)) from None
 
 
-def _decompress_lz4(data: memoryview, limit: int, lz4: Any) -> bytes:
+def _decompress_lz4(data: memoryview, limit: int, lz4: Any) -> bytes | memoryview:
     """One frame, block by block. What follows it is not looked at, nor is the checksum of the contents, though it must be there."""
     position, block_max, flags = _read_lz4_header(data)
     end = len(data)
@@ -203,7 +223,7 @@ def _decompress_lz4(data: memoryview, limit: int, lz4: Any) -> bytes:
         if head == 0:
             if flags & LZ4_CONTENT_CHECKSUM and end - position < 8:
                 raise CorruptPayload("lz4: the frame is cut off by the end")
-            return bytes(output)
+            return _taken(output, len(output))
         size = head & ~LZ4_STORED_BIT
         block_end = position + 4 + size + check_bytes
         if size > block_max or block_end > end:

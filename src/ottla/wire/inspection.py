@@ -184,11 +184,11 @@ def _scan(data: bytes | memoryview, count: int, codec: int, effort: Effort, *, i
     return extent
 
 
-def _decompressed(codec: int, payload: bytes, effort: Effort) -> bytes:
-    from ottla.wire.compression import CorruptPayload, DecompressionLimit, decompress
+def _decompressed(codec: int, payload: bytes, effort: Effort) -> bytes | memoryview:
+    from ottla.wire.compression import CorruptPayload, DecompressionLimit, decompress_in_place
 
     try:
-        return decompress(codec, payload, effort.output_bytes_max)
+        return decompress_in_place(codec, payload, effort.output_bytes_max)
     except DecompressionLimit:
         if effort is not ALONE:
             raise TooMuchEffort from None
