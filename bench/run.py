@@ -13,6 +13,7 @@ from collections.abc import Callable, Sequence
 from bench import (
     acks,
     client_consumer,
+    client_producer,
     cold_reader,
     compressed,
     connections,
