@@ -51,9 +51,7 @@ def draw(plot: Plot) -> str:
 
 def short(value: float) -> str:
     """A figure in few characters."""
-    if value >= 10_000:
-        return f"{value:,.0f}"
-    return f"{value:.3g}" if value < 1000 else f"{value:.0f}"
+    return f"{value:.3g}" if value < 999.5 else f"{value:,.0f}"
 
 
 def ticks(largest: float) -> list[float]:
@@ -120,7 +118,7 @@ def _ratios(plot: Plot) -> tuple[int, list[str]]:
     for power in range(low, high + 1):
         x = LABELS + (power - low) * scale
         parts.append(_line(x, TOP - 4, x, bottom, "one" if power == 0 else "grid"))
-        parts.append(_text(x, bottom + 16, f"{2.0**power:g}×", "value", "middle"))
+        parts.append(_text(x, bottom + 16, f"{2**power}×" if power >= 0 else f"1/{2**-power}×", "value", "middle"))
     for row, label in enumerate(plot.labels):
         y = TOP + row_height * row + row_height / 2
         parts.append(_text(LABELS - 10, y + 4, label, anchor="end"))
@@ -134,7 +132,7 @@ def _ratios(plot: Plot) -> tuple[int, list[str]]:
 
 def _lines(plot: Plot) -> tuple[int, list[str]]:
     """The numbers along the axis stand at equal distances: they grow by factors."""
-    largest = max(_present(plot.series), default=0.0) or 1.0
+    largest = max(_present(plot.series), default=0.0) * 1.1 or 1.0  # room for the figure above the highest point
     bottom, right = TOP + LINES_HEIGHT, WIDTH - 60
     scale, step = LINES_HEIGHT / largest, (right - LINES_LEFT - 20) / max(len(plot.labels) - 1, 1)
     parts = []
