@@ -1,0 +1,93 @@
+"""What the tests of the producer's machinery share: an accumulator and a sender with time and a cluster of their own."""
+
+from contextlib import nullcontext
+
+from ottla.client.accumulator import Accumulator
+from ottla.client.backoff import Backoff
+from ottla.client.batch import SendFuture
+from ottla.client.cluster import Cluster
+from ottla.client.producer_config import producer_settings
+from ottla.client.sender import Sender
+from ottla.wire.batches import decode_records, read_header
+from ottla.wire.messages.metadata import MetadataResponse, MetadataResponseBroker, MetadataResponsePartition, MetadataResponseTopic
+
+TOPIC_ID = b"t" * 16
+
+
+class FixedClock:
+    def now_ms(self):
+        return 1_700_000_000_000
+
+
+class FirstRng:
+    """Always the first choice."""
+
+    def below(self, limit):
+        return 0
+
+    def random_bytes(self, size):
+        return bytes(size)
+
+
+class Bench:
+    """Time stands still until it is told otherwise. Topic `t` has partitions led by brokers 1, 2, 1, 2 and so on."""
+
+    def __init__(self, partitions=1, **configs):
+        self.now_ms = 0.0
+        self.wakes = 0
+        self.settings = producer_settings({"bootstrap.servers": "a:1"}, {"retry_backoff_ms": 0, **configs})
+        self.cluster = Cluster()
+        self.cluster.update(metadata(partitions))
+        self.accumulator = Accumulator(
+            self.settings, FixedClock(), FirstRng(), nullcontext(), lambda: self.now_ms, self._wake, SendFuture
+        )
+        self.accumulator.follow(self.cluster.topic("t"))
+        backoff = Backoff(FirstRng(), self.settings.config["retry.backoff.ms"], 1000)
+        self.sender = Sender(self.settings, self.accumulator, self.cluster, backoff)
+        if self.settings.is_idempotent:
+            self.sender.identity = (7, 0)
+
+    def _wake(self):
+        self.wakes += 1
+
+    def send(self, value=b"v", key=None, partition=None, timestamp=None, headers=None):
+        return self.accumulator.try_send("t", value, key, partition, timestamp, headers)
+
+    def send_batch(self, *values, partition=0):
+        """Records in a batch of their own."""
+        futures = [self.send(value, partition=partition) for value in values]
+        self.accumulator.routes["t"].queues[partition].open = None
+        return futures
+
+    def poll(self, can_send=lambda node: True):
+        """All requests that can leave now, with their batches as they would travel."""
+        found = []
+        while dispatches := self.sender.poll(self.now_ms, can_send):
+            for dispatch in dispatches:
+                for _, batch in dispatch.batches:
+                    batch.seal()
+                self.sender.on_sent(dispatch)
+            found += dispatches
+        return found
+
+    def answer(self, dispatch, code=0, base_offset=0, message=None, record_errors=None):
+        """The same for all partitions of a request."""
+        self.sender.on_answered(dispatch)
+        for queue, batch in dispatch.batches:
+            self.sender.on_partition(queue, batch, code, message, base_offset, -1, record_errors or {}, self.now_ms)
+
+
+def metadata(partitions, *, leader=None):
+    brokers = [MetadataResponseBroker(1, "a", 1), MetadataResponseBroker(2, "b", 2)]
+    parts = [MetadataResponsePartition(0, index, leader if leader is not None else 1 + index % 2, 0, [1], [1]) for index in range(partitions)]
+    return MetadataResponse(brokers=brokers, cluster_id="c", controller_id=1, topics=[MetadataResponseTopic(0, "t", TOPIC_ID, False, parts)])
+
+
+def sequences(dispatches):
+    """Epoch, first sequence and values of each batch, in the order of sending."""
+    shown = []
+    for dispatch in dispatches:
+        for _, batch in dispatch.batches:
+            header = read_header(batch.buffer)
+            shown.append((header.producer_epoch, header.base_sequence, [record.value for record in decode_records(batch.buffer)]))
+    return shown

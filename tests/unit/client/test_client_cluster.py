@@ -1,0 +1,86 @@
+"""What is known of the cluster: newer things replace older ones, older ones do not replace newer ones."""
+
+from ottla.base.errors import ErrorCode
+from ottla.base.ids import Uuid
+from ottla.client.cluster import Cluster, Node
+from ottla.wire.messages.metadata import MetadataResponse, MetadataResponseBroker, MetadataResponsePartition, MetadataResponseTopic
+
+ONE, TWO = Uuid(b"1" * 16), Uuid(b"2" * 16)
+
+
+def told(*topics, brokers=((1, "a", 9), (2, "b", 9))):
+    return MetadataResponse(brokers=[MetadataResponseBroker(*each) for each in brokers], cluster_id="c", controller_id=1, topics=list(topics))
+
+
+def topic(name="t", topic_id=ONE, *, error=0, leaders=((1, 0),)):
+    partitions = [MetadataResponsePartition(0, index, leader, epoch, [1, 2], [1]) for index, (leader, epoch) in enumerate(leaders)]
+    return MetadataResponseTopic(error, name, topic_id, False, partitions)
+
+
+def test_leaders():
+    cluster = Cluster()
+    cluster.update(told(topic(leaders=((1, 0), (2, 0), (-1, 0)))))
+    assert [cluster.leader("t", index) for index in range(-1, 4)] == [-1, 1, 2, -1, -1]
+    assert cluster.leader("other", 0) == -1
+    assert cluster.topic("t").led == (0, 1)
+    assert cluster.topic_names == {ONE: "t"}
+    assert cluster.nodes[2] == Node(2, "b", 9)
+
+
+def test_a_broker_that_lags_behind_brings_no_old_leader_back():
+    cluster = Cluster()
+    cluster.update(told(topic(leaders=((2, 5),))))
+    cluster.update(told(topic(leaders=((1, 4),))))
+    assert cluster.leader("t", 0) == 2
+    cluster.update(told(topic(leaders=((1, 6),))))
+    assert cluster.leader("t", 0) == 1
+
+
+def test_a_topic_made_again_is_another():
+    """Its epochs begin anew, so the old ones say nothing."""
+    cluster = Cluster()
+    cluster.update(told(topic(leaders=((2, 5),))))
+    cluster.update(told(topic(topic_id=TWO, leaders=((1, 0),))))
+    assert cluster.leader("t", 0) == 1
+    assert cluster.topic_names == {TWO: "t"}
+
+
+def test_errors_of_topics():
+    cluster = Cluster()
+    cluster.update(told(topic()))
+    cluster.update(told(topic(error=ErrorCode.LEADER_NOT_AVAILABLE)))
+    assert cluster.errors == {"t": ErrorCode.LEADER_NOT_AVAILABLE}
+    assert cluster.topic("t") is not None
+    cluster.update(told(topic(error=ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)))
+    assert cluster.topic("t") is None
+    cluster.update(told(topic()))
+    assert cluster.errors == {}
+
+
+def test_an_answer_of_all_topics_forgets_the_others():
+    cluster = Cluster()
+    cluster.update(told(topic(), topic("u", TWO)))
+    cluster.update(told(topic("u", TWO)))
+    assert sorted(cluster.topics) == ["t", "u"]
+    cluster.update(told(topic("u", TWO)), is_of_all=True)
+    assert sorted(cluster.topics) == ["u"]
+    assert cluster.topic_names == {TWO: "u"}
+
+
+def test_brokers_stay_where_none_are_told():
+    """A broker that has just begun may know none yet, not even itself."""
+    cluster = Cluster()
+    cluster.update(told())
+    cluster.update(told(brokers=()))
+    assert sorted(cluster.nodes) == [1, 2]
+
+
+def test_hints_of_a_new_leader():
+    cluster = Cluster()
+    cluster.update(told(topic(leaders=((1, 3), (1, 3)))))
+    assert cluster.set_leader("t", 0, 2, 4) is True
+    assert cluster.set_leader("t", 0, 1, 4) is False
+    assert cluster.set_leader("t", 0, 9, 5) is False
+    assert cluster.set_leader("t", 0, 9, 5, [Node(9, "z", 1)]) is True
+    assert cluster.set_leader("nope", 0, 1, 9) is False
+    assert [cluster.leader("t", index) for index in (0, 1)] == [9, 1]

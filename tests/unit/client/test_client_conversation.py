@@ -1,0 +1,148 @@
+"""One connection without I/O: versions are agreed on, answers find their requests, nonsense is noticed."""
+
+from struct import pack, unpack_from
+
+import pytest
+
+from ottla.client.conversation import Conversation
+from ottla.client.errors import Disconnected, Unsupported
+from ottla.wire.errors import MalformedMessage
+from ottla.wire.framing import BadFrame, ReceiveBuffers
+from ottla.wire.messages.api_versions import ApiVersion, ApiVersionsRequest, ApiVersionsResponse
+from ottla.wire.messages.metadata import MetadataRequest, MetadataResponse
+from ottla.wire.messages.offset_delete import OffsetDeleteRequest
+from ottla.wire.schema import decode, encode
+
+METADATA = 3
+
+
+def frame(correlation_id, body, *, flexible=False):
+    head = pack(">i", correlation_id) + (b"\0" if flexible else b"")
+    return pack(">i", len(head) + len(body)) + head + body
+
+
+def feed(conversation, data, piece=None):
+    while data:
+        buffer = conversation.get_buffer(-1)
+        size = min(len(data), len(buffer), piece or len(data))
+        buffer[:size] = data[:size]
+        conversation.received(size)
+        data = data[size:]
+
+
+class Talk:
+    """A conversation, and what it told."""
+
+    def __init__(self, ranges=((18, 0, 4), (METADATA, 0, 13))):
+        self.events = []
+        self.conversation = Conversation("me", ReceiveBuffers())
+        self.hello = self.conversation.hello(
+            lambda: self.events.append("ready"), lambda data: self.events.append(("retry", data)), self.fail, deadline_ms=5
+        )
+        self.versions = ApiVersionsResponse(api_keys=[ApiVersion(*each) for each in ranges])
+
+    def fail(self, error):
+        self.events.append(error)
+
+    def agree(self):
+        feed(self.conversation, frame(1, encode(self.versions, 4)))
+        assert self.events == ["ready"]
+        self.events.clear()
+        return self
+
+    def ask(self, request=None, deadline_ms=100.0):
+        request = request or MetadataRequest(topics=[])
+        version = self.conversation.version_for(type(request))
+
+        def deliver(version, buffer, view, start, end):
+            self.events.append((version, decode(MetadataResponse, version, bytes(view[start:end]))[0].cluster_id))
+
+        return self.conversation.request(request, version, MetadataResponse, deliver, self.fail, deadline_ms)
+
+
+def answer(correlation_id, name, version=13):
+    return frame(correlation_id, encode(MetadataResponse(cluster_id=name), version), flexible=version >= 9)
+
+
+def test_the_first_request_is_api_versions():
+    talk = Talk()
+    size, key, version, correlation_id, client_id_size = unpack_from(">ihhih", talk.hello)
+    assert (size, key, version, correlation_id, client_id_size) == (len(talk.hello) - 4, 18, ApiVersionsRequest.MAX_VERSION, 1, 2)
+    assert talk.hello[14:17] == b"me\0"
+
+
+def test_a_broker_that_is_older_says_so_in_version_0():
+    talk = Talk()
+    refusal = ApiVersionsResponse(error_code=35, api_keys=[ApiVersion(18, 0, 2)])
+    feed(talk.conversation, frame(1, encode(refusal, 0)))
+    ((kind, again),) = talk.events
+    assert kind == "retry"
+    assert unpack_from(">hhi", again, 4) == (18, 2, 2)
+    talk.events.clear()
+    feed(talk.conversation, frame(2, encode(talk.versions, 2)))
+    assert talk.events == ["ready"]
+
+
+@pytest.mark.parametrize("piece", [1, 3, None])
+def test_answers_find_their_requests(piece):
+    """Whole, in bits, and byte by byte."""
+    talk = Talk().agree()
+    requests = [talk.ask(), talk.ask()]
+    assert [unpack_from(">hhi", data, 4) for data in requests] == [(METADATA, 13, 2), (METADATA, 13, 3)]
+    assert talk.conversation.in_flight == 2
+    feed(talk.conversation, answer(2, "one") + answer(3, "two"), piece)
+    assert talk.events == [(13, "one"), (13, "two")]
+    assert talk.conversation.in_flight == 0
+
+
+def test_the_highest_version_of_both_is_taken():
+    talk = Talk(((METADATA, 2, 7),)).agree()
+    assert talk.conversation.version_for(MetadataRequest) == 7
+    assert talk.conversation.version_for(MetadataRequest, 5) == 5
+    talk.ask()
+    feed(talk.conversation, answer(2, "old", 7))
+    assert talk.events == [(7, "old")]
+
+
+def test_what_the_broker_cannot():
+    talk = Talk(((METADATA, 14, 15),)).agree()
+    assert not talk.conversation.supports(OffsetDeleteRequest)
+    with pytest.raises(Unsupported, match="speaks no version of OffsetDelete, this client 0 to 0"):
+        talk.conversation.version_for(OffsetDeleteRequest)
+    with pytest.raises(Unsupported, match="speaks versions 14 to 15 of Metadata, this client 0 to 13"):
+        talk.conversation.version_for(MetadataRequest)
+
+
+@pytest.mark.parametrize(
+    ("data", "error"),
+    [
+        (answer(9, "x"), MalformedMessage),
+        (pack(">i", -5), BadFrame),
+        (frame(2, b"\xff\xff", flexible=True), MalformedMessage),
+        (answer(2, "x") + answer(3, "y"), MalformedMessage),
+    ],
+)
+def test_nonsense_is_noticed(data, error):
+    talk = Talk().agree()
+    talk.ask()
+    with pytest.raises(error):
+        feed(talk.conversation, data)
+
+
+def test_what_was_in_flight_hears_of_the_end():
+    talk = Talk().agree()
+    talk.ask()
+    talk.ask()
+    reason = Disconnected("gone")
+    talk.conversation.lost(reason)
+    assert talk.events == [reason, reason]
+    assert talk.conversation.in_flight == 0
+
+
+def test_deadlines():
+    talk = Talk().agree()
+    talk.ask(deadline_ms=100)
+    talk.ask(deadline_ms=50)
+    assert talk.conversation.next_deadline_ms == 50
+    assert talk.conversation.overdue(49) is None
+    assert talk.conversation.overdue(50).correlation_id == 3
