@@ -17,12 +17,16 @@ BROKER_CONFIGS_WITH_EFFECT = _names("""
     num.partitions default.replication.factor auto.create.topics.enable delete.topic.enable
     max.request.partition.size.limit
     message.max.bytes socket.request.max.bytes fetch.max.bytes max.incremental.fetch.session.cache.slots
-    max.connections max.connections.per.ip max.connections.per.ip.overrides connections.max.idle.ms queued.max.request.bytes
+    max.connections max.connections.per.ip max.connections.per.ip.overrides max.connection.creation.rate
+    connections.max.idle.ms queued.max.request.bytes
     socket.listen.backlog.size ottla.metrics.listener ottla.slow.request.ms ottla.auto.create.topics.max
     log.segment.bytes log.roll.ms log.roll.hours log.roll.jitter.ms log.roll.jitter.hours
     log.index.size.max.bytes log.index.interval.bytes log.segment.delete.delay.ms
     log.message.timestamp.type log.message.timestamp.before.max.ms log.message.timestamp.after.max.ms
     compression.type compression.gzip.level compression.lz4.level compression.zstd.level
+    offsets.topic.num.partitions offsets.topic.replication.factor offsets.topic.segment.bytes offsets.topic.compression.codec
+    offset.metadata.max.bytes offsets.retention.minutes offsets.retention.check.interval.ms
+    group.min.session.timeout.ms group.max.session.timeout.ms group.initial.rebalance.delay.ms group.max.size
 """)
 
 TOPIC_CONFIGS_WITH_EFFECT = _names("""
