@@ -13,7 +13,7 @@ from typing import Any
 from ottla.base.ports import Clock, Rng
 from ottla.client.batch import ProducerBatch, SendFuture
 from ottla.client.cluster import TopicInfo
-from ottla.client.errors import RecordTooLarge, UnknownTopic
+from ottla.client.errors import RecordTooLarge
 from ottla.client.partitioner import KeyHashes
 from ottla.client.producer_config import ProducerSettings
 from ottla.wire.batches import RECORDS_AT, decode_records
@@ -132,11 +132,17 @@ class Accumulator:
             return None
         if timestamp is None:
             timestamp = self._now_wall_ms()
-        if partition is None:
-            if self._partitioner is not None:
-                partition = self._partitioner(topic, key, value, route.count)
-            elif key is not None and not self._ignores_keys:
-                partition = self._hashes.of(key) % route.count
+        if partition is not None:
+            if not 0 <= partition < route.count:
+                if partition < 0:
+                    raise ValueError(f"partitions are numbered from 0, so {partition} is none")
+                return None  # it may have been added since
+        elif self._partitioner is not None:
+            partition = self._partitioner(topic, key, value, route.count)
+            if not 0 <= partition < route.count:
+                raise ValueError(f"the partitioner chose {partition} of {route.count} partitions")
+        elif key is not None and not self._ignores_keys:
+            partition = self._hashes.of(key) % route.count
         varints = self._varints
         if key is None:
             key_size, key_length, key_bytes = -1, b"\1", b""
@@ -151,7 +157,7 @@ class Accumulator:
         tail = encode_headers(headers) if headers else b"\0"
         estimate = RECORD_OVERHEAD_MAX + key_size + value_size + len(tail)
         with self.lock:
-            queue = route.queues[route.sticky if partition is None else self._checked(route, partition)]
+            queue = route.queues[route.sticky if partition is None else partition]
             batch = queue.open
             if batch is None or len(batch.buffer) + estimate > batch.limit:
                 batch = self._new_batch(route, queue, partition is None, timestamp, estimate)
@@ -168,11 +174,6 @@ class Accumulator:
             if timestamp > batch.max_timestamp:
                 batch.max_timestamp = timestamp
         return self._future(batch, index, timestamp, key_size, value_size)
-
-    def _checked(self, route: TopicRoute, partition: int) -> int:
-        if not 0 <= partition < route.count:
-            raise UnknownTopic(f"Topic {route.name!r} has partitions 0 to {route.count - 1}, not {partition}.", advice="")
-        return partition
 
     def _new_batch(self, route: TopicRoute, queue: PartitionQueue, is_sticky: bool, timestamp: int, estimate: int) -> ProducerBatch | None:
         """Close the open batch and begin another, in the next partition where it is time to change; None where memory is short."""

@@ -38,9 +38,7 @@ class Bench:
         self.settings = producer_settings({"bootstrap.servers": "a:1"}, {"retry_backoff_ms": 0, **configs})
         self.cluster = Cluster()
         self.cluster.update(metadata(partitions))
-        self.accumulator = Accumulator(
-            self.settings, FixedClock(), FirstRng(), nullcontext(), lambda: self.now_ms, self._wake, SendFuture
-        )
+        self.accumulator = Accumulator(self.settings, FixedClock(), FirstRng(), nullcontext(), lambda: self.now_ms, self._wake, SendFuture)
         self.accumulator.follow(self.cluster.topic("t"))
         backoff = Backoff(FirstRng(), self.settings.config["retry.backoff.ms"], 1000)
         self.sender = Sender(self.settings, self.accumulator, self.cluster, backoff)
@@ -79,8 +77,12 @@ class Bench:
 
 def metadata(partitions, *, leader=None):
     brokers = [MetadataResponseBroker(1, "a", 1), MetadataResponseBroker(2, "b", 2)]
-    parts = [MetadataResponsePartition(0, index, leader if leader is not None else 1 + index % 2, 0, [1], [1]) for index in range(partitions)]
-    return MetadataResponse(brokers=brokers, cluster_id="c", controller_id=1, topics=[MetadataResponseTopic(0, "t", TOPIC_ID, False, parts)])
+    parts = [
+        MetadataResponsePartition(0, index, leader if leader is not None else 1 + index % 2, 0, [1], [1]) for index in range(partitions)
+    ]
+    return MetadataResponse(
+        brokers=brokers, cluster_id="c", controller_id=1, topics=[MetadataResponseTopic(0, "t", TOPIC_ID, False, parts)]
+    )
 
 
 def sequences(dispatches):

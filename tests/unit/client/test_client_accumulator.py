@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from producing import Bench
 
-from ottla.client import RecordMetadata, RecordTooLarge, UnknownTopic
+from ottla.client import RecordMetadata, RecordTooLarge
 from ottla.client.accumulator import RECORD_OVERHEAD_MAX, TABLE_SIZE
 from ottla.wire.batches import RECORDS_AT, decode_records, has_valid_checksum, read_header
 
@@ -73,12 +73,13 @@ def test_memory_is_bounded_and_comes_back():
 
 def test_records_that_cannot_be_sent():
     bench = Bench(max_request_size=1000, buffer_memory=500, batch_size=100)
-    with pytest.raises(RecordTooLarge, match="max.request.size, 1000"):
+    with pytest.raises(RecordTooLarge, match=r"max\.request\.size, 1000"):
         bench.send(b"x" * 1000)
-    with pytest.raises(RecordTooLarge, match="buffer.memory, 500"):
+    with pytest.raises(RecordTooLarge, match=r"buffer\.memory, 500"):
         bench.send(b"x" * 600)
-    with pytest.raises(UnknownTopic, match="partitions 0 to 0, not 1"):
-        bench.send(b"x", partition=1)
+    with pytest.raises(ValueError, match="numbered from 0, so -1 is none"):
+        bench.send(b"x", partition=-1)
+    assert bench.send(b"x", partition=1) is None
     with pytest.raises(ValueError, match="milliseconds since 1970"):
         bench.send(b"x", timestamp=-5)
     assert bench.accumulator.try_send("unknown", b"x", None, None, None, None) is None
@@ -102,6 +103,9 @@ def test_own_partitioners_and_ignored_keys():
     bench = Bench(partitions=3, partitioner_class=lambda topic, key, value, partitions: partitions - 1)
     bench.send(b"x", key=b"k")
     assert bench.accumulator.routes["t"].queues[2].open is not None
+    bench = Bench(partitions=3, partitioner_class=lambda topic, key, value, partitions: partitions)
+    with pytest.raises(ValueError, match="chose 3 of 3 partitions"):
+        bench.send(b"x")
     bench = Bench(partitions=3, partitioner_ignore_keys=True)
     for number in range(10):
         bench.send(b"x", key=b"%d" % number)

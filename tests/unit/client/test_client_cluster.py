@@ -9,7 +9,9 @@ ONE, TWO = Uuid(b"1" * 16), Uuid(b"2" * 16)
 
 
 def told(*topics, brokers=((1, "a", 9), (2, "b", 9))):
-    return MetadataResponse(brokers=[MetadataResponseBroker(*each) for each in brokers], cluster_id="c", controller_id=1, topics=list(topics))
+    return MetadataResponse(
+        brokers=[MetadataResponseBroker(*each) for each in brokers], cluster_id="c", controller_id=1, topics=list(topics)
+    )
 
 
 def topic(name="t", topic_id=ONE, *, error=0, leaders=((1, 0),)):

@@ -1,4 +1,4 @@
-"""The async producer over simulated ports: the broker crashes and comes back, connections break, and nothing is lost, doubled or out of order."""
+"""The async producer over simulated ports: brokers crash, connections break, and nothing is lost, doubled or out of order."""
 
 import asyncio
 
@@ -127,5 +127,5 @@ def test_without_idempotence_nothing_is_lost(sim_seed):
 
 @pytest.mark.parametrize("codec", ["gzip", "snappy", "lz4", "zstd"])
 def test_crashes_with_compression(codec):
-    told, values, _ = run_with_crashes(11, records=100, compression_type=codec)
+    _, values, _ = run_with_crashes(11, records=100, compression_type=codec)
     assert [value for partition in values for value in partition] == [b"%d" % n for n in (*range(0, 100, 2), *range(1, 100, 2))]
