@@ -109,6 +109,12 @@ def table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
     return "".join("| " + " | ".join(line) + " |\n" for line in lines)
 
 
+def measured_table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    """The same without columns in which nothing was measured: the peer's, where there is none."""
+    kept = [0, *(index for index in range(1, len(head)) if any(cells[index] not in ("", "–") for cells in rows))]
+    return table([head[index] for index in kept], [[cells[index] for index in kept] for cells in rows])
+
+
 def quotient(ours: float | None, theirs: float | None) -> float | None:
     """How many times theirs ours is, where both are there."""
     return ours / theirs if ours is not None and theirs else None
@@ -162,7 +168,7 @@ def write(name: str, report: Report, directory: Path) -> None:
     """NAME.md, NAME.json and, where there is a plot, NAME.svg."""
     directory.mkdir(parents=True, exist_ok=True)
     facts = machine()
-    parts = [f"# {report.title}\n", table(report.head, report.rows), f"{report.note}\n"]
+    parts = [f"# {report.title}\n", measured_table(report.head, report.rows), f"{report.note}\n"]
     if report.goals:
         parts.append(table(["bar", "limit", "measured", "holds"], [goal.cells() for goal in report.goals]))
     if report.plot is not None:

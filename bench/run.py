@@ -26,7 +26,7 @@ from bench import (
     wire,
 )
 from bench.peers import ApacheKafka, BrokerProcess, OttlaProcess, PeerUnavailable, kafka_class_path
-from bench.report import QUICK, README, RESULTS, Effort, Goal, Report, draw_readme, table, write
+from bench.report import QUICK, README, RESULTS, Effort, Goal, Report, draw_readme, measured_table, write
 
 Say = Callable[[str], None]
 RUNNING: dict[str, Callable[[Sequence[BrokerProcess], Effort, Say], Report]] = {
@@ -136,8 +136,10 @@ def main() -> None:
             report = run_one(name, brokers, QUICK if options.quick else Effort(), say)
             write(name, report, RESULTS if keep else RESULTS / "quick")
             goals += report.goals
-            print(f"\n{table(report.head, report.rows)}", flush=True)
+            print(f"\n{measured_table(report.head, report.rows)}", flush=True)
     say_goals(goals, say)
+    if options.quick:
+        say("These figures say that it works, and little else: they are short, and the brokers hardly warm")
     if keep and draw_readme(NAMES):
         say(f"The table in {README.name} is drawn anew")
 

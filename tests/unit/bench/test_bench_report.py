@@ -4,7 +4,7 @@ import json
 from dataclasses import replace
 
 from bench.plot import Plot
-from bench.report import END, START, Goal, Report, draw_readme, ratio, row, table, write
+from bench.report import END, START, Goal, Report, draw_readme, measured_table, ratio, row, table, write
 
 FIGURES = {"a": {"kafka": 1, "ottla": 2}}
 REPORT = Report("Title", ["load", "Kafka", "Ottla"], [["a", "1", "2"]], "A note.", FIGURES, [["a", "1", "2", "2.00×"]])
@@ -12,6 +12,12 @@ REPORT = Report("Title", ["load", "Kafka", "Ottla"], [["a", "1", "2"]], "A note.
 
 def test_a_table_is_markdown_with_figures_to_the_right():
     assert table(["load", "rate"], [["small", "1"], ["large", "2"]]) == "| load | rate |\n| --- | ---: |\n| small | 1 |\n| large | 2 |\n"
+
+
+def test_a_column_without_a_figure_is_left_out():
+    """The first column and those with at least one figure stay, in their order."""
+    rows = [["a", "–", "1", "–", ""], ["b", "–", "–", "", ""]]
+    assert measured_table(["load", "Kafka", "Ottla", "ratio", "note"], rows) == table(["load", "Ottla"], [["a", "1"], ["b", "–"]])
 
 
 def test_a_ratio_with_a_missing_side_is_a_dash():
