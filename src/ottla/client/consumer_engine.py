@@ -93,7 +93,8 @@ class ConsumerEngine:
         self.keeper = PlaceKeeper(core, self.positions, self.lookup, offsets, self.policy, self.tell)
         self.fetcher = Fetcher(core, config, self.positions, self.tell, self.keeper.reset)
         self.delivery = Delivery(self.fetcher, self.positions, read_committed=self.read_committed, check_crcs=config["check.crcs"],
-                                 key=config["key.deserializer"], value=config["value.deserializer"])
+                                 key=config["key.deserializer"], value=config["value.deserializer"],
+                                 intercept=self._intercepted if self.interceptors else None)
         self._records_max: int = config["max.poll.records"]
         core.watchers.append(self._on_metadata)
 
@@ -129,7 +130,7 @@ class ConsumerEngine:
             self.keeper.wake()
             self.fetcher.fetch()
             found = self._take(want, records_max)
-            if found:
+            if found is not None and (found or not isinstance(found, list)):
                 return found
             if self.core.is_closed:
                 raise Closed("The consumer is closed.")
@@ -149,13 +150,9 @@ class ConsumerEngine:
             case Want.BATCH:
                 return self.delivery.next_batch()
             case Want.CHUNK:
-                chunk = self.delivery.next_chunk(self._records_max)
-                if chunk is not None and self.interceptors:
-                    return Chunk(chunk.partition, self._intercepted(chunk.records))
-                return chunk
+                return self.delivery.next_chunk(self._records_max)
             case Want.RECORDS:
-                records = self.delivery.next_records(self._records_max if records_max is None else records_max)
-                return self._intercepted(records) if records and self.interceptors else records
+                return self.delivery.next_records(self._records_max if records_max is None else records_max)
 
     def _intercepted(self, records: list[ConsumerRecord]) -> list[ConsumerRecord]:
         for interceptor in self.interceptors:
@@ -276,7 +273,6 @@ class ConsumerEngine:
         self._read(wanted)
         if any(partition.topic not in self.core.cluster.topics for partition in wanted):
             self.core.ask_refresh()
-        self.keeper.wake()
         self.tell()
 
     async def unsubscribe(self) -> None:
@@ -304,6 +300,7 @@ class ConsumerEngine:
         state = self.positions.require(partition)
         self.delivery.leave(partition)
         state.jump(offset, leader_epoch)
+        self.keeper.failures.clear()  # of places that were not found: whoever is still without one is told again
         self.tell()
 
     def seek_to_timestamp(self, partitions: Iterable[TopicPartition], timestamp: int) -> None:
@@ -312,6 +309,7 @@ class ConsumerEngine:
             state = self.positions.require(partition)
             self.delivery.leave(partition)
             state.look_up(timestamp)
+        self.keeper.failures.clear()
         self.keeper.wake()
 
     def pause(self, partitions: Iterable[TopicPartition]) -> None:

@@ -1,6 +1,7 @@
 """Handing out what was fetched: as whole answers in columns, or as records, some at a time. Positions move with what is handed out."""
 
 from collections.abc import Callable, Iterator
+from itertools import islice
 from typing import Any
 
 from ottla.base.errors import ErrorCode
@@ -31,11 +32,13 @@ class _Segment:
 class Chunk:
     """Records that are iterated over. How far the iteration has come is seen from its iterator, so that a record costs nothing."""
 
-    __slots__ = ("_iterator", "_size", "partition", "records")
+    __slots__ = ("_iterator", "_size", "after", "partition", "records")
 
-    def __init__(self, partition: TopicPartition, records: list[ConsumerRecord]) -> None:
+    def __init__(self, partition: TopicPartition, records: list[ConsumerRecord], after: tuple[int, int]) -> None:
         self.partition = partition
         self.records = records
+        self.after = after
+        """Offset and epoch of the position when all was taken."""
         self._size = len(records)
         self._iterator = iter(records)
 
@@ -43,10 +46,15 @@ class Chunk:
         return self._iterator
 
     @property
-    def last(self) -> ConsumerRecord | None:
-        """The last record that was taken, or None where none was."""
-        taken = self._size - self._iterator.__length_hint__()  # type: ignore[attr-defined]
-        return self.records[taken - 1] if 0 < taken <= len(self.records) else None
+    def reached(self) -> tuple[int, int] | None:
+        """Offset and epoch behind the last record that was taken; None where none was."""
+        left: int = self._iterator.__length_hint__()  # type: ignore[attr-defined]
+        if left == 0:
+            return self.after
+        if left == self._size:
+            return None
+        last = self.records[self._size - left - 1]
+        return last.offset + 1, last.leader_epoch
 
     @property
     def is_exhausted(self) -> bool:
@@ -62,7 +70,9 @@ class Delivery:
     """Takes answers from the fetcher, decodes them, and keeps the one that is being handed out."""
 
     def __init__(self, fetcher: Fetcher, positions: Positions, *, read_committed: bool, check_crcs: bool,
-                 key: Callable[[bytes], Any] | None, value: Callable[[bytes], Any] | None) -> None:
+                 key: Callable[[bytes], Any] | None, value: Callable[[bytes], Any] | None,
+                 intercept: Callable[[list[ConsumerRecord]], list[ConsumerRecord]] | None = None) -> None:
+        self._intercept = intercept
         self._fetcher = fetcher
         self._positions = positions
         self._read_committed = read_committed
@@ -78,8 +88,7 @@ class Delivery:
 
     def next_batch(self) -> ColumnBatch | None:
         """The next answer that has records, as a whole."""
-        self.settle()
-        self._give_up_segments()
+        self._give_up_begun()
         batch = self._decode_next()
         if batch is None:
             return None
@@ -93,31 +102,34 @@ class Delivery:
     def next_records(self, records_max: int) -> list[ConsumerRecord]:
         """Up to so many records, of one partition after another. Empty where nothing was fetched."""
         self.settle()
-        taken: list[ConsumerRecord] = []
+        if self._chunk is not None:
+            taken = list(islice(self._chunk, records_max))
+            self.settle()
+            return taken
+        taken = []
         while len(taken) < records_max:
             found = self._next_rows(records_max - len(taken))
             if found is None:
                 break
-            segment, records = found
+            segment, records, after = found
+            self._positions.advance(segment.partition, *after)
             taken += records
-            last = records[-1]
-            done = segment.row == segment.end
-            self._positions.advance(segment.partition, segment.next_offset if done else last.offset + 1,
-                                    segment.epoch if done else last.leader_epoch)
             if not self._segments and not self._fetcher.answers:
                 break
         self.records_out += len(taken)
-        return taken
+        return self._intercept(taken) if self._intercept is not None and taken else taken
 
     def next_chunk(self, records_max: int) -> Chunk | None:
-        """Records of one partition to iterate over; the position follows the iteration."""
+        """Records of one partition to iterate over; the position follows the iteration. One that was left half taken comes again."""
         self.settle()
+        if self._chunk is not None:
+            return self._chunk
         found = self._next_rows(records_max)
         if found is None:
             return None
-        segment, records = found
-        self._chunk = Chunk(segment.partition, records)
+        segment, records, after = found
         self.records_out += len(records)
+        self._chunk = Chunk(segment.partition, records if self._intercept is None else self._intercept(records), after)
         return self._chunk
 
     def settle(self) -> None:
@@ -125,9 +137,9 @@ class Delivery:
         chunk = self._chunk
         if chunk is None:
             return
-        last = chunk.last
-        if last is not None:
-            self._positions.advance(chunk.partition, last.offset + 1, last.leader_epoch)
+        reached = chunk.reached
+        if reached is not None:
+            self._positions.advance(chunk.partition, *reached)
         if chunk.is_exhausted:
             self._chunk = None
 
@@ -158,8 +170,8 @@ class Delivery:
 
     # How it is made
 
-    def _next_rows(self, rows_max: int) -> tuple[_Segment, list[ConsumerRecord]] | None:
-        """Records of the next segment that is still wanted; its row is behind them then."""
+    def _next_rows(self, rows_max: int) -> tuple[_Segment, list[ConsumerRecord], tuple[int, int]] | None:
+        """Records of the next segment that is still wanted, and the offset and epoch of the position behind them."""
         while True:
             while self._segments and self._batch is not None:
                 segment = self._segments[0]
@@ -169,20 +181,31 @@ class Delivery:
                     continue
                 first = segment.row
                 segment.row = min(first + rows_max, segment.end)
+                after = (segment.next_offset, segment.epoch)
                 if segment.row == segment.end:
                     self._segments.pop(0)
                 records = self._batch.records(first, segment.row, key=self._key, value=self._value)
                 if records:
-                    return segment, records
-                self._positions.advance(segment.partition, segment.next_offset, segment.epoch)
+                    last = records[-1]
+                    return segment, records, after if segment.row == segment.end else (last.offset + 1, last.leader_epoch)
+                self._positions.advance(segment.partition, *after)
             if self._decode_next() is None:
                 return None
 
-    def _give_up_segments(self) -> None:
+    def _give_up_begun(self) -> None:
         """What was begun record by record cannot go on as columns: the rest is fetched again."""
+        chunk = self._chunk
+        begun = [segment.partition for segment in self._segments]
+        if chunk is not None:
+            self.leave(chunk.partition)
+            begun.append(chunk.partition)
         for segment in self._segments:
             state = self._positions.states.get(segment.partition)
-            if state is not None and state.stamp == segment.stamp:
+            if state is None or state.stamp != segment.stamp:
+                begun.remove(segment.partition)
+        for partition in dict.fromkeys(begun):
+            state = self._positions.states.get(partition)
+            if state is not None:
                 state.rewind()
         self._segments = []
 
