@@ -23,6 +23,7 @@ WARMING_BYTES = 256 << 10
 LEADER_IS_TOLD_FROM = 16
 READ_COMMITTED = 1
 ISOLATION_LEVELS = (0, READ_COMMITTED)
+FETCH = 1
 NO_ERROR = 0
 NO_TAGS = b"\0"
 
@@ -263,6 +264,8 @@ class Fetch:
     def parts(self) -> list[Buffer | FilePart]:
         """The frame's own pieces with the records between them. The session learns what its client is told."""
         answers = self._answers + self._failures if self._failures else self._answers
+        if self._is_final or self._failures:                          # else there are no errors among them
+            self.connection.apis[FETCH].errors += sum(1 for _, answer in answers if answer.error)
         wish, session = self._wish, self._session
         session_id = NO_SESSION
         if session is not None:

@@ -1,5 +1,5 @@
-"""How many connections there may be: altogether, at a listener, from one address. As in Kafka, one address's surplus is closed, and
-whoever comes while all places are taken waits until one is free."""
+"""How many connections there may be: altogether, at a listener, from one address; and how many may come in a second. As in Kafka, one
+address's surplus is closed, whoever comes while all places are taken waits until one is free, and whoever comes too fast waits a while."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -8,6 +8,10 @@ from enum import Enum
 from ottla.metadata.configs import BROKER_CONFIGS, BrokerLayers, broker_value, parse
 
 _OVERRIDES = "max.connections.per.ip.overrides"
+_RATE = "max.connection.creation.rate"
+UNLIMITED = (1 << 31) - 1
+BURST_SECONDS = 10
+"""Who has been quiet for so long may come as often at once as in all of that time: Kafka's window for rates."""
 
 
 class Admission(Enum):
@@ -26,6 +30,9 @@ class ConnectionSettings:
     per_address_max: int
     per_address_overrides: Mapping[str, int] = field(default_factory=dict)
     per_listener_max: Mapping[str, int] = field(default_factory=dict)
+    total_rate: int = UNLIMITED
+    per_listener_rate: Mapping[str, int] = field(default_factory=dict)
+    """Connections in a second."""
 
     def of_address(self, host: str) -> int:
         return self.per_address_overrides.get(host, self.per_address_max)
@@ -35,16 +42,25 @@ def connection_settings(layers: BrokerLayers, listeners: list[str]) -> Connectio
     """ValueError where the overrides are no list of host:number."""
     broker = layers.merged()
     total_max, per_address_max = broker_value("max.connections", broker), broker_value("max.connections.per.ip", broker)
+    total_rate = broker_value(_RATE, broker)
     assert isinstance(total_max, int)
     assert isinstance(per_address_max, int)
-    per_listener = {}
+    assert isinstance(total_rate, int)
+    return ConnectionSettings(
+        total_max, per_address_max, read_overrides(broker.get(_OVERRIDES, "")), _of_listeners("max.connections", broker, listeners),
+        total_rate, _of_listeners(_RATE, broker, listeners))
+
+
+def _of_listeners(name: str, broker: Mapping[str, str], listeners: list[str]) -> dict[str, int]:
+    """What is set for single listeners."""
+    found = {}
     for listener in listeners:
-        text = broker.get(f"listener.name.{listener.lower()}.max.connections")
+        text = broker.get(f"listener.name.{listener.lower()}.{name}")
         if text is not None:
-            most = parse(BROKER_CONFIGS["max.connections"], text)
-            assert isinstance(most, int)
-            per_listener[listener] = most
-    return ConnectionSettings(total_max, per_address_max, read_overrides(broker.get(_OVERRIDES, "")), per_listener)
+            value = parse(BROKER_CONFIGS[name], text)
+            assert isinstance(value, int)
+            found[listener] = value
+    return found
 
 
 def read_overrides(text: str) -> dict[str, int]:
@@ -97,3 +113,48 @@ class ConnectionCounts:
     def may_be_closed(self, listener: str) -> bool:
         """Whether there are more than there should be, and those of this listener are the ones to go."""
         return self.total > self.settings.total_max and listener != self._protected
+
+
+class Pace:
+    """So many in a second, and in a burst what was not used for a while."""
+
+    __slots__ = ("_at", "_left", "_rate")
+
+    def __init__(self, rate: int, now: float) -> None:
+        self._rate = rate
+        self._left = float(rate * BURST_SECONDS)
+        self._at = now
+
+    def take(self, now: float) -> float:
+        """The seconds to wait: the place of one that waits is taken, so that the next one waits for longer."""
+        if self._rate == UNLIMITED:
+            return 0.0
+        self._left = min(self._left + (now - self._at) * self._rate, self._rate * BURST_SECONDS) - 1
+        self._at = now
+        if self._left >= 0:
+            return 0.0
+        return -self._left / self._rate if self._rate else float("inf")
+
+    def give_back(self) -> None:
+        self._left += 1
+
+
+class Paces:
+    """Of all connections, and of each listener that has a rate of its own. Brokers wait for their listener's only."""
+
+    def __init__(self, settings: ConnectionSettings, now: float, protected_listener: str | None = None) -> None:
+        self._total = Pace(settings.total_rate, now)
+        self._by_listener = {listener: Pace(rate, now) for listener, rate in settings.per_listener_rate.items()}
+        self._protected = protected_listener
+
+    def take(self, listener: str, now: float) -> float:
+        own = self._by_listener.get(listener)
+        total = self._total.take(now)
+        return max(0.0 if listener == self._protected else total, 0.0 if own is None else own.take(now))
+
+    def give_back(self, listener: str) -> None:
+        """The one that took it was sent away."""
+        self._total.give_back()
+        own = self._by_listener.get(listener)
+        if own is not None:
+            own.give_back()

@@ -75,7 +75,7 @@ class Metrics:
         return [
             *_metric("ottla_requests_total", "counter", "Requests that were handled.",
                      [(_label("api", api.module), api.requests) for api in apis]),
-            *_metric("ottla_request_errors_total", "counter", "Error codes in answers; those of Fetch are not counted.",
+            *_metric("ottla_request_errors_total", "counter", "Error codes in answers.",
                      [(_label("api", api.module), api.errors) for api in apis]),
         ]
 

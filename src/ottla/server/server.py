@@ -9,7 +9,7 @@ from ottla.runtime.broker import Broker
 from ottla.server.connection import ServerConnection
 from ottla.server.dispatch import served_apis
 from ottla.server.fetch_sessions import FetchSessions
-from ottla.server.limits import Admission, ConnectionCounts, connection_settings
+from ottla.server.limits import Admission, ConnectionCounts, Paces, connection_settings
 from ottla.server.loop_lag import LoopLag
 from ottla.server.occasional import OccasionalLog
 from ottla.server.turns import Turns
@@ -18,6 +18,8 @@ from ottla.wire.framing import ReceiveBuffers
 log = logging.getLogger("ottla.server")
 
 CLOSE_SECONDS_MAX = 1.0
+DELAY_SECONDS_MAX = 86_400.0
+"""Who would have to wait for longer waits until the limits are changed."""
 SWEEP_SECONDS_MAX = 5.0
 SWEEP_SECONDS_MIN = 0.05
 SWEEPS_PER_IDLE_TIME = 20
@@ -46,10 +48,13 @@ class Server:
         self._names: list[str] = []
         self._connections: dict[ServerConnection, None] = {}
         self._waiting: dict[ServerConnection, None] = {}
+        self._delayed: dict[ServerConnection, asyncio.TimerHandle | None] = {}
+        """Those who came too fast, until their time has come."""
         self._waiting_max = self._number("socket.listen.backlog.size")
         self._configs = broker.image.configs
         self._protected = protected_listener
         self.counts = ConnectionCounts(connection_settings(self._layers(), []))
+        self._paces = Paces(self.counts.settings, broker.loop.time())
         self._idle_seconds = self._number("connections.max.idle.ms") / 1000
         self._slow_ms = self._number("ottla.slow.request.ms")
         self._sweep_timer: asyncio.TimerHandle | None = None
@@ -76,10 +81,11 @@ class Server:
         protected = self._protected if len(self._names) > 1 else None
         self.counts = ConnectionCounts(connection_settings(self._layers(), self._names), protected)
         self.counts.by_listener.update(dict.fromkeys(self._names, 0))
+        self._paces = Paces(self.counts.settings, self.broker.loop.time(), protected)
         self._is_open = True
         early, self._connections = self._connections, {}
         for connection in early:
-            self._admit(connection)
+            self._admit_in_time(connection)
         self.lag.start()
         self._sweep()
 
@@ -93,9 +99,9 @@ class Server:
 
     async def close_connections(self) -> None:
         """Let clients read the answers that were made. Requests that still wait are not answered, and those who do not end are cut off."""
-        for connection in [*self._connections, *self._waiting]:
+        for connection in [*self._connections, *self._waiting, *self._delayed]:
             connection.close()
-        if self._connections or self._waiting:
+        if self._connections or self._waiting or self._delayed:
             self._ended = asyncio.Event()
             try:
                 await asyncio.wait_for(self._ended.wait(), CLOSE_SECONDS_MAX)
@@ -103,7 +109,7 @@ class Server:
                 self.abort_connections()
 
     def abort_connections(self) -> None:
-        for connection in [*self._connections, *self._waiting]:
+        for connection in [*self._connections, *self._waiting, *self._delayed]:
             connection.abort()
 
     @property
@@ -116,14 +122,14 @@ class Server:
 
     @property
     def waiting_count(self) -> int:
-        return len(self._waiting)
+        return len(self._waiting) + len(self._delayed)
 
     # What connections call
 
     def on_connected(self, connection: ServerConnection) -> None:
         if self._is_open:
             self._maybe_new_configs()
-            self._admit(connection)
+            self._admit_in_time(connection)
         else:
             self._connections[connection] = None
             connection.hold()
@@ -132,12 +138,15 @@ class Server:
         self.bytes_in_ended += connection.bytes_in
         self.bytes_out_ended += sent_bytes
         self._waiting.pop(connection, None)
+        timer = self._delayed.pop(connection, None)
+        if timer is not None:
+            timer.cancel()
         if connection in self._connections:
             del self._connections[connection]
             if self._is_open:
                 self.counts.on_ended(connection.listener, connection.peer_host)
                 self._let_in()
-        if self._ended is not None and not self._connections and not self._waiting:
+        if self._ended is not None and not (self._connections or self._waiting or self._delayed):
             self._ended.set()
 
     def on_refused(self, connection: ServerConnection, error: Exception) -> None:
@@ -154,6 +163,28 @@ class Server:
 
     # Places
 
+    def _admit_in_time(self, connection: ServerConnection) -> None:
+        """Let a new connection in, later where more came than may come in a second."""
+        loop = self.broker.loop
+        delay = self._paces.take(connection.listener, loop.time())
+        if delay <= 0:
+            self._admit(connection)
+        elif len(self._delayed) < self._waiting_max:
+            connection.hold()
+            self._delayed[connection] = loop.call_later(delay, self._on_time, connection) if delay < DELAY_SECONDS_MAX else None
+        else:
+            self._paces.give_back(connection.listener)
+            self._refuse(connection)
+
+    def _on_time(self, connection: ServerConnection) -> None:
+        del self._delayed[connection]
+        self._admit(connection)
+
+    def _refuse(self, connection: ServerConnection) -> None:
+        self.refused += 1
+        self._say_limit.say("a connection from %s to %s is refused: there are too many", connection.peer_host, connection.listener)
+        connection.abort()
+
     def _admit(self, connection: ServerConnection) -> None:
         listener, host = connection.listener, connection.peer_host
         admission = self.counts.on_accepted(listener, host)
@@ -162,9 +193,7 @@ class Server:
             connection.hold()
             return
         if admission is not Admission.ADMITTED:
-            self.refused += 1
-            self._say_limit.say("a connection from %s to %s is refused: there are too many", host, listener)
-            connection.abort()
+            self._refuse(connection)
             return
         self.accepted += 1
         connection.active_at = self.broker.loop.time()
@@ -218,9 +247,15 @@ class Server:
             log.warning("the limits of connections stay as they are: max.connections.per.ip.overrides %s", error)
             return
         if settings != self.counts.settings:
+            self._paces = Paces(settings, self.broker.loop.time(), self._protected if len(self._names) > 1 else None)
             self.counts.settings = settings
             self._maybe_make_room()
             self._let_in()
+            delayed, self._delayed = self._delayed, {}
+            for connection, timer in delayed.items():
+                if timer is not None:
+                    timer.cancel()
+                self._admit_in_time(connection)
 
     def _layers(self) -> BrokerLayers:
         image, settings = self.broker.image, self.broker.settings

@@ -14,6 +14,8 @@ T = TypeVar("T")
 
 REST = 9
 """Large requests take one part of the loop's time, all others have so many."""
+FETCH_REST = 2
+"""The same for fetches of many partitions, which serious consumers send without end."""
 REST_SECONDS_MAX = 1.0
 WAITING_BYTES_MAX = 64 << 20
 """Of large requests that wait for their turn."""
@@ -50,18 +52,18 @@ class Turns:
         self._is_taken = True
         self._began = self._loop.time()
 
-    def give_back(self) -> None:
+    def give_back(self, rest_factor: int = REST) -> None:
         """The next one comes when others have had theirs."""
-        rest = min(REST * (self._loop.time() - self._began), REST_SECONDS_MAX)
+        rest = min(rest_factor * (self._loop.time() - self._began), REST_SECONDS_MAX)
         self._loop.call_later(rest, self._next)
 
     async def once(self, size: int, work: Callable[[], None]) -> None:
-        """Work that comes in one piece."""
+        """A fetch, which comes in one piece."""
         await self.take(size)
         try:
             work()
         finally:
-            self.give_back()
+            self.give_back(FETCH_REST)
 
     async def run(self, work: Slices[T]) -> T:
         """The result of work that comes in slices; the turn must have been taken."""

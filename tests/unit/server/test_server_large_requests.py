@@ -49,13 +49,18 @@ def test_a_large_fetch_is_answered_as_a_small_one_is() -> None:
     with Broker() as broker, connected(broker) as connection:
         broker.create_topic("there", partitions=2)
         for version in (11, 12):
-            answer = connection.ask(fetch(5000), version)
+            answer = connection.ask(fetch(6000), version)
             codes = [part.error_code for topic in answer.responses for part in topic.partitions]
-            assert codes == [0, 0] + [3] * 4998
-        opened = connection.ask(fetch(5000, session_epoch=0), 12)
+            assert codes == [0, 0] + [3] * 5998
+        opened = connection.ask(fetch(6000, session_epoch=0), 12)
         assert opened.session_id
         again = connection.ask(fetch(0, session_id=opened.session_id, session_epoch=1), 12)
-        assert (again.error_code, again.session_id, len(again.responses[0].partitions)) == (0, opened.session_id, 4998)
+        assert (again.error_code, again.session_id, len(again.responses[0].partitions)) == (0, opened.session_id, 5998)
+        before = broker._broker.node._server.apis[1].errors
+        assert connection.ask(fetch(4), 12).error_code == 0
+        assert connection.ask(fetch(2), 12).error_code == 0
+        assert connection.ask(fetch(0, session_id=123, session_epoch=1), 12).error_code == 70
+        assert broker._broker.node._server.apis[1].errors - before == 3
 
 
 @pytest.mark.parametrize("version", [11, 12])

@@ -1,13 +1,20 @@
 """Who is let in, who waits and who is refused."""
 
+import asyncio
 import logging
 
 import pytest
 
 from ottla.metadata.configs import BrokerLayers
-from ottla.server.limits import Admission, ConnectionCounts, ConnectionSettings, connection_settings, read_overrides
+from ottla.node.assemble import assemble
+from ottla.node.config import node_config
+from ottla.server.limits import Admission, ConnectionCounts, ConnectionSettings, Pace, Paces, connection_settings, read_overrides
 from ottla.server.loop_lag import LoopLag
 from ottla.server.occasional import OccasionalLog
+from ottla.sim.client import Disconnected, SimulatedClient
+from ottla.sim.world import World
+from ottla.wire.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
+from ottla.wire.messages.incremental_alter_configs import AlterableConfig, AlterConfigsResource, IncrementalAlterConfigsRequest
 
 ADMITTED, WAITING, REFUSED = Admission.ADMITTED, Admission.WAITING, Admission.REFUSED
 
@@ -16,6 +23,28 @@ def test_settings_come_from_all_layers():
     layers = BrokerLayers({"max.connections": "9", "listener.name.inside.max.connections": "7"},
                           {"max.connections.per.ip": "5"}, {"max.connections.per.ip.overrides": "10.0.0.1:3, [::1]:4"})
     assert connection_settings(layers, ["INSIDE", "OUTSIDE"]) == ConnectionSettings(9, 5, {"10.0.0.1": 3, "::1": 4}, {"INSIDE": 7})
+
+
+def test_rates_come_from_all_layers():
+    layers = BrokerLayers({"max.connection.creation.rate": "9", "listener.name.inside.max.connection.creation.rate": "7"}, {}, {})
+    settings = connection_settings(layers, ["INSIDE", "OUTSIDE"])
+    assert (settings.total_rate, settings.per_listener_rate) == (9, {"INSIDE": 7})
+
+
+def test_a_pace_lets_a_burst_through_and_then_one_after_the_other():
+    pace = Pace(2, 0.0)
+    assert [pace.take(0.0) for _ in range(23)] == [0.0] * 20 + [0.5, 1.0, 1.5]
+    assert pace.take(1.5) == 0.5
+    pace.give_back()
+    assert pace.take(1.5) == 0.5
+    assert [pace.take(1000.0) for _ in range(21)] == [0.0] * 20 + [0.5]
+    assert [Pace(0, 0.0).take(5.0), Pace((1 << 31) - 1, 0.0).take(0.0)] == [float("inf"), 0.0]
+
+
+def test_brokers_wait_for_their_listener_only():
+    paces = Paces(ConnectionSettings(9, 9, total_rate=1, per_listener_rate={"BROKERS": 2}), 0.0, "BROKERS")
+    assert [paces.take("CLIENTS", 0.0) for _ in range(12)] == [0.0] * 10 + [1.0, 2.0]
+    assert [paces.take("BROKERS", 0.0) for _ in range(21)] == [0.0] * 20 + [0.5]
 
 
 @pytest.mark.parametrize("text", ["here", "host:", ":5", "host:many", "host:-1", "a:1,b"])
@@ -89,3 +118,61 @@ def test_lag_is_how_late_the_timer_rings():
     assert round(lag.sum_seconds, 4) == 9.0305
     lag.stop()
     assert loop.callback is None
+
+
+def config_with(**settings):
+    given = {"listeners": "PLAINTEXT://node:9092", "log.dirs": "/data", **settings}
+    return node_config(given, directory="/", canonical_host=lambda: "node")
+
+
+async def connected_at(world, network, count):
+    """When each of so many clients, who come at once, has its first answer; None where it is sent away."""
+    loop = asyncio.get_running_loop()
+    began, times = loop.time(), {}
+
+    async def come(number):
+        client = SimulatedClient(network, "node", 9092)
+        try:
+            await client.connect()
+            await client.call(ApiVersionsRequest(), ApiVersionsResponse, 0)
+            times[number] = round(loop.time() - began)
+        except Disconnected:
+            times[number] = None
+        client.close()
+
+    await asyncio.gather(*(come(number) for number in range(count)))
+    return [times[number] for number in sorted(times)]
+
+
+def test_who_comes_too_fast_waits_and_too_many_are_sent_away():
+    async def story(world):
+        ports = world.start("node")
+        config = config_with(**{"max.connection.creation.rate": "1", "socket.listen.backlog.size": "3"})
+        node = await world.within(ports, assemble(ports, config))
+        network = world.start("client").network
+        times = await connected_at(world, network, 15)
+        assert sorted(time for time in times if time is not None) == [0] * 10 + [1, 2, 3]
+        assert (times.count(None), node._server.refused) == (2, 2)
+        assert await connected_at(world, network, 1) in ([0], [1])
+        await world.within(ports, node.stop())
+
+    with World(3) as world:
+        world.run(story(world))
+
+
+def test_a_rate_changes_while_some_wait():
+    async def story(world):
+        ports = world.start("node")
+        node = await world.within(ports, assemble(ports, config_with(**{"max.connection.creation.rate": "0"})))
+        network = world.start("client").network
+        waiting = asyncio.ensure_future(connected_at(world, network, 1))
+        await asyncio.sleep(100)
+        assert not waiting.done()
+        change = AlterableConfig(name="max.connection.creation.rate", config_operation=0, value="5")
+        resource = AlterConfigsResource(resource_type=4, resource_name="", configs=[change])
+        await node.broker.controller.submit(IncrementalAlterConfigsRequest(resources=[resource]))
+        assert 100 <= (await waiting)[0] <= 110
+        await world.within(ports, node.stop())
+
+    with World(4) as world:
+        world.run(story(world))

@@ -13,6 +13,7 @@ from ottla.runtime.partition import ColdRead
 from ottla.server.connection import FilePart, ServerConnection
 from ottla.server.fetch_reading import (
     ANSWER,
+    FETCH,
     ISOLATION_LEVELS,
     READ_COMMITTED,
     SEND_FILE_BYTES_MIN,
@@ -26,7 +27,7 @@ from ottla.server.large_requests import handle_in_turn
 from ottla.wire.fetch_fast import TOPIC_IDS_FROM, FetchWish, PartitionAnswer, pack_fetched, read_fetch
 
 LARGE_BYTES_MIN = 64 << 10
-LARGE_PLACES_MIN = 2_000
+LARGE_PLACES_MIN = 5_000
 """A request or a session of so many partitions takes some milliseconds: it waits for its turn."""
 
 
@@ -50,6 +51,7 @@ def handle_raw(connection: ServerConnection, buffer: bytearray, view: memoryview
     else:
         session = _session_of(connection, wish, by_id=by_id)
         if isinstance(session, ErrorCode):
+            connection.apis[FETCH].errors += 1
             return connection.answer(pack_fetched(version, correlation_id, session, NO_SESSION, []))
         if session.places:
             fetch = Fetch(connection, wish, version, correlation_id, session.places, session)
@@ -58,6 +60,7 @@ def handle_raw(connection: ServerConnection, buffer: bytearray, view: memoryview
             wish = wish._replace(session_epoch=FINAL_EPOCH)
             fetch = Fetch(connection, wish, version, correlation_id, places_of(connection.broker, wish.topics, by_id=by_id), None)
     if wish.isolation_level not in ISOLATION_LEVELS and fetch.is_any_known():
+        connection.apis[FETCH].errors += 1
         return connection.answer(_refused(wish, version, correlation_id))
     if fetch.place_count > LARGE_PLACES_MIN:
         return handle_in_turn(connection, 0, partial(_go_on, fetch))
