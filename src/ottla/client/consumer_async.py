@@ -190,13 +190,16 @@ class AsyncConsumer:
         """Commit if that is automatic, leave the group, end all connections."""
         if self._is_closed:
             return
-        engine, self._is_closed = self._engine, True
-        if engine is not None:
+        engine = self._engine
+        if engine is None:
+            self._is_closed = True
+        else:
             try:
                 call = await engine.prepare_close()
                 if call is not None:
-                    await _call(call)
+                    await _call(call)  # it may still commit
             finally:
+                self._is_closed = True
                 await engine.close(timeout * 1000)
         if self._own_workers is not None:
             self._own_workers.close()
