@@ -102,7 +102,7 @@ class ClusterAdmin(AdminCore):
 
     async def update_features(self, levels: Mapping[str, int], *, kind: str = "upgrade", validate_only: bool = False) -> None:
         """Raise features to levels, or lower them ("safe_downgrade", "unsafe_downgrade")."""
-        updates = [FeatureUpdateKey(name, level, kind != "upgrade", UPGRADES[kind]) for name, level in levels.items()]
+        updates = [FeatureUpdateKey(name, level, upgrade_type=UPGRADES[kind]) for name, level in levels.items()]
         request = UpdateFeaturesRequest(feature_updates=updates, validate_only=validate_only)
         answer = await self._ask(request, UpdateFeaturesResponse, check=lambda told: raise_for(told.error_code, told.error_message))
         errors: dict[str, ClientError] = {

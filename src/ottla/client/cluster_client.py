@@ -176,24 +176,24 @@ class ClusterClient:
         the last reason."""
         deadline_ms = self.now_ms() + timeout_ms
         tries = 0
+        failure: ClientError | None = None
         while True:
             try:
                 async with asyncio.timeout_at(deadline_ms / 1000):
                     return await attempt()
             except TimeoutError:
-                raise TimedOut(f"{what} did not end within {timeout_ms:.0f} ms.") from None
+                raise _given_up(what, timeout_ms, failure) from failure
             except ClientError as error:
                 if not error.is_retriable or self.is_closed:
                     raise
-                tries += 1
-                if error.code in STALE_METADATA:
-                    self.ask_refresh()
-                delay_ms = self.retry_backoff.delay_ms(tries)
-                if self.now_ms() + delay_ms >= deadline_ms:
-                    if isinstance(error, BootstrapFailed):
-                        raise
-                    raise TimedOut(f"{what} did not succeed within {timeout_ms:.0f} ms. {error.message}", advice=error.advice) from error
-                await asyncio.sleep(delay_ms / 1000)
+                failure = error
+            tries += 1
+            if failure.code in STALE_METADATA:
+                self.ask_refresh()
+            delay_ms = self.retry_backoff.delay_ms(tries)
+            if self.now_ms() + delay_ms >= deadline_ms:
+                raise _given_up(what, timeout_ms, failure) from failure
+            await asyncio.sleep(delay_ms / 1000)
 
     # Metadata
 
@@ -319,6 +319,15 @@ class ClusterClient:
         self._links.clear()
         if tasks:
             await asyncio.wait(tasks)
+
+
+def _given_up(what: str, timeout_ms: float, failure: ClientError | None) -> ClientError:
+    """The time is up: nobody there is said as it is, anything else as the reason why it took so long."""
+    if isinstance(failure, BootstrapFailed):
+        return failure
+    if failure is None:
+        return TimedOut(f"{what} did not end within {timeout_ms:.0f} ms.")
+    return TimedOut(f"{what} did not succeed within {timeout_ms:.0f} ms. {failure.message}", advice=failure.advice)
 
 
 __all__ = ["ANY_NODE", "ClusterClient"]
