@@ -1,19 +1,27 @@
-"""`ottla start` and `ottla version`. Only what a word needs is imported: a broker that starts fast starts here."""
+"""Where `ottla ...` begins. Only what a word needs is imported: a broker that starts fast starts here."""
 
 import argparse
+import os
 import sys
 from collections.abc import Sequence
 
 from ottla import __version__
+from ottla.cli.words import WORDS
 
 USAGE_ERROR = 2
 INTERRUPTED = 130
+COMPLETION_VARIABLE = "_OTTLA_COMPLETE"
+"""Set by a shell that asks what may come next."""
+COMPLETION_OPTIONS = ("--install-completion", "--show-completion")
 _DESCRIPTION = "The event log that Apache Kafka describes, in Python. Any Kafka client connects unchanged."
 _EXAMPLES = """\
 begin here:
   ottla start --ephemeral                 try it: a broker at 127.0.0.1:9092 that leaves nothing behind
   ottla start                             keep the data under ./ottla-data
   ottla start --help                      all that can be chosen
+  ottla topic create orders               then: a topic,
+  echo hello | ottla produce orders       something in it,
+  ottla consume orders                    and out again
 """
 _START_DESCRIPTION = """\
 Start one node, broker and controller in one, in the foreground. Ctrl-C or SIGTERM stops it cleanly.
@@ -36,8 +44,13 @@ Options win over --set, and --set wins over the file. A name that Kafka does not
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run a command and return the process's exit code: 0, 1 where it failed, 2 where it was called wrongly."""
+    words = sys.argv[1:] if argv is None else list(argv)
+    if COMPLETION_VARIABLE in os.environ or (words and (words[0] in WORDS or words[0] in COMPLETION_OPTIONS)):
+        from ottla.cli.tree import run
+
+        return run(words)
     parser = _parser()
-    arguments = parser.parse_args(argv)
+    arguments = parser.parse_args(words)
     match arguments.command:
         case "version":
             print(f"ottla {__version__}")
@@ -83,6 +96,8 @@ def _parser() -> argparse.ArgumentParser:
         "--log-level", choices=("debug", "info", "warning", "error"), default="warning", help="what to log on stderr (default: warning)"
     )
     words.add_parser("version", help="print the version")
+    for name, word in WORDS.items():
+        words.add_parser(name, help=word.summary, add_help=False)  # listed here, understood elsewhere
     return parser
 
 

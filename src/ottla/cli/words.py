@@ -1,0 +1,23 @@
+"""The words of the command line that are loaded late: where each lives, and one line about it.
+
+A word's module has `register(root)`, which adds its command or its group of commands to the typer app `root`:
+
+    def register(root: typer.Typer) -> None:
+        command(root, "demo")(demo)              # ottla.cli.command: the guard against tracebacks, and the options all words share
+
+To add a word is to write its module and its line here; help, completion and docs/cli.md follow.
+"""
+
+from typing import NamedTuple
+
+
+class Word(NamedTuple):
+    """`module` is imported when the word is used, not before: `ottla start` must not pay for it."""
+
+    module: str
+    summary: str
+
+
+WORDS: dict[str, Word] = {
+    "topic": Word("ottla.cli.topic", "create, list, describe, alter and delete topics"),
+}
