@@ -16,7 +16,8 @@ class GroupCall(NamedTuple):
     - topics of OffsetCommit, OffsetFetch and OffsetDelete exist and carry their names and, where known, their ids; what is not
       known or not allowed is answered without asking.
 
-    `client_host` is written as Kafka does, with a slash before the address. `token` names a JoinGroup or SyncGroup that may have to wait; it is only ever handed back.
+    `client_host` is written as Kafka does, with a slash before the address.
+    `token` names a JoinGroup or SyncGroup that may have to wait; it is only ever handed back.
     """
 
     request: Message

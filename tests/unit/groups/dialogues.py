@@ -410,6 +410,25 @@ def static_replaced_before_sync(talk: Any, version: int) -> None:
     talk.receive("b")
 
 
+def static_member_misses_a_rebalance(talk: Any, version: int) -> None:
+    """It stays a member until its session ends, and the leader goes on to assign to it; it may join again later."""
+    start_join(talk, "a", "misses", version, instance="one", rebalance_ms=800)
+    first = talk.receive("a")
+    start_join(talk, "b", "misses", version, rebalance_ms=800)
+    talk.wait(1_500)
+    joined = talk.receive("b")
+    sync(talk, "b", "misses", joined.member_id, joined.generation_id, 5, {first.member_id: b"absent", joined.member_id: b"here"})
+    talk.receive("b")
+    beat(talk, "a", "misses", first.member_id, joined.generation_id, 4, "one")
+    sync(talk, "a", "misses", first.member_id, joined.generation_id, 5, group_instance_id="one")
+    talk.receive("a")
+    leave(talk, "b", "misses", 4, (joined.member_id, None))
+    describe(talk, "o", "misses")
+    talk.wait(1_500)
+    describe(talk, "o", "misses")
+    talk.ask("a", join_request(talk, "misses", first.member_id, instance="one", rebalance_ms=800), version)
+
+
 # Limits and time
 
 
@@ -483,6 +502,7 @@ DIALOGUES: dict[Callable[[Any, int], None], tuple[int, ...]] = {
     static_change_of_protocol: (5, 9),
     static_twice_while_waiting: (5, 6, 9),
     static_replaced_before_sync: (5, 9),
+    static_member_misses_a_rebalance: (5, 9),
     too_many: (5, 9),
     session_runs_out: (5,),
     rebalance_times_out: (5,),

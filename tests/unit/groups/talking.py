@@ -7,6 +7,7 @@ from random import Random
 from typing import Any, Protocol
 
 from ottla.base.decision import Decision
+from ottla.base.errors import ErrorCode
 from ottla.groups.requests import GroupCall, GroupRecord
 from ottla.groups.settings import GroupSettings
 from ottla.groups.shard import GroupShard
@@ -144,7 +145,23 @@ class ShardSpeaker:
         self.now_ms = START_MS
         self.log: list[GroupRecord] = []
         self.answers: dict[str, Message] = {}
+        self.refuse: ErrorCode | None = None
+        self._settings, self._seed = settings, seed
         self._versions: dict[str, int] = {}
+        self._take(self.shard.on_loaded(self.now_ms), None)
+
+    def reloaded(self) -> GroupShard:
+        """Another shard that knows what this one wrote, and no more."""
+        self._seed += 1
+        shard = GroupShard(self._settings, SeededRng(self._seed))
+        for offset, record in enumerate(self.log):
+            shard.replay(offset, record.key, record.value)
+        return shard
+
+    def restart(self) -> None:
+        """The coordinator fails over: those who wait hear of it, and the next one begins with the log."""
+        self._take(self.shard.on_unloaded(), None)
+        self.shard = self.reloaded()
         self._take(self.shard.on_loaded(self.now_ms), None)
 
     def topic_id(self, name: str) -> bytes:
@@ -178,6 +195,10 @@ class ShardSpeaker:
             self._take(self.shard.on_time(self.now_ms), None)
 
     def _take(self, decision: Decision, who: str | None) -> None:
+        """With `refuse` set, the log refuses the next records with that error."""
+        if decision.records and self.refuse is not None:
+            error, self.refuse = self.refuse, None
+            decision = self.shard.on_append_failed(decision, error, self.now_ms)
         for record in decision.records:
             self.shard.replay(len(self.log), record.key, record.value)
             self.log.append(record)

@@ -1,0 +1,194 @@
+"""Members, crashes and time in any order: a generation gives a partition to one member, and the log tells all that counts."""
+
+from hypothesis import HealthCheck, settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
+
+from ottla.base.errors import ErrorCode
+from ottla.groups.requests import GroupCall, GroupRecord
+from ottla.wire.messages.describe_groups import DescribeGroupsRequest
+from ottla.wire.messages.heartbeat import HeartbeatRequest, HeartbeatResponse
+from ottla.wire.messages.join_group import JoinGroupRequest, JoinGroupRequestProtocol, JoinGroupResponse
+from ottla.wire.messages.leave_group import LeaveGroupRequest, MemberIdentity
+from ottla.wire.messages.offset_commit import (
+    OffsetCommitRequest,
+    OffsetCommitRequestPartition,
+    OffsetCommitRequestTopic,
+    OffsetCommitResponse,
+)
+from ottla.wire.messages.offset_fetch import OffsetFetchRequest, OffsetFetchRequestGroup
+from ottla.wire.messages.sync_group import SyncGroupRequest, SyncGroupRequestAssignment, SyncGroupResponse
+from ottla.wire.records.group import group_key
+from ottla.wire.schema import Message
+from tests.unit.groups.dialogues import BOTH, RANGE
+from tests.unit.groups.talking import SETTINGS, ShardSpeaker
+
+GROUP = "g"
+PARTITIONS = 7
+NAMES = ("dynamic-1", "dynamic-2", "static-1", "static-2")
+LOG_ERRORS = (ErrorCode.NOT_ENOUGH_REPLICAS, ErrorCode.KAFKA_STORAGE_ERROR, ErrorCode.MESSAGE_TOO_LARGE)
+
+
+class Client:
+    """A consumer that does what the protocol asks, as far as the coordinator lets it."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self.life = 0
+        self.member_id = ""
+        self.generation = -1
+        self.others: list[str] = []
+        self.synced = False
+        self.waits = False
+
+    @property
+    def instance(self) -> str | None:
+        return self.name if self.name.startswith("static") else None
+
+    @property
+    def who(self) -> str:
+        return f"{self.name} {self.life}"
+
+    def forget(self) -> None:
+        """It was told that it is no member, or it crashed."""
+        self.life += 1
+        self.member_id, self.generation, self.synced, self.waits = "", -1, False, False
+
+
+class Groups(RuleBasedStateMachine):
+    def __init__(self) -> None:
+        super().__init__()
+        self.speaker = ShardSpeaker(SETTINGS)
+        self.clients = {name: Client(name) for name in NAMES}
+        self.owners: dict[tuple[int, int, int], str] = {}
+        self.committed: dict[int, int] = {}
+        self.next_offset = 0
+
+    def say(self, client: Client, request: Message, version: int) -> None:
+        client.waits = True
+        self.speaker.send(client.who, request, version)
+        self.listen()
+
+    def listen(self) -> None:
+        for client in self.clients.values():
+            if client.who in self.speaker.answers:
+                client.waits = False
+                self.on_answer(client, self.speaker.receive(client.who))
+        self.speaker.answers.clear()  # those who asked are gone
+
+    def on_answer(self, client: Client, response: Message) -> None:
+        error = getattr(response, "error_code", 0)
+        if error == ErrorCode.MEMBER_ID_REQUIRED:
+            assert isinstance(response, JoinGroupResponse)
+            client.member_id = response.member_id
+        elif error in (ErrorCode.UNKNOWN_MEMBER_ID, ErrorCode.FENCED_INSTANCE_ID, ErrorCode.ILLEGAL_GENERATION):
+            client.forget()
+        elif error:
+            client.generation, client.synced = -1, False
+        elif isinstance(response, JoinGroupResponse):
+            client.member_id, client.generation, client.synced = response.member_id, response.generation_id, False
+            client.others = [] if response.skip_assignment else [member.member_id for member in response.members]
+        elif isinstance(response, SyncGroupResponse):
+            client.synced = True
+            for partition in response.assignment:
+                deletions = sum(record == GroupRecord(group_key(GROUP), None) for record in self.speaker.log)  # generations begin anew
+                me = client.instance or client.member_id
+                owner = self.owners.setdefault((deletions, client.generation, partition), me)
+                assert owner == me, f"partition {partition} has two owners in {client.generation}"
+        elif isinstance(response, HeartbeatResponse):
+            assert client.generation >= 0
+
+    @rule(name=st.sampled_from(NAMES), both=st.booleans())
+    def go_on(self, name: str, both: bool) -> None:
+        """A client takes the step that is next: join, sync, or a heartbeat."""
+        client = self.clients[name]
+        if client.waits:
+            return
+        if client.generation < 0:
+            protocols = [JoinGroupRequestProtocol(name=kind, metadata=data) for kind, data in (BOTH if both else RANGE)]
+            self.say(client, JoinGroupRequest(
+                group_id=GROUP, session_timeout_ms=10_000, rebalance_timeout_ms=20_000, member_id=client.member_id,
+                group_instance_id=client.instance, protocol_type="consumer", protocols=protocols,
+            ), 9)  # fmt: skip
+        elif not client.synced:
+            parts = {other: bytes(range(at, PARTITIONS, len(client.others))) for at, other in enumerate(client.others)}
+            self.say(client, SyncGroupRequest(
+                group_id=GROUP, generation_id=client.generation, member_id=client.member_id, group_instance_id=client.instance,
+                protocol_type="consumer", protocol_name="range",
+                assignments=[SyncGroupRequestAssignment(member_id=other, assignment=part) for other, part in parts.items()],
+            ), 5)  # fmt: skip
+        else:
+            self.say(client, HeartbeatRequest(
+                group_id=GROUP, generation_id=client.generation, member_id=client.member_id, group_instance_id=client.instance
+            ), 4)  # fmt: skip
+
+    @rule(name=st.sampled_from(NAMES), partition=st.integers(0, PARTITIONS - 1))
+    def commit(self, name: str, partition: int) -> None:
+        client = self.clients[name]
+        if client.waits or not client.synced:
+            return
+        self.next_offset += 1
+        self.speaker.send("commit", OffsetCommitRequest(
+            group_id=GROUP, generation_id_or_member_epoch=client.generation, member_id=client.member_id,
+            group_instance_id=client.instance, topics=[OffsetCommitRequestTopic(name="t1", partitions=[
+                OffsetCommitRequestPartition(partition_index=partition, committed_offset=self.next_offset)
+            ])],
+        ), 9)  # fmt: skip
+        response = self.speaker.receive("commit")
+        assert isinstance(response, OffsetCommitResponse)
+        if response.topics[0].partitions[0].error_code == ErrorCode.NONE:
+            self.committed[partition] = self.next_offset
+        self.listen()
+
+    @rule(name=st.sampled_from(NAMES))
+    def leave(self, name: str) -> None:
+        client = self.clients[name]
+        if not client.waits and client.member_id:
+            member = MemberIdentity(member_id=client.member_id, group_instance_id=client.instance)
+            self.speaker.send("leave", LeaveGroupRequest(group_id=GROUP, members=[member]), 5)
+            client.forget()
+            self.listen()
+
+    @rule(name=st.sampled_from(NAMES))
+    def crash(self, name: str) -> None:
+        self.clients[name].forget()
+
+    @rule(milliseconds=st.sampled_from((10, 5_000, 9_000, 30_000, 310_000)))
+    def pass_time(self, milliseconds: int) -> None:
+        self.speaker.wait(milliseconds)
+        self.listen()
+
+    @rule()
+    def fail_over(self) -> None:
+        self.speaker.restart()
+        self.listen()
+
+    @rule(error=st.sampled_from(LOG_ERRORS))
+    def refuse_the_next_append(self, error: ErrorCode) -> None:
+        self.speaker.refuse = error
+
+    @invariant()
+    def the_log_tells_all(self) -> None:
+        """Another shard that reads the log has the same offsets, and the same group where a generation was settled."""
+        live, loaded = self.speaker.shard, self.speaker.reloaded()
+        loaded.on_loaded(self.speaker.now_ms)
+        offsets = GroupCall(OffsetFetchRequest(groups=[OffsetFetchRequestGroup(group_id=GROUP, topics=None)]), 8)
+        groups = [shard.decide(offsets, self.speaker.now_ms).response.groups[0] for shard in (live, loaded)]
+        assert groups[0] == groups[1]
+        found = {part.partition_index: part.committed_offset for topic in groups[0].topics for part in topic.partitions}
+        assert found == self.committed
+        describe = GroupCall(DescribeGroupsRequest(groups=[GROUP]), 5)
+        described = live.decide(describe, self.speaker.now_ms).response.groups[0]
+        if described.group_state == "Stable":
+            again = loaded.decide(describe, self.speaker.now_ms).response.groups[0]
+            assert sorted(described.members, key=str) == sorted(again.members, key=str)
+
+    @invariant()
+    def nobody_waits_without_an_end(self) -> None:
+        """Whoever waits will be answered: by others, or when a time is over."""
+        if any(client.waits for client in self.clients.values()):
+            assert self.speaker.shard.next_deadline_ms() is not None
+
+
+Groups.TestCase.settings = settings(max_examples=40, stateful_step_count=40, deadline=None, suppress_health_check=list(HealthCheck))
+test_groups_in_any_order = Groups.TestCase
