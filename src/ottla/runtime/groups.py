@@ -69,7 +69,7 @@ class Groups:
         """There is no shard here; where there is no topic either, it is made for the client that asks again."""
         if not self.shards.partition_count():
             self._broker.internal_topics.make(OFFSETS_TOPIC)
-        return error_response(call.request, ErrorCode.NOT_COORDINATOR)
+        return error_response(call.request, ErrorCode.NOT_COORDINATOR, call.version)
 
 
 def group_settings(configs: Any) -> GroupSettings:
@@ -89,7 +89,7 @@ async def _later(answers: Sequence[Answer], combine: Callable[[list[Any]], Messa
 
 
 def _refused(call: GroupCall, error: ErrorCode) -> Message:
-    return error_response(call.request, error)
+    return error_response(call.request, error, call.version)
 
 
 __all__ = ["Answer", "Groups", "Shard", "combined", "group_settings"]
