@@ -1,7 +1,8 @@
 """The records of `__consumer_offsets`: what groups committed, and how classic groups stand.
 
 A key begins with the kind of its record, a value with its version, both in two bytes. Offsets are read and written by hand, as each
-commit writes some and a loading coordinator reads millions: 1.5 µs for key and value instead of 6 µs by the compiled codecs.
+commit writes some and a loading coordinator reads millions: key and value take 0.9 µs to write and 1.3 µs to read, where the compiled
+codecs take 2.0 µs and 1.8 µs.
 """
 
 from struct import Struct, error
