@@ -1,0 +1,242 @@
+"""Groups of real consumers: members come, leave, crash and are rolled; every partition is owned once, and no committed offset is lost."""
+
+import itertools
+import secrets
+import threading
+from collections.abc import Callable, Iterator
+
+import pytest
+
+from bench.peers import OttlaProcess
+from ottla.wire.messages.offset_fetch import OffsetFetchRequest, OffsetFetchRequestGroup
+from tests.compat.clients.base import Client
+from tests.compat.clients.jvm import Jvm
+from tests.compat.conftest import create_topic
+from tests.compat.group_crew import Crew
+from tests.compat.raw import RawConnection
+
+PARTITIONS = 6
+GROUP_TOOL = "org.apache.kafka.tools.consumer.group.ConsumerGroupCommand"
+PAIRS = [
+    ("confluent-kafka", "range"), ("confluent-kafka", "roundrobin"), ("confluent-kafka", "cooperative-sticky"),
+    ("kafka-python", "range"), ("kafka-python", "roundrobin"), ("kafka-python", "sticky"), ("kafka-python", "cooperative-sticky"),
+    ("aiokafka", "range"), ("aiokafka", "roundrobin"), ("aiokafka", "sticky"),
+    ("kcat", "range"), ("kcat", "roundrobin"),
+    ("java", "range"), ("java", "roundrobin"), ("java", "sticky"), ("java", "cooperative-sticky"),
+]
+LOADING = (14, 16)
+CAN_BE_STATIC = ["confluent-kafka", "kafka-python", "aiokafka", "java"]
+
+
+@pytest.fixture(scope="module")
+def groups_broker() -> Iterator[OttlaProcess]:
+    """With sessions as short as they may be: a member that crashed is missed soon."""
+    with OttlaProcess(settings={"group.initial.rebalance.delay.ms": "0", "group.min.session.timeout.ms": "1000"}) as process:
+        yield process
+
+
+class Topic:
+    """What is produced into it, and what the group has committed."""
+
+    def __init__(self, broker: OttlaProcess) -> None:
+        self.bootstrap = broker.bootstrap
+        self.name, self.group = f"groups-{secrets.token_hex(4)}", f"g-{secrets.token_hex(4)}"
+        self.ends = dict.fromkeys(range(PARTITIONS), 0)
+        create_topic(self.bootstrap, self.name, PARTITIONS, {})
+        host, _, port = self.bootstrap.rpartition(":")
+        self._address = host, int(port)
+
+    def produce(self, count: int = 10) -> None:
+        from confluent_kafka import Producer
+
+        producer = Producer({"bootstrap.servers": self.bootstrap})
+        for partition, number in itertools.product(self.ends, range(count)):
+            producer.produce(self.name, b"%d" % number, partition=partition)
+        assert producer.flush(20) == 0
+        self.ends = {partition: end + count for partition, end in self.ends.items()}
+
+    def committed(self) -> dict[int, int]:
+        """As soon as the coordinator has been loaded."""
+        request = OffsetFetchRequest(groups=[OffsetFetchRequestGroup(group_id=self.group, topics=None)])
+        with RawConnection(self._address) as connection:
+            answer = connection.ask(request, 8)
+            while answer.groups[0].error_code in LOADING:
+                answer = connection.ask(request, 8)
+        assert answer.groups[0].error_code == 0, answer
+        return {found.partition_index: found.committed_offset for topic in answer.groups[0].topics for found in topic.partitions}
+
+
+class Watch:
+    """Looks at the committed offsets all the time: none may go back."""
+
+    def __init__(self, topic: Topic) -> None:
+        self._topic = topic
+        self._ended = threading.Event()
+        self._thread = threading.Thread(target=self._look)
+        self.faults: list[str] = []
+
+    def __enter__(self) -> "Watch":
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._ended.set()
+        self._thread.join()
+
+    def _look(self) -> None:
+        before: dict[int, int] = {}
+        while not self._ended.wait(0.02):
+            now = self._topic.committed()
+            self.faults += [f"{partition}: {offset}, then {now.get(partition)}" for partition, offset in before.items()
+                            if now.get(partition, -1) < offset]
+            before = now
+
+
+@pytest.fixture
+def topic(groups_broker: OttlaProcess) -> Topic:
+    return Topic(groups_broker)
+
+
+@pytest.fixture
+def make_crew(topic: Topic, client_named: Callable[[str], Client]) -> Iterator[Callable[[str, str], Crew]]:
+    crews: list[Crew] = []
+
+    def make(client: str, assignor: str) -> Crew:
+        client_named(client)                        # skips where it is not there
+        crews.append(Crew(client, topic.bootstrap, topic.group, topic.name, assignor, PARTITIONS))
+        return crews[-1]
+
+    yield make
+    for crew in crews:
+        crew.dismiss()
+
+
+@pytest.mark.parametrize(("client", "assignor"), PAIRS)
+def test_members_come_crash_and_leave(topic: Topic, make_crew: Callable[[str, str], Crew], client: str, assignor: str) -> None:
+    """Two share; one is killed and the other takes over; a new one comes, the old one leaves in order, and all is read and committed."""
+    crew = make_crew(client, assignor)
+    topic.produce()
+    with Watch(topic) as watch:
+        crew.hire("a", "b")
+        crew.wait_until_shared()
+        crew.wait_until_read(topic.ends)
+        crew.kill("a")
+        topic.produce()
+        crew.wait_until_shared()
+        crew.wait_until_read(topic.ends)
+        crew.hire("c")
+        crew.wait_until_shared()
+        crew.leave("b")
+        topic.produce()
+        crew.wait_until_shared()
+        crew.wait_until_read(topic.ends)
+        crew.wait(lambda: topic.committed() == topic.ends, "all is committed")
+    assert watch.faults == []
+
+
+@pytest.mark.parametrize("client", CAN_BE_STATIC)
+def test_a_static_member_restarts_without_a_rebalance(topic: Topic, make_crew: Callable[[str, str], Crew], client: str) -> None:
+    """It gets back what it had, and the others are not asked to give up anything."""
+    crew = make_crew(client, "range")
+    topic.produce()
+    crew.hire("a", "b", instances=True)
+    crew.wait_until_shared()
+    crew.wait_until_read(topic.ends)
+    crew.wait(lambda: topic.committed() == topic.ends, "all is committed")
+    other, owned = crew.members["b"], crew.members["a"].owned
+    told = other.assignments
+    crew.kill("a")
+    crew.hire("a", instances=True)
+    crew.wait_until_shared()
+    topic.produce()
+    crew.wait_until_read(topic.ends)
+    assert crew.members["a"].owned == owned
+    assert other.assignments == told
+
+
+def test_all_members_are_rolled(topic: Topic, make_crew: Callable[[str, str], Crew]) -> None:
+    """Three cooperative members are replaced one after another, while records come in."""
+    crew = make_crew("confluent-kafka", "cooperative-sticky")
+    with Watch(topic) as watch:
+        crew.hire("a", "b", "c")
+        crew.wait_until_shared()
+        for old, new in (("a", "d"), ("b", "e"), ("c", "f")):
+            topic.produce(5)
+            crew.leave(old)
+            crew.hire(new)
+            crew.wait_until_shared()
+        topic.produce(5)
+        crew.wait_until_read(topic.ends)
+        crew.wait(lambda: topic.committed() == topic.ends, "all is committed")
+    assert watch.faults == []
+
+
+def test_the_node_is_killed(client_named: Callable[[str], Client]) -> None:
+    """Members outlive their node: what was committed is there when it comes back, and they go on."""
+    client_named("confluent-kafka")
+    with OttlaProcess(settings={"group.initial.rebalance.delay.ms": "0", "group.min.session.timeout.ms": "1000"}) as broker:
+        topic = Topic(broker)
+        crew = Crew("confluent-kafka", topic.bootstrap, topic.group, topic.name, "range", PARTITIONS)
+        try:
+            topic.produce()
+            crew.hire("a", "b")
+            crew.wait_until_shared()
+            crew.wait_until_read(topic.ends)
+            crew.wait(lambda: topic.committed() == topic.ends, "all is committed")
+            for _ in range(2):
+                broker.kill()
+                broker.start()
+                assert topic.committed() == topic.ends
+                topic.produce()
+                crew.wait_until_shared()
+                crew.wait_until_read(topic.ends)
+                crew.wait(lambda: topic.committed() == topic.ends, "all is committed")
+        finally:
+            crew.dismiss()
+
+
+def test_kafka_consumer_groups(topic: Topic, make_crew: Callable[[str, str], Crew], java_tools: Jvm) -> None:
+    """List, describe, reset, delete offsets and delete, as Kafka's own tool does it."""
+    def run(*words: str) -> str:
+        done = java_tools.tool(GROUP_TOOL, "--bootstrap-server", topic.bootstrap, *words)
+        assert done.status == 0, done
+        return done.out
+
+    crew = make_crew("confluent-kafka", "range")
+    topic.produce()
+    crew.hire("a")
+    crew.wait_until_shared()
+    crew.wait(lambda: topic.committed() == topic.ends, "all is committed")
+    assert topic.group in run("--list").split()
+    assert f"{topic.group}" in run("--list", "--state", "stable")
+    described = run("--describe", "--group", topic.group)
+    rows = [line.split() for line in described.splitlines() if line.startswith(topic.group)]
+    assert sorted((int(row[2]), row[3], row[4], row[5]) for row in rows) == [(index, "10", "10", "0") for index in range(PARTITIONS)]
+    assert "rdkafka" in run("--describe", "--group", topic.group, "--members", "--verbose")
+    assert "Stable" in run("--describe", "--group", topic.group, "--state")
+    crew.leave("a")
+    words = ("--group", topic.group, "--topic", topic.name, "--to-earliest")
+    assert "Empty" in run("--describe", "--group", topic.group, "--state")
+    run("--reset-offsets", *words, "--execute")
+    assert topic.committed() == dict.fromkeys(range(PARTITIONS), 0)
+    run("--reset-offsets", "--group", topic.group, "--topic", f"{topic.name}:1", "--shift-by", "4", "--execute")
+    assert topic.committed()[1] == 4
+    run("--delete-offsets", "--group", topic.group, "--topic", f"{topic.name}:2")
+    assert sorted(topic.committed()) == [0, 1, 3, 4, 5]
+    assert "successful" in run("--delete", "--group", topic.group)
+    assert topic.group not in run("--list").split()
+
+
+def test_console_consumer_and_performance_with_a_group(topic: Topic, java_tools: Jvm) -> None:
+    """Kafka's consumers for people, each as a group of its own."""
+    topic.produce()
+    where = ("--bootstrap-server", topic.bootstrap, "--topic", topic.name)
+    consumed = java_tools.tool("org.apache.kafka.tools.consumer.ConsoleConsumer", *where, "--group", topic.group, "--from-beginning",
+                               "--max-messages", "60", "--timeout-ms", "20000")
+    assert consumed.status == 0, consumed
+    assert sorted(consumed.out.split()) == sorted(str(number) for number in range(10) for _ in range(PARTITIONS))
+    assert topic.committed() == topic.ends
+    measured = java_tools.tool("org.apache.kafka.tools.ConsumerPerformance", *where, "--group", f"{topic.group}-perf", "--messages", "60",
+                               "--timeout", "20000")
+    assert measured.status == 0, measured
+    assert ", 60, " in measured.out
