@@ -244,6 +244,9 @@ class Accumulator:
 
     def split(self, batch: ProducerBatch) -> list[ProducerBatch]:
         """The records of a batch that was too large, in batches of at most half its size."""
+        route = self.routes.get(batch.topic)
+        if route is not None:
+            route.ratio = 1.0  # it was trusted too much
         records = decode_records(batch.buffer)
         sizes = [RECORD_OVERHEAD_MAX + len(record.key or b"") + len(record.value or b"") for record in records]
         target = max(sum(sizes) // 2, *sizes)

@@ -57,7 +57,9 @@ class ClusterClient:
         self._watches_all = False
         self._refreshing: asyncio.Task[None] | None = None
         self._stale_timer: asyncio.TimerHandle | None = None
-        self._tasks: dict[asyncio.Task[Any], None] = {}
+        self._following: asyncio.Task[None] | None = None
+        self._is_stale = False
+        self._refreshed_ms = 0.0
 
     def now_ms(self) -> float:
         """The loop's time: what all deadlines are in."""
@@ -211,11 +213,11 @@ class ClusterClient:
         self._watches_all = is_wanted
 
     def ask_refresh(self) -> None:
-        """Metadata is out of date: have it refreshed soon, without waiting for it."""
-        if not self.is_closed and self._refreshing is None:
-            task = self.loop.create_task(self._refresh_quietly())
-            self._tasks[task] = None
-            task.add_done_callback(lambda done: self._tasks.pop(done, None) and None)
+        """Metadata is out of date: have it refreshed soon, without waiting for it. However often this is asked for, retry.backoff.ms
+        and more pass between two refreshes."""
+        self._is_stale = True
+        if not self.is_closed and self._following is None:
+            self._following = self.loop.create_task(self._refresh_while_stale())
 
     async def refresh(self) -> None:
         """Until the metadata of all watched topics is new. Those who come while one is under way wait for one that begins after it."""
@@ -244,20 +246,29 @@ class ClusterClient:
         if answer.error_code:
             raise broker_error(answer.error_code, about="metadata")
         self.cluster.update(answer, is_of_all=topics is None)
+        self._refreshed_ms = self.now_ms()
         self._renew_age()
         for watcher in list(self.watchers):
             watcher(self.cluster)
 
-    async def _refresh_quietly(self) -> None:
-        """Try until it works: those who need it hear of failures by their own deadlines."""
+    async def _refresh_while_stale(self) -> None:
+        """Until nobody finds it out of date; those who need it hear of failures by their own deadlines."""
         tries = 0
-        while not self.is_closed:
-            try:
-                await self.refresh()
-                return
-            except ClientError:
+        try:
+            while self._is_stale and not self.is_closed:
+                delay_ms = self.retry_backoff.delay_ms(max(tries, 1))
+                if tries:
+                    await asyncio.sleep(delay_ms / 1000)
+                elif self._refreshed_ms + delay_ms > self.now_ms():
+                    await asyncio.sleep((self._refreshed_ms + delay_ms - self.now_ms()) / 1000)
+                self._is_stale = False
                 tries += 1
-                await asyncio.sleep(self.retry_backoff.delay_ms(tries) / 1000)
+                try:
+                    await self.refresh()
+                except ClientError:
+                    self._is_stale = True
+        finally:
+            self._following = None
 
     def _renew_age(self) -> None:
         if self._stale_timer is not None:
@@ -309,9 +320,8 @@ class ClusterClient:
         self.is_closed = True
         if self._stale_timer is not None:
             self._stale_timer.cancel()
-        tasks = [*self._connecting.values(), *self._tasks]
-        if self._refreshing is not None:
-            tasks.append(self._refreshing)
+        tasks: list[asyncio.Task[Any]] = [*self._connecting.values()]
+        tasks += [task for task in (self._refreshing, self._following) if task is not None]
         for task in tasks:
             task.cancel()
         for link in list(self._links.values()):

@@ -7,7 +7,7 @@
 
 import asyncio
 from collections.abc import Callable, Generator, Mapping
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import AbstractContextManager, nullcontext, suppress
 from functools import partial
 from typing import Any, Self
 
@@ -86,6 +86,8 @@ class ProducerEngine:
         accumulator = self.accumulator
         arguments = (record.topic, record.value, record.key, record.partition, record.timestamp, record.headers)
         while True:
+            if self.sender.is_closing:
+                raise Closed("The producer is closed.")
             if record.topic not in accumulator.routes or record.partition is not None:
                 left_ms = max(0.0, deadline_ms - self.core.now_ms())
                 info = await self.core.topic(record.topic, timeout_ms=left_ms, partition=record.partition or 0)
@@ -107,7 +109,8 @@ class ProducerEngine:
 
     async def flush(self) -> None:
         """Send what waits without lingering, until all that was sent before has an outcome."""
-        batches = list(self.accumulator.incomplete)
+        with self.accumulator.lock:
+            batches = list(self.accumulator.incomplete)
         self.sender.is_flushing += 1
         try:
             self._driver.poll()
@@ -126,12 +129,12 @@ class ProducerEngine:
         """Deliver what was sent, for as long as `timeout_seconds` allow; the rest fails."""
         self.sender.is_closing = True
         try:
-            async with asyncio.timeout(timeout_seconds):
-                await self.flush()
-        except TimeoutError:
-            self.sender.fail_all(Closed("The producer was closed before the record was delivered."))
+            with suppress(TimeoutError):  # what is left fails below
+                async with asyncio.timeout(timeout_seconds):
+                    await self.flush()
         finally:
             self._driver.stop()
+            self.sender.fail_all(Closed("The producer was closed before the record was delivered."))
             await self.core.close()
 
     def metrics(self) -> dict[str, float]:

@@ -316,5 +316,7 @@ class Sender:
 
     def fail_all(self, error: ClientError) -> None:
         """The end: what is not delivered by now is not delivered."""
-        for batch in list(self._accumulator.incomplete):
+        with self._accumulator.lock:
+            batches = list(self._accumulator.incomplete)
+        for batch in batches:
             self._fail(batch, error)
