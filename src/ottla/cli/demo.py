@@ -11,8 +11,12 @@ from collections import deque
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from types import FrameType
+from typing import Annotated
+
+import typer
 
 from ottla import __version__
+from ottla.cli.command import command
 from ottla.cli.demo_cast import Traffic, Worker
 from ottla.cli.demo_consumer import SESSION_TIMEOUT_MS
 from ottla.cli.demo_state import Chronicle, Moment, look
@@ -44,15 +48,21 @@ Try next:
 """
 
 
-def demo(*, seconds: float = DEFAULT_SECONDS, plain: bool = False) -> int:
-    """Run for so many seconds, or until Ctrl-C where they are 0; `plain` writes lines, as it does where there is no terminal."""
+def register(root: typer.Typer) -> None:
+    command(root, "demo")(demo)
+
+
+def demo(
+    seconds: Annotated[float, typer.Option("--seconds", min=0, help="How long; 0 goes on until Ctrl-C.")] = DEFAULT_SECONDS,
+    plain: Annotated[bool, typer.Option("--plain", help="Lines of text instead of a picture, as where there is no terminal.")] = False,
+) -> None:
+    """Watch a broker, traffic, and a group of consumers of which one is killed. Nothing is left behind."""
     with ExitStack() as stack:
         is_over = stack.enter_context(_interruption())
         show = _Show(stack, is_plain=plain or not sys.stdout.isatty())
         show.run(seconds, is_over)
         show.end(is_interrupted=is_over.is_set())
     print(show.summary(), NEXT, sep="\n", flush=True)
-    return 0
 
 
 @contextmanager
@@ -107,7 +117,7 @@ class _Show:
             if seconds and self._now_s >= seconds:
                 return
             self._look()
-            if self._now_s >= due_s:
+            if self._now_s >= due_s and self._chronicle.members:  # who is to be missed must have been there
                 if turn == "kill":
                     self._kill_one()
                 else:
@@ -117,8 +127,8 @@ class _Show:
     def end(self, *, is_interrupted: bool) -> None:
         """Stop the traffic and, if there is time, let the group catch up."""
         self._traffic.stop()
-        self._view.tell(self._now_s, "no more orders" if not is_interrupted else "interrupted")
         if not is_interrupted:
+            self._view.tell(self._now_s, "no more orders")
             pause = threading.Event()
             for _ in range(int(CATCH_UP_SECONDS_MAX / LOOK_SECONDS)):
                 self._now_s += LOOK_SECONDS

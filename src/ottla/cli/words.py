@@ -20,4 +20,7 @@ class Word(NamedTuple):
 
 WORDS: dict[str, Word] = {
     "topic": Word("ottla.cli.topic", "create, list, describe, alter and delete topics"),
+    "config": Word("ottla.cli.config", "show and change configs of topics, brokers, groups and client metrics"),
+    "cluster": Word("ottla.cli.cluster", "describe the cluster: nodes, controller, quorum, features"),
+    "demo": Word("ottla.cli.demo", "watch a broker, traffic, and a group that loses a consumer"),
 }
