@@ -332,8 +332,11 @@ async def test_a_group_with_kafka_python(broker, make_topic, new_name, strategy,
     assignor = {"range": RangePartitionAssignor, "roundrobin": RoundRobinPartitionAssignor, "sticky": StickyPartitionAssignor}[strategy]
 
     def make():
-        return KafkaConsumer(topic, bootstrap_servers=broker.bootstrap, group_id=group, partition_assignment_strategy=[assignor],
-                             session_timeout_ms=6_000, heartbeat_interval_ms=200, metadata_max_age_ms=500)
+        theirs = KafkaConsumer(bootstrap_servers=broker.bootstrap, group_id=group, partition_assignment_strategy=[assignor],
+                               session_timeout_ms=6_000, heartbeat_interval_ms=200)
+        theirs.partitions_for_topic(topic)  # a leader that does not know it yet spreads nothing, and stays with that
+        theirs.subscribe([topic])
+        return theirs
 
     await share(broker, topic, group, strategy, ours_first=ours_first, make=make, poll=lambda theirs: theirs.poll(100),
                 assigned=lambda theirs: theirs.assignment() or ())
