@@ -79,6 +79,9 @@ class Disk(Protocol):
 
     def open_read_only(self, path: str) -> File: ...
 
+    def open_files_max(self) -> int:
+        """How many files logs may hold open at a time."""
+
     def read(self, path: str) -> bytes: ...
 
     def write_atomically(self, path: str, data: Buffer) -> None:

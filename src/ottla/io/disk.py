@@ -8,6 +8,7 @@ import sys
 from collections.abc import Sequence
 
 from ottla.base.ports import Buffer
+from ottla.io import process
 
 # The most parts that one gathered write takes; POSIX promises 16, Linux and macOS take 1024.
 _PARTS_MAX = max(16, os.sysconf("SC_IOV_MAX")) if "SC_IOV_MAX" in os.sysconf_names else 16
@@ -218,6 +219,9 @@ class RealDisk:
     def open(self, path: str, *, create: bool = False) -> RealFile:
         descriptor = os.open(path, os.O_RDWR | (os.O_CREAT if create else 0), 0o644)
         return RealFile(path, descriptor, os.fstat(descriptor).st_size, self._scratch)
+
+    def open_files_max(self) -> int:
+        return process.share_descriptors()[0]
 
     def open_read_only(self, path: str) -> RealFile:
         return RealFile(path, os.open(path, os.O_RDONLY), None, self._scratch)

@@ -5,6 +5,9 @@ import resource
 import sys
 import time
 
+LOG_FILES_MIN, LOG_FILES_MAX = 512, 10_000
+OTHER_DESCRIPTORS = 128
+"""For what is neither a log's file nor a connection."""
 FREED_BYTES_KEPT = 16 << 20
 """Freed memory that glibc may keep for what comes next."""
 MAPPED_BYTES_MIN = 8 << 20
@@ -36,6 +39,15 @@ def open_descriptors() -> int:
         except FileNotFoundError:
             continue
     return 0
+
+
+def share_descriptors() -> tuple[int, int]:
+    """How many files logs may hold open and how many connections there may be, so that neither takes all descriptors."""
+    allowed = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
+    if allowed == resource.RLIM_INFINITY:
+        return LOG_FILES_MAX, sys.maxsize
+    files = min(max(allowed // 4, LOG_FILES_MIN), LOG_FILES_MAX)
+    return files, max(allowed - files - OTHER_DESCRIPTORS, allowed // 4)
 
 
 def raise_descriptor_limit() -> int:

@@ -9,22 +9,19 @@ leaves through a duplicated descriptor with a writer callback of its own.
 import asyncio
 import errno
 import os
-import resource
 import socket
-import sys
 from collections import deque
 from collections.abc import Callable, Sequence
 from typing import Any, cast
 
 from ottla.base.ports import Buffer, File, Receiver
+from ottla.io import process
 
 WRITE_QUEUE_HIGH_BYTES_MAX = 256 << 10
 """Above this many unsent bytes the receiver is asked to make no more answers."""
 BACKLOG_MAX = 1024
 LINGER_SECONDS = 0.5
 DISCARD_BYTES = 16 << 10
-DESCRIPTORS_KEPT = 640
-"""For segments, of which 512 may be open, and what else a process has open."""
 PARTS_MAX = 1024
 """More than this one gathered write does not take."""
 SEND_FILE_PIECE_BYTES_MAX = 4 << 20
@@ -271,8 +268,7 @@ class TcpNetwork:
     """`base.ports.Network` on this machine's network. Connections leave descriptors for files: a log needs its own."""
 
     def __init__(self) -> None:
-        allowed = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
-        self.connections_max = sys.maxsize if allowed == resource.RLIM_INFINITY else max(allowed - DESCRIPTORS_KEPT, allowed // 4)
+        self.connections_max = process.share_descriptors()[1]
         self.open_count = 0
 
     async def listen(self, host: str, port: int, receiver: Callable[[], Receiver]) -> TcpListener:

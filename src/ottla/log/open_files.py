@@ -7,9 +7,6 @@ from ottla.base.ports import Disk, File
 if TYPE_CHECKING:
     from ottla.log.segment import Segment
 
-OPEN_FILES_MAX = 512
-"""Below the 1,024 descriptors that a process is usually allowed, with room for connections."""
-
 
 class OpenFiles:
     """Shared by all logs of a disk. The one given up is found by second chance: a use sets a flag, which is all that the hot path pays.
@@ -17,9 +14,9 @@ class OpenFiles:
     A file is let go, not closed: a fetch that is on its way to a socket may still read from it, and it closes itself after that.
     """
 
-    def __init__(self, disk: Disk, *, open_files_max: int = OPEN_FILES_MAX) -> None:
+    def __init__(self, disk: Disk, *, open_files_max: int | None = None) -> None:
         self._disk = disk
-        self._open_files_max = open_files_max
+        self._open_files_max = disk.open_files_max() if open_files_max is None else open_files_max
         self._segments: dict[Segment, None] = {}
 
     def __len__(self) -> int:

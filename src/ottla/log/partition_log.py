@@ -1,7 +1,7 @@
 """The log of one partition: batches are appended at its end, and read from anywhere."""
 
 from bisect import bisect_right
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 from struct import Struct
 from typing import NamedTuple
@@ -64,6 +64,16 @@ class ColdRead(Exception):
         self.retry = retry
 
 
+def make_log_directories(disk: Disk, wanted: Sequence[tuple[str, Uuid]]) -> None:
+    """Put the directories of new logs on the disk, each with the id of its topic. It waits for the disk: call it from a worker."""
+    for directory, topic_id in wanted:
+        disk.make_directories(directory)
+        if partition_metadata.read_topic_id(disk, directory) is None:
+            partition_metadata.write_topic_id(disk, directory, topic_id)  # which makes the names in the directory durable too
+    for parent in sorted({directory.rpartition("/")[0] for directory, _ in wanted}):
+        disk.flush_directory(parent)
+
+
 class PartitionLog:
     """One writer; offsets are given here. Calls come from the loop's thread unless a line says otherwise."""
 
@@ -104,15 +114,13 @@ class PartitionLog:
         Without a clean end the last segment is read through, and earlier ones that reach beyond `recovery_point`, if that is known.
         """
         files = OpenFiles(disk) if files is None else files
-        disk.make_directories(directory)
         found_id = partition_metadata.read_topic_id(disk, directory)
-        if found_id is not None and found_id != topic_id:
+        if found_id is None:
+            make_log_directories(disk, [(directory, topic_id)])
+        elif found_id != topic_id:
             raise TopicIdMismatch(f"{directory} belongs to topic {uuid_text(found_id)}, not {uuid_text(topic_id)}")
         loaded = recovery.load(disk, directory, config=config, files=files, now_ms=now_ms, clean=clean, recovery_point=recovery_point)
         begin_at(loaded, start_offset, disk, directory, files, now_ms=now_ms)
-        if found_id is None:
-            partition_metadata.write_topic_id(disk, directory, topic_id)  # which makes the names in the directory durable too
-            disk.flush_directory(directory.rpartition("/")[0])
         return cls(disk, directory, config=config, topic_id=topic_id, loaded=loaded, files=files, start_offset=start_offset)
 
     def append(self, records: memoryview, *, leader_epoch: int, now_ms: int, inspection: Inspection | None = None) -> tuple[int, int]:

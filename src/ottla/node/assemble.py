@@ -79,6 +79,7 @@ class Node:
         await self.upkeep.stop()
         try:
             await self._leave()
+            await self._publisher.opening.settle()
             for partition_log in self._publisher.logs():
                 await self._ports.workers.run(partition_log.close)
             await self._metadata_log.close()
@@ -103,6 +104,7 @@ class Node:
         self._stop_listening()
         self._server.abort_connections()
         self._close_shards()
+        self._publisher.opening.close()
         self._storage.release()
 
 
@@ -151,7 +153,8 @@ async def _start(ports: Ports, config: NodeConfig, storage: Storage, failed: "as
                    for found in storage.directories if found.path in config.log_dirs]
     broker.groups = Groups(broker, ports.rng)
     broker.shards_by_topic[broker.groups.shards.topic] = broker.groups.shards
-    publisher = Publisher(broker, ports.disk, ports.rng, directories)
+    publisher = Publisher(broker, ports.disk, ports.rng, directories, on_failed)
+    controller.opened = publisher.opening.settle
     server = Server(broker, ports.network, ports.rng, protected_listener=config.inter_broker_listener)
     page: MetricsPage | None = None
     try:

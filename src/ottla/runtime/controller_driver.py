@@ -1,6 +1,6 @@
 """Drives the controller: a request is decided, its records are replayed and committed, and only then is it answered."""
 
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from typing import Any, NamedTuple
 
 from ottla.base.decision import Decision
@@ -25,6 +25,8 @@ class ControllerDriver:
         self._controller = controller
         self._log = log
         self._clock = clock
+        self.opened: Callable[[], Awaitable[None]] | None = None
+        """Waits until the new partitions of this node are open: who creates a topic here may use it once that is answered."""
 
     async def activate(self, bootstrap: Sequence[Any]) -> None:
         """Take over: an empty log gets its first records."""
@@ -49,6 +51,8 @@ class ControllerDriver:
             for at, record in enumerate(decision.records):
                 self._controller.replay(first_offset + at, record)       # before anybody else decides
             await committed
+            if self.opened is not None:
+                await self.opened()
         else:
             await self._log.settle()       # the answer may tell of what others have changed and is not committed yet
         return decision.response

@@ -1,7 +1,7 @@
 """Follows the metadata log: each committed batch of records makes a new image, and the partitions here follow the image."""
 
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from ottla.base.ids import Uuid
@@ -16,6 +16,7 @@ from ottla.metadata.topic_names import INTERNAL_TOPICS
 from ottla.runtime.broker import Broker
 from ottla.runtime.log_directories import LogDirectories, LogDirectory
 from ottla.runtime.log_settings import log_config
+from ottla.runtime.opening import Opening
 from ottla.runtime.partition import InternalPartition, Partition
 
 log = logging.getLogger("ottla.partitions")
@@ -27,13 +28,15 @@ STRAY_SUFFIX = "-stray"
 class Publisher:
     """The only one who changes what `Broker` holds."""
 
-    def __init__(self, broker: Broker, disk: Disk, rng: Rng, directories: Sequence[LogDirectory]) -> None:
+    def __init__(self, broker: Broker, disk: Disk, rng: Rng, directories: Sequence[LogDirectory],
+                 on_failure: Callable[[BaseException], None]) -> None:
         self._broker = broker
         self._disk = disk
         self._rng = rng
         self._directories = directories
         broker.log_directories = LogDirectories(disk, broker.workers, directories)
         self._files = OpenFiles(disk)
+        self.opening = Opening(broker, disk, place=self._place, open_at=self._open_at, on_opened=self._on_opened, on_failure=on_failure)
         self._broker_epoch = -1
         self._unassigned: dict[tuple[Uuid, int], Uuid] = {}
         """Replicas that were put elsewhere than the metadata says, of which the controller has not been told."""
@@ -51,8 +54,10 @@ class Publisher:
                     self._disk.rename(f"{directory.path}/{name}", self._aside(directory, name, STRAY_SUFFIX))
         starts = self._broker.log_directories.read_start_offsets()
         for topic in image.topics_by_id.values():
-            for index, partition in topic.partitions.items():
-                self._open(image, topic, index, partition, start_offset=starts.get((topic.name, index), 0))
+            for index in topic.partitions:
+                place = self._place(topic.topic_id, index)
+                if place is not None:
+                    self._open_at(topic.topic_id, index, place[0], start_offset=starts.get((topic.name, index), 0))
         self._broker.log_directories.forget_stale_start_offsets()
 
     def publish(self, first_offset: int, records: Sequence[Any]) -> None:
@@ -68,17 +73,15 @@ class Publisher:
         if changes.deleted:
             self._broker.groups.on_topics_deleted([(topic.name, topic.topic_id) for topic in changes.deleted])
         for created in changes.created:
-            for index, partition in created.partitions.items():
-                self._open(image, created, index, partition)
+            for index in created.partitions:
+                self.opening.want(created.topic_id, index)
         for change in changes.changed:
             for index, (before, after) in change.partitions().items():
                 if before is None:
-                    self._open(image, change.after, index, after)
+                    self.opening.want(change.after.topic_id, index)
                 else:
                     self._on_partition_changed(change.after, index, after)
         self._on_configs(image, changes)
-        if self._unassigned and self._broker_epoch >= 0:
-            self._broker.spawn(self.assign_directories(self._broker_epoch))
 
     async def assign_directories(self, broker_epoch: int) -> None:
         """Tell the controller which of several directories was chosen."""
@@ -96,36 +99,49 @@ class Publisher:
             return False
         return self._disk.exists(f"{directory.path}/{name}/partition.metadata")
 
-    def _open(self, image: ClusterImage, topic: TopicImage, index: int, placed: PartitionImage, *, start_offset: int = 0) -> None:
-        node_id = self._broker.settings.node_id
-        if node_id not in placed.replicas:
-            return
+    def _place(self, topic_id: Uuid, index: int) -> tuple[LogDirectory, str] | None:
+        """Where a partition that the image places here is to be, which from now on counts there."""
+        found = self._placed_here(topic_id, index)
+        if found is None:
+            return None
+        topic, _, assigned = found
         name = f"{topic.name}-{index}"
-        directory = self._directory_of(name, placed.directories[placed.replicas.index(node_id)])
-        flushing = self._broker.flushing.get(f"{directory.path}/{name}")
-        if flushing is not None:
-            # A worker still writes to a log of that name, which has been deleted: clients are told to ask again until it has ended.
-            flushing.add_done_callback(lambda _: self._broker.loop.call_soon(self._open_later, topic.topic_id, index))
-            return
+        directory = self._directory_of(name, assigned)
         directory.partition_count += 1
-        if directory.directory_id != placed.directories[placed.replicas.index(node_id)]:
-            self._unassigned[topic.topic_id, index] = directory.directory_id
+        return directory, f"{directory.path}/{name}"
+
+    def _placed_here(self, topic_id: Uuid, index: int) -> tuple[TopicImage, PartitionImage, Uuid] | None:
+        """The partition, and the directory that the metadata names for it."""
+        topic = self._broker.image.topics_by_id.get(topic_id)
+        placed = None if topic is None else topic.partitions.get(index)
+        if topic is None or placed is None or self._broker.settings.node_id not in placed.replicas:
+            return None
+        return topic, placed, placed.directories[placed.replicas.index(self._broker.settings.node_id)]
+
+    def _open_at(self, topic_id: Uuid, index: int, directory: LogDirectory, *, start_offset: int = 0) -> bool:
+        found = self._placed_here(topic_id, index)
+        if found is None:
+            directory.partition_count -= 1
+            return False
+        topic, placed, assigned = found
+        if directory.directory_id != assigned:
+            self._unassigned[topic_id, index] = directory.directory_id
         partition_log = PartitionLog.open(
-            self._disk, f"{directory.path}/{name}", config=self._log_config(image, topic.name), topic_id=topic.topic_id,
-            now_ms=self._broker.clock.now_ms(), clean=directory.is_clean, files=self._files,
+            self._disk, f"{directory.path}/{topic.name}-{index}", config=self._log_config(self._broker.image, topic.name),
+            topic_id=topic_id, now_ms=self._broker.clock.now_ms(), clean=directory.is_clean, files=self._files,
             start_offset=start_offset)
         kind = InternalPartition if topic.name in INTERNAL_TOPICS else Partition
-        partition = kind(topic.name, topic.topic_id, index, placed.leader_epoch, partition_log)
-        if placed.leader == node_id:
+        partition = kind(topic.name, topic_id, index, placed.leader_epoch, partition_log)
+        if placed.leader == self._broker.settings.node_id:
             partition.lead(placed.leader_epoch)
         self._broker.add_partition(partition)
         directory.partitions[partition] = None
         self._tell_shards(partition)
+        return True
 
-    def _open_later(self, topic_id: Uuid, index: int) -> None:
-        topic = self._broker.image.topics_by_id.get(topic_id)
-        if topic is not None:
-            self._open(self._broker.image, topic, index, topic.partitions[index])
+    def _on_opened(self) -> None:
+        if self._unassigned and self._broker_epoch >= 0:
+            self._broker.spawn(self.assign_directories(self._broker_epoch))
 
     def _directory_of(self, name: str, assigned: Uuid) -> LogDirectory:
         """Where the partition already is, else where the controller wants it, else where the fewest are."""

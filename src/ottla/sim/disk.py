@@ -105,6 +105,10 @@ class SimulatedLock:
             del self._locks[self._inode]
 
 
+OPEN_FILES_MAX = 64
+"""Few, so that files are given up and opened again in stories of some partitions."""
+
+
 class SimulatedDisk:
     """Every call is a step: it is traced, it may be told to fail, and the process may be told to die in it."""
 
@@ -196,6 +200,9 @@ class SimulatedDisk:
             return SimulatedFile(self, path, self.storage.get_file(path), is_writable=True)
         self.step("create", path)
         return SimulatedFile(self, path, self.storage.create(path), is_writable=True)
+
+    def open_files_max(self) -> int:
+        return OPEN_FILES_MAX
 
     def open_read_only(self, path: str) -> SimulatedFile:
         self.process.check()

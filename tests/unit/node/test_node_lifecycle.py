@@ -47,8 +47,8 @@ def read_image(world: World) -> ClusterImage:
     return image
 
 
-async def connect(world: World) -> SimulatedClient:
-    network = world.start("client").network
+async def connect(world: World, name: str = "client") -> SimulatedClient:
+    network = world.start(name).network
     client = SimulatedClient(network, "node", PORT)
     await client.connect()
     return client
@@ -130,3 +130,27 @@ def test_a_topic_deleted_and_made_again_during_its_flush_is_a_new_one(world: Wor
         return node.failed.done(), new.log.log_end_offset, [segment.base_offset for segment in new.log.segments]
 
     assert world.run(story()) == (False, 0, [0])
+
+
+def test_a_topic_deleted_while_its_partitions_are_opened_leaves_nothing(world: World) -> None:
+    """And one that is made under its name right behind it is a new one that works."""
+    async def story() -> tuple[list[str], int, bool]:
+        ports, starting = start(world)
+        node: Node = await starting
+        client, other, third = await connect(world), await connect(world, "other"), await connect(world, "third")
+        creating = asyncio.ensure_future(client.create_topic("t", 20))
+        while "t" not in node.broker.image.topics_by_name:
+            await asyncio.sleep(0.0001)
+        old_id = node.broker.image.topics_by_name["t"].topic_id
+        assert node.broker.partition("t", 19) is None          # it is not open yet
+        deleting = asyncio.ensure_future(other.call(DeleteTopicsRequest(topic_names=["t"], timeout_ms=1000), DeleteTopicsResponse, 5))
+        while "t" in node.broker.image.topics_by_name:
+            await asyncio.sleep(0.0001)
+        await third.create_topic("t", 1)
+        await asyncio.gather(creating, deleting)
+        assert node.broker.image.topics_by_name["t"].topic_id != old_id
+        produced = await third.produce("t", 0, bytes(build_batch([Record(timestamp=ports.clock.now_ms(), value=b"v")])), acks=-1)
+        names = [name for name in ports.disk.list("/data") if name.startswith("t-") and not name.endswith("-delete")]
+        return names, produced.error_code, node.failed.done()
+
+    assert world.run(story()) == (["t-0"], 0, False)

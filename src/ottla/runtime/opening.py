@@ -1,0 +1,76 @@
+"""Opens the partitions of new topics. Their directories are made, and put on the disk, by a worker; then their logs are opened, for a few
+milliseconds in each turn of the loop, so that nobody notices that somebody creates a thousand partitions."""
+
+import asyncio
+from collections.abc import Callable
+
+from ottla.base.ids import Uuid
+from ottla.base.ports import Disk
+from ottla.log.partition_log import make_log_directories
+from ottla.runtime.broker import Broker
+from ottla.runtime.log_directories import LogDirectory
+
+TURN_SECONDS = 0.005
+
+Place = Callable[[Uuid, int], tuple[LogDirectory, str] | None]
+"""The directory and the path at which a partition is to be made; None where it is not to be here, or no longer."""
+OpenAt = Callable[[Uuid, int, LogDirectory], bool]
+"""Opens what was made; False where nobody wants it any more."""
+
+
+class Opening:
+    """One after another, in the order in which they were wanted: a topic may be deleted and made again under its name meanwhile."""
+
+    def __init__(self, broker: Broker, disk: Disk, *, place: Place, open_at: OpenAt, on_opened: Callable[[], None],
+                 on_failure: Callable[[BaseException], None]) -> None:
+        self._broker = broker
+        self._disk = disk
+        self._place = place
+        self._open_at = open_at
+        self._on_opened = on_opened
+        self._on_failure = on_failure
+        self._wanted: list[tuple[Uuid, int]] = []
+        self._task: asyncio.Task[None] | None = None
+
+    def want(self, topic_id: Uuid, index: int) -> None:
+        self._wanted.append((topic_id, index))
+        if self._task is None:
+            self._task = self._broker.loop.create_task(self._run())
+
+    async def settle(self) -> None:
+        """Until all that is wanted now is open."""
+        if self._task is not None:
+            await asyncio.wait([self._task])
+
+    def close(self) -> None:
+        """Begin no more."""
+        self._wanted.clear()
+        if self._task is not None:
+            self._task.cancel()
+
+    async def _run(self) -> None:
+        try:
+            while self._wanted:
+                wanted, self._wanted = self._wanted, []
+                await self._open_all(wanted)
+            self._on_opened()
+        except Exception as error:
+            self._on_failure(error)
+        finally:
+            self._task = None
+
+    async def _open_all(self, wanted: list[tuple[Uuid, int]]) -> None:
+        placed = [(topic_id, index, *place) for topic_id, index in wanted if (place := self._place(topic_id, index)) is not None]
+        for *_, path in placed:
+            flushing = self._broker.flushing.get(path)
+            if flushing is not None:       # a worker still writes to a log of that name, which has been deleted
+                await asyncio.wait([flushing])
+        await self._broker.workers.run(lambda: make_log_directories(self._disk, [(path, topic_id) for topic_id, *_, path in placed]))
+        loop = self._broker.loop
+        turn_ends = loop.time() + TURN_SECONDS
+        for topic_id, index, directory, path in placed:
+            if not self._open_at(topic_id, index, directory):
+                await self._broker.workers.run(lambda path=path: self._disk.remove_tree(path))  # type: ignore[misc]
+            if loop.time() >= turn_ends:
+                await asyncio.sleep(0)
+                turn_ends = loop.time() + TURN_SECONDS
