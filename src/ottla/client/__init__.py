@@ -10,6 +10,11 @@ if TYPE_CHECKING:
     from ottla.client.admin_async import AsyncAdmin
     from ottla.client.admin_results import CommittedOffset, ConfigResource, NewTopic, SomeFailed
     from ottla.client.cluster import Node, PartitionInfo, TopicInfo
+    from ottla.client.column_batch import ColumnBatch
+    from ottla.client.consumer import Consumer
+    from ottla.client.consumer_async import AsyncConsumer
+    from ottla.client.consumer_errors import CommitFailed, LogTruncated, MemberFenced, NoOffset, OffsetOutOfRange, Wakeup
+    from ottla.client.consumer_record import ConsumerRecord, OffsetAndMetadata, OffsetAndTimestamp
     from ottla.client.errors import (
         BootstrapFailed,
         BrokerError,
@@ -36,17 +41,22 @@ _ERRORS = (
     "BootstrapFailed", "BrokerError", "BrokerUnreachable", "BufferFull", "ClientError", "Closed", "ConfigError", "Disconnected",
     "OutOfOrder", "ProducerFenced", "RecordTooLarge", "TimedOut", "UnknownTopic", "Unsupported",
 )  # fmt: skip
+_CONSUMER_ERRORS = ("CommitFailed", "LogTruncated", "MemberFenced", "NoOffset", "OffsetOutOfRange", "Wakeup")
 
 _HOMES = {
     "Admin": "admin",
     "AsyncAdmin": "admin_async",
     "AsyncConsumer": "consumer_async",
     "AsyncProducer": "producer_async",
+    "ColumnBatch": "column_batch",
     "CommittedOffset": "admin_results",
     "ConfigResource": "admin_results",
     "Consumer": "consumer",
+    "ConsumerRecord": "consumer_record",
     "NewTopic": "admin_results",
     "Node": "cluster",
+    "OffsetAndMetadata": "consumer_record",
+    "OffsetAndTimestamp": "consumer_record",
     "PartitionInfo": "cluster",
     "Producer": "producer",
     "ProducerInterceptor": "records",
@@ -56,14 +66,17 @@ _HOMES = {
     "TopicInfo": "cluster",
     "TopicPartition": "partitions",
     **dict.fromkeys(_ERRORS, "errors"),
+    **dict.fromkeys(_CONSUMER_ERRORS, "consumer_errors"),
 }
 """The module of each public name."""
 
 __all__ = [
     "Admin", "AsyncAdmin", "AsyncConsumer", "AsyncProducer", "BootstrapFailed", "BrokerError", "BrokerUnreachable", "BufferFull",
-    "ClientError", "Closed", "CommittedOffset", "ConfigError", "ConfigResource", "Consumer", "Disconnected", "NewTopic", "Node",
-    "OutOfOrder", "PartitionInfo", "Producer", "ProducerFenced", "ProducerInterceptor", "ProducerRecord", "RecordMetadata",
-    "RecordTooLarge", "SomeFailed", "TimedOut", "TopicInfo", "TopicPartition", "UnknownTopic", "Unsupported",
+    "ClientError", "Closed", "ColumnBatch", "CommitFailed", "CommittedOffset", "ConfigError", "ConfigResource", "Consumer",
+    "ConsumerRecord", "Disconnected", "LogTruncated", "MemberFenced", "NewTopic", "NoOffset", "Node", "OffsetAndMetadata",
+    "OffsetAndTimestamp", "OffsetOutOfRange", "OutOfOrder", "PartitionInfo", "Producer", "ProducerFenced", "ProducerInterceptor",
+    "ProducerRecord", "RecordMetadata", "RecordTooLarge", "SomeFailed", "TimedOut", "TopicInfo", "TopicPartition", "UnknownTopic",
+    "Unsupported", "Wakeup",
 ]  # fmt: skip
 
 

@@ -1,0 +1,51 @@
+"""The page about the client: its examples run, as written and in order, against a broker; what it lists is there."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+import ottla.client
+from ottla.client import Admin, AsyncAdmin
+from ottla.testing import Broker
+
+PAGE = (Path(__file__).parents[3] / "docs" / "client.md").read_text()
+EXAMPLES = re.findall(r"```python\n(.*?)```", PAGE, re.DOTALL)
+
+
+def test_examples_run(capsys):
+    with Broker() as broker:
+        for example in EXAMPLES:
+            exec(compile(example.replace("127.0.0.1:9092", broker.bootstrap), "client.md", "exec"), {})
+    printed = capsys.readouterr().out
+    assert "RecordMetadata(topic='orders'" in printed
+    assert "TOPIC_ALREADY_EXISTS\nFalse\nUse it, pick another name, or delete it first.\n" in printed
+    assert "86400000\n" in printed
+
+
+def test_every_method_of_admin_is_listed():
+    table = PAGE.split("## Administration")[1].split("## How")[0]
+    listed = re.findall(r"`(\w+)`", table.split("| about")[1])
+    for face in (Admin, AsyncAdmin):
+        assert sorted(listed) == sorted(name for name in dir(face) if not name.startswith("_") and name not in ("close", "timeout_ms"))
+
+
+@pytest.mark.parametrize("name", ottla.client.__all__)
+def test_public_names_are_there(name):
+    assert getattr(ottla.client, name).__name__ == name
+
+
+def test_a_name_that_is_not_there():
+    with pytest.raises(AttributeError, match="no attribute 'Nothing'"):
+        ottla.client.Nothing  # noqa: B018
+
+
+def test_importing_the_client_loads_little():
+    """Start-up is a feature: neither the event loop nor NumPy is needed to name a class."""
+    import subprocess
+    import sys
+
+    code = "import sys, ottla.client; print([name for name in ('asyncio', 'numpy', 'uvloop', 'cramjam', 'ottla.node') if name in sys.modules])"
+    assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout == "[]\n"
+    code = "import sys; from ottla.client import Producer; print([name for name in ('numpy', 'cramjam', 'ottla.node') if name in sys.modules])"
+    assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout == "[]\n"
