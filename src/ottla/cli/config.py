@@ -1,0 +1,165 @@
+"""`ottla config describe|set|unset`: what is set, where it comes from, and what it means."""
+
+from enum import StrEnum
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from ottla.cli.command import command
+from ottla.cli.complete import resource_names
+from ottla.cli.config_change import Change, change_configs
+from ottla.cli.failure import Failure, nearest
+from ottla.cli.lookup import require_topics
+from ottla.cli.options import DryRun
+from ottla.cli.output import print_json, print_table
+from ottla.cli.session import Session
+
+if TYPE_CHECKING:
+    from ottla.client import Admin
+    from ottla.client.admin_results import ConfigEntry
+
+app = typer.Typer(no_args_is_help=True, help="Show and change configs of topics, brokers, groups and client metrics.")
+
+DEFAULT_OF_ALL = "default"
+
+
+class Kind(StrEnum):
+    """What has configs."""
+
+    TOPIC = "topic"
+    BROKER = "broker"
+    GROUP = "group"
+    CLIENT_METRICS = "client-metrics"
+    BROKER_LOGGER = "broker-logger"
+
+
+KindArgument = Annotated[Kind, typer.Argument(metavar="KIND", help="topic, broker, group, client-metrics or broker-logger.")]
+NameArgument = Annotated[
+    str, typer.Argument(metavar="NAME", autocompletion=resource_names, help="Which one; broker 'default' is what all brokers share.")
+]
+
+
+def register(root: typer.Typer) -> None:
+    root.add_typer(app, name="config")
+
+
+@command(app, "describe")
+def describe(
+    session: Session,
+    kind: KindArgument,
+    name: NameArgument,
+    names: Annotated[list[str] | None, typer.Argument(metavar="CONFIG...", help="Only these configs.")] = None,
+    show_all: Annotated[bool, typer.Option("--all", "-a", help="Show those with default values, too.")] = False,
+    doc: Annotated[bool, typer.Option("--doc", "-d", help="Say what each means.")] = False,
+) -> None:
+    """Show configs, and where each value comes from. Those that nobody set are shown with --all, or by their names.
+
+    JSON: a list of {"name", "value", "source", "is_read_only", "is_sensitive", "synonyms": [{"name", "value", "source"}],
+    "documentation"}; "documentation" is there with --doc only.
+    """
+    from ottla.client.admin_results import ConfigResource
+
+    resource = ConfigResource(_wire_kind(kind), _wire_name(kind, name))
+    with session.admin() as admin:
+        _require(admin, kind, resource.name)
+        found = admin.describe_configs([resource], synonyms=True, documentation=doc)[resource]
+    for each in names or ():
+        if each not in found:
+            meant = nearest(each, found)
+            raise Failure(f"{kind} {name} has no config {each!r}", f"Did you mean {meant}?" if meant else "--all shows all there are.")
+    is_shown = set(names or ())
+    chosen = [entry for each, entry in sorted(found.items()) if each in is_shown or (not names and (show_all or not entry.is_default))]
+    if session.is_json:
+        print_json([_document(entry, has_doc=doc) for entry in chosen])
+    elif not chosen:
+        print(f"{kind} {name}: nothing is set; --all shows the defaults")
+    elif doc:
+        for entry in chosen:
+            print(f"{entry.name} = {_value(entry)}  ({entry.source.replace('_', ' ')})")
+            print(f"    {entry.documentation or 'The broker says nothing about it.'}")
+    else:
+        rows = [(entry.name, _value(entry), entry.source.replace("_", " "), "read only" if entry.is_read_only else "") for entry in chosen]
+        print_table(("config", "value", "source", ""), rows)
+
+
+@command(app, "set")
+def set_(
+    session: Session,
+    kind: KindArgument,
+    name: NameArgument,
+    changes: Annotated[list[str], typer.Argument(metavar="CONFIG=VALUE...", help="Also CONFIG+=VALUE and CONFIG-=VALUE, for lists.")],
+    dry_run: DryRun = False,
+) -> None:
+    """Set configs; the others stay as they are.
+
+    JSON: {"kind", "name", "changes": [{"operation", "config", "value"}]}.
+    """
+    _change(session, kind, name, [_parse(text) for text in changes], is_dry_run=dry_run)
+
+
+@command(app, "unset")
+def unset(
+    session: Session,
+    kind: KindArgument,
+    name: NameArgument,
+    names: Annotated[list[str], typer.Argument(metavar="CONFIG...", help="Configs that go back to their defaults.")],
+    dry_run: DryRun = False,
+) -> None:
+    """Unset configs: what is left is the default.
+
+    JSON: as that of `set`.
+    """
+    _change(session, kind, name, [("delete", each, None) for each in names], is_dry_run=dry_run)
+
+
+def _change(session: Session, kind: Kind, name: str, changes: list[Change], *, is_dry_run: bool) -> None:
+    with session.admin() as admin:
+        _require(admin, kind, _wire_name(kind, name))
+        change_configs(admin, _wire_kind(kind), _wire_name(kind, name), changes, is_dry_run=is_dry_run)
+    if session.is_json:
+        told = [{"operation": operation, "config": config, "value": value} for operation, config, value in changes]
+        print_json({"kind": str(kind), "name": name, "changes": told})
+        return
+    verbs = {"set": "{0} = {1}", "append": "{0} += {1}", "subtract": "{0} -= {1}", "delete": "{0} unset"}
+    shown = ", ".join(verbs[operation].format(config, value) for operation, config, value in changes)
+    print(f"{kind} {name}: {'could be changed: ' if is_dry_run else ''}{shown}")
+
+
+def _parse(text: str) -> Change:
+    config, separator, value = text.partition("=")
+    operation = {"+": "append", "-": "subtract"}.get(config[-1:], "set")
+    config = config.rstrip("+-") if operation != "set" else config
+    if not separator or not config.strip():
+        raise typer.BadParameter(f"{text!r} is not CONFIG=VALUE")
+    return operation, config.strip(), value.strip()
+
+
+def _require(admin: "Admin", kind: Kind, name: str) -> None:
+    """A broker or topic that is not there would be waited for. Groups and metrics may have configs before they exist."""
+    if kind is Kind.TOPIC:
+        require_topics(admin, [name])
+    elif kind in (Kind.BROKER, Kind.BROKER_LOGGER) and name:
+        ids = [str(each.node.id) for each in admin.describe_cluster().brokers]
+        if name not in ids:
+            raise Failure(f"there is no broker {name!r}", f"There are {', '.join(ids)}, and '{DEFAULT_OF_ALL}' for all of them.")
+
+
+def _wire_kind(kind: Kind) -> str:
+    return kind.value.replace("-", "_")
+
+
+def _wire_name(kind: Kind, name: str) -> str:
+    return "" if kind is Kind.BROKER and name == DEFAULT_OF_ALL else name
+
+
+def _value(entry: "ConfigEntry") -> str:
+    return "(secret)" if entry.is_sensitive else "" if entry.value is None else entry.value
+
+
+def _document(entry: "ConfigEntry", *, has_doc: bool) -> dict[str, Any]:
+    document: dict[str, Any] = {
+        "name": entry.name, "value": entry.value, "source": entry.source, "is_read_only": entry.is_read_only,
+        "is_sensitive": entry.is_sensitive,
+        "synonyms": [{"name": name, "value": value, "source": source} for name, value, source in entry.synonyms],
+    }  # fmt: skip
+    return document | ({"documentation": entry.documentation} if has_doc else {})

@@ -1,0 +1,47 @@
+"""Names that a person typed, looked up: what is not there is said together with what was perhaps meant."""
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING
+
+from ottla.cli.failure import Failure, nearest
+
+if TYPE_CHECKING:
+    from ottla.client import Admin
+    from ottla.client.admin_results import TopicDescription
+
+
+def require_topics(admin: "Admin", names: Iterable[str]) -> dict[str, "TopicDescription"]:
+    """The topics, or Failure with the nearest name of the first that is missing."""
+    from ottla.client.admin_results import SomeFailed
+    from ottla.client.errors import UnknownTopic
+
+    wanted = list(dict.fromkeys(names))
+    try:
+        return admin.describe_topics(wanted)
+    except UnknownTopic:
+        raise unknown_topic(admin, wanted[0]) from None
+    except SomeFailed as error:
+        for name, reason in error.errors.items():
+            if isinstance(reason, UnknownTopic):
+                raise unknown_topic(admin, name) from None
+        raise
+
+
+def unknown_topic(admin: "Admin", name: str) -> Failure:
+    known = admin.list_topics(include_internal=True)
+    meant = nearest(name, known)
+    if meant is not None:
+        return Failure(f"there is no topic {name!r}", f"Did you mean {meant}? `ottla topic list` shows all there are.")
+    return Failure(f"there is no topic {name!r}", f"Make it with `ottla topic create {name}`; `ottla topic list` shows those there are.")
+
+
+def require_groups(admin: "Admin", names: Iterable[str]) -> list[str]:
+    """The groups that are named, or all where none is; Failure with the nearest name where one is missing."""
+    known = admin.list_groups()
+    wanted = list(dict.fromkeys(names))
+    for name in wanted:
+        if name not in known:
+            meant = nearest(name, known)
+            advice = f"Did you mean {meant}? " if meant else ""
+            raise Failure(f"there is no group {name!r}", f"{advice}`ottla group list` shows all there are.")
+    return wanted or list(known)

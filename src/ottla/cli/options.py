@@ -1,0 +1,44 @@
+"""Arguments and options that several words take, written once."""
+
+import sys
+from collections.abc import Sequence
+from typing import Annotated
+
+import typer
+
+from ottla.cli.complete import group_names, topic_names
+from ottla.cli.failure import Failure
+
+Topic = Annotated[str, typer.Argument(metavar="TOPIC", autocompletion=topic_names, help="The topic's name.")]
+Topics = Annotated[list[str], typer.Argument(metavar="TOPIC...", autocompletion=topic_names, help="Names of topics.")]
+Group = Annotated[str, typer.Argument(metavar="GROUP", autocompletion=group_names, help="The group's name.")]
+Groups = Annotated[list[str], typer.Argument(metavar="GROUP...", autocompletion=group_names, help="Names of groups.")]
+Yes = Annotated[bool, typer.Option("--yes", "-y", help="Do it without asking.")]
+DryRun = Annotated[bool, typer.Option("--dry-run", help="Ask the broker whether it would work, and change nothing.")]
+Configs = Annotated[list[str] | None, typer.Option("--config", "-c", metavar="NAME=VALUE", help="A config; may be given many times.")]
+Compression = Annotated[str, typer.Option(metavar="CODEC", help="none, gzip, snappy, lz4 or zstd.")]
+Acks = Annotated[str, typer.Option(metavar="ACKS", help="Who has to have a record before it counts: all, 1 (the leader) or 0 (nobody).")]
+Partitions = Annotated[
+    list[int] | None, typer.Option("--partition", "-p", min=0, metavar="N", help="This partition only; may be given many times.")
+]
+
+
+def assignments(texts: Sequence[str] | None) -> dict[str, str]:
+    """NAME=VALUE, each."""
+    found: dict[str, str] = {}
+    for text in texts or ():
+        name, separator, value = text.partition("=")
+        if not separator or not name.strip():
+            raise typer.BadParameter(f"{text!r} is not NAME=VALUE")
+        found[name.strip()] = value.strip()
+    return found
+
+
+def require_consent(question: str, *, is_given: bool) -> None:
+    """Ask at a terminal; without one `--yes` has to be there. What was not agreed to is not done."""
+    if is_given:
+        return
+    if not sys.stdin.isatty():
+        raise Failure(question.rstrip("?") + ": nobody is there to be asked", "Say --yes if that is what you want.")
+    if not typer.confirm(question, err=True):
+        raise Failure("nothing was done")
