@@ -34,8 +34,8 @@ from ottla.wire.inspection import ON_LOOP, BatchRejected, Inspection, inspect
 __all__ = ["BatchRejected", "ColdRead", "Flushable", "LogSlice", "PartitionLog", "TopicIdMismatch"]
 
 OFFSETS_PER_SEGMENT_MAX = recovery.OFFSETS_PER_SEGMENT_MAX
-INLINE_COMPRESSED_BYTES_MAX = 4096
-"""A compressed batch above this size is inspected in a worker."""
+INLINE_COMPRESSED_BYTES_MAX = 16 << 10
+"""Larger batches are decompressed by a worker at once. To hand one over and back costs as much as to decompress 100 kB."""
 ASK_ALWAYS = -(1 << 63)
 """A roll timestamp that every batch exceeds."""
 

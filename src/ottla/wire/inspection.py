@@ -57,7 +57,7 @@ class Effort(NamedTuple):
     stepped_max: int
 
 
-ON_LOOP = Effort(64 << 10, 1_000)
+ON_LOOP = Effort(128 << 10, 1_000)
 IN_WORKER = Effort(4 << 20, 100_000)
 """Of several at a time."""
 ALONE = Effort(OUTPUT_MAX, RECORDS_MAX)

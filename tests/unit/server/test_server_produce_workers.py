@@ -53,7 +53,7 @@ def test_who_inspects_a_batch(version: int, codec: int, kept: str, size: int, in
 
 @pytest.mark.parametrize("version", [8, 13])
 @pytest.mark.parametrize("codec", [1, 2, 3, 4])
-@pytest.mark.parametrize(("size", "inspections"), [(60_000, 0), (70_000, 1), (1_000_000, 1), (5_000_000, 2)])
+@pytest.mark.parametrize(("size", "inspections"), [(60_000, 0), (140_000, 1), (1_000_000, 1), (5_000_000, 2)])
 def test_a_small_batch_that_becomes_large_is_left_to_a_worker(version: int, codec: int, size: int, inspections: int) -> None:
     """Each batch of its request is appended once, and all are answered together; what is very large comes one after another."""
     async def story(world: World) -> None:
