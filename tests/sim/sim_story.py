@@ -276,14 +276,14 @@ class Story:
         client.close()
 
 
-def play(seed: int, keep: Keep, *, has_faults: bool = False) -> World:
+def play(seed: int, keep: Keep, *, has_faults: bool = False, kind: type[Story] = Story) -> World:
     """The whole story of a seed; its world is returned for its trace. AssertionError or another where it ends badly."""
     loud = LoudLog(expected=r"\[Errno (5|28)\]|OSError\((5|28)," if has_faults else None)
     logger = logging.getLogger("ottla")
     logger.addHandler(loud)
     try:
         with World(seed, steps_max=STEPS_MAX) as world:
-            world.run(Story(world, keep, has_faults=has_faults).tell())
+            world.run(kind(world, keep, has_faults=has_faults).tell())
             assert not loud.errors, loud.errors
             return world
     finally:

@@ -1,0 +1,257 @@
+"""A story of groups: members come, commit, crash and leave, while the node crashes and comes back; ownership and offsets are checked.
+
+Members speak the protocol themselves, and so do what a client would not: they vanish in the midst of a rebalance, and come back as if
+nothing had been.
+"""
+
+import asyncio
+from collections.abc import Coroutine, Sequence
+from typing import Any
+
+from sim_story import Story, simulated_config
+
+from ottla.base.errors import ErrorCode
+from ottla.sim.client import Disconnected, SimulatedClient
+from ottla.sim.rng import stream
+from ottla.sim.storage import Keep
+from ottla.sim.world import World
+from ottla.wire.messages.find_coordinator import FindCoordinatorRequest, FindCoordinatorResponse
+from ottla.wire.messages.heartbeat import HeartbeatRequest, HeartbeatResponse
+from ottla.wire.messages.join_group import JoinGroupRequest, JoinGroupRequestProtocol, JoinGroupResponse
+from ottla.wire.messages.leave_group import LeaveGroupRequest, LeaveGroupResponse, MemberIdentity
+from ottla.wire.messages.offset_commit import (
+    OffsetCommitRequest,
+    OffsetCommitRequestPartition,
+    OffsetCommitRequestTopic,
+    OffsetCommitResponse,
+)
+from ottla.wire.messages.offset_fetch import (
+    OffsetFetchRequest,
+    OffsetFetchRequestGroup,
+    OffsetFetchRequestTopics,
+    OffsetFetchResponse,
+)
+from ottla.wire.messages.sync_group import SyncGroupRequest, SyncGroupRequestAssignment, SyncGroupResponse
+
+TOPIC = "work"
+PARTITIONS = 5
+GROUPS = ("g0", "g1")
+SESSION_MS, REBALANCE_MS = 6_000, 8_000
+AGAIN = (ErrorCode.COORDINATOR_LOAD_IN_PROGRESS, ErrorCode.NOT_COORDINATOR, ErrorCode.COORDINATOR_NOT_AVAILABLE)
+"""The coordinator has to be looked for, or waited for."""
+OUT = (ErrorCode.UNKNOWN_MEMBER_ID, ErrorCode.FENCED_INSTANCE_ID)
+"""The member is none any more."""
+REJOIN = (ErrorCode.REBALANCE_IN_PROGRESS, ErrorCode.ILLEGAL_GENERATION)
+
+
+class Refused(Exception):
+    def __init__(self, error: int) -> None:
+        super().__init__(error)
+        self.error = ErrorCode(error)
+
+
+class GroupBook:
+    """What is known of one group, from the answers that its members got."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self.owners: dict[tuple[str, int, int], str] = {}
+        """By generation and partition. Generations begin anew when a group has been forgotten, so the leader's name for it counts too."""
+        self.sent: dict[int, int] = dict.fromkeys(range(PARTITIONS), 0)
+        self.acked: dict[int, int] = dict.fromkeys(range(PARTITIONS), -1)
+        self.commits = self.generations = 0
+
+    def own(self, era: str, generation: int, partition: int, member: str) -> None:
+        before = self.owners.setdefault((era, generation, partition), member)
+        assert before == member, f"16: {before} and {member} own partition {partition} in generation {generation} of {self.name}"
+
+    def next_offset(self, partition: int) -> int:
+        self.sent[partition] += 1
+        return self.sent[partition]
+
+    def on_acked(self, partition: int, offset: int) -> None:
+        self.commits += 1
+        self.acked[partition] = max(self.acked[partition], offset)
+
+    def check(self, found: dict[int, int], acked_before: dict[int, int]) -> None:
+        for partition, offset in found.items():
+            assert acked_before[partition] <= offset <= self.sent[partition], (
+                f"15: {self.name} has {offset} for partition {partition}, {acked_before[partition]} was acknowledged")
+
+
+class GroupMember:
+    """Joins, is given partitions, commits, and one day goes: in order, or without a word. Then it is somebody else."""
+
+    def __init__(self, story: "GroupStory", group: str, name: str) -> None:
+        self.story = story
+        self.book = story.books[group]
+        self.group = group
+        self.name = name
+        self.random = stream(story.world.seed, f"member/{name}")
+        self.instance = name if self.random.random() < 0.4 else None
+        self.member_id = ""
+
+    async def run(self) -> None:
+        while not self.story.is_over:
+            client = await self.story.connected()
+            try:
+                await self.find(client)
+                while not self.story.is_over:
+                    await self.take_part(client)
+            except Refused as refused:
+                if refused.error in OUT:
+                    self.member_id = ""
+                elif refused.error in (*AGAIN, *REJOIN) or self.story.has_faults:
+                    await asyncio.sleep(self.random.uniform(0.05, 0.5))
+                else:
+                    raise
+                client.close()
+            except Disconnected:
+                continue
+
+    async def find(self, client: SimulatedClient) -> None:
+        answer = await client.call(FindCoordinatorRequest(coordinator_keys=[self.group]), FindCoordinatorResponse)
+        _expect(answer.coordinators[0].error_code)
+
+    async def take_part(self, client: SimulatedClient) -> None:
+        """One generation, from its beginning to the next one's."""
+        crashes = self.story.crashes
+        joined = await self.join(client)
+        if self.random.random() < 0.1:
+            client.abort()                                # gone before it hears what it has
+            raise Disconnected("a member crashed")
+        assignments = []
+        if joined.leader == joined.member_id:
+            members = [member.member_id for member in joined.members]
+            assignments = [SyncGroupRequestAssignment(member, bytes(range(at, PARTITIONS, len(members))))
+                           for at, member in enumerate(members)]
+        answer = await client.call(SyncGroupRequest(
+            group_id=self.group, generation_id=joined.generation_id, member_id=self.member_id, group_instance_id=self.instance,
+            protocol_type="consumer", protocol_name="mine", assignments=assignments), SyncGroupResponse)
+        if answer.error_code in REJOIN:
+            return
+        _expect(answer.error_code)
+        self.story.expect_no_power_cut_since(crashes)
+        self.book.generations += 1
+        # After a power cut generations may be counted from an earlier one on.
+        era = f"{joined.leader} {crashes if self.story.keep == 'flushed' else ''}"
+        for partition in answer.assignment:
+            # A static member that came back, with another id, goes on as who it was.
+            self.book.own(era, joined.generation_id, partition, self.instance or self.member_id)
+        await self.work(client, joined.generation_id, list(answer.assignment))
+
+    async def join(self, client: SimulatedClient) -> JoinGroupResponse:
+        request = JoinGroupRequest(group_id=self.group, session_timeout_ms=SESSION_MS, rebalance_timeout_ms=REBALANCE_MS,
+                                   member_id=self.member_id, group_instance_id=self.instance, protocol_type="consumer",
+                                   protocols=[JoinGroupRequestProtocol("mine", b"\0\0\0\0\0\0\0\0\0\0")])
+        answer = await client.call(request, JoinGroupResponse)
+        if answer.error_code == ErrorCode.MEMBER_ID_REQUIRED:
+            request.member_id = answer.member_id
+            answer = await client.call(request, JoinGroupResponse)
+        _expect(answer.error_code)
+        self.member_id = answer.member_id
+        return answer
+
+    async def work(self, client: SimulatedClient, generation: int, partitions: list[int]) -> None:
+        while not self.story.is_over:
+            await asyncio.sleep(self.random.uniform(0.0, 1.0))
+            answer = await client.call(HeartbeatRequest(self.group, generation, self.member_id, self.instance), HeartbeatResponse)
+            if answer.error_code in REJOIN:
+                return
+            _expect(answer.error_code)
+            if partitions and not await self.commit(client, generation, self.random.choice(partitions)):
+                return
+            if self.random.random() < 0.03:
+                await self.go(client)
+                return
+
+    async def commit(self, client: SimulatedClient, generation: int, partition: int) -> bool:
+        offset = self.book.next_offset(partition)
+        crashes = self.story.crashes
+        answer = await client.call(OffsetCommitRequest(
+            group_id=self.group, generation_id_or_member_epoch=generation, member_id=self.member_id, group_instance_id=self.instance,
+            topics=[OffsetCommitRequestTopic(name=TOPIC, partitions=[OffsetCommitRequestPartition(partition, offset)])]),
+            OffsetCommitResponse, 9)
+        self.story.expect_no_power_cut_since(crashes)
+        error = answer.topics[0].partitions[0].error_code
+        if error in REJOIN:
+            return False
+        _expect(error)
+        self.book.on_acked(partition, offset)
+        return True
+
+    async def go(self, client: SimulatedClient) -> None:
+        if self.random.random() < 0.5:
+            member = MemberIdentity(member_id=self.member_id, group_instance_id=self.instance)
+            answer = await client.call(LeaveGroupRequest(group_id=self.group, members=[member]), LeaveGroupResponse)
+            _expect(answer.error_code or answer.members[0].error_code)
+        self.member_id = ""
+        await asyncio.sleep(self.random.uniform(0.0, 10.0))
+
+
+def _expect(error: int) -> None:
+    if error:
+        raise Refused(error)
+
+
+class GroupStory(Story):
+    """The node's life as in every story, with groups as its only clients."""
+
+    def __init__(self, world: World, keep: Keep, *, has_faults: bool = False) -> None:
+        super().__init__(world, keep, has_faults=has_faults)
+        self.config = simulated_config(offsets__topic__num__partitions="2", group__initial__rebalance__delay__ms="500")
+        self.books = {name: GroupBook(name) for name in GROUPS}
+
+    async def tell(self) -> None:
+        await self.start_node()
+        client = await self.connected()
+        assert (await client.create_topic(TOPIC, PARTITIONS)).error_code == 0
+        client.close()
+        workload = [self.spawn(work) for work in self.workload()]
+        for _ in range(self.random.randint(1, 3)):
+            await asyncio.sleep(self.random.uniform(0.0, 30.0))
+            await self.crash_node()
+            await self.start_node(may_crash=True)
+        await asyncio.sleep(self.random.uniform(5.0, 30.0))
+        self.is_over = True
+        self.world.spare("node")
+        if self.node is not None and self.node.failed.done():
+            await self.crash_node()
+            await self.start_node()
+        await asyncio.gather(*workload)
+        before = [await self.look(book) for book in self.books.values()]
+        await self.stop_node()
+        await self.start_node()
+        assert [await self.look(book) for book in self.books.values()] == before, "15: offsets differ after a replay"
+        await self.stop_node()
+
+    def workload(self) -> Sequence[Coroutine[Any, Any, None]]:
+        members = [GroupMember(self, group, f"{group}-m{at}") for group in GROUPS for at in range(self.random.randint(1, 4))]
+        return [*(member.run() for member in members), self.look_now_and_then(), self.disturb()]
+
+    async def look_now_and_then(self) -> None:
+        source = stream(self.world.seed, "observer")
+        while not self.is_over:
+            await asyncio.sleep(source.uniform(0.0, 3.0))
+            try:
+                await self.look(self.books[source.choice(GROUPS)])
+            except Disconnected:
+                continue
+
+    async def look(self, book: GroupBook) -> dict[int, int]:
+        """The group's offsets, which must be those of the book."""
+        request = OffsetFetchRequest(groups=[OffsetFetchRequestGroup(group_id=book.name, topics=[
+            OffsetFetchRequestTopics(name=TOPIC, partition_indexes=list(range(PARTITIONS)))])], require_stable=True)
+        while True:
+            client = await self.connected()
+            acked_before, crashes = dict(book.acked), self.crashes
+            answer = (await client.call(request, OffsetFetchResponse, 9)).groups[0]
+            client.close()
+            if answer.error_code not in AGAIN:
+                break
+            await asyncio.sleep(0.1)
+        assert answer.error_code == 0, answer
+        found = {partition.partition_index: partition.committed_offset for partition in answer.topics[0].partitions}
+        self.expect_no_power_cut_since(crashes)
+        book.check(found, acked_before if self.keep == "page-cache" else dict.fromkeys(range(PARTITIONS), -1))
+        return found

@@ -1,0 +1,22 @@
+"""Groups over a simulated node that crashes at seeded moments: who owns what, and what has been committed."""
+
+import pytest
+import sim_groups
+import sim_story
+
+pytestmark = pytest.mark.timeout(60)
+
+
+def test_offsets_outlive_a_killed_node(sim_seed):
+    """What was committed is there, and grows; a partition has one owner in a generation."""
+    sim_story.play(sim_seed, keep="page-cache", kind=sim_groups.GroupStory)
+
+
+def test_a_power_cut_leaves_groups_that_make_sense(sim_seed):
+    """Commits may be lost with what was not flushed; nothing is there that was not sent, and members find their way back."""
+    sim_story.play(sim_seed, keep="flushed", kind=sim_groups.GroupStory)
+
+
+def test_groups_on_a_failing_disk(sim_seed):
+    """A commit that could not be written is refused; what was acknowledged stays."""
+    sim_story.play(sim_seed, keep="page-cache", has_faults=True, kind=sim_groups.GroupStory)
