@@ -1,6 +1,8 @@
 """The page about the client: its examples run, as written and in order, against a broker; what it lists is there."""
 
 import re
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -42,10 +44,11 @@ def test_a_name_that_is_not_there():
 
 def test_importing_the_client_loads_little():
     """Start-up is a feature: neither the event loop nor NumPy is needed to name a class."""
-    import subprocess
-    import sys
+    assert loaded("import ottla.client", "asyncio", "numpy", "uvloop", "cramjam", "ottla.node") == []
+    assert loaded("from ottla.client import Producer", "numpy", "cramjam", "ottla.node") == []
 
-    code = "import sys, ottla.client; print([name for name in ('asyncio', 'numpy', 'uvloop', 'cramjam', 'ottla.node') if name in sys.modules])"
-    assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout == "[]\n"
-    code = "import sys; from ottla.client import Producer; print([name for name in ('numpy', 'cramjam', 'ottla.node') if name in sys.modules])"
-    assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout == "[]\n"
+
+def loaded(statement, *modules):
+    """Which of the modules a fresh interpreter has after a statement."""
+    code = f"import sys\n{statement}\nprint(*[name for name in {modules!r} if name in sys.modules])"
+    return subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.split()
