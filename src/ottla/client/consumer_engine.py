@@ -22,7 +22,7 @@ from ottla.client.consumer_errors import Wakeup
 from ottla.client.consumer_record import ConsumerRecord, OffsetAndMetadata, OffsetAndTimestamp
 from ottla.client.coordinators import Coordinators
 from ottla.client.delivery import Chunk, Delivery
-from ottla.client.errors import ClientError, Closed, ConfigError, TimedOut
+from ottla.client.errors import Closed, ConfigError, TimedOut
 from ottla.client.fetcher import Fetcher
 from ottla.client.group_driver import GroupDriver
 from ottla.client.group_offsets import GroupOffsets
@@ -166,7 +166,7 @@ class ConsumerEngine:
             raise Wakeup
         for failures in (self.keeper.failures, self.fetcher.failures, self.group.failures if self.group is not None else ()):
             if failures:
-                error: ClientError = failures.popleft()
+                error: Exception = failures.popleft()
                 raise error
 
     async def _advance_group(self) -> UserCall | None:

@@ -7,6 +7,7 @@ most `fetch.max.bytes` (and one batch above it, where that is larger).
 import asyncio
 from collections import deque
 from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Any, NamedTuple
 
 from ottla.base.errors import ErrorCode
@@ -68,7 +69,7 @@ class Fetcher:
         self._failed: dict[int, int] = {}
         self._timer: asyncio.TimerHandle | None = None
         self.answers: deque[Answer] = deque()
-        self.failures: deque[ClientError] = deque()
+        self.failures: deque[Exception] = deque()
         self.fetches = self.fetched_bytes = 0
         core.watchers.append(lambda cluster: self.fetch())
 
@@ -99,7 +100,7 @@ class Fetcher:
                 later_ms = wait_ms if later_ms is None else min(wait_ms, later_ms)
                 continue
             task = self._under_way[node] = self._core.loop.create_task(self._ask(node, wishes))
-            task.add_done_callback(lambda done, node=node: self._on_done(node))  # type: ignore[misc]
+            task.add_done_callback(partial(self._on_done, node))
         if later_ms is not None:
             self._fetch_later(later_ms)
 
@@ -108,8 +109,12 @@ class Fetcher:
             self._timer.cancel()
         self._timer = self._core.loop.call_later(delay_ms / 1000 + 0.001, self.fetch)
 
-    def _on_done(self, node: int) -> None:
+    def _on_done(self, node: int, task: "asyncio.Task[None]") -> None:
         self._under_way.pop(node, None)
+        failure = None if task.cancelled() else task.exception()
+        if isinstance(failure, Exception):  # a mistake of this client: whoever polls has to see it
+            self._not_before_ms[node] = self._core.now_ms() + self._core.retry_backoff.delay_ms(1)
+            self._fail(failure)
         self.fetch()
 
     def _wanted(self) -> dict[int, dict[TopicPartition, Wish]]:
@@ -183,7 +188,7 @@ class Fetcher:
                 state.replica = NO_REPLICA
         self._core.ask_refresh()
 
-    def _fail(self, error: ClientError) -> None:
+    def _fail(self, error: Exception) -> None:
         self.failures.append(error)
         self._on_news()
 

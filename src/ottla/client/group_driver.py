@@ -61,7 +61,7 @@ class GroupDriver:
         self._on_news = on_news
         self.member = Membership(settings)
         self.todo: deque[Prepare | Adopt] = deque()
-        self.failures: deque[ClientError] = deque()
+        self.failures: deque[Exception] = deque()
         self._tasks: dict[asyncio.Task[None], None] = {}
         self._timer: asyncio.TimerHandle | None = None
         self._spread: dict[str, int] | None = None
@@ -105,7 +105,14 @@ class GroupDriver:
     def _start(self, work: Coroutine[Any, Any, None]) -> None:
         task = self._core.loop.create_task(work)
         self._tasks[task] = None
-        task.add_done_callback(lambda done: self._tasks.pop(done, None))
+        task.add_done_callback(self._on_done)
+
+    def _on_done(self, task: "asyncio.Task[None]") -> None:
+        self._tasks.pop(task, None)
+        failure = None if task.cancelled() else task.exception()
+        if isinstance(failure, Exception):  # a mistake of this client, or of an assignor: whoever polls has to see it
+            self.failures.append(failure)
+            self._on_news()
 
     def _arm(self) -> None:
         if self._timer is not None:

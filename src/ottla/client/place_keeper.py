@@ -35,7 +35,7 @@ class PlaceKeeper:
         self._policy = policy
         self._on_news = on_news
         self._task: asyncio.Task[None] | None = None
-        self.failures: deque[ClientError] = deque()
+        self.failures: deque[Exception] = deque()
         core.watchers.append(self._on_metadata)
 
     def wake(self) -> None:
@@ -50,8 +50,9 @@ class PlaceKeeper:
 
     def _on_done(self, task: "asyncio.Task[None]") -> None:
         self._task = None
-        if not task.cancelled() and task.exception() is not None:
-            raise task.exception()  # type: ignore[misc]  # a broken invariant: the loop tells it
+        failure = None if task.cancelled() else task.exception()
+        if isinstance(failure, Exception):  # a mistake of this client: whoever polls has to see it
+            self._fail(failure)
 
     def _on_metadata(self, cluster: Cluster) -> None:
         for partition, state in self._positions.states.items():
@@ -70,7 +71,7 @@ class PlaceKeeper:
         state.look_up(at)
         self.wake()
 
-    def _fail(self, error: ClientError) -> None:
+    def _fail(self, error: Exception) -> None:
         self.failures.append(error)
         self._on_news()
 

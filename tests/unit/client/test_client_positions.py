@@ -1,0 +1,202 @@
+"""Places of partitions: jumps, doubts, and what a change of leader does to them."""
+
+import pytest
+
+from ottla.client.consumer_config import EARLIEST, LATEST, reset_policy
+from ottla.client.consumer_errors import LogTruncated, NoOffset
+from ottla.client.consumer_record import OffsetAndMetadata
+from ottla.client.errors import ConfigError, broker_error
+from ottla.client.offset_lookup import EpochEnd, FoundOffset, Outcome
+from ottla.client.partitions import TopicPartition
+from ottla.client.place_keeper import PlaceKeeper
+from ottla.client.positions import Positions
+
+P0, P1 = TopicPartition("t", 0), TopicPartition("t", 1)
+
+
+class Cluster:
+    topics = {}
+
+
+class Clock:
+    def now_ms(self):
+        return 1_000_000
+
+
+class Ports:
+    clock = Clock()
+
+
+class Backoff:
+    def delay_ms(self, attempt):
+        return 0.0
+
+
+class Core:
+    """As much of a ClusterClient as a PlaceKeeper asks of it."""
+
+    def __init__(self, loop):
+        self.loop = loop
+        self.watchers = []
+        self.is_closed = False
+        self.cluster = Cluster()
+        self.ports = Ports()
+        self.retry_backoff = Backoff()
+        self.refreshes = 0
+
+    def ask_refresh(self):
+        self.refreshes += 1
+
+
+class Lookup:
+    """Answers from tables; one entry that is an exception is raised once."""
+
+    def __init__(self, by_timestamp=None, epochs=None, failures=()):
+        self.table, self.epochs, self.failures, self.asked = by_timestamp or {}, epochs or {}, list(failures), []
+
+    async def by_timestamp(self, wanted):
+        self.asked.append(dict(wanted))
+        outcome = Outcome()
+        for partition, timestamp in wanted.items():
+            if self.failures:
+                outcome.failed[partition] = self.failures.pop(0)
+            else:
+                outcome.found[partition] = FoundOffset(self.table[timestamp], timestamp, 4)
+        return outcome
+
+    async def ends_of_epochs(self, epochs):
+        outcome = Outcome()
+        outcome.found = {partition: self.epochs[partition] for partition in epochs}
+        return outcome
+
+
+class Committed:
+    def __init__(self, offsets):
+        self.offsets = offsets
+
+    async def fetch(self, partitions):
+        return {partition: self.offsets[partition] for partition in partitions if partition in self.offsets}
+
+
+@pytest.fixture
+def keep():
+    """Let a keeper work until it has nothing to do; the positions, and what it said went wrong."""
+    import asyncio
+
+    async def work(positions, lookup, committed=None, policy="earliest"):
+        keeper = PlaceKeeper(Core(asyncio.get_running_loop()), positions, lookup, committed, reset_policy(policy), lambda: None)
+        keeper.wake()
+        while keeper._task is not None:
+            await asyncio.sleep(0)
+        return list(keeper.failures)
+
+    return work
+
+
+def positions_of(*partitions):
+    positions = Positions()
+    positions.replace(partitions)
+    return positions
+
+
+async def test_committed_offsets_come_before_the_policy(keep):
+    positions, lookup = positions_of(P0, P1), Lookup({EARLIEST: 3})
+    assert await keep(positions, lookup, Committed({P0: OffsetAndMetadata(9)})) == []
+    assert [(state.offset, state.fetch_offset) for state in positions.states.values()] == [(9, 9), (3, 3)]
+    assert lookup.asked == [{P1: EARLIEST}]
+
+
+async def test_without_a_policy_the_user_decides(keep):
+    positions = positions_of(P0, P1)
+    (failure,) = await keep(positions, Lookup(), Committed({P0: OffsetAndMetadata(9)}), policy="none")
+    assert isinstance(failure, NoOffset)
+    assert failure.partitions == (P1,)
+    assert positions.states[P0].offset == 9
+
+
+async def test_a_time_that_nothing_is_younger_than_is_the_end(keep):
+    positions, lookup = positions_of(P0), Lookup({1_000_000 - 60_000: -1, LATEST: 77})
+    assert await keep(positions, lookup, policy="by_duration:PT1M") == []
+    assert positions.states[P0].offset == 77
+
+
+async def test_errors_that_pass_are_tried_again(keep):
+    positions, lookup = positions_of(P0), Lookup({EARLIEST: 0}, failures=[broker_error(5), broker_error(6)])
+    assert await keep(positions, lookup) == []
+    assert len(lookup.asked) == 3
+
+
+async def test_errors_that_last_are_told(keep):
+    (failure,) = await keep(positions_of(P0), Lookup(failures=[broker_error(29)]))
+    assert failure.code == 29
+
+
+def read_up_to(offset, epoch):
+    positions = positions_of(P0)
+    positions.states[P0].jump(offset, epoch)
+    positions.states[P0].leader_epoch = epoch
+    return positions
+
+
+async def test_a_new_leader_that_has_the_log_is_believed(keep):
+    positions = read_up_to(50, 3)
+    assert positions.states[P0].on_leader(4)
+    assert not positions.states[P0].is_fetchable
+    assert await keep(positions, Lookup(epochs={P0: EpochEnd(3, 60)})) == []
+    assert (positions.states[P0].offset, positions.states[P0].is_fetchable) == (50, True)
+
+
+async def test_a_log_that_was_cut_back_is_read_from_where_it_parts(keep):
+    """The new leader's epoch 3 ended at 40: what was read behind that is no more."""
+    positions = read_up_to(50, 3)
+    positions.states[P0].on_leader(4)
+    assert await keep(positions, Lookup(epochs={P0: EpochEnd(3, 40)})) == []
+    assert (positions.states[P0].offset, positions.states[P0].epoch) == (40, 3)
+
+
+async def test_without_a_policy_a_log_that_was_cut_back_is_told(keep):
+    positions = read_up_to(50, 3)
+    positions.states[P0].on_leader(4)
+    (failure,) = await keep(positions, Lookup(epochs={P0: EpochEnd(3, 40)}), policy="none")
+    assert isinstance(failure, LogTruncated)
+    assert (failure.offset, failure.end_offset) == (50, 40)
+
+
+def test_what_was_fetched_under_an_old_leader_is_fetched_again():
+    """Answers that wait belong to a place that is in doubt."""
+    state = read_up_to(50, 3).states[P0]
+    state.fetch_offset, stamp = 90, state.stamp
+    assert not state.on_leader(3)
+    assert state.on_leader(5)
+    assert (state.fetch_offset, state.stamp != stamp) == (50, True)
+    assert not state.on_leader(5)
+
+
+def test_what_stays_keeps_its_place():
+    positions = positions_of(P0, P1)
+    positions.states[P1].jump(7)
+    positions.replace([P1])
+    assert [(partition, state.offset) for partition, state in positions.states.items()] == [(P1, 7)]
+    with pytest.raises(ValueError, match="t-0 is not assigned"):
+        positions.require(P0)
+
+
+def test_lag_is_to_what_may_be_read():
+    positions = positions_of(P0)
+    state = positions.states[P0]
+    assert positions.lags(read_committed=False) == {}
+    state.jump(10)
+    state.high_watermark, state.last_stable_offset = 30, 25
+    assert (positions.lags(read_committed=False), positions.lags(read_committed=True)) == ({P0: 20}, {P0: 15})
+
+
+@pytest.mark.parametrize(("text", "at"), [("earliest", -2), ("LATEST", -1), ("none", None), ("by_duration:PT1.5S", 998_500),
+                                          ("by_duration:P1DT2H", 1_000_000 - 93_600_000)])
+def test_policies(text, at):
+    assert reset_policy(text).at(1_000_000) == at
+
+
+@pytest.mark.parametrize("text", ["", "soon", "by_duration:", "by_duration:P", "by_duration:PT", "by_duration:1H"])
+def test_policies_that_do_not_exist(text):
+    with pytest.raises(ConfigError, match=r"auto\.offset\.reset"):
+        reset_policy(text)
