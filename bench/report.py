@@ -43,6 +43,8 @@ class Effort:
     listed_topics: int = 1000
     listing_seconds: float = 20.0
     listing_rounds: int = 3
+    attack_alone_seconds: float = 20.0
+    attack_seconds: float = 600.0
 
 
 QUICK = Effort(
@@ -63,6 +65,8 @@ QUICK = Effort(
     listed_topics=40,
     listing_seconds=2.0,
     listing_rounds=1,
+    attack_alone_seconds=2.0,
+    attack_seconds=6.0,
 )
 
 

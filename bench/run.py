@@ -12,6 +12,7 @@ from collections.abc import Callable, Sequence
 
 from bench import (
     acks,
+    attack,
     client_consumer,
     client_producer,
     cold_reader,
@@ -44,7 +45,9 @@ RUNNING: dict[str, Callable[[Sequence[BrokerProcess], Effort, Say], Report]] = {
 """Those that need brokers which already run."""
 STARTING: dict[str, Callable[[Sequence[type[BrokerProcess]], Effort, Say], Report]] = {"startup": startup.run, "memory": memory.run}
 """Those that start brokers themselves."""
-NAMES = (*RUNNING, *STARTING, "fixture")
+ALONE: dict[str, Callable[[Effort, Say], Report]] = {"fixture": fixture.run, "attack": attack.run}
+"""Those that no peer takes part in."""
+NAMES = (*RUNNING, *STARTING, *ALONE)
 NEED_TOOLS = {"perf_tool": "the tool is Kafka's"}
 
 
@@ -80,7 +83,7 @@ def run_one(name: str, brokers: Brokers, effort: Effort, say: Say) -> Report:
     brokers.close()
     if name in STARTING:
         return STARTING[name](brokers.kinds, effort, say)
-    return fixture.run(effort, say)
+    return ALONE[name](effort, say)
 
 
 def peers(say: Say) -> list[type[BrokerProcess]]:

@@ -1,0 +1,148 @@
+"""An attack of minutes against one node, while a checked load runs: nothing wrong, nothing lost, no memory kept, and others hardly notice.
+
+    python -m bench.attack --minutes 10 [--seed N]     or --quick, which takes ten seconds
+
+The load is measured alone first. Everything runs on one machine: what the attackers themselves take of it is part of what is measured.
+"""
+
+import argparse
+import contextlib
+import sys
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+
+from bench import frames
+from bench.attackers import attack_for, attack_once_each
+from bench.beside import other_process
+from bench.checked_load import consume_checked, produce_checked
+from bench.frames import Connection
+from bench.peers import BrokerProcess, OttlaProcess, resident_bytes
+from bench.report import QUICK, Effort, Goal, Report, table
+
+LOADED, TARGET = "loaded", "attacked"
+SETTINGS = {"ottla.auto.create.topics.max": "100", "connections.max.idle.ms": "60000"}
+"""Topics that come by asking stay, as they should: they are few, so that memory tells of what leaks."""
+REST_SECONDS_MAX = 30.0
+REST_ENOUGH = 1.05
+SAMPLE_SECONDS = 0.25
+LATENCY_GOAL, MEMORY_GOAL = 5.0, 1.15
+
+Say = Callable[[str], None]
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """Seconds and bytes."""
+
+    records: int
+    p50_alone: float
+    p99_alone: float
+    p50: float
+    p99: float
+    worst: float
+    resident_idle: int
+    resident_before: int
+    resident_peak: int
+    resident_after: int
+    acts: dict[str, int]
+
+
+def percentile(waits: list[float], part: float) -> float:
+    return sorted(waits)[int(len(waits) * part)]
+
+
+def besiege(broker: BrokerProcess, *, seed: int, alone_seconds: float, seconds: float, say: Say) -> Outcome:
+    """Raises where a record is wrong, refused or lost."""
+    connection = Connection(broker.port)
+    idle = resident_bytes(broker.pid)
+    loaded = frames.create_topic(connection, LOADED)
+    target = frames.create_topic(connection, TARGET, partitions=4)
+    connection.close()
+    first = 1  # the topic was tried with one record
+    with contextlib.ExitStack() as stack:
+        attackers, producer, consumer = (stack.enter_context(other_process()) for _ in range(3))
+        say("each attack once")
+        took = attackers.submit(attack_once_each, broker.port, TARGET, target, seed).result()
+        say(", ".join(f"{name} {spent:.1f} s" for name, spent in took.items()))
+        alone = producer.submit(produce_checked, broker.port, loaded, first, alone_seconds)
+        read = consumer.submit(consume_checked, broker.port, loaded, first, alone_seconds).result()
+        before = resident_bytes(broker.pid)
+        say(f"alone: {alone.result().count} records, p99 {percentile(alone.result().waits, 0.99) * 1e3:.2f} ms, {before >> 20} MB")
+        attack = attackers.submit(attack_for, broker.port, TARGET, target, seed, seconds)
+        under = producer.submit(produce_checked, broker.port, loaded, alone.result().count, seconds)
+        reader = consumer.submit(consume_checked, broker.port, loaded, read, seconds)
+        peak = watch(broker, [attack, under, reader], before)
+        acts, produced = attack.result(), under.result()
+        reader.result()
+        consumer.submit(consume_checked, broker.port, loaded, first, 60 + seconds, produced.count).result()
+    after = rest(broker, before)
+    return Outcome(
+        produced.count - first, percentile(alone.result().waits, 0.5), percentile(alone.result().waits, 0.99),
+        percentile(produced.waits, 0.5), percentile(produced.waits, 0.99), max(produced.waits), idle, before, peak, after, acts)
+
+
+def watch(broker: BrokerProcess, running: Sequence[object], before: int) -> int:
+    """The most memory that was seen while all of these were under way. One that fails ends it."""
+    peak = before
+    while not all(future.done() for future in running):  # type: ignore[attr-defined]
+        for future in running:
+            if future.done():  # type: ignore[attr-defined]
+                future.result()  # type: ignore[attr-defined]
+        peak = max(peak, resident_bytes(broker.pid))
+        time.sleep(SAMPLE_SECONDS)
+    return peak
+
+
+def rest(broker: BrokerProcess, before: int) -> int:
+    """Memory after a while of quiet, less where that is enough."""
+    deadline = time.monotonic() + REST_SECONDS_MAX
+    while (now := resident_bytes(broker.pid)) > before * REST_ENOUGH and time.monotonic() < deadline:
+        time.sleep(SAMPLE_SECONDS)
+    return now
+
+
+def report_of(outcome: Outcome, seconds: float, seed: int) -> Report:
+    latency, memory = outcome.p99 / outcome.p99_alone, outcome.resident_after / outcome.resident_before
+    rows = [
+        ["records, each acknowledged, read and compared", "", f"{outcome.records:,}"],
+        ["produce, acks=all: p50 / p99 / longest", f"{outcome.p50_alone * 1e3:.2f} / {outcome.p99_alone * 1e3:.2f} ms",
+         f"{outcome.p50 * 1e3:.2f} / {outcome.p99 * 1e3:.2f} / {outcome.worst * 1e3:.0f} ms"],
+        ["memory: before / at most / after", f"{outcome.resident_before / 1e6:.0f} MB",
+         f"{outcome.resident_peak / 1e6:.0f} / {outcome.resident_after / 1e6:.0f} MB"],
+        *([f"attack: {name}", "", f"{count:,}"] for name, count in outcome.acts.items()),
+    ]
+    goals = [Goal("p99 of produce under attack, over alone", latency, LATENCY_GOAL),
+             Goal("memory after the attack, over before", memory, MEMORY_GOAL)]
+    note = (f"One node, attacked for {seconds:.0f} s (seed {seed}) beside a producer and a consumer: not one record was wrong or lost. "
+            "Memory before is that after each attack was made once.")
+    figures = {name: getattr(outcome, name) for name in Outcome.__slots__}
+    return Report("Under attack", ["", "alone", "under attack"], rows, note, figures, goals=goals)
+
+
+def run(effort: Effort, say: Say, *, seed: int = 1) -> Report:
+    with OttlaProcess(settings=SETTINGS) as broker:
+        try:
+            outcome = besiege(broker, seed=seed, alone_seconds=effort.attack_alone_seconds, seconds=effort.attack_seconds, say=say)
+        finally:
+            say(f"the node's last words:\n{broker.output()[-1500:]}")
+        return report_of(outcome, effort.attack_seconds, seed)
+
+
+def main() -> None:
+    plain = argparse.RawDescriptionHelpFormatter
+    parser = argparse.ArgumentParser(prog="python -m bench.attack", description=__doc__, formatter_class=plain)
+    parser.add_argument("--minutes", type=float, default=10.0)
+    parser.add_argument("--quick", action="store_true", help="ten seconds, to see that it works")
+    parser.add_argument("--seed", type=int, default=1)
+    options = parser.parse_args()
+    effort = QUICK if options.quick else replace(Effort(), attack_seconds=60 * options.minutes)
+    began = time.monotonic()
+    report = run(effort, lambda text: print(f"{time.monotonic() - began:6.1f} s  {text}", flush=True), seed=options.seed)
+    print(f"\n{table(report.head, report.rows)}\n{table(['bar', 'limit', 'measured', 'holds'], [goal.cells() for goal in report.goals])}")
+    if not all(goal.holds for goal in report.goals):
+        sys.exit(1)
+
+
+if __name__ == "__main__":
+    main()

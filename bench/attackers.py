@@ -1,0 +1,307 @@
+"""What is thrown at a node: connections that are slow, silent, many or deaf, spoilt requests, bombs, and everything that costs memory.
+
+Each attack is one act of a second at most, by a client that nobody invited; several are under way at a time. An answer, an error and a
+closed connection are all fine with it: what must not happen is seen by others (see `attack`).
+"""
+
+import contextlib
+import random
+import socket
+import struct
+import threading
+import time
+from collections import Counter
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+
+from bench.frames import batch_of, frame, produce, string
+from ottla.server.dispatch import served_apis
+from ottla.wire.batches import RECORDS_AT, Record, build_batch, write_checksum
+from ottla.wire.compression import compress
+from ottla.wire.messages.create_topics import CreatableTopic, CreateTopicsRequest
+from ottla.wire.messages.delete_topics import DeleteTopicsRequest, DeleteTopicState
+from ottla.wire.messages.describe_configs import DescribeConfigsRequest, DescribeConfigsResource
+from ottla.wire.messages.fetch import FetchPartition, FetchRequest, FetchTopic
+from ottla.wire.messages.init_producer_id import InitProducerIdRequest
+from ottla.wire.messages.list_offsets import ListOffsetsPartition, ListOffsetsRequest, ListOffsetsTopic
+from ottla.wire.messages.metadata import MetadataRequest, MetadataRequestTopic
+from ottla.wire.schema import Message, encode
+from tests.fuzz.mutations import Requests, messages, mutate
+
+MB = 1 << 20
+THREADS = 4
+PAUSE_SECONDS_MAX = 0.06
+HELD_SECONDS = 0.5
+ANSWER_SECONDS_MAX = 5.0
+BAD_NAMES = ("..", ".", "a/b", "../../x", "a\0b", "", "x" * 250, "x" * 30_000, "é", "__cluster_metadata", "-" * 249)
+
+
+@dataclass(slots=True)
+class Arena:
+    """Who is attacked, with what at hand."""
+
+    port: int
+    target: str
+    target_id: bytes
+    source: random.Random
+    bombs: list[bytes]
+    acts: Counter[str] = field(default_factory=Counter)
+
+    def connect(self, *, receive_buffer: int | None = None) -> socket.socket:
+        connection = socket.socket()
+        if receive_buffer is not None:
+            connection.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, receive_buffer)
+        connection.settimeout(ANSWER_SECONDS_MAX)
+        connection.connect(("127.0.0.1", self.port))
+        return connection
+
+    def ask(self, *requests: bytes) -> None:
+        """Send requests one after another and wait for something to come back of each, or for the end."""
+        with self.connect() as connection:
+            for request in requests:
+                connection.sendall(request)
+                if not receive_one(connection):
+                    return
+
+    def name(self) -> str:
+        return f"attack-{self.source.getrandbits(40):x}"
+
+
+def receive_one(connection: socket.socket) -> bool:
+    """One answer, which is not looked at; False where the connection has ended."""
+    head = b""
+    while len(head) < 4:
+        part = connection.recv(4 - len(head))
+        if not part:
+            return False
+        head += part
+    rest: int = struct.unpack(">i", head)[0]
+    while rest > 0:
+        part = connection.recv(min(rest, MB))
+        if not part:
+            return False
+        rest -= len(part)
+    return True
+
+
+def request(message: Message, version: int) -> bytes:
+    cls = type(message)
+    return frame(cls.API_KEY, version, encode(message, version), flexible=version >= cls.FLEXIBLE_FROM)
+
+
+# Connections
+
+def slow_writer(arena: Arena) -> None:
+    data = produce(arena.target_id, batch_of([arena.source.randbytes(200)]))
+    with arena.connect() as connection:
+        for start in range(0, len(data), 20):
+            connection.sendall(data[start : start + 20])
+            time.sleep(0.02)
+            if arena.source.random() < 0.05:
+                return
+
+
+def slow_reader(arena: Arena) -> None:
+    """Requests without end whose answers are not read."""
+    wanted = arena.source.choice((request(MetadataRequest(topics=None), 12), fetch_of(arena, range(100))))
+    with arena.connect(receive_buffer=4096) as connection:
+        connection.settimeout(HELD_SECONDS)
+        with contextlib.suppress(TimeoutError):
+            for _ in range(500):
+                connection.sendall(wanted * 20)
+
+
+def half_open(arena: Arena) -> None:
+    """Large requests that are announced, and begun at most."""
+    held = [arena.connect() for _ in range(20)]
+    for connection in held:
+        size = arena.source.choice((100 * MB, 5 * MB, 70_000, 100 * MB - 1))
+        connection.sendall(struct.pack(">ihhi", size, arena.source.choice((0, 1, 3)), 9, 1) + bytes(arena.source.choice((0, 100, 60_000))))
+    time.sleep(HELD_SECONDS)
+    close(held, reset=arena.source.random() < 0.5)
+
+
+def flood_of_connections(arena: Arena) -> None:
+    held = []
+    for number in range(150):
+        held.append(arena.connect())
+        held[-1].sendall((b"", b"\0\0", struct.pack(">ihh", 50, 18, 0))[number % 3])
+    close(held, reset=arena.source.random() < 0.5)
+
+
+def close(connections: Iterable[socket.socket], *, reset: bool) -> None:
+    for connection in connections:
+        if reset:
+            connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+        connection.close()
+
+
+# Bytes
+
+def spoilt_requests(arena: Arena) -> None:
+    """Requests of every API, spoilt by the byte."""
+    apis, served = served_apis(), messages("Request")
+    requests = Requests(arena.source, [(arena.target, arena.target_id)])
+    for _ in range(10):
+        stream = b""
+        for number in range(arena.source.randint(1, 4)):
+            key = arena.source.choice([key for key in served if key in apis])
+            version = arena.source.randint(apis[key].first, apis[key].last)
+            stream += mutate(requests.request(served[key], version, number), arena.source)
+        with arena.connect() as connection:
+            connection.settimeout(0.02)
+            connection.sendall(stream)
+            with contextlib.suppress(TimeoutError):
+                while connection.recv(MB):
+                    continue
+
+
+def counts_without_items(arena: Arena) -> None:
+    """Arrays, strings and tags that say that they are huge, in a few bytes."""
+    for count in (b"\x7f\xff\xff\xff", b"\xff\xff\xff\x7f", b"\xff\xff\xff\xff\x07", b"\x80\x80\x80\x80\x80\x80"):
+        for key, version in ((3, 12), (3, 1), (19, 7), (2, 6), (1, 12), (0, 9), (32, 4)):
+            is_flexible = version >= served_apis()[key].flexible_from
+            with contextlib.suppress(OSError):
+                arena.ask(frame(key, version, count * 3 + bytes(20), flexible=is_flexible))
+
+
+def many_tags(arena: Arena) -> None:
+    tags = b"\xff\xff\x3f" + b"\x05\0" * 100_000
+    arena.ask(frame(3, 12, b"\1\0\0" + tags, flexible=True))
+    message = struct.pack(">hhi", 18, 3, 1) + string("x") + tags
+    arena.ask(struct.pack(">i", len(message)) + message)
+
+
+def bad_names(arena: Arena) -> None:
+    topics = [CreatableTopic(name=name, num_partitions=1, replication_factor=1) for name in BAD_NAMES]
+    asked = [MetadataRequestTopic(name=name) for name in BAD_NAMES]
+    arena.ask(request(CreateTopicsRequest(topics=topics, timeout_ms=1000), 7),
+              request(MetadataRequest(topics=asked, allow_auto_topic_creation=True), 12))
+
+
+# Size
+
+def large_messages(arena: Arena) -> None:
+    count = arena.source.choice((5_000, 40_000, 60_000))
+    names = [MetadataRequestTopic(name=f"n{number}") for number in range(count)]
+    offsets = ListOffsetsTopic(name=arena.target, partitions=[ListOffsetsPartition(partition_index=index) for index in range(count)])
+    configs = [DescribeConfigsResource(resource_type=2, resource_name=f"n{number}", configuration_keys=None) for number in range(count)]
+    arena.ask(arena.source.choice((
+        request(MetadataRequest(topics=names, allow_auto_topic_creation=False), 12),
+        request(ListOffsetsRequest(replica_id=-1, topics=[offsets]), 6),
+        request(DescribeConfigsRequest(resources=configs), 4),
+        request(DescribeConfigsRequest(resources=[DescribeConfigsResource(4, "0", None)] * 300), 4),
+    )))
+
+
+def many_partitions(arena: Arena) -> None:
+    arena.ask(fetch_of(arena, range(arena.source.choice((3_000, 20_000, 60_000)))))
+    parts = b"".join(struct.pack(">i", index) + b"\1" + b"\0" for index in range(5_000))
+    body = b"\0" + struct.pack(">hi", 1, 1000) + b"\2" + arena.target_id + b"\x89\x27" + parts + b"\0\0"
+    arena.ask(frame(0, 13, body, flexible=True))
+
+
+def bombs(arena: Arena) -> None:
+    """A few kilobytes that become megabytes, and records by the hundred thousand."""
+    for bomb in arena.source.sample(arena.bombs, 2):
+        arena.ask(produce(arena.target_id, bomb))
+    search = ListOffsetsPartition(partition_index=0, timestamp=int(time.time() * 1000))
+    arena.ask(request(ListOffsetsRequest(replica_id=-1, topics=[ListOffsetsTopic(name=arena.target, partitions=[search])]), 6))
+
+
+def make_bombs() -> list[bytes]:
+    now_ms = int(time.time() * 1000)
+    made = [bytes(build_batch([Record(timestamp=now_ms, value=bytes(size))], codec=codec))
+            for codec in (1, 2, 3, 4) for size in (200_000, 3 * MB, 20 * MB, 140 * MB)]
+    made += [tiny_records(count, codec, now_ms + late_ms)
+             for count in (50_000, 500_000, 5_000_000) for codec in (1, 4) for late_ms in (0, 10**10)]
+    return [bomb for bomb in made if len(bomb) < MB]
+
+
+def tiny_records(count: int, codec: int, timestamp: int) -> bytes:
+    batch = build_batch([Record(timestamp=timestamp)], codec=codec)[:RECORDS_AT] + compress(codec, b"\x0c\0\0\0\1\1\0" * count)
+    struct.pack_into(">i", batch, 8, len(batch) - 12)
+    struct.pack_into(">i", batch, 23, count - 1)
+    struct.pack_into(">i", batch, 57, count)
+    write_checksum(batch)
+    return bytes(batch)
+
+
+# State
+
+def producer_ids(arena: Arena) -> None:
+    """Producers that come, write one record and never come again."""
+    arena.ask(*([request(InitProducerIdRequest(transactional_id=None, transaction_timeout_ms=1000), 4)] * 20))
+    now_ms = int(time.time() * 1000)
+    arena.ask(*(produce(arena.target_id, bytes(build_batch(
+        [Record(timestamp=now_ms, value=b"x")], producer_id=arena.source.getrandbits(40), producer_epoch=0, base_sequence=0)))
+        for _ in range(100)))
+
+
+def fetch_of(arena: Arena, indexes: Iterable[int], *, session_epoch: int = -1) -> bytes:
+    wanted = [FetchPartition(partition=index, partition_max_bytes=1000) for index in indexes]
+    topics = [FetchTopic(topic=arena.target, partitions=wanted)]
+    return request(FetchRequest(max_wait_ms=0, min_bytes=0, max_bytes=MB, session_epoch=session_epoch, topics=topics), 12)
+
+
+def fetch_sessions(arena: Arena) -> None:
+    for _ in range(30):
+        arena.ask(fetch_of(arena, range(arena.source.choice((1, 100, 1500))), session_epoch=0))
+
+
+def topics_by_asking(arena: Arena) -> None:
+    asked = [MetadataRequestTopic(name=arena.name()) for _ in range(50)]
+    arena.ask(request(MetadataRequest(topics=asked, allow_auto_topic_creation=True), 12))
+
+
+def topics_that_come_and_go(arena: Arena) -> None:
+    names = [arena.name() for _ in range(3)]
+    topics = [CreatableTopic(name=name, num_partitions=4, replication_factor=1) for name in names]
+    gone = [DeleteTopicState(name=name) for name in names]
+    arena.ask(request(CreateTopicsRequest(topics=topics, timeout_ms=5000), 7), request(MetadataRequest(topics=None), 12),
+              request(DeleteTopicsRequest(topics=gone, timeout_ms=5000), 6))
+
+
+ATTACKS: tuple[Callable[[Arena], None], ...] = (
+    slow_writer, slow_reader, half_open, flood_of_connections, spoilt_requests, counts_without_items, many_tags, bad_names, large_messages,
+    many_partitions, bombs, producer_ids, fetch_sessions, topics_by_asking, topics_that_come_and_go,
+)  # fmt: skip
+
+
+def act(arena: Arena, attack: Callable[[Arena], None]) -> None:
+    with contextlib.suppress(OSError):  # the node may end a connection whenever it likes
+        attack(arena)
+    arena.acts[attack.__name__] += 1
+
+
+def attack_once_each(port: int, target: str, target_id: bytes, seed: int) -> dict[str, float]:
+    """Every attack once, one after another, and how long each took: what a node loads when it is first needed is loaded then."""
+    arena = Arena(port, target, target_id, random.Random(seed), make_bombs())
+    took = {}
+    for attack in ATTACKS:
+        began = time.monotonic()
+        act(arena, attack)
+        took[attack.__name__] = time.monotonic() - began
+    return took
+
+
+def attack_for(port: int, target: str, target_id: bytes, seed: int, seconds: float) -> dict[str, int]:
+    """Several at a time, in a random order, with pauses; how often each was made."""
+    made = make_bombs()
+    end = time.monotonic() + seconds
+    arenas = [Arena(port, target, target_id, random.Random(f"{seed} {number}"), made) for number in range(THREADS)]
+
+    def run(arena: Arena) -> None:
+        while time.monotonic() < end:
+            act(arena, arena.source.choice(ATTACKS))
+            time.sleep(arena.source.uniform(0, PAUSE_SECONDS_MAX))
+
+    threads = [threading.Thread(target=run, args=(arena,)) for arena in arenas]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    total: Counter[str] = Counter()
+    for arena in arenas:
+        total += arena.acts
+    return dict(sorted(total.items()))
