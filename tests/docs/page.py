@@ -5,7 +5,7 @@ What stands behind the fence says what a block is:
     console             commands after `$`, each with its output below it; each must end well
     console NAME        the same in another terminal, where the last command goes on; without `$` it is what is seen there later
     python              runs as it stands, after the blocks above it
-    python NAME.py      a file; when its name begins with `test_`, pytest runs it at once
+    python NAME.py      a file; pytest runs those whose names begin with `test_` when the page is through
     LANGUAGE NAME.EXT   a file
     text, or nothing    what the Python block above prints
 

@@ -30,7 +30,7 @@ class Mismatch(AssertionError):
 
 
 class PageReader:
-    """`bootstrap` takes the place of the address that is written, in what is typed and in what is seen; commands are looked for in `tools` first."""
+    """`bootstrap` takes the place of the address that is written, in what is typed and in what is seen; `tools` is where commands are."""
 
     def __init__(
         self, directory: Path, *, bootstrap: str = WRITTEN, tools: Path | None = None, environment: Mapping[str, str] | None = None
@@ -57,11 +57,16 @@ class PageReader:
             terminal.close()
 
     def type_in(self, page: Iterable[Block]) -> int:
-        """All blocks; how many there were."""
+        """All blocks; how many there were. Tests that the page has as files are run together, at its end: pytest takes a second to start."""
+        tests: list[str] = []
         count = 0
         for block in page:
             self._type_block(block)
             count += 1
+            if block.name.startswith("test_"):
+                tests.append(block.name)
+        if tests:
+            self._run_pytest(tests)
         return count
 
     def _type_block(self, block: Block) -> None:
@@ -76,8 +81,6 @@ class PageReader:
             self._type_console(block)
         elif block.name:
             (self._directory / block.name).write_text(text)
-            if block.name.startswith("test_"):
-                self._run_pytest(block)
         elif block.language == "python":
             self._run_python(block, text)
         else:
@@ -90,11 +93,12 @@ class PageReader:
             exec(compile(padding + text, block.page, "exec"), self._namespace)
         self._printed = out.getvalue()
 
-    def _run_pytest(self, block: Block) -> None:
-        command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-p", "no:xdist", "--rootdir", ".", block.name]
+    def _run_pytest(self, names: list[str]) -> None:
+        command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "--durations=5", "--rootdir", ".", *names]
         done = subprocess.run(command, cwd=self._directory, env=self._environment, capture_output=True, text=True, check=False)
-        if done.returncode:
-            raise Mismatch(f"{block}: pytest ended with {done.returncode}\n{done.stdout}{done.stderr}")
+        print(done.stdout)
+        if done.returncode or "skipped" in done.stdout:
+            raise Mismatch(f"pytest ended with {done.returncode}\n{done.stdout}{done.stderr}")
 
     def _type_console(self, block: Block) -> None:
         terminal = self._terminals.get(block.name)

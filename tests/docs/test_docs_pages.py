@@ -9,7 +9,7 @@ from ottla.testing import Broker
 from tests.docs.page import DOCS, Block, blocks
 from tests.docs.reader import PageReader
 
-WHOLE = ("delivery.md",)
+WHOLE = ("delivery.md", "testing-with-ottla.md")
 """Pages that are one story, from the first block to the last."""
 
 
