@@ -23,15 +23,20 @@ Partitions = Annotated[
 ]
 
 
-def assignments(texts: Sequence[str] | None) -> dict[str, str]:
+def pairs(texts: Sequence[str] | None) -> list[tuple[str, str]]:
     """NAME=VALUE, each."""
-    found: dict[str, str] = {}
+    found = []
     for text in texts or ():
         name, separator, value = text.partition("=")
         if not separator or not name.strip():
             raise typer.BadParameter(f"{text!r} is not NAME=VALUE")
-        found[name.strip()] = value.strip()
+        found.append((name.strip(), value.strip()))
     return found
+
+
+def assignments(texts: Sequence[str] | None) -> dict[str, str]:
+    """As `pairs`; where a name comes twice, the last one counts."""
+    return dict(pairs(texts))
 
 
 def require_consent(question: str, *, is_given: bool) -> None:
