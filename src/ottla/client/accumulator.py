@@ -19,7 +19,7 @@ from ottla.client.producer_config import ProducerSettings
 from ottla.wire.batches import RECORDS_AT, decode_records
 from ottla.wire.varint import varint, varlong
 
-Headers = Sequence[tuple[str, bytes | None]]
+Headers = Sequence[tuple[str, bytes | str | None]]
 
 RECORD_OVERHEAD_MAX = 36
 """What a record takes beside key, value and headers: lengths, times and counts, each as long as it can be."""
@@ -280,9 +280,9 @@ def _bytes(data: bytes | None) -> bytes:
 
 
 def encode_headers(headers: Headers) -> bytes:
-    """Their count and what they are."""
+    """Their count and what they are; text becomes UTF-8."""
     encoded = [varint(len(headers))]
     for name, content in headers:
         key = name.encode()
-        encoded += (varint(len(key)), key, _bytes(content))
+        encoded += (varint(len(key)), key, _bytes(content.encode() if isinstance(content, str) else content))
     return b"".join(encoded)

@@ -26,6 +26,9 @@ T = TypeVar("T")
 
 ANY_NODE = -1
 """As the node of a call: whichever broker is at hand."""
+CLOSE_SECONDS_MAX = 1.0
+"""So long brokers have to close their ends of connections that were closed here."""
+IDLE_CHECK_MS_MIN = 1_000
 HOPELESS = (ErrorCode.INVALID_TOPIC_EXCEPTION, ErrorCode.TOPIC_AUTHORIZATION_FAILED)
 """Errors of a topic that waiting does not mend."""
 
@@ -57,6 +60,8 @@ class ClusterClient:
         self._watches_all = False
         self._refreshing: asyncio.Task[None] | None = None
         self._stale_timer: asyncio.TimerHandle | None = None
+        self._idle_timer: asyncio.TimerHandle | None = None
+        self._idle_ms: float = config["connections.max.idle.ms"]
         self._following: asyncio.Task[None] | None = None
         self._is_stale = False
         self._refreshed_ms = 0.0
@@ -123,7 +128,21 @@ class ClusterClient:
         self._failures.pop(address, None)
         self._not_before_ms.pop(address, None)
         self._links[key] = link
+        if self._idle_timer is None and self._idle_ms >= 0:
+            self._idle_timer = self.loop.call_later(self._idle_ms / 1000, self._close_idle)
         return link
+
+    def _close_idle(self) -> None:
+        """End links that were not used for connections.max.idle.ms, and look again when the next may have become one of them."""
+        self._idle_timer = None
+        now_ms = self.now_ms()
+        for key, link in list(self._links.items()):
+            if link.is_lost or (not link.in_flight and link.last_used_ms + self._idle_ms <= now_ms):
+                del self._links[key]
+                link.close()
+        if self._links:
+            next_ms = min(max(link.last_used_ms + self._idle_ms, now_ms + IDLE_CHECK_MS_MIN) for link in self._links.values())
+            self._idle_timer = self.loop.call_at(next_ms / 1000, self._close_idle)
 
     async def _any_link(self, deadline_ms: float | None) -> Link:
         """The least busy of those that stand; else the first broker that can be reached, of those known and then of bootstrap.servers."""
@@ -318,17 +337,20 @@ class ClusterClient:
     async def close(self) -> None:
         """End all links. What is in flight fails with Disconnected."""
         self.is_closed = True
-        if self._stale_timer is not None:
-            self._stale_timer.cancel()
+        for timer in (self._stale_timer, self._idle_timer):
+            if timer is not None:
+                timer.cancel()
         tasks: list[asyncio.Task[Any]] = [*self._connecting.values()]
         tasks += [task for task in (self._refreshing, self._following) if task is not None]
         for task in tasks:
             task.cancel()
-        for link in list(self._links.values()):
-            link.close()
+        links = list(self._links.values())
         self._links.clear()
+        for link in links:
+            link.close()
+        tasks += [self.loop.create_task(link.ended()) for link in links]
         if tasks:
-            await asyncio.wait(tasks)
+            await asyncio.wait(tasks, timeout=CLOSE_SECONDS_MAX)
 
 
 def _given_up(what: str, timeout_ms: float, failure: ClientError | None) -> ClientError:

@@ -44,6 +44,7 @@ class Link:
         self._reason: ClientError | None = None
         self._drained: asyncio.Future[None] | None = None
         self._is_full = False
+        self._ended: asyncio.Future[None] | None = None
         self.is_lost = False
         self.muted_until_ms = 0.0
         """A broker that throttles asks for no requests until then, in the loop's time."""
@@ -193,6 +194,8 @@ class Link:
 
     def connection_lost(self, error: Exception | None) -> None:
         self._connection = None
+        if self._ended is not None and not self._ended.done():
+            self._ended.set_result(None)
         reason = f": {error}" if error is not None else ""
         self._lose(Disconnected(f"The connection to {self.address} was lost{reason}."))
 
@@ -217,8 +220,14 @@ class Link:
             if now:
                 connection.abort()
             else:
+                self._ended = self._loop.create_future()
                 connection.close()
         self._lose(Disconnected(f"The connection to {self.address} was closed here."))
+
+    async def ended(self) -> None:
+        """After `close`: until what was written has left, and the broker has closed its end."""
+        if self._ended is not None:
+            await self._ended
 
 
 def _undelivered(version: int, buffer: bytearray, view: memoryview, start: int, end: int) -> None:

@@ -68,8 +68,8 @@ class Producer:
         headers: GivenHeaders | None = None,
     ) -> BlockingSendFuture:
         """Put a record into a batch and return. Blocks for the topic's metadata and for memory only, at most max.block.ms."""
-        if self._is_plain and headers is None and type(value) is bytes and (key is None or type(key) is bytes):
-            future = self._try_send(topic, value, key, partition, timestamp, None)
+        if self._is_plain and type(value) is bytes and (key is None or type(key) is bytes) and (headers is None or type(headers) is list):
+            future = self._try_send(topic, value, key, partition, timestamp, headers)
             if future is not None:
                 return future  # type: ignore[return-value]
         return self._send_slowly(ProducerRecord(topic, value, key, partition, timestamp, headers))
@@ -79,7 +79,7 @@ class Producer:
         if self._is_closed:
             raise Closed("The producer is closed.")
         record = plain(self._settings, given)
-        future = self._try_send(record.topic, record.value, record.key, record.partition, record.timestamp, record.headers)
+        future = self._try_send(*record)
         if future is None:
             future = self._background.run(self._engine.send_when_possible(record))
         if self._settings.interceptors:

@@ -84,7 +84,6 @@ class ProducerEngine:
         """Wait for the topic and for memory, together for at most max.block.ms."""
         deadline_ms = self.core.now_ms() + self.settings.block_ms_max
         accumulator = self.accumulator
-        arguments = (record.topic, record.value, record.key, record.partition, record.timestamp, record.headers)
         while True:
             if self.sender.is_closing:
                 raise Closed("The producer is closed.")
@@ -94,7 +93,7 @@ class ProducerEngine:
                 accumulator.follow(info)
             room: asyncio.Future[None] = self.core.loop.create_future()
             accumulator.when_room(partial(release, room))
-            future = accumulator.try_send(*arguments)
+            future = accumulator.try_send(*record)
             if future is not None:
                 return future
             if record.topic in accumulator.routes:
@@ -192,8 +191,8 @@ class AsyncProducer:
     ) -> AsyncSendFuture:
         """Put a record into a batch. Waits for the topic's metadata and for memory only, at most max.block.ms."""
         engine = self._engine or self._running()
-        if self._is_plain and headers is None and type(value) is bytes and (key is None or type(key) is bytes):
-            future = engine.accumulator.try_send(topic, value, key, partition, timestamp, None)
+        if self._is_plain and type(value) is bytes and (key is None or type(key) is bytes) and (headers is None or type(headers) is list):
+            future = engine.accumulator.try_send(topic, value, key, partition, timestamp, headers)
             if future is not None:
                 if engine.is_woken:  # a batch was begun: let the loop send those that are full
                     await asyncio.sleep(0)
@@ -201,8 +200,7 @@ class AsyncProducer:
         if self._is_closed:
             raise Closed("The producer is closed.")
         record = plain(self._settings, ProducerRecord(topic, value, key, partition, timestamp, headers))
-        arguments = (record.topic, record.value, record.key, record.partition, record.timestamp, record.headers)
-        future = engine.accumulator.try_send(*arguments) or await engine.send_when_possible(record)
+        future = engine.accumulator.try_send(*record) or await engine.send_when_possible(record)
         if self._settings.interceptors:
             report_to_interceptors(self._settings, future)
         return future  # type: ignore[return-value]

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 from ottla.client.accumulator import Headers
 from ottla.client.batch import SendFuture
@@ -10,7 +10,7 @@ from ottla.client.errors import ClientError
 from ottla.client.producer_config import ProducerSettings
 from ottla.client.record_metadata import RecordMetadata
 
-GivenHeaders = Sequence[tuple[str, bytes | None]] | Mapping[str, bytes | None]
+GivenHeaders = Sequence[tuple[str, bytes | str | None]] | Mapping[str, bytes | str | None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,9 +33,8 @@ class ProducerInterceptor(Protocol):
     def on_acknowledgement(self, metadata: RecordMetadata | None, error: ClientError | None) -> None: ...
 
 
-@dataclass(frozen=True, slots=True)
-class PlainRecord:
-    """Bytes, ready for the accumulator's `try_send`."""
+class PlainRecord(NamedTuple):
+    """Bytes: the arguments of the accumulator's `try_send`."""
 
     topic: str
     value: bytes | None

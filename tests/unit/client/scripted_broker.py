@@ -44,6 +44,7 @@ class ScriptedCluster:
         self.api_versions_max = versions.get("api_versions_max", 4)
         self.requests = []
         """Broker, name and version of each request."""
+        self.open_count = 0
         self.values = []
         self.batches = []
 
@@ -110,9 +111,11 @@ class ScriptedConnection:
 
     def connection_made(self, connection):
         self.connection = connection
+        self.cluster.open_count += 1
 
     def connection_lost(self, error):
         self.reader.release()
+        self.cluster.open_count -= 1
 
     def pause_writing(self):
         """Answers are small."""

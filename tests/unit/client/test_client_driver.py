@@ -192,6 +192,19 @@ def test_sends_that_wait_for_memory_are_let_go_at_the_end():
     run(scenario)
 
 
+def test_idle_connections_are_closed_and_made_again():
+    async def scenario(cluster, ports):
+        async with producer(ports, connections_max_idle_ms=5000) as ours:
+            await ours.send_and_wait("t", b"1")
+            before = cluster.open_count
+            await asyncio.sleep(20)
+            between = cluster.open_count
+            await ours.send_and_wait("t", b"2")
+        return before > 0, between, cluster.values
+
+    assert run(scenario) == (True, 0, [b"1", b"2"])
+
+
 def test_acks_0():
     async def scenario(cluster, ports):
         async with producer(ports, acks=0) as ours:

@@ -49,7 +49,7 @@ async def read_all(world, topic, partitions):
     return found
 
 
-def run_with_crashes(seed, *, records=400, **configs):
+def run_with_crashes(seed, *, records=400, keep="page-cache", **configs):
     """Send numbered records while the node crashes now and then; what is in the log, and what the futures said."""
     random = stream(seed, "crashes")
 
@@ -75,9 +75,9 @@ def run_with_crashes(seed, *, records=400, **configs):
             await asyncio.wait((work,), timeout=random.uniform(0.05, 0.5))
             match random.choice(("crash", "crash in a write", "answers lost", "partition")):
                 case "crash":
-                    world.crash("node")
+                    world.crash("node", keep)
                 case "crash in a write":
-                    world.crash_in("node", random.randint(1, 10))
+                    world.crash_in("node", random.randint(1, 10), keep)
                     await asyncio.wait((ports.crashed,), timeout=1)
                     world.spare("node") if world.is_running("node") else None
                 case "answers lost":  # until they are given up, though the records are in the log
@@ -110,6 +110,16 @@ def test_crashes_neither_lose_nor_double_nor_reorder(sim_seed):
     assert metrics["record-acknowledged-total"] == 400
     assert metrics["record-error-total"] == 0
     assert metrics["buffer-available-bytes"] == metrics["buffer-total-bytes"]
+
+
+def test_after_power_cuts_the_producer_goes_on(sim_seed):
+    """One node that loses what was not flushed loses records, and the memory of who sent them: what it has is in order, and there once."""
+    told, values, metrics = run_with_crashes(sim_seed, keep="flushed")
+    assert len(told) == 400
+    for partition in (0, 1):
+        numbers = [int(value) for value in values[partition]]
+        assert numbers == sorted(set(numbers))
+    assert metrics["record-error-total"] == 0
 
 
 def test_a_run_follows_from_its_seed():
