@@ -1,0 +1,186 @@
+"""Groups on a node: where they live, the topic that is made for them, loading, and what becomes of them when topics go."""
+
+import asyncio
+from typing import Any
+
+import pytest
+
+from ottla.base.context import RequestContext
+from ottla.base.errors import ErrorCode
+from ottla.metadata.topic_names import OFFSETS_TOPIC, TRANSACTIONS_TOPIC
+from ottla.runtime import shards as shards_module
+from ottla.runtime.internal_topics import internal_topic, java_hash, partition_of
+from ottla.runtime.shard import ShardState
+from ottla.server.api import find_coordinator, join_group, list_groups, offset_commit, offset_fetch
+from ottla.testing import AsyncBroker
+from ottla.wire.messages.delete_topics import DeleteTopicsRequest
+from ottla.wire.messages.find_coordinator import FindCoordinatorRequest
+from ottla.wire.messages.join_group import JoinGroupRequest, JoinGroupRequestProtocol
+from ottla.wire.messages.list_groups import ListGroupsRequest
+from ottla.wire.messages.offset_commit import OffsetCommitRequest, OffsetCommitRequestPartition, OffsetCommitRequestTopic
+from ottla.wire.messages.offset_fetch import OffsetFetchRequest, OffsetFetchRequestGroup
+
+CONTEXT = RequestContext("PLAINTEXT", "User:ANONYMOUS", "test", "127.0.0.1")
+
+
+@pytest.mark.parametrize(("text", "value"), [
+    ("", 0), ("a", 97), ("hello", 99162322), ("polygenelubricants", -(1 << 31)), ("žluťoučký kůň", -75767329),
+    ("\N{GRINNING FACE}", 1772899),
+])
+def test_the_hash_is_javas(text, value):
+    assert java_hash(text) == value
+
+
+def test_the_partition_of_a_key():
+    assert [partition_of(key, 50) for key in ("", "a", "hello", "polygenelubricants")] == [0, 47, 22, 0]
+
+
+async def answered(answer: Any) -> Any:
+    return await answer if asyncio.isfuture(answer) or asyncio.iscoroutine(answer) else answer
+
+
+async def find(broker: AsyncBroker, group: str = "g") -> Any:
+    request = FindCoordinatorRequest(coordinator_keys=[group])
+    return (await answered(find_coordinator.handle(broker.node.broker, CONTEXT, request, 6))).coordinators[0]
+
+
+async def commit(broker: AsyncBroker, offset: int, *, group: str = "g", topic: str = "t") -> int:
+    request = OffsetCommitRequest(group_id=group, topics=[
+        OffsetCommitRequestTopic(name=topic, partitions=[OffsetCommitRequestPartition(partition_index=0, committed_offset=offset)])])
+    answer = await answered(offset_commit.handle(broker.node.broker, CONTEXT, request, 9))
+    return int(answer.topics[0].partitions[0].error_code)
+
+
+async def fetch(broker: AsyncBroker, group: str = "g") -> tuple[int, dict[str, int]]:
+    request = OffsetFetchRequest(groups=[OffsetFetchRequestGroup(group_id=group, topics=None)])
+    found = (await answered(offset_fetch.handle(broker.node.broker, CONTEXT, request, 9))).groups[0]
+    return found.error_code, {topic.name: topic.partitions[0].committed_offset for topic in found.topics}
+
+
+async def loaded(broker: AsyncBroker) -> None:
+    while any(shard.state == ShardState.LOADING for shard in broker.node.broker.groups.shards.all()):
+        await asyncio.sleep(0)
+
+
+async def test_the_topic_is_made_by_the_first_who_asks():
+    async with AsyncBroker() as broker:
+        answers = await asyncio.gather(*(find(broker, f"g{at}") for at in range(5)))
+        assert [(answer.error_code, answer.node_id) for answer in answers] == [(0, 1)] * 5
+        topic = broker.node.broker.image.topics_by_name[OFFSETS_TOPIC]
+        assert (len(topic.partitions), {partition.replicas for partition in topic.partitions.values()}) == (50, {(1,)})
+        configs = broker.node.broker.image.topic_configs(OFFSETS_TOPIC)
+        assert dict(configs) == {"cleanup.policy": "compact", "compression.type": "producer", "segment.bytes": "104857600"}
+
+
+async def test_the_topic_is_made_as_it_is_configured():
+    config = {"offsets.topic.num.partitions": "3", "offsets.topic.segment.bytes": "1048576", "offsets.topic.compression.codec": "1"}
+    async with AsyncBroker(config=config) as broker:
+        await find(broker)
+        await broker.create_topic("t")
+        assert await commit(broker, 5) == 0
+        node = broker.node.broker
+        assert len(node.image.topics_by_name[OFFSETS_TOPIC].partitions) == 3
+        assert node.image.topic_configs(OFFSETS_TOPIC)["segment.bytes"] == "1048576"
+        (found,) = [partition.log for partition in node.all_partitions() if partition.log.log_end_offset]
+        assert found.disk.read(found.segments[0].log_path)[22] & 7 == 1
+        await broker.restart()
+        await loaded(broker)
+        assert await fetch(broker) == (0, {"t": 5})
+
+
+async def test_a_replication_factor_that_was_asked_for_is_kept_to():
+    async with AsyncBroker(config={"offsets.topic.replication.factor": "3"}) as broker:
+        assert (await find(broker)).error_code == ErrorCode.COORDINATOR_NOT_AVAILABLE
+        wanted = internal_topic(broker.node.broker, OFFSETS_TOPIC)
+        assert wanted is not None
+        assert wanted.replication_factor == 3
+        other = internal_topic(broker.node.broker, TRANSACTIONS_TOPIC)
+        assert other is not None
+        assert (other.replication_factor, other.num_partitions) == (1, 50)
+        assert internal_topic(broker.node.broker, "t") is None
+
+
+async def test_who_commits_before_anybody_looked_for_a_coordinator():
+    """The topic is made all the same, for when it is looked for."""
+    async with AsyncBroker() as broker:
+        await broker.create_topic("t")
+        assert await commit(broker, 1) == ErrorCode.NOT_COORDINATOR
+        await broker.node.broker.internal_topics.make(OFFSETS_TOPIC)
+        assert await commit(broker, 1) == 0
+
+
+async def test_while_a_shard_is_loading(monkeypatch, tmp_path):
+    """Slices are short, so that others have their turns; who asks for a group is told to wait, and then all is there."""
+    async with AsyncBroker(data=tmp_path, config={"offsets.topic.num.partitions": "2"}) as broker:
+        await broker.create_topic("t")
+        await find(broker)
+        for number in range(400):
+            assert await commit(broker, number, group=f"g{number % 40}") == 0
+        monkeypatch.setattr(shards_module, "SLICE_MS", 0)
+        await broker.restart()
+        codes = [(await fetch(broker))[0]]
+        listing = await answered(list_groups.handle(broker.node.broker, CONTEXT, ListGroupsRequest(), 5))
+        assert listing.error_code == ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
+        assert await commit(broker, 7) == ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
+        while codes[-1]:
+            await asyncio.sleep(0)
+            codes.append((await fetch(broker))[0])
+        assert len(codes) > 5
+        assert set(codes[:-1]) == {ErrorCode.COORDINATOR_LOAD_IN_PROGRESS}
+        await loaded(broker)
+        assert [(await fetch(broker, f"g{at}")) for at in range(40)] == [(0, {"t": 360 + at}) for at in range(40)]
+
+
+async def test_offsets_are_there_after_a_crash(tmp_path):
+    async with AsyncBroker(data=tmp_path) as broker:
+        await broker.create_topic("t")
+        await find(broker)
+        assert await commit(broker, 41) == 0
+        await broker.kill()
+        await broker.start()
+        await loaded(broker)
+        assert await fetch(broker) == (0, {"t": 41})
+
+
+async def test_a_log_that_cannot_be_read_is_not_answered_for(tmp_path, caplog):
+    async with AsyncBroker(data=tmp_path, config={"offsets.topic.num.partitions": "1"}) as broker:
+        await broker.create_topic("t")
+        await find(broker)
+        assert await commit(broker, 41) == 0
+        await broker.stop()
+        path = tmp_path / f"{OFFSETS_TOPIC}-0" / "00000000000000000000.log"
+        data = bytearray(path.read_bytes())
+        data[61] = 99                     # the length of the first record
+        path.write_bytes(data)
+        await broker.start()
+        await loaded(broker)
+        assert (await fetch(broker))[0] == ErrorCode.NOT_COORDINATOR
+        assert "cannot be loaded" in caplog.text
+
+
+async def test_offsets_of_a_deleted_topic_are_forgotten():
+    async with AsyncBroker() as broker:
+        await broker.create_topic("t")
+        await broker.create_topic("u")
+        await find(broker)
+        assert await commit(broker, 1) == 0
+        assert await commit(broker, 2, topic="u") == 0
+        await broker.node.broker.controller.submit(DeleteTopicsRequest(topic_names=["t"]))
+        assert await fetch(broker) == (0, {"u": 2})
+
+
+async def test_the_topic_of_groups_is_deleted():
+    """Who waits is told to look for the coordinator, and groups begin anew."""
+    async with AsyncBroker(config={"group.initial.rebalance.delay.ms": "60000"}) as broker:
+        await broker.create_topic("t")
+        await find(broker)
+        assert await commit(broker, 1, group="h") == 0
+        protocols = [JoinGroupRequestProtocol("range", b"")]
+        request = JoinGroupRequest(group_id="g", session_timeout_ms=10_000, protocol_type="x", protocols=protocols)
+        waiting = join_group.handle(broker.node.broker, CONTEXT, request, 3)
+        assert not waiting.done()
+        await broker.node.broker.controller.submit(DeleteTopicsRequest(topic_names=[OFFSETS_TOPIC]))
+        assert (await waiting).error_code == ErrorCode.NOT_COORDINATOR
+        assert (await find(broker)).error_code == 0
+        assert await fetch(broker, "h") == (0, {})
+        assert await commit(broker, 3, group="h") == 0
