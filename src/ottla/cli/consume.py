@@ -110,6 +110,7 @@ class _Reading:
         self._ends: dict[TopicPartition, int] = {}
         self._read: dict[tuple[str, int], int] = {}
         self._written = 0
+        self._has_news = False
         self._committed_at = time.monotonic()
 
     def run(self, seconds_max: float, *, is_following: bool) -> None:
@@ -122,6 +123,8 @@ class _Reading:
                     if records:
                         self._write(records)
                         bar.tell(self._written, f"{self._written:,} records")
+                    if time.monotonic() - self._committed_at > COMMIT_SECONDS:
+                        self._commit()
                     if is_following:
                         continue
                     if self._is_at_end(records):
@@ -142,14 +145,14 @@ class _Reading:
         self._written += len(records)
         if self._left is not None:
             self._left -= len(records)
-        if time.monotonic() - self._committed_at > COMMIT_SECONDS:
-            self._commit()
+        self._has_news = self._has_group
 
     def _commit(self) -> None:
         """Only what was written: a reader that has gone away gets the rest another time."""
-        if self._has_group and self._written:
+        if self._has_news:
             self._consumer.commit()
-            self._committed_at = time.monotonic()
+            self._has_news = False
+        self._committed_at = time.monotonic()
 
     def _is_at_end(self, records: "list[ConsumerRecord]") -> bool:
         """Whether every partition that is read has come to what was its end when its reading began."""

@@ -22,6 +22,7 @@ WORDS: dict[str, Word] = {
     "topic": Word("ottla.cli.topic", "create, list, describe, alter and delete topics"),
     "produce": Word("ottla.cli.produce", "send records: lines of files, of a pipe or of the command line"),
     "consume": Word("ottla.cli.consume", "read records, up to the end or for as long as they come"),
+    "group": Word("ottla.cli.group", "look at groups and their lag, reset their offsets, delete them"),
     "config": Word("ottla.cli.config", "show and change configs of topics, brokers, groups and client metrics"),
     "cluster": Word("ottla.cli.cluster", "describe the cluster: nodes, controller, quorum, features"),
     "demo": Word("ottla.cli.demo", "watch a broker, traffic, and a group that loses a consumer"),

@@ -1,0 +1,147 @@
+"""`ottla group reset-offsets`: where a group shall go on; shown first, done with --execute."""
+
+import time
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from ottla.cli.complete import topic_names
+from ottla.cli.failure import Failure
+from ottla.cli.lookup import require_groups, require_topics
+from ottla.cli.options import Group
+from ottla.cli.output import note, print_json, print_table
+from ottla.cli.session import Session
+from ottla.cli.times import duration_ms, moment_ms
+
+if TYPE_CHECKING:
+    from ottla.client import Admin
+    from ottla.client.partitions import TopicPartition
+
+_BUSY = ("Stable", "PreparingRebalance", "CompletingRebalance", "Assigning", "Reconciling")
+
+
+def reset_offsets(
+    session: Session,
+    name: Group,
+    topic: Annotated[
+        list[str] | None,
+        typer.Option("--topic", "-t", metavar="TOPIC[:0,1]", autocompletion=topic_names, help="A topic, or some of its partitions."),
+    ] = None,
+    all_topics: Annotated[bool, typer.Option("--all-topics", help="All topics that the group has committed offsets of.")] = False,
+    to_earliest: Annotated[bool, typer.Option("--to-earliest", help="To the beginning.")] = False,
+    to_latest: Annotated[bool, typer.Option("--to-latest", help="To the end.")] = False,
+    to_current: Annotated[bool, typer.Option("--to-current", help="To what is committed now.")] = False,
+    to_offset: Annotated[int | None, typer.Option("--to-offset", min=0, metavar="N", help="To this offset.")] = None,
+    to_datetime: Annotated[
+        str | None, typer.Option("--to-datetime", metavar="TIME", help="To the first record at or after 2026-01-31T12:00:00Z.")
+    ] = None,
+    by_duration: Annotated[
+        str | None, typer.Option("--by-duration", metavar="DURATION", help="To the first record of the last 15m, 1h30m or PT1H30M.")
+    ] = None,
+    shift_by: Annotated[int | None, typer.Option("--shift-by", metavar="N", help="So many on; back, where N is negative.")] = None,
+    execute: Annotated[
+        bool, typer.Option("--execute/--dry-run", help="Do it, or show what would be done.", show_default="--dry-run")
+    ] = False,
+) -> None:
+    """Reset the offsets of a group that has no active members; a group that is not there yet is made by it.
+
+    Without --execute it only shows what would be done.
+
+    JSON: {"group", "is_executed", "partitions": [{"topic", "partition", "old", "new"}]}; "old" is null where nothing was committed.
+    """
+    goals = [
+        to_earliest,
+        to_latest,
+        to_current,
+        to_offset is not None,
+        to_datetime is not None,
+        by_duration is not None,
+        shift_by is not None,
+    ]
+    if sum(goals) != 1:
+        raise typer.BadParameter(
+            "say where to: one of --to-earliest, --to-latest, --to-current, --to-offset, --to-datetime, --by-duration, --shift-by"
+        )
+    if bool(topic) == all_topics:
+        raise typer.BadParameter("say which topics: --topic, as often as needed, or --all-topics")
+    now_ms = int(time.time() * 1000)
+    spec: str | int | None = "earliest" if to_earliest else "latest" if to_latest else None
+    if to_datetime is not None:
+        spec = moment_ms(to_datetime, now_ms=now_ms)
+    elif by_duration is not None:
+        spec = now_ms - (duration_ms(by_duration) or 0)
+    with session.admin() as admin:
+        groups = admin.list_groups()
+        if all_topics:
+            require_groups(admin, [name])
+        if name in groups and groups[name].state in _BUSY:
+            raise Failure(f"group {name!r} is {groups[name].state}: its members would not hear of it", "Stop its consumers, then reset.")
+        committed = {place: told.offset for place, told in admin.list_group_offsets(name).items()}
+        places = sorted(committed) if all_topics else _places(admin, topic or [])
+        if spec is not None:
+            new = _at(admin, places, spec)
+        else:
+            new = _moved(admin, places, committed, to_offset, shift_by or 0)
+        if execute and new:
+            admin.alter_group_offsets(name, {**new})
+    _report(session, name, committed, new, is_executed=execute)
+
+
+def _places(admin: "Admin", texts: list[str]) -> "list[TopicPartition]":
+    """TOPIC is all of its partitions, TOPIC:0,1 those two."""
+    from ottla.client.partitions import TopicPartition
+
+    wanted = {text.partition(":")[0]: text.partition(":")[2] for text in texts}
+    found = []
+    for topic, described in require_topics(admin, wanted).items():
+        there = [each.partition for each in described.partitions]
+        try:
+            chosen = [int(each) for each in wanted[topic].split(",")] if wanted[topic] else there
+        except ValueError:
+            raise typer.BadParameter(f"{topic}:{wanted[topic]} is not TOPIC or TOPIC:0,1") from None
+        for each in chosen:
+            if each not in there:
+                raise Failure(f"{topic} has no partition {each}", f"It has 0 to {len(there) - 1}.")
+        found += [TopicPartition(topic, each) for each in chosen]
+    return sorted(found)
+
+
+def _at(admin: "Admin", places: "list[TopicPartition]", spec: str | int) -> "dict[TopicPartition, int]":
+    """The offset of an end or of a time; behind the last record, where all are older."""
+    if not places:
+        return {}
+    found = admin.list_offsets(dict.fromkeys(places, spec))
+    late = [place for place in places if found[place].offset < 0]
+    ends = admin.list_offsets(dict.fromkeys(late, "latest")) if late else {}
+    return {place: (ends[place] if place in ends else found[place]).offset for place in places}
+
+
+def _moved(
+    admin: "Admin", places: "list[TopicPartition]", committed: "dict[TopicPartition, int]", offset: int | None, shift: int
+) -> "dict[TopicPartition, int]":
+    """An offset, or the present one and some more, kept within what the partition has."""
+    earliest, latest = _at(admin, places, "earliest"), _at(admin, places, "latest")
+    new: dict[TopicPartition, int] = {}
+    for place in places:
+        if offset is None and place not in committed and shift:
+            raise Failure(
+                f"group has committed nothing of {place} that could be shifted", "Say --to-earliest, --to-latest or --to-offset first."
+            )
+        wanted = offset if offset is not None else committed.get(place, latest[place]) + shift
+        new[place] = min(max(wanted, earliest[place]), latest[place])
+        if new[place] != wanted:
+            note(f"{place}: {wanted} is outside of {earliest[place]} to {latest[place]}, so {new[place]} it is")
+    return new
+
+
+def _report(
+    session: Session, name: str, committed: "dict[TopicPartition, int]", new: "dict[TopicPartition, int]", *, is_executed: bool
+) -> None:
+    rows = [(place.topic, place.partition, committed.get(place), offset) for place, offset in new.items()]
+    if session.is_json:
+        told = [dict(zip(("topic", "partition", "old", "new"), row, strict=True)) for row in rows]
+        print_json({"group": name, "is_executed": is_executed, "partitions": told})
+        return
+    print_table(("topic", "partition", "old", "new"), rows)
+    if not is_executed:
+        note("\nNothing was changed: say --execute to do it.")
