@@ -57,7 +57,7 @@ class PageReader:
             terminal.close()
 
     def type_in(self, page: Iterable[Block]) -> int:
-        """All blocks; how many there were. Tests that the page has as files are run together, at its end: pytest takes a second to start."""
+        """All blocks; how many there were. Tests that the page has as files are run together, at its end: pytest starts slowly."""
         tests: list[str] = []
         count = 0
         for block in page:
