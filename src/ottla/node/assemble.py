@@ -26,7 +26,7 @@ from ottla.node.listeners import ListenerConfig, bracketed
 from ottla.node.storage import Storage, prepare_storage
 from ottla.runtime.broker import Broker, BrokerSettings
 from ottla.runtime.controller_driver import ControllerDriver
-from ottla.runtime.groups import Groups
+from ottla.runtime.coordinators import Coordinators
 from ottla.runtime.log_directories import LogDirectory
 from ottla.runtime.metadata_log import MetadataLog, MetadataLogDamaged
 from ottla.runtime.producer_ids import ProducerIds
@@ -75,7 +75,7 @@ class Node:
         """Answer nobody any more, put everything on the disk, and say that it is there."""
         self._stop_listening()
         await self._server.close_connections()
-        self._close_shards()
+        self.broker.coordinators.close()
         await self.upkeep.stop()
         try:
             await self._leave()
@@ -88,10 +88,6 @@ class Node:
         finally:
             self._storage.release()
 
-    def _close_shards(self) -> None:
-        for shards in self.broker.shards_by_topic.values():
-            shards.close()
-
     async def _leave(self) -> None:
         """Tell the controller, so that whoever reads the log next does not wait for this broker."""
         if not self.failed.done():
@@ -103,7 +99,7 @@ class Node:
         """Drop everything as a crash would: nothing is flushed, nothing is marked clean."""
         self._stop_listening()
         self._server.abort_connections()
-        self._close_shards()
+        self.broker.coordinators.close()
         self._publisher.opening.close()
         self._storage.release()
 
@@ -151,8 +147,7 @@ async def _start(ports: Ports, config: NodeConfig, storage: Storage, failed: "as
     broker = Broker(settings=settings, image=image, clock=ports.clock, workers=ports.workers, controller=controller)
     directories = [LogDirectory(found.directory_id, found.path, is_clean=found.is_clean)
                    for found in storage.directories if found.path in config.log_dirs]
-    broker.groups = Groups(broker, ports.rng)
-    broker.shards_by_topic[broker.groups.shards.topic] = broker.groups.shards
+    broker.coordinators = Coordinators(broker, ports.rng)
     publisher = Publisher(broker, ports.disk, ports.rng, directories, on_failed)
     controller.opened = publisher.opening.settle
     server = Server(broker, ports.network, ports.rng, protected_listener=config.inter_broker_listener)

@@ -19,8 +19,8 @@ from ottla.runtime.topic_bytes import TopicBytes
 from ottla.wire.messages.create_topics import CreatableTopic, CreateTopicsRequest
 
 if TYPE_CHECKING:
+    from ottla.runtime.coordinators import Coordinators
     from ottla.runtime.groups import Groups
-    from ottla.runtime.shards import Shards
 
 CREATION_TIMEOUT_MS = 30_000
 CREATING_MAX = 1_000
@@ -71,10 +71,8 @@ class Broker:
         """Set by the publisher, which keeps partitions in them."""
         self.producer_ids: ProducerIds
         """There once the broker is registered, and so before the first request."""
-        self.groups: Groups
+        self.coordinators: Coordinators
         """Set when the node is put together."""
-        self.shards_by_topic: dict[str, Shards] = {}
-        """Those who want to know which partitions of their topic are led here."""
         self.internal_topics = InternalTopics(self)
         self.loop = asyncio.get_running_loop()
         self.metadata_bytes = TopicBytes()
@@ -93,6 +91,11 @@ class Broker:
         """What is set for this broker: in its file, for all brokers, and for it alone."""
         image, settings = self.image, self.settings
         return merged_broker_config(settings.static_configs, image.cluster_configs(), image.broker_configs(settings.node_id))
+
+    @property
+    def groups(self) -> "Groups":
+        """The coordinator of groups."""
+        return self.coordinators.groups
 
     def endpoints(self, listener: str, *, include_fenced: bool = False) -> list[BrokerEndpoint]:
         """The brokers that can be reached at a listener of this name, by their ids."""

@@ -71,7 +71,7 @@ class Publisher:
         for deleted in changes.deleted:
             self._delete(deleted)
         if changes.deleted:
-            self._broker.groups.on_topics_deleted([(topic.name, topic.topic_id) for topic in changes.deleted])
+            self._broker.coordinators.on_topics_deleted([(topic.name, topic.topic_id) for topic in changes.deleted])
         for created in changes.created:
             for index in created.partitions:
                 self.opening.want(created.topic_id, index)
@@ -136,7 +136,7 @@ class Publisher:
             partition.lead(placed.leader_epoch)
         self._broker.add_partition(partition)
         directory.partitions[partition] = None
-        self._tell_shards(partition)
+        self._tell_coordinators(partition)
         return True
 
     def _on_opened(self) -> None:
@@ -161,19 +161,18 @@ class Publisher:
                 partition.lead(after.leader_epoch)
             else:
                 partition.resign(after.leader_epoch)
-            self._tell_shards(partition)
+            self._tell_coordinators(partition)
 
-    def _tell_shards(self, partition: Partition) -> None:
-        """Whose shard is loaded, or unloaded, if it has one."""
-        shards = self._broker.shards_by_topic.get(partition.topic)
-        if shards is not None and isinstance(partition, InternalPartition):
-            shards.on_partition(partition)
+    def _tell_coordinators(self, partition: Partition) -> None:
+        """Its shard is loaded, or unloaded, if it has one."""
+        if isinstance(partition, InternalPartition):
+            self._broker.coordinators.on_partition(partition)
 
     def _delete(self, topic: TopicImage) -> None:
         """The directories are renamed at once, so that the name is free; their files go later, when nobody reads them any more."""
         for partition in self._broker.remove_topic(topic.name, topic.topic_id):
             partition.on_gone()
-            self._tell_shards(partition)
+            self._tell_coordinators(partition)
             path = partition.log.directory
             directory = next(directory for directory in self._directories if path.startswith(directory.path + "/"))
             directory.partition_count -= 1

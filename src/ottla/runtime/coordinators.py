@@ -1,0 +1,44 @@
+"""The coordinators of a node, each made when it is first needed: a start that has no groups to load does not pay for them."""
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from ottla.base.ids import Uuid
+from ottla.base.ports import Rng
+from ottla.metadata.topic_names import OFFSETS_TOPIC
+from ottla.runtime.partition import InternalPartition
+
+if TYPE_CHECKING:
+    from ottla.runtime.broker import Broker
+    from ottla.runtime.groups import Groups
+
+
+class Coordinators:
+    """Hears of the partitions of internal topics, and hands them to whom they concern."""
+
+    def __init__(self, broker: "Broker", rng: Rng) -> None:
+        self._broker = broker
+        self._rng = rng
+        self._groups: Groups | None = None
+
+    @property
+    def groups(self) -> "Groups":
+        if self._groups is None:
+            from ottla.runtime.groups import Groups  # 20 ms, with the messages that it knows
+
+            self._groups = Groups(self._broker, self._rng)
+        return self._groups
+
+    def on_partition(self, partition: InternalPartition) -> None:
+        """It has come, gone, or got another leader."""
+        if partition.topic == OFFSETS_TOPIC:
+            self.groups.shards.on_partition(partition)
+
+    def on_topics_deleted(self, topics: Sequence[tuple[str, Uuid]]) -> None:
+        if self._groups is not None:
+            self._groups.on_topics_deleted(topics)
+
+    def close(self) -> None:
+        """The node stops."""
+        if self._groups is not None:
+            self._groups.shards.close()
