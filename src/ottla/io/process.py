@@ -14,6 +14,7 @@ MAPPED_BYTES_MIN = 8 << 20
 """Only blocks of this size have pages of their own, which are given back at once."""
 _M_TRIM_THRESHOLD = -1
 _M_MMAP_THRESHOLD = -3
+_M_ARENA_MAX = -8
 
 _PAGE_BYTES = os.sysconf("SC_PAGE_SIZE")
 
@@ -65,7 +66,7 @@ def keep_freed_memory() -> bool:
     """Let the allocator keep some megabytes that were freed; False where it has no such setting (it is glibc's).
 
     Else each block of a megabyte is given back and asked for again, and the kernel clears its pages every time: two thirds of the time
-    that a batch of a megabyte took.
+    that a batch of a megabyte took. All threads share what is kept: a heap for each worker would hold what large batches took for ever.
     """
     import ctypes
 
@@ -73,4 +74,5 @@ def keep_freed_memory() -> bool:
         set_option = ctypes.CDLL(None).mallopt
     except (AttributeError, OSError):
         return False
-    return bool(set_option(_M_TRIM_THRESHOLD, FREED_BYTES_KEPT) and set_option(_M_MMAP_THRESHOLD, MAPPED_BYTES_MIN))
+    options = ((_M_TRIM_THRESHOLD, FREED_BYTES_KEPT), (_M_MMAP_THRESHOLD, MAPPED_BYTES_MIN), (_M_ARENA_MAX, 1))
+    return all(set_option(option, value) for option, value in options)

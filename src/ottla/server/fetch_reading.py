@@ -279,7 +279,7 @@ class Fetch:
         elif wish.session_epoch == INITIAL_EPOCH:
             _tell(answers)
             session_id = self.connection.fetch_sessions.open(
-                self._places, is_by_id=self._version >= TOPIC_IDS_FROM, now_ms=self._broker.clock.now_ms())
+                self._places, is_by_id=self._version >= TOPIC_IDS_FROM, now_ms=self._broker.clock.now_ms(), owner=self.connection)
         pieces = pack_fetched(self._version, self._correlation_id, NO_ERROR, session_id, _by_topic(answers))
         parts: list[Buffer | FilePart] = [pieces[0]]
         for part, piece in zip(self._parts, pieces[1:], strict=True):

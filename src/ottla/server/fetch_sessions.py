@@ -5,7 +5,7 @@ A session lives until its client closes it or another needs its place. There are
 
 from bisect import bisect_left, insort
 from collections.abc import Iterable
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 from ottla.base.ports import Rng
 from ottla.runtime.broker import Broker
@@ -25,6 +25,9 @@ EVICTION_MS = 120_000
 """A session that was not used for so long gives way to any other; one that is older than this, to one with more partitions."""
 PARTITIONS_MAX = 250_000
 """In all sessions together: a place takes some hundred bytes. Who would exceed it is served without a session."""
+ORPHANED_MS = 15_000
+"""A session whose connection has ended, and that nobody has gone on with for so long, is forgotten. Kafka keeps it until another one needs
+its place; a client that comes back later starts anew, as after any eviction."""
 UNTOLD = -1
 
 
@@ -71,13 +74,20 @@ def places_of(broker: Broker, topics: "Iterable[TopicWish]", *, by_id: bool) -> 
     return places
 
 
+class Owner(Protocol):
+    @property
+    def is_gone(self) -> bool: ...
+
+
 class FetchSession:
     """What one client fetches. The next request must carry `epoch`: one that was lost or repeated is noticed so."""
 
-    __slots__ = ("created_ms", "epoch", "is_by_id", "last_used_ms", "places", "rank", "session_id")
+    __slots__ = ("created_ms", "epoch", "is_by_id", "last_used_ms", "owner", "places", "rank", "session_id")
 
-    def __init__(self, session_id: int, places: Places, *, is_by_id: bool, now_ms: int) -> None:
+    def __init__(self, session_id: int, places: Places, *, is_by_id: bool, now_ms: int, owner: Owner | None = None) -> None:
         self.session_id = session_id
+        self.owner = owner
+        """Whose connection it was used by last."""
         self.places = places
         self.is_by_id = is_by_id
         self.epoch = next_epoch(INITIAL_EPOCH)
@@ -128,7 +138,7 @@ class FetchSessions:
     def get(self, session_id: int) -> FetchSession | None:
         return self._sessions.get(session_id)
 
-    def open(self, places: Places, *, is_by_id: bool, now_ms: int) -> int:
+    def open(self, places: Places, *, is_by_id: bool, now_ms: int, owner: Owner | None = None) -> int:
         """The id of a new session for these places; 0 where there is no room for it."""
         if self.partition_count + len(places) > PARTITIONS_MAX:
             return NO_SESSION
@@ -137,7 +147,7 @@ class FetchSessions:
         session_id = NO_SESSION
         while session_id == NO_SESSION or session_id in self._sessions:
             session_id = 1 + self._rng.below(SESSION_ID_MAX)       # a client of an earlier run must not meet another's session
-        session = FetchSession(session_id, places, is_by_id=is_by_id, now_ms=now_ms)
+        session = FetchSession(session_id, places, is_by_id=is_by_id, now_ms=now_ms, owner=owner)
         self._sessions[session_id] = session
         self.touch(session, now_ms)
         return session_id
@@ -167,6 +177,17 @@ class FetchSessions:
         if session is not None:
             self.partition_count -= self._counted.pop(session_id)
             self._forget_rank(session)
+
+    def forget_orphans(self, now_ms: int) -> None:
+        """Those whose clients are gone, the ones that were used longest ago first."""
+        orphans = []
+        for session in self._sessions.values():
+            if now_ms - session.last_used_ms < ORPHANED_MS:
+                break
+            if session.owner is not None and session.owner.is_gone:
+                orphans.append(session.session_id)
+        for session_id in orphans:
+            self.close(session_id)
 
     def _maybe_evict(self, size: int, now_ms: int) -> bool:
         """Make room for a session of this size, if one may go for it."""

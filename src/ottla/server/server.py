@@ -221,6 +221,7 @@ class Server:
         """One timer for all: who has moved no byte for too long is closed."""
         now, idle = self.broker.loop.time(), self._idle_seconds
         self._maybe_new_configs()
+        self.fetch_sessions.forget_orphans(self.broker.clock.now_ms())
         if idle >= 0:
             for connection in list(self._connections):
                 progress = connection.progress

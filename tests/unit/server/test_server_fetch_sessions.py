@@ -3,7 +3,7 @@
 import pytest
 
 from ottla.server import fetch_sessions
-from ottla.server.fetch_sessions import EPOCH_MAX, EVICTION_MS, NO_SESSION, FetchSessions, Place, next_epoch
+from ottla.server.fetch_sessions import EPOCH_MAX, EVICTION_MS, NO_SESSION, ORPHANED_MS, FetchSessions, Place, next_epoch
 
 
 class CountingRng:
@@ -100,3 +100,22 @@ def test_partitions_of_all_sessions_are_bounded(monkeypatch):
 def test_epochs_wrap_past_nought(epoch, then):
     """0 would ask for a new session."""
     assert next_epoch(epoch) == then
+
+
+class Client:
+    is_gone = False
+
+
+def test_sessions_whose_clients_are_gone_are_forgotten_after_a_while():
+    sessions = FetchSessions(CountingRng(), slots_max=10)
+    clients = [Client() for _ in range(3)]
+    first, second, third = (sessions.open(places(5), is_by_id=True, now_ms=0, owner=client) for client in clients)
+    clients[0].is_gone = clients[1].is_gone = True
+    sessions.forget_orphans(ORPHANED_MS - 1)
+    assert len(sessions) == 3
+    session = sessions.get(second)
+    session.owner = clients[2]
+    sessions.touch(session, ORPHANED_MS)
+    sessions.forget_orphans(ORPHANED_MS)
+    assert [sessions.get(each) is not None for each in (first, second, third)] == [False, True, True]
+    assert sessions.partition_count == 10

@@ -128,6 +128,7 @@ def _session_of(connection: ServerConnection, wish: FetchWish, *, by_id: bool) -
     if not sessions.touch(session, connection.broker.clock.now_ms()):
         return ErrorCode.FETCH_SESSION_ID_NOT_FOUND
     session.epoch = next_epoch(session.epoch)
+    session.owner = connection
     return session
 
 
