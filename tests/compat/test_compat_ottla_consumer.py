@@ -23,8 +23,8 @@ def produce(broker):
     """Send values to a partition, in batches of so many."""
     from confluent_kafka import Producer
 
-    def send(topic, values, partition=0, *, codec="none", keys=None, headers=None, times=None):
-        producer = Producer({"bootstrap.servers": broker.bootstrap, "compression.type": codec, "linger.ms": 5})
+    def send(topic, values, partition=0, *, codec="none", keys=None, headers=None, times=None, batch_size=1_000_000):
+        producer = Producer({"bootstrap.servers": broker.bootstrap, "compression.type": codec, "linger.ms": 5, "batch.size": batch_size})
         for index, value in enumerate(values):
             producer.produce(topic, value, keys[index] if keys else None, partition, headers=headers or [],
                              timestamp=times[index] if times else TIME + index)
@@ -226,6 +226,36 @@ def test_small_fetches_read_all(make_topic, produce, reading):
     consumer = reading(topic, 2, fetch_max_bytes=1, max_partition_fetch_bytes=1)
     got = take(consumer, 200)
     assert sorted((record.partition, record.offset) for record in got) == [(p, n) for p in range(2) for n in range(100)]
+
+
+def test_memory_is_bounded(make_topic, produce, reading):
+    """A reader that is slow does not pile up answers: two of each broker wait at most."""
+    topic = make_topic(partitions=2)
+    for partition in range(2):
+        produce(topic, [b"x" * 10_000] * 400, partition, batch_size=50_000)
+    consumer = reading(topic, 2, fetch_max_bytes=500_000, max_partition_fetch_bytes=250_000)
+    count, most = 0, 0.0
+    while count < 800:
+        count += len(consumer.poll(5, max_records=20))
+        most = max(most, consumer.metrics()["buffered-bytes"])
+    assert count == 800
+    assert 0 < most <= 2 * 500_000
+
+
+def test_topics_that_do_not_exist_are_waited_for(broker, new_name, produce):
+    """Assigned before it is made, read once it is there; and metadata is not asked for without end meanwhile."""
+    from tests.compat.conftest import create_topic
+
+    topic = new_name()
+    partition = TopicPartition(topic, 0)
+    with Consumer(bootstrap_servers=broker.bootstrap, allow_auto_create_topics=False) as consumer:
+        consumer.assign([partition])
+        consumer.seek(partition, 0)
+        assert consumer.poll(1) == []
+        assert consumer._engine.core.cluster.updates < 20
+        create_topic(broker.bootstrap, topic, 1, {})
+        produce(topic, [b"there"])
+        assert [record.value for record in take(consumer, 1)] == [b"there"]
 
 
 def test_records_arrive_while_it_waits(make_topic, produce, reading):

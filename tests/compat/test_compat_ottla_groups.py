@@ -245,6 +245,19 @@ async def test_new_partitions_and_new_topics_are_found(broker, make_topic, fill,
     await matching.stop()
 
 
+async def test_a_topic_that_is_made_later_is_found(broker, make_topic, fill, new_name):
+    """Whoever subscribed to it before does not wait for the metadata to grow old."""
+    from tests.compat.conftest import create_topic
+
+    topic = new_name()
+    worker = Worker(broker.bootstrap, [topic], group_id=new_name(), allow_auto_create_topics=False)
+    await until(lambda: bool(worker.heard))
+    assert worker.owned == []
+    await asyncio.to_thread(create_topic, broker.bootstrap, topic, 2, {})
+    await until(lambda: len(worker.owned) == 2, seconds=10)
+    await worker.stop()
+
+
 async def test_a_commit_may_be_made_while_partitions_go(broker, make_topic, fill, new_name):
     """In the callback they are still this member's."""
     topic, group = make_topic(partitions=2), new_name()

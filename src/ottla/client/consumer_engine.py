@@ -77,6 +77,7 @@ class ConsumerEngine:
         self.api_timeout_ms: float = config["default.api.timeout.ms"]
         self._news = asyncio.Event()
         self._is_woken = False
+        self._missing_times = 0
         self._script: deque[UserCall | Callable[[], Awaitable[None] | None]] = deque()
         self._listener = Listener()
         self._pattern: re.Pattern[str] | None = None
@@ -261,10 +262,18 @@ class ConsumerEngine:
                             if pattern.fullmatch(name) and not (hides_internal and topic.is_internal)))
 
     def _on_metadata(self, cluster: Cluster) -> None:
-        if self._pattern is not None and self.subscribed is not None:
+        if self.subscribed is None:
+            return
+        if self._pattern is not None:
             names = self._matching(cluster)
             if names != self.subscribed:
                 self._follow(names)
+        elif any(name not in cluster.topics for name in self.subscribed):
+            # It may be made any moment: whoever subscribed to it waits for that.
+            self._missing_times += 1
+            self.core.loop.call_later(self.core.retry_backoff.delay_ms(self._missing_times) / 1000, self.core.ask_refresh)
+        else:
+            self._missing_times = 0
 
     def assign(self, partitions: Iterable[TopicPartition]) -> None:
         if self.subscribed is not None:

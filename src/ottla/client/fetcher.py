@@ -8,6 +8,7 @@ import asyncio
 from collections import deque
 from collections.abc import Callable, Mapping
 from functools import partial
+from math import inf
 from typing import Any, NamedTuple
 
 from ottla.base.errors import ErrorCode
@@ -68,6 +69,7 @@ class Fetcher:
         self._not_before_ms: dict[int, float] = {}
         self._failed: dict[int, int] = {}
         self._timer: asyncio.TimerHandle | None = None
+        self._lost_times, self._look_at_ms = 0, 0.0
         self.answers: deque[Answer] = deque()
         self.failures: deque[Exception] = deque()
         self.fetches = self.fetched_bytes = 0
@@ -145,10 +147,20 @@ class Fetcher:
             wish = Wish(topic.id, state.fetch_offset, info.leader_epoch, self._partition_bytes_max)
             found.setdefault(node, {})[partition] = wish
         if is_lost:
-            self._core.ask_refresh()
+            soonest_ms = min(soonest_ms or inf, self._look_for_leaders(now_ms))
+        else:
+            self._lost_times = 0
         if soonest_ms is not None:
-            self._fetch_later(soonest_ms - now_ms)
+            self._fetch_later(max(soonest_ms - now_ms, 0))
         return found
+
+    def _look_for_leaders(self, now_ms: float) -> float:
+        """Metadata is asked for again while partitions have no leader, more and more seldom; returned is when the next time is."""
+        if now_ms >= self._look_at_ms:
+            self._lost_times += 1
+            self._look_at_ms = now_ms + self._core.retry_backoff.delay_ms(self._lost_times)
+            self._core.ask_refresh()
+        return self._look_at_ms
 
     async def _ask(self, node: int, wishes: dict[TopicPartition, Wish]) -> None:
         session = self._sessions.setdefault(node, FetchSession())
@@ -226,8 +238,7 @@ class Fetcher:
             return None
         end = end_of_batches(data.records)
         if end is None:
-            self._fail(broker_error(ErrorCode.MESSAGE_TOO_LARGE, "the first batch was not sent as a whole", about=str(partition)))
-            return None
+            return None  # cut off inside its first batch: there was no room for it in this answer
         self.fetched_bytes += len(data.records)
         next_offset, epoch = end
         state.fetch_offset, state.fetch_epoch = max(next_offset, fetch_offset), epoch

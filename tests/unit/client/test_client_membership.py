@@ -219,9 +219,11 @@ def test_an_answer_to_an_earlier_heartbeat_says_nothing():
     member.step(TopicsChanged(), 3_000)
     member.step(Polled(), 3_000)
     request = sent(member.step(Prepared(), 3_000), JoinGroupRequest)
-    join(member, request, generation=2, now_ms=3_100)
+    sync = join(member, request, generation=2, now_ms=3_100)
+    member.step(Answered(sync, SyncGroupResponse(assignment=encode_assignment([T0]))), 3_100)
+    member.step(Adopted(), 3_100)
     assert member.step(Answered(beat, HeartbeatResponse(error_code=ErrorCode.ILLEGAL_GENERATION)), 3_200) == []
-    assert member.generation == 2
+    assert (member.generation, member.is_stable) == (2, True)
 
 
 @pytest.mark.parametrize("code", [ErrorCode.NOT_COORDINATOR, ErrorCode.COORDINATOR_NOT_AVAILABLE])
