@@ -83,7 +83,7 @@ def reset_offsets(
         else:
             new = _moved(admin, places, committed, to_offset, shift_by or 0)
         if execute and new:
-            admin.alter_group_offsets(name, {**new})
+            admin.alter_group_offsets(name, {(place.topic, place.partition): offset for place, offset in new.items()})
     _report(session, name, committed, new, is_executed=execute)
 
 

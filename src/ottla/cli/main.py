@@ -49,7 +49,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         from ottla.cli.tree import run
 
         return run(words)
-    parser = _parser()
+    parser = make_parser()
     arguments = parser.parse_args(words)
     match arguments.command:
         case "version":
@@ -70,7 +70,7 @@ def main(argv: Sequence[str] | None = None) -> int:
             return USAGE_ERROR
 
 
-def _parser() -> argparse.ArgumentParser:
+def make_parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="ottla", description=_DESCRIPTION, epilog=_EXAMPLES, formatter_class=argparse.RawDescriptionHelpFormatter
     )

@@ -8,11 +8,14 @@ from typing import Any, cast
 
 import typer
 
-from ottla.cli.main import COMPLETION_OPTIONS, COMPLETION_VARIABLE
+from ottla.cli.main import COMPLETION_VARIABLE
 from ottla.cli.words import WORDS
 
 CALLED_WRONGLY = cast(type[Exception], typer.BadParameter.__mro__[2])
 """The root of what typer raises for wrong calls. Some versions of typer carry it themselves, some take it from click."""
+
+ALL_WORDS = ("start", *WORDS)
+"""`start` stands for `version` as well: both are served without typer, and only described to it."""
 
 
 def run(arguments: Sequence[str]) -> int:
@@ -39,7 +42,7 @@ def build(words: Iterable[str]) -> typer.Typer:
         """The event log that Apache Kafka describes, in Python. Any Kafka client connects unchanged."""
 
     for word in words:
-        import_module(WORDS[word].module).register(root)
+        import_module(WORDS[word].module if word in WORDS else "ottla.cli.served_words").register(root)
     return root
 
 
@@ -48,9 +51,9 @@ def _needed(arguments: Sequence[str]) -> list[str]:
     line = os.environ.get("_TYPER_COMPLETE_ARGS") or os.environ.get("COMP_WORDS") or ""
     asked = line.split()[1:] if COMPLETION_VARIABLE in os.environ else list(arguments)
     is_written = COMPLETION_VARIABLE not in os.environ or len(asked) > 1 or line.endswith(" ")
-    if asked and asked[0] in WORDS and asked[0] not in COMPLETION_OPTIONS and is_written:
+    if asked and asked[0] in ALL_WORDS and is_written:
         return [asked[0]]
-    return list(WORDS)
+    return list(ALL_WORDS)
 
 
 def _on_wrong_call(error: Any) -> int:

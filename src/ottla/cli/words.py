@@ -25,5 +25,8 @@ WORDS: dict[str, Word] = {
     "group": Word("ottla.cli.group", "look at groups and their lag, reset their offsets, delete them"),
     "config": Word("ottla.cli.config", "show and change configs of topics, brokers, groups and client metrics"),
     "cluster": Word("ottla.cli.cluster", "describe the cluster: nodes, controller, quorum, features"),
+    "perf": Word("ottla.cli.perf", "measure rates and latencies"),
+    "format": Word("ottla.cli.format", "format the data directories of a node"),
+    "completion": Word("ottla.cli.completion", "teach a shell to complete these words"),
     "demo": Word("ottla.cli.demo", "watch a broker, traffic, and a group that loses a consumer"),
 }

@@ -21,6 +21,7 @@ from ottla.io.workers import ThreadWorkers
 from ottla.node.assemble import Node, assemble
 from ottla.node.config import NodeConfig
 from ottla.node.errors import StartError
+from ottla.node.storage import Storage, prepare_storage
 
 if TYPE_CHECKING:
     from ottla.server.metrics import ProcessFacts
@@ -43,6 +44,20 @@ class RealPorts:
 
 def real_ports(loop: asyncio.AbstractEventLoop) -> RealPorts:
     return RealPorts(RealClock(), RealRng(), ThreadWorkers(loop, WORKER_THREADS_MAX), RealDisk(), TcpNetwork())
+
+
+def format_storage(config: NodeConfig) -> Storage:
+    """Format the directories that are new, and let go of all of them; StorageError where they are not this node's."""
+    disk, clock = RealDisk(), RealClock()
+    storage = prepare_storage(
+        disk, RealRng(), config.log_dirs, config.metadata_log_dir, config.node_id, config.cluster_id, now_ms=clock.now_ms()
+    )
+    try:
+        if all(directory.is_clean for directory in storage.directories):
+            storage.mark_clean(disk, storage.previous_broker_epoch)  # to be looked at by a start, which this is not
+    finally:
+        storage.release()
+    return storage
 
 
 def run(config: NodeConfig, *, on_serving: Callable[[Node], None], on_impatience: Callable[[], None], log_level: str = "warning") -> None:

@@ -4,13 +4,13 @@ import pathlib
 
 import pytest
 
-from ottla.cli.main import _parser, main
+from ottla.cli.main import main, make_parser
 from ottla.cli.settings import UsageError, node_settings
 from ottla.node.config import node_config
 
 
 def settings(*words: str, temporary: str | None = None) -> dict[str, str]:
-    arguments = _parser().parse_args(["start", *words])
+    arguments = make_parser().parse_args(["start", *words])
     return node_settings(arguments, temporary=temporary, canonical_host=lambda: "machine.example")[0]
 
 

@@ -1,0 +1,68 @@
+"""`ottla format`: directories are marked as one node's before it first starts, as kafka-storage does it."""
+
+import argparse
+import os
+import socket
+from typing import Annotated
+
+import typer
+
+from ottla.cli.command import command
+from ottla.cli.failure import Failure
+from ottla.cli.output import print_json
+from ottla.cli.settings import UsageError, node_settings
+
+
+def register(root: typer.Typer) -> None:
+    command(root, "format")(format_)
+
+
+def format_(
+    file: Annotated[
+        str | None, typer.Argument(metavar="FILE.properties", help="Configuration as Apache Kafka's server.properties.")
+    ] = None,
+    config: Annotated[
+        str | None, typer.Option("--config", "-c", metavar="FILE.properties", help="The same, as kafka-storage takes it.")
+    ] = None,
+    settings: Annotated[list[str] | None, typer.Option("--set", metavar="NAME=VALUE", help="One config; may be given many times.")] = None,
+    data: Annotated[str | None, typer.Option("--data", metavar="DIR", help="Where the data is kept.", show_default="./ottla-data")] = None,
+    cluster_id: Annotated[
+        str | None, typer.Option("--cluster-id", "-t", metavar="ID", help="16 bytes in URL-safe base 64.", show_default="a new one")
+    ] = None,
+    ignore_formatted: Annotated[
+        bool, typer.Option("--ignore-formatted", "-g", help="Directories that are formatted already are no failure.")
+    ] = False,
+    is_json: Annotated[bool, typer.Option("--json", help="Print JSON for programs instead of text for people.")] = False,
+) -> None:
+    """Format the data directories of a node. `ottla start` does it by itself; this is for those who want to choose when, and the id.
+
+    JSON: {"cluster_id", "node_id", "directories": [{"path", "directory_id", "is_new"}]}.
+    """
+    from ottla.base.ids import uuid_text
+    from ottla.metadata.configs import InvalidConfig
+    from ottla.node.config import ConfigError, node_config
+    from ottla.node.errors import StartError
+    from ottla.node.main import format_storage
+
+    if file is not None and config is not None:
+        raise typer.BadParameter("name one file")
+    words = argparse.Namespace(file=file or config, set=settings or [], data=data, host=None, port=None, advertise=None)
+    try:
+        given, places = node_settings(words, temporary=None, canonical_host=socket.getfqdn)
+        node = node_config(given, places=places, cluster_id=cluster_id)
+        formatted = [path for path in dict.fromkeys((node.metadata_log_dir, *node.log_dirs)) if os.path.exists(f"{path}/meta.properties")]
+        if formatted and not ignore_formatted:
+            raise Failure(f"{', '.join(formatted)}: formatted already", "Say --ignore-formatted to leave them as they are.")
+        storage = format_storage(node)
+    except UsageError as error:
+        raise typer.BadParameter(str(error)) from error
+    except (ConfigError, InvalidConfig, StartError) as error:
+        raise Failure(str(error)) from error
+    rows = [(each.path, uuid_text(each.directory_id), each.path not in formatted) for each in storage.directories]
+    if is_json:
+        directories = [dict(zip(("path", "directory_id", "is_new"), row, strict=True)) for row in rows]
+        print_json({"cluster_id": storage.cluster_id, "node_id": storage.node_id, "directories": directories})
+        return
+    print(f"cluster {storage.cluster_id}, node {storage.node_id}")
+    for path, directory_id, is_new in rows:
+        print(f"{path}: {'formatted' if is_new else 'was formatted already'}, id {directory_id}")
