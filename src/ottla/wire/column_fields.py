@@ -52,11 +52,7 @@ def skip_bytes(octets: "Octets", at: "Column") -> "tuple[Column, Column, Column]
 
 
 def gather(octets: "Octets", starts: "Column", sizes: "Column") -> "tuple[Column, Octets]":
-    """Pieces of a buffer side by side: where each begins (and the last one ends), and all their bytes.
-
-    A piece of 2**k to 2**(k + 1) bytes is copied as two blocks of 2**k, the first and the last, which may overlap: so pieces of all
-    sizes take as many steps as there are powers of two. Sizes below zero count as none.
-    """
+    """Pieces of a buffer side by side: where each begins (and the last one ends), and all their bytes. Sizes below zero count as none."""
     import numpy as np
 
     sizes = np.maximum(sizes, 0)
@@ -69,18 +65,37 @@ def gather(octets: "Octets", starts: "Column", sizes: "Column") -> "tuple[Column
     if smallest == largest:
         return offsets, _windows(octets, largest)[starts].view(np.uint8)
     target = np.empty(total, np.uint8)
-    powers = np.frexp(sizes.astype(np.float64))[1] - 1     # -1 where there are none: frexp(0) is 0 * 2**0
+    copy_pieces(octets, starts, target, offsets[:-1], sizes)
+    return offsets, target
+
+
+def copy_pieces(source: "Octets", starts: "Column", target: "Octets", places: "Column", sizes: "Column") -> None:
+    """Copy pieces from one buffer to places in another.
+
+    A piece of 2**k to 2**(k + 1) bytes is copied as two blocks of 2**k, the first and the last, which may overlap: so pieces of all
+    sizes take as many steps as there are powers of two. Sizes below one are left out.
+    """
+    import numpy as np
+
+    if not len(sizes):
+        return
+    largest = int(sizes.max())
+    if largest < 1:
+        return
+    if int(sizes.min()) == largest:
+        _windows(target, largest)[places] = _windows(source, largest)[starts]
+        return
+    powers = np.frexp(np.maximum(sizes, 0).astype(np.float64))[1] - 1     # -1 where there are none: frexp(0) is 0 * 2**0
     for power in np.flatnonzero(np.bincount(powers + 1)) - 1:
         if power < 0:
             continue
         chosen = np.flatnonzero(powers == power)
         width = 1 << int(power)
-        sources, targets = _windows(octets, width), _windows(target, width)
-        source, place = starts[chosen], offsets[chosen]
-        targets[place] = sources[source]
+        sources, targets = _windows(source, width), _windows(target, width)
+        from_here, to_here = starts[chosen], places[chosen]
+        targets[to_here] = sources[from_here]
         rest = sizes[chosen] - width
-        targets[place + rest] = sources[source + rest]
-    return offsets, target
+        targets[to_here + rest] = sources[from_here + rest]
 
 
 def _windows(octets: "Octets", width: int) -> "NDArray[Any]":
