@@ -53,9 +53,11 @@ class Terminal:
 
     def close(self) -> None:
         """Ctrl-C for what runs, and the end of the shell and of all that it started."""
+        assert self._shell.stdin is not None
+        self._shell.stdin.close()
         try:
             os.killpg(self._shell.pid, signal.SIGINT)
-            self._shell.wait(5)
+            self._shell.wait(10)
         except (subprocess.TimeoutExpired, ProcessLookupError):
             os.killpg(self._shell.pid, signal.SIGKILL)
         self._shell.wait()
