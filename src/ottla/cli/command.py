@@ -14,6 +14,7 @@ from ottla.cli.main import INTERRUPTED
 from ottla.cli.session import DEFAULT_BOOTSTRAP, TIMEOUT_SECONDS, Session, open_session
 
 JSON_HELP = "Print JSON for programs instead of tables for people."
+SHARED_NAMES = ("bootstrap", "client_config", "timeout", "is_json")
 _PANEL = "Options of all words"
 
 

@@ -22,9 +22,15 @@ def register(root: typer.Typer) -> None:
 def create(
     session: Session,
     names: Annotated[list[str], typer.Argument(metavar="TOPIC...", help="Names of topics to make.")],
-    partitions: Annotated[int | None, typer.Option("--partitions", "-p", min=1, show_default="the broker's num.partitions")] = None,
+    partitions: Annotated[
+        int | None,
+        typer.Option("--partitions", "-p", min=1, metavar="N", help="How many partitions.", show_default="the broker's num.partitions"),
+    ] = None,
     replication_factor: Annotated[
-        int | None, typer.Option("--replication-factor", "-r", min=1, show_default="the broker's default.replication.factor")
+        int | None,
+        typer.Option(
+            "--replication-factor", "-r", min=1, metavar="N", help="On how many brokers.", show_default="the broker's default.replication.factor"
+        ),
     ] = None,
     configs: Configs = None,
     if_not_exists: Annotated[bool, typer.Option("--if-not-exists", help="A topic that exists already is no failure.")] = False,
