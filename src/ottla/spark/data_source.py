@@ -1,0 +1,52 @@
+"""The data source `ottla`: Spark makes one for every read and write, pickles it, and asks it for the reader or writer that is needed."""
+
+from typing import TYPE_CHECKING
+
+from pyspark.sql.datasource import DataSource
+
+from ottla.spark.options import Face, is_given, parse_options
+from ottla.spark.schema import record_schema
+
+if TYPE_CHECKING:
+    from pyspark.sql.datasource import DataSourceReader, DataSourceStreamReader, DataSourceStreamWriter, DataSourceWriter
+    from pyspark.sql.types import StructType
+
+NAME = "ottla"
+
+
+class OttlaDataSource(DataSource):
+    """`options` are those of the query, by Spark's names; what reads and what writes is loaded when it is asked for."""
+
+    @classmethod
+    def name(cls) -> str:
+        return NAME
+
+    def schema(self) -> "StructType":
+        """That of Spark's Kafka connector; with `keyFormat` or `valueFormat` their columns stand in the place of the bytes."""
+        options = parse_options(self.options, Face.ANY_READ)
+        schema = record_schema(include_headers=options["includeHeaders"])
+        if is_given(self.options, "keyFormat") or is_given(self.options, "valueFormat"):
+            from ottla.spark.values import source_schema
+
+            return source_schema(schema, self.options)
+        return schema
+
+    def reader(self, schema: "StructType") -> "DataSourceReader":
+        from ottla.spark.batch_source import BatchReader
+
+        return BatchReader(schema, self.options)
+
+    def streamReader(self, schema: "StructType") -> "DataSourceStreamReader":
+        from ottla.spark.stream_source import StreamReader
+
+        return StreamReader(schema, self.options)
+
+    def writer(self, schema: "StructType", overwrite: bool) -> "DataSourceWriter":
+        from ottla.spark.sink import batch_writer
+
+        return batch_writer(schema, self.options, overwrite)
+
+    def streamWriter(self, schema: "StructType", overwrite: bool) -> "DataSourceStreamWriter":
+        from ottla.spark.sink import stream_writer
+
+        return stream_writer(schema, self.options, overwrite)

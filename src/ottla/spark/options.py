@@ -1,0 +1,197 @@
+"""The options of the data source in one table, by the names and with the defaults of Spark's Kafka connector.
+
+Spark hands over text, and names in any case. A name that nobody knows is refused with the nearest one that exists; an option that belongs
+to another face (a limit of streams in a batch read) does nothing there, as in Spark's connector, or is refused where that connector
+refuses it. What begins with `kafka.` goes to `ottla.client` as it is.
+"""
+
+from collections.abc import Callable, Iterator, Mapping
+from enum import Flag
+from typing import Any, NamedTuple
+
+KAFKA_PREFIX = "kafka."
+BOOTSTRAP = "kafka.bootstrap.servers"
+INT_MAX = 2**31 - 1
+LONG_MAX = 2**63 - 1
+
+
+class OptionError(ValueError):
+    """An option that does not exist, is missing, or cannot have this value."""
+
+
+class Face(Flag):
+    """The four ways to use the data source."""
+
+    READ = 1
+    READ_STREAM = 2
+    WRITE = 4
+    WRITE_STREAM = 8
+    ANY_READ = 3
+    ANY_WRITE = 12
+    ANY = 15
+
+
+class Option(NamedTuple):
+    """One option: how its text is read, what it is where nobody sets it, where it has a meaning and where it is refused."""
+
+    name: str
+    read: Callable[[str, str], Any]
+    default: Any = None
+    faces: Face = Face.ANY
+    refused: Face = Face(0)
+    least: float = -LONG_MAX
+    most: float = LONG_MAX
+    choices: tuple[str, ...] = ()
+
+
+def read_text(name: str, text: str) -> str:
+    return text
+
+
+def read_bool(name: str, text: str) -> bool:
+    low = text.strip().lower()
+    if low not in ("true", "false"):
+        raise OptionError(f"Option {name} must be true or false, not {text!r}.")
+    return low == "true"
+
+
+def read_int(name: str, text: str) -> int:
+    try:
+        return int(text)
+    except ValueError:
+        raise OptionError(f"Option {name} must be a whole number, not {text!r}.") from None
+
+
+_UNITS_MS = {"us": 0.001, "ms": 1, "s": 1_000, "m": 60_000, "min": 60_000, "h": 3_600_000, "d": 86_400_000}
+
+
+def read_duration_ms(name: str, text: str) -> float:
+    """As Spark writes times: a number and a unit, for example 15m or 500ms; a number alone is milliseconds."""
+    import re
+
+    found = re.fullmatch(r"(\d+)\s*([a-z]*)", text.strip().lower())
+    if found is None or found[2] not in ("", *_UNITS_MS):
+        raise OptionError(f"Option {name} must be a time such as 15m, 30s or 500ms, not {text!r}.")
+    return int(found[1]) * _UNITS_MS[found[2] or "ms"]
+
+
+SOURCE: tuple[Option, ...] = (
+    Option("assign", read_text, faces=Face.ANY_READ),
+    Option("subscribe", read_text, faces=Face.ANY_READ),
+    Option("subscribePattern", read_text, faces=Face.ANY_READ),
+    Option("startingOffsets", read_text, faces=Face.ANY_READ),
+    Option("startingOffsetsByTimestamp", read_text, faces=Face.ANY_READ),
+    Option("startingTimestamp", read_int, faces=Face.ANY_READ, least=0),
+    Option("startingOffsetsByTimestampStrategy", read_text, "error", faces=Face.ANY_READ, choices=("error", "latest")),
+    Option("endingOffsets", read_text, faces=Face.READ, refused=Face.READ_STREAM),
+    Option("endingOffsetsByTimestamp", read_text, faces=Face.READ, refused=Face.READ_STREAM),
+    Option("endingTimestamp", read_int, faces=Face.READ, refused=Face.READ_STREAM, least=0),
+    Option("failOnDataLoss", read_bool, True, faces=Face.ANY_READ),
+    Option("minPartitions", read_int, faces=Face.ANY_READ, least=1),
+    Option("maxRecordsPerPartition", read_int, faces=Face.ANY_READ, least=1),
+    Option("maxOffsetsPerTrigger", read_int, faces=Face.READ_STREAM, least=1),
+    Option("minOffsetsPerTrigger", read_int, faces=Face.READ_STREAM, least=1),
+    Option("maxTriggerDelay", read_duration_ms, 900_000.0, faces=Face.READ_STREAM),
+    Option("groupIdPrefix", read_text, "spark-kafka-source", faces=Face.ANY_READ),
+    Option("kafkaConsumer.pollTimeoutMs", read_int, 120_000, faces=Face.ANY_READ, least=1),
+    Option("fetchOffset.numRetries", read_int, 3, faces=Face.ANY_READ, least=0),
+    Option("fetchOffset.retryIntervalMs", read_int, 1_000, faces=Face.ANY_READ, least=0),
+    Option("includeHeaders", read_bool, False),
+    Option("groupId", read_text, faces=Face.ANY_READ),
+    Option("isolationLevel", read_text, faces=Face.ANY_READ, choices=("read_uncommitted", "read_committed")),
+)
+"""Those of reads: what Spark's connector knows, and below `includeHeaders` what it lacks."""
+
+SINK: tuple[Option, ...] = (
+    Option("topic", read_text, faces=Face.ANY_WRITE),
+    Option("checkpointLocation", read_text),
+    Option("path", read_text),
+)
+"""Those of writes. Spark itself puts the last two among a sink's options."""
+
+VALUES: tuple[Option, ...] = (
+    Option("keyFormat", read_text),
+    Option("valueFormat", read_text),
+)
+"""Those of formats, for reads and writes."""
+
+OPTIONS: tuple[Option, ...] = (*SOURCE, *SINK, *VALUES)
+
+
+class Options(Mapping[str, Any]):
+    """Values by name, those that nobody set with their defaults; `kafka` holds the configs of the client."""
+
+    __slots__ = ("_given", "_values", "kafka")
+
+    def __init__(self, values: dict[str, Any], given: frozenset[str], kafka: dict[str, str]) -> None:
+        self._values = values
+        self._given = given
+        self.kafka = kafka
+
+    def __getitem__(self, name: str) -> Any:
+        return self._values[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._values)
+
+    def __len__(self) -> int:
+        return len(self._values)
+
+    def is_given(self, name: str) -> bool:
+        """Whether the user set it, be it to its default."""
+        return name in self._given
+
+
+def parse_options(given: Mapping[str, str], face: Face) -> Options:
+    """The options of a query that uses this face; OptionError names what is wrong."""
+    known = {option.name.lower(): option for option in OPTIONS}
+    values = {option.name: option.default for option in OPTIONS}
+    kafka: dict[str, str] = {}
+    names: dict[str, None] = {}
+    for raw, text in given.items():
+        name = raw.lower()
+        if name.startswith(KAFKA_PREFIX):
+            kafka[name.removeprefix(KAFKA_PREFIX)] = text
+            continue
+        option = known.get(name)
+        if option is None:
+            raise OptionError(_unknown(raw))
+        if face in option.refused:
+            raise OptionError(f"Option {option.name} has no meaning in {_face_name(face)}: leave it out.")
+        if option.faces & face:
+            values[option.name] = _read(option, text)
+            names[option.name] = None
+    if not kafka.get("bootstrap.servers", "").strip():
+        raise OptionError(f"Option {BOOTSTRAP} is missing: the addresses of one or more brokers, for example '127.0.0.1:9092'.")
+    return Options(values, frozenset(names), kafka)
+
+
+def is_given(options: Mapping[str, str], name: str) -> bool:
+    """Whether a query sets an option, in whatever case its name is written."""
+    return any(raw.lower() == name.lower() for raw in options)
+
+
+def _read(option: Option, text: str) -> Any:
+    value = option.read(option.name, text)
+    if isinstance(value, int | float) and not isinstance(value, bool) and not option.least <= value <= option.most:
+        bounds = f"at least {option.least:g}" if option.most == LONG_MAX else f"from {option.least:g} to {option.most:g}"
+        raise OptionError(f"Option {option.name} must be {bounds}, not {text!r}.")
+    if option.choices:
+        value = value.strip().lower()
+        if value not in option.choices:
+            raise OptionError(f"Option {option.name} must be one of {', '.join(option.choices)}, not {text!r}.")
+    return value
+
+
+def _unknown(raw: str) -> str:
+    from difflib import get_close_matches
+
+    spelled = {option.name.lower(): option.name for option in OPTIONS} | {BOOTSTRAP: BOOTSTRAP}
+    nearest = get_close_matches(raw.lower(), list(spelled), n=1, cutoff=0.5)
+    hint = f" Did you mean {spelled[nearest[0]]}?" if nearest else ""
+    return f"The data source ottla has no option {raw!r}.{hint} Configs of the client begin with 'kafka.'."
+
+
+def _face_name(face: Face) -> str:
+    names = {Face.READ: "a batch read", Face.READ_STREAM: "a streaming read", Face.WRITE: "a batch write", Face.WRITE_STREAM: "a streaming write"}
+    return names.get(face, "this query")
