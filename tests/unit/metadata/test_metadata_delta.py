@@ -271,6 +271,12 @@ def test_clearing_eligible_leaders(image: ClusterImage) -> None:
     assert replayed(every, ClearElrRecord("")).topics_by_name["a"] is every.topics_by_name["a"]
 
 
+def test_a_topic_is_made_with_a_minimum_of_replicas(image):
+    """Kafka then clears its eligible leaders before its partitions are made: there are none yet."""
+    made = replayed(image, TopicRecord("new", Uuid(b"n" * 16)), ClearElrRecord("new"), ClearElrRecord(""))
+    assert dict(made.topics_by_name["new"].partitions) == {}
+
+
 def test_a_transaction_takes_effect_at_its_end(image: ClusterImage) -> None:
     """Also where its records come in several deltas: what is open waits in the image."""
     opened = replayed(image, BeginTransactionRecord("t"), TopicRecord("c", id_of(3)), partition_record(3, 0))
