@@ -21,16 +21,17 @@ INTRODUCTION = """\
 
 The words that speak to a broker speak to Apache Kafka as well: point `--bootstrap` at it.
 
-- **Which broker**: `--bootstrap HOST:PORT,...`, else the variable `OTTLA_BOOTSTRAP`, else `bootstrap.servers` of the `--client-config` file,
-  else 127.0.0.1:9092. Other configs of that file, with Kafka's names, hold for whichever client they belong to.
-- **How it ends**: with 0; with 1 where something failed, and a line on stderr that says what, and one that says what to do next; with 2 where
-  the command was called wrongly; with 130 after Ctrl-C. A reader that goes away early, such as `head`, is no failure.
-- **For programs**: `--json` prints one JSON document on one line, or one for each record or look where there are many. Names and meanings of
-  fields stay as they are; fields may be added. Offsets, sizes and milliseconds are numbers, configs are texts, and what is not known is null.
-- **For people**: tables. Colours, questions and progress bars appear on a terminal only. Where a question would be asked and nobody is there,
-  the command fails unless `--yes` is said.
-- **Completion**: `ottla --install-completion` once, or `eval "$(ottla completion bash)"`. Names of topics, groups and brokers are completed,
-  too.
+- **Which broker**: `--bootstrap HOST:PORT,...`, else the variable `OTTLA_BOOTSTRAP`, else `bootstrap.servers` of the `--client-config`
+  file, else 127.0.0.1:9092. Other configs of that file, with Kafka's names, hold for whichever client they belong to.
+- **How it ends**: with 0; with 1 where something failed, and a line on stderr that says what, and one that says what to do next; with 2
+  where the command was called wrongly; with 130 after Ctrl-C. A reader that goes away early, such as `head`, is no failure.
+- **For programs**: `--json` prints one JSON document on one line, or one for each record or look where there are many. Names and
+  meanings of fields stay as they are; fields may be added. Offsets, sizes and milliseconds are numbers, configs are texts, and what is
+  not known is null.
+- **For people**: tables. Colours, questions and progress bars appear on a terminal only. Where a question would be asked and nobody is
+  there, the command fails unless `--yes` is said.
+- **Completion**: `ottla --install-completion` once, or `eval "$(ottla completion bash)"`. Names of topics, groups and brokers are
+  completed, too.
 
 ## Options of all words
 All that speak to a broker have these:
@@ -43,9 +44,10 @@ A record as JSON, for `ottla consume --json` and `ottla produce --json`:
 {"topic":"orders","partition":0,"offset":41,"timestamp":1769860800000,"timestamp_type":"create","key":"ada","value":"bread","headers":[{"key":"shop","value":"north"}]}
 ```
 
-`timestamp_type` is `create` or `append`. Bytes that are no UTF-8 stand in base 64 under `key_base64` and `value_base64`, instead of `key` and
-`value`. What `produce` reads may leave out everything but the value; a value that is an object, a list or a number becomes JSON again, and
-headers may be an object. `topic`, `offset` and `timestamp_type` are not read, and `partition` with `--keep-partitions` only.
+`timestamp_type` is `create` or `append`. Bytes that are no UTF-8 stand in base 64 under `key_base64` and `value_base64`, instead of
+`key` and `value`. What `produce` reads may leave out everything but the value; a value that is an object, a list or a number becomes
+JSON again, and headers may be an object. `topic`, `offset` and `timestamp_type` are not read, and `partition` with `--keep-partitions`
+only.
 So `ottla consume orders --json | ottla produce copy --json` copies a topic.
 """
 

@@ -29,7 +29,7 @@ def create(
     replication_factor: Annotated[
         int | None,
         typer.Option(
-            "--replication-factor", "-r", min=1, metavar="N", help="On how many brokers.", show_default="the broker's default.replication.factor"
+            "--replication-factor", "-r", min=1, metavar="N", help="Replicas.", show_default="the broker's default.replication.factor"
         ),
     ] = None,
     configs: Configs = None,

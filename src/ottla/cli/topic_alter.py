@@ -24,7 +24,7 @@ SAMPLE_SECONDS_MAX = 2.0
 def alter(
     session: Session,
     name: Topic,
-    partitions: Annotated[int | None, typer.Option("--partitions", "-p", min=1, metavar="N", help="How many there shall be in all.")] = None,
+    partitions: Annotated[int | None, typer.Option("--partitions", "-p", min=1, metavar="N", help="How many there shall be.")] = None,
     configs: Configs = None,
     unset: Annotated[list[str] | None, typer.Option("--unset", metavar="NAME", help="A config that goes back to its default.")] = None,
     dry_run: DryRun = False,
