@@ -1,10 +1,11 @@
 """One data directory, served by Ottla and by Apache Kafka in turn: what one writes the other goes on with. Runs where the jars are."""
 
 import shutil
+import time
 from pathlib import Path
 
 import pytest
-from confluent_kafka import Consumer, Producer, TopicPartition
+from confluent_kafka import OFFSET_INVALID, Consumer, KafkaError, KafkaException, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
 
 from bench.peers import ApacheKafka, BrokerProcess, OttlaProcess
@@ -77,4 +78,71 @@ def test_there_and_back(tmp_path: Path, stops_cleanly: bool) -> None:
         assert consume(ottla.bootstrap, "second", 1) == ["x"]
         produce(ottla.bootstrap, "second", "y")
         assert consume(ottla.bootstrap, "second", 2) == ["x", "y"]
+    shutil.rmtree(data)
+
+
+def group_of(broker: BrokerProcess, **config: str) -> Consumer:
+    return Consumer({"bootstrap.servers": broker.bootstrap, "group.id": "both", "enable.auto.commit": False, "session.timeout.ms": 6000,
+                     "auto.offset.reset": "earliest", **config})
+
+
+def committed(broker: BrokerProcess) -> list[int]:
+    """As soon as the broker that has just started answers for its groups."""
+    consumer = group_of(broker)
+    deadline = time.monotonic() + 60
+    try:
+        while True:
+            try:
+                return [found.offset for found in consumer.committed([TopicPartition("first", index) for index in range(3)], 30)]
+            except KafkaException as error:
+                if error.args[0].code() != KafkaError.NOT_COORDINATOR or time.monotonic() > deadline:
+                    raise
+    finally:
+        consumer.close()
+
+
+def consume_as_member(broker: BrokerProcess, offset: int) -> None:
+    """Join, commit for the first partition, and leave."""
+    consumer = group_of(broker)
+    consumer.subscribe(["first"])
+    while not consumer.assignment():
+        consumer.poll(0.1)
+    consumer.commit(offsets=[TopicPartition("first", 0, offset)], asynchronous=False)
+    consumer.close()
+
+
+def commit_in_transactions(kafka: BrokerProcess) -> None:
+    """One is committed, one aborted, and one left open."""
+    members = group_of(kafka).consumer_group_metadata()
+    for partition, offset, end in ((1, 7, "commit"), (2, 8, "abort"), (2, 9, "leave open")):
+        producer = Producer({"bootstrap.servers": kafka.bootstrap, "transactional.id": f"t-{offset}"})
+        producer.init_transactions(30)
+        producer.begin_transaction()
+        producer.produce("first", b"in a transaction", partition=0)
+        producer.send_offsets_to_transaction([TopicPartition("first", partition, offset)], members, 30)
+        if end == "commit":
+            producer.commit_transaction(30)
+        elif end == "abort":
+            producer.abort_transaction(30)
+
+
+def test_groups_there_and_back(tmp_path: Path) -> None:
+    """What members committed to one is there for the other; of what was committed in transactions, what these committed."""
+    data = tmp_path / "data"
+    settings = {"group.initial.rebalance.delay.ms": "0"}
+    with OttlaProcess(data_dir=data, settings=settings) as ottla:
+        create(ottla.bootstrap, NewTopic("first", 3, 1))
+        produce(ottla.bootstrap, "first", "a", "b")
+        consume_as_member(ottla, 2)
+        assert committed(ottla) == [2, OFFSET_INVALID, OFFSET_INVALID]
+        assert ottla.stop() == 0
+    with ApacheKafka(data_dir=data, settings=QUICK, heap="512m") as kafka:
+        assert committed(kafka) == [2, OFFSET_INVALID, OFFSET_INVALID]
+        consume_as_member(kafka, 1)
+        commit_in_transactions(kafka)
+        kafka.kill()
+    with OttlaProcess(data_dir=data, settings=settings) as ottla:
+        assert committed(ottla) == [1, 7, OFFSET_INVALID]
+        consume_as_member(ottla, 2)
+        assert committed(ottla) == [2, 7, OFFSET_INVALID]
     shutil.rmtree(data)
