@@ -1,10 +1,11 @@
-"""Try a built wheel as a user would: in an empty environment, outside the checkout, with a Kafka client and with pytest.
+"""Try a built wheel as a user would: in an empty environment, outside the checkout: a Kafka client, pytest, and the quick start.
 
     .venv/bin/python .ci/try_wheel.py DIST
 
 DIST holds the wheel. The client (confluent-kafka) runs in this environment; the broker's has nothing but the wheel and what it asks for.
 """
 
+import socket
 import subprocess
 import sys
 import tempfile
@@ -17,6 +18,8 @@ CHECKOUT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(CHECKOUT))
 
 from bench.peers import OttlaProcess  # noqa: E402
+from tests.docs.page import DOCS, blocks  # noqa: E402
+from tests.docs.reader import WRITTEN, PageReader, free_port  # noqa: E402
 
 RECORDS = 1000
 TEST = """
@@ -60,6 +63,26 @@ def round_trip(bootstrap: str) -> None:
         raise SystemExit("what was read is not what was sent")
 
 
+def type_in_quick_start(dist: Path, directory: Path) -> int:
+    """Every line of docs/quick-start.md, beginning with the installation, for which pip finds the wheel in `dist`."""
+    host, _, port = WRITTEN.rpartition(":")
+    with socket.socket() as probe:
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            probe.bind((host, int(port)))
+            bootstrap = WRITTEN
+        except OSError:
+            bootstrap = f"{host}:{free_port()}"
+            print(f"{WRITTEN} is taken on this machine: the quick start is typed in with {bootstrap}")
+    settings = {"PIP_FIND_LINKS": str(dist), "PIP_DISABLE_PIP_VERSION_CHECK": "1"}
+    with PageReader(directory, bootstrap=bootstrap, environment=settings) as reader:
+        count = reader.type_in(blocks(DOCS / "quick-start.md"))
+    origin = run(directory / "venv" / "bin" / "python", "-c", "import ottla; print(ottla.__file__)", cwd=directory).strip()
+    if not origin.startswith(str(directory)):
+        raise SystemExit(f"the quick start was tried with {origin}")
+    return count
+
+
 def main() -> None:
     (wheel,) = Path(sys.argv[1]).glob("ottla-*.whl")
     with tempfile.TemporaryDirectory(prefix="ottla-wheel-") as directory:
@@ -79,7 +102,9 @@ def main() -> None:
         run(python, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", "pytest", "kafka-python", cwd=home)
         (home / "test_outside.py").write_text(TEST)
         print(run(python, "-m", "pytest", "-q", "-W", "ignore::DeprecationWarning", "-p", "no:cacheprovider", "test_outside.py", cwd=home))
-    print(f"{wheel.name}: {RECORDS} records there and back, and a test with the fixture, outside the checkout")
+        (home / "quick-start").mkdir()
+        count = type_in_quick_start(wheel.resolve().parent, home / "quick-start")
+    print(f"{wheel.name}, outside the checkout: {RECORDS} records there and back, a test with the fixture, {count} blocks of quick start")
 
 
 if __name__ == "__main__":

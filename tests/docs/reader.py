@@ -41,9 +41,11 @@ class PageReader:
         tools = Path(sys.executable).parent if tools is None else tools
         clean = {name: value for name, value in os.environ.items() if not name.startswith(("PYTEST_", "OTTLA_", "COV_"))}
         self._environment = {
-            **clean, "PATH": f"{tools}:{os.environ['PATH']}", "OTTLA_BOOTSTRAP": bootstrap, "PYTHONDONTWRITEBYTECODE": "1",
+            **clean, "PATH": f"{tools}:{os.environ['PATH']}", "PYTHONDONTWRITEBYTECODE": "1",
             "PYTHONWARNINGS": "ignore::DeprecationWarning", **(environment or {}),
         }  # fmt: skip
+        if bootstrap != WRITTEN:
+            self._environment["OTTLA_BOOTSTRAP"] = bootstrap
         self._terminals: dict[str, Terminal] = {}
         self._expected: dict[str, str] = {}
         self._namespace: dict[str, Any] = {"__name__": "__main__"}
