@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator
 import pytest
 
 from bench.peers import OttlaProcess
+from ottla.wire.messages.delete_groups import DeleteGroupsRequest
 from ottla.wire.messages.offset_fetch import OffsetFetchRequest, OffsetFetchRequestGroup
 from tests.compat.clients.base import Client
 from tests.compat.clients.jvm import Jvm
@@ -44,7 +45,7 @@ class Topic:
         self.ends = dict.fromkeys(range(PARTITIONS), 0)
         create_topic(self.bootstrap, self.name, PARTITIONS, {})
         host, _, port = self.bootstrap.rpartition(":")
-        self._address = host, int(port)
+        self.address = host, int(port)
 
     def produce(self, count: int = 10) -> None:
         from confluent_kafka import Producer
@@ -58,7 +59,7 @@ class Topic:
     def committed(self) -> dict[int, int]:
         """As soon as the coordinator has been loaded."""
         request = OffsetFetchRequest(groups=[OffsetFetchRequestGroup(group_id=self.group, topics=None)])
-        with RawConnection(self._address) as connection:
+        with RawConnection(self.address) as connection:
             answer = connection.ask(request, 8)
             while answer.groups[0].error_code in LOADING:
                 answer = connection.ask(request, 8)
@@ -225,6 +226,30 @@ def test_kafka_consumer_groups(topic: Topic, make_crew: Callable[[str, str], Cre
     assert sorted(topic.committed()) == [0, 1, 3, 4, 5]
     assert "successful" in run("--delete", "--group", topic.group)
     assert topic.group not in run("--list").split()
+
+
+def test_kafka_reads_the_records_of_groups(
+    groups_broker: OttlaProcess, topic: Topic, make_crew: Callable[[str, str], Crew], java_tools: Jvm
+) -> None:
+    """Kafka's own decoder understands every record of a group that had a member, and offsets, and was deleted."""
+    crew = make_crew("confluent-kafka", "range")
+    topic.produce()
+    crew.hire("a")
+    crew.wait_until_shared()
+    crew.wait(lambda: topic.committed() == topic.ends, "all is committed")
+    crew.leave("a")
+    with RawConnection(topic.address) as connection:
+        assert connection.ask(DeleteGroupsRequest(groups_names=[topic.group]), 2).results[0].error_code == 0
+    files = sorted(str(file) for file in groups_broker.data_dir.glob("__consumer_offsets-*/*.log") if file.stat().st_size)
+    done = java_tools.tool("org.apache.kafka.tools.DumpLogSegments", "--offsets-decoder", "--files", ",".join(files))
+    assert (done.status, done.err) == (0, ""), done
+    lines = [line for line in done.lines() if topic.group in line]
+    assert not [line for line in lines if "Error" in line or "isvalid: false" in line]
+    offsets = [line for line in lines if '"type":1' in line or '"type":"1"' in line]
+    groups = [line for line in lines if line not in offsets]
+    assert sum('"offset":10' in line for line in offsets) >= PARTITIONS, lines[:5]
+    assert sum('payload: {"version"' not in line for line in offsets) == PARTITIONS, offsets[-8:]        # tombstones
+    assert any('"protocol":"range"' in line for line in groups), groups
 
 
 def test_console_consumer_and_performance_with_a_group(topic: Topic, java_tools: Jvm) -> None:
