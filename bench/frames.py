@@ -201,6 +201,12 @@ class Connection:
         self.send(data)
         return self.receive()
 
+    def ask_sized(self, data: bytes) -> tuple[bytearray, int]:
+        """And how long the answer is: the buffer is longer."""
+        self.send(data)
+        size: int = struct.unpack_from(">i", self._exactly(4))[0]
+        return self._exactly(size), size
+
     def close(self) -> None:
         self._socket.close()
 

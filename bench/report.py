@@ -43,6 +43,7 @@ class Effort:
     listed_topics: int = 1000
     listing_seconds: float = 20.0
     listing_rounds: int = 3
+    loaded_groups: int = 10_000
     attack_alone_seconds: float = 20.0
     attack_seconds: float = 600.0
 
@@ -65,6 +66,7 @@ QUICK = Effort(
     listed_topics=40,
     listing_seconds=2.0,
     listing_rounds=1,
+    loaded_groups=500,
     attack_alone_seconds=2.0,
     attack_seconds=6.0,
 )

@@ -19,6 +19,7 @@ from bench import (
     compressed,
     connections,
     fixture,
+    groups,
     memory,
     metadata,
     partitions,
@@ -43,7 +44,11 @@ RUNNING: dict[str, Callable[[Sequence[BrokerProcess], Effort, Say], Report]] = {
     "client_consumer": client_consumer.run,
 }
 """Those that need brokers which already run."""
-STARTING: dict[str, Callable[[Sequence[type[BrokerProcess]], Effort, Say], Report]] = {"startup": startup.run, "memory": memory.run}
+STARTING: dict[str, Callable[[Sequence[type[BrokerProcess]], Effort, Say], Report]] = {
+    "groups": groups.run,
+    "startup": startup.run,
+    "memory": memory.run,
+}
 """Those that start brokers themselves."""
 ALONE: dict[str, Callable[[Effort, Say], Report]] = {"fixture": fixture.run, "attack": attack.run}
 """Those that no peer takes part in."""
