@@ -75,9 +75,9 @@ class GroupDriver:
         member = self.member
         return Identity(member.member_id, member.generation, member.settings.instance_id if member.is_member else None)
 
-    def step(self, event: Event) -> None:
+    def step(self, event: Event, *, not_before_ms: float = 0) -> None:
         """Let the machine have it, and do what it asks for."""
-        for effect in self.member.step(event, self._core.now_ms()):
+        for effect in self.member.step(event, max(self._core.now_ms(), not_before_ms)):
             self._run(effect)
         self._arm()
 
@@ -120,11 +120,11 @@ class GroupDriver:
             self._timer = None
         due_ms = self.member.deadline_ms
         if due_ms is not None and not self._core.is_closed:
-            self._timer = self._core.loop.call_at(due_ms / 1000, self._on_timer)
+            self._timer = self._core.loop.call_at(due_ms / 1000, self._on_timer, due_ms)
 
-    def _on_timer(self) -> None:
+    def _on_timer(self, due_ms: float) -> None:
         self._timer = None
-        self.step(Tick())
+        self.step(Tick(), not_before_ms=due_ms)  # seconds and back to milliseconds may fall short of it by a hair
 
     async def _send(self, request: JoinGroupRequest | SyncGroupRequest | HeartbeatRequest | LeaveGroupRequest) -> None:
         settings = self.member.settings

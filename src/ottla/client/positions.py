@@ -1,6 +1,7 @@
 """Which partitions a consumer reads, and how far it has come in each: values and rules, without I/O."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import count
 
 from ottla.client.consumer_record import OffsetAndMetadata
 from ottla.client.partitions import TopicPartition
@@ -13,13 +14,30 @@ class PartitionState:
     """One partition that is read.
 
     `offset` is what the user has come to; `fetch_offset` runs ahead of it, as answers wait to be handed out. `stamp` changes with every
-    jump, so that what was fetched for a place that nobody reads any more is known for that.
+    jump, so that what was fetched for a place that nobody reads any more is known for that; no two places have the same one, also where a
+    partition goes and comes back.
     """
 
-    __slots__ = ("epoch", "fetch_epoch", "fetch_offset", "high_watermark", "is_in_doubt", "is_paused", "last_stable_offset",
-                 "leader_epoch", "log_start_offset", "not_before_ms", "offset", "replica", "replica_until_ms", "reset_at", "stamp")
+    __slots__ = (
+        "_stamps",
+        "epoch",
+        "fetch_epoch",
+        "fetch_offset",
+        "high_watermark",
+        "is_in_doubt",
+        "is_paused",
+        "last_stable_offset",
+        "leader_epoch",
+        "log_start_offset",
+        "not_before_ms",
+        "offset",
+        "replica",
+        "replica_until_ms",
+        "reset_at",
+        "stamp",
+    )
 
-    def __init__(self) -> None:
+    def __init__(self, stamps: Iterator[int]) -> None:
         self.offset: int | None = None
         self.epoch = NO_EPOCH
         """Of the record before `offset`: a leader that is not of this line may have other records there."""
@@ -32,7 +50,8 @@ class PartitionState:
         self.is_in_doubt = False
         """The leader changed: whether its log is the one that was read is to be asked."""
         self.is_paused = False
-        self.stamp = 0
+        self._stamps = stamps
+        self.stamp = next(stamps)
         self.high_watermark = -1
         self.last_stable_offset = -1
         self.log_start_offset = -1
@@ -61,27 +80,27 @@ class PartitionState:
         self.epoch = self.fetch_epoch = epoch
         self.reset_at = None
         self.is_in_doubt = False
-        self.stamp += 1
+        self.stamp = next(self._stamps)
 
     def look_up(self, timestamp: int) -> None:
         """Go where a lookup will say."""
         self.offset = None
         self.reset_at = timestamp
         self.replica = NO_REPLICA
-        self.stamp += 1
+        self.stamp = next(self._stamps)
 
     def doubt(self) -> None:
         """Fetched but not handed out: it may be of a log that is no more."""
         assert self.offset is not None
         self.fetch_offset, self.fetch_epoch = self.offset, self.epoch
         self.is_in_doubt = True
-        self.stamp += 1
+        self.stamp = next(self._stamps)
 
     def rewind(self) -> None:
         """Fetch again what was not handed out."""
         if self.offset is not None:
             self.fetch_offset, self.fetch_epoch = self.offset, self.epoch
-            self.stamp += 1
+            self.stamp = next(self._stamps)
 
     def lag(self, *, read_committed: bool) -> int | None:
         """How many offsets are between the position and the end; None where nothing is known yet."""
@@ -94,13 +113,17 @@ class Positions:
 
     def __init__(self) -> None:
         self.states: dict[TopicPartition, PartitionState] = {}
+        """Always the same dictionary: whoever waits for an answer looks into it afterwards."""
+        self._stamps = count(1)
 
     def __contains__(self, partition: TopicPartition) -> bool:
         return partition in self.states
 
     def replace(self, partitions: Iterable[TopicPartition]) -> None:
         """From now on these and no others; those that stay keep their place."""
-        self.states = {partition: self.states.get(partition) or PartitionState() for partition in partitions}
+        wanted = {partition: self.states.get(partition) or PartitionState(self._stamps) for partition in partitions}
+        self.states.clear()
+        self.states.update(wanted)
 
     def require(self, partition: TopicPartition) -> PartitionState:
         state = self.states.get(partition)

@@ -200,3 +200,14 @@ def test_policies(text, at):
 def test_policies_that_do_not_exist(text):
     with pytest.raises(ConfigError, match=r"auto\.offset\.reset"):
         reset_policy(text)
+
+
+def test_a_partition_that_comes_back_is_another_place():
+    """An answer to what was asked before it went must not be taken for one that was asked since."""
+    positions = positions_of(P0)
+    before = positions.states[P0].stamp
+    states = positions.states
+    positions.replace([])
+    positions.replace([P0])
+    assert positions.states[P0].stamp != before
+    assert states is positions.states
