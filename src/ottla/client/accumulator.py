@@ -8,7 +8,7 @@ from collections import deque
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from functools import cache
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ottla.base.ports import Clock, Rng
 from ottla.client.batch import ProducerBatch, SendFuture
@@ -18,6 +18,11 @@ from ottla.client.partitioner import KeyHashes
 from ottla.client.producer_config import ProducerSettings
 from ottla.wire.batches import RECORDS_AT, decode_records
 from ottla.wire.varint import varint, varlong
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from ottla.wire.column_encoding import EncodedBatch
 
 Headers = Sequence[tuple[str, bytes | str | None]]
 
@@ -87,7 +92,7 @@ class Accumulator:
         self.is_starved = False
         """Somebody waits for memory: everything is to be sent at once."""
         self.on_room: list[Callable[[], object]] = []
-        self._now_wall_ms = clock.now_ms
+        self.now_wall_ms = clock.now_ms
         self._rng = rng
         self._now_ms = now_ms
         self._wake = wake
@@ -131,7 +136,7 @@ class Accumulator:
         if route is None:
             return None
         if timestamp is None:
-            timestamp = self._now_wall_ms()
+            timestamp = self.now_wall_ms()
         if partition is not None:
             if not 0 <= partition < route.count:
                 if partition < 0:
@@ -206,6 +211,45 @@ class Accumulator:
         self.incomplete[batch] = None
         self._wake()
         return batch
+
+    def try_add(self, topic: str, encoded: "EncodedBatch") -> ProducerBatch | None:
+        """Queue a batch that was encoded elsewhere, behind what waits; None where its topic, or memory for it, must be waited for first."""
+        with self.lock:
+            route = self.routes.get(topic)
+            if route is None or encoded.partition >= route.count:
+                return None
+            queue = route.queues[encoded.partition]
+            size = len(encoded.buffer)
+            if self.memory_used + size > self.settings.buffer_memory and self.memory_used:
+                self.is_starved = True
+                self._wake()
+                return None
+            self.memory_used += size
+            batch = ProducerBatch(topic, encoded.partition, self._serial, size, size, self._now_ms(), encoded.base_timestamp, self.lock)
+            batch.buffer = encoded.buffer  # type: ignore[assignment]  # a view; nothing is appended to a batch that was never open
+            batch.count = encoded.count
+            batch.max_timestamp = encoded.max_timestamp
+            self._serial += 1
+            queue.open = None
+            queue.batches.append(batch)
+            self.active[queue] = None
+            self.incomplete[batch] = None
+        self._wake()
+        return batch
+
+    def spread(self, route: TopicRoute, running: "NDArray[Any]") -> "NDArray[Any]":
+        """Partitions for rows without a key, whose bytes are added up in `running`: one after another, each for about a batch."""
+        import numpy as np
+
+        size = self.settings.batch_size
+        with self.lock:
+            led = route.led
+            first = led.index(route.sticky) if route.sticky in led else 0
+            runs = (running + route.sticky_bytes - 1) // size
+            route.sticky = led[(first + int(runs[-1])) % len(led)]
+            route.sticky_bytes = (int(running[-1]) + route.sticky_bytes) % size
+        chosen: NDArray[Any] = np.array(led, np.int32)[(first + runs) % len(led)]
+        return chosen
 
     def _stick(self, route: TopicRoute) -> None:
         """Choose where records without a key go next, evenly among the partitions that have a leader."""

@@ -78,8 +78,7 @@ class ProducerBatch:
         from ottla.wire.compression import compress
 
         packed = compress(codec, memoryview(self.buffer)[RECORDS_AT:], level)
-        self.buffer = bytearray(RECORDS_AT)
-        self.buffer += packed
+        self.buffer = bytearray(RECORDS_AT) + packed
         self.codec = codec
 
     def seal(self) -> None:

@@ -18,6 +18,7 @@ from ottla.client.producer_config import ProducerSettings, producer_settings
 from ottla.client.real_ports import RealClientPorts, real_client_ports
 from ottla.client.record_metadata import RecordMetadata
 from ottla.client.records import GivenHeaders, ProducerRecord, plain, report_to_interceptors
+from ottla.client.sent_columns import SentColumns
 
 
 class BlockingSendFuture(SendFuture):
@@ -43,6 +44,20 @@ class BlockingSendFuture(SendFuture):
                 raise
             return error
         return None
+
+
+class BlockingSentColumns(SentColumns):
+    """`result(timeout)` waits for how many records each partition has taken, or raises the first error."""
+
+    __slots__ = ()
+
+    def result(self, timeout: float | None = None) -> dict[int, int]:
+        if not self.done():
+            event = threading.Event()
+            self._when_done(event.set)
+            if not event.wait(timeout):
+                raise TimedOut(f"The records were not acknowledged within {timeout} s; they still may be.", advice="Wait for longer.")
+        return self._outcome()
 
 
 class Producer:
@@ -85,6 +100,31 @@ class Producer:
         if self._settings.interceptors:
             report_to_interceptors(self._settings, future)
         return future  # type: ignore[return-value]
+
+    def send_columns(
+        self, topic: str, values: Any, keys: Any = None, *, timestamps: Any = None, partitions: Any = None, headers: Any = None
+    ) -> BlockingSentColumns:
+        """Send all rows of columns: Arrow arrays of bytes or text (`values`, `keys`), times, partitions (-1 or null: by the key) and
+        lists of headers. They are encoded by this thread, without work in Python for each row; blocks for metadata and for memory."""
+        from ottla.client.column_sending import columns_of, encode_piece, partitions_of, pieces
+
+        if self._is_closed:
+            raise Closed("The producer is closed.")
+        engine = self._engine
+        accumulator = engine.accumulator
+        rows, bounds = columns_of(accumulator, values, keys, timestamps, headers)
+        given = partitions_of(topic, partitions, len(rows))
+        batches = []
+        for start, end in pieces(rows, bounds):
+            some = None if given is None else given[start:end]
+            highest = -1 if some is None else int(some.max())
+            route = accumulator.routes.get(topic)
+            if route is None or highest >= route.count:
+                route = self._background.run(engine.route(topic, max(0, highest)))
+            for encoded in encode_piece(accumulator, route, rows.slice(start, end), some):
+                batch = accumulator.try_add(topic, encoded)
+                batches.append(batch or self._background.run(engine.add_when_possible(topic, encoded)))
+        return BlockingSentColumns(topic, batches)
 
     def flush(self, timeout: float | None = None) -> None:
         """Wait until all records that were sent before this call are acknowledged or have failed; TimedOut after `timeout` seconds."""

@@ -9,9 +9,9 @@ import asyncio
 from collections.abc import Callable, Generator, Mapping
 from contextlib import AbstractContextManager, nullcontext, suppress
 from functools import partial
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
-from ottla.client.accumulator import Accumulator
+from ottla.client.accumulator import Accumulator, TopicRoute
 from ottla.client.batch import ProducerBatch, SendFuture
 from ottla.client.cluster import PartitionInfo
 from ottla.client.cluster_client import ClusterClient
@@ -21,6 +21,10 @@ from ottla.client.producer_config import ProducerSettings, producer_settings
 from ottla.client.record_metadata import RecordMetadata
 from ottla.client.records import GivenHeaders, PlainRecord, ProducerRecord, plain, report_to_interceptors
 from ottla.client.sender_driver import SenderDriver
+from ottla.client.sent_columns import SentColumns
+
+if TYPE_CHECKING:
+    from ottla.wire.column_encoding import EncodedBatch
 
 
 def release(waiter: "asyncio.Future[None]") -> None:
@@ -53,6 +57,19 @@ class AsyncSendFuture(SendFuture):
         if not self.done():
             raise asyncio.InvalidStateError("the record is not acknowledged yet: await the future")
         return self.peek()[1]
+
+
+class AsyncSentColumns(SentColumns):
+    """`await` it for how many records each partition has taken, or the first error."""
+
+    __slots__ = ()
+
+    def __await__(self) -> Generator[Any, None, dict[int, int]]:
+        if not self.done():
+            waiter: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+            self._when_done(lambda: release(waiter))
+            yield from waiter
+        return self._outcome()
 
 
 class ProducerEngine:
@@ -97,14 +114,39 @@ class ProducerEngine:
             if future is not None:
                 return future
             if record.topic in accumulator.routes:
-                try:
-                    async with asyncio.timeout_at(deadline_ms / 1000):
-                        await room
-                except TimeoutError:
-                    raise BufferFull(
-                        f"buffer.memory ({self.settings.buffer_memory} bytes) stayed full for {self.settings.block_ms_max:g} ms.",
-                        advice="Send more slowly, raise buffer.memory, or look why the brokers are slow.",
-                    ) from None
+                await self._until(room, deadline_ms)
+
+    async def _until(self, room: "asyncio.Future[None]", deadline_ms: float) -> None:
+        """Wait for memory; BufferFull where there is none in time."""
+        try:
+            async with asyncio.timeout_at(deadline_ms / 1000):
+                await room
+        except TimeoutError:
+            raise BufferFull(
+                f"buffer.memory ({self.settings.buffer_memory} bytes) stayed full for {self.settings.block_ms_max:g} ms.",
+                advice="Send more slowly, raise buffer.memory, or look why the brokers are slow.",
+            ) from None
+
+    async def route(self, topic: str, partition: int = 0) -> TopicRoute:
+        """Where records of a topic go, once that is known and such a partition exists."""
+        info = await self.core.topic(topic, timeout_ms=self.settings.block_ms_max, partition=partition)
+        self.accumulator.follow(info)
+        return self.accumulator.routes[topic]
+
+    async def add_when_possible(self, topic: str, encoded: "EncodedBatch") -> ProducerBatch:
+        """Queue an encoded batch as soon as there is memory for it, for at most max.block.ms."""
+        deadline_ms = self.core.now_ms() + self.settings.block_ms_max
+        while True:
+            if self.sender.is_closing:
+                raise Closed("The producer is closed.")
+            if topic not in self.accumulator.routes:
+                await self.route(topic, encoded.partition)
+            room: asyncio.Future[None] = self.core.loop.create_future()
+            self.accumulator.when_room(partial(release, room))
+            batch = self.accumulator.try_add(topic, encoded)
+            if batch is not None:
+                return batch
+            await self._until(room, deadline_ms)
 
     async def flush(self) -> None:
         """Send what waits without lingering, until all that was sent before has an outcome."""
@@ -208,6 +250,24 @@ class AsyncProducer:
     async def send_and_wait(self, topic: str, value: Any = None, key: Any = None, **more: Any) -> RecordMetadata:
         """Send a record and wait until it is acknowledged. For one now and then: it waits for linger.ms too."""
         return await (await self.send(topic, value, key, **more))
+
+    async def send_columns(
+        self, topic: str, values: Any, keys: Any = None, *, timestamps: Any = None, partitions: Any = None, headers: Any = None
+    ) -> "AsyncSentColumns":
+        """Send all rows of columns: Arrow arrays of bytes or text (`values`, `keys`), times, partitions (-1 or null: by the key) and
+        lists of headers. Waits for metadata and for memory; `await` the result for how many records each partition has taken."""
+        from ottla.client.column_sending import columns_of, encode_piece, partitions_of, pieces
+
+        engine = self._engine or self._running()
+        rows, bounds = columns_of(engine.accumulator, values, keys, timestamps, headers)
+        given = partitions_of(topic, partitions, len(rows))
+        batches = []
+        for start, end in pieces(rows, bounds):
+            some = None if given is None else given[start:end]
+            route = await engine.route(topic, 0 if some is None else max(0, int(some.max())))
+            for encoded in encode_piece(engine.accumulator, route, rows.slice(start, end), some):
+                batches.append(engine.accumulator.try_add(topic, encoded) or await engine.add_when_possible(topic, encoded))
+        return AsyncSentColumns(topic, batches)
 
     async def flush(self) -> None:
         """Until all records that were sent before this call are acknowledged or have failed."""

@@ -6,6 +6,8 @@ each field stands; then each field of all records is written at once. Python's w
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -26,7 +28,8 @@ if TYPE_CHECKING:
 ATTRIBUTES_BYTES = 1
 
 
-class OutgoingColumns(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class OutgoingColumns:
     """Records that are to be encoded. A column that is None holds nulls only, and records have no headers where `headers` is None."""
 
     timestamps: Column
@@ -38,8 +41,18 @@ class OutgoingColumns(NamedTuple):
     def __len__(self) -> int:
         return len(self.timestamps)
 
+    def slice(self, start: int, end: int) -> OutgoingColumns:
+        """Some of the records; nothing is copied."""
+        return OutgoingColumns(
+            self.timestamps[start:end],
+            None if self.values is None else self.values.slice(start, end),
+            None if self.keys is None else self.keys.slice(start, end),
+            None if self.headers is None else self.headers.slice(start, end),
+        )
 
-class EncodedBatch(NamedTuple):
+
+@dataclass(frozen=True, slots=True)
+class EncodedBatch:
     """The records of one batch, behind room for its header: `buffer` is a part of one buffer that all batches share."""
 
     partition: int
@@ -70,7 +83,7 @@ class _Layout(NamedTuple):
 
 
 def encode_columns(rows: OutgoingColumns, partitions: NDArray[Any], *, bytes_max: int) -> list[EncodedBatch]:
-    """Batches of at most so many bytes, each of one partition and in the order of the rows; a record that is larger is alone in its batch."""
+    """Batches of at most so many bytes, each of one partition and in the order of the rows; a record that is larger has one alone."""
     if not len(rows):
         return []
     sizes = _measure(rows)
@@ -133,7 +146,7 @@ def _lay_out(partitions: NDArray[Any], bounds: Column, bytes_max: int) -> _Layou
     running = _running(bounds)
     room = max(bytes_max - RECORDS_AT, 1)
     starts, ends = [], []
-    for start, end in zip(edges, edges[1:], strict=False):
+    for start, end in pairwise(edges):
         at = start
         while at < end:
             until = int(running.searchsorted(int(running[at]) + room, "right")) - 1
@@ -204,7 +217,7 @@ def _write_bytes(target: Octets, at: Column, column: BinaryColumn | None, field:
 
 
 def _batches(target: Octets, places: Column, layout: _Layout, partitions: NDArray[Any], times: Column) -> Iterator[EncodedBatch]:
-    view = memoryview(target)
+    view = memoryview(target.data)
     firsts = places[layout.starts].tolist()
     for index, (start, end) in enumerate(zip(layout.starts, layout.ends, strict=True)):
         begin = firsts[index] - RECORDS_AT

@@ -38,6 +38,32 @@ class BinaryColumn(NamedTuple):
         count = -1 if self.nulls is None else int(self.nulls.sum())
         return pa.Array.from_buffers(arrow_type, len(self.offsets) - 1, [validity, pa.py_buffer(offsets), pa.py_buffer(self.data)], count)
 
+    @classmethod
+    def from_arrow(cls, array: Any) -> "BinaryColumn":
+        """The bytes of a `pyarrow` array of binary or text; they are not copied. TypeError where it is of something else."""
+        import pyarrow as pa
+
+        types, kind = pa.types, array.type
+        if isinstance(array, pa.ChunkedArray):
+            array = array.combine_chunks()
+        if types.is_binary_view(kind) or types.is_string_view(kind) or types.is_fixed_size_binary(kind) or types.is_null(kind):
+            array, kind = array.cast(pa.large_binary()), pa.large_binary()
+        is_large = types.is_large_binary(kind) or types.is_large_string(kind)
+        if not (is_large or types.is_binary(kind) or types.is_string(kind)):
+            raise TypeError(f"a column of {kind} is neither binary nor text")
+        _, offset_buffer, data_buffer = array.buffers()
+        first, count = array.offset, len(array)
+        if offset_buffer is None or not count:
+            return cls(np.zeros(count + 1, np.int64), np.empty(0, np.uint8), None)
+        offsets = np.frombuffer(offset_buffer, np.int64 if is_large else np.int32)[first : first + count + 1].astype(np.int64)
+        data = np.empty(0, np.uint8) if data_buffer is None else np.frombuffer(data_buffer, np.uint8)
+        nulls = array.is_null().to_numpy(zero_copy_only=False) if array.null_count else None
+        return cls(offsets, data, nulls)
+
+    def slice(self, start: int, end: int) -> "BinaryColumn":
+        """Some of the rows; nothing is copied."""
+        return BinaryColumn(self.offsets[start : end + 1], self.data, None if self.nulls is None else self.nulls[start:end])
+
 
 class HeaderColumns(NamedTuple):
     """The headers of all records: those of the i-th are `offsets[i]` to `offsets[i + 1]` of the two columns."""
@@ -45,6 +71,28 @@ class HeaderColumns(NamedTuple):
     offsets: Column
     keys: BinaryColumn
     values: BinaryColumn
+
+    @classmethod
+    def from_arrow(cls, array: Any) -> "HeaderColumns":
+        """Those of a `pyarrow` array of lists of key and value; a list that is null is an empty one."""
+        import pyarrow as pa
+
+        if isinstance(array, pa.ChunkedArray):
+            array = array.combine_chunks()
+        counts = array.value_lengths().fill_null(0).to_numpy(zero_copy_only=False)
+        offsets = np.zeros(len(array) + 1, np.int64)
+        np.cumsum(counts, out=offsets[1:])
+        pairs = array.flatten()     # without what stands behind nulls
+        keys, values = (BinaryColumn.from_arrow(field) for field in pairs.flatten())
+        if keys.nulls is not None:
+            raise ValueError("a header without a key")
+        return cls(offsets, keys, values)
+
+    def slice(self, start: int, end: int) -> "HeaderColumns":
+        """Those of some records."""
+        offsets = self.offsets[start : end + 1]
+        first, last = int(offsets[0]), int(offsets[-1])
+        return HeaderColumns(offsets - first, self.keys.slice(first, last), self.values.slice(first, last))
 
 
 class RecordColumns:
