@@ -44,6 +44,9 @@ class Effort:
     listing_seconds: float = 20.0
     listing_rounds: int = 3
     loaded_groups: int = 10_000
+    tool_rounds: int = 3
+    read_records: int = 3_000_000
+    echoed_records: int = 10_000
     attack_alone_seconds: float = 20.0
     attack_seconds: float = 600.0
 
@@ -67,6 +70,9 @@ QUICK = Effort(
     listing_seconds=2.0,
     listing_rounds=1,
     loaded_groups=500,
+    tool_rounds=1,
+    read_records=150_000,
+    echoed_records=300,
     attack_alone_seconds=2.0,
     attack_seconds=6.0,
 )

@@ -18,6 +18,7 @@ from bench import (
     cold_reader,
     compressed,
     connections,
+    consumer_tools,
     fixture,
     groups,
     memory,
@@ -40,6 +41,7 @@ RUNNING: dict[str, Callable[[Sequence[BrokerProcess], Effort, Say], Report]] = {
     "cold_reader": cold_reader.run,
     "metadata": metadata.run,
     "perf_tool": perf_tool.run,
+    "consumer_tools": consumer_tools.run,
     "client_producer": client_producer.run,
     "client_consumer": client_consumer.run,
 }
@@ -53,7 +55,7 @@ STARTING: dict[str, Callable[[Sequence[type[BrokerProcess]], Effort, Say], Repor
 ALONE: dict[str, Callable[[Effort, Say], Report]] = {"fixture": fixture.run, "attack": attack.run}
 """Those that no peer takes part in."""
 NAMES = (*RUNNING, *STARTING, *ALONE)
-NEED_TOOLS = {"perf_tool": "the tool is Kafka's"}
+NEED_TOOLS = {"perf_tool": "the tool is Kafka's", "consumer_tools": "the tools are Kafka's"}
 
 
 class Brokers:

@@ -1,0 +1,108 @@
+"""Kafka's own ConsumerPerformance and EndToEndLatency: a Java consumer that reads as fast as it can, and one record at a time."""
+
+import re
+import statistics
+import subprocess
+import time
+from collections.abc import Callable, Sequence
+
+from bench import frames
+from bench.frames import BrokerRefused, Connection
+from bench.loads import fill
+from bench.peers import SERVER_FLAGS, BrokerProcess, cpu_seconds, kafka_tool_command
+from bench.plot import Plot
+from bench.report import HEAD, Effort, Goal, Report, by_broker, row, settle
+from bench.rounds import Results, times
+
+RECORDS_A_BATCH, RECORD_SIZE = 150, 100
+TOOL_SECONDS_MAX = 300
+READ_RATE_MIN, LATENCY_MAX = 1.1, 1.0
+AVERAGE = re.compile(r"Avg latency: ([\d.]+) ms")
+PERCENTILES = re.compile(r"Percentiles: 50th = (\d+), 99th = (\d+)")
+
+
+def tool(broker: BrokerProcess, name: str, *arguments: str) -> str:
+    command = kafka_tool_command(f"org.apache.kafka.tools.{name}", *arguments, flags=SERVER_FLAGS)
+    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=TOOL_SECONDS_MAX, stdin=subprocess.DEVNULL)
+    if done.returncode or "Exception" in done.stdout + done.stderr:
+        raise BrokerRefused(f"{name} against {broker.name}:\n{done.stdout[-1500:]}{done.stderr[-1500:]}")
+    return done.stdout
+
+
+def consume(broker: BrokerProcess, topic: str, records: int) -> dict[str, float]:
+    """A new group reads the topic from its beginning; its joining is not counted, as the tool tells the time of fetching apart."""
+    before = cpu_seconds(broker.pid)
+    told = tool(broker, "ConsumerPerformance", "--bootstrap-server", broker.bootstrap, "--topic", topic, "--num-records", str(records),
+                "--group", f"reads-{time.time_ns()}", "--hide-header", "--timeout", "60000")  # fmt: skip
+    cpu = cpu_seconds(broker.pid) - before
+    cells = [cell.strip() for cell in told.strip().splitlines()[-1].split(",")]
+    if int(float(cells[4])) < records:
+        raise BrokerRefused(f"{broker.name} gave {cells[4]} of {records} records")
+    return {"per_second": float(cells[9]), "cpu_us": cpu / records * 1e6}
+
+
+def latency(broker: BrokerProcess, topic: str, records: int) -> dict[str, float]:
+    told = tool(broker, "EndToEndLatency", broker.bootstrap, topic, str(records), "1", str(RECORD_SIZE))
+    average, percentiles = AVERAGE.search(told), PERCENTILES.search(told)
+    if average is None or percentiles is None:
+        raise BrokerRefused(f"EndToEndLatency said of {broker.name}:\n{told[-500:]}")
+    return {"average_ms": float(average[1]), "p50_ms": float(percentiles[1]), "p99_ms": float(percentiles[2])}
+
+
+def run(brokers: Sequence[BrokerProcess], effort: Effort, say: Callable[[str], None]) -> Report:
+    stamp = time.time_ns()
+    values = [b"x" * RECORD_SIZE] * RECORDS_A_BATCH
+    records = effort.read_records // RECORDS_A_BATCH * RECORDS_A_BATCH
+    reading: dict[str, list[dict[str, float]]] = {broker.name: [] for broker in brokers}
+    waiting: dict[str, list[dict[str, float]]] = {broker.name: [] for broker in brokers}
+    for broker in brokers:
+        connection = Connection(broker.port)
+        topic_id = frames.create_topic(connection, f"read-{stamp}")
+        frames.create_topic(connection, f"echo-{stamp}")
+        fill(connection, frames.produce(topic_id, frames.batch_of(values)), records // RECORDS_A_BATCH)
+        connection.close()
+        consume(broker, f"read-{stamp}", records)
+    settle()
+    for _ in range(effort.tool_rounds):
+        for broker in brokers:
+            reading[broker.name].append(consume(broker, f"read-{stamp}", records))
+        for broker in brokers:
+            waiting[broker.name].append(latency(broker, f"echo-{stamp}", effort.echoed_records))
+    medians: Results = {
+        name: {key: statistics.median(one[key] for one in runs) for runs in (reading[name], waiting[name]) for key in runs[0]}
+        for name in reading
+    }
+    for name, one in medians.items():
+        reads, average, p99 = one["per_second"], one["average_ms"], one["p99_ms"]
+        say(f"{name}: reads {reads:,.0f} records/s; end to end {average:.3f} ms on average, p99 {p99:.0f} ms")
+    return report(medians, {"reading": reading, "waiting": waiting}, effort)
+
+
+def report(medians: Results, runs: dict[str, dict[str, list[dict[str, float]]]], effort: Effort) -> Report:
+    kinds = (
+        ("ConsumerPerformance, records/s", "per_second", ",.0f", ""),
+        ("broker's CPU per record", "cpu_us", ".2f", " µs"),
+        ("EndToEndLatency, average", "average_ms", ".3f", " ms"),
+        ("EndToEndLatency, p50", "p50_ms", ".0f", " ms"),
+        ("EndToEndLatency, p99", "p99_ms", ".0f", " ms"),
+    )
+    rows = [row(label, {name: one[key] for name, one in medians.items()}, shape, unit) for label, key, shape, unit in kinds]
+    note = (
+        f"`ConsumerPerformance` reads {effort.read_records:,} records of {RECORD_SIZE} bytes of one partition in a new group; its rate is "
+        f"that of fetching. `EndToEndLatency` sends {effort.echoed_records:,} records of {RECORD_SIZE} bytes, each when the one before has been "
+        f"read, acks=1; it tells whole milliseconds only but for the average. Medians of {effort.tool_rounds}, alternating."
+    )
+    return Report(
+        "Kafka's consumer tools",
+        HEAD,
+        rows,
+        note,
+        {"medians": medians, "runs": runs},
+        [rows[0], rows[2]],
+        [
+            Goal("ConsumerPerformance: rate to Kafka's", times(medians, "per_second"), READ_RATE_MIN, at_most=False),
+            Goal("EndToEndLatency: average to Kafka's", times(medians, "average_ms"), LATENCY_MAX),
+            Goal("EndToEndLatency: p99 to Kafka's", times(medians, "p99_ms"), LATENCY_MAX),
+        ],
+        Plot("bars", "EndToEndLatency", "ms", ["average"], by_broker({name: [one["average_ms"]] for name, one in medians.items()})),
+    )
