@@ -89,8 +89,8 @@ def report(medians: Results, runs: dict[str, dict[str, list[dict[str, float]]]],
     rows = [row(label, {name: one[key] for name, one in medians.items()}, shape, unit) for label, key, shape, unit in kinds]
     note = (
         f"`ConsumerPerformance` reads {effort.read_records:,} records of {RECORD_SIZE} bytes of one partition in a new group; its rate is "
-        f"that of fetching. `EndToEndLatency` sends {effort.echoed_records:,} records of {RECORD_SIZE} bytes, each when the one before has been "
-        f"read, acks=1; it tells whole milliseconds only but for the average. Medians of {effort.tool_rounds}, alternating."
+        f"that of fetching. `EndToEndLatency` sends {effort.echoed_records:,} records of {RECORD_SIZE} bytes, each when the one before "
+        f"has been read, acks=1; but for the average it tells whole milliseconds. Medians of {effort.tool_rounds}, alternating."
     )
     return Report(
         "Kafka's consumer tools",
