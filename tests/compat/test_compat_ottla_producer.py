@@ -340,14 +340,14 @@ def test_a_broker_that_restarts(broker):
 def test_a_broker_that_stays_away(broker):
     """What cannot be delivered fails in time, and memory is bounded meanwhile."""
     kind = ApacheKafka if broker.process is None else OttlaProcess
-    settings = {"delivery_timeout_ms": 1500, "request_timeout_ms": 1000, "buffer_memory": 40_000, "max_block_ms": 200}
+    settings = {"delivery_timeout_ms": 6000, "request_timeout_ms": 3000, "buffer_memory": 40_000, "max_block_ms": 3000}
     with kind() as mine, Producer(bootstrap_servers=mine.bootstrap, **settings) as producer:
         producer.send("numbers", b"x").result(30)
         mine.kill()
         future = producer.send("numbers", b"y")
         sent = (producer.send("numbers", b"z" * 1000) for _ in range(1000))
-        with pytest.raises(BufferFull, match=r"buffer\.memory \(40000 bytes\) stayed full for 200 ms"):
+        with pytest.raises(BufferFull, match=r"buffer\.memory \(40000 bytes\) stayed full for 3000 ms"):
             list(sent)
-        with pytest.raises(TimedOut, match=r"were not delivered within 1\.5 s"):
+        with pytest.raises(TimedOut, match=r"were not delivered within 6 s"):
             future.result(30)
         producer.close(0.5)
