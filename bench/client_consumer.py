@@ -4,18 +4,21 @@ confluent-kafka, on the same topic of the same broker in one run. Each client ha
 
 import asyncio
 import json
-import resource
+import re
 import statistics
 import subprocess
 import sys
 import time
 from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import Any
 
 from bench.peers import BrokerProcess
 from bench.report import Effort, Goal, Report, quotient, ratio
 
 RECORD_SIZE = 100
+RECORDS_MIN = 100_000
+"""Fewer are read before the first of them can be told from the last."""
 FILL_SECONDS_MAX = 300
 CLIENT_SECONDS_MAX = 120
 PEERS = ("kafka-python", "aiokafka", "confluent-kafka")
@@ -179,7 +182,8 @@ def fill(bootstrap: str, topic: str, records: int) -> None:
     from confluent_kafka import Producer
     from confluent_kafka.admin import AdminClient, NewTopic  # type: ignore[attr-defined]
 
-    AdminClient({"bootstrap.servers": bootstrap}).create_topics([NewTopic(topic, 1, 1)])[topic].result(30)
+    admin = AdminClient({"bootstrap.servers": bootstrap})
+    admin.create_topics([NewTopic(topic, 1, 1)])[topic].result(30)
     producer = Producer({"bootstrap.servers": bootstrap, "linger.ms": 5, "batch.size": 16_384, "queue.buffering.max.messages": 100_000})
     value = bytes(index * 31 & 0xFF for index in range(RECORD_SIZE))
     deadline = time.monotonic() + FILL_SECONDS_MAX
@@ -208,7 +212,7 @@ def measure(client: str, bootstrap: str, topic: str, records: int) -> dict[str, 
 
 def run(brokers: Sequence[BrokerProcess], effort: Effort, say: Callable[[str], None]) -> Report:
     """All clients against each broker, alternating."""
-    records = effort.perf_records // 3
+    records = max(effort.perf_records // 3, RECORDS_MIN)
     rates: dict[str, dict[str, dict[str, float]]] = {}
     for broker in brokers:
         topic = f"consumed-{time.time_ns()}"
@@ -244,7 +248,8 @@ def main() -> None:
     client, bootstrap, topic, count = sys.argv[1:]
     records = int(count)
     seconds, cpu = READERS[client](bootstrap, topic, records)
-    memory_mb = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+    peak = re.search(r"^VmHWM:\s+(\d+) kB", Path("/proc/self/status").read_text(), re.MULTILINE)
+    memory_mb = int(peak[1]) / 1024 if peak else 0.0
     print(json.dumps({"records_per_second": records / seconds, "cpu_us_per_record": cpu / records * 1e6, "memory_mb": memory_mb}))
 
 
