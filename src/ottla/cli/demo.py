@@ -59,7 +59,7 @@ def demo(
     """Watch a broker, traffic, and a group of consumers of which one is killed. Nothing is left behind."""
     with ExitStack() as stack:
         is_over = stack.enter_context(_interruption())
-        show = _Show(stack, is_plain=plain or not sys.stdout.isatty())
+        show = Show(stack, PlainView() if plain or not sys.stdout.isatty() else LiveView())
         show.run(seconds, is_over)
         show.end(is_interrupted=is_over.is_set())
     print(show.summary(), NEXT, sep="\n", flush=True)
@@ -82,8 +82,10 @@ def _interruption() -> Iterator[threading.Event]:
             signal.signal(number, handler)
 
 
-class _Show:
-    def __init__(self, stack: ExitStack, *, is_plain: bool) -> None:
+class Show:
+    """One performance; all that it starts is ended by the stack."""
+
+    def __init__(self, stack: ExitStack, view: View) -> None:
         from ottla.client import Admin
         from ottla.testing import Broker
 
@@ -100,8 +102,7 @@ class _Show:
         self._now_s = 0.0
         self._killed_at_s: float | None = None
         self._taken_over_after_s: float | None = None
-        title = f"Ottla {__version__} at {broker.bootstrap}"
-        view: View = PlainView(title) if is_plain else LiveView(title)
+        view.title = f"Ottla {__version__} at {broker.bootstrap}"
         self._view = stack.enter_context(view)
 
     def run(self, seconds: float, is_over: threading.Event) -> None:

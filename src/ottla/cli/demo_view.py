@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any, Protocol, Self
 from ottla.cli.demo_state import Moment
 
 if TYPE_CHECKING:
-    from rich.console import RenderableType
+    from rich.console import Console, RenderableType
     from rich.table import Table
 
 COLOURS = ("cyan", "magenta", "yellow", "green", "blue", "red")
@@ -16,6 +16,8 @@ BAR_FULL = 400
 
 
 class View(Protocol):
+    title: str
+
     def show(self, moment: Moment, produced_rate: float, handled_rate: float) -> None: ...
     def tell(self, at_s: float, sentence: str) -> None: ...
     def __enter__(self) -> Self: ...
@@ -25,8 +27,9 @@ class View(Protocol):
 class PlainView:
     """A line a second, and one for each event."""
 
-    def __init__(self, title: str) -> None:
-        print(title, flush=True)
+    title = ""
+
+    def __init__(self) -> None:
         self._last_s = -1.0
 
     def show(self, moment: Moment, produced_rate: float, handled_rate: float) -> None:
@@ -43,6 +46,7 @@ class PlainView:
         print(f"{at_s:5.1f} s  * {sentence}", flush=True)
 
     def __enter__(self) -> Self:
+        print(self.title, flush=True)
         return self
 
     def __exit__(self, *ended: object) -> None:
@@ -52,20 +56,20 @@ class PlainView:
 class LiveView:
     """Partitions, members and events, drawn anew several times a second."""
 
-    def __init__(self, title: str) -> None:
-        from rich.console import Console
+    title = ""
+
+    def __init__(self, *, console: "Console | None" = None) -> None:
         from rich.live import Live
 
-        self._title = title
-        self._events: list[str] = []
+        self.events: list[str] = []
         self._colours: dict[str, str] = {}
-        self._live = Live(console=Console(), auto_refresh=False)
+        self._live = Live(console=console, auto_refresh=False)
 
     def show(self, moment: Moment, produced_rate: float, handled_rate: float) -> None:
-        self._live.update(self._picture(moment, produced_rate, handled_rate), refresh=True)
+        self._live.update(self.picture(moment, produced_rate, handled_rate), refresh=True)
 
     def tell(self, at_s: float, sentence: str) -> None:
-        self._events.append(f"[dim]{at_s:5.1f} s[/dim]  {sentence}")
+        self.events.append(f"[dim]{at_s:5.1f} s[/dim]  {sentence}")
 
     def __enter__(self) -> Self:
         self._live.__enter__()
@@ -74,7 +78,7 @@ class LiveView:
     def __exit__(self, *ended: Any) -> None:
         self._live.__exit__(*ended)
 
-    def _picture(self, moment: Moment, produced_rate: float, handled_rate: float) -> "RenderableType":
+    def picture(self, moment: Moment, produced_rate: float, handled_rate: float) -> "RenderableType":
         from rich.columns import Columns
         from rich.console import Group
         from rich.panel import Panel
@@ -82,10 +86,10 @@ class LiveView:
 
         state = {"Stable": "[green]stable[/green]"}.get(moment.state, f"[yellow]{moment.state}[/yellow]")
         head = Text.from_markup(
-            f"[bold]{self._title}[/bold]   {moment.at_s:4.1f} s   in [bold]{produced_rate:,.0f}[/bold]/s   "
+            f"[bold]{self.title}[/bold]   {moment.at_s:4.1f} s   in [bold]{produced_rate:,.0f}[/bold]/s   "
             f"out [bold]{handled_rate:,.0f}[/bold]/s   lag [bold]{moment.lag:,}[/bold]   group {state}"
         )
-        events = Panel("\n".join(self._events[-EVENTS_SHOWN:]), title="what happened", title_align="left", height=EVENTS_SHOWN + 2)
+        events = Panel("\n".join(self.events[-EVENTS_SHOWN:]), title="what happened", title_align="left", height=EVENTS_SHOWN + 2)
         return Group(head, "", Columns([self._partitions(moment), self._members(moment)]), events)
 
     def _partitions(self, moment: Moment) -> "Table":

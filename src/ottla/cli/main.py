@@ -6,7 +6,7 @@ import sys
 from collections.abc import Sequence
 
 from ottla import __version__
-from ottla.cli.words import WORDS
+from ottla.cli.words import SERVED, WORDS
 
 USAGE_ERROR = 2
 INTERRUPTED = 130
@@ -78,7 +78,7 @@ def make_parser() -> argparse.ArgumentParser:
     words = parser.add_subparsers(dest="command", metavar="WORD", title="words")
     start = words.add_parser(
         "start",
-        help="start a node in the foreground",
+        help=SERVED["start"],
         description=_START_DESCRIPTION,
         epilog=_START_EXAMPLES,
         formatter_class=argparse.RawDescriptionHelpFormatter,
@@ -95,7 +95,7 @@ def make_parser() -> argparse.ArgumentParser:
     start.add_argument(
         "--log-level", choices=("debug", "info", "warning", "error"), default="warning", help="what to log on stderr (default: warning)"
     )
-    words.add_parser("version", help="print the version")
+    words.add_parser("version", help=SERVED["version"])
     for name, word in WORDS.items():
         words.add_parser(name, help=word.summary, add_help=False)  # listed here, understood elsewhere
     return parser

@@ -8,16 +8,11 @@ import typer
 
 from ottla.cli.main import make_parser
 
-SERVED = ("start", "version")
 
-
-def register(root: typer.Typer) -> None:
+def describe(root: typer.Typer, name: str) -> None:
     words = next(each for each in make_parser()._actions if isinstance(each, argparse._SubParsersAction))
-    for name in SERVED:
-        _describe(root, name, words.choices[name])
+    parser = words.choices[name]
 
-
-def _describe(root: typer.Typer, name: str, parser: argparse.ArgumentParser) -> None:
     def call(**_: Any) -> None:
         raise AssertionError(f"{name} is served before typer is asked")
 

@@ -9,18 +9,17 @@ from typing import Any, cast
 import typer
 
 from ottla.cli.main import COMPLETION_VARIABLE
-from ottla.cli.words import WORDS
+from ottla.cli.words import SERVED, WORDS
 
 CALLED_WRONGLY = cast(type[Exception], typer.BadParameter.__mro__[2])
 """The root of what typer raises for wrong calls. Some versions of typer carry it themselves, some take it from click."""
 
-ALL_WORDS = ("start", *WORDS)
-"""`start` stands for `version` as well: both are served without typer, and only described to it."""
+ALL_WORDS = (*SERVED, *WORDS)
 
 
 def run(arguments: Sequence[str]) -> int:
     """Run a word; its exit code."""
-    app = build(_needed(arguments))
+    app = _asked_for(arguments)
     try:
         ended = app(list(arguments), prog_name="ottla", standalone_mode=False)
     except CALLED_WRONGLY as error:
@@ -42,18 +41,32 @@ def build(words: Iterable[str]) -> typer.Typer:
         """The event log that Apache Kafka describes, in Python. Any Kafka client connects unchanged."""
 
     for word in words:
-        import_module(WORDS[word].module if word in WORDS else "ottla.cli.served_words").register(root)
+        if word in SERVED:
+            from ottla.cli.served_words import describe
+
+            describe(root, word)
+        else:
+            import_module(WORDS[word].module).register(root)
     return root
 
 
-def _needed(arguments: Sequence[str]) -> list[str]:
-    """One word where it is known which, else all of them. A shell that asks for completion passes the line so far in its own variable."""
+def _asked_for(arguments: Sequence[str]) -> typer.Typer:
+    """The app with the one word that is needed. A shell that asks for completion passes the line so far in a variable of its own."""
+    is_completing = COMPLETION_VARIABLE in os.environ
     line = os.environ.get("_TYPER_COMPLETE_ARGS") or os.environ.get("COMP_WORDS") or ""
-    asked = line.split()[1:] if COMPLETION_VARIABLE in os.environ else list(arguments)
-    is_written = COMPLETION_VARIABLE not in os.environ or len(asked) > 1 or line.endswith(" ")
-    if asked and asked[0] in ALL_WORDS and is_written:
-        return [asked[0]]
-    return list(ALL_WORDS)
+    asked = line.split()[1:] if is_completing else list(arguments)
+    is_written = not is_completing or len(asked) > 1 or line.endswith(" ")
+    if asked and is_written and asked[0] in (*SERVED, *WORDS):
+        return build([asked[0]])
+    return _outline()
+
+
+def _outline() -> typer.Typer:
+    """Only the names of the words, and what each is about: enough to choose one, and nothing is loaded."""
+    root = build([])
+    for name, summary in {**SERVED, **{name: word.summary for name, word in WORDS.items()}}.items():
+        root.command(name, help=f"{summary[0].upper()}{summary[1:]}.")(lambda: None)
+    return root
 
 
 def _on_wrong_call(error: Any) -> int:

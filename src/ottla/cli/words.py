@@ -18,12 +18,15 @@ class Word(NamedTuple):
     summary: str
 
 
+SERVED = {"start": "start a node in the foreground", "version": "print the version"}
+"""Words that run without typer, in ottla.cli.main: a broker that starts fast."""
+
 WORDS: dict[str, Word] = {
     "topic": Word("ottla.cli.topic", "create, list, describe, alter and delete topics"),
     "produce": Word("ottla.cli.produce", "send records: lines of files, of a pipe or of the command line"),
     "consume": Word("ottla.cli.consume", "read records, up to the end or for as long as they come"),
     "group": Word("ottla.cli.group", "look at groups and their lag, reset their offsets, delete them"),
-    "config": Word("ottla.cli.config", "show and change configs of topics, brokers, groups and client metrics"),
+    "config": Word("ottla.cli.config", "show and change configs of topics, brokers and groups"),
     "cluster": Word("ottla.cli.cluster", "describe the cluster: nodes, controller, quorum, features"),
     "perf": Word("ottla.cli.perf", "measure rates and latencies"),
     "format": Word("ottla.cli.format", "format the data directories of a node"),

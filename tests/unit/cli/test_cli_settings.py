@@ -15,7 +15,7 @@ def settings(*words: str, temporary: str | None = None) -> dict[str, str]:
 
 
 def test_nothing_said_is_a_node_on_this_machine_only() -> None:
-    assert settings() == {"listeners": "PLAINTEXT://127.0.0.1:9092", "log.dirs": "ottla-data"}
+    assert settings() == {"listeners": "PLAINTEXT://127.0.0.1:9092", "log.dirs": "ottla-data", "group.initial.rebalance.delay.ms": "0"}
 
 
 @pytest.mark.parametrize(

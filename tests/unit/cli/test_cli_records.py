@@ -1,0 +1,117 @@
+"""Records as lines and as JSON, times and durations, figures: what people write, and what they get."""
+
+import io
+import json
+
+import pytest
+import typer
+
+from ottla.cli.failure import Failure
+from ottla.cli.figures import latencies, rates
+from ottla.cli.records import InputRecord, LineFormat, from_json, separator, split_records, to_json
+from ottla.cli.times import duration_ms, moment_ms
+from ottla.client.consumer_record import ConsumerRecord
+
+NOW_MS = 1_800_000_000_000
+
+
+def record(key: bytes | None, value: bytes | None, headers: tuple[tuple[str, bytes | None], ...] = ()) -> ConsumerRecord:
+    return ConsumerRecord("t", 1, 2, 3, 0, key, value, headers)
+
+
+def test_json_of_a_record() -> None:
+    assert json.loads(to_json(record(b"k", "ä".encode(), (("h", b"1"), ("h", None), ("b", b"\xff"))))) == {
+        "topic": "t", "partition": 1, "offset": 2, "timestamp": 3, "timestamp_type": "create", "key": "k", "value": "ä",
+        "headers": [{"key": "h", "value": "1"}, {"key": "h", "value": None}, {"key": "b", "value_base64": "/w=="}],
+    }  # fmt: skip
+    assert json.loads(to_json(record(b"\xff", None)))["key_base64"] == "/w=="
+
+
+@pytest.mark.parametrize("original", [record(b"k", b"v"), record(None, None), record(b"\xff\x00", b"\xfe", (("h", None), ("h", b"\xff")))])
+def test_what_is_written_is_read(original: ConsumerRecord) -> None:
+    assert from_json(to_json(original), 1) == InputRecord(original.value, original.key, list(original.headers) or None, 3, 1)
+
+
+def test_json_that_people_write() -> None:
+    assert from_json(b'{"value": {"a": [1, "\xc3\xa4"]}, "key": 7, "headers": {"x": "y", "z": null}}', 1) == InputRecord(
+        '{"a":[1,"ä"]}'.encode(), b"7", [("x", b"y"), ("z", None)]
+    )
+
+
+@pytest.mark.parametrize(
+    ("line", "message"),
+    [
+        (b"x", "line 4 is no JSON"),
+        (b"[1]", "line 4 is no object"),
+        (b'{"timestamp": "now"}', "line 4: timestamp and partition must be whole numbers"),
+        (b'{"headers": 3}', "line 4: headers must be an object"),
+        (b'{"value_base64": "!"}', "line 4: "),
+    ],
+)
+def test_json_that_is_none(line: bytes, message: str) -> None:
+    with pytest.raises(Failure, match=message):
+        from_json(line, 4)
+
+
+def test_lines() -> None:
+    both = [record(b"k", b"v", (("h", b"1"), ("i", None))), record(None, None)]
+    assert LineFormat().write(both) == b"v\n\n"
+    assert LineFormat(null=b"NULL", end=b"\0").write(both) == b"v\0NULL\0"
+    parts = ("partition", "offset", "timestamp", "headers", "key", "value")
+    assert LineFormat(parts, b"|", b"\n", b"-").write(both) == b"1|2|3|h=1,i=-|k|v\n1|2|3||-|-\n"
+
+
+@pytest.mark.parametrize("piece", [1, 3, 100])
+@pytest.mark.parametrize(("end", "data", "found"), [
+    (b"\n", b"a\n\nb", [b"a", b"", b"b"]),
+    (b"\n", b"a\n", [b"a"]),
+    (b"\0", b"a\nb\0c", [b"a\nb", b"c"]),
+    (b"||", b"a||b||", [b"a", b"b"]),
+    (b"||", b"", []),
+])  # fmt: skip
+def test_records_of_a_stream(end: bytes, data: bytes, found: list[bytes], piece: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """However the bytes come in."""
+    monkeypatch.setattr("ottla.cli.records.CHUNK_BYTES", piece)
+    assert list(split_records(io.BytesIO(data), end)) == found
+
+
+def test_separators_that_are_hard_to_type() -> None:
+    assert (separator(r"\t"), separator(r"\0"), separator("::"), separator(r"\r\n")) == (b"\t", b"\0", b"::", b"\r\n")
+
+
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        ("@12", 12),
+        ("15m", NOW_MS - 900_000),
+        ("PT1H", NOW_MS - 3_600_000),
+        ("2026-01-31T12:00:00Z", 1_769_860_800_000),
+        ("2026-01-31T12:00:00.250+01:00", 1_769_857_200_250),
+    ],
+)
+def test_moments(text: str, found: int) -> None:
+    assert moment_ms(text, now_ms=NOW_MS) == found
+
+
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [("90s", 90_000), ("1h30m", 5_400_000), ("1.5h", 5_400_000), ("250ms", 250), ("P1DT0.5S", 86_400_500), ("2w", 1_209_600_000)],
+)
+def test_durations(text: str, found: int) -> None:
+    assert duration_ms(text) == found
+
+
+@pytest.mark.parametrize("text", ["", "m", "1", "P", "PT", "1y", "yesterday", "@x"])
+def test_no_time_at_all(text: str) -> None:
+    with pytest.raises(typer.BadParameter, match="is no time"):
+        moment_ms(text, now_ms=NOW_MS)
+    with pytest.raises(typer.BadParameter, match="is no duration"):
+        duration_ms(text)
+
+
+def test_figures() -> None:
+    thousand = [n / 1000 for n in range(1, 1001)]
+    assert latencies(thousand) == {"average": 500.5, "p50": 500, "p95": 950, "p99": 990, "p99_9": 999, "max": 1000}
+    assert latencies([0.001]) == dict.fromkeys(("average", "p50", "p95", "p99", "p99_9", "max"), 1.0)
+    assert latencies([]) == {}
+    assert rates(10, 1 << 20, 0.5) == {"records": 10, "bytes": 1 << 20, "seconds": 0.5, "records_per_second": 20.0, "mb_per_second": 2.0}

@@ -1,0 +1,250 @@
+"""`ottla produce`, `ottla consume`, `ottla group`, `ottla perf` and `ottla format`, through a broker."""
+
+import json
+import pathlib
+import time
+from collections.abc import Callable
+
+import pytest
+
+from ottla.testing.broker import Broker
+from tests.unit.cli.conftest import Ended
+
+Ottla = Callable[..., Ended]
+DAY_MS = 86_400_000
+
+
+@pytest.fixture
+def topic(ottla_session_broker: Broker, name: str) -> str:
+    ottla_session_broker.create_topic(name, 1)
+    return name
+
+
+class TestProduce:
+    def test_lines(self, ottla: Ottla, topic: str) -> None:
+        sent = ottla("produce", topic, given=b"one\n\nthree")
+        assert (sent.code, sent.out) == (0, "")
+        assert sent.err.startswith(f"3 records to {topic} in ")
+        assert ottla("consume", topic) == Ended(0, "one\n\nthree\n", "")
+
+    def test_files(self, ottla: Ottla, topic: str, tmp_path: pathlib.Path) -> None:
+        for each in ("a", "b"):
+            (tmp_path / each).write_text(f"{each}1\n{each}2\n")
+        ottla("produce", topic, str(tmp_path / "a"), "-", str(tmp_path / "b"), given=b"between\n")
+        ottla("produce", topic, str(tmp_path / "a"), "--whole")
+        assert ottla("consume", topic).out == "a1\na2\nbetween\nb1\nb2\na1\na2\n\n"
+
+    def test_all_parts_of_a_record(self, ottla: Ottla, topic: str) -> None:
+        words = ["--keys", "--key-separator", "::", "-H", "a=1", "-H", "a=2", "--timestamp", "2026-01-31T12:00:00Z", "--null", "NONE"]
+        sent = ottla("produce", topic, *words, "--report", given=b"k::v\nl::NONE\n")
+        assert sent.lines == [{"topic": topic, "partition": 0, "offset": offset, "timestamp": 1_769_860_800_000} for offset in (0, 1)]
+        headers = [{"key": "a", "value": "1"}, {"key": "a", "value": "2"}]
+        same = {"topic": topic, "partition": 0, "timestamp": 1_769_860_800_000, "timestamp_type": "create", "headers": headers}
+        assert ottla("consume", topic, "--json").lines == [
+            {**same, "offset": 0, "key": "k", "value": "v"},
+            {**same, "offset": 1, "key": "l", "value": None},
+        ]
+        parts = ["--keys", "--headers", "--timestamps", "--offsets", "--null", "-", "--key-separator", "|"]
+        assert ottla("consume", topic, *parts).out == "0|0|1769860800000|a=1,a=2|k|v\n0|1|1769860800000|a=1,a=2|l|-\n"
+
+    def test_json_copies_a_topic(self, ottla: Ottla, topic: str) -> None:
+        ottla("topic", "create", f"{topic}-copy", "-p", "1")
+        ottla("produce", topic, "-v", "ä", "-k", "k", "-H", "h=1", "--timestamp", "@5")
+        ottla("produce", topic, "--record-separator", "\\0", given=b"\xff\xfe\nsame record\0")
+        written = ottla("consume", topic, "--json").out
+        assert ottla("produce", f"{topic}-copy", "--json", given=written.encode()).code == 0
+        assert ottla("consume", f"{topic}-copy", "--json").out == written.replace(topic, f"{topic}-copy")
+
+    @pytest.mark.parametrize("codec", ["gzip", "snappy", "lz4", "zstd"])
+    def test_compression_and_acks(self, ottla: Ottla, topic: str, codec: str) -> None:
+        assert ottla("produce", topic, "--compression", codec, "--acks", "1", given=b"a\nb\n").code == 0
+        assert ottla("consume", topic).out == "a\nb\n"
+
+    def test_what_is_wrong_is_said(self, ottla: Ottla, topic: str) -> None:
+        assert ottla("produce", topic, "--keys", given=b"k\tv\nx\n").err.startswith("1 record") is False
+        assert "line 2 has no b'\\t' between key and value" in ottla("produce", topic, "--keys", given=b"k\tv\nx\n").err
+        assert "line 1 is no JSON" in ottla("produce", topic, "--json", given=b"x\n").err
+        assert ottla("produce", topic, "-v", "a", "file").code == 2
+        assert ottla("produce", topic, "--timestamp", "soon", "-v", "a").code == 2
+        assert "compression.type must be one of" in ottla("produce", topic, "--compression", "zip", "-v", "a").err
+        assert ottla("produce", topic, "/no/such/file").err == "ottla: /no/such/file: No such file or directory\n"
+        wrong = ottla("produce", topic, "-p", "7", "-v", "a", "--timeout", "0.5")
+        assert wrong.code == 1
+        assert f"`ottla topic describe {topic}` shows its partitions." in wrong.err
+
+
+class TestConsume:
+    def test_from_where(self, ottla: Ottla, topic: str) -> None:
+        now_ms = int(time.time() * 1000)
+        for value, ago in (("old", 3), ("older", 2), ("new", 0)):
+            ottla("produce", topic, "-v", value, "--timestamp", f"@{now_ms - ago * DAY_MS}")
+        for where, found in {
+            "beginning": "old\nolder\nnew\n", "end": "", "1": "older\nnew\n", "-1": "new\n", "99": "", "-99": "old\nolder\nnew\n",
+            "1h": "new\n", f"@{now_ms - 2 * DAY_MS}": "older\nnew\n", "2020-01-01": "old\nolder\nnew\n",
+        }.items():  # fmt: skip
+            assert ottla("consume", topic, f"--from={where}") == Ended(0, found, ""), where
+        assert ottla("consume", topic, "--from-beginning", "--max", "2").out == "old\nolder\n"
+        assert ottla("consume", topic, "--from=soon").code == 2
+
+    def test_partitions_and_topics(self, ottla: Ottla, name: str) -> None:
+        for each in ("a", "b"):
+            ottla("topic", "create", f"{name}-{each}", "-p", "2")
+            for partition in ("0", "1"):
+                ottla("produce", f"{name}-{each}", "-v", f"{each}{partition}", "-p", partition)
+        assert sorted(ottla("consume", f"{name}-a", f"{name}-b").out.split()) == ["a0", "a1", "b0", "b1"]
+        assert sorted(ottla("consume", f"{name}-a", f"{name}-b", "-p", "1").out.split()) == ["a1", "b1"]
+        assert ottla("consume", f"{name}-a", "-p", "2").code == 2
+
+    def test_with_a_group_it_goes_on_where_it_was(self, ottla: Ottla, topic: str) -> None:
+        ottla("produce", topic, "-v", "1", "-v", "2", "-v", "3")
+        assert ottla("consume", topic, "--group", topic, "--max", "2").out == "1\n2\n"
+        assert ottla("consume", topic, "--group", topic).out == "3\n"
+        assert ottla("consume", topic, "--group", topic).out == ""
+        assert ottla("consume", topic, "--group", topic, "-p", "0").code == 2
+        assert ottla("consume", topic, "--group", topic, "--from", "1").code == 2
+
+    def test_no_such_topic(self, ottla: Ottla, name: str) -> None:
+        refused = ottla("consume", name)
+        assert (refused.code, refused.out) == (1, "")
+        assert refused.err.startswith(f"ottla: there is no topic '{name}'\n")
+        assert name not in ottla("topic", "list").out
+
+
+class TestGroup:
+    @pytest.fixture
+    def group(self, ottla: Ottla, topic: str) -> str:
+        """Of ten records it has read four."""
+        ottla("produce", topic, given=b"\n".join(b"%d" % number for number in range(10)))
+        ottla("consume", topic, "--group", topic, "--max", "4")
+        return topic
+
+    def test_seen(self, ottla: Ottla, group: str) -> None:
+        assert {"group": group, "state": "Empty", "type": "classic", "protocol_type": "consumer"} in [
+            {**each, "type": each["type"].lower()} for each in ottla("group", "list", "--json").json
+        ]
+        assert [each["group"] for each in ottla("group", "list", "--state", "Stable", "--json").json if each["group"] == group] == []
+        (told,) = ottla("group", "describe", group, "--json").json
+        assert (told["state"], told["members"], told["coordinator"]) == ("Empty", [], 1)
+        assert ottla("group", "describe", group).out == f"{group}  Empty, 0 members, coordinator 1\n"
+
+    def test_lag(self, ottla: Ottla, group: str) -> None:
+        told = ottla("group", "lag", group, "--json").json
+        assert told.pop("time") > 0
+        row = {"group": group, "topic": group, "partition": 0, "committed": 4, "end": 10, "lag": 6, "member_id": None, "host": None}
+        assert told == {"total": 6, "partitions": [row]}
+        shown = ottla("group", "lag", group).out.splitlines()
+        assert shown[1].split() == [group, group, "0", "4", "10", "6", "-", "-"]
+        assert shown[-1] == "lag in all: 6"
+
+    def test_of_a_topic_that_is_gone(self, ottla: Ottla, group: str) -> None:
+        """The broker forgets the offsets of a topic with it; until it has, they have no end to be compared with."""
+        ottla("topic", "delete", group, "--yes")
+        told = ottla("group", "lag", group, "--json")
+        assert (told.code, told.json["total"]) == (0, 0)
+
+    @pytest.mark.parametrize(
+        ("words", "new"),
+        [
+            (["--to-earliest"], 0),
+            (["--to-latest"], 10),
+            (["--to-current"], 4),
+            (["--to-offset", "7"], 7),
+            (["--to-offset", "99"], 10),
+            (["--shift-by", "-3"], 1),
+            (["--shift-by", "2"], 6),
+            (["--shift-by", "-9"], 0),
+            (["--to-datetime", "2020-01-01T00:00:00Z"], 0),
+            (["--to-datetime", "2100-01-01T00:00:00Z"], 10),
+            (["--by-duration", "1h"], 0),
+        ],
+    )
+    def test_offsets_are_reset(self, ottla: Ottla, group: str, words: list[str], new: int) -> None:
+        """First only shown, then done."""
+        told = {"group": group, "partitions": [{"topic": group, "partition": 0, "old": 4, "new": new}]}
+        assert ottla("group", "reset-offsets", group, "--topic", group, *words, "--json").json == {**told, "is_executed": False}
+        assert ottla("group", "lag", group, "--json").json["total"] == 6
+        done = ottla("group", "reset-offsets", group, "--all-topics", *words, "--execute", "--json")
+        assert done.json == {**told, "is_executed": True}
+        assert ottla("group", "lag", group, "--json").json["total"] == 10 - new
+
+    def test_a_reset_says_what_it_would_do(self, ottla: Ottla, group: str) -> None:
+        told = ottla("group", "reset-offsets", group, "--topic", f"{group}:0", "--to-earliest")
+        assert [line.split() for line in told.out.splitlines()] == [["topic", "partition", "old", "new"], [group, "0", "4", "0"]]
+        assert told.err == "\nNothing was changed: say --execute to do it.\n"
+
+    @pytest.mark.parametrize(
+        ("words", "code"),
+        [
+            (["--to-earliest"], 2),
+            (["--all-topics"], 2),
+            (["--all-topics", "--to-earliest", "--to-latest"], 2),
+            (["--all-topics", "--topic", "x", "--to-earliest"], 2),
+            (["--topic", "no-such-topic", "--to-earliest"], 1),
+            (["--all-topics", "--by-duration", "soon"], 2),
+        ],
+    )
+    def test_resets_that_are_refused(self, ottla: Ottla, group: str, words: list[str], code: int) -> None:
+        assert ottla("group", "reset-offsets", group, *words, "--execute").code == code
+        assert ottla("group", "lag", group, "--json").json["total"] == 6
+
+    def test_a_group_may_begin_with_a_reset(self, ottla: Ottla, topic: str) -> None:
+        ottla("produce", topic, "-v", "a", "-v", "b")
+        assert ottla("group", "reset-offsets", topic, "-t", topic, "--to-offset", "1", "--execute").code == 0
+        assert ottla("consume", topic, "--group", topic).out == "b\n"
+
+    def test_deleted(self, ottla: Ottla, group: str) -> None:
+        assert ottla("group", "delete", group).code == 1
+        assert ottla("group", "delete", group, "--yes") == Ended(0, f"{group}: deleted\n", "")
+        refused = ottla("group", "describe", group)
+        assert refused.err.startswith(f"ottla: there is no group '{group}'\n")
+
+
+class TestPerf:
+    def test_there_and_back(self, ottla: Ottla, topic: str) -> None:
+        sent = ottla("perf", "produce", topic, "--records", "2000", "--size", "50", "--json").json
+        assert (sent["records"], sent["bytes"], set(sent["latency_ms"])) == (
+            2000, 100_000, {"average", "p50", "p95", "p99", "p99_9", "max"},
+        )  # fmt: skip
+        for words in ([], ["--one-by-one"]):
+            read = ottla("perf", "consume", topic, *words, "--json").json
+            assert (read["records"], read["bytes"]) == (2000, 100_000)
+        shown = ottla("perf", "consume", topic).out
+        assert shown.startswith("2,000 records, 0.1 MB in ")
+
+    def test_latency(self, ottla: Ottla, topic: str) -> None:
+        told = ottla("perf", "latency", topic, "--records", "5", "--json").json
+        assert told["records"] == 5
+        assert 0 < told["latency_ms"]["p50"] <= told["latency_ms"]["max"]
+
+    @pytest.mark.parametrize("word", ["produce", "consume", "latency"])
+    def test_no_such_topic(self, ottla: Ottla, name: str, word: str) -> None:
+        assert ottla("perf", word, name).err.startswith(f"ottla: there is no topic '{name}'\n")
+
+
+class TestFormat:
+    def test_new_directories(self, ottla: Ottla, tmp_path: pathlib.Path) -> None:
+        data = tmp_path / "data"
+        cluster_id = "MkU3OEVBNTcwNTJENDM2Qg"
+        told = ottla("format", "--data", str(data), "--cluster-id", cluster_id, "--json").json
+        assert (told["cluster_id"], told["node_id"], told["directories"][0]["is_new"]) == (cluster_id, 1, True)
+        assert f"cluster.id={cluster_id}\n" in (data / "meta.properties").read_text()
+        refused = ottla("format", "--data", str(data))
+        assert refused == Ended(1, "", f"ottla: {data}: formatted already\n       Say --ignore-formatted to leave them as they are.\n")
+        again = ottla("format", "--data", str(data), "--ignore-formatted", "--json").json
+        assert again["directories"] == [{**told["directories"][0], "is_new": False}]
+
+    def test_a_node_starts_on_it_and_it_stays_clean(self, ottla: Ottla, tmp_path: pathlib.Path) -> None:
+        """To look at directories is not to start on them: what says that they were left in order is still there."""
+        data = tmp_path / "data"
+        assert ottla("format", "--data", str(data)).code == 0
+        with Broker(data=data):
+            pass
+        marker = (data / ".kafka_cleanshutdown").read_bytes()
+        assert ottla("format", "--data", str(data), "-g").code == 0
+        assert (data / ".kafka_cleanshutdown").read_bytes() == marker
+        assert json.loads(marker)["brokerEpoch"] >= 0
+
+    def test_what_cannot_be(self, ottla: Ottla, tmp_path: pathlib.Path) -> None:
+        assert ottla("format", "--data", str(tmp_path / "x"), "-t", "short").err.startswith("ottla: 'short' cannot be a cluster id")
+        assert ottla("format", "--set", "no.such=1", "--data", str(tmp_path / "x")).code == 1
+        assert ottla("format", "a.properties", "--config", "b.properties").code == 2
