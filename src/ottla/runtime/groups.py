@@ -40,10 +40,11 @@ class Groups:
         call = GroupCall(request, version, context.client_id or "", f"/{context.peer_host}")
         return self._nobody(call) if shard is None else shard.submit(call)
 
-    def ask_waiting(self, group_id: str, request: Message, version: int, context: RequestContext) -> Answer:
-        """The same for a request that may have to wait for other members."""
+    def ask_as_member(self, group_id: str, request: Message, version: int, context: RequestContext, *, may_wait: bool = False) -> Answer:
+        """The same for members, who can be refused wherever their group is, and may have to wait for each other."""
         shard = self.shards.shard_of(group_id)
-        call = GroupCall(request, version, context.client_id or "", f"/{context.peer_host}", Token(self._broker.loop))
+        token = Token(self._broker.loop) if may_wait else None
+        call = GroupCall(request, version, context.client_id or "", f"/{context.peer_host}", token)
         refused = refusal(call, self._settings)
         if refused is not None:
             return refused

@@ -1,6 +1,7 @@
 """Topics that the cluster keeps its own state in: which configs they get, and their making when they are first needed."""
 
 import asyncio
+import logging
 from typing import TYPE_CHECKING
 
 from ottla.base.errors import ErrorCode
@@ -10,6 +11,8 @@ from ottla.wire.messages.create_topics import CreatableTopic, CreatableTopicConf
 
 if TYPE_CHECKING:
     from ottla.runtime.broker import Broker
+
+log = logging.getLogger("ottla.coordinators")
 
 CREATION_TIMEOUT_MS = 30_000
 _INT_MIN = -(1 << 31)
@@ -61,6 +64,7 @@ class InternalTopics:
     def __init__(self, broker: "Broker") -> None:
         self._broker = broker
         self._making: dict[str, asyncio.Task[ErrorCode]] = {}
+        self._said: dict[str, ErrorCode] = {}
 
     def make(self, name: str) -> "asyncio.Task[ErrorCode]":
         """Done when the topic is there, or when it is known why it cannot be."""
@@ -74,8 +78,14 @@ class InternalTopics:
         topic = internal_topic(self._broker, name)
         assert topic is not None, name
         response = await self._broker.controller.submit(CreateTopicsRequest(topics=[topic], timeout_ms=CREATION_TIMEOUT_MS))
-        code = ErrorCode(response.topics[0].error_code)
-        return ErrorCode.NONE if code == ErrorCode.TOPIC_ALREADY_EXISTS else code
+        result = response.topics[0]
+        code = ErrorCode(result.error_code)
+        if code == ErrorCode.TOPIC_ALREADY_EXISTS:
+            return ErrorCode.NONE
+        if code != ErrorCode.NONE and code != self._said.get(name):
+            log.warning("%s cannot be made: %s (%s)", name, result.error_message, code.name)     # once: clients ask again and again
+        self._said[name] = code
+        return code
 
 
 def java_hash(text: str) -> int:

@@ -9,4 +9,4 @@ REQUEST = SyncGroupRequest
 
 
 def handle(broker: Broker, context: RequestContext, request: SyncGroupRequest, version: int) -> Answer:
-    return broker.groups.ask_waiting(request.group_id, request, version, context)
+    return broker.groups.ask_as_member(request.group_id, request, version, context, may_wait=True)
