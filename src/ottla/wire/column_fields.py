@@ -15,6 +15,8 @@ if TYPE_CHECKING:
 
 VARINT_BYTES_MAX = 5
 VARLONG_BYTES_MAX = 10
+DENSE_SHARE = 5
+"""From one in so many on, numbers of two bytes are read together with those of one."""
 
 
 def read_varints(octets: "Octets", at: "Column", bytes_max: int = VARINT_BYTES_MAX) -> "tuple[Column, Column]":
@@ -23,22 +25,41 @@ def read_varints(octets: "Octets", at: "Column", bytes_max: int = VARINT_BYTES_M
 
     first = octets.take(at, mode="clip")
     after = at + 1
-    if not (goes_on := first > 127).any():
-        return (first >> 1).astype(np.int64) ^ -(first & 1).astype(np.int64), after
-    value = (first & 127).astype(np.uint64)
+    goes_on = first > 127
+    longer = int(np.count_nonzero(goes_on))
+    if not longer:
+        return _unzigzag_bytes(first), after
+    if longer == len(first):
+        index, value = 1, (first & 127).astype(np.uint64)
+        which: Any = slice(None)
+    elif DENSE_SHARE * longer > len(first):
+        # Many go on: a second byte is read for all of them, which is faster than to pick those out.
+        second = octets.take(after, mode="clip")
+        value = (first & 127).astype(np.uint64)
+        value += ((second & 127) * goes_on).astype(np.uint64) << np.uint64(7)
+        after += goes_on
+        which = np.flatnonzero(goes_on & (second > 127))
+        index = 2
+    else:
+        index, value = 1, (first & 127).astype(np.uint64)
+        which = np.flatnonzero(goes_on)
     # From here on only the numbers that go on are looked at: often they are few, and the others are done.
-    which: Any = slice(None) if goes_on.all() else np.flatnonzero(goes_on)
-    for index in range(1, bytes_max):
+    while index < bytes_max and (isinstance(which, slice) or len(which)):
         byte = octets.take(after[which], mode="clip")
         value[which] |= (byte & 127).astype(np.uint64) << np.uint64(7 * index)
         after[which] += 1
+        index += 1
         goes_on = byte > 127
-        if not goes_on.any():
-            break
         if not goes_on.all():
             which = np.flatnonzero(goes_on) if isinstance(which, slice) else which[goes_on]
     signed: Column = ((value >> np.uint64(1)) ^ -(value & np.uint64(1))).view(np.int64)
     return signed, after
+
+
+def _unzigzag_bytes(first: "Octets") -> "Column":
+    import numpy as np
+
+    return (first >> 1).astype(np.int64) ^ -(first & 1).astype(np.int64)
 
 
 def skip_bytes(octets: "Octets", at: "Column") -> "tuple[Column, Column, Column]":
