@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 from ottla.base.context import RequestContext
 from ottla.server.dispatch import Api
 from ottla.server.error_counts import error_count
+from ottla.server.turns import REST
 from ottla.wire.errors import MalformedMessage
 from ottla.wire.schema import Message, decode_in_slices, encode_in_slices
 
@@ -49,10 +50,10 @@ async def _encoded(connection: "ServerConnection", api: Api, version: int, respo
     return await connection.turns.run(encode_in_slices(response, version))
 
 
-def handle_in_turn(connection: "ServerConnection", size: int, handle: Callable[[], bool]) -> bool:
+def handle_in_turn(connection: "ServerConnection", size: int, handle: Callable[[], bool], rest_factor: int = REST) -> bool:
     """The result of a raw handler whose request is large: what `handle` does with it is done in its turn, in one piece."""
     check_room(connection, size)
-    connection.start(connection.turns.once(size, partial(connection.handle_later, handle)))
+    connection.start(connection.turns.once(size, partial(connection.handle_later, handle), rest_factor))
     return connection.wait()
 
 

@@ -14,8 +14,8 @@ T = TypeVar("T")
 
 REST = 9
 """Large requests take one part of the loop's time, all others have so many."""
-FETCH_REST = 2
-"""The same for fetches of many partitions, which serious consumers send without end."""
+SESSION_REST = 2
+"""The same for fetches in sessions of many partitions, which serious consumers send without end."""
 REST_SECONDS_MAX = 1.0
 WAITING_BYTES_MAX = 64 << 20
 """Of large requests that wait for their turn."""
@@ -57,13 +57,13 @@ class Turns:
         rest = min(rest_factor * (self._loop.time() - self._began), REST_SECONDS_MAX)
         self._loop.call_later(rest, self._next)
 
-    async def once(self, size: int, work: Callable[[], None]) -> None:
-        """A fetch, which comes in one piece."""
+    async def once(self, size: int, work: Callable[[], None], rest_factor: int) -> None:
+        """Work that comes in one piece."""
         await self.take(size)
         try:
             work()
         finally:
-            self.give_back(FETCH_REST)
+            self.give_back(rest_factor)
 
     async def run(self, work: Slices[T]) -> T:
         """The result of work that comes in slices; the turn must have been taken."""

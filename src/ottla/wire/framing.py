@@ -163,14 +163,17 @@ class FrameReader:
             self._promised = self._target
 
     def release(self) -> None:
-        """The connection is gone."""
+        """The connection is gone. Whoever was to be called is let go, so that nothing waits for somebody to look for cycles."""
         if self.is_starved:
             self.is_starved = False
             self._buffers.forget(self)
         own, self._own = self._own, None
+        self._own_view = self._buffers.shared_view
         if own is not None:
             self._buffers.give_back(own)
         self._keep_promise()
+        self._handle = _handle_nothing
+        self._on_starved = self._on_room = None
 
     @property
     def kept_bytes(self) -> int:
@@ -180,6 +183,7 @@ class FrameReader:
         own, view, filled = self._own, self._own_view, self._filled
         assert own is not None
         self._own = None                       # `_cut` keeps the rest in a new one
+        self._own_view = self._buffers.shared_view
         self._filled = 0
         if self.is_starved:
             self.is_starved = False            # more than the frame arrived before reading had stopped
@@ -258,6 +262,11 @@ class FrameReader:
             self._own = larger
             self._own_view = memoryview(larger)
         self._room = room
+
+
+def _handle_nothing(buffer: bytearray, view: memoryview, start: int, end: int) -> bool:
+    """What a connection that is gone does with a frame."""
+    return False
 
 
 def _nothing() -> None:

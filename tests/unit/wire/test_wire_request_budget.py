@@ -1,5 +1,7 @@
 """Memory for unfinished frames: no more than arrived, or than the budget lets in."""
 
+import sys
+import weakref
 from struct import pack
 
 from ottla.wire.framing import AT_ONCE_TOTAL_BYTES_MAX, RECEIVE_BYTES, UNBUDGETED_BYTES_MAX, FrameReader, ReceiveBuffers
@@ -101,3 +103,21 @@ def test_what_arrives_before_reading_stops_is_kept() -> None:
     waiting.feed(pack(">i", 3)[2:] + b"abc")
     assert waiting.frames == [200_000, 3]
     assert (buffers.promised_bytes, buffers.owned_bytes, buffers.starved_count) == (0, 0, 0)
+
+
+def test_a_buffer_is_let_go_with_its_frame_and_with_its_connection() -> None:
+    """Also one that is too large to be kept for others; and a connection that is gone is held by nothing that it held."""
+    class Watched(ReceiveBuffers):
+        def give_back(self, buffer: bytearray) -> None:
+            seen.append(buffer)
+
+    seen: list[bytearray] = []
+    stream = Stream(Watched())
+    stream.feed(pack(">i", 1 << 20) + bytes(1 << 20))
+    stream.feed(pack(">i", 1 << 20) + bytes(10))
+    stream.reader.release()
+    assert len(seen) == 2
+    assert [sys.getrefcount(buffer) for buffer in seen] == [3, 3]      # the list, the name and the argument
+    gone = weakref.ref(stream)
+    del stream
+    assert gone() is None

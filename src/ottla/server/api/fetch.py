@@ -24,6 +24,7 @@ from ottla.server.fetch_reading import (
 )
 from ottla.server.fetch_sessions import FINAL_EPOCH, INITIAL_EPOCH, NO_SESSION, FetchSession, next_epoch, places_of
 from ottla.server.large_requests import handle_in_turn
+from ottla.server.turns import SESSION_REST
 from ottla.wire.fetch_fast import TOPIC_IDS_FROM, FetchWish, PartitionAnswer, pack_fetched, read_fetch
 
 LARGE_BYTES_MIN = 64 << 10
@@ -62,8 +63,8 @@ def handle_raw(connection: ServerConnection, buffer: bytearray, view: memoryview
     if wish.isolation_level not in ISOLATION_LEVELS and fetch.is_any_known():
         connection.apis[FETCH].errors += 1
         return connection.answer(_refused(wish, version, correlation_id))
-    if fetch.place_count > LARGE_PLACES_MIN:
-        return handle_in_turn(connection, 0, partial(_go_on, fetch))
+    if fetch.place_count > LARGE_PLACES_MIN and position:
+        return handle_in_turn(connection, 0, partial(_go_on, fetch), SESSION_REST)
     return _go_on(fetch)
 
 
