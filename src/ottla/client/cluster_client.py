@@ -9,6 +9,7 @@ Everything here runs in one event loop. Links are made on first use and made aga
 
 import asyncio
 from collections.abc import Awaitable, Callable, Iterable, Mapping
+from functools import partial
 from typing import Any, TypeVar
 
 from ottla.base.errors import ErrorCode
@@ -102,8 +103,13 @@ class ClusterClient:
         task = self._connecting.get(key)
         if task is None:
             task = self._connecting[key] = self.loop.create_task(self._connect(key))
-            task.add_done_callback(lambda done: self._connecting.pop(key, None) and None)
+            task.add_done_callback(partial(self._on_connected, key))
         return await asyncio.shield(task)
+
+    def _on_connected(self, key: tuple[str, int, str], task: "asyncio.Task[Link]") -> None:
+        del self._connecting[key]
+        if not task.cancelled():
+            task.exception()  # whoever waited has it; they may all have gone
 
     async def _connect(self, key: tuple[str, int, str]) -> Link:
         host, port, _ = key

@@ -1,7 +1,7 @@
 """Records into batches: their bytes, their memory, their partitions."""
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from producing import Bench
 
@@ -14,6 +14,7 @@ HEADERS = st.none() | st.lists(st.tuples(st.text(max_size=5), st.none() | st.bin
 TIMES = st.integers(0, 1 << 42)
 
 
+@settings(deadline=None)
 @given(st.lists(st.tuples(FIELD, FIELD, TIMES, HEADERS), min_size=1, max_size=20))
 def test_what_is_sent_is_what_is_read(records):
     """Whatever the sizes and times: the straight line encodes as the wire's own reader expects."""

@@ -1,8 +1,9 @@
 """Partitioners: Kafka's hash to the bit, and the others."""
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
+from kafka.partitioner.default import murmur2 as theirs
 
 from ottla.client.partitioner import CACHED_KEYS_MAX, KeyHashes, RoundRobin, murmur2, partitioner_named
 
@@ -26,10 +27,9 @@ def test_hashes_that_javas_client_gives(key, expected):
     assert signed(murmur2(key)) == expected
 
 
+@settings(deadline=None)
 @given(st.binary(max_size=70))
 def test_the_hash_is_that_of_other_clients(key):
-    from kafka.partitioner.default import murmur2 as theirs
-
     assert murmur2(key) & 0x7FFFFFFF == theirs(key) & 0x7FFFFFFF
     hashes = KeyHashes()
     assert hashes.of(key) == hashes.of(key) == murmur2(key) & 0x7FFFFFFF
