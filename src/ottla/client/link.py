@@ -1,10 +1,10 @@
 """A connection to one broker: the Conversation, driven over the Network port."""
 
 import asyncio
-from typing import Protocol, TypeVar
+from typing import Any, Protocol, TypeVar
 
 from ottla.base.ports import Clock, Connection, Network, Rng, Workers
-from ottla.client.conversation import Conversation
+from ottla.client.conversation import Conversation, Deliver
 from ottla.client.errors import BrokerUnreachable, ClientError, Disconnected
 from ottla.wire.errors import MalformedMessage
 from ottla.wire.framing import BadFrame, ReceiveBuffers
@@ -125,7 +125,9 @@ class Link:
         version = self._conversation.version_for(type(request), version_max)
         self._write(self._conversation.request(request, version, None, _undelivered, _unfailed, 0))
 
-    def _send(self, request, answer, deliver, future, timeout_ms, version_max) -> None:  # type: ignore[no-untyped-def]
+    def _send(
+        self, request: Message, answer: type[Message], deliver: Deliver, future: "asyncio.Future[Any]", timeout_ms: float, version_max: int | None
+    ) -> None:
         if self._reason is not None:
             future.set_exception(self._reason)
             return

@@ -1,0 +1,62 @@
+"""The thread that the blocking face runs on."""
+
+import asyncio
+import threading
+
+import pytest
+
+from ottla.client import Closed, TimedOut
+from ottla.client.background import Background
+
+
+@pytest.fixture
+def background():
+    made = Background("test-background")
+    yield made
+    made.close()
+
+
+async def double(number):
+    await asyncio.sleep(0)
+    return 2 * number
+
+
+def test_results_and_errors_come_back(background):
+    assert background.run(double(21)) == 42
+
+    async def fail():
+        raise KeyError("missing")
+
+    with pytest.raises(KeyError, match="missing"):
+        background.run(fail())
+
+
+def test_a_time_that_is_up_cancels_the_work(background):
+    cancelled = threading.Event()
+
+    async def forever():
+        try:
+            await asyncio.Event().wait()
+        finally:
+            cancelled.set()
+
+    with pytest.raises(TimedOut, match=r"flush did not end within 0\.01 s"):
+        background.run(forever(), 0.01, "flush")
+    assert cancelled.wait(10)
+
+
+def test_a_callback_cannot_wait_for_its_own_loop(background):
+    async def inside():
+        return background.run(double(1))
+
+    with pytest.raises(RuntimeError, match="cannot wait for its own client"):
+        background.run(inside())
+
+
+def test_the_end():
+    background = Background("test-background-end")
+    background.close()
+    background.close()
+    with pytest.raises(Closed):
+        background.run(double(1))
+    assert "test-background-end" not in [thread.name for thread in threading.enumerate()]
