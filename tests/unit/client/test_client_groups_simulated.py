@@ -88,21 +88,29 @@ def run(seed, strategy):
         writer = world.start("writer")
         async with AsyncAdmin(bootstrap_servers=BOOTSTRAP, ports=writer) as admin:
             await admin.create_topic("numbers", PARTITIONS)
-        seen, begun, members, tasks = [], [], [], []
-        names = [f"member-{index}" for index in range(3)]
-        writing = world.loop.create_task(produce(writer), context=writer.process.context())
-        for name in names:
+        seen, begun, running = [], [], {}
+
+        def start_member(name):
             reader = world.start(name)
-            members.append(Member(reader, seen, begun, strategy))
-            tasks.append(world.loop.create_task(members[-1].run(), context=reader.process.context()))
+            member = Member(reader, seen, begun, strategy)
+            running[name] = member, world.loop.create_task(member.run(), context=reader.process.context())
+
+        writing = world.loop.create_task(produce(writer), context=writer.process.context())
+        for index in range(3):
+            start_member(f"member-{index}")
             await asyncio.sleep(random.uniform(0, 1))
-            ports, node = await trouble(world, random, ports, node, names[: len(members)])
+            ports, node = await trouble(world, random, ports, node, list(running))
+            if random.random() < 0.3:  # gone without a word, and another comes
+                name = random.choice(list(running))
+                world.crash(name)
+                running.pop(name)
+                start_member(f"{name}-again")
         await writing
         deadline = world.loop.time() + SECONDS_MAX
         while len({(p, o) for p, o, _ in seen}) < RECORDS:
             assert world.loop.time() < deadline, "not all was read in time"
             await asyncio.sleep(0.5)
-        for member, task in zip(members, tasks, strict=True):
+        for member, task in running.values():
             member.is_stopped = True
             await task
         found = await committed(world.start("asker"))
