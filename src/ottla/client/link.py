@@ -126,8 +126,9 @@ class Link:
         self._write(self._conversation.request(request, version, None, _undelivered, _unfailed, 0))
 
     def _send(
-        self, request: Message, answer: type[Message], deliver: Deliver, future: "asyncio.Future[Any]", timeout_ms: float, version_max: int | None
-    ) -> None:
+        self, request: Message, answer: type[Message], deliver: Deliver, future: "asyncio.Future[Any]", timeout_ms: float,
+        version_max: int | None,
+    ) -> None:  # fmt: skip
         if self._reason is not None:
             future.set_exception(self._reason)
             return
