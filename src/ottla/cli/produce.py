@@ -121,25 +121,22 @@ class _Sending:
         self._acknowledged = 0
 
     def run(self, raw: Iterator[tuple[bytes, int]], parser: _Parser) -> None:
+        """Also where it ends early, what was read before is sent, and how much that was is said."""
         started, size = time.monotonic(), 0
-        interrupted = False
-        number = 0
+        is_whole = False
         try:
             for number, (data, length) in enumerate(raw, start=1):
                 self._send(parser.parse(data, number))
                 size += length
                 if number % TOLD_EVERY == 0:
                     self._bar.tell(size, f"{number:,} records")
-        except KeyboardInterrupt:
-            interrupted = True  # what was typed so far is sent all the same
+            is_whole = True
         finally:
             self._producer.flush(self._session.timeout_seconds)
             self._settle(0)
-        if not self._is_reporting:
-            seconds = time.monotonic() - started
-            note(f"{self._acknowledged:,} record{'s' if self._acknowledged != 1 else ''} to {self._topic} in {seconds:.1f} s")
-        if interrupted:
-            raise KeyboardInterrupt
+            if not self._is_reporting and (is_whole or self._acknowledged):
+                seconds, count = time.monotonic() - started, self._acknowledged
+                note(f"{count:,} record{'s' if count != 1 else ''} to {self._topic} in {seconds:.1f} s")
 
     def _send(self, record: InputRecord) -> None:
         from ottla.client.errors import UnknownTopic

@@ -61,8 +61,9 @@ class TestProduce:
         assert ottla("consume", topic).out == "a\nb\n"
 
     def test_what_is_wrong_is_said(self, ottla: Ottla, topic: str) -> None:
-        assert ottla("produce", topic, "--keys", given=b"k\tv\nx\n").err.startswith("1 record") is False
-        assert "line 2 has no b'\\t' between key and value" in ottla("produce", topic, "--keys", given=b"k\tv\nx\n").err
+        sent, why, advice = ottla("produce", topic, "--keys", given=b"k\tv\nx\n").err.splitlines()
+        assert sent.startswith(f"1 record to {topic} in ")
+        assert (why, advice) == ("ottla: line 2 has no b'\\t' between key and value", "       Name another with --key-separator.")
         assert "line 1 is no JSON" in ottla("produce", topic, "--json", given=b"x\n").err
         assert ottla("produce", topic, "-v", "a", "file").code == 2
         assert ottla("produce", topic, "--timestamp", "soon", "-v", "a").code == 2
