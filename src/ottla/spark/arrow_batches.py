@@ -1,0 +1,130 @@
+"""Fetch answers as Arrow record batches with Spark's columns, built from whole arrays: no work in Python for each record."""
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+
+from ottla.client.fetcher import Fetched
+from ottla.spark.ranges import OffsetRange
+from ottla.wire.batches import HEADER, LENGTH_OVERHEAD, RECORDS_AT
+from ottla.wire.column_decoding import FetchedPartition, decode_fetched
+from ottla.wire.errors import MalformedMessage
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from ottla.base.ports import Buffer
+    from ottla.wire.columns import RecordColumns
+
+DECODED_BYTES_MAX = 16 << 20
+"""So many bytes of records are decoded together. Compressed answers may be far more: they are decoded in pieces."""
+ROWS_MAX = 65_536
+BATCH_BYTES_MAX = 4 << 20
+"""Of one batch on its way to Spark, which keeps two of them outside its heap."""
+
+
+class ArrowDecoder:
+    """Makes batches of one partition's records; `schema` is what Spark expects, to the letter."""
+
+    def __init__(self, schema: Any, wanted: OffsetRange, *, read_committed: bool, check_crcs: bool) -> None:
+        self._schema = schema
+        self._range = wanted
+        self._read_committed = read_committed
+        self._check_crcs = check_crcs
+        self._repeated: dict[str, Any] = {}
+        self._growth = 1.0
+        """How much larger records are than they come, as of the last piece."""
+
+    def batches(self, fetched: Fetched) -> Iterator[Any]:
+        """The records of one answer that are in the range; MalformedMessage where a batch of them is damaged."""
+        start = max(fetched.fetch_offset, self._range.start)
+        for piece in self._pieces(fetched):
+            columns = decode_fetched([FetchedPartition(piece, start, fetched.aborted)], read_committed=self._read_committed,
+                                     check_crcs=self._check_crcs)
+            self._growth = max(len(columns.data) / max(len(piece), 1), 1.0)
+            start = max(start, columns.next_offsets[0])
+            yield from self._sliced(columns)
+
+    def _pieces(self, fetched: Fetched) -> Iterator["Buffer"]:
+        """The answer in pieces that are not too large when they are decompressed.
+
+        With aborted transactions it stays whole: which of them a batch belongs to is known only from those before it.
+        """
+        whole = memoryview(fetched.records)
+        position = 0
+        while position < len(whole):
+            size_max = DECODED_BYTES_MAX / self._growth
+            if fetched.aborted or len(whole) - position <= size_max:
+                yield whole[position:]
+                return
+            end = position
+            while len(whole) - end >= RECORDS_AT:
+                after = end + HEADER.unpack_from(whole, end)[1] + LENGTH_OVERHEAD
+                if end > position and after - position > size_max:
+                    break
+                if after <= end:
+                    raise MalformedMessage(f"a batch with a length below zero at {end}")
+                end = min(after, len(whole))
+            yield whole[position:end]
+            if end == position:
+                return
+            position = end
+
+    def _sliced(self, columns: "RecordColumns") -> Iterator[Any]:
+        rows = len(columns)
+        if rows and columns.offsets[-1] >= self._range.end:
+            rows = int(columns.offsets.searchsorted(self._range.end))
+        if not rows:
+            return
+        batch = self._batch(columns)
+        step = max(min(ROWS_MAX, int(rows * BATCH_BYTES_MAX / max(batch.nbytes, 1))), 1)
+        for first in range(0, rows, step):
+            yield batch.slice(first, min(step, rows - first))
+
+    def _batch(self, columns: "RecordColumns") -> Any:
+        import numpy as np
+        import pyarrow as pa
+
+        rows, schema = len(columns), self._schema
+        arrays = [
+            columns.keys.to_arrow() if columns.has_keys else pa.nulls(rows, pa.binary()),
+            columns.values.to_arrow(),
+            self._repeat("topic", self._range.topic, rows),
+            self._repeat("partition", self._range.partition, rows),
+            _numbers(schema.field("offset").type, columns.offsets),
+            _numbers(schema.field("timestamp").type, columns.timestamps * 1000),
+            _numbers(schema.field("timestampType").type, columns.timestamp_types.astype(np.int32)),
+        ]
+        if "headers" in schema.names:
+            arrays.append(_headers(schema.field("headers").type, columns))
+        return pa.RecordBatch.from_arrays(arrays, schema=schema)
+
+    def _repeat(self, name: str, value: Any, rows: int) -> Any:
+        """A column that says the same in each row; made once, as long as the longest that was wanted."""
+        import pyarrow as pa
+
+        made = self._repeated.get(name)
+        if made is None or len(made) < rows:
+            made = self._repeated[name] = pa.repeat(pa.scalar(value, self._schema.field(name).type), rows)
+        return made[:rows]
+
+
+def _numbers(arrow_type: Any, numbers: "NDArray[np.integer[Any]]") -> Any:
+    import pyarrow as pa
+
+    return pa.Array.from_buffers(arrow_type, len(numbers), [None, pa.py_buffer(numbers)], 0)
+
+
+def _headers(arrow_type: Any, columns: "RecordColumns") -> Any:
+    """Null where a record has none, as in Spark's connector."""
+    import numpy as np
+    import pyarrow as pa
+
+    if not columns.has_headers:
+        return pa.nulls(len(columns), arrow_type)
+    found = columns.headers
+    pairs = pa.StructArray.from_arrays([found.keys.to_arrow("string"), found.values.to_arrow()], fields=list(arrow_type.value_type))
+    has_some = columns.header_counts > 0
+    validity = pa.py_buffer(np.packbits(has_some, bitorder="little"))
+    offsets = pa.py_buffer(found.offsets.astype(np.int32))
+    return pa.Array.from_buffers(arrow_type, len(columns), [validity, offsets], len(columns) - int(has_some.sum()), children=[pairs])

@@ -1,0 +1,48 @@
+"""The batch read: ranges are planned once, and tasks read them."""
+
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING, Any
+
+from pyspark.sql.datasource import DataSourceReader, InputPartition
+
+from ottla.spark.client_settings import consumer_settings, group_of
+from ottla.spark.errors import DataLoss
+from ottla.spark.lookup import Lookup
+from ottla.spark.options import Face, parse_options
+from ottla.spark.places import ending_place, starting_place, topics_of
+from ottla.spark.ranges import OffsetRange, split_ranges
+from ottla.spark.tasks import RangePartition, read_range
+
+if TYPE_CHECKING:
+    from pyspark.sql.types import StructType
+
+
+class BatchReader(DataSourceReader):
+    """Pickled as it is, on its way to the tasks: it holds nothing but what it was given."""
+
+    def __init__(self, schema: "StructType", options: Mapping[str, str]) -> None:
+        self._schema = schema
+        self._raw = dict(options)
+        self._options = parse_options(options, Face.READ)
+        self._topics = topics_of(self._options)
+        self._start = starting_place(self._options, is_stream=False)
+        self._end = ending_place(self._options)
+        consumer_settings(self._options)
+        group_of(self._options)
+
+    def partitions(self) -> list[InputPartition]:
+        options = self._options
+        with Lookup(options, self._topics) as lookup:
+            partitions = lookup.partitions()
+            start, end = lookup.resolve(self._start, partitions), lookup.resolve(self._end, partitions)
+        for partition in partitions:
+            if start[partition] > end[partition] and options["failOnDataLoss"] and self._start.times is None:
+                raise DataLoss(f"{partition} would be read from offset {start[partition]} ({self._start.option}) to {end[partition]} "
+                               f"({self._end.option}), which is before it.")
+        ranges = [OffsetRange(*partition, start[partition], end[partition]) for partition in partitions]
+        return [RangePartition(each) for each in split_ranges(ranges, count_min=options["minPartitions"],
+                                                              records_max=options["maxRecordsPerPartition"])]
+
+    def read(self, partition: InputPartition) -> Iterator[Any]:
+        if isinstance(partition, RangePartition):      # Spark makes one of its own where there is nothing to read
+            yield from read_range(partition.range, self._schema, self._options, self._raw)

@@ -1,0 +1,163 @@
+"""What the driver asks brokers while it plans a read: which partitions there are, where they begin and end, and which offset a time has."""
+
+import time
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, Self, TypeVar
+
+from ottla.base.ids import Uuid
+from ottla.client import Admin, BrokerUnreachable, ClientError, SomeFailed, TimedOut, TopicPartition, UnknownTopic
+from ottla.spark.client_settings import admin_settings, consumer_settings
+from ottla.spark.errors import DataLoss, SourceError, explained
+from ottla.spark.options import OptionError, Options
+from ottla.spark.places import EARLIEST, LATEST, Offsets, Place, Topics
+
+T = TypeVar("T")
+NONE = -1
+"""What a broker says where no record is at or after a time."""
+
+
+class Lookup:
+    """Connects with the first question. Each answer is as of now: nothing is kept, but for the ids of topics."""
+
+    def __init__(self, options: Options, topics: Topics) -> None:
+        self._options = options
+        self._topics = topics
+        settings = consumer_settings(options)
+        self._isolation = settings.get("isolation.level", "read_uncommitted")
+        self._bootstrap = options.kafka["bootstrap.servers"]
+        try:
+            self._admin = Admin(admin_settings(settings))
+        except ClientError as error:
+            raise OptionError(f"The options that begin with 'kafka.' are configs of the client: {error}") from None
+        self.topic_ids: dict[str, Uuid] = {}
+        """As of the last time that partitions were asked for."""
+
+    def close(self) -> None:
+        self._admin.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *ended: object) -> None:
+        self.close()
+
+    def _ask(self, doing: str, question: Callable[[], T]) -> T:
+        """Errors that pass are waited out: `fetchOffset.numRetries` times, after the client has tried for its own time."""
+        retries_left: int = self._options["fetchOffset.numRetries"]
+        while True:
+            try:
+                return question()
+            except ClientError as error:
+                is_hopeless = isinstance(error, BrokerUnreachable | TimedOut | UnknownTopic) or not error.is_retriable
+                if is_hopeless or retries_left <= 0:
+                    raise explained(error, self._bootstrap, doing) from error
+                retries_left -= 1
+                time.sleep(self._options["fetchOffset.retryIntervalMs"] / 1000)
+
+    # Partitions
+
+    def partitions(self) -> list[TopicPartition]:
+        """All that are to be read, in order; SourceError names a topic or a partition that is not there."""
+        found = self.partitions_that_exist()
+        missing = [name for name in self._wanted_names() if name not in self.topic_ids]
+        if missing:
+            option = "assign" if self._topics.partitions else "subscribe"
+            raise SourceError(f"There is no topic {', '.join(map(repr, missing))}, which option {option} names. Create it first, or correct "
+                              "the name.")
+        known = dict.fromkeys(found)
+        for partition in self._topics.partitions:
+            if partition not in known:
+                raise SourceError(f"Topic {partition.topic!r} has no partition {partition.partition}, which option assign names.")
+        return found
+
+    def partitions_that_exist(self) -> list[TopicPartition]:
+        """Those of what is to be read that are there, in order."""
+        names = self._wanted_names()
+        if self._topics.pattern:
+            names = self._topics.matching(self._ask("Listing topics", self._admin.list_topics))
+        described: Mapping[str, Any] = self._ask(f"Looking up {', '.join(names)}", lambda: self._describe(names)) if names else {}
+        self.topic_ids = {name: topic.id for name, topic in described.items()}
+        found = [TopicPartition(name, each.partition) for name in sorted(described) for each in described[name].partitions]
+        if self._topics.partitions:
+            wanted = dict.fromkeys(self._topics.partitions)
+            found = [partition for partition in found if partition in wanted]
+        return found
+
+    def _wanted_names(self) -> list[str]:
+        return sorted(self._topics.names or dict.fromkeys(partition.topic for partition in self._topics.partitions))
+
+    def _describe(self, names: list[str]) -> Mapping[str, Any]:
+        """Without those that do not exist."""
+        try:
+            return self._admin.describe_topics(names)
+        except UnknownTopic:
+            return {}
+        except SomeFailed as failed:
+            for error in failed.errors.values():
+                if not isinstance(error, UnknownTopic):
+                    raise error from None
+            return failed.results
+
+    # Offsets
+
+    def earliest(self, partitions: Iterable[TopicPartition]) -> Offsets:
+        return self._at(dict.fromkeys(partitions, EARLIEST))
+
+    def latest(self, partitions: Iterable[TopicPartition]) -> Offsets:
+        """Behind the last record that may be read: with `isolationLevel=read_committed`, before the first open transaction."""
+        return self._at(dict.fromkeys(partitions, LATEST))
+
+    def _at(self, times: Mapping[TopicPartition, int]) -> Offsets:
+        if not times:
+            return {}
+        told = self._ask("Looking up offsets", lambda: self._admin.list_offsets(times, isolation_level=self._isolation))
+        return {partition: info.offset for partition, info in told.items()}
+
+    def resolve(self, place: Place, partitions: list[TopicPartition]) -> Offsets:
+        """The offsets that a place means in these partitions, checked against what is there."""
+        if place.end is not None:
+            return self._at(dict.fromkeys(partitions, place.end))
+        if place.times is not None:
+            return self._at_times(place, partitions)
+        assert place.offsets is not None
+        self._check_all_named(place.option, place.offsets, partitions)
+        ends = {partition: offset for partition, offset in place.offsets.items() if offset < 0}
+        found = self._at(ends)
+        exact = {partition: offset for partition, offset in place.offsets.items() if offset >= 0}
+        earliest, latest = self.earliest(exact), self.latest(exact)
+        for partition, offset in exact.items():
+            found[partition] = min(max(offset, earliest[partition]), latest[partition])
+            if found[partition] != offset and self._options["failOnDataLoss"]:
+                raise DataLoss(f"Option {place.option} names offset {offset} of {partition}, but its offsets are from {earliest[partition]} "
+                               f"to {latest[partition]}.")
+        return found
+
+    def _at_times(self, place: Place, partitions: list[TopicPartition]) -> Offsets:
+        if isinstance(place.times, int):
+            times = dict.fromkeys(partitions, place.times)
+        else:
+            assert place.times is not None
+            self._check_all_named(place.option, place.times, partitions)
+            times = {partition: place.times[partition] for partition in partitions}
+        found = self._at(times)
+        without = [partition for partition, offset in found.items() if offset == NONE]
+        if without and not place.latest_if_none:
+            raise SourceError(f"Option {place.option}: no record of {without[0]} is at or after {times[without[0]]}. Give an earlier time, or "
+                              "set option startingOffsetsByTimestampStrategy to latest to begin at the end of such partitions.")
+        return found | self.latest(without)
+
+    def _check_all_named(self, option: str, given: Mapping[TopicPartition, int], partitions: list[TopicPartition]) -> None:
+        named, there = dict.fromkeys(given), dict.fromkeys(partitions)
+        missing = [str(partition) for partition in partitions if partition not in named]
+        unknown = [str(partition) for partition in given if partition not in there]
+        if missing:
+            raise OptionError(f"Option {option} must name every partition that is read, and lacks {', '.join(missing)}.")
+        if unknown:
+            raise OptionError(f"Option {option} names {', '.join(unknown)}, which is not among the partitions that are read.")
+
+    # Groups
+
+    def commit(self, group: str, offsets: Offsets) -> None:
+        """Tell a group how far the query has come; ClientError where that is refused."""
+        if offsets:
+            self._admin.alter_group_offsets(group, offsets)

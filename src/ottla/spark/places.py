@@ -1,0 +1,177 @@
+"""Where a read begins and ends, and of what: the options that say so, as values. Nothing here asks a broker."""
+
+import json
+import re
+from collections.abc import Iterable, Mapping
+from typing import Any, NamedTuple
+
+from ottla.client.partitions import TopicPartition
+from ottla.spark.options import OptionError, Options
+
+EARLIEST, LATEST = -2, -1
+"""Offsets that stand for the ends of a partition: in JSON as in ListOffsets."""
+
+Offsets = dict[TopicPartition, int]
+
+
+class Topics(NamedTuple):
+    """What is read: topics by their names, those that match a pattern, or single partitions. One of the three is given."""
+
+    names: tuple[str, ...] = ()
+    pattern: str = ""
+    partitions: tuple[TopicPartition, ...] = ()
+
+    def matching(self, names: Iterable[str]) -> list[str]:
+        """Those that the pattern matches as a whole."""
+        expression = re.compile(self.pattern)
+        return sorted(name for name in names if expression.fullmatch(name))
+
+
+class Place(NamedTuple):
+    """Where to begin, or to end, in each partition. One of the three is given, `option` is where it was said."""
+
+    option: str
+    end: int | None = None
+    """An end of all partitions."""
+    offsets: Mapping[TopicPartition, int] | None = None
+    """Of each partition: an offset, or a number that stands for an end."""
+    times: Mapping[TopicPartition, int] | int | None = None
+    """Milliseconds, of each partition or of all."""
+    latest_if_none: bool = True
+    """Where no record is that young: its end. Otherwise that is an error."""
+
+    @property
+    def is_of_now(self) -> bool:
+        """Whether another place is found when it is asked for later."""
+        in_offsets = self.offsets is not None and LATEST in self.offsets.values()
+        return self.end == LATEST or in_offsets or (self.times is not None and self.latest_if_none)
+
+
+def topics_of(options: Options) -> Topics:
+    """From the one of `subscribe`, `subscribePattern` and `assign` that is given."""
+    given = [name for name in ("assign", "subscribe", "subscribePattern") if options.is_given(name)]
+    if not given:
+        raise OptionError("Nothing says what to read: give one of the options subscribe (topics), subscribePattern (an expression) or assign "
+                          "(partitions as JSON).")
+    if len(given) > 1:
+        raise OptionError(f"Options {' and '.join(given)} exclude each other: give one of them.")
+    text: str = options[given[0]]
+    match given[0]:
+        case "assign":
+            return Topics(partitions=_assigned(text))
+        case "subscribe":
+            names = tuple(dict.fromkeys(name.strip() for name in text.split(",") if name.strip()))
+            if not names:
+                raise OptionError("Option subscribe names no topic: give one or more, with commas between them.")
+            return Topics(names=names)
+        case _:
+            if not text.strip():
+                raise OptionError("Option subscribePattern is empty: give a regular expression that matches whole names of topics.")
+            try:
+                re.compile(text)
+            except re.error as error:
+                raise OptionError(f"Option subscribePattern is no regular expression: {error} in {text!r}.") from None
+            return Topics(pattern=text)
+
+
+def starting_place(options: Options, *, is_stream: bool) -> Place:
+    """`startingTimestamp` before `startingOffsetsByTimestamp` before `startingOffsets`, as in Spark's connector."""
+    latest_if_none = options["startingOffsetsByTimestampStrategy"] == "latest"
+    by_time = _by_time(options, "startingTimestamp", "startingOffsetsByTimestamp", latest_if_none=latest_if_none)
+    if by_time is not None:
+        return by_time
+    name = "startingOffsets"
+    place = _by_offset(name, options[name], default=LATEST if is_stream else EARLIEST)
+    if not is_stream and place.is_of_now:
+        raise OptionError(f"Option {name} of a batch read cannot be latest (-1): it would read nothing. Give earliest or offsets.")
+    return place
+
+
+def ending_place(options: Options) -> Place:
+    """Of a batch read; by default everything that is there when it is planned."""
+    by_time = _by_time(options, "endingTimestamp", "endingOffsetsByTimestamp", latest_if_none=True)
+    if by_time is not None:
+        return by_time
+    name = "endingOffsets"
+    place = _by_offset(name, options[name], default=LATEST)
+    if place.end == EARLIEST or EARLIEST in (place.offsets or {}).values():
+        raise OptionError(f"Option {name} cannot be earliest (-2): it would read nothing. Give latest or offsets.")
+    return place
+
+
+def _by_time(options: Options, of_all: str, of_each: str, *, latest_if_none: bool) -> Place | None:
+    if options.is_given(of_all):
+        return Place(of_all, times=options[of_all], latest_if_none=latest_if_none)
+    if options.is_given(of_each):
+        times = read_offsets(of_each, options[of_each])
+        for partition, time in times.items():
+            if time < 0:
+                raise OptionError(f"Option {of_each} has a negative time for {partition}: give milliseconds since 1970.")
+        return Place(of_each, times=times, latest_if_none=latest_if_none)
+    return None
+
+
+def _by_offset(name: str, text: str | None, *, default: int) -> Place:
+    word = "" if text is None else text.strip()
+    match word.lower():
+        case "":
+            return Place(name, end=default)
+        case "earliest":
+            return Place(name, end=EARLIEST)
+        case "latest":
+            return Place(name, end=LATEST)
+    offsets = read_offsets(name, word)
+    for partition, offset in offsets.items():
+        if offset < EARLIEST:
+            raise OptionError(f"Option {name} has offset {offset} for {partition}: give an offset, -2 for earliest or -1 for latest.")
+    return Place(name, offsets=offsets)
+
+
+def read_offsets(name: str, text: str) -> Offsets:
+    """Numbers by topic and partition, for example {"orders":{"0":23,"1":-2}}."""
+    example = '{"orders":{"0":23,"1":-2}}'
+    found: Offsets = {}
+    try:
+        for topic, partitions in _pairs(json.loads(text)):
+            for partition, number in _pairs(partitions):
+                if isinstance(number, bool) or not isinstance(number, int):
+                    raise TypeError
+                found[TopicPartition(topic, int(partition))] = number
+    except (ValueError, TypeError):
+        also = "earliest, latest or " if name in ("startingOffsets", "endingOffsets") else ""
+        raise OptionError(f"Option {name} must be {also}JSON such as {example}, not {text!r}.") from None
+    return found
+
+
+def _assigned(text: str) -> tuple[TopicPartition, ...]:
+    try:
+        found = [TopicPartition(topic, int(partition)) for topic, partitions in _pairs(json.loads(text)) for partition in partitions]
+    except (ValueError, TypeError):
+        raise OptionError(f'Option assign must be JSON such as {{"orders":[0,1]}}, not {text!r}.') from None
+    if not found:
+        raise OptionError('Option assign names no partition: give JSON such as {"orders":[0,1]}.')
+    return tuple(sorted(dict.fromkeys(found)))
+
+
+def _pairs(value: Any) -> Iterable[tuple[str, Any]]:
+    if not isinstance(value, dict):
+        raise TypeError
+    return value.items()
+
+
+def offsets_to_json(offsets: Mapping[TopicPartition, int]) -> dict[str, dict[str, int]]:
+    """As they stand in a checkpoint: by topic, then by partition, both in order."""
+    found: dict[str, dict[str, int]] = {}
+    for topic, partition in sorted(offsets):
+        found.setdefault(topic, {})[str(partition)] = offsets[TopicPartition(topic, partition)]
+    return found
+
+
+def offsets_from_json(told: Mapping[str, Any]) -> Offsets:
+    """What a checkpoint holds; OptionError where it was written by another source."""
+    try:
+        return {TopicPartition(topic, int(partition)): int(offset) for topic, partitions in told.items()
+                for partition, offset in _pairs(partitions)}
+    except (ValueError, TypeError):
+        raise OptionError(f"The checkpoint does not hold offsets of topics but {json.dumps(told)[:200]}: it is another source's. "
+                          "Give the query a checkpointLocation of its own.") from None

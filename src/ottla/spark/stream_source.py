@@ -1,0 +1,187 @@
+"""The streaming read: one reader lives on the driver for as long as the query runs, and plans every micro-batch."""
+
+import time
+import warnings
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING, Any
+
+from pyspark.sql.datasource import DataSourceStreamReader, InputPartition
+from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadLimit, ReadMaxRows, ReadMinRows, SupportsTriggerAvailableNow
+
+from ottla.client.errors import ClientError
+from ottla.client.partitions import TopicPartition
+from ottla.spark.client_settings import consumer_settings, group_of
+from ottla.spark.errors import DataLoss
+from ottla.spark.lookup import Lookup
+from ottla.spark.options import Face, parse_options
+from ottla.spark.places import Offsets, offsets_from_json, offsets_to_json, starting_place, topics_of
+from ottla.spark.ranges import OffsetRange, limit_offsets, split_ranges
+from ottla.spark.tasks import RangePartition, read_range
+
+if TYPE_CHECKING:
+    from pyspark.sql.types import StructType
+
+OffsetJson = dict[str, dict[str, int]]
+
+
+class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
+    """Offsets are JSON as Spark's connector writes them. What is asked of brokers is asked through one `Lookup`, made when it is needed:
+    tasks get this reader too, pickled, and never ask."""
+
+    def __init__(self, schema: "StructType", options: Mapping[str, str]) -> None:
+        self._schema = schema
+        self._raw = dict(options)
+        self._options = parse_options(options, Face.READ_STREAM)
+        self._topics = topics_of(self._options)
+        self._start = starting_place(self._options, is_stream=True)
+        self._group = group_of(self._options)
+        self._lookup: Lookup | None = None
+        self._initial: Offsets | None = None
+        """Where this run began, if it asked."""
+        self._is_first = False
+        self._target: Offsets | None = None
+        """With AvailableNow: what was there when the run began."""
+        self._last_trigger_s = float("-inf")
+        self._known_ids: dict[str, Any] = {}
+        consumer_settings(self._options)
+        least, most = self._options["minOffsetsPerTrigger"], self._options["maxOffsetsPerTrigger"]
+        if least is not None and most is not None and least > most:
+            from ottla.spark.options import OptionError
+
+            raise OptionError(f"Option minOffsetsPerTrigger ({least}) is more than maxOffsetsPerTrigger ({most}): lower one, or raise the other.")
+
+    def __getstate__(self) -> dict[str, Any]:
+        return self.__dict__ | {"_lookup": None}
+
+    @property
+    def _ask(self) -> Lookup:
+        if self._lookup is None:
+            self._lookup = Lookup(self._options, self._topics)
+        return self._lookup
+
+    # Offsets
+
+    def initialOffset(self) -> OffsetJson:
+        partitions = self._ask.partitions()
+        self._known_ids = dict(self._ask.topic_ids)
+        self._initial = self._ask.resolve(self._start, partitions)
+        self._is_first = True
+        return offsets_to_json(self._initial)
+
+    def latestOffset(self, start: OffsetJson, limit: ReadLimit) -> OffsetJson:
+        """Where the next micro-batch ends: within the limits of the options, unless Spark asks for all there is."""
+        begun = offsets_from_json(start)
+        if self._is_first and self._start.is_of_now:
+            # A place that is of now is another after a restart. As the first micro-batch is empty nothing lies between the two.
+            self._is_first = False
+            return start
+        latest = self._latest(begun)
+        fresh = [partition for partition in latest if partition not in begun]
+        base = begun | self._beginnings(fresh)
+        ends = {partition: end if partition in begun else max(end, base[partition]) for partition, end in latest.items()}
+        if not isinstance(limit, ReadAllAvailable):
+            if self._target is None and self._has_too_little(base, ends):
+                return start
+            if self._options["maxOffsetsPerTrigger"] is not None:
+                ends = limit_offsets(base, ends, self._options["maxOffsetsPerTrigger"])
+        return offsets_to_json(ends)
+
+    def _latest(self, begun: Offsets) -> Offsets:
+        """The ends of all partitions; those of a topic that is gone stay where they are, if that is no failure."""
+        if self._target is not None:
+            return {partition: begun.get(partition, 0) for partition in begun if partition not in self._target} | {
+                partition: max(end, begun.get(partition, end)) for partition, end in self._target.items()}
+        partitions = self._ask.partitions_that_exist()
+        self._check_ids()
+        there = dict.fromkeys(partitions)
+        gone = [partition for partition in begun if partition not in there]
+        if gone and self._options["failOnDataLoss"]:
+            raise DataLoss(f"{', '.join(map(str, gone))} is gone: the topic was deleted.")
+        return self._ask.latest(partitions)
+
+    def _check_ids(self) -> None:
+        """A topic that was deleted and made again has the same name and another id."""
+        ids = self._ask.topic_ids
+        for name, known in self._known_ids.items():
+            if name in ids and ids[name] != known and self._options["failOnDataLoss"]:
+                raise DataLoss(f"Topic {name!r} was deleted and made again while the query ran.")
+        self._known_ids |= ids
+
+    def _beginnings(self, partitions: list[TopicPartition]) -> Offsets:
+        """Partitions that are new are read from their beginning, which is 0 unless records were deleted meanwhile."""
+        found = self._ask.earliest(partitions)
+        for partition, offset in found.items():
+            if offset and self._options["failOnDataLoss"]:
+                raise DataLoss(f"{partition} is new, but begins with offset {offset}: records of it are gone already.")
+        return found
+
+    def _has_too_little(self, base: Offsets, ends: Offsets) -> bool:
+        """Whether `minOffsetsPerTrigger` are not there yet, and `maxTriggerDelay` has not passed."""
+        least = self._options["minOffsetsPerTrigger"]
+        if least is None:
+            return False
+        now_s = time.monotonic()
+        fresh = sum(max(end - base[partition], 0) for partition, end in ends.items())
+        if fresh < least and now_s - self._last_trigger_s < self._options["maxTriggerDelay"] / 1000:
+            return True
+        self._last_trigger_s = now_s
+        return False
+
+    def getDefaultReadLimit(self) -> ReadLimit:
+        if self._options["maxOffsetsPerTrigger"] is not None:
+            return ReadMaxRows(self._options["maxOffsetsPerTrigger"])
+        if self._options["minOffsetsPerTrigger"] is not None:
+            return ReadMinRows(self._options["minOffsetsPerTrigger"])
+        return ReadAllAvailable()
+
+    def reportLatestOffset(self) -> OffsetJson | None:
+        """For the progress of the query: how far it could read."""
+        if self._lookup is None:
+            return None
+        return offsets_to_json(self._ask.latest(self._ask.partitions_that_exist()))
+
+    def prepareForTriggerAvailableNow(self) -> None:
+        self._target = self._ask.latest(self._ask.partitions())
+        self._known_ids = dict(self._ask.topic_ids)
+
+    # Tasks
+
+    def partitions(self, start: OffsetJson, end: OffsetJson) -> list[InputPartition]:
+        begun, ends = offsets_from_json(start), offsets_from_json(end)
+        fresh = self._beginnings([partition for partition in ends if partition not in begun])
+        ranges = []
+        for partition in sorted(ends):
+            first = begun.get(partition, fresh.get(partition, 0))
+            if first > ends[partition]:
+                first = self._first_of_shrunk(partition, first, ends[partition], is_initial=begun == self._initial)
+            ranges.append(OffsetRange(*partition, first, ends[partition]))
+        return [RangePartition(each) for each in split_ranges(ranges, count_min=self._options["minPartitions"],
+                                                              records_max=self._options["maxRecordsPerPartition"])]
+
+    def _first_of_shrunk(self, partition: TopicPartition, first: int, end: int, *, is_initial: bool) -> int:
+        """The end lies before the beginning."""
+        if is_initial:
+            return end      # a first micro-batch that is run again: it was empty, and the next begins where it ended
+        if self._options["failOnDataLoss"]:
+            raise DataLoss(f"{partition} was read up to offset {first} and now ends with {end}: the topic was deleted and made again.")
+        return self._ask.earliest([partition])[partition]
+
+    def read(self, partition: InputPartition) -> Iterator[Any]:
+        assert isinstance(partition, RangePartition)
+        return read_range(partition.range, self._schema, self._options, self._raw)
+
+    # Progress
+
+    def commit(self, end: OffsetJson) -> None:
+        """Tell the group. The checkpoint is what counts: a refusal is said and the query goes on."""
+        if self._group is None:
+            return
+        try:
+            self._ask.commit(self._group, offsets_from_json(end))
+        except ClientError as error:
+            warnings.warn(f"The progress of the query was not committed to group {self._group!r}: {error}", stacklevel=1)
+
+    def stop(self) -> None:
+        if self._lookup is not None:
+            self._lookup.close()
+            self._lookup = None

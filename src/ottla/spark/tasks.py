@@ -1,0 +1,89 @@
+"""What a task does on an executor: read one range of offsets and yield it as Arrow batches."""
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+
+from pyspark.sql.datasource import InputPartition
+
+from ottla.client.errors import ClientError
+from ottla.spark.client_settings import consumer_settings
+from ottla.spark.errors import DataLoss, SourceError, explained
+from ottla.spark.options import Options
+from ottla.spark.ranges import OffsetRange
+
+if TYPE_CHECKING:
+    from pyspark.sql.types import StructType
+
+
+class RangePartition(InputPartition):
+    """A range on its way from the driver to a task."""
+
+    def __init__(self, wanted: OffsetRange) -> None:
+        super().__init__(tuple(wanted))
+
+    @property
+    def range(self) -> OffsetRange:
+        return OffsetRange(*self.value)
+
+
+def read_range(wanted: OffsetRange, schema: "StructType", options: Options, raw: dict[str, str]) -> Iterator[Any]:
+    """The records of a range. Offsets that are gone end the task, or are passed over with `failOnDataLoss=false`."""
+    from pyspark.sql.pandas.types import to_arrow_schema
+
+    from ottla.spark.arrow_batches import ArrowDecoder
+    from ottla.spark.fetching import RangeFetch
+    from ottla.spark.schema import record_schema
+    from ottla.wire.errors import MalformedMessage
+
+    settings = consumer_settings(options)
+    record = record_schema(include_headers=options["includeHeaders"])
+    convert = _converter(schema, record, options, raw)
+    decoder = ArrowDecoder(to_arrow_schema(record, timezone="UTC"), wanted, read_committed=settings.get("isolation.level") == "read_committed",
+                           check_crcs=settings.get("check.crcs", "true").strip().lower() == "true")
+    try:
+        with RangeFetch(settings, wanted, wait_seconds_max=options["kafkaConsumer.pollTimeoutMs"] / 1000) as fetch:
+            for fetched in _without_gaps(fetch, wanted, options["failOnDataLoss"]):
+                for batch in decoder.batches(fetched):
+                    yield batch if convert is None else convert(batch)
+    except MalformedMessage as error:
+        raise SourceError(f"{wanted.topic}-{wanted.partition} is damaged between offsets {wanted.start} and {wanted.end}: {error}. "
+                          "Read around it with startingOffsets and endingOffsets, or let another replica lead.") from error
+    except ClientError as error:
+        raise explained(error, options.kafka["bootstrap.servers"], f"Reading {wanted.topic}-{wanted.partition}") from error
+
+
+def _without_gaps(fetch: Any, wanted: OffsetRange, fails: bool) -> Iterator[Any]:
+    from ottla.spark.fetching import OffsetsGone, TopicGone
+
+    name = f"{wanted.topic}-{wanted.partition}"
+    while True:
+        try:
+            yield from fetch.answers()
+            return
+        except TopicGone:
+            if fails:
+                raise DataLoss(f"Topic {wanted.topic!r} is gone: it was deleted while it was read.") from None
+            return
+        except OffsetsGone as gone:
+            if gone.beginning is None:
+                if fails:
+                    raise DataLoss(f"Offset {gone.offset} of {name} lies behind its end: the topic was deleted and made again, or its log was cut "
+                                   "off.") from None
+                return
+            if fails:
+                raise DataLoss(f"Offsets {gone.offset} to {min(gone.beginning, wanted.end) - 1} of {name} are gone: its retention was shorter than "
+                               "the time until they were read.") from None
+            if gone.beginning >= wanted.end:
+                return
+            fetch.seek(gone.beginning)
+
+
+def _converter(schema: "StructType", record: "StructType", options: Options, raw: dict[str, str]) -> Any:
+    """What makes columns of keys and values, where a format is given; None where bytes stay bytes."""
+    if not options.is_given("keyFormat") and not options.is_given("valueFormat"):
+        if schema != record:
+            raise SourceError("The columns are those of Spark's Kafka connector: leave out schema(...), and choose columns with select.")
+        return None
+    from ottla.spark.values import batch_decoder
+
+    return batch_decoder(schema, raw)
