@@ -16,6 +16,8 @@ WHOLE = ("delivery.md", "testing-with-ottla.md")
 """Pages that are one story, from the first block to the last."""
 BY_SECTION = ("coming-from-kafka.md",)
 """Pages whose sections have nothing to do with one another."""
+TOUR = ("One minute", "A broker inside your tests")
+"""The sections of the project's front page that can be typed in."""
 ELSEWHERE = {
     "quick-start.md": "tests/docs/test_docs_quick_start.py",
     "client.md": "tests/unit/client/test_client_docs.py",
@@ -31,7 +33,8 @@ def sections() -> list[tuple[str, str, list[Block]]]:
     found = [(page, "", blocks(DOCS / page)) for page in WHOLE]
     for page in BY_SECTION:
         found += [(page, heading, list(inside)) for heading, inside in groupby(blocks(DOCS / page), lambda block: block.heading)]
-    return found
+    tour = [block for block in blocks(DOCS.parent / "README.md") if block.heading in TOUR]
+    return [*found, ("../README.md", "", tour)]
 
 
 def require(heading: str) -> dict[str, str]:
@@ -50,7 +53,7 @@ def require(heading: str) -> dict[str, str]:
 
 
 @pytest.mark.timeout(180)
-@pytest.mark.parametrize(("heading", "written"), [pytest.param(each[1], each[2], id=f"{each[0]}:{each[1]}") for each in sections()])
+@pytest.mark.parametrize(("heading", "written"), [pytest.param(*each[1:], id=f"{each[0]}:{each[1]}") for each in sections()])
 def test_typed_in(heading: str, written: list[Block], tmp_path: Path) -> None:
     variables = require(heading)
     if any(re.search(r"^\$ ottla start", block.text, re.MULTILINE) for block in written):
@@ -68,7 +71,7 @@ def test_no_page_is_left_out() -> None:
     )
 
 
-@pytest.mark.parametrize("page", sorted(DOCS.glob("*.md")), ids=lambda page: page.name)
+@pytest.mark.parametrize("page", [DOCS.parent / "README.md", *sorted(DOCS.glob("*.md"))], ids=lambda page: "/".join(page.parts[-2:]))
 def test_links_lead_somewhere(page: Path) -> None:
     targets = re.findall(r"\]\(([^)#:]+)\)", page.read_text())
     assert [target for target in targets if not (page.parent / target).exists()] == []

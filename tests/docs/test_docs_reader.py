@@ -41,6 +41,8 @@ def test_commands_have_their_output(tmp_path: Path) -> None:
         ("a\nb\nc\nd\n", "a\n...\nd\n", True),
         ("a\nd\n", "a\n...\nd\n", True),
         ("a\nb\n", "a\n...\nd\n", False),
+        ("1 record in 7.0 s\n", "1 record in 0.1 s\n", True),
+        ("Ottla 1.2.3 serves\n", "Ottla 0.1.0 serves\n", True),
         ("a.b\n", "a.b\n", True),
         ("axb\n", "a.b\n", False),
         ("", "", True),
