@@ -1,0 +1,113 @@
+"""What a write is to do, worked out on the driver, so that errors come before tasks: which column is what, where records go, and how."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from ottla.spark.options import Face, OptionError, Options, parse_options
+
+if TYPE_CHECKING:
+    from pyspark.sql.types import StructType
+
+    from ottla.spark.values import Encoder
+
+BATCH_BYTES = 256 << 10
+"""A task has all its rows at hand and need not linger for more: large batches cost the brokers less."""
+DEFAULTS = {"client.id": "ottla-spark", "batch.size": str(BATCH_BYTES)}
+OWN_CONFIGS = ("key.serializer", "value.serializer", "interceptor.classes")
+"""Configs that would change what is written behind the sink's back."""
+RECORD_COLUMNS = ("key", "value", "topic", "partition", "headers", "timestamp")
+
+
+@dataclass(frozen=True, slots=True)
+class SinkPlan:
+    """Pickled into every task."""
+
+    topic: str | None
+    """Where all records go; None: where the column `topic` says."""
+    kafka: tuple[tuple[str, str], ...]
+    columns: tuple[str, ...]
+    """Those of RECORD_COLUMNS that the rows have and that matter."""
+    key: "Encoder | None" = None
+    value: "Encoder | None" = None
+    """How columns become bytes, where they are none."""
+
+
+def plan_sink(schema: "StructType", given: Mapping[str, str], face: Face) -> SinkPlan:
+    """OptionError says what is wrong with the options or with the columns."""
+    options = parse_options(given, face)
+    columns = _by_name(schema)
+    topic = options["topic"]
+    if topic is not None and not topic.strip():
+        raise OptionError("Option topic is empty: give the name of a topic.")
+    if topic is None and "topic" not in columns:
+        raise OptionError("There is neither an option 'topic' nor a column 'topic': say where the rows are to be written.")
+    key, value = _encoders(schema, options)
+    if value is None and "value" not in columns:
+        raise OptionError(f"There is no column 'value'; the columns are {', '.join(schema.names) or 'none'}.")
+    _check_types(columns, {"key": key, "value": value})
+    used = [name for name in RECORD_COLUMNS if name in columns and not (name == "topic" and topic is not None)]
+    return SinkPlan(topic, _configs(options), tuple(used), key, value)
+
+
+def _by_name(schema: "StructType") -> dict[str, Any]:
+    """The types of the columns. Names are compared as Spark does by default, without their case."""
+    found: dict[str, Any] = {}
+    for column in schema.fields:
+        name = next((known for known in RECORD_COLUMNS if known == column.name.lower()), column.name)
+        if name in found:
+            raise OptionError(f"There are two columns {name!r}.")
+        found[name] = column.dataType
+    return found
+
+
+def _check_types(columns: dict[str, Any], encoders: "Mapping[str, Encoder | None]") -> None:
+    from pyspark.sql.types import BinaryType, IntegerType, StringType, TimestampType
+
+    wanted: dict[str, tuple[tuple[type, ...], str]] = {
+        "key": ((StringType, BinaryType), "string or binary"),
+        "value": ((StringType, BinaryType), "string or binary"),
+        "topic": ((StringType,), "string"),
+        "partition": ((IntegerType,), "int"),
+        "timestamp": ((TimestampType,), "timestamp"),
+    }
+    for name, (types, words) in wanted.items():
+        if name in columns and encoders.get(name) is None and not isinstance(columns[name], types):
+            hint = f"; option {name}Format makes bytes of it" if name in encoders else ""
+            raise OptionError(f"Column {name!r} is {columns[name].simpleString()}, and must be {words}{hint}.")
+    if "headers" in columns and not _are_headers(columns["headers"]):
+        kind = "array<struct<key:string,value:binary>>"
+        raise OptionError(f"Column 'headers' is {columns['headers'].simpleString()}, and must be {kind}.")
+
+
+def _are_headers(kind: Any) -> bool:
+    from pyspark.sql.types import ArrayType, BinaryType, StringType, StructType
+
+    if not isinstance(kind, ArrayType) or not isinstance(kind.elementType, StructType) or len(kind.elementType) != 2:
+        return False
+    key, value = kind.elementType.fields
+    return (key.name, value.name) == ("key", "value") and isinstance(key.dataType, StringType) and isinstance(value.dataType, BinaryType)
+
+
+def _encoders(schema: "StructType", options: Options) -> "tuple[Encoder | None, Encoder | None]":
+    if options["keyFormat"] is None and options["valueFormat"] is None:
+        return None, None
+    from ottla.spark.values import encoders
+
+    return encoders(schema, options)
+
+
+def _configs(options: Options) -> tuple[tuple[str, str], ...]:
+    """The producer's, checked here so that a wrong one is told before a task starts."""
+    from ottla.client.errors import ConfigError
+    from ottla.client.producer_config import producer_settings
+
+    for name in OWN_CONFIGS:
+        if name in options.kafka:
+            raise OptionError(f"Option kafka.{name} is not taken: columns are written as they are; see keyFormat and valueFormat.")
+    configs = {**DEFAULTS, **options.kafka}
+    try:
+        producer_settings(configs, {})
+    except ConfigError as error:
+        raise OptionError(f"An option that begins with 'kafka.' is wrong: {error}") from None
+    return tuple(sorted(configs.items()))
