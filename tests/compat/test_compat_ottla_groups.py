@@ -245,6 +245,38 @@ async def test_new_partitions_and_new_topics_are_found(broker, make_topic, fill,
     await matching.stop()
 
 
+async def test_the_only_member_cannot_commit_after_it_was_removed(broker, make_topic, fill, new_name):
+    """The group is empty then, and would take offsets from anybody."""
+    topic = make_topic()
+    fill(topic, 1, 10)
+    configs = {"group_id": new_name(), "max_poll_interval_ms": 500, "enable_auto_commit": False}
+    async with AsyncConsumer(bootstrap_servers=broker.bootstrap, **configs, **QUICK) as consumer:
+        consumer.subscribe([topic])
+        while not await consumer.poll(1):
+            pass
+        await asyncio.sleep(1)
+        with pytest.raises(CommitFailed):
+            await consumer.commit()
+        partition = TopicPartition(topic, 0)
+        assert await consumer.committed(partition) == {partition: None}
+
+
+async def test_interceptors_hear_of_commits(broker, make_topic, new_name):
+    class Ear:
+        heard, is_closed = [], False
+
+        def on_commit(self, offsets):
+            self.heard.append(offsets)
+
+        def close(self):
+            self.is_closed = True
+
+    ear, partition = Ear(), TopicPartition(make_topic(), 0)
+    async with AsyncConsumer(bootstrap_servers=broker.bootstrap, group_id=new_name(), interceptor_classes=[ear]) as consumer:
+        await consumer.commit({partition: 3})
+    assert (ear.heard, ear.is_closed) == ([{partition: OffsetAndMetadata(3)}], True)
+
+
 async def test_a_topic_that_is_made_later_is_found(broker, make_topic, fill, new_name):
     """Whoever subscribed to it before does not wait for the metadata to grow old."""
     from tests.compat.conftest import create_topic

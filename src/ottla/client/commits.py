@@ -66,6 +66,10 @@ class Commits:
             self.due_ms = self._core.now_ms() + min(self._interval_ms, self._core.retry_backoff.delay_ms(1))
 
     async def _commit(self, offsets: Mapping[TopicPartition, OffsetAndMetadata]) -> None:
+        member = self._group.member
+        if member.topics and not member.is_member:
+            # A group without members would take it from anybody: but this one's partitions may be another's a moment later.
+            raise CommitFailed(ErrorCode.UNKNOWN_MEMBER_ID)
         await self._offsets.commit(offsets, self._group.identity)
         self.done += 1
         self._last.update(offsets)

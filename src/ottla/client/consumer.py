@@ -96,7 +96,8 @@ class Consumer:
         return found if isinstance(found, ColumnBatch) else None
 
     def batches(self, timeout: float | None = None) -> Iterator[ColumnBatch]:
-        """Fetch answers as columns, one after another; it ends after `timeout` seconds without one."""
+        """Fetch answers as columns, one after another; it ends after `timeout` seconds without one. Deserializers and interceptors are
+        for records: columns hold bytes."""
         while (batch := self.poll_batch(timeout)) is not None:
             yield batch
 

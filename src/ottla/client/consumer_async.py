@@ -90,7 +90,8 @@ class AsyncConsumer:
         return found if isinstance(found, ColumnBatch) else None
 
     async def batches(self, timeout: float | None = None) -> AsyncIterator[ColumnBatch]:
-        """Fetch answers as columns, one after another; it ends after `timeout` seconds without one."""
+        """Fetch answers as columns, one after another; it ends after `timeout` seconds without one. Deserializers and interceptors are
+        for records: columns hold bytes."""
         while (batch := await self.poll_batch(timeout)) is not None:
             yield batch
 

@@ -15,7 +15,7 @@ from ottla.base.errors import ErrorCode
 from ottla.base.ports import Buffer
 from ottla.client.cluster import Node
 from ottla.client.cluster_client import ClusterClient
-from ottla.client.errors import STALE_METADATA, BrokerError, ClientError, Closed, broker_error
+from ottla.client.errors import STALE_METADATA, BrokerError, ClientError, Closed, broker_error, error_code
 from ottla.client.fetch_session import FetchSession, Wish
 from ottla.client.partitions import TopicPartition
 from ottla.client.positions import NO_REPLICA, Positions
@@ -247,7 +247,7 @@ class Fetcher:
 
     def _on_error(self, node: int, partition: TopicPartition, data: PartitionData, nodes: list[Node]) -> None:
         state = self._positions.states[partition]
-        code = ErrorCode(data.error_code)
+        code = error_code(data.error_code)
         now_ms = self._core.now_ms()
         if code == ErrorCode.OFFSET_OUT_OF_RANGE:
             if state.replica == node:
