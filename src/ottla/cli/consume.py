@@ -10,7 +10,7 @@ from ottla.cli.command import command
 from ottla.cli.complete import group_names
 from ottla.cli.consume_place import BEGINNING, Begin, begin_at, seek_all
 from ottla.cli.lookup import require_topics
-from ottla.cli.options import Partitions, Topics
+from ottla.cli.options import Partitions, Topics, given
 from ottla.cli.output import note
 from ottla.cli.progress import Bar
 from ottla.cli.records import LineFormat, separator, to_json
@@ -58,7 +58,9 @@ def consume(
     key_separator: Annotated[str, typer.Option("--key-separator", metavar="TEXT", help="What stands between the parts.")] = "\\t",
     record_separator: Annotated[str, typer.Option("--record-separator", metavar="TEXT", help="What stands behind a record.")] = "\\n",
     null: Annotated[str, typer.Option("--null", metavar="TEXT", help="What stands for null.", show_default="nothing")] = "",
-    isolation: Annotated[str, typer.Option(metavar="LEVEL", help="read_uncommitted or read_committed.")] = "read_uncommitted",
+    isolation: Annotated[
+        str | None, typer.Option(metavar="LEVEL", help="read_uncommitted or read_committed.", show_default="read_uncommitted")
+    ] = None,
 ) -> None:
     """Consume records of topics, and write their values, one on each line. It ends where the end was when it began.
 
@@ -73,7 +75,7 @@ def consume(
     if group is not None and partitions:
         raise typer.BadParameter("the group decides who reads which partition: leave out --group or --partition")
     configs = {
-        "group.id": group, "enable.auto.commit": False, "isolation.level": isolation, "max.poll.records": POLL_RECORDS_MAX,
+        "group.id": group, "enable.auto.commit": False, **given({"isolation.level": isolation}), "max.poll.records": POLL_RECORDS_MAX,
         "auto.offset.reset": where.reset,
     }  # fmt: skip
     with session.admin() as admin:
@@ -132,10 +134,11 @@ class _Reading:
                     if records or self._ends:
                         give_up_at = time.monotonic() + seconds_max
                     elif time.monotonic() > give_up_at:
-                        note("The group has given this member no partitions: others read them.")
                         break
             finally:
                 self._commit()
+        if not is_following and not self._ends and self._left != 0:
+            note("The group has given this member no partitions: others read them.")
 
     def _write(self, records: "list[ConsumerRecord]") -> None:
         """All of a batch at once, and at once: somebody may be waiting for it at the other end of a pipe."""

@@ -1,8 +1,8 @@
 """Arguments and options that several words take, written once."""
 
 import sys
-from collections.abc import Sequence
-from typing import Annotated
+from collections.abc import Mapping, Sequence
+from typing import Annotated, Any
 
 import typer
 
@@ -16,11 +16,22 @@ Groups = Annotated[list[str], typer.Argument(metavar="GROUP...", autocompletion=
 Yes = Annotated[bool, typer.Option("--yes", "-y", help="Do it without asking.")]
 DryRun = Annotated[bool, typer.Option("--dry-run", help="Ask the broker whether it would work, and change nothing.")]
 Configs = Annotated[list[str] | None, typer.Option("--config", "-c", metavar="NAME=VALUE", help="A config; may be given many times.")]
-Compression = Annotated[str, typer.Option(metavar="CODEC", help="none, gzip, snappy, lz4 or zstd.")]
-Acks = Annotated[str, typer.Option(metavar="ACKS", help="Who has to have a record before it counts: all, 1 (the leader) or 0 (nobody).")]
+Compression = Annotated[str | None, typer.Option(metavar="CODEC", help="none, gzip, snappy, lz4 or zstd.", show_default="none")]
+Acks = Annotated[
+    str | None,
+    typer.Option(metavar="ACKS", help="Who has to have a record before it counts: all, 1 (the leader) or 0 (nobody).", show_default="all"),
+]
+Linger = Annotated[
+    float | None, typer.Option("--linger", min=0, metavar="MS", help="How long a batch waits for more records.", show_default="5")
+]
 Partitions = Annotated[
     list[int] | None, typer.Option("--partition", "-p", min=0, metavar="N", help="This partition only; may be given many times.")
 ]
+
+
+def given(configs: Mapping[str, Any]) -> dict[str, Any]:
+    """Configs that options have set: those that were not said are left to the file, or to the client."""
+    return {name: value for name, value in configs.items() if value is not None}
 
 
 def pairs(texts: Sequence[str] | None) -> list[tuple[str, str]]:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from ottla.cli.failure import Failure
 from ottla.cli.figures import Records, Size, latencies, show
 from ottla.cli.lookup import require_topics
-from ottla.cli.options import Acks, Topic
+from ottla.cli.options import Acks, Topic, given
 from ottla.cli.progress import Bar
 from ottla.cli.session import Session
 from ottla.client.partitions import TopicPartition
@@ -20,7 +20,7 @@ WARM_UP = 20
 """Rounds that do not count: connections are made, and code is loaded."""
 
 
-def latency(session: Session, topic: Topic, records: Records = 1_000, size: Size = 100, acks: Acks = "all") -> None:
+def latency(session: Session, topic: Topic, records: Records = 1_000, size: Size = 100, acks: Acks = None) -> None:
     """Send single records, one after another, and measure how long each takes to come back to a consumer.
 
     JSON: {"records", "latency_ms": {"average", "p50", "p95", "p99", "p99_9", "max"}}.
@@ -31,7 +31,7 @@ def latency(session: Session, topic: Topic, records: Records = 1_000, size: Size
     taken: list[float] = []
     with (
         Bar(f"round trips through {topic}", records) as bar,
-        session.producer({"linger.ms": 0, "acks": acks}) as producer,
+        session.producer(given({"linger.ms": 0, "acks": acks})) as producer,
         session.consumer({"enable.auto.commit": False}) as consumer,
     ):
         consumer.assign(places)

@@ -9,7 +9,7 @@ import typer
 from ottla.cli.failure import Failure
 from ottla.cli.figures import Records, Size, latencies, rates, show
 from ottla.cli.lookup import require_topics
-from ottla.cli.options import Acks, Compression, Topic
+from ottla.cli.options import Acks, Compression, Linger, Topic, given
 from ottla.cli.progress import Bar
 from ottla.cli.session import Session
 
@@ -28,10 +28,12 @@ def produce(
     records: Records = 100_000,
     size: Size = 100,
     rate: Annotated[float, typer.Option("--rate", min=0, metavar="N", help="Records per second.", show_default="as fast as it goes")] = 0.0,
-    compression: Compression = "none",
-    acks: Acks = "all",
-    linger: Annotated[float, typer.Option("--linger", min=0, metavar="MS", help="How long a batch waits for more records.")] = 5.0,
-    batch_size: Annotated[int, typer.Option("--batch-size", min=0, metavar="BYTES", help="How large a batch may become.")] = 16_384,
+    compression: Compression = None,
+    acks: Acks = None,
+    linger: Linger = None,
+    batch_size: Annotated[
+        int | None, typer.Option("--batch-size", min=0, metavar="BYTES", help="How large a batch may become.", show_default="16384")
+    ] = None,
 ) -> None:
     """Produce random values as fast as they go, or at a rate. Latency is from the send to the acknowledgement.
 
@@ -41,7 +43,7 @@ def produce(
     with session.admin() as admin:
         require_topics(admin, [topic])
     payloads = [os.urandom(size) for _ in range(PAYLOADS)]
-    configs = {"compression.type": compression, "acks": acks, "linger.ms": linger, "batch.size": batch_size}
+    configs = given({"compression.type": compression, "acks": acks, "linger.ms": linger, "batch.size": batch_size})
     taken: list[float] = []
     every = max(1, records // SAMPLES_MAX)
     clock = time.perf_counter

@@ -5,14 +5,14 @@ import time
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Annotated
+from typing import IO, TYPE_CHECKING, Annotated, Self
 
 import typer
 
 from ottla.cli.command import command
 from ottla.cli.failure import Failure
 from ottla.cli.lookup import unknown_topic
-from ottla.cli.options import Acks, Compression, Topic, pairs
+from ottla.cli.options import Acks, Compression, Linger, Topic, given, pairs
 from ottla.cli.output import note, print_json
 from ottla.cli.progress import Bar
 from ottla.cli.records import InputRecord, from_json, separator, split_records
@@ -20,8 +20,8 @@ from ottla.cli.session import Session
 from ottla.cli.times import moment_ms
 
 if TYPE_CHECKING:
-    from ottla.client import Producer
-    from ottla.client.batch import SendFuture
+    from ottla.client.producer import BlockingSendFuture, Producer
+    from ottla.client.record_metadata import RecordMetadata
 
 JSON_HELP = "Read JSON lines, as `ottla consume --json` writes them: objects with key, value, headers, timestamp."
 PENDING_MAX = 10_000
@@ -63,9 +63,9 @@ def produce(
     keep_partitions: Annotated[
         bool, typer.Option("--keep-partitions", help="With --json: use the partitions that the records name.")
     ] = False,
-    compression: Compression = "none",
-    acks: Acks = "all",
-    linger: Annotated[float, typer.Option("--linger", min=0, metavar="MS", help="How long a batch waits for more records.")] = 5.0,
+    compression: Compression = None,
+    acks: Acks = None,
+    linger: Linger = None,
     report: Annotated[bool, typer.Option("--report", help="Print a JSON line for each record that was acknowledged.")] = False,
 ) -> None:
     """Produce records: one for each line of files or of the input, or one for each --value.
@@ -87,10 +87,36 @@ def produce(
         raw: Iterator[tuple[bytes, int]] = ((text.encode(), len(text)) for text in value)
     else:
         raw = _read(files or [Path("-")], b"" if whole else separator(record_separator))
-    configs = {"compression.type": compression, "acks": acks, "linger.ms": linger}
+    configs = given({"compression.type": compression, "acks": acks, "linger.ms": linger})
     total = None if value or not files or Path("-") in files else sum(path.stat().st_size for path in files)
-    with Bar(topic, total, is_wanted=not sys.stdin.isatty() or total is not None) as bar, session.producer(configs) as producer:
-        _Sending(session, producer, topic, common, bar, is_reporting=report).run(raw, parser)
+    with (
+        _Tally(topic, is_told=not report) as tally,
+        Bar(topic, total, is_wanted=not sys.stdin.isatty() or total is not None) as bar,
+        session.producer(configs) as producer,
+    ):
+        _Sending(session, producer, topic, common, bar, tally).run(raw, parser)
+
+
+class _Tally:
+    """How many records were acknowledged: counted, or printed one by one. The sum is told at the end, also where that comes early."""
+
+    def __init__(self, topic: str, *, is_told: bool) -> None:
+        self._topic, self._is_told = topic, is_told
+        self._started = time.monotonic()
+        self._count = 0
+
+    def __enter__(self) -> Self:
+        return self
+
+    def add(self, metadata: "RecordMetadata") -> None:
+        self._count += 1
+        if not self._is_told:
+            print_json({name: getattr(metadata, name) for name in ("topic", "partition", "offset", "timestamp")})
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: object) -> None:
+        if self._is_told and (error is None or self._count):
+            number, seconds = self._count, time.monotonic() - self._started
+            note(f"{number:,} record{'s' if number != 1 else ''} to {self._topic} in {seconds:.1f} s")
 
 
 class _Parser:
@@ -114,29 +140,23 @@ class _Parser:
 class _Sending:
     """Records on their way, and what came of them."""
 
-    def __init__(self, session: Session, producer: "Producer", topic: str, common: InputRecord, bar: Bar, *, is_reporting: bool) -> None:
-        self._session, self._producer, self._topic, self._common, self._bar = session, producer, topic, common, bar
-        self._is_reporting = is_reporting
-        self._pending: list[SendFuture] = []
-        self._acknowledged = 0
+    def __init__(self, session: Session, producer: "Producer", topic: str, common: InputRecord, bar: Bar, tally: _Tally) -> None:
+        self._session, self._producer, self._topic, self._common = session, producer, topic, common
+        self._bar, self._tally = bar, tally
+        self._pending: list[BlockingSendFuture] = []
 
     def run(self, raw: Iterator[tuple[bytes, int]], parser: _Parser) -> None:
-        """Also where it ends early, what was read before is sent, and how much that was is said."""
-        started, size = time.monotonic(), 0
-        is_whole = False
+        """Also where it ends early, what was read before is sent."""
+        size = 0
         try:
             for number, (data, length) in enumerate(raw, start=1):
                 self._send(parser.parse(data, number))
                 size += length
                 if number % TOLD_EVERY == 0:
                     self._bar.tell(size, f"{number:,} records")
-            is_whole = True
         finally:
-            self._producer.flush(self._session.timeout_seconds)
+            self._producer.flush()
             self._settle(0)
-            if not self._is_reporting and (is_whole or self._acknowledged):
-                seconds, count = time.monotonic() - started, self._acknowledged
-                note(f"{count:,} record{'s' if count != 1 else ''} to {self._topic} in {seconds:.1f} s")
 
     def _send(self, record: InputRecord) -> None:
         from ottla.client.errors import UnknownTopic
@@ -164,10 +184,7 @@ class _Sending:
         """Look at the outcome of all but the newest."""
         settled, self._pending = self._pending[: len(self._pending) - rest], self._pending[len(self._pending) - rest :]
         for future in settled:
-            metadata = future.result(self._session.timeout_seconds)  # type: ignore[attr-defined]
-            self._acknowledged += 1
-            if self._is_reporting:
-                print_json({name: getattr(metadata, name) for name in ("topic", "partition", "offset", "timestamp")})
+            self._tally.add(future.result())
 
 
 def _read(paths: list[Path], end: bytes) -> Iterator[tuple[bytes, int]]:

@@ -190,3 +190,14 @@ def test_an_interrupt_ends_it_without_a_word(ottla_session_broker: Broker, name:
     following.send_signal(signal.SIGINT)
     out, err = following.communicate(timeout=60)
     assert (following.returncode, out, err) == (130, b"", b"")
+
+
+def test_a_config_of_the_file_holds_where_no_option_says_otherwise(
+    tmp_path: pathlib.Path, ottla_session_broker: Broker, name: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = tmp_path / "client.properties"
+    file.write_text(f"bootstrap.servers={ottla_session_broker.bootstrap}\ncompression.type=nonsense\n")
+    words = ["produce", name, "--value", "x", "--client-config", str(file), "--bootstrap", ottla_session_broker.bootstrap]
+    assert main(words) == 1
+    assert "compression.type must be one of" in capsys.readouterr().err
+    assert main([*words, "--compression", "gzip"]) == 0
