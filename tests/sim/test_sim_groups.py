@@ -4,6 +4,8 @@ import pytest
 import sim_groups
 import sim_story
 
+from ottla.runtime import shard
+
 pytestmark = pytest.mark.timeout(60)
 
 
@@ -19,4 +21,10 @@ def test_a_power_cut_leaves_groups_that_make_sense(sim_seed):
 
 def test_groups_on_a_failing_disk(sim_seed):
     """A commit that could not be written is refused; what was acknowledged stays."""
+    sim_story.play(sim_seed, keep="page-cache", has_faults=True, kind=sim_groups.GroupStory)
+
+
+def test_groups_whose_records_always_share_batches(sim_seed, monkeypatch):
+    """What is held back until a turn's end is replayed before it is written: when the disk then fails, the shard is loaded anew."""
+    monkeypatch.setattr(shard, "ALONE_MAX", 0)
     sim_story.play(sim_seed, keep="page-cache", has_faults=True, kind=sim_groups.GroupStory)
