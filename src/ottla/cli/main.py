@@ -16,6 +16,7 @@ COMPLETION_OPTIONS = ("--install-completion", "--show-completion")
 _DESCRIPTION = "The event log that Apache Kafka describes, in Python. Any Kafka client connects unchanged."
 _EXAMPLES = """\
 begin here:
+  ottla demo                              watch one: traffic, and a group that loses a consumer
   ottla start --ephemeral                 try it: a broker at 127.0.0.1:9092 that leaves nothing behind
   ottla start                             keep the data under ./ottla-data
   ottla start --help                      all that can be chosen
