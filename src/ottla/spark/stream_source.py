@@ -87,17 +87,17 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return offsets_to_json(ends)
 
     def _latest(self, begun: Offsets) -> Offsets:
-        """The ends of all partitions; those of a topic that is gone stay where they are, if that is no failure."""
-        if self._target is not None:
-            return {partition: begun.get(partition, 0) for partition in begun if partition not in self._target} | {
-                partition: max(end, begun.get(partition, end)) for partition, end in self._target.items()}
-        partitions = self._ask.partitions_that_exist()
-        self._check_ids()
-        there = dict.fromkeys(partitions)
-        gone = [partition for partition in begun if partition not in there]
+        """The ends of all partitions; those of a topic that is gone are left out, where that is no failure."""
+        if self._target is None:
+            partitions = self._ask.partitions_that_exist()
+            self._check_ids()
+            latest = self._ask.latest(partitions)
+        else:
+            latest = {partition: max(end, begun.get(partition, end)) for partition, end in self._target.items()}
+        gone = [partition for partition in begun if partition not in latest]
         if gone and self._options["failOnDataLoss"]:
             raise DataLoss(f"{', '.join(map(str, gone))} is gone: the topic was deleted.")
-        return self._ask.latest(partitions)
+        return latest
 
     def _check_ids(self) -> None:
         """A topic that was deleted and made again has the same name and another id."""

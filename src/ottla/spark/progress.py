@@ -1,0 +1,166 @@
+"""The progress of queries as the offsets of consumer groups, so that every tool that shows lag shows theirs.
+
+The source itself tells its group of a micro-batch when the next one is planned, and so never of the last. A listener hears of each when
+it is done. Restarts trust the checkpoint alone.
+"""
+
+import json
+import warnings
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, Self
+
+from pyspark.sql.streaming.listener import StreamingQueryListener
+
+from ottla.client.errors import ClientError
+from ottla.spark.client_settings import group_of
+from ottla.spark.lookup import Lookup
+from ottla.spark.options import Face, OptionError, parse_options
+from ottla.spark.places import offsets_from_json, topics_of
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+    from pyspark.sql.streaming.query import StreamingQuery
+
+HEARD = "_ottla_heard"
+"""An attribute of the Spark context: the listeners of its sessions."""
+RELATION = "StreamingDataSourceV2ScanRelation"
+
+
+def track(query: "StreamingQuery") -> "TrackedQuery":
+    """The same query, which commits the offsets of every micro-batch to the source's `groupId`, the last one included.
+
+        query = ottla.spark.track(df.writeStream.trigger(availableNow=True).start())
+        query.awaitTermination()      # from here on the group's lag is 0
+    """
+    listen(query_session(query))
+    return TrackedQuery(query)
+
+
+def listen(spark: "SparkSession") -> None:
+    """Have the progress of all queries of a session committed, where their sources have a `groupId`. Twice is as once."""
+    context, name = spark.sparkContext, str(spark._jsparkSession.sessionUUID())
+    heard: dict[str, ProgressListener] = getattr(context, HEARD, {})
+    if name not in heard:
+        listener = ProgressListener(spark)
+        spark.streams.addListener(listener)
+        setattr(context, HEARD, heard | {name: listener})
+
+
+def query_session(query: "StreamingQuery") -> "SparkSession":
+    from pyspark import SparkContext
+    from pyspark.sql import SparkSession
+
+    return SparkSession(SparkContext.getOrCreate(), query._jsq.sparkSession())
+
+
+class TrackedQuery:
+    """A StreamingQuery with all that it has; waiting for it and stopping it end with a commit."""
+
+    def __init__(self, query: "StreamingQuery") -> None:
+        self._query = query
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._query, name)
+
+    def awaitTermination(self, timeout: int | None = None) -> bool | None:
+        ended = self._query.awaitTermination(timeout)
+        self.commit()
+        return ended
+
+    def processAllAvailable(self) -> None:
+        self._query.processAllAvailable()
+        self.commit()
+
+    def stop(self) -> None:
+        self._query.stop()
+        self.commit()
+
+    def commit(self) -> None:
+        """Commit what the last micro-batch came to."""
+        last = self._query.lastProgress
+        if last is not None:
+            with GroupCommits(self._query._jsq) as commits:
+                commits.commit([(source["description"], source["endOffset"]) for source in last["sources"]])
+
+
+class ProgressListener(StreamingQueryListener):
+    """Keeps hold of the JVM's queries while they run: when the last progress of one is told it may have ended."""
+
+    def __init__(self, spark: "SparkSession") -> None:
+        self._spark = spark
+        self._running: dict[str, GroupCommits] = {}
+
+    def onQueryStarted(self, event: Any) -> None:
+        query = self._spark._jsparkSession.streams().get(str(event.id))
+        if query is not None:
+            self._running[str(event.runId)] = GroupCommits(query)
+
+    def onQueryProgress(self, event: Any) -> None:
+        commits = self._running.get(str(event.progress.runId))
+        if commits is not None:
+            commits.commit([(source.description, source.endOffset) for source in event.progress.sources])
+
+    def onQueryIdle(self, event: Any) -> None:
+        """Nothing new was read."""
+
+    def onQueryTerminated(self, event: Any) -> None:
+        commits = self._running.pop(str(event.runId), None)
+        if commits is not None:
+            commits.close()
+
+
+class GroupCommits:
+    """Commits the ends of a query's sources to their groups. The query goes on whatever comes of it."""
+
+    def __init__(self, query: Any) -> None:
+        self._query = query
+        self._sources: dict[str, tuple[str, Lookup] | None] | None = None
+        """By description: the group of a source and a connection; None where the source has no group, or is not ours."""
+        self._committed: dict[str, str] = {}
+
+    def commit(self, ends: list[tuple[str, str | None]]) -> None:
+        if self._sources is None:       # the plan is made after the query was started
+            self._sources = {name: _group(given) for name, given in source_options(self._query).items()}
+        for description, end in ends:
+            source = self._sources.get(description)
+            if source is None or not end or end == self._committed.get(description):
+                continue
+            group, lookup = source
+            try:
+                lookup.commit(group, offsets_from_json(json.loads(end)))
+                self._committed[description] = end
+            except ClientError as error:
+                warnings.warn(f"The progress of the query was not committed to group {group!r}: {error}", stacklevel=1)
+
+    def close(self) -> None:
+        for source in (self._sources or {}).values():
+            if source is not None:
+                source[1].close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *ended: object) -> None:
+        self.close()
+
+
+def source_options(query: Any) -> dict[str, dict[str, str]]:
+    """The options of the query's Python sources, by the descriptions that its progress has for them."""
+    inner = query.streamingQuery() if "StreamingQueryWrapper" in query.getClass().getName() else query
+    leaves = inner.logicalPlan().collectLeaves()
+    found: dict[str, dict[str, str]] = {}
+    for index in range(leaves.size()):
+        leaf = leaves.apply(index)
+        if leaf.getClass().getSimpleName() == RELATION and "PythonMicroBatchStream" in leaf.stream().toString():
+            found[leaf.stream().toString()] = {str(name): str(value) for name, value in leaf.relation().options().items()}
+    return found
+
+
+def _group(given: Mapping[str, str]) -> "tuple[str, Lookup] | None":
+    """The group that the options of a source name, and a connection to commit with."""
+    try:
+        options = parse_options(given, Face.READ_STREAM)
+        group = group_of(options)
+        return None if group is None else (group, Lookup(options, topics_of(options)))
+    except OptionError:
+        return None      # the options of another Python source
