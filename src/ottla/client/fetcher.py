@@ -101,7 +101,8 @@ class Fetcher:
             if wait_ms > 0:
                 later_ms = wait_ms if later_ms is None else min(wait_ms, later_ms)
                 continue
-            task = self._under_way[node] = self._core.loop.create_task(self._ask(node, wishes))
+            stamps = {partition: self._positions.states[partition].stamp for partition in wishes}
+            task = self._under_way[node] = self._core.loop.create_task(self._ask(node, wishes, stamps))
             task.add_done_callback(partial(self._on_done, node))
         if later_ms is not None:
             self._fetch_later(later_ms)
@@ -162,9 +163,9 @@ class Fetcher:
             self._core.ask_refresh()
         return self._look_at_ms
 
-    async def _ask(self, node: int, wishes: dict[TopicPartition, Wish]) -> None:
+    async def _ask(self, node: int, wishes: dict[TopicPartition, Wish], stamps: dict[TopicPartition, int]) -> None:
+        """One request. Partitions may go or be sought elsewhere meanwhile: the stamps of their places tell."""
         session = self._sessions.setdefault(node, FetchSession())
-        stamps = {partition: self._positions.states[partition].stamp for partition in wishes}
         try:
             link = await self._core.link(node, purpose=PURPOSE)
             wait_ms = link.muted_until_ms - self._core.now_ms()
