@@ -37,3 +37,30 @@ class AtomicWrite(NamedTuple):
 
     def flush(self) -> None:
         self.disk.write_atomically(self.path, self.data)
+
+
+class NewNames(NamedTuple):
+    """The names in a directory, where no small file is written that would make them durable."""
+
+    disk: Disk
+    directory: str
+
+    def flush(self) -> None:
+        self.disk.flush_directory(self.directory)
+
+
+class FlushPlan(NamedTuple):
+    """What a worker does so that a log is on the disk up to an offset: `run` it, then tell the log by `on_flushed`.
+
+    One at a time for a log: a later plan leaves out what this one does, and is not done before it.
+    """
+
+    items: list[Flushable]
+    active: File | None
+    end_offset: int
+
+    def run(self) -> None:
+        for item in self.items:
+            item.flush()
+        if self.active is not None:
+            self.active.flush()

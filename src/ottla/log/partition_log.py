@@ -13,7 +13,7 @@ from ottla.log import epochs as leader_epochs
 from ottla.log import partition_metadata, recovery, time_search
 from ottla.log.beginning import begin_at
 from ottla.log.config import LogConfig
-from ottla.log.flushing import AtomicWrite, ClosedSegment, Flushable
+from ottla.log.flushing import AtomicWrite, ClosedSegment, Flushable, FlushPlan, NewNames
 from ottla.log.offset_index import ENTRY_BYTES as OFFSET_ENTRY_BYTES
 from ottla.log.open_files import OpenFiles
 from ottla.log.producer_state import snapshot_path
@@ -78,7 +78,7 @@ class PartitionLog:
     """One writer; offsets are given here. Calls come from the loop's thread unless a line says otherwise."""
 
     def __init__(self, disk: Disk, directory: str, *, config: LogConfig, topic_id: Uuid, loaded: recovery.LoadedLog,
-                 files: OpenFiles, start_offset: int = 0) -> None:
+                 files: OpenFiles, start_offset: int = 0, recovery_point: int = 0) -> None:
         self.disk = disk
         self.directory = directory
         self.topic_id = topic_id
@@ -87,6 +87,9 @@ class PartitionLog:
         self.producers = loaded.producers
         self.log_start_offset = max(start_offset, loaded.segments[0].base_offset)
         self.log_end_offset = loaded.log_end_offset
+        self.recovery_point = min(recovery_point, loaded.log_end_offset)
+        """What lies before is on the disk, and need not be looked at after a crash."""
+        self._has_new_names = True
         self._files = files
         self._bases = [segment.base_offset for segment in self.segments]
         self._active = self.segments[-1]
@@ -121,7 +124,10 @@ class PartitionLog:
             raise TopicIdMismatch(f"{directory} belongs to topic {uuid_text(found_id)}, not {uuid_text(topic_id)}")
         loaded = recovery.load(disk, directory, config=config, files=files, now_ms=now_ms, clean=clean, recovery_point=recovery_point)
         begin_at(loaded, start_offset, disk, directory, files, now_ms=now_ms)
-        return cls(disk, directory, config=config, topic_id=topic_id, loaded=loaded, files=files, start_offset=start_offset)
+        # After a crash the point stays where it was, as what was found may be in the page cache only.
+        point = loaded.log_end_offset if clean else recovery_point or 0
+        return cls(disk, directory, config=config, topic_id=topic_id, loaded=loaded, files=files, start_offset=start_offset,
+                   recovery_point=point)
 
     def append(self, records: memoryview, *, leader_epoch: int, now_ms: int, inspection: Inspection | None = None) -> tuple[int, int]:
         """Check a client's batch, give it offsets and write it; returns its base offset and, where the log stamps records, the time.
@@ -297,8 +303,22 @@ class PartitionLog:
             self.epochs.is_dirty = False
             self._unflushed.append(AtomicWrite(self.disk, f"{self.directory}/{leader_epochs.FILE_NAME}", self.epochs.encode()))
 
+    def plan_flush(self, *, to_end: bool) -> FlushPlan | None:
+        """What puts the log on the disk, to its end or to that of its last closed segment; None where nothing is to be done."""
+        end = self.log_end_offset if to_end else self._active.base_offset
+        if end <= self.recovery_point and not self._unflushed and not self.epochs.is_dirty:
+            return None
+        return FlushPlan(self.take_unflushed(), self._active.opened() if end > self._active.base_offset else None, end)
+
+    def on_flushed(self, plan: FlushPlan) -> None:
+        """A worker has done what was planned."""
+        self.recovery_point = max(self.recovery_point, min(plan.end_offset, self.log_end_offset))
+
     def take_unflushed(self) -> list[Flushable]:
         """What a worker should put on the disk by calling `flush` of each, in order: closed segments and small files."""
+        if self._has_new_names:
+            self._has_new_names = False
+            self._unflushed.insert(0, NewNames(self.disk, self.directory))  # bytes that are durable are of no use without a name
         self._take_epochs()
         taken, self._unflushed = self._unflushed, []
         for item in taken:
@@ -312,9 +332,10 @@ class PartitionLog:
 
     def flush(self) -> None:
         """Return once all that was appended is on the disk. In a worker this is right only while nothing is appended."""
-        for item in self.take_unflushed():
-            item.flush()
-        self._active.opened().flush()
+        plan = self.plan_flush(to_end=True)
+        if plan is not None:
+            plan.run()
+            self.on_flushed(plan)
 
     def close(self) -> None:
         """Write the indexes and the producers' state, flush, and let the files go. The log is not used afterwards."""

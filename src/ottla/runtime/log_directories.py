@@ -11,17 +11,17 @@ from functools import partial
 
 from ottla.base.ids import Uuid
 from ottla.base.ports import Disk, Workers
+from ottla.log.checkpoints import START_OFFSETS_FILE, Offsets, decode, encode
 from ottla.log.producer_state import SNAPSHOT_SUFFIX
 from ottla.log.segment import LOG_SUFFIX, OFFSET_INDEX_SUFFIX, TIME_INDEX_SUFFIX, Segment
 from ottla.runtime.partition import Partition
 
-FILE_NAME = "log-start-offset-checkpoint"
 REMOVED_SUFFIX = ".deleted"
 
 log = logging.getLogger("ottla.partitions")
 
-StartOffsets = dict[tuple[str, int], int]
-"""By the name of the topic and the index of the partition."""
+FILE_NAME = START_OFFSETS_FILE
+StartOffsets = Offsets
 
 
 class LogDirectory:
@@ -125,19 +125,3 @@ class LogDirectories:
     def _unlink(self, paths: list[str]) -> None:
         for path in paths:
             self._disk.remove(path)
-
-
-def encode(offsets: StartOffsets) -> bytes:
-    lines = [f"{topic} {index} {offset}\n" for (topic, index), offset in sorted(offsets.items())]
-    return f"0\n{len(lines)}\n{''.join(lines)}".encode()
-
-
-def decode(data: bytes) -> StartOffsets:
-    """ValueError where the text is not a whole checkpoint of version 0."""
-    version, count, *lines = data.decode().splitlines() or ["", ""]
-    if version.strip() != "0" or int(count) != len(lines):
-        raise ValueError(f"version {version!r} with {len(lines)} of {count} lines")
-    entries = [line.split() for line in lines]
-    if any(len(entry) != 3 for entry in entries):
-        raise ValueError("a line that is not of a topic, a partition and an offset")
-    return {(topic, int(index)): int(offset) for topic, index, offset in entries}

@@ -252,7 +252,7 @@ def test_a_batch_to_be_converted_wants_a_worker_too(tmp_path: Path) -> None:
     from ottla.log.config import Compression
 
     log = open_log(tmp_path, compression=Compression.GZIP)
-    assert log.inspection_wants_worker(batch(b"x" * 6000))
+    assert log.inspection_wants_worker(batch(b"x" * 20_000))
     assert not log.inspection_wants_worker(batch(b"x"))
 
 
