@@ -121,6 +121,32 @@ def test_a_group_from_its_first_read_to_its_end(ottla: Ottla, broker: Broker, ma
     assert f"there is no group '{group}'" in ottla("group", "describe", group, code=1)
 
 
+def test_a_group_of_the_newer_protocol(
+    ottla: Ottla, broker: Broker, api_keys: frozenset[int], make_topic: MakeTopic, group: str
+) -> None:
+    """Its members cannot be shown yet; its state, offsets and lag can."""
+    if 68 not in api_keys:
+        pytest.skip("the broker has no such groups")
+    import confluent_kafka
+
+    topic = make_topic()
+    ottla("produce", topic, given=b"1\n2\n3\n")
+    consumer = confluent_kafka.Consumer(
+        {"bootstrap.servers": broker.bootstrap, "group.id": group, "group.protocol": "consumer", "auto.offset.reset": "earliest"}
+    )
+    consumer.subscribe([topic])
+    record = None
+    while record is None:
+        record = consumer.poll(1)
+    consumer.commit(record, asynchronous=False)
+    assert f"{group}  Stable, of type consumer: its members cannot be shown yet\n" == ottla("group", "describe", group)
+    assert ottla("group", "describe", group, "--json")[0]["members"] is None
+    assert ottla("group", "lag", group, "--json")["total"] == 2
+    assert "Stop its consumers" in ottla("group", "reset-offsets", group, "--all-topics", "--to-earliest", "--execute", code=1)
+    consumer.close()
+    assert ottla("group", "reset-offsets", group, "--all-topics", "--to-earliest", "--execute", "--json")["partitions"][0]["new"] == 0
+
+
 def test_a_group_may_begin_with_a_reset(ottla: Ottla, make_topic: MakeTopic, group: str) -> None:
     topic = make_topic()
     ottla("produce", topic, given=b"1\n2\n3\n")

@@ -1,18 +1,17 @@
 """`ottla group list|describe|delete`; lag and the resetting of offsets have files of their own."""
 
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 
 from ottla.cli import group_lag, group_reset
 from ottla.cli.command import command
+from ottla.cli.group_lag import is_classic
 from ottla.cli.lookup import require_groups
 from ottla.cli.options import Groups, Yes, require_consent
 from ottla.cli.output import print_json, print_table
 from ottla.cli.session import Session
-
-if TYPE_CHECKING:
-    from ottla.client.admin_results import GroupDescription, MemberDescription
+from ottla.client.admin_results import GroupDescription, GroupListing, MemberDescription
 
 app = typer.Typer(no_args_is_help=True, help="Look at groups, reset their offsets, delete them.")
 
@@ -47,15 +46,18 @@ def describe(session: Session, names: Groups) -> None:
     """Describe groups: state, coordinator, members and the partitions that they read.
 
     JSON: a list of {"group", "state", "protocol_type", "protocol", "coordinator", "members": [{"member_id", "instance_id", "client_id",
-    "host", "partitions": [{"topic", "partition"}]}]}.
+    "host", "partitions": [{"topic", "partition"}]}]}; of a group that is not classic, "members" and "coordinator" are null.
     """
     with session.admin() as admin:
-        wanted = require_groups(admin, names)
-        found = admin.describe_groups(wanted)
+        listed = admin.list_groups()
+        found = [admin.describe_groups([name])[name] if is_classic(listed[name]) else listed[name] for name in require_groups(admin, names)]
     if session.is_json:
-        print_json([_document(each) for each in found.values()])
+        print_json([_document(each) for each in found])
         return
-    for index, each in enumerate(found.values()):
+    for index, each in enumerate(found):
+        if isinstance(each, GroupListing):
+            print(("\n" if index else "") + f"{each.group}  {each.state}, of type {each.type}: its members cannot be shown yet")
+            continue
         told = (
             f"{each.group}  {each.state}, {len(each.members)} member{'s' if len(each.members) != 1 else ''}, coordinator {each.coordinator}"
         )
@@ -65,14 +67,17 @@ def describe(session: Session, names: Groups) -> None:
             print_table(("member", "instance", "client", "host", "partitions"), rows)
 
 
-def _shown(member: "MemberDescription") -> str:
+def _shown(member: MemberDescription) -> str:
     topics: dict[str, list[int]] = {}
     for place in member.assignment:
         topics.setdefault(place.topic, []).append(place.partition)
     return " ".join(f"{topic}:{','.join(map(str, sorted(indexes)))}" for topic, indexes in sorted(topics.items())) or "-"
 
 
-def _document(group: "GroupDescription") -> dict[str, Any]:
+def _document(group: GroupDescription | GroupListing) -> dict[str, Any]:
+    if isinstance(group, GroupListing):
+        return {"group": group.group, "state": group.state, "protocol_type": group.protocol_type, "protocol": None,
+                "coordinator": None, "members": None}  # fmt: skip
     members = [
         {"member_id": each.member_id, "instance_id": each.instance_id, "client_id": each.client_id, "host": each.host,
          "partitions": [{"topic": place.topic, "partition": place.partition} for place in sorted(each.assignment)]}

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from rich.console import RenderableType
 
     from ottla.client import Admin
+    from ottla.client.admin_results import GroupListing
     from ottla.client.partitions import TopicPartition
 
 JSON_HELP = "Print JSON instead of tables; with --follow a line for each look."
@@ -68,15 +69,18 @@ def lag(
         _live(admin, names or [], interval)
 
 
+def is_classic(group: "GroupListing") -> bool:
+    """Who reads what is told of classic groups only; what was committed is told of all."""
+    return group.type.lower() in ("", "classic")
+
+
 def look(admin: "Admin", names: list[str]) -> list[PartitionLag]:
     """The lag of groups now; of all, where none is named."""
     listed = admin.list_groups()
     found: list[PartitionLag] = []
     for name in names or list(listed):
         committed = admin.list_group_offsets(name)
-        # Who reads what is told of classic groups only; what was committed is told of all.
-        is_classic = name in listed and listed[name].type.lower() in ("", "classic")
-        members = admin.describe_groups([name])[name].members if is_classic else ()
+        members = admin.describe_groups([name])[name].members if name in listed and is_classic(listed[name]) else ()
         owners = {place: member for member in members for place in member.assignment}
         places = sorted({**dict.fromkeys(committed), **dict.fromkeys(owners)})
         ends = _ends(admin, places)

@@ -2,6 +2,7 @@
 
 import os
 import pathlib
+import pty
 import re
 import signal
 import subprocess
@@ -201,3 +202,57 @@ def test_a_config_of_the_file_holds_where_no_option_says_otherwise(
     assert main(words) == 1
     assert "compression.type must be one of" in capsys.readouterr().err
     assert main([*words, "--compression", "gzip"]) == 0
+
+
+class Terminal:
+    """A command at a terminal, and what it has drawn there."""
+
+    def __init__(self, *words: str, bootstrap: str) -> None:
+        self.ours, theirs = pty.openpty()
+        variables = {**os.environ, "OTTLA_BOOTSTRAP": bootstrap, "TERM": "xterm", "COLUMNS": "120", "LINES": "40"}
+        self.process = subprocess.Popen([*OTTLA, *words], env=variables, stdin=theirs, stdout=theirs, stderr=theirs)
+        os.close(theirs)
+        self.drawn = ""
+
+    def read_until(self, text: str) -> None:
+        while text not in self.drawn:
+            self.drawn += os.read(self.ours, 65536).decode()
+
+    def read_to_end(self) -> int:
+        while True:
+            try:
+                chunk = os.read(self.ours, 65536)
+            except OSError:  # how Linux says that nobody writes any more
+                break
+            if not chunk:
+                break
+            self.drawn += chunk.decode()
+        os.close(self.ours)
+        return self.process.wait(60)
+
+
+class TestAtATerminal:
+    def test_tables_have_colours(self, ottla_session_broker: Broker, name: str) -> None:
+        ottla_session_broker.create_topic(name, 1)
+        terminal = Terminal("topic", "list", bootstrap=ottla_session_broker.bootstrap)
+        assert terminal.read_to_end() == 0
+        assert "\x1b[1;36mtopic" in terminal.drawn
+        assert name in terminal.drawn
+
+    def test_lag_is_a_live_view(self, ottla_session_broker: Broker, name: str) -> None:
+        bootstrap = ottla_session_broker.bootstrap
+        main(["produce", name, "--value", "1", "--value", "2", "--bootstrap", bootstrap])
+        main(["consume", name, "--group", name, "--max", "1", "--bootstrap", bootstrap])
+        terminal = Terminal("group", "lag", name, "--follow", "--interval", "0.1", bootstrap=bootstrap)
+        terminal.read_until("lag in all: 1 ")
+        main(["produce", name, "--value", "3", "--bootstrap", bootstrap])
+        terminal.read_until("lag in all: 2 ")
+        terminal.process.send_signal(signal.SIGINT)
+        assert terminal.read_to_end() == 130
+        assert "Traceback" not in terminal.drawn
+
+    def test_what_was_sent_is_told_below_the_bar(self, ottla_session_broker: Broker, name: str, tmp_path: pathlib.Path) -> None:
+        (tmp_path / "lines").write_text("x\n" * 5000)
+        terminal = Terminal("produce", name, str(tmp_path / "lines"), bootstrap=ottla_session_broker.bootstrap)
+        assert terminal.read_to_end() == 0
+        assert re.search(rf"\x1b\[2K5,000 records to {name} in [0-9.]+ s\r\n$", terminal.drawn)
