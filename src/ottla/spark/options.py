@@ -109,9 +109,23 @@ SINK: tuple[Option, ...] = (
 )
 """Those of writes. Spark itself puts the last two among a sink's options."""
 
+FORMATS = ("json", "avro", "protobuf", "string", "arrow-ipc")
+SUBJECT_STRATEGIES = ("topicnamestrategy", "recordnamestrategy", "topicrecordnamestrategy")
+
 VALUES: tuple[Option, ...] = (
-    Option("keyFormat", read_text),
-    Option("valueFormat", read_text),
+    Option("keyFormat", read_text, choices=FORMATS),
+    Option("valueFormat", read_text, choices=FORMATS),
+    Option("keySchema", read_text),
+    Option("valueSchema", read_text),
+    Option("keyMessage", read_text),
+    Option("valueMessage", read_text),
+    Option("schemaRegistryUrl", read_text),
+    Option("keySubject", read_text),
+    Option("valueSubject", read_text),
+    Option("subjectStrategy", read_text, "topicnamestrategy", choices=SUBJECT_STRATEGIES),
+    Option("registerSchemas", read_bool, False, faces=Face.ANY_WRITE),
+    Option("errorColumn", read_text, faces=Face.ANY_READ),
+    Option("errorTopic", read_text, faces=Face.ANY_READ),
 )
 """Those of formats, for reads and writes."""
 

@@ -1,0 +1,72 @@
+"""JSON Schema and Spark's types: as much of it as columns can have."""
+
+import json
+from typing import TYPE_CHECKING, Any
+
+from ottla.spark.options import OptionError
+
+if TYPE_CHECKING:
+    from pyspark.sql.types import DataType
+
+
+def spark_type(text: str, option: str) -> "DataType":
+    """What documents of a schema are in Spark."""
+    try:
+        schema = json.loads(text)
+    except ValueError as error:
+        raise OptionError(f"Option {option} is no JSON: {error}.") from None
+    return _to_spark(schema, option)
+
+
+def _to_spark(schema: Any, option: str) -> "DataType":
+    from pyspark.sql import types as t
+
+    kind = schema.get("type") if isinstance(schema, dict) else None
+    if isinstance(kind, list):
+        kind = next((each for each in kind if each != "null"), None)
+    match kind:
+        case "object" if "properties" in schema:
+            return t.StructType([t.StructField(name, _to_spark(each, option)) for name, each in schema["properties"].items()])
+        case "object":
+            more = schema.get("additionalProperties")
+            return t.MapType(t.StringType(), _to_spark(more, option) if isinstance(more, dict) else t.StringType())
+        case "array":
+            return t.ArrayType(_to_spark(schema.get("items", {}), option))
+        case "integer":
+            return t.LongType()
+        case "number":
+            return t.DoubleType()
+        case "boolean":
+            return t.BooleanType()
+        case "string":
+            formats: dict[Any, type[DataType]] = {"date-time": t.TimestampType, "date": t.DateType}
+            return formats.get(schema.get("format"), t.StringType)()
+    raise OptionError(f"Option {option}: a part of the JSON schema has no single type that a column could have: {json.dumps(schema)[:80]}.")
+
+
+def schema_from_spark(kind: "DataType") -> str:
+    """A schema for documents of a column."""
+    return json.dumps(_from_spark(kind))
+
+
+def _from_spark(kind: "DataType") -> dict[str, Any]:
+    from pyspark.sql import types as t
+
+    match kind:
+        case t.StructType():
+            return {"type": "object", "properties": {each.name: _from_spark(each.dataType) for each in kind.fields}}
+        case t.ArrayType():
+            return {"type": "array", "items": _from_spark(kind.elementType)}
+        case t.MapType():
+            return {"type": "object", "additionalProperties": _from_spark(kind.valueType)}
+        case t.BooleanType():
+            return {"type": "boolean"}
+        case t.ByteType() | t.ShortType() | t.IntegerType() | t.LongType():
+            return {"type": "integer"}
+        case t.FloatType() | t.DoubleType() | t.DecimalType():
+            return {"type": "number"}
+        case t.TimestampType() | t.TimestampNTZType():
+            return {"type": "string", "format": "date-time"}
+        case t.DateType():
+            return {"type": "string", "format": "date"}
+    return {"type": "string"}

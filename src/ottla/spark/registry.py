@@ -1,0 +1,137 @@
+"""A client of a schema registry (the REST interface of Confluent's), and the five bytes that stand before a value which names its schema.
+
+What was asked once is kept: an id means the same schema for ever. What the latest version of a subject is, is asked anew by each plan.
+"""
+
+import base64
+import json
+import urllib.error
+import urllib.parse
+import urllib.request
+from dataclasses import dataclass
+from functools import cache
+from struct import Struct
+from typing import Any
+
+MAGIC = 0
+FRAME = Struct(">bI")
+FRAME_BYTES = FRAME.size
+SECONDS_MAX = 30.0
+TRIES_MAX = 3
+ANSWER_BYTES_MAX = 32 << 20
+CONTENT_TYPE = "application/vnd.schemaregistry.v1+json"
+
+
+class RegistryError(Exception):
+    """The registry cannot be reached, or does not have what was asked for."""
+
+
+class UnknownSchema(RegistryError):
+    """The registry answers, and does not have it."""
+
+
+@dataclass(frozen=True, slots=True)
+class RegisteredSchema:
+    """A schema as the registry has it. Protobuf's `text` is a FileDescriptorProto in base64."""
+
+    id: int
+    kind: str
+    """AVRO, JSON or PROTOBUF."""
+    text: str
+
+
+class Registry:
+    """`url` may carry a user and a password; several, with commas, are tried one after another."""
+
+    def __init__(self, url: str) -> None:
+        self._urls = [each.strip().rstrip("/") for each in url.split(",") if each.strip()]
+        self._by_id: dict[int, RegisteredSchema] = {}
+
+    def by_id(self, schema_id: int) -> RegisteredSchema:
+        found = self._by_id.get(schema_id)
+        if found is None:
+            told = self._ask(f"/schemas/ids/{schema_id}", what=f"schema {schema_id}")
+            found = self._by_id[schema_id] = self._made(schema_id, told)
+        return found
+
+    def latest(self, subject: str) -> RegisteredSchema:
+        """That of the subject's last version."""
+        told = self._ask(f"/subjects/{urllib.parse.quote(subject, safe='')}/versions/latest", what=f"subject {subject!r}")
+        found = self._made(told["id"], told)
+        self._by_id[found.id] = found
+        return found
+
+    def register(self, subject: str, kind: str, text: str) -> int:
+        """The id of a schema under a subject; it is added there if it is not there yet."""
+        body = {"schema": text} if kind == "AVRO" else {"schema": text, "schemaType": kind}
+        path = f"/subjects/{urllib.parse.quote(subject, safe='')}/versions"
+        return int(self._ask(path, body, what=f"a new version of subject {subject!r}")["id"])
+
+    def _made(self, schema_id: int, told: dict[str, Any]) -> RegisteredSchema:
+        kind = told.get("schemaType") or "AVRO"
+        text = told["schema"]
+        if told.get("references"):
+            raise RegistryError(f"Schema {schema_id} refers to others, which is not supported: register it with all it needs inside.")
+        if kind == "PROTOBUF":
+            text = self._ask(f"/schemas/ids/{schema_id}?format=serialized", what=f"schema {schema_id}")["schema"]
+        return RegisteredSchema(schema_id, kind, text)
+
+    def _ask(self, path: str, body: dict[str, Any] | None = None, *, what: str) -> dict[str, Any]:
+        problem = "there is no address"
+        for _ in range(TRIES_MAX):
+            for url in self._urls:
+                try:
+                    return self._ask_one(url, path, body)
+                except urllib.error.HTTPError as error:
+                    problem = f"it answers {error.code}, {_message(error)}"
+                    if error.code < 500:
+                        kind = UnknownSchema if error.code == 404 else RegistryError
+                        raise kind(f"The schema registry at {_shown(url)} was asked for {what}: {problem}.") from None
+                except (OSError, ValueError) as error:
+                    problem = str(error)
+        shown = ", ".join(_shown(url) for url in self._urls)
+        raise RegistryError(f"The schema registry at {shown} was asked for {what}: {problem}. Look at option schemaRegistryUrl.")
+
+    def _ask_one(self, url: str, path: str, body: dict[str, Any] | None) -> dict[str, Any]:
+        parts = urllib.parse.urlsplit(url)
+        if parts.scheme not in ("http", "https"):
+            raise RegistryError(f"Option schemaRegistryUrl must begin with http:// or https://, not {_shown(url)!r}.")
+        address = urllib.parse.urlunsplit(parts._replace(netloc=parts.netloc.rpartition("@")[2])) + path
+        request = urllib.request.Request(address, data=None if body is None else json.dumps(body).encode())
+        request.add_header("Accept", CONTENT_TYPE)
+        if body is not None:
+            request.add_header("Content-Type", CONTENT_TYPE)
+        if parts.username is not None:
+            plain = f"{urllib.parse.unquote(parts.username)}:{urllib.parse.unquote(parts.password or '')}"
+            request.add_header("Authorization", "Basic " + base64.b64encode(plain.encode()).decode())
+        with urllib.request.urlopen(request, timeout=SECONDS_MAX) as answer:
+            told: dict[str, Any] = json.loads(answer.read(ANSWER_BYTES_MAX))
+        return told
+
+
+def _message(error: urllib.error.HTTPError) -> str:
+    try:
+        return str(json.loads(error.read(ANSWER_BYTES_MAX)).get("message", error.reason))
+    except (ValueError, AttributeError, OSError):
+        return str(error.reason)
+
+
+def _shown(url: str) -> str:
+    """Without the password."""
+    parts = urllib.parse.urlsplit(url)
+    return urllib.parse.urlunsplit(parts._replace(netloc=parts.netloc.rpartition("@")[2]))
+
+
+@cache
+def registry_at(url: str) -> Registry:
+    """The one of this process, so that tasks ask for an id once."""
+    return Registry(url)
+
+
+def subject_of(strategy: str, topic: str, record_name: str | None, *, is_key: bool) -> str:
+    """The subject of a schema: by the topic, by the name of the record, or by both."""
+    if strategy == "topicnamestrategy":
+        return f"{topic}-{'key' if is_key else 'value'}"
+    if not record_name:
+        raise RegistryError(f"Option subjectStrategy ({strategy}) needs a schema with a name: give keySubject or valueSubject instead.")
+    return record_name if strategy == "recordnamestrategy" else f"{topic}-{record_name}"

@@ -1,0 +1,120 @@
+"""What codecs of values have in common: a decoded column, and the rows that could not be decoded with why."""
+
+from collections.abc import Callable
+from typing import Any, NamedTuple, Protocol
+
+REASON_LENGTH_MAX = 300
+
+
+class Decoded(NamedTuple):
+    """A column, null in the rows that `errors` names."""
+
+    column: Any
+    errors: dict[int, str]
+
+
+class Codec(Protocol):
+    """Bytes of one format and one schema to a column and back."""
+
+    def decode(self, column: Any) -> Decoded: ...
+
+    def encode(self, column: Any) -> Any: ...
+
+
+def decode_each(column: Any, kind: Any, read: Callable[[bytes], Any]) -> Decoded:
+    """Row by row: `read` makes of bytes what Arrow takes for this type, and raises what it likes."""
+    import pyarrow as pa
+
+    errors: dict[int, str] = {}
+    found: list[Any] = []
+    for index, data in enumerate(column.to_pylist()):
+        value = None
+        if data is not None:
+            try:
+                value = read(data)
+            except Exception as error:      # whatever a parser makes of bytes that are not its own
+                errors[index] = reason(error)
+        found.append(value)
+    try:
+        return Decoded(pa.array(found, kind), errors)
+    except (pa.ArrowException, TypeError, ValueError, OverflowError):
+        return _one_by_one(found, kind, errors)
+
+
+def _one_by_one(found: list[Any], kind: Any, errors: dict[int, str]) -> Decoded:
+    """Find the rows that are not of the type."""
+    import pyarrow as pa
+
+    for index, value in enumerate(found):
+        try:
+            pa.array([value], kind)
+        except (pa.ArrowException, TypeError, ValueError, OverflowError) as error:
+            errors[index] = reason(error)
+            found[index] = None
+    return Decoded(pa.array(found, kind), dict(sorted(errors.items())))
+
+
+def reason(error: Exception) -> str:
+    text = f"{error}" or type(error).__name__
+    return text if len(text) <= REASON_LENGTH_MAX else text[: REASON_LENGTH_MAX - 3] + "..."
+
+
+class StringCodec:
+    """Text in UTF-8."""
+
+    def __init__(self, kind: Any) -> None:
+        self._kind = kind
+
+    def decode(self, column: Any) -> Decoded:
+        import pyarrow as pa
+
+        try:
+            return Decoded(column.cast(self._kind), {})
+        except pa.ArrowInvalid:
+            return decode_each(column, self._kind, lambda data: data.decode())
+
+    def encode(self, column: Any) -> Any:
+        import pyarrow as pa
+
+        return column.cast(pa.string()).cast(pa.binary())
+
+
+class ArrowIpcCodec:
+    """Each value is a stream of Arrow's IPC format: a small table, so the column holds lists of structs."""
+
+    def __init__(self, kind: Any) -> None:
+        import pyarrow as pa
+
+        self._kind = kind
+        self._schema = pa.schema(list(kind.value_type if pa.types.is_list(kind) else kind))
+
+    def decode(self, column: Any) -> Decoded:
+        import pyarrow as pa
+
+        def read(data: bytes) -> list[Any]:
+            with pa.ipc.open_stream(data) as stream:
+                table = stream.read_all()
+            lacking = [name for name in self._schema.names if name not in table.column_names]
+            if lacking:
+                raise ValueError(f"its columns are {', '.join(table.column_names)}, without {', '.join(lacking)}")
+            rows: list[Any] = table.select(self._schema.names).cast(self._schema).to_pylist()
+            return rows
+
+        return decode_each(column, self._kind, read)
+
+    def encode(self, column: Any) -> Any:
+        """A struct becomes a table of one row."""
+        import pyarrow as pa
+
+        is_list = pa.types.is_list(self._kind)
+        found: list[bytes | None] = []
+        for index in range(len(column)):
+            if not column[index].is_valid:
+                found.append(None)
+                continue
+            rows = column[index].values if is_list else column.slice(index, 1)
+            sink = pa.BufferOutputStream()
+            with pa.ipc.new_stream(sink, self._schema) as stream:
+                stream.write_batch(pa.RecordBatch.from_struct_array(rows).cast(self._schema))
+            found.append(sink.getvalue().to_pybytes())
+        return pa.array(found, pa.binary())

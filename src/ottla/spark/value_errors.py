@@ -1,0 +1,167 @@
+"""Batches of records with decoded columns, and what becomes of the rows that do not decode."""
+
+from typing import TYPE_CHECKING, Any
+
+from ottla.spark.errors import SourceError
+from ottla.spark.options import Options
+from ottla.spark.registry import FRAME, FRAME_BYTES, MAGIC, UnknownSchema, registry_at
+from ottla.spark.value_columns import Decoded
+from ottla.spark.values import KINDS, FieldFormat, codec_for
+
+if TYPE_CHECKING:
+    from pyspark.sql.types import StructType
+
+HEADER_PREFIX = "ottla.error."
+
+
+def error_type() -> "StructType":
+    """What `errorColumn` holds where a row does not decode: which field, why, and its bytes."""
+    from pyspark.sql.types import BinaryType, StringType, StructField, StructType
+
+    return StructType([StructField("field", StringType()), StructField("reason", StringType()), StructField("bytes", BinaryType())])
+
+
+class BatchDecoder:
+    """Called with each batch of a task."""
+
+    def __init__(self, schema: "StructType", options: Options, formats: dict[str, FieldFormat]) -> None:
+        from pyspark.sql.pandas.types import to_arrow_schema
+
+        self._schema = to_arrow_schema(schema, timezone="UTC")
+        self._options = options
+        self._formats = {name: each for name, each in formats.items() if name in self._schema.names}
+        self._error_column: str | None = options["errorColumn"]
+
+    def __call__(self, batch: Any) -> Any:
+        import pyarrow as pa
+
+        decoded, errors = {}, {}
+        for name, given in self._formats.items():
+            found = decode_field(given, batch.column(name), self._schema.field(name).type)
+            decoded[name] = found.column
+            for row, why in found.errors.items():
+                errors[row] = (name, why)
+        if errors and self._error_column is None and self._options["errorTopic"] is None:
+            row, (name, why) = min(errors.items())
+            raise SourceError(f"{_place(batch, row)}: its {name} is no {self._formats[name].format}: {why}. Option errorColumn or "
+                              "errorTopic tells where to put such records.")
+        arrays = []
+        for field in self._schema:
+            if field.name == self._error_column:
+                arrays.append(_error_array(batch, errors, field.type))
+            else:
+                arrays.append(decoded.get(field.name) if field.name in decoded else batch.column(field.name))
+        made = pa.RecordBatch.from_arrays(arrays, schema=self._schema)
+        if errors and self._options["errorTopic"] is not None:
+            self._send_away(batch, errors)
+            kept = [row not in errors for row in range(batch.num_rows)]
+            made = made.filter(pa.array(kept))
+        return made
+
+    def _send_away(self, batch: Any, errors: dict[int, tuple[str, str]]) -> None:
+        """Write the bad records to the topic for them, and wait: their rows are left out only when they are safe."""
+        import pyarrow as pa
+
+        from ottla.spark.sink_plan import DEFAULTS
+        from ottla.spark.sink_task import producer_pool
+
+        rows = sorted(errors)
+        bad = batch.take(pa.array(rows))
+        headers = []
+        for index, row in enumerate(rows):
+            name, why = errors[row]
+            told = {"topic": bad.column("topic")[index].as_py(), "partition": bad.column("partition")[index].as_py(),
+                    "offset": bad.column("offset")[index].as_py(), "field": name, "reason": why}
+            headers.append([{"key": HEADER_PREFIX + key, "value": str(value).encode()} for key, value in told.items()])
+        kind = pa.list_(pa.struct([("key", pa.string()), ("value", pa.binary())]))
+        configs = tuple(sorted({**DEFAULTS, "bootstrap.servers": self._options.kafka["bootstrap.servers"]}.items()))
+        producer = producer_pool().take(configs)
+        try:
+            producer.send_columns(self._options["errorTopic"], bad.column("value"), bad.column("key"), timestamps=bad.column("timestamp"),
+                                  headers=pa.array(headers, kind)).result()
+        except BaseException:
+            producer.close(0)
+            raise
+        producer_pool().give_back(configs, producer)
+
+
+def _place(batch: Any, row: int) -> str:
+    topic, partition, offset = (batch.column(name)[row].as_py() for name in ("topic", "partition", "offset"))
+    return f"The record at offset {offset} of {topic}-{partition} does not decode"
+
+
+def _error_array(batch: Any, errors: dict[int, tuple[str, str]], kind: Any) -> Any:
+    import pyarrow as pa
+
+    if not errors:
+        return pa.nulls(batch.num_rows, kind)
+    told: list[Any] = [None] * batch.num_rows
+    for row, (name, why) in errors.items():
+        told[row] = {"field": name, "reason": why, "bytes": batch.column(name)[row].as_py()}
+    return pa.array(told, kind)
+
+
+# One field
+
+
+def decode_field(given: FieldFormat, column: Any, kind: Any) -> Decoded:
+    """A column of bytes as one of an Arrow type."""
+    if given.is_framed:
+        return _decode_framed(given, column, kind)
+    return codec_for(given.format, kind, given.schema, given.message, given.option).decode(column)
+
+
+def _decode_framed(given: FieldFormat, column: Any, kind: Any) -> Decoded:
+    """Values that name their schemas: those of one schema are decoded together."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    heads = pc.binary_slice(column, 0, FRAME_BYTES + (1 if given.format == "protobuf" else 0)).dictionary_encode()
+    names = heads.dictionary.to_pylist()
+    if len(names) == 1 and not column.null_count:
+        return _decode_body(given, names[0], column, kind)
+    rows_of = heads.indices
+    pieces, places = [], []
+    errors: dict[int, str] = {}
+    for index, head in enumerate(names):
+        rows = pc.indices_nonzero(pc.equal(rows_of, index).fill_null(False))
+        found = _decode_body(given, head, column.take(rows), kind)
+        pieces.append(found.column)
+        numbers = rows.to_pylist()
+        places += numbers
+        errors |= {numbers[row]: why for row, why in found.errors.items()}
+    nulls = pc.indices_nonzero(column.is_null()).to_pylist()
+    together = pa.concat_arrays([*pieces, pa.nulls(len(nulls), kind)])
+    order = pc.sort_indices(pa.array(places + nulls, pa.int64()))
+    return Decoded(together.take(order), dict(sorted(errors.items())))
+
+
+def _decode_body(given: FieldFormat, head: bytes, column: Any, kind: Any) -> Decoded:
+    """Values that begin with the same bytes."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    def all_wrong(why: str) -> Decoded:
+        return Decoded(pa.nulls(len(column), kind), dict.fromkeys(range(len(column)), why))
+
+    if len(head) < FRAME_BYTES or head[0] != MAGIC:
+        return all_wrong(f"it does not begin with the {FRAME_BYTES} bytes that name its schema")
+    _, schema_id = FRAME.unpack_from(head)
+    assert given.registry is not None
+    try:
+        found = registry_at(given.registry).by_id(schema_id)
+    except UnknownSchema as error:
+        return all_wrong(str(error))
+    if found.kind != KINDS[given.format]:
+        return all_wrong(f"its schema {schema_id} is {found.kind}")
+    skipped = FRAME_BYTES
+    if given.format == "protobuf":
+        if head[FRAME_BYTES:] != b"\0":
+            return all_wrong("it is not the first message of its schema")
+        skipped += 1
+    body = pc.binary_slice(column, skipped)
+    if given.format == "avro" and given.schema is not None:
+        from ottla.spark.values_avro import AvroCodec
+
+        return AvroCodec(kind, found.text, given.schema).decode(body)
+    return codec_for(given.format, kind, found.text, given.message, given.option).decode(body)

@@ -1,0 +1,318 @@
+"""Formats of keys and values: which codec reads or writes which column, by the options of a query.
+
+A read has the columns of records, with `key` and `value` decoded. Rows that do not decode fail the query, unless `errorColumn` names a
+column that tells of them, or `errorTopic` a topic that they go to instead.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import cache
+from typing import TYPE_CHECKING, Any
+
+from ottla.spark.options import Face, OptionError, Options, parse_options
+from ottla.spark.registry import RegisteredSchema, registry_at, subject_of
+from ottla.spark.value_columns import ArrowIpcCodec, Codec, StringCodec
+
+if TYPE_CHECKING:
+    from pyspark.sql.types import DataType, StructType
+
+FIELDS = ("key", "value")
+KINDS = {"avro": "AVRO", "json": "JSON", "protobuf": "PROTOBUF"}
+"""The formats that a registry knows, by its names for them."""
+
+
+@dataclass(frozen=True, slots=True)
+class FieldFormat:
+    """How one of the two fields is written, as the options say."""
+
+    field: str
+    format: str
+    schema: str | None
+    message: str | None
+    registry: str | None
+    subject: str | None
+    strategy: str
+    registers: bool = False
+
+    @property
+    def option(self) -> str:
+        return f"{self.field}Schema"
+
+    @property
+    def is_framed(self) -> bool:
+        return self.registry is not None and self.format in KINDS
+
+
+def formats_of(options: Options) -> dict[str, FieldFormat]:
+    """The fields that have a format; OptionError where something is missing."""
+    found = {}
+    for field in FIELDS:
+        name = options[f"{field}Format"]
+        if name is None:
+            if options.is_given(f"{field}Schema"):
+                raise OptionError(f"Option {field}Schema needs {field}Format: json, avro, protobuf or arrow-ipc.")
+            continue
+        found[field] = FieldFormat(field, name, options[f"{field}Schema"], options[f"{field}Message"], options["schemaRegistryUrl"],
+                                   options[f"{field}Subject"], options["subjectStrategy"], bool(options["registerSchemas"]))
+    return found
+
+
+# Reads
+
+
+def source_schema(schema: "StructType", raw: Mapping[str, str]) -> "StructType":
+    """The columns of a read; types that no option gives are asked of the registry, here and on the driver only."""
+    from pyspark.sql.types import StructField, StructType
+
+    from ottla.spark.value_errors import error_type
+
+    options = parse_options(raw, Face.ANY_READ)
+    formats = formats_of(options)
+    fields = []
+    for column in schema.fields:
+        given = formats.get(column.name)
+        fields.append(column if given is None else StructField(column.name, _source_type(given, options)))
+    if options["errorColumn"] is not None:
+        if options["errorTopic"] is not None:
+            raise OptionError("Options errorColumn and errorTopic are both given: choose one.")
+        fields.append(StructField(options["errorColumn"], error_type()))
+    return StructType(fields)
+
+
+def _source_type(given: FieldFormat, options: Options) -> "DataType":
+    if given.schema is None and given.is_framed:
+        return type_of_registered(given, _latest(given, options["subscribe"]))
+    return declared_type(given)
+
+
+def _latest(given: FieldFormat, topics: str | None) -> RegisteredSchema:
+    assert given.registry is not None
+    subject = given.subject
+    if subject is None:
+        topic = (topics or "").strip()
+        if not topic or "," in topic or given.strategy != "topicnamestrategy":
+            raise OptionError(f"Option {given.field}Subject is missing: say which subject of the registry has the schema of this read.")
+        subject = subject_of(given.strategy, topic, None, is_key=given.field == "key")
+    found = registry_at(given.registry).latest(subject)
+    if found.kind != KINDS[given.format]:
+        raise OptionError(f"Option {given.field}Format is {given.format}, and the schema of subject {subject!r} is {found.kind}.")
+    return found
+
+
+def declared_type(given: FieldFormat) -> "DataType":
+    """The type that the options give, without a registry."""
+    from pyspark.sql.types import ArrayType, StringType
+
+    if given.format == "string":
+        return StringType()
+    text = given.schema
+    if text is None:
+        raise OptionError(f"Option {given.option} is missing: format {given.format} needs a schema, or a schemaRegistryUrl.")
+    if given.format == "avro":
+        from ottla.spark.values_avro import spark_type as avro_type
+
+        return avro_type(text, given.option)
+    if given.format == "protobuf":
+        from ottla.spark.values_protobuf import find_message, load_set, spark_type
+
+        return spark_type(find_message(load_set(text, given.option), given.message, given.option), given.option)
+    kind = _struct(text, given.option)
+    return ArrayType(kind) if given.format == "arrow-ipc" else kind
+
+
+def _struct(text: str, option: str) -> "StructType":
+    """A list of columns, or Spark's own JSON of one."""
+    if not text.lstrip().startswith("{"):
+        from ottla.spark.values_ddl import parse_ddl
+
+        return parse_ddl(text, option=option)
+    import json
+
+    from pyspark.sql.types import StructType
+
+    try:
+        return StructType.fromJson(json.loads(text))
+    except (ValueError, KeyError, TypeError) as error:
+        raise OptionError(f"Option {option} is no schema of Spark in JSON: {error!r}.") from None
+
+
+def type_of_registered(given: FieldFormat, found: RegisteredSchema) -> "DataType":
+    if found.kind == "AVRO":
+        from ottla.spark.values_avro import spark_type as avro_type
+
+        return avro_type(found.text, given.option)
+    if found.kind == "JSON":
+        from ottla.spark.json_schema import spark_type as json_type
+
+        return json_type(found.text, given.option)
+    from ottla.spark.values_protobuf import find_message, load_set, spark_type
+
+    return spark_type(find_message(load_set(found.text, given.option), given.message, given.option), given.option)
+
+
+def batch_decoder(schema: "StructType", raw: Mapping[str, str]) -> Callable[[Any], Any]:
+    """What makes of a batch of records one with the columns of `schema`, in a task."""
+    from ottla.spark.value_errors import BatchDecoder
+
+    options = parse_options(raw, Face.ANY_READ)
+    return BatchDecoder(schema, options, formats_of(options))
+
+
+@cache
+def codec_for(format_name: str, kind: Any, schema: str | None, message: str | None, option: str) -> Codec:
+    """The codec of a format for columns of an Arrow type. `schema` is that of the bytes, where the format has one."""
+    match format_name:
+        case "string":
+            return StringCodec(kind)
+        case "arrow-ipc":
+            return ArrowIpcCodec(kind)
+        case "json":
+            from ottla.spark.values_json import JsonCodec
+
+            return JsonCodec(kind)
+        case "avro":
+            from ottla.spark.values_avro import AvroCodec
+
+            return AvroCodec(kind, _needed(schema, option))
+        case "protobuf":
+            from ottla.spark.values_protobuf import ProtobufCodec, find_message, load_set
+
+            return ProtobufCodec(kind, find_message(load_set(_needed(schema, option), option), message, option))
+    raise AssertionError(format_name)
+
+
+def _needed(schema: str | None, option: str) -> str:
+    if schema is None:
+        raise OptionError(f"Option {option} is missing: types of columns alone do not tell how bytes are written.")
+    return schema
+
+
+# Writes
+
+
+@dataclass(frozen=True, slots=True)
+class Encoder:
+    """Makes bytes of a column, or of several that are packed into one; pickled into tasks."""
+
+    given: FieldFormat
+    schema: str | None
+    """That of the bytes, known on the driver."""
+    columns: tuple[str, ...]
+    """The column of the field; others where there is none: they become the fields of a struct."""
+    is_packed: bool
+    known: tuple[str, int] | None = None
+    """The topic of all rows and the id of its schema, where the driver has asked for it."""
+
+    def encode(self, table: Any, topic: str) -> Any:
+        """Of a `pyarrow.Table`; ValueError says what does not fit the schema."""
+        import pyarrow as pa
+        import pyarrow.compute as pc
+
+        if self.is_packed:
+            arrays = [table.column(name).combine_chunks() for name in self.columns]
+            fields = [table.schema.field(name) for name in self.columns]
+            column = pa.StructArray.from_arrays(arrays, fields=fields)
+        else:
+            column = table.column(self.columns[0]).combine_chunks()
+        given = self.given
+        if not given.is_framed:
+            return codec_for(given.format, column.type, self.schema, given.message, given.option).encode(column)
+        schema_id, schema = self._registered(topic)
+        data = codec_for(given.format, column.type, schema, given.message, given.option).encode(column)
+        from ottla.spark.registry import FRAME, MAGIC
+
+        head = FRAME.pack(MAGIC, schema_id) + (b"\0" if given.format == "protobuf" else b"")
+        return pc.binary_join_element_wise(pa.scalar(head, pa.binary()), data.cast(pa.binary()), pa.scalar(b"", pa.binary()))
+
+    def _registered(self, topic: str) -> tuple[int, str | None]:
+        if self.known is not None and self.known[0] == topic:
+            return self.known[1], self.schema
+        return registered_schema(self.given, self.schema, topic)
+
+
+@cache
+def registered_schema(given: FieldFormat, schema: str | None, topic: str) -> tuple[int, str | None]:
+    """The id and the text of the schema that rows of a topic are written with."""
+    assert given.registry is not None
+    registry = registry_at(given.registry)
+    is_key = given.field == "key"
+    if given.registers:
+        assert schema is not None
+        subject = given.subject or subject_of(given.strategy, topic, _record_name(given, schema), is_key=is_key)
+        return registry.register(subject, KINDS[given.format], schema), schema
+    name = None if schema is None else _record_name(given, schema)
+    found = registry.latest(given.subject or subject_of(given.strategy, topic, name, is_key=is_key))
+    if found.kind != KINDS[given.format]:
+        raise OptionError(f"Option {given.field}Format is {given.format}, and the schema of topic {topic!r} is {found.kind}.")
+    return found.id, found.text
+
+
+def _record_name(given: FieldFormat, schema: str) -> str | None:
+    if given.format == "avro":
+        from ottla.spark.values_avro import record_name
+
+        return record_name(schema)
+    if given.format == "json":
+        import json
+
+        title = json.loads(schema).get("title")
+        return title if isinstance(title, str) else None
+    return given.message
+
+
+def encoders(schema: "StructType", options: Options) -> tuple[Encoder | None, Encoder | None]:
+    """Those of a write's key and value, with what the driver can know: schemas that fit, and ids."""
+    formats = formats_of(options)
+    made = [_encoder(schema, formats[field], options["topic"]) if field in formats else None for field in FIELDS]
+    return made[0], made[1]
+
+
+def _encoder(schema: "StructType", given: FieldFormat, topic: str | None) -> Encoder | None:
+    from pyspark.sql.types import StructField, StructType
+
+    from ottla.spark.sink_plan import RECORD_COLUMNS
+
+    names = {name.lower(): name for name in schema.names}
+    if given.field in names:
+        kind: DataType = schema[names[given.field]].dataType
+        columns, is_packed = (given.field,), False
+    elif given.field == "key":
+        return None
+    else:
+        rest = [StructField(column.name, column.dataType) for column in schema.fields if column.name.lower() not in RECORD_COLUMNS]
+        if not rest:
+            raise OptionError("There is no column 'value', and no other that could become its fields.")
+        kind, columns, is_packed = StructType(rest), tuple(field.name for field in rest), True
+    text = _written_schema(given, kind)
+    known = None
+    if given.is_framed and topic is not None:
+        schema_id, text = registered_schema(given, text, topic)
+        known = (topic, schema_id)
+    return Encoder(given, text, columns, is_packed, known)
+
+
+def _written_schema(given: FieldFormat, kind: "DataType") -> str | None:
+    """The schema that a write uses: the one that is given, or for Avro and JSON one made from the column."""
+    from pyspark.sql.types import ArrayType, StructType
+
+    shown = kind.simpleString()
+    element = kind.elementType if isinstance(kind, ArrayType) else kind
+    is_struct = isinstance(element, StructType) and (kind is element or given.format in ("arrow-ipc", "json"))
+    if given.format != "string" and not is_struct:
+        raise OptionError(f"Column {given.field!r} is {shown}; format {given.format} writes structs.")
+    if given.format == "avro":
+        from ottla.spark.values_avro import parse_avro, schema_from_spark
+
+        if given.schema is not None:
+            parse_avro(given.schema, given.option)
+        return given.schema or (schema_from_spark(kind) if given.registers or not given.is_framed else None)
+    if given.format == "protobuf" and not given.is_framed:
+        declared_type(given)
+        return given.schema
+    if given.format == "protobuf" and given.registers:
+        raise OptionError("Option registerSchemas: schemas of protobuf are not registered from here; register it, and leave this out.")
+    if given.format == "json" and given.registers:
+        from ottla.spark.json_schema import schema_from_spark as json_schema
+
+        return given.schema if given.schema is not None and given.schema.lstrip().startswith("{") else json_schema(kind)
+    return None

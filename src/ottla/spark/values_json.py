@@ -1,0 +1,224 @@
+"""JSON documents as columns and back: by Arrow's parser and by joins of whole columns, and document by document where those do not reach.
+
+Arrow's parser reads one document a line and says how many it found, not where. So each document is put on a line of its own, and only
+those that begin and end as objects do go there: each of them makes at least one row, so that as many rows as lines are one for each.
+"""
+
+import json
+from typing import Any
+
+from ottla.spark.value_columns import Decoded, decode_each
+
+NEWLINE, SPACE, OPEN, CLOSE = b"\n"[0], b" "[0], b"{"[0], b"}"[0]
+
+
+class JsonCodec:
+    """Objects as structs of one type. Fields that the type does not have are passed over; those that a document lacks are null."""
+
+    def __init__(self, kind: Any) -> None:
+        self._kind = kind
+        self._is_plain = _is_plain(kind)
+
+    def decode(self, column: Any) -> Decoded:
+        import pyarrow as pa
+
+        if self._is_plain and len(column) and not column.null_count:
+            try:
+                found = self._decode_all(column)
+            except pa.ArrowInvalid:
+                found = None
+            if found is not None:
+                return Decoded(found, {})
+        return decode_each(column, self._kind, lambda data: from_json(json.loads(data), self._kind))
+
+    def _decode_all(self, column: Any) -> Any:
+        import numpy as np
+        import pyarrow as pa
+        from pyarrow import json as arrow_json
+
+        from ottla.wire.column_fields import copy_pieces
+        from ottla.wire.columns import BinaryColumn
+
+        given = BinaryColumn.from_arrow(column)
+        starts, sizes = given.offsets[:-1], np.diff(given.offsets)
+        if int(sizes.min()) < 2:
+            return None
+        places = np.zeros(len(sizes), np.int64)
+        np.cumsum(sizes[:-1] + 1, out=places[1:])
+        ends = places + sizes
+        lines = np.empty(int(ends[-1]) + 1, np.uint8)
+        copy_pieces(given.data, starts, lines, places, sizes)
+        lines[ends] = SPACE
+        lines[lines == NEWLINE] = SPACE     # between tokens it means the same, and within text it may not stand
+        if not ((lines[places] == OPEN) & (lines[ends - 1] == CLOSE)).all():
+            return None
+        lines[ends] = NEWLINE
+        options = arrow_json.ParseOptions(explicit_schema=pa.schema(list(self._kind)), unexpected_field_behavior="ignore")
+        reading = arrow_json.ReadOptions(use_threads=False, block_size=len(lines) + 1)
+        table = arrow_json.read_json(pa.BufferReader(pa.py_buffer(lines)), read_options=reading, parse_options=options)
+        if table.num_rows != len(column):
+            return None
+        arrays = [table.column(field.name).combine_chunks() for field in self._kind]
+        return pa.StructArray.from_arrays(arrays, fields=list(self._kind))
+
+    def encode(self, column: Any) -> Any:
+        """Documents without the fields that are null; null where the whole is."""
+        import pyarrow as pa
+
+        return as_text(column).cast(pa.binary())
+
+
+def _is_plain(kind: Any) -> bool:
+    """Whether Arrow's parser reads it as JSON means it."""
+    import pyarrow as pa
+
+    is_type = pa.types
+    if is_type.is_struct(kind):
+        return kind.num_fields > 0 and all(_is_plain(field.type) for field in kind)
+    if is_type.is_list(kind):
+        return _is_plain(kind.value_type)
+    return bool(is_type.is_boolean(kind) or is_type.is_integer(kind) or is_type.is_float32(kind) or is_type.is_float64(kind)
+                or is_type.is_string(kind))
+
+
+def from_json(value: Any, kind: Any) -> Any:
+    """A parsed document as Arrow takes it: times, dates, decimals and bytes are text in JSON. ValueError where it is of another type."""
+    import pyarrow as pa
+
+    is_type = pa.types
+    if value is None:
+        return None
+    if is_type.is_struct(kind):
+        if not isinstance(value, dict):
+            raise ValueError(f"{_short(value)} is not an object")
+        return {field.name: from_json(value.get(field.name), field.type) for field in kind}
+    if is_type.is_list(kind):
+        if not isinstance(value, list):
+            raise ValueError(f"{_short(value)} is not an array")
+        return [from_json(each, kind.value_type) for each in value]
+    if is_type.is_map(kind):
+        if not isinstance(value, dict):
+            raise ValueError(f"{_short(value)} is not an object")
+        return [(name, from_json(each, kind.item_type)) for name, each in value.items()]
+    return _scalar(value, kind)
+
+
+def _scalar(value: Any, kind: Any) -> Any:
+    import base64
+    import datetime
+    import decimal
+
+    import pyarrow as pa
+
+    is_type = pa.types
+    if is_type.is_string(kind):
+        return value if isinstance(value, str) else json.dumps(value)
+    if is_type.is_boolean(kind) != isinstance(value, bool):
+        raise ValueError(f"{_short(value)} is not {kind}")
+    if is_type.is_timestamp(kind) and isinstance(value, str):
+        found = datetime.datetime.fromisoformat(value)
+        return found if found.tzinfo is not None or kind.tz is None else found.replace(tzinfo=datetime.UTC)
+    if is_type.is_date(kind) and isinstance(value, str):
+        return datetime.date.fromisoformat(value)
+    if is_type.is_decimal(kind):
+        return decimal.Decimal(str(value)).quantize(decimal.Decimal(1).scaleb(-kind.scale))
+    if is_type.is_binary(kind) and isinstance(value, str):
+        return base64.b64decode(value, validate=True)
+    if is_type.is_integer(kind) and not isinstance(value, int):
+        raise ValueError(f"{_short(value)} is not a whole number")
+    if is_type.is_floating(kind):
+        return float(value)
+    return value
+
+
+def _short(value: Any) -> str:
+    text = json.dumps(value)
+    return text if len(text) < 40 else text[:37] + "..."
+
+
+# Columns as text
+
+
+def as_text(column: Any) -> Any:
+    """The JSON of each value as a column of text; null where it is null."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    kind, is_type = column.type, pa.types
+    if is_type.is_struct(kind):
+        return _struct_text(column)
+    if is_type.is_list(kind) or is_type.is_large_list(kind):
+        return _list_text(column, as_text(column.flatten()).fill_null("null"), "[", "]")
+    if is_type.is_map(kind):
+        return _map_text(column)
+    if is_type.is_boolean(kind) or is_type.is_integer(kind):
+        return column.cast(pa.string())
+    if is_type.is_floating(kind):
+        text = column.cast(pa.string())
+        return pc.if_else(pc.is_finite(column), text, quoted(text))
+    if is_type.is_decimal(kind):
+        return column.cast(pa.string())
+    if is_type.is_timestamp(kind):
+        text = pc.strftime(column.cast(pa.timestamp("ms", kind.tz), safe=False), format="%Y-%m-%dT%H:%M:%S")
+        return quoted(text if kind.tz is None else pc.binary_join_element_wise(text, "Z", ""))
+    if is_type.is_date(kind) or is_type.is_string(kind) or is_type.is_large_string(kind):
+        return quoted(column.cast(pa.string()))
+    if is_type.is_binary(kind) or is_type.is_large_binary(kind):
+        import base64
+
+        return pa.array([None if each is None else '"' + base64.b64encode(each).decode() + '"' for each in column.to_pylist()], pa.string())
+    raise ValueError(f"JSON has no place for {kind}")
+
+
+def quoted(column: Any) -> Any:
+    """Text between quotation marks, with what must be escaped escaped."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    if pc.any(pc.match_substring_regex(column, r'[\x00-\x1f"\\]'), min_count=0).as_py():
+        if pc.any(pc.match_substring_regex(column, r"[\x00-\x09\x0b\x0c\x0e-\x1f]"), min_count=0).as_py():
+            return pa.array([None if each is None else json.dumps(each, ensure_ascii=False) for each in column.to_pylist()], pa.string())
+        for raw, escaped in (("\\", "\\\\"), ('"', '\\"'), ("\n", "\\n"), ("\r", "\\r")):
+            column = pc.replace_substring(column, raw, escaped)
+    return pc.binary_join_element_wise('"', column, '"', "")
+
+
+def _struct_text(column: Any) -> Any:
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    parts = []
+    for index, field in enumerate(column.type):
+        name = json.dumps(field.name, ensure_ascii=False) + ":"
+        parts.append(pc.binary_join_element_wise(name, as_text(column.field(index)), ""))
+    inner = pc.binary_join_element_wise(*parts, ",", null_handling="skip") if parts else pa.repeat("", len(column))
+    text = pc.binary_join_element_wise("{", inner, "}", "")
+    return pc.if_else(column.is_valid(), text, pa.scalar(None, pa.string())) if column.null_count else text
+
+
+def _list_text(column: Any, elements: Any, opening: str, closing: str) -> Any:
+    import numpy as np
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    offsets = np.zeros(len(column) + 1, np.int32)
+    np.cumsum(pc.list_value_length(column).fill_null(0).to_numpy(zero_copy_only=False), out=offsets[1:])
+    lists = pa.ListArray.from_arrays(pa.array(offsets), elements)
+    text = pc.binary_join_element_wise(opening, pc.binary_join(lists, ","), closing, "")
+    return pc.if_else(column.is_valid(), text, pa.scalar(None, pa.string())) if column.null_count else text
+
+
+def _map_text(column: Any) -> Any:
+    """An object; keys that are no text are written as text."""
+    import numpy as np
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    if column.null_count:
+        is_valid = column.is_valid().to_numpy(zero_copy_only=False)
+        return _map_text(column.drop_null()).take(pa.array(np.cumsum(is_valid) - 1, mask=~is_valid))
+    first, last = (column.offsets[0].as_py(), column.offsets[-1].as_py()) if len(column) else (0, 0)
+    keys, items = column.keys.slice(first, last - first), column.items.slice(first, last - first)
+    pairs = pc.binary_join_element_wise(quoted(keys.cast(pa.string())), as_text(items).fill_null("null"), ":")
+    lists = pa.ListArray.from_arrays(pc.subtract(column.offsets, first).cast(pa.int32()), pairs)
+    return pc.binary_join_element_wise("{", pc.binary_join(lists, ","), "}", "")

@@ -1,0 +1,232 @@
+"""Protobuf: messages of a descriptor set as structs and back.
+
+A set is what `protoc --include_imports --descriptor_set_out` writes; it is given in base64, or as the path of a file that executors see
+too. A registry gives the file of one schema, and values name the message in it by its place.
+"""
+
+import base64
+import binascii
+from typing import TYPE_CHECKING, Any
+
+from ottla.spark.options import OptionError
+from ottla.spark.value_columns import Decoded, decode_each
+
+if TYPE_CHECKING:
+    from pyspark.sql.types import DataType
+
+TIMESTAMP = "google.protobuf.Timestamp"
+DEPTH_MAX = 16
+"""Of messages in one another, where a message contains itself."""
+FIRST_MESSAGE = b"\0"
+"""The first message of the file, as a registry's values name it: a single zero in place of a list."""
+
+
+def protobuf_module() -> Any:
+    try:
+        from google import protobuf
+    except ImportError:
+        raise OptionError("Format protobuf needs protobuf: pip install 'ottla[protobuf]'.") from None
+    return protobuf
+
+
+def load_set(text: str, option: str) -> bytes:
+    """The bytes of a descriptor set, from base64 or from a file."""
+    from pathlib import Path
+
+    try:
+        return base64.b64decode(text, validate=True)
+    except (binascii.Error, ValueError):
+        path = Path(text)
+    try:
+        return path.read_bytes()
+    except OSError as error:
+        raise OptionError(f"Option {option} is neither a descriptor set in base64 nor a file that can be read: {error}.") from None
+
+
+def find_message(data: bytes, name: str | None, option: str) -> Any:
+    """The descriptor of a message; the first of the last file where no name is given. `data` is a set, or a single file."""
+    protobuf_module()
+    from google.protobuf import descriptor_pb2, descriptor_pool
+    from google.protobuf.message import DecodeError
+
+    files = descriptor_pb2.FileDescriptorSet()
+    try:
+        files.ParseFromString(data)
+        is_set = bool(files.file) and all(each.name for each in files.file)
+    except DecodeError:
+        is_set = False
+    if not is_set:
+        files = descriptor_pb2.FileDescriptorSet()
+        files.file.add().ParseFromString(data)
+    pool = descriptor_pool.DescriptorPool()
+    _add_known(pool)
+    try:
+        for each in files.file:
+            if not each.name.startswith("google/protobuf/"):
+                pool.Add(each)
+        last = files.file[-1]
+        full = name or ".".join(part for part in (last.package, last.message_type[0].name) if part)
+        return pool.FindMessageTypeByName(full)
+    except (KeyError, IndexError, TypeError) as error:
+        raise OptionError(f"Option {option}: no message {name or ''!r} in the descriptor set, or an import is missing: {error}.") from None
+
+
+def _add_known(pool: Any) -> None:
+    """The files that every compiler brings."""
+    from google.protobuf import any_pb2, descriptor_pb2, duration_pb2, empty_pb2, struct_pb2, timestamp_pb2, wrappers_pb2
+
+    for module in (any_pb2, duration_pb2, empty_pb2, struct_pb2, timestamp_pb2, wrappers_pb2):
+        file = descriptor_pb2.FileDescriptorProto()
+        module.DESCRIPTOR.CopyToProto(file)
+        pool.Add(file)
+
+
+class ProtobufCodec:
+    """Messages of one descriptor."""
+
+    def __init__(self, kind: Any, descriptor: Any) -> None:
+        from google.protobuf import message_factory
+
+        self._kind = kind
+        self._class = message_factory.GetMessageClass(descriptor)
+
+    def decode(self, column: Any) -> Decoded:
+        kind, make = self._kind, self._class
+
+        def one(data: bytes) -> Any:
+            message = make()
+            message.ParseFromString(data)
+            return _to_dict(message, kind)
+
+        return decode_each(column, kind, one)
+
+    def encode(self, column: Any) -> Any:
+        import pyarrow as pa
+
+        found: list[bytes | None] = []
+        for value in column.to_pylist(maps_as_pydicts="strict"):
+            if value is None:
+                found.append(None)
+                continue
+            message = self._class()
+            _fill(message, value)
+            found.append(message.SerializeToString(deterministic=True))
+        return pa.array(found, pa.binary())
+
+
+def _is_map(field: Any) -> bool:
+    return field.message_type is not None and field.message_type.GetOptions().map_entry
+
+
+def _to_dict(message: Any, kind: Any) -> dict[str, Any]:
+    """The fields that the type has; one that is absent, and whose absence is known, is null."""
+    found: dict[str, Any] = {}
+    fields = message.DESCRIPTOR.fields_by_name
+    for wanted in kind:
+        field = fields.get(wanted.name)
+        if field is None:
+            continue
+        value = getattr(message, wanted.name)
+        if _is_map(field):
+            item = field.message_type.fields_by_name["value"]
+            found[wanted.name] = [(key, _one(item, each, wanted.type.item_type)) for key, each in sorted(value.items())]
+        elif field.is_repeated:
+            found[wanted.name] = [_one(field, each, wanted.type.value_type) for each in value]
+        elif field.has_presence and not message.HasField(wanted.name):
+            found[wanted.name] = None
+        else:
+            found[wanted.name] = _one(field, value, wanted.type)
+    return found
+
+
+def _one(field: Any, value: Any, kind: Any) -> Any:
+    import datetime
+
+    if field.message_type is not None:
+        if field.message_type.full_name == TIMESTAMP:
+            return value.ToDatetime(datetime.UTC)
+        return _to_dict(value, kind)
+    if field.enum_type is not None:
+        known = field.enum_type.values_by_number.get(value)
+        return str(value) if known is None else known.name
+    return value
+
+
+def _fill(message: Any, row: dict[str, Any]) -> None:
+    fields = message.DESCRIPTOR.fields_by_name
+    for name, value in row.items():
+        field = fields.get(name)
+        if field is None:
+            raise ValueError(f"message {message.DESCRIPTOR.full_name} has no field {name!r}")
+        if value is None:
+            continue
+        if _is_map(field):
+            item = field.message_type.fields_by_name["value"]
+            target = getattr(message, name)
+            for key, each in value.items():
+                if item.message_type is not None:
+                    _fill(target[key], each)
+                else:
+                    target[key] = _scalar(item, each)
+        elif field.is_repeated:
+            target = getattr(message, name)
+            for each in value:
+                if field.message_type is not None:
+                    _fill_message(target.add(), each)
+                else:
+                    target.append(_scalar(field, each))
+        elif field.message_type is not None:
+            child = getattr(message, name)
+            child.SetInParent()
+            _fill_message(child, value)
+        else:
+            setattr(message, name, _scalar(field, value))
+
+
+def _fill_message(message: Any, value: Any) -> None:
+    if message.DESCRIPTOR.full_name == TIMESTAMP:
+        message.FromDatetime(value)
+    else:
+        _fill(message, value)
+
+
+def _scalar(field: Any, value: Any) -> Any:
+    if field.enum_type is None:
+        return int(value) if field.cpp_type == field.CPPTYPE_UINT64 else value
+    known = field.enum_type.values_by_name.get(value)
+    if known is None:
+        raise ValueError(f"enum {field.enum_type.full_name} has no value {value!r}")
+    return known.number
+
+
+def spark_type(descriptor: Any, option: str, depth: int = 0) -> "DataType":
+    """A message as a struct; unsigned numbers of 64 bits are kept in decimals, which hold them all."""
+    from pyspark.sql import types as t
+
+    if depth > DEPTH_MAX:
+        raise OptionError(f"Option {option}: message {descriptor.full_name} contains itself, and columns cannot.")
+    fields = []
+    for field in descriptor.fields:
+        kind: DataType
+        if _is_map(field):
+            entry = field.message_type.fields_by_name
+            kind = t.MapType(_field_type(entry["key"], option, depth), _field_type(entry["value"], option, depth))
+        else:
+            kind = _field_type(field, option, depth)
+            kind = t.ArrayType(kind) if field.is_repeated else kind
+        fields.append(t.StructField(field.name, kind))
+    return t.StructType(fields)
+
+
+def _field_type(field: Any, option: str, depth: int) -> "DataType":
+    from pyspark.sql import types as t
+
+    if field.message_type is not None:
+        return t.TimestampType() if field.message_type.full_name == TIMESTAMP else spark_type(field.message_type, option, depth + 1)
+    kinds: dict[int, DataType] = {
+        field.CPPTYPE_INT32: t.IntegerType(), field.CPPTYPE_INT64: t.LongType(), field.CPPTYPE_UINT32: t.LongType(),
+        field.CPPTYPE_UINT64: t.DecimalType(20, 0), field.CPPTYPE_DOUBLE: t.DoubleType(), field.CPPTYPE_FLOAT: t.FloatType(),
+        field.CPPTYPE_BOOL: t.BooleanType(), field.CPPTYPE_ENUM: t.StringType(),
+        field.CPPTYPE_STRING: t.BinaryType() if field.type == field.TYPE_BYTES else t.StringType(),
+    }  # fmt: skip
+    return kinds[field.cpp_type]
