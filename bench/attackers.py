@@ -24,8 +24,8 @@ from ottla.wire.messages.describe_configs import DescribeConfigsRequest, Describ
 from ottla.wire.messages.fetch import FetchPartition, FetchRequest, FetchTopic
 from ottla.wire.messages.init_producer_id import InitProducerIdRequest
 from ottla.wire.messages.list_offsets import ListOffsetsPartition, ListOffsetsRequest, ListOffsetsTopic
-from ottla.wire.messages.metadata import MetadataRequest, MetadataRequestTopic
-from ottla.wire.schema import Message, encode
+from ottla.wire.messages.metadata import MetadataRequest, MetadataRequestTopic, MetadataResponse
+from ottla.wire.schema import Message, decode, encode
 from tests.fuzz.mutations import Requests, messages, mutate
 
 MB = 1 << 20
@@ -33,6 +33,7 @@ THREADS = 4
 PAUSE_SECONDS_MAX = 0.06
 HELD_SECONDS = 0.5
 ANSWER_SECONDS_MAX = 5.0
+SPOILT = "spoilt"
 BAD_NAMES = ("..", ".", "a/b", "../../x", "a\0b", "", "x" * 250, "x" * 30_000, "é", "__cluster_metadata", "-" * 249)
 
 
@@ -67,21 +68,20 @@ class Arena:
         return f"attack-{self.source.getrandbits(40):x}"
 
 
-def receive_one(connection: socket.socket) -> bool:
-    """One answer, which is not looked at; False where the connection has ended."""
-    head = b""
-    while len(head) < 4:
-        part = connection.recv(4 - len(head))
+def receive_one(connection: socket.socket) -> bytes:
+    """One answer without its size; empty where the connection has ended."""
+    size: int = struct.unpack(">i", receive(connection, 4) or bytes(4))[0]
+    return receive(connection, size)
+
+
+def receive(connection: socket.socket, size: int) -> bytes:
+    parts = bytearray()
+    while len(parts) < size:
+        part = connection.recv(min(size - len(parts), MB))
         if not part:
-            return False
-        head += part
-    rest: int = struct.unpack(">i", head)[0]
-    while rest > 0:
-        part = connection.recv(min(rest, MB))
-        if not part:
-            return False
-        rest -= len(part)
-    return True
+            return b""
+        parts += part
+    return bytes(parts)
 
 
 def request(message: Message, version: int) -> bytes:
@@ -139,9 +139,13 @@ def close(connections: Iterable[socket.socket], *, reset: bool) -> None:
 # Bytes
 
 def spoilt_requests(arena: Arena) -> None:
-    """Requests of every API, spoilt by the byte."""
+    """Requests of every API, spoilt by the byte, about a topic that they may delete."""
     apis, served = served_apis(), messages("Request")
-    requests = Requests(arena.source, [(arena.target, arena.target_id)])
+    arena.ask(created([SPOILT], 2))
+    with arena.connect() as connection:
+        connection.sendall(request(MetadataRequest(topics=[MetadataRequestTopic(name=SPOILT)]), 12))
+        answer, _ = decode(MetadataResponse, 12, receive_one(connection), 5)
+    requests = Requests(arena.source, [(SPOILT, answer.topics[0].topic_id)])
     for _ in range(10):
         stream = b""
         for number in range(arena.source.randint(1, 4)):
@@ -172,10 +176,14 @@ def many_tags(arena: Arena) -> None:
     arena.ask(struct.pack(">i", len(message)) + message)
 
 
+def created(names: Iterable[str], partitions: int) -> bytes:
+    topics = [CreatableTopic(name=name, num_partitions=partitions, replication_factor=1) for name in names]
+    return request(CreateTopicsRequest(topics=topics, timeout_ms=5000), 7)
+
+
 def bad_names(arena: Arena) -> None:
-    topics = [CreatableTopic(name=name, num_partitions=1, replication_factor=1) for name in BAD_NAMES]
     asked = [MetadataRequestTopic(name=name) for name in BAD_NAMES]
-    arena.ask(request(CreateTopicsRequest(topics=topics, timeout_ms=1000), 7),
+    arena.ask(created(BAD_NAMES, 1),
               request(MetadataRequest(topics=asked, allow_auto_topic_creation=True), 12))
 
 
@@ -256,9 +264,8 @@ def topics_by_asking(arena: Arena) -> None:
 
 def topics_that_come_and_go(arena: Arena) -> None:
     names = [arena.name() for _ in range(3)]
-    topics = [CreatableTopic(name=name, num_partitions=4, replication_factor=1) for name in names]
     gone = [DeleteTopicState(name=name) for name in names]
-    arena.ask(request(CreateTopicsRequest(topics=topics, timeout_ms=5000), 7), request(MetadataRequest(topics=None), 12),
+    arena.ask(created(names, 4), request(MetadataRequest(topics=None), 12),
               request(DeleteTopicsRequest(topics=gone, timeout_ms=5000), 6))
 
 

@@ -76,3 +76,12 @@ def keep_freed_memory() -> bool:
         return False
     options = ((_M_TRIM_THRESHOLD, FREED_BYTES_KEPT), (_M_MMAP_THRESHOLD, MAPPED_BYTES_MIN), (_M_ARENA_MAX, 1))
     return all(set_option(option, value) for option, value in options)
+
+
+def give_back_freed_memory() -> None:
+    """What was freed goes back to the system, also what is kept otherwise. Others wait for the allocator meanwhile, some milliseconds."""
+    import ctypes
+
+    trim = getattr(ctypes.CDLL(None), "malloc_trim", None)
+    if trim is not None:
+        trim(0)

@@ -28,6 +28,8 @@ if TYPE_CHECKING:
 
 WORKER_THREADS_MAX = 4
 GARBAGE_THRESHOLD = 10_000
+TRIM_SECONDS = 10.0
+TRIM_CHANGE = 0.05
 _SIGNALS = (signal.SIGTERM, signal.SIGINT)
 
 
@@ -94,6 +96,7 @@ async def _serve(config: NodeConfig, on_serving: Callable[[Node], None], on_impa
     try:
         node = await assemble(ports, config, process_facts=process_facts)
         waiting = loop.create_task(stopping.wait())
+        trimming = loop.create_task(_give_back_memory(ports.workers))
         try:
             if not stopping.is_set():
                 on_serving(node)
@@ -101,11 +104,22 @@ async def _serve(config: NodeConfig, on_serving: Callable[[Node], None], on_impa
             await asyncio.wait((waiting, node.failed), return_when=asyncio.FIRST_COMPLETED)
         finally:
             waiting.cancel()
+            trimming.cancel()
             await node.stop()
         if node.failed.done():
             raise StartError(f"the node has stopped: {node.failed.exception()}")
     finally:
         ports.workers.close()
+
+
+async def _give_back_memory(workers: ThreadWorkers) -> None:
+    """After a storm the node is as small as before: what was freed is kept while there is use for it, but not for ever."""
+    known = process.resident_bytes()
+    while True:
+        await asyncio.sleep(TRIM_SECONDS)
+        if abs(process.resident_bytes() - known) > TRIM_CHANGE * known:
+            await workers.run(process.give_back_freed_memory)
+            known = process.resident_bytes()
 
 
 def process_facts() -> "ProcessFacts":

@@ -3,6 +3,7 @@
 A session lives until its client closes it or another needs its place. There are at most so many of them, and of partitions in them.
 """
 
+import gc
 from bisect import bisect_left, insort
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Protocol
@@ -25,6 +26,9 @@ EVICTION_MS = 120_000
 """A session that was not used for so long gives way to any other; one that is older than this, to one with more partitions."""
 PARTITIONS_MAX = 250_000
 """In all sessions together: a place takes some hundred bytes. Who would exceed it is served without a session."""
+PARTITIONS_COLLECTED_MIN = 20_000
+"""Where so many are forgotten at once, the interpreter is told to give back what it keeps for the next objects of their kind: it is little,
+but it lies everywhere, and no page of the others' memory would be free."""
 ORPHANED_MS = 15_000
 """A session whose connection has ended, and that nobody has gone on with for so long, is forgotten. Kafka keeps it until another one needs
 its place; a client that comes back later starts anew, as after any eviction."""
@@ -180,7 +184,7 @@ class FetchSessions:
 
     def forget_orphans(self, now_ms: int) -> None:
         """Those whose clients are gone, the ones that were used longest ago first."""
-        orphans = []
+        orphans, before = [], self.partition_count
         for session in self._sessions.values():
             if now_ms - session.last_used_ms < ORPHANED_MS:
                 break
@@ -188,6 +192,8 @@ class FetchSessions:
                 orphans.append(session.session_id)
         for session_id in orphans:
             self.close(session_id)
+        if before - self.partition_count > PARTITIONS_COLLECTED_MIN:
+            gc.collect()
 
     def _maybe_evict(self, size: int, now_ms: int) -> bool:
         """Make room for a session of this size, if one may go for it."""
