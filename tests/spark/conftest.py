@@ -1,0 +1,113 @@
+"""Spark's tests: where PySpark is not installed nothing here is collected. Each test process shares one session and one broker.
+
+`OTTLA_SPARK_BOOTSTRAP=host:port` names another broker, an Apache Kafka for one: the tests hold against it too.
+"""
+
+import importlib.util
+import itertools
+import os
+import secrets
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+if importlib.util.find_spec("pyspark") is None or importlib.util.find_spec("pyarrow") is None:
+    collect_ignore_glob = ["test_*.py"]
+
+FAST = {"kafka.default.api.timeout.ms": "3000", "kafka.retry.backoff.ms": "20", "fetchOffset.numRetries": "0"}
+"""What fails in a test fails soon."""
+
+
+@pytest.fixture(scope="session")
+def bootstrap() -> Iterator[str]:
+    given = os.environ.get("OTTLA_SPARK_BOOTSTRAP")
+    if given:
+        yield given
+        return
+    from ottla.testing import Broker
+
+    with Broker() as broker:
+        yield broker.bootstrap
+
+
+@pytest.fixture(scope="session")
+def spark() -> Iterator[Any]:
+    import ottla.spark
+
+    session = ottla.spark.session("tests", master="local[2]", config={
+        "spark.ui.enabled": "false", "spark.sql.shuffle.partitions": "2", "spark.sql.session.timeZone": "UTC", "spark.driver.memory": "1g"})
+    session.sparkContext.setLogLevel("ERROR")
+    yield session
+    session.stop()
+
+
+@pytest.fixture(scope="session")
+def admin(bootstrap: str) -> Iterator[Any]:
+    from ottla.client import Admin
+
+    with Admin(bootstrap_servers=bootstrap) as client:
+        yield client
+
+
+@pytest.fixture(scope="session")
+def topic_names() -> Callable[[], str]:
+    """Names that no other test, process or run uses."""
+    prefix, counter = f"spark-{secrets.token_hex(4)}", itertools.count()
+    return lambda: f"{prefix}-{next(counter)}"
+
+
+@pytest.fixture
+def make_topic(admin: Any, topic_names: Callable[[], str]) -> Iterator[Callable[..., str]]:
+    """A new topic; underscores in the names of configs stand for dots. It is removed after the test, if it is there by then."""
+    from ottla.client import ClientError
+
+    made: list[str] = []
+
+    def make(partitions: int = 1, name: str | None = None, **configs: str) -> str:
+        made.append(name or topic_names())
+        admin.create_topic(made[-1], partitions, 1, {key.replace("_", "."): value for key, value in configs.items()})
+        return made[-1]
+
+    yield make
+    there = admin.list_topics()
+    left = [name for name in dict.fromkeys(made) if name in there]
+    try:
+        if left:
+            admin.delete_topics(left)
+    except ClientError as error:
+        pytest.fail(f"topics were not removed: {error}")
+
+
+@pytest.fixture
+def produce(bootstrap: str) -> Callable[..., None]:
+    """Write values to a partition; with `start_ms` each record is a millisecond after the one before."""
+    from ottla.client import Producer
+
+    def write(topic: str, values: list[bytes | None], partition: int = 0, *, key: bytes | None = None, start_ms: int | None = None,
+              headers: Any = (), codec: str = "none") -> None:
+        with Producer(bootstrap_servers=bootstrap, compression_type=codec) as producer:
+            for index, value in enumerate(values):
+                producer.send(topic, value, key=key, partition=partition, headers=list(headers),
+                              timestamp=None if start_ms is None else start_ms + index)
+
+    return write
+
+
+@pytest.fixture
+def read_options(bootstrap: str) -> Callable[..., dict[str, str]]:
+    """Options of a read of a topic; others are added, and replace these."""
+
+    def options(topic: str | None = None, **more: Any) -> dict[str, str]:
+        given = {"kafka.bootstrap.servers": bootstrap, **FAST}
+        if topic is not None:
+            given["subscribe"] = topic
+        return given | {name.replace("__", "."): str(value) for name, value in more.items()}
+
+    return options
+
+
+@pytest.fixture
+def checkpoint(tmp_path: Path) -> str:
+    return str(tmp_path / "checkpoint")
