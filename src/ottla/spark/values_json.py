@@ -190,8 +190,9 @@ def _struct_text(column: Any) -> Any:
     parts = []
     for index, field in enumerate(column.type):
         name = json.dumps(field.name, ensure_ascii=False) + ":"
-        parts.append(pc.binary_join_element_wise(name, as_text(column.field(index)), ""))
-    inner = pc.binary_join_element_wise(*parts, ",", null_handling="skip") if parts else pa.repeat("", len(column))
+        parts.append(pc.binary_join_element_wise(name, as_text(column.field(index)), ",", "").fill_null(""))
+    # No value ends with a comma, so that the last one is the one too many.
+    inner = pc.ascii_rtrim(pc.binary_join_element_wise(*parts, ""), characters=",") if parts else pa.repeat("", len(column))
     text = pc.binary_join_element_wise("{", inner, "}", "")
     return pc.if_else(column.is_valid(), text, pa.scalar(None, pa.string())) if column.null_count else text
 
