@@ -80,7 +80,8 @@ def run_kafka_python(bootstrap: str, group: str, topic: str, assignor: str, inst
         partition_assignment_strategy=[assignors[assignor]])
     ended, owned = watched_input(), None
     while not ended.is_set():
-        found = consumer.poll(100)
+        # kafka-python 3.0 forgets a rebalance that ends behind a poll whose time was up: it has no partitions, and is not heard of again.
+        found = consumer.poll(2000)
         for place, records in found.items():
             tell(read=[place.partition, *(record.offset for record in records)])
         if found:
