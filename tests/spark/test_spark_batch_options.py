@@ -102,7 +102,7 @@ def test_topics_and_partitions_that_do_not_exist_are_named(make_topic, read_opti
 
 
 def test_brokers_that_do_not_answer_are_named(read_options):
-    with pytest.raises(SourceError, match="brokers of option kafka.bootstrap.servers [(]127.0.0.1:1[)] run"):
+    with pytest.raises(SourceError, match=r"brokers of option kafka.bootstrap.servers [(]127.0.0.1:1[)] run"):
         read(read_options("a", kafka__bootstrap__servers="127.0.0.1:1"))
 
 
@@ -126,8 +126,8 @@ def between(*bounds):
     ({"startingOffsets": "earliest"}, {"endingOffsets": "latest"}, ((0, 10), (0, 10))),
     ({"startingOffsets": {"0": 3, "1": -2}}, {"endingOffsets": {"0": 7, "1": -1}}, ((3, 7), (0, 10))),
     ({"startingTimestamp": "1000000000004"}, {"endingTimestamp": "1000000000006"}, ((4, 6), (4, 6))),
-    ({"startingOffsetsByTimestamp": {"0": 1_000_000_000_002, "1": 0}}, {"endingOffsetsByTimestamp": {"0": 1_000_000_000_003, "1": 2 * 10**12}},
-     ((2, 3), (0, 10))),
+    ({"startingOffsetsByTimestamp": {"0": 1_000_000_000_002, "1": 0}},
+     {"endingOffsetsByTimestamp": {"0": 1_000_000_000_003, "1": 2 * 10**12}}, ((2, 3), (0, 10))),
     ({"startingTimestamp": "1000000000008", "startingOffsetsByTimestamp": {"0": 0, "1": 0}, "startingOffsets": "earliest"}, {},
      ((8, 10), (8, 10))),
     ({"startingTimestamp": str(3 * 10**12), "startingOffsetsByTimestampStrategy": "latest"}, {}, ((10, 10), (10, 10))),
@@ -139,7 +139,7 @@ def test_where_a_read_begins_and_ends(numbered, read_options, start, end, found)
 
 
 def test_a_time_that_no_record_has_is_an_error_by_default(numbered, read_options):
-    with pytest.raises(SourceError, match="startingTimestamp: no record of .*-0 is at or after 3000000000000.*startingOffsetsByTimestampStrategy"):
+    with pytest.raises(SourceError, match=r"startingTimestamp: no record of .*-0 is at or after 3000000000000.*ByTimestampStrategy"):
         read(read_options(numbered, startingTimestamp=3 * 10**12))
 
 
@@ -173,7 +173,7 @@ def test_wrong_options_are_named(read_options, name, value, message):
 
 
 def test_bootstrap_servers_are_needed():
-    with pytest.raises(OptionError, match="Option kafka.bootstrap.servers is missing"):
+    with pytest.raises(OptionError, match=r"Option kafka.bootstrap.servers is missing"):
         batch_reader({"subscribe": "t"})
 
 

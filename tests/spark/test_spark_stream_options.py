@@ -30,7 +30,8 @@ def test_offsets_are_json_as_in_sparks_connector(make_topic, produce, reader_of)
     topic = make_topic(11)
     produce(topic, [b"x"], 10)
     start = reader_of(topic, startingOffsets="earliest").initialOffset()
-    assert json.dumps(start, separators=(",", ":")) == f'{{"{topic}":{{{",".join(f"{chr(34)}{index}{chr(34)}:0" for index in range(11))}}}}}'
+    zeros = ",".join(f'"{index}":0' for index in range(11))
+    assert json.dumps(start, separators=(",", ":")) == f'{{"{topic}":{{{zeros}}}}}'
 
 
 def test_from_the_beginning(make_topic, produce, reader_of):
@@ -251,7 +252,7 @@ def test_a_group_that_refuses_does_not_end_the_query(make_topic, bootstrap, prod
 
 def test_a_checkpoint_of_another_source_is_refused(make_topic, reader_of):
     reader = reader_of(make_topic())
-    with pytest.raises(OptionError, match="The checkpoint does not hold offsets of topics but .*checkpointLocation of its own"):
+    with pytest.raises(OptionError, match=r"The checkpoint does not hold offsets of topics but .*checkpointLocation of its own"):
         reader.latestOffset({"offset": 5}, ReadAllAvailable())
 
 

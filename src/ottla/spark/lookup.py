@@ -62,8 +62,8 @@ class Lookup:
         missing = [name for name in self._wanted_names() if name not in self.topic_ids]
         if missing:
             option = "assign" if self._topics.partitions else "subscribe"
-            raise SourceError(f"There is no topic {', '.join(map(repr, missing))}, which option {option} names. Create it first, or correct "
-                              "the name.")
+            raise SourceError(f"There is no topic {', '.join(map(repr, missing))}, which option {option} names. Create it first, or "
+                              "correct the name.")
         known = dict.fromkeys(found)
         for partition in self._topics.partitions:
             if partition not in known:
@@ -110,7 +110,8 @@ class Lookup:
     def _at(self, times: Mapping[TopicPartition, int]) -> Offsets:
         if not times:
             return {}
-        told = self._ask("Looking up offsets", lambda: self._admin.list_offsets(times, isolation_level=self._isolation))
+        wanted: dict[tuple[str, int], str | int] = dict(times)
+        told = self._ask("Looking up offsets", lambda: self._admin.list_offsets(wanted, isolation_level=self._isolation))
         return {partition: info.offset for partition, info in told.items()}
 
     def resolve(self, place: Place, partitions: list[TopicPartition]) -> Offsets:
@@ -128,8 +129,8 @@ class Lookup:
         for partition, offset in exact.items():
             found[partition] = min(max(offset, earliest[partition]), latest[partition])
             if found[partition] != offset and self._options["failOnDataLoss"]:
-                raise DataLoss(f"Option {place.option} names offset {offset} of {partition}, but its offsets are from {earliest[partition]} "
-                               f"to {latest[partition]}.")
+                raise DataLoss(f"Option {place.option} names offset {offset} of {partition}, but its offsets are from "
+                               f"{earliest[partition]} to {latest[partition]}.")
         return found
 
     def _at_times(self, place: Place, partitions: list[TopicPartition]) -> Offsets:
@@ -142,8 +143,8 @@ class Lookup:
         found = self._at(times)
         without = [partition for partition, offset in found.items() if offset == NONE]
         if without and not place.latest_if_none:
-            raise SourceError(f"Option {place.option}: no record of {without[0]} is at or after {times[without[0]]}. Give an earlier time, or "
-                              "set option startingOffsetsByTimestampStrategy to latest to begin at the end of such partitions.")
+            raise SourceError(f"Option {place.option}: no record of {without[0]} is at or after {times[without[0]]}. Give an earlier time, "
+                              "or set option startingOffsetsByTimestampStrategy to latest to begin at the end of such partitions.")
         return found | self.latest(without)
 
     def _check_all_named(self, option: str, given: Mapping[TopicPartition, int], partitions: list[TopicPartition]) -> None:
@@ -160,4 +161,4 @@ class Lookup:
     def commit(self, group: str, offsets: Offsets) -> None:
         """Tell a group how far the query has come; ClientError where that is refused."""
         if offsets:
-            self._admin.alter_group_offsets(group, offsets)
+            self._admin.alter_group_offsets(group, dict(offsets))

@@ -207,5 +207,6 @@ def _unknown(raw: str) -> str:
 
 
 def _face_name(face: Face) -> str:
-    names = {Face.READ: "a batch read", Face.READ_STREAM: "a streaming read", Face.WRITE: "a batch write", Face.WRITE_STREAM: "a streaming write"}
+    names = {Face.READ: "a batch read", Face.READ_STREAM: "a streaming read", Face.WRITE: "a batch write",
+             Face.WRITE_STREAM: "a streaming write"}
     return names.get(face, "this query")

@@ -51,8 +51,8 @@ def topics_of(options: Options) -> Topics:
     """From the one of `subscribe`, `subscribePattern` and `assign` that is given."""
     given = [name for name in ("assign", "subscribe", "subscribePattern") if options.is_given(name)]
     if not given:
-        raise OptionError("Nothing says what to read: give one of the options subscribe (topics), subscribePattern (an expression) or assign "
-                          "(partitions as JSON).")
+        raise OptionError("Nothing says what to read: give one of the options subscribe (topics), subscribePattern (an expression) or "
+                          "assign (partitions as JSON).")
     if len(given) > 1:
         raise OptionError(f"Options {' and '.join(given)} exclude each other: give one of them.")
     text: str = options[given[0]]

@@ -5,9 +5,10 @@ it is done. Restarts trust the checkpoint alone.
 """
 
 import json
+import threading
 import warnings
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any
 
 from pyspark.sql.streaming.listener import StreamingQueryListener
 
@@ -32,18 +33,19 @@ def track(query: "StreamingQuery") -> "TrackedQuery":
         query = ottla.spark.track(df.writeStream.trigger(availableNow=True).start())
         query.awaitTermination()      # from here on the group's lag is 0
     """
-    listen(query_session(query))
-    return TrackedQuery(query)
+    listener = listen(query_session(query))
+    return TrackedQuery(query, listener.follow(str(query.runId), query._jsq))
 
 
-def listen(spark: "SparkSession") -> None:
+def listen(spark: "SparkSession") -> "ProgressListener":
     """Have the progress of all queries of a session committed, where their sources have a `groupId`. Twice is as once."""
     context, name = spark.sparkContext, str(spark._jsparkSession.sessionUUID())
     heard: dict[str, ProgressListener] = getattr(context, HEARD, {})
     if name not in heard:
-        listener = ProgressListener(spark)
-        spark.streams.addListener(listener)
-        setattr(context, HEARD, heard | {name: listener})
+        heard = heard | {name: ProgressListener(spark)}
+        spark.streams.addListener(heard[name])
+        setattr(context, HEARD, heard)
+    return heard[name]
 
 
 def query_session(query: "StreamingQuery") -> "SparkSession":
@@ -56,8 +58,9 @@ def query_session(query: "StreamingQuery") -> "SparkSession":
 class TrackedQuery:
     """A StreamingQuery with all that it has; waiting for it and stopping it end with a commit."""
 
-    def __init__(self, query: "StreamingQuery") -> None:
+    def __init__(self, query: "StreamingQuery", commits: "GroupCommits") -> None:
         self._query = query
+        self._commits = commits
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._query, name)
@@ -79,8 +82,7 @@ class TrackedQuery:
         """Commit what the last micro-batch came to."""
         last = self._query.lastProgress
         if last is not None:
-            with GroupCommits(self._query._jsq) as commits:
-                commits.commit([(source["description"], source["endOffset"]) for source in last["sources"]])
+            self._commits.commit(last["batchId"], [(source["description"], source["endOffset"]) for source in last["sources"]])
 
 
 class ProgressListener(StreamingQueryListener):
@@ -90,15 +92,20 @@ class ProgressListener(StreamingQueryListener):
         self._spark = spark
         self._running: dict[str, GroupCommits] = {}
 
+    def follow(self, run: str, query: Any) -> "GroupCommits":
+        """The commits of a run, known from its beginning or from now on."""
+        return self._running.setdefault(run, GroupCommits(query))
+
     def onQueryStarted(self, event: Any) -> None:
         query = self._spark._jsparkSession.streams().get(str(event.id))
         if query is not None:
-            self._running[str(event.runId)] = GroupCommits(query)
+            self.follow(str(event.runId), query)
 
     def onQueryProgress(self, event: Any) -> None:
-        commits = self._running.get(str(event.progress.runId))
+        progress = event.progress
+        commits = self._running.get(str(progress.runId))
         if commits is not None:
-            commits.commit([(source.description, source.endOffset) for source in event.progress.sources])
+            commits.commit(progress.batchId, [(source.description, source.endOffset) for source in progress.sources])
 
     def onQueryIdle(self, event: Any) -> None:
         """Nothing new was read."""
@@ -110,38 +117,43 @@ class ProgressListener(StreamingQueryListener):
 
 
 class GroupCommits:
-    """Commits the ends of a query's sources to their groups. The query goes on whatever comes of it."""
+    """Commits the ends of a run's sources to their groups, in the order of its micro-batches: Spark tells of one when the next may have
+    been committed by who waited for it. The query goes on whatever comes of it."""
 
     def __init__(self, query: Any) -> None:
         self._query = query
+        self._lock = threading.Lock()
         self._sources: dict[str, tuple[str, Lookup] | None] | None = None
         """By description: the group of a source and a connection; None where the source has no group, or is not ours."""
+        self._batch = -1
         self._committed: dict[str, str] = {}
 
-    def commit(self, ends: list[tuple[str, str | None]]) -> None:
-        if self._sources is None:       # the plan is made after the query was started
-            self._sources = {name: _group(given) for name, given in source_options(self._query).items()}
-        for description, end in ends:
-            source = self._sources.get(description)
-            if source is None or not end or end == self._committed.get(description):
-                continue
-            group, lookup = source
-            try:
-                lookup.commit(group, offsets_from_json(json.loads(end)))
-                self._committed[description] = end
-            except ClientError as error:
-                warnings.warn(f"The progress of the query was not committed to group {group!r}: {error}", stacklevel=1)
+    def commit(self, batch: int, ends: list[tuple[str, str | None]]) -> None:
+        with self._lock:
+            if batch < self._batch:
+                return
+            self._batch = batch
+            if self._sources is None:       # the plan is made after the query was started
+                self._sources = {name: _group(given) for name, given in source_options(self._query).items()}
+            for description, end in ends:
+                source = self._sources.get(description)
+                if source is not None and end and end != self._committed.get(description):
+                    self._commit(*source, description, end)
+
+    def _commit(self, group: str, lookup: Lookup, description: str, end: str) -> None:
+        try:
+            lookup.commit(group, offsets_from_json(json.loads(end)))
+            self._committed[description] = end
+        except ClientError as error:
+            warnings.warn(f"The progress of the query was not committed to group {group!r}: {error}", stacklevel=1)
 
     def close(self) -> None:
-        for source in (self._sources or {}).values():
-            if source is not None:
-                source[1].close()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *ended: object) -> None:
-        self.close()
+        """End the connections; who commits afterwards makes new ones."""
+        with self._lock:
+            for source in (self._sources or {}).values():
+                if source is not None:
+                    source[1].close()
+            self._sources = None
 
 
 def source_options(query: Any) -> dict[str, dict[str, str]]:

@@ -13,7 +13,7 @@ from ottla.client.partitions import TopicPartition
 from ottla.spark.client_settings import consumer_settings, group_of
 from ottla.spark.errors import DataLoss
 from ottla.spark.lookup import Lookup
-from ottla.spark.options import Face, parse_options
+from ottla.spark.options import Face, OptionError, parse_options
 from ottla.spark.places import Offsets, offsets_from_json, offsets_to_json, starting_place, topics_of
 from ottla.spark.ranges import OffsetRange, limit_offsets, split_ranges
 from ottla.spark.tasks import RangePartition, read_range
@@ -46,9 +46,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         consumer_settings(self._options)
         least, most = self._options["minOffsetsPerTrigger"], self._options["maxOffsetsPerTrigger"]
         if least is not None and most is not None and least > most:
-            from ottla.spark.options import OptionError
-
-            raise OptionError(f"Option minOffsetsPerTrigger ({least}) is more than maxOffsetsPerTrigger ({most}): lower one, or raise the other.")
+            raise OptionError(f"Option minOffsetsPerTrigger ({least}) is more than maxOffsetsPerTrigger ({most}): change one of them.")
 
     def __getstate__(self) -> dict[str, Any]:
         return self.__dict__ | {"_lookup": None}

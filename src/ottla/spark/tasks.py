@@ -38,7 +38,8 @@ def read_range(wanted: OffsetRange, schema: "StructType", options: Options, raw:
     settings = consumer_settings(options)
     record = record_schema(include_headers=options["includeHeaders"])
     convert = _converter(schema, record, options, raw)
-    decoder = ArrowDecoder(to_arrow_schema(record, timezone="UTC"), wanted, read_committed=settings.get("isolation.level") == "read_committed",
+    decoder = ArrowDecoder(to_arrow_schema(record, timezone="UTC"), wanted,
+                           read_committed=settings.get("isolation.level") == "read_committed",
                            check_crcs=settings.get("check.crcs", "true").strip().lower() == "true")
     try:
         with RangeFetch(settings, wanted, wait_seconds_max=options["kafkaConsumer.pollTimeoutMs"] / 1000) as fetch:
@@ -67,12 +68,12 @@ def _without_gaps(fetch: Any, wanted: OffsetRange, fails: bool) -> Iterator[Any]
         except OffsetsGone as gone:
             if gone.beginning is None:
                 if fails:
-                    raise DataLoss(f"Offset {gone.offset} of {name} lies behind its end: the topic was deleted and made again, or its log was cut "
-                                   "off.") from None
+                    raise DataLoss(f"Offset {gone.offset} of {name} lies behind its end: the topic was deleted and made again, or its log "
+                                   "was cut off.") from None
                 return
             if fails:
-                raise DataLoss(f"Offsets {gone.offset} to {min(gone.beginning, wanted.end) - 1} of {name} are gone: its retention was shorter than "
-                               "the time until they were read.") from None
+                raise DataLoss(f"Offsets {gone.offset} to {min(gone.beginning, wanted.end) - 1} of {name} are gone: its retention was "
+                               "shorter than the time until they were read.") from None
             if gone.beginning >= wanted.end:
                 return
             fetch.seek(gone.beginning)
