@@ -2,6 +2,7 @@
 
 import itertools
 import secrets
+import signal
 import threading
 from collections.abc import Callable, Iterator
 
@@ -153,6 +154,27 @@ def test_a_static_member_restarts_without_a_rebalance(topic: Topic, make_crew: C
     crew.wait_until_read(topic.ends)
     assert crew.members["a"].owned == owned
     assert other.assignments == told
+
+
+@pytest.mark.parametrize("client", ["confluent-kafka", "aiokafka"])
+def test_a_member_that_slept_comes_back(topic: Topic, make_crew: Callable[[str, str], Crew], client: str) -> None:
+    """Its partitions are read by the other meanwhile; what it believes when it wakes does no harm."""
+    crew = make_crew(client, "range")
+    topic.produce()
+    with Watch(topic) as watch:
+        crew.hire("a", "b")
+        crew.wait_until_shared()
+        crew.wait_until_read(topic.ends)
+        crew.members["a"].process.send_signal(signal.SIGSTOP)
+        topic.produce()
+        crew.wait(lambda: crew.members["b"].owned == list(range(PARTITIONS)), "the other has everything")
+        crew.wait(lambda: topic.committed() == topic.ends, "all is committed")
+        crew.members["a"].process.send_signal(signal.SIGCONT)
+        crew.wait_until_shared()
+        topic.produce()
+        crew.wait_until_read(topic.ends)
+        crew.wait(lambda: topic.committed() == topic.ends, "all is committed")
+    assert watch.faults == []
 
 
 def test_all_members_are_rolled(topic: Topic, make_crew: Callable[[str, str], Crew]) -> None:
