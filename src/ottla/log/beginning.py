@@ -5,6 +5,7 @@ from ottla.log.epochs import LeaderEpochs
 from ottla.log.open_files import OpenFiles
 from ottla.log.producer_state import ProducerTable, snapshot_path
 from ottla.log.recovery import LoadedLog
+from ottla.log.scanning import scan_headers
 from ottla.log.segment import Segment
 
 
@@ -19,12 +20,31 @@ def begin_at(loaded: LoadedLog, start_offset: int, disk: Disk, directory: str, f
     if loaded.log_end_offset < start_offset:
         for segment in segments:
             _remove(segment, disk, directory)
+        disk.flush_directory(directory)
         segments[:] = [Segment(disk, files, directory, start_offset, created_ms=now_ms)]
         segments[0].create()
         loaded.log_end_offset = start_offset
         loaded.epochs = LeaderEpochs()
         loaded.producers = ProducerTable()
     loaded.epochs.truncate_from_start(start_offset)
+    _complete_epochs(loaded, max(start_offset, segments[0].base_offset))
+
+
+def _complete_epochs(loaded: LoadedLog, start_offset: int) -> None:
+    """A beginning that a power cut took back was gone from the epochs already: what they lack stands in the batches."""
+    known = loaded.epochs.entries()
+    if not known or known[0][1] <= start_offset:
+        return
+    epochs = LeaderEpochs()
+    for segment in loaded.segments:
+        if segment.base_offset < known[0][1]:
+            for _, header in scan_headers(segment.opened(), 0, segment.size):
+                if header.leader_epoch > epochs.latest and header.leader_epoch <= known[0][0]:
+                    epochs.assign(header.leader_epoch, header.base_offset)
+    for epoch, start in known:
+        epochs.assign(epoch, start)
+    epochs.truncate_from_start(start_offset)
+    loaded.epochs = epochs
 
 
 def _remove(segment: Segment, disk: Disk, directory: str) -> None:

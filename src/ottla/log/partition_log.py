@@ -93,7 +93,9 @@ class PartitionLog:
         self._files = files
         self._bases = [segment.base_offset for segment in self.segments]
         self._active = self.segments[-1]
-        self._unflushed: list[Flushable] = []
+        # Closed segments beyond the recovery point may be in the page cache only, left there by a process that was killed.
+        self._unflushed: list[Flushable] = [ClosedSegment(segment) for segment, end in zip(self.segments, self._bases[1:], strict=False)
+                                            if end > self.recovery_point]
         self.config = config
 
     @property

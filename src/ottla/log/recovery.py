@@ -108,6 +108,8 @@ def _check_doubtful(segments: list[Segment], config: LogConfig, recovery_point: 
                 cut_bytes += later.size
                 later.remove()
             del segments[index + 1 :]
+            # Before anything is appended: a segment whose removal a power cut takes back could follow what is written next.
+            segment.disk.flush_directory(segment.stem.rpartition("/")[0])
             return cut_bytes
         segment.is_writable = False
         segment.finish_indexes()
@@ -157,6 +159,7 @@ def rebuild(segment: Segment, config: LogConfig, epochs: LeaderEpochs | None = N
             producers.on_batch(BatchHeader._make(fields))
     if segment.size < size:
         file.truncate(segment.size)
+        file.flush()  # before anything is appended: what was cut off could come back behind it
     return next_offset
 
 

@@ -1,0 +1,82 @@
+"""Appending, rolling, flushing and writing checkpoints, stopped in each of their calls."""
+
+import random
+
+import pytest
+
+from ottla.sim.disk import SimulatedDisk
+from ottla.sim.storage import Keep
+from tests.crash_points.harness import explore
+from tests.crash_points.log_story import Promises, check_log, new_promises
+
+pytestmark = pytest.mark.timeout(120)
+
+
+class LogScenario:
+    """A log that holds something already, and steps whose order the seed gives."""
+
+    name = "log"
+
+    def prepare(self, disk: SimulatedDisk, source: random.Random) -> Promises:
+        promises = new_promises(disk, source)
+        for _ in range(source.randint(0, 6)):
+            promises.append()
+        if source.random() < 0.5:
+            promises.flush()
+            promises.checkpoint()
+        return promises
+
+    def run(self, disk: SimulatedDisk, state: Promises) -> None:
+        raise NotImplementedError
+
+    def check(self, disk: SimulatedDisk, state: Promises, keep: Keep) -> None:
+        check_log(disk, state, keep)
+
+
+class Appends(LogScenario):
+    name = "appends and rolls"
+
+    def run(self, disk: SimulatedDisk, state: Promises) -> None:
+        for at in range(24):
+            state.append(leader_epoch=at // 9)
+            if at % 10 == 7:
+                state.flush(to_end=False)
+
+
+class Flushes(LogScenario):
+    name = "flushes"
+
+    def run(self, disk: SimulatedDisk, state: Promises) -> None:
+        for at in range(16):
+            state.append(leader_epoch=at // 5)
+            state.flush(to_end=at % 3 != 2)
+            if at % 4 == 1:
+                state.checkpoint()
+
+
+class Beginnings(LogScenario):
+    name = "beginnings"
+
+    def run(self, disk: SimulatedDisk, state: Promises) -> None:
+        for at in range(14):
+            state.append(leader_epoch=at // 6)
+            if at % 4 == 3:
+                state.flush()
+                state.checkpoint()
+                state.advance_start(state.source.randint(state.start_offset, state.log.log_end_offset))
+
+
+class Stops(LogScenario):
+    name = "stops"
+
+    def run(self, disk: SimulatedDisk, state: Promises) -> None:
+        for _ in range(8):
+            state.append()
+        state.log.close()
+        state.flushed_end = state.appended_end
+        state.checkpoint()
+
+
+@pytest.mark.parametrize("scenario", [Appends(), Flushes(), Beginnings(), Stops()], ids=lambda scenario: scenario.name)
+def test_a_log_keeps_its_promises_wherever_it_is_stopped(scenario: LogScenario, sim_seed: int) -> None:
+    assert explore(scenario, sim_seed) > 100
