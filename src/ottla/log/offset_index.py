@@ -8,6 +8,8 @@ from array import array
 from bisect import bisect_right
 from struct import Struct
 
+from ottla.log.index_entries import Entries, MappedEntries, entries_before_zeros
+
 ENTRY_BYTES = 8
 _entry = Struct(">ii")
 _relative = Struct(">i")
@@ -55,7 +57,7 @@ class GrowingOffsetIndex:
         return words.tobytes()
 
     @classmethod
-    def decode(cls, base_offset: int, data: bytes | memoryview) -> "GrowingOffsetIndex":
+    def decode(cls, base_offset: int, data: Entries) -> "GrowingOffsetIndex":
         """Entries of a file; the zeros with which Apache Kafka fills the file of an active segment are left out."""
         count = valid_entries(data)
         words = array("I")
@@ -68,18 +70,15 @@ class GrowingOffsetIndex:
         return index
 
 
-class MappedOffsetIndex:
-    """The file of a closed segment, searched in place: it costs no memory of our own."""
+class MappedOffsetIndex(MappedEntries):
+    """The index of a closed segment."""
 
-    __slots__ = ("_count", "_data", "base_offset")
+    __slots__ = ()
+    ENTRY = _entry
 
-    def __init__(self, base_offset: int, data: memoryview) -> None:
-        self.base_offset = base_offset
-        self._data = data
-        self._count = valid_entries(data)
-
-    def __len__(self) -> int:
-        return self._count
+    @staticmethod
+    def count(data: Entries) -> int:
+        return valid_entries(data)
 
     def position_of(self, offset: int) -> int:
         data = self._data
@@ -96,25 +95,16 @@ class MappedOffsetIndex:
         position: int = _relative.unpack_from(self._data, self._count * ENTRY_BYTES - 4)[0]
         return position
 
-    def entries(self) -> list[tuple[int, int]]:
-        return [_entry.unpack_from(self._data, i * ENTRY_BYTES) for i in range(self._count)]
-
 
 OffsetIndex = GrowingOffsetIndex | MappedOffsetIndex
 
 
-def valid_entries(data: bytes | memoryview) -> int:
+def valid_entries(data: Entries) -> int:
     """How many entries stand before the zeros: positions rise, so that only the first entry may have position 0."""
-    count = len(data) // ENTRY_BYTES
-    if not count or _relative.unpack_from(data, count * ENTRY_BYTES - 4)[0]:
-        return count
-    zeros_from = bisect_right(range(1, count), False, key=lambda i: not _relative.unpack_from(data, i * ENTRY_BYTES + 4)[0])
-    if zeros_from == 0 and _entry.unpack_from(data, 0) == (0, 0):
-        return 0
-    return zeros_from + 1
+    return entries_before_zeros(data, _entry, lambda i: not _relative.unpack_from(data, i * ENTRY_BYTES + 4)[0])
 
 
-def is_sound(data: bytes | memoryview, log_size: int) -> bool:
+def is_sound(data: Entries, log_size: int) -> bool:
     """Whether a file can be the index of a log of that size: whole entries, the last of which points into the log."""
     if len(data) % ENTRY_BYTES:
         return False

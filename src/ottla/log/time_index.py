@@ -8,6 +8,8 @@ from array import array
 from bisect import bisect_right
 from struct import Struct
 
+from ottla.log.index_entries import Entries, MappedEntries, entries_before_zeros
+
 ENTRY_BYTES = 12
 _entry = Struct(">qi")
 _timestamp = Struct(">q")
@@ -63,7 +65,7 @@ class GrowingTimeIndex:
         return words.tobytes()
 
     @classmethod
-    def decode(cls, base_offset: int, data: bytes | memoryview) -> "GrowingTimeIndex":
+    def decode(cls, base_offset: int, data: Entries) -> "GrowingTimeIndex":
         """Entries of a file; the zeros with which Apache Kafka fills the file of an active segment are left out."""
         count = valid_entries(data)
         words = array("I")
@@ -80,18 +82,15 @@ class GrowingTimeIndex:
         return index
 
 
-class MappedTimeIndex:
-    """The file of a closed segment, searched in place."""
+class MappedTimeIndex(MappedEntries):
+    """The index of a closed segment."""
 
-    __slots__ = ("_count", "_data", "base_offset")
+    __slots__ = ()
+    ENTRY = _entry
 
-    def __init__(self, base_offset: int, data: memoryview) -> None:
-        self.base_offset = base_offset
-        self._data = data
-        self._count = valid_entries(data)
-
-    def __len__(self) -> int:
-        return self._count
+    @staticmethod
+    def count(data: Entries) -> int:
+        return valid_entries(data)
 
     def offset_before(self, timestamp: int) -> int:
         data = self._data
@@ -105,25 +104,18 @@ class MappedTimeIndex:
         timestamp, relative = _entry.unpack_from(self._data, (self._count - 1) * ENTRY_BYTES)
         return timestamp, self.base_offset + relative
 
-    def entries(self) -> list[tuple[int, int]]:
-        return [_entry.unpack_from(self._data, i * ENTRY_BYTES) for i in range(self._count)]
-
 
 TimeIndex = GrowingTimeIndex | MappedTimeIndex
 
 
-def valid_entries(data: bytes | memoryview) -> int:
+def valid_entries(data: Entries) -> int:
     """How many entries stand before the zeros: timestamps rise, so that only the first entry may have timestamp 0."""
-    count = len(data) // ENTRY_BYTES
-    if count <= 1 or _entry.unpack_from(data, (count - 1) * ENTRY_BYTES) != (0, 0):
-        return count  # a single entry of zeros is one: a record of the year 1970, and no file is filled up to that size
-    zeros_from = bisect_right(range(1, count), False, key=lambda i: _entry.unpack_from(data, i * ENTRY_BYTES) == (0, 0))
-    if zeros_from == 0 and _entry.unpack_from(data, 0) == (0, 0):
-        return 0
-    return zeros_from + 1
+    if len(data) // ENTRY_BYTES == 1:
+        return 1  # a single entry of zeros is one: a record of the year 1970, and no file is filled up to that size
+    return entries_before_zeros(data, _entry, lambda i: _entry.unpack_from(data, i * ENTRY_BYTES) == (0, 0))
 
 
-def is_sound(data: bytes | memoryview) -> bool:
+def is_sound(data: Entries) -> bool:
     """Whether a file can be a time index: whole entries, and the last of them not before the first."""
     if len(data) % ENTRY_BYTES:
         return False
