@@ -195,8 +195,8 @@ class PartitionLog:
     def read(self, offset: int, max_bytes: int, *, limit_offset: int, at_least_one: bool, may_wait: bool = True) -> LogSlice | None:
         """Bytes from the batch that holds an offset on, of one segment, up to a limit; None where there are none.
 
-        The end is cut by bytes, not by batches; with `at_least_one` the first batch is whole, whatever its size. With `may_wait` false
-        ColdRead is raised instead of waiting for the disk.
+        The end is cut by bytes, not by batches. The first batch is whole: where it is too large it is there with `at_least_one`, and else
+        there are no bytes. With `may_wait` false ColdRead is raised instead of waiting for the disk.
         """
         if offset >= limit_offset:
             return None
@@ -368,6 +368,8 @@ def _slice(segment: Segment, file: File, offset: int, max_bytes: int, limit_offs
         if limit is not None:
             end = limit[0]
     room = end - position
+    if room <= 0:
+        return None
     if max_bytes < room:
-        room = size if at_least_one and max_bytes < size else max_bytes
-    return LogSlice(file, position, room) if room > 0 else None
+        room = max_bytes if max_bytes >= size else size if at_least_one else 0
+    return LogSlice(file, position, room)

@@ -159,6 +159,8 @@ class Fetch:
                     return _failed(index, ErrorCode.KAFKA_STORAGE_ERROR), None
                 if found is not None:
                     size = found.size
+                    if not size:
+                        found = None
         aborted = () if wish.isolation_level == READ_COMMITTED else None
         return PartitionAnswer(index, NO_ERROR, high_watermark, high_watermark, log.log_start_offset, aborted, size), found
 
