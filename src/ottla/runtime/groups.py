@@ -1,7 +1,7 @@
 """The group coordinator of a node: requests go to the shard that has their group, and those of many groups to many."""
 
 import asyncio
-from collections.abc import Callable, Coroutine, Sequence
+from collections.abc import Callable, Coroutine, Mapping, Sequence
 from typing import Any
 
 from ottla.base.context import RequestContext
@@ -15,7 +15,7 @@ from ottla.groups.shard import GroupShard
 from ottla.metadata.configs import broker_value
 from ottla.metadata.topic_names import OFFSETS_TOPIC
 from ottla.runtime.broker import Broker
-from ottla.runtime.shard import Shard, Token
+from ottla.runtime.shard import Token
 from ottla.runtime.shards import Shards
 from ottla.wire.schema import Message
 
@@ -73,7 +73,7 @@ class Groups:
         return error_response(call.request, ErrorCode.NOT_COORDINATOR, call.version)
 
 
-def group_settings(configs: Any) -> GroupSettings:
+def group_settings(configs: Mapping[str, str]) -> GroupSettings:
     """The limits of groups, which a node keeps for as long as it runs."""
     return GroupSettings._make(broker_value(name.replace("_", "."), configs) for name in GroupSettings._fields)
 
@@ -91,6 +91,3 @@ async def _later(answers: Sequence[Answer], combine: Callable[[list[Any]], Messa
 
 def _refused(call: GroupCall, error: ErrorCode) -> Message:
     return error_response(call.request, error, call.version)
-
-
-__all__ = ["Answer", "Groups", "Shard", "combined", "group_settings"]
