@@ -2,14 +2,13 @@
 
 from ottla.base.ports import Disk
 from ottla.log.epochs import LeaderEpochs
-from ottla.log.open_files import OpenFiles
 from ottla.log.producer_state import ProducerTable, snapshot_path
 from ottla.log.recovery import LoadedLog
 from ottla.log.scanning import scan_headers
 from ottla.log.segment import Segment
 
 
-def begin_at(loaded: LoadedLog, start_offset: int, disk: Disk, directory: str, files: OpenFiles, *, now_ms: int) -> None:
+def begin_at(loaded: LoadedLog, start_offset: int, disk: Disk, directory: str, *, now_ms: int) -> None:
     """Give up the segments that end before the start. The last one stays, unless the whole log ends before it.
 
     A log may do so after a power cut took its end: it goes on at its start then, as no offset may be given twice.
@@ -21,7 +20,7 @@ def begin_at(loaded: LoadedLog, start_offset: int, disk: Disk, directory: str, f
         for segment in segments:
             _remove(segment, disk, directory)
         disk.flush_directory(directory)
-        segments[:] = [Segment(disk, files, directory, start_offset, created_ms=now_ms)]
+        segments[:] = [Segment(disk, segments[0].files, directory, start_offset, created_ms=now_ms)]
         segments[0].create()
         loaded.log_end_offset = start_offset
         loaded.epochs = LeaderEpochs()

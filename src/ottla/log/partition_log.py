@@ -91,6 +91,8 @@ class PartitionLog:
         """What lies before is on the disk, and need not be looked at after a crash."""
         self._has_new_names = True
         self._files = files
+        for segment in loaded.segments:
+            segment.move_to(files)
         self._bases = [segment.base_offset for segment in self.segments]
         self._active = self.segments[-1]
         # Closed segments beyond the recovery point may be in the page cache only, left there by a process that was killed.
@@ -111,10 +113,11 @@ class PartitionLog:
 
     @classmethod
     def open(cls, disk: Disk, directory: str, *, config: LogConfig, topic_id: Uuid, now_ms: int, clean: bool,
-             recovery_point: int | None = None, files: OpenFiles | None = None, start_offset: int = 0) -> "PartitionLog":
+             recovery_point: int | None = None, files: OpenFiles | None = None, start_offset: int = 0,
+             progress: recovery.Progress | None = None) -> "PartitionLog":
         """Open the log of a directory, which is made if it is not there. `clean` says that it was closed when it was last used.
 
-        Records before `start_offset` have been deleted, even where they are still in a file.
+        Records before `start_offset` have been deleted, even where they are still in a file. May be called in a worker.
 
         Without a clean end the last segment is read through, and earlier ones that reach beyond `recovery_point`, if that is known.
         """
@@ -124,8 +127,8 @@ class PartitionLog:
             make_log_directories(disk, [(directory, topic_id)])
         elif found_id != topic_id:
             raise TopicIdMismatch(f"{directory} belongs to topic {uuid_text(found_id)}, not {uuid_text(topic_id)}")
-        loaded = recovery.load(disk, directory, config=config, files=files, now_ms=now_ms, clean=clean, recovery_point=recovery_point)
-        begin_at(loaded, start_offset, disk, directory, files, now_ms=now_ms)
+        loaded = recovery.load(disk, directory, config=config, now_ms=now_ms, clean=clean, recovery_point=recovery_point, progress=progress)
+        begin_at(loaded, start_offset, disk, directory, now_ms=now_ms)
         # After a crash the point stays where it was, as what was found may be in the page cache only.
         point = loaded.log_end_offset if clean else recovery_point or 0
         return cls(disk, directory, config=config, topic_id=topic_id, loaded=loaded, files=files, start_offset=start_offset,
@@ -183,7 +186,9 @@ class PartitionLog:
         self.log_end_offset = header.last_offset + 1
         self._set_roll_limits()
         self.epochs.assign(header.leader_epoch, header.base_offset)
-        self.producers.on_batch(header)
+        aborted = self.producers.on_batch(header, batch)
+        if aborted is not None:
+            segment.on_aborted(aborted)
 
     def inspection_wants_worker(self, records: memoryview) -> bool:
         """Whether the records should be looked at off the loop, as they must be decompressed first, or compressed anew."""

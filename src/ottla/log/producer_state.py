@@ -6,7 +6,8 @@ Five batches each, as a producer has at most five requests in flight; all of the
 from struct import Struct
 
 from ottla.base.errors import ErrorCode
-from ottla.base.ports import Disk
+from ottla.base.ports import Buffer, Disk
+from ottla.log.transactions import AbortedTransaction, read_marker
 from ottla.wire.batches import NO_PRODUCER_EPOCH, BatchHeader
 from ottla.wire.crc import crc32c
 from ottla.wire.rejection import BatchRejected
@@ -100,11 +101,41 @@ class ProducerTable:
         batches.append((base_sequence, last_sequence(base_sequence, count), base_offset, base_offset + count - 1, timestamp))
         producer.last_timestamp = timestamp
 
-    def on_batch(self, header: BatchHeader) -> None:
-        """A batch found in the log while it is opened."""
-        if header.producer_id >= 0 and not header.is_control:
-            self.remember(header.producer_id, header.producer_epoch, header.base_sequence, header.last_offset_delta + 1,
-                          header.base_offset, header.max_timestamp)
+    def on_batch(self, header: BatchHeader, batch: Buffer) -> AbortedTransaction | None:
+        """A batch was written as it is, or found in the log while that is opened; the transaction that it ends, if that was aborted."""
+        if header.producer_id < 0:
+            return None
+        if header.is_control:
+            return self._on_marker(header, batch)
+        self.remember(header.producer_id, header.producer_epoch, header.base_sequence, header.last_offset_delta + 1,
+                      header.base_offset, header.max_timestamp)
+        if header.is_transactional:
+            producer = self._producers[header.producer_id]
+            if producer.transaction_first_offset < 0:
+                producer.transaction_first_offset = header.base_offset
+        return None
+
+    def _on_marker(self, header: BatchHeader, batch: Buffer) -> AbortedTransaction | None:
+        marker = read_marker(batch)
+        if marker is None:
+            return None
+        producer = self._producers.get(header.producer_id)
+        if producer is None:
+            producer = self._producers[header.producer_id] = Producer(header.producer_epoch)
+        elif producer.epoch != header.producer_epoch:
+            producer.epoch = header.producer_epoch
+            producer.batches.clear()
+        producer.coordinator_epoch = marker.coordinator_epoch
+        producer.last_timestamp = header.max_timestamp
+        first_offset, producer.transaction_first_offset = producer.transaction_first_offset, -1
+        if first_offset < 0 or not marker.is_abort:
+            return None
+        return AbortedTransaction(header.producer_id, first_offset, header.last_offset, self.first_unstable_offset(header.last_offset + 1))
+
+    def first_unstable_offset(self, end: int) -> int:
+        """Where the first of the transactions that are open began, or the end where none is."""
+        return min((producer.transaction_first_offset for producer in self._producers.values() if producer.transaction_first_offset >= 0),
+                   default=end)
 
     def expire(self, now_ms: int, expiration_ms: int) -> int:
         """Forget producers that were silent for too long; returns how many. An open transaction keeps its producer."""

@@ -1,7 +1,10 @@
 """Opening a log: which segments there are, where the last one really ends, and what its indexes and producers are.
 
-After a clean stop the files are believed, but for a look at the tail. After a crash the last segment is read through, its torn tail is cut
-off and its indexes are built anew; a closed segment whose index files are missing or cannot be right gets new ones.
+After a clean stop the files are believed, but for a look at the tail. After a crash what lies before the recovery point is believed too;
+the segment that holds it and all that follow are read through: a torn tail is cut off, and indexes, leader epochs and producers are built
+anew. A closed segment whose index files are missing or cannot be right gets new ones.
+
+All of this may run in a worker: it uses files of its own, and nobody knows the log yet.
 """
 
 from dataclasses import dataclass
@@ -13,16 +16,18 @@ from ottla.log.config import LogConfig
 from ottla.log.epochs import LeaderEpochs
 from ottla.log.offset_index import GrowingOffsetIndex
 from ottla.log.open_files import OpenFiles
-from ottla.log.producer_state import SNAPSHOT_SUFFIX, ProducerTable, snapshot_path
-from ottla.log.scanning import scan_fields, scan_headers
-from ottla.log.segment import LOG_SUFFIX, OFFSET_INDEX_SUFFIX, TIME_INDEX_SUFFIX, Segment
+from ottla.log.producer_state import SNAPSHOT_SUFFIX, ProducerTable, snapshot_path, write_snapshot
+from ottla.log.rebuilding import OFFSETS_PER_SEGMENT_MAX, Progress, close, index_closed, rebuild
+from ottla.log.scanning import scan_batches, scan_headers
+from ottla.log.segment import LOG_SUFFIX, OFFSET_INDEX_SUFFIX, TIME_INDEX_SUFFIX, TRANSACTION_INDEX_SUFFIX, Segment
 from ottla.log.time_index import GrowingTimeIndex
-from ottla.wire.batches import ATTRIBUTES_AT, LENGTH_OVERHEAD, BatchHeader
-from ottla.wire.crc import crc32c
 
+__all__ = ["OFFSETS_PER_SEGMENT_MAX", "LoadedLog", "Progress", "load", "rebuild"]
+
+INDEX_SUFFIXES = (OFFSET_INDEX_SUFFIX, TIME_INDEX_SUFFIX, TRANSACTION_INDEX_SUFFIX)
 LEFTOVER_SUFFIXES = (".deleted", ".cleaned", ".tmp")
-OFFSETS_PER_SEGMENT_MAX = 0x7FFF_FFFF
-EPOCH_MAX = 0x7FFF_FFFF
+OPEN_FILES_MAX = 4
+"""Of a log that is being opened: it looks at one segment after another."""
 
 
 @dataclass(slots=True)
@@ -36,9 +41,10 @@ class LoadedLog:
     cut_bytes: int
 
 
-def load(disk: Disk, directory: str, *, config: LogConfig, files: OpenFiles, now_ms: int, clean: bool,
-         recovery_point: int | None) -> LoadedLog:
+def load(disk: Disk, directory: str, *, config: LogConfig, now_ms: int, clean: bool, recovery_point: int | None,
+         progress: Progress | None = None) -> LoadedLog:
     """`recovery_point`: what lies before this offset was flushed. Without it the last segment alone is taken for doubtful after a crash."""
+    files = OpenFiles(disk, open_files_max=OPEN_FILES_MAX)
     names = _remove_leftovers(disk, directory)
     bases = sorted(int(name[:20]) for name in names if name.endswith(LOG_SUFFIX))
     segments = [Segment(disk, files, directory, base, created_ms=now_ms) for base in bases]
@@ -50,30 +56,72 @@ def load(disk: Disk, directory: str, *, config: LogConfig, files: OpenFiles, now
         file = disk.open_read_only(segment.log_path)
         segment.size = file.size()
         file.close()
-    cut_bytes = 0 if clean or recovery_point is None else _check_doubtful(segments, config, recovery_point)
-    for segment in segments[:-1]:
-        if not (segment.has_index_files() if clean else segment.are_indexes_sound(config.index_interval_bytes)):
-            _index_closed(segment, config)
     last = segments[-1]
     last.is_writable = True
-    last.release()
-    epochs = leader_epochs.read_checkpoint(disk, directory)
-    end = _resume(last) if clean else None
-    if end is not None:
-        epochs.truncate_from_end(end)
-        producers = _load_producers(disk, directory, names, segments, end, clean=True)
-    else:
-        # What was known of the last segment is found anew, together with what its predecessors had not yet written down.
-        epochs.truncate_from_end(last.base_offset)
-        _catch_up(epochs, segments[:-1])
-        producers = _load_producers(disk, directory, names, segments, last.base_offset, clean=False)
-        size = last.size
-        end = rebuild(last, config, epochs, producers)
-        cut_bytes += size - last.size
-    _remove_snapshots(disk, directory, names, end)
+    loaded = _believe(disk, directory, config, names, segments) if clean else None
+    if loaded is None:
+        point = last.base_offset if clean or recovery_point is None else recovery_point
+        loaded = _recover(disk, directory, config, names, segments, point, progress or Progress())
+    _remove_snapshots(disk, directory, names, loaded)
+    last = loaded.segments[-1]
     first = last.first_header()
     last.first_timestamp = first.max_timestamp if first else None
-    return LoadedLog(segments, end, epochs, producers, cut_bytes)
+    return loaded
+
+
+def _believe(disk: Disk, directory: str, config: LogConfig, names: list[str], segments: list[Segment]) -> LoadedLog | None:
+    """The log as its files say it is; None where those of the last segment do not fit together."""
+    there = dict.fromkeys(names)
+    for segment in segments[:-1]:
+        stem = segment.stem.rpartition("/")[2]
+        if stem + OFFSET_INDEX_SUFFIX not in there or stem + TIME_INDEX_SUFFIX not in there:
+            index_closed(segment, config)
+    end = _resume(segments[-1])
+    if end is None:
+        return None
+    epochs = leader_epochs.read_checkpoint(disk, directory)
+    epochs.truncate_from_end(end)
+    return LoadedLog(segments, end, epochs, _load_producers(disk, directory, names, segments, end, clean=True), 0)
+
+
+def _recover(disk: Disk, directory: str, config: LogConfig, names: list[str], segments: list[Segment], recovery_point: int,
+             progress: Progress) -> LoadedLog:
+    """Read through what may not have reached the disk.
+
+    A torn segment becomes the last, and so does one whose successor's file is gone: what follows has no ground. Compacted logs have gaps.
+    """
+    doubtful = max((index for index, segment in enumerate(segments) if segment.base_offset <= recovery_point), default=0)
+    doubtful = next((index for index, segment in enumerate(segments[:doubtful]) if not segment.is_transaction_index_sound()), doubtful)
+    believed = segments[:doubtful]
+    for segment in believed:
+        if not segment.are_indexes_sound(config.index_interval_bytes):
+            index_closed(segment, config)
+    # What was known of the doubtful segments is found anew, together with what their predecessors had not yet written down.
+    start = segments[doubtful].base_offset
+    epochs = leader_epochs.read_checkpoint(disk, directory)
+    epochs.truncate_from_end(start)
+    _catch_up(epochs, believed)
+    producers = _load_producers(disk, directory, names, segments, start, clean=False)
+    cut_bytes = 0
+    while True:
+        segment = segments[doubtful]
+        doubtful += 1
+        size = segment.size
+        segment.is_writable = True
+        segment.release()
+        end = rebuild(segment, config, epochs, producers, progress)
+        cut_bytes += size - segment.size
+        has_gap = doubtful < len(segments) and end != segments[doubtful].base_offset and not config.compacted
+        if doubtful == len(segments) or segment.size < size or has_gap:
+            break
+        close(segment)
+        write_snapshot(disk, directory, segments[doubtful].base_offset, producers)
+    for later in segments[doubtful:]:
+        cut_bytes += later.size
+        later.remove()
+    if doubtful < len(segments):
+        disk.flush_directory(directory)  # before anything is appended: a segment that comes back could follow what is written next
+    return LoadedLog(segments[:doubtful], end, epochs, producers, cut_bytes)
 
 
 def _remove_leftovers(disk: Disk, directory: str) -> list[str]:
@@ -82,85 +130,12 @@ def _remove_leftovers(disk: Disk, directory: str) -> list[str]:
     logs = {name[:20]: None for name in names if name.endswith(LOG_SUFFIX)}
     kept = []
     for name in names:
-        is_orphan = name.endswith((OFFSET_INDEX_SUFFIX, TIME_INDEX_SUFFIX)) and name[:20] not in logs
+        is_orphan = name.endswith(INDEX_SUFFIXES) and name[:20] not in logs
         if is_orphan or name.endswith(LEFTOVER_SUFFIXES):
             disk.remove(f"{directory}/{name}")
         else:
             kept.append(name)
     return kept
-
-
-def _check_doubtful(segments: list[Segment], config: LogConfig, recovery_point: int) -> int:
-    """Read closed segments through that may not have reached the disk; returns how many bytes were lost.
-
-    A torn one becomes the last, and so does one whose successor's file is gone: what follows has no ground. Compacted logs have gaps.
-    """
-    for index, segment in enumerate(segments[:-1]):
-        next_base = segments[index + 1].base_offset
-        if next_base <= recovery_point:
-            continue
-        size = segment.size
-        segment.is_writable = True
-        end = rebuild(segment, config)
-        if segment.size < size or (end != next_base and not config.compacted):
-            cut_bytes = size - segment.size
-            for later in segments[index + 1 :]:
-                cut_bytes += later.size
-                later.remove()
-            del segments[index + 1 :]
-            # Before anything is appended: a segment whose removal a power cut takes back could follow what is written next.
-            segment.disk.flush_directory(segment.stem.rpartition("/")[0])
-            return cut_bytes
-        segment.is_writable = False
-        segment.finish_indexes()
-        segment.write_indexes()
-        segment.offset_index = segment.time_index = None
-    return 0
-
-
-def _index_closed(segment: Segment, config: LogConfig) -> None:
-    """New index files for a closed segment. Its batches are left alone: they were flushed, and damage there is for its readers to see."""
-    size = segment.size
-    segment.size = 0
-    segment.start_growing()
-    for position, header in scan_headers(segment.opened(), 0, size):
-        segment.size = position
-        segment.on_batch(header.size, header.last_offset, header.max_timestamp, config.index_interval_bytes)
-    segment.size = size
-    segment.finish_indexes()
-    segment.write_indexes()
-    segment.offset_index = segment.time_index = None
-
-
-def rebuild(segment: Segment, config: LogConfig, epochs: LeaderEpochs | None = None, producers: ProducerTable | None = None) -> int:
-    """Read the segment through, build its indexes, cut off what is not a whole, valid, next batch; returns the offset after the last.
-
-    A gigabyte of small batches has six million of them: 2.5 µs are spent on each.
-    """
-    size = segment.size
-    segment.size = 0
-    segment.start_growing()
-    file = segment.opened()
-    next_offset = segment.base_offset
-    offset_max = segment.base_offset + OFFSETS_PER_SEGMENT_MAX
-    latest_epoch = epochs.latest if epochs is not None else EPOCH_MAX
-    on_batch, interval = segment.on_batch, config.index_interval_bytes
-    for _, fields, batch in scan_fields(file, 0, size):
-        base_offset, length, leader_epoch, _, crc, _, last_offset_delta, _, max_timestamp, producer_id, *_ = fields
-        last_offset = base_offset + last_offset_delta
-        if (base_offset < next_offset or last_offset_delta < 0 or last_offset > offset_max or crc32c(batch[ATTRIBUTES_AT:]) != crc):
-            break
-        on_batch(length + LENGTH_OVERHEAD, last_offset, max_timestamp, interval)
-        next_offset = last_offset + 1
-        if leader_epoch > latest_epoch and epochs is not None:
-            epochs.assign(leader_epoch, base_offset)
-            latest_epoch = leader_epoch
-        if producer_id >= 0 and producers is not None:
-            producers.on_batch(BatchHeader._make(fields))
-    if segment.size < size:
-        file.truncate(segment.size)
-        file.flush()  # before anything is appended: what was cut off could come back behind it
-    return next_offset
 
 
 def _resume(segment: Segment) -> int | None:
@@ -172,11 +147,14 @@ def _resume(segment: Segment) -> int | None:
     time_data = segment.disk.read(segment.stem + TIME_INDEX_SUFFIX)
     if not offset_index.is_sound(offset_data, size) or not time_index.is_sound(time_data):
         return None
+    if not segment.is_transaction_index_sound():
+        return None
+    aborted = segment.aborted_transactions()
     offsets = GrowingOffsetIndex.decode(segment.base_offset, offset_data)
     times = GrowingTimeIndex.decode(segment.base_offset, time_data)
     position = offsets.last_position()
     segment.start_growing()
-    segment.offset_index, segment.time_index = offsets, times
+    segment.offset_index, segment.time_index, segment.aborted = offsets, times, aborted
     segment.max_timestamp, segment.max_timestamp_offset = times.last() or (-1, segment.base_offset)
     end = segment.base_offset
     expected = position
@@ -222,15 +200,18 @@ def _load_producers(disk: Disk, directory: str, names: list[str], segments: list
         if segment_end <= start or segment.base_offset >= end:
             continue
         found = segment.locate(start, segment.opened().read_at)
-        for _, header in scan_headers(segment.opened(), found[0] if found else segment.size, segment.size):
-            table.on_batch(header)
+        for _, header, batch in scan_batches(segment.opened(), found[0] if found else segment.size, segment.size):
+            table.on_batch(header, batch)
     return table
 
 
-def _remove_snapshots(disk: Disk, directory: str, names: list[str], end: int) -> None:
-    """Those beyond the end are of batches that were cut off."""
-    for offset in _snapshot_offsets(names):
-        if offset > end:
+def _remove_snapshots(disk: Disk, directory: str, names: list[str], loaded: LoadedLog) -> None:
+    """Those beyond the end are of batches that were cut off. Of the others one for each segment is kept, and the newest, as in Kafka."""
+    bases = {segment.base_offset: None for segment in loaded.segments}
+    offsets = _snapshot_offsets(names)
+    newest = max((offset for offset in offsets if offset <= loaded.log_end_offset), default=-1)
+    for offset in offsets:
+        if offset > loaded.log_end_offset or (offset not in bases and offset != newest):
             disk.remove(snapshot_path(directory, offset))
 
 

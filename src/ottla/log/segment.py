@@ -5,16 +5,20 @@ from collections.abc import Callable
 from struct import Struct
 
 from ottla.base.ports import Buffer, Disk, File
-from ottla.log import offset_index, time_index
+from ottla.log import offset_index, time_index, transactions
 from ottla.log.offset_index import GrowingOffsetIndex, MappedOffsetIndex, OffsetIndex
 from ottla.log.open_files import OpenFiles
 from ottla.log.scanning import scan_headers
 from ottla.log.time_index import GrowingTimeIndex, MappedTimeIndex, TimeIndex
+from ottla.log.transactions import AbortedTransaction
 from ottla.wire.batches import LENGTH_OVERHEAD, RECORDS_AT, BatchHeader, read_header
 
 LOG_SUFFIX = ".log"
 OFFSET_INDEX_SUFFIX = ".index"
 TIME_INDEX_SUFFIX = ".timeindex"
+TRANSACTION_INDEX_SUFFIX = ".txnindex"
+SUFFIXES = (OFFSET_INDEX_SUFFIX, TIME_INDEX_SUFFIX, TRANSACTION_INDEX_SUFFIX, LOG_SUFFIX)
+"""The log last: without it the others mean nothing, and are removed when they are found."""
 
 SCAN_BYTES = 4096 + 64
 """One read of the search within the distance between two index entries, with the header of the batch that follows it."""
@@ -41,6 +45,7 @@ class Segment:
     """
 
     __slots__ = (
+        "aborted",
         "base_offset",
         "bytes_since_entry",
         "created_ms",
@@ -74,6 +79,8 @@ class Segment:
         self.was_used = False
         self.offset_index: OffsetIndex | None = None
         self.time_index: TimeIndex | None = None
+        self.aborted: list[AbortedTransaction] | None = None
+        """Those whose markers are here, while the segment grows; afterwards they stand in their file."""
         self.bytes_since_entry = 0
         self.first_timestamp: int | None = None
         self.max_timestamp = -1
@@ -104,6 +111,7 @@ class Segment:
     def start_growing(self) -> None:
         self.offset_index = GrowingOffsetIndex(self.base_offset)
         self.time_index = GrowingTimeIndex(self.base_offset)
+        self.aborted = []
         self.bytes_since_entry = 0
         self.max_timestamp = -1
         self.max_timestamp_offset = self.base_offset
@@ -151,6 +159,18 @@ class Segment:
         self.tail_from = self.last_offset + 1
         self.tail_offsets.clear()
         self.tail_positions.clear()
+
+    def on_aborted(self, transaction: AbortedTransaction) -> None:
+        """The marker of an aborted transaction was written."""
+        assert self.aborted is not None, self.stem
+        self.aborted.append(transaction)
+
+    def aborted_transactions(self) -> list[AbortedTransaction]:
+        """In the order of their markers; ValueError where the file is damaged."""
+        if self.aborted is not None:
+            return self.aborted
+        path = self.stem + TRANSACTION_INDEX_SUFFIX
+        return transactions.decode(self.disk.read(path), path) if self.disk.exists(path) else []
 
     def offsets(self) -> OffsetIndex:
         index = self.offset_index
@@ -224,12 +244,21 @@ class Segment:
     def flush(self, file: File) -> None:
         """Put a closed segment and its indexes on the disk: from a worker, with its file opened on the loop. Then the index files serve."""
         self.write_indexes()
-        self.offset_index = self.time_index = None
+        self.use_index_files()
         file.flush()
+
+    def use_index_files(self) -> None:
+        """They say what memory did, which is let go."""
+        self.offset_index = self.time_index = self.aborted = None
 
     def write_indexes(self) -> None:
         """The time index first: the other one tells, when the log is opened, how far both go."""
-        offsets, times = self.offset_index, self.time_index
+        offsets, times, aborted = self.offset_index, self.time_index, self.aborted
+        path = self.stem + TRANSACTION_INDEX_SUFFIX
+        if aborted:
+            self.disk.write_atomically(path, transactions.encode(aborted))
+        elif aborted is not None and self.disk.exists(path):
+            self.disk.remove(path)
         if isinstance(times, GrowingTimeIndex):
             self.disk.write_atomically(self.stem + TIME_INDEX_SUFFIX, times.encode())
         if isinstance(offsets, GrowingOffsetIndex):
@@ -240,15 +269,28 @@ class Segment:
         self.files.forget(self)
         self.file = None
 
+    def move_to(self, files: OpenFiles) -> None:
+        """From now on the segment's file is one of these."""
+        self.release()
+        self.files = files
+
     def remove(self) -> None:
         """Delete all its files."""
         self.release()
-        for suffix in (OFFSET_INDEX_SUFFIX, TIME_INDEX_SUFFIX, LOG_SUFFIX):
+        for suffix in SUFFIXES:
             if self.disk.exists(self.stem + suffix):
                 self.disk.remove(self.stem + suffix)
 
     def has_index_files(self) -> bool:
         return self.disk.exists(self.stem + OFFSET_INDEX_SUFFIX) and self.disk.exists(self.stem + TIME_INDEX_SUFFIX)
+
+    def is_transaction_index_sound(self) -> bool:
+        """Whether its file, if it has one, can be read. Without one there are no aborted transactions."""
+        try:
+            self.aborted_transactions()
+        except ValueError:
+            return False
+        return True
 
     def are_indexes_sound(self, index_interval_bytes: int) -> bool:
         """Whether the two files can be believed: of whole entries that fit the log, and as far as the log goes.

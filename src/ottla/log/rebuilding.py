@@ -1,0 +1,100 @@
+"""Reading a segment through: where it really ends, and what its indexes, leader epochs and producers are."""
+
+from ottla.log.config import LogConfig
+from ottla.log.epochs import LeaderEpochs
+from ottla.log.offset_index import GrowingOffsetIndex
+from ottla.log.producer_state import ProducerTable
+from ottla.log.scanning import scan_fields, scan_headers
+from ottla.log.segment import Segment
+from ottla.log.time_index import GrowingTimeIndex
+from ottla.wire.batches import ATTRIBUTES_AT, CONTROL_BIT, LENGTH_OVERHEAD, TRANSACTIONAL_BIT, BatchHeader
+from ottla.wire.crc import crc32c
+
+OFFSETS_PER_SEGMENT_MAX = 0x7FFF_FFFF
+OF_TRANSACTIONS = CONTROL_BIT | TRANSACTIONAL_BIT
+
+
+class Progress:
+    """How many bytes have been read through so far. One thread counts, another looks."""
+
+    __slots__ = ("done_bytes",)
+
+    def __init__(self) -> None:
+        self.done_bytes = 0
+
+
+def rebuild(segment: Segment, config: LogConfig, epochs: LeaderEpochs, producers: ProducerTable, progress: Progress) -> int:
+    """Read the segment through, build its indexes, cut off what is not a whole, valid, next batch; returns the offset after the last.
+
+    The indexes grow here as in `Segment.on_batch`, in a loop of their own: a gigabyte of small batches has six million of them, and a
+    microsecond for each is six seconds.
+    """
+    size = segment.size
+    segment.start_growing()
+    offsets, times = segment.offset_index, segment.time_index
+    assert isinstance(offsets, GrowingOffsetIndex), segment.stem
+    assert isinstance(times, GrowingTimeIndex), segment.stem
+    file = segment.opened()
+    next_offset = base = segment.base_offset
+    offset_max = base + OFFSETS_PER_SEGMENT_MAX
+    interval, latest_epoch = config.index_interval_bytes, epochs.latest
+    bytes_since_entry = end = 0
+    highest, highest_offset = -1, base
+    done_before = progress.done_bytes
+    for at, fields, batch in scan_fields(file, 0, size):
+        base_offset, length, leader_epoch, _, crc, attributes, last_delta, _, max_timestamp, producer_id, epoch, sequence, _ = fields
+        last_offset = base_offset + last_delta
+        if base_offset < next_offset or last_delta < 0 or last_offset > offset_max or crc32c(batch[ATTRIBUTES_AT:]) != crc:
+            break
+        if max_timestamp > highest:
+            highest, highest_offset = max_timestamp, last_offset
+        if bytes_since_entry > interval:
+            offsets.append(last_offset, at)
+            times.maybe_append(highest, highest_offset)
+            bytes_since_entry = 0
+            progress.done_bytes = done_before + at
+        bytes_since_entry += length + LENGTH_OVERHEAD
+        end = at + length + LENGTH_OVERHEAD
+        next_offset = last_offset + 1
+        if leader_epoch > latest_epoch:
+            epochs.assign(leader_epoch, base_offset)
+            latest_epoch = leader_epoch
+        if producer_id >= 0:
+            if attributes & OF_TRANSACTIONS:
+                aborted = producers.on_batch(BatchHeader._make(fields), batch)
+                if aborted is not None:
+                    segment.on_aborted(aborted)
+            else:
+                producers.remember(producer_id, epoch, sequence, last_delta + 1, base_offset, max_timestamp)
+    segment.size = end
+    segment.bytes_since_entry = bytes_since_entry
+    segment.max_timestamp, segment.max_timestamp_offset = highest, highest_offset
+    segment.last_offset = next_offset - 1
+    segment.forget_tail()
+    progress.done_bytes = done_before + size
+    if end < size:
+        file.truncate(end)
+        file.flush()  # before anything is appended: what was cut off could come back behind it
+    return next_offset
+
+
+def index_closed(segment: Segment, config: LogConfig) -> None:
+    """New index files for a closed segment. Its batches are left alone: they were flushed, and damage there is for its readers to see."""
+    size = segment.size
+    segment.size = 0
+    segment.start_growing()
+    segment.aborted = None  # which transactions are open where the segment begins is not known here
+    for position, header in scan_headers(segment.opened(), 0, size):
+        segment.size = position
+        segment.on_batch(header.size, header.last_offset, header.max_timestamp, config.index_interval_bytes)
+    segment.size = size
+    close(segment)
+
+
+def close(segment: Segment) -> None:
+    """The segment is no longer the last: its indexes are put into files, which serve from now on."""
+    segment.is_writable = False
+    segment.finish_indexes()
+    segment.write_indexes()
+    segment.use_index_files()
+    segment.release()
