@@ -203,7 +203,7 @@ class Accumulator:
         self.memory_used += reserved
         if is_sticky:
             route.sticky_bytes += limit
-        batch = ProducerBatch(route.name, queue.partition, self._serial, limit, reserved, self._now_ms(), timestamp, self.lock)
+        batch = ProducerBatch(route.name, queue.partition, (self._serial,), limit, reserved, self._now_ms(), timestamp, self.lock)
         self._serial += 1
         queue.open = batch
         queue.batches.append(batch)
@@ -225,7 +225,7 @@ class Accumulator:
                 self._wake()
                 return None
             self.memory_used += size
-            batch = ProducerBatch(topic, encoded.partition, self._serial, size, size, self._now_ms(), encoded.base_timestamp, self.lock)
+            batch = ProducerBatch(topic, encoded.partition, (self._serial,), size, size, self._now_ms(), encoded.base_timestamp, self.lock)
             batch.buffer = encoded.buffer  # type: ignore[assignment]  # a view; nothing is appended to a batch that was never open
             batch.count = encoded.count
             batch.max_timestamp = encoded.max_timestamp
@@ -298,7 +298,7 @@ class Accumulator:
         room = 0
         for record, size in zip(records, sizes, strict=True):
             if room < size or not parts:
-                where = (batch.topic, batch.partition, batch.serial)
+                where = (batch.topic, batch.partition, (*batch.serial, len(parts)))
                 parts.append(ProducerBatch(*where, target, 0, batch.created_ms, record.timestamp, self.lock))
                 room = target
             room -= size

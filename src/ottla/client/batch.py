@@ -6,6 +6,7 @@ The bytes are those that travel: room for the header first, then the records. Se
 from bisect import bisect_right
 from collections.abc import Callable
 from contextlib import AbstractContextManager
+from itertools import count
 from typing import Any, TypeVar
 
 from ottla.base.errors import ErrorCode
@@ -37,13 +38,13 @@ class ProducerBatch:
     )  # fmt: skip
 
     def __init__(
-        self, topic: str, partition: int, serial: int, limit: int, reserved: int, created_ms: float, timestamp: int,
+        self, topic: str, partition: int, serial: tuple[int, ...], limit: int, reserved: int, created_ms: float, timestamp: int,
         lock: "AbstractContextManager[Any]",
     ) -> None:  # fmt: skip
         self.topic = topic
         self.partition = partition
         self.serial = serial
-        """Batches of a partition are sent in this order, however often."""
+        """Batches of a partition are sent in this order, however often. Parts of one that was split follow one another in its place."""
         self.limit = limit
         self.reserved = reserved
         self.created_ms = created_ms
@@ -92,12 +93,16 @@ class ProducerBatch:
     # The outcome
 
     def when_done(self, callback: Callable[[], object]) -> None:
-        """Call it once the outcome is known: at once if it is."""
+        """Call it once the outcome is known: at once if it is. That of a batch which was split is known with the last of its parts."""
         with self.lock:
-            if not self.is_done:
+            parts = self.parts
+            if parts is None and not self.is_done:
                 self.callbacks.append(callback)
                 return
-        callback()
+        if parts is None:
+            callback()
+        else:
+            after_all(parts, callback)
 
     def succeed(self, base_offset: int, log_append_ms: int) -> None:
         self.base_offset = base_offset
@@ -118,17 +123,8 @@ class ProducerBatch:
         with self.lock:
             self.starts, self.parts = starts, parts
             callbacks, self.callbacks = self.callbacks, []
-        left = len(parts)
-
-        def on_part() -> None:
-            nonlocal left
-            left -= 1
-            if not left:
-                for callback in callbacks:
-                    callback()
-
-        for part in parts:
-            part.when_done(on_part)
+        for callback in callbacks:
+            after_all(parts, callback)
 
     def _finish(self) -> None:
         with self.lock:
@@ -155,6 +151,19 @@ class ProducerBatch:
         if index in self.record_errors:
             return broker_error(self.error.code, self.record_errors[index], about=about)
         return broker_error(ErrorCode.INVALID_RECORD, "another record of its batch was refused, and with it all of them.", about=about)
+
+
+def after_all(parts: "list[ProducerBatch]", callback: Callable[[], object]) -> None:
+    """Call it once all parts have their outcomes. Those that are known are told in this thread, the others in the loop's: the counter is
+    one that threads may share."""
+    known, total = count(1), len(parts)
+
+    def on_part() -> None:
+        if next(known) == total:
+            callback()
+
+    for part in parts:
+        part.when_done(on_part)
 
 
 class SendFuture:

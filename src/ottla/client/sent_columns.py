@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterator
 
-from ottla.client.batch import ProducerBatch
+from ottla.client.batch import ProducerBatch, after_all
 from ottla.client.errors import ClientError
 
 
@@ -37,18 +37,10 @@ class SentColumns:
 
     def _when_done(self, callback: Callable[[], object]) -> None:
         """Call it once all batches have an outcome."""
-        left = len(self.batches)
-        if not left:
+        if self.batches:
+            after_all(self.batches, callback)
+        else:
             callback()
-
-        def on_batch() -> None:
-            nonlocal left
-            left -= 1
-            if not left:
-                callback()
-
-        for batch in self.batches:
-            batch.when_done(on_batch)
 
     def _outcome(self) -> dict[int, int]:
         error = self.error()
