@@ -90,7 +90,7 @@ def _are_headers(kind: Any) -> bool:
 
 
 def _encoders(schema: "StructType", options: Options) -> "tuple[Encoder | None, Encoder | None]":
-    if options["keyFormat"] is None and options["valueFormat"] is None:
+    if not any(options.is_given(name) for name in ("keyFormat", "valueFormat", "keySchema", "valueSchema")):
         return None, None
     from ottla.spark.values import encoders
 
