@@ -13,6 +13,7 @@ import sys
 from collections.abc import Coroutine, Sequence
 from typing import Any
 
+from sim_shortening import Shortener
 from sim_workload import Administrator, IdempotentProducer, Producer, SessionReader
 
 from ottla.base.errors import ErrorCode
@@ -26,7 +27,14 @@ from ottla.sim.log_files import check_log_files
 from ottla.sim.rng import stream
 from ottla.sim.storage import Keep
 from ottla.sim.world import ProcessCrashed, SimulatedPorts, World
-from ottla.wire.batches import Record
+from ottla.wire.batches import Record, iterate_batches
+from ottla.wire.messages.metadata import MetadataRequest, MetadataResponse
+from ottla.wire.messages.offset_for_leader_epoch import (
+    OffsetForLeaderEpochRequest,
+    OffsetForLeaderEpochResponse,
+    OffsetForLeaderPartition,
+    OffsetForLeaderTopic,
+)
 
 PORT = 9092
 STEPS_MAX = 500_000
@@ -71,6 +79,7 @@ class Story:
         self.topic_ids: dict[str, Any] = {}
         self.is_rolled: dict[str, bool] = {}
         self.administrator = Administrator(self)
+        self.shortener = Shortener(self)
         self.is_over = False
         self.crashes = 0
 
@@ -91,12 +100,15 @@ class Story:
         before = await self.read_all()
         self.check(before)
         await self.check_offsets(before)
+        await self.check_epochs()
+        await self.shortener.check_last()
         await self.administrator.check()
         await self.stop_node()
-        wrong = check_log_files(self.world.storage("node").files())
+        wrong = [fault for fault in check_log_files(self.world.storage("node").files()) if not self.shortener.is_of_deleted(fault)]
         assert not wrong, wrong
         await self.start_node()
         assert await self.read_all() == before
+        await self.shortener.check_last()
         await self.stop_node()
 
     def spawn(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
@@ -185,7 +197,8 @@ class Story:
         idempotent = [IdempotentProducer(self, f"i{number}") for number in range(2)]
         readers = [self.read_along(partition) for partition in self.partitions()]
         readers += [SessionReader(self, version).run() for version in (self.random.randint(7, 12), self.random.randint(13, 18))]
-        return [*(producer.run() for producer in (*producers, *idempotent)), *readers, self.administrator.run(), self.disturb()]
+        return [*(producer.run() for producer in (*producers, *idempotent)), *readers, self.administrator.run(), self.shortener.run(),
+                self.disturb()]
 
     async def disturb(self) -> None:
         """Links that are cut for a while, and a clock that jumps."""
@@ -274,6 +287,36 @@ class Story:
                 answer = await client.list_offsets(*partition, time, version=self.random.randint(7 if time == MAX_TIMESTAMP else 1, 11))
                 assert (answer.error_code, answer.timestamp, answer.offset) == (0, *expected), (partition, time)
         client.close()
+
+
+    async def check_epochs(self) -> None:
+        """OffsetForLeaderEpoch agrees with the log: an epoch ends where the first batch of a later one begins, or with the log."""
+        client = await self.connected()
+        metadata = await client.call(MetadataRequest(topics=None), MetadataResponse, 12)
+        leading = {(topic.name, part.partition_index): part.leader_epoch for topic in metadata.topics for part in topic.partitions}
+        for name, index in self.partitions():
+            starts, end = await self.epoch_starts(client, (name, index))
+            for epoch in starts:
+                asked = OffsetForLeaderPartition(partition=index, current_leader_epoch=leading[name, index], leader_epoch=epoch)
+                request = OffsetForLeaderEpochRequest(replica_id=-1, topics=[OffsetForLeaderTopic(topic=name, partitions=[asked])])
+                answer = await client.call(request, OffsetForLeaderEpochResponse, self.random.randint(3, 4))
+                found = answer.topics[0].partitions[0]
+                later = [start for other, start in starts.items() if other > epoch]
+                assert (found.error_code, found.leader_epoch, found.end_offset) == (0, epoch, min([*later, end])), (name, index, starts)
+        client.close()
+
+    async def epoch_starts(self, client: SimulatedClient, partition: Partition) -> tuple[dict[int, int], int]:
+        """Where the batches of each epoch begin, and the end of the log."""
+        starts: dict[int, int] = {}
+        offset = 0
+        while True:
+            answer = await client.fetch(*partition, offset, bytes_max=100_000)
+            headers = [header for _, header in iterate_batches(answer.records or b"")]
+            for header in headers:
+                starts.setdefault(header.leader_epoch, header.base_offset)
+            if not headers:
+                return starts, offset
+            offset = headers[-1].last_offset + 1
 
 
 def play(seed: int, keep: Keep, *, has_faults: bool = False, kind: type[Story] = Story) -> World:

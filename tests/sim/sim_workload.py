@@ -300,7 +300,7 @@ class Administrator:
         client = await self.story.connected()
         answer = await client.call(MetadataRequest(topics=None), MetadataResponse, self.random.randint(1, 13))
         found = {topic.name: len(topic.partitions) for topic in answer.topics}
-        assert dict(sorted(found.items())) == dict(sorted((self.partitions | self.story.topics).items()))
+        assert dict(sorted(found.items())) == dict(sorted((self.partitions | self.story.topics | self.story.shortener.topics).items()))
         client.close()
 
 

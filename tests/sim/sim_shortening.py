@@ -1,0 +1,115 @@
+"""Who deletes records in a story: what was answered holds from then on, over every kind of crash."""
+
+import asyncio
+import re
+from typing import TYPE_CHECKING
+
+from ottla.base.errors import ErrorCode
+from ottla.sim.client import Disconnected, SimulatedClient, records_of
+from ottla.sim.rng import stream
+from ottla.wire.batches import Record, build_batch
+from ottla.wire.messages.delete_records import (
+    DeleteRecordsPartition,
+    DeleteRecordsRequest,
+    DeleteRecordsResponse,
+    DeleteRecordsTopic,
+)
+
+if TYPE_CHECKING:
+    from sim_story import Story
+
+TOPIC = "shortened"
+LATEST, EARLIEST = -1, -2
+ROUNDS_MAX = 25
+
+
+class Shortener:
+    """Fills a topic of its own and deletes its beginning, again and again. The log never begins before what was answered, nor after what
+    was asked for, and has no gaps."""
+
+    def __init__(self, story: "Story") -> None:
+        self.story = story
+        self.random = stream(story.world.seed, "shortener")
+        self.topics: dict[str, int] = {}
+        self.low = 0
+        self.asked = 0
+        self.sent = 0
+        self.start = 0
+
+    async def run(self) -> None:
+        for _ in range(ROUNDS_MAX):
+            if self.story.is_over and self.topics:
+                return
+            client = await self.story.connected()
+            try:
+                await self.work(client)
+            except Disconnected:
+                continue
+            client.close()
+            await asyncio.sleep(self.random.uniform(0.0, 0.4))
+
+    async def work(self, client: SimulatedClient) -> None:
+        if not self.topics:
+            configs = {"segment.ms": "300"} if self.story.keep == "page-cache" else {}
+            result = await client.create_topic(TOPIC, 1, configs)
+            assert result.error_code in (0, ErrorCode.TOPIC_ALREADY_EXISTS), result
+            self.topics[TOPIC] = 1
+        for _ in range(self.random.randint(1, 4)):
+            await self.send(client)
+        await self.check(client)
+        if self.random.random() < 0.7:
+            await self.delete(client)
+            await self.check(client)
+
+    async def send(self, client: SimulatedClient) -> None:
+        self.sent += 1
+        records = [Record(value=b"%d %d" % (self.sent, index)) for index in range(self.random.choice((1, 3, 10)))]
+        answer = await client.produce(TOPIC, 0, build_batch(records), acks=-1, version=self.random.randint(7, 12))
+        assert answer.error_code in (0, ErrorCode.KAFKA_STORAGE_ERROR if self.story.has_faults else 0), answer.error_code
+
+    async def delete(self, client: SimulatedClient) -> None:
+        """To a place between beginning and end, or to the end."""
+        crashes = self.story.crashes
+        start, end = await self.offset(client, EARLIEST), await self.offset(client, LATEST)
+        wanted = self.random.choice((self.random.randint(start, end), -1))
+        self.asked = max(self.asked, end if wanted == -1 else wanted)
+        topic = DeleteRecordsTopic(name=TOPIC, partitions=[DeleteRecordsPartition(partition_index=0, offset=wanted)])
+        answer = await client.call(DeleteRecordsRequest(topics=[topic], timeout_ms=1000), DeleteRecordsResponse, self.random.randint(0, 2))
+        self.story.expect_no_power_cut_since(crashes)
+        result = answer.topics[0].partitions[0]
+        assert (result.error_code, result.low_watermark) == (0, end if wanted == -1 else wanted), (wanted, start, end, result)
+        self.low = result.low_watermark
+
+    async def offset(self, client: SimulatedClient, which: int) -> int:
+        answer = await client.list_offsets(TOPIC, 0, which, version=self.random.randint(1, 11))
+        assert answer.error_code == 0, answer.error_code
+        return answer.offset
+
+    async def check(self, client: SimulatedClient) -> None:
+        self.start = start = await self.offset(client, EARLIEST)
+        assert self.low <= start <= self.asked, (self.low, start, self.asked)
+        end = await self.offset(client, LATEST)
+        assert end >= start, (start, end)
+        if start:
+            gone = await client.fetch(TOPIC, 0, start - 1, version=self.random.randint(4, 12))
+            assert gone.error_code == ErrorCode.OFFSET_OUT_OF_RANGE, gone.error_code
+        at = start
+        while at < end:
+            answer = await client.fetch(TOPIC, 0, at, version=self.random.randint(4, 12))
+            assert answer.error_code == 0, answer.error_code
+            offsets = [record.offset for record in records_of(answer.records, at)]
+            assert offsets, (at, end)
+            assert offsets == list(range(at, at + len(offsets))), (at, offsets)
+            at += len(offsets)
+
+    def is_of_deleted(self, fault: str) -> bool:
+        """A segment that was deleted keeps its file for a while, and no index is written for it."""
+        found = re.match(rf".*/{TOPIC}-0/(\d+)\.(time)?index is missing$", fault)
+        return found is not None and int(found[1]) < self.start
+
+    async def check_last(self) -> None:
+        """At the end of the story, and after a restart."""
+        client = await self.story.connected()
+        if self.topics:
+            await self.check(client)
+        client.close()
