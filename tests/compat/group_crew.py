@@ -13,6 +13,7 @@ from collections.abc import Callable
 from typing import IO, Any
 
 from bench.peers import TOOL_FLAGS, jar_cache, java_command
+from tests.compat.clients import programs
 from tests.compat.clients.jvm import JAVA_SOURCES
 from tests.compat.group_member import HEARTBEAT_MS, SESSION_MS
 
@@ -111,6 +112,9 @@ def _command(client: str, bootstrap: str, group: str, topic: str, assignor: str,
                 "--group-id", group, "--session-timeout", str(SESSION_MS), "--reset-policy", "earliest", "--command-config", file.name,
                 "--assignment-strategy", f"org.apache.kafka.clients.consumer.{JAVA_ASSIGNORS[assignor]}",
                 *(("--group-instance-id", instance) if instance else ())]
+    if client in programs.PROGRAMS:
+        words = (bootstrap, group, topic, assignor, str(SESSION_MS), str(HEARTBEAT_MS))
+        return [*programs.command(client), "member", *words, *([instance] if instance else [])]
     return [sys.executable, "-m", "tests.compat.group_member", client, bootstrap, group, topic, assignor, *([instance] if instance else [])]
 
 

@@ -11,11 +11,14 @@ import pytest
 from bench.peers import OttlaProcess
 from ottla.wire.messages.delete_groups import DeleteGroupsRequest
 from ottla.wire.messages.offset_fetch import OffsetFetchRequest, OffsetFetchRequestGroup
-from tests.compat.clients.base import Client
+from tests.compat.clients import programs
+from tests.compat.clients.base import CODECS, Client
+from tests.compat.clients.confluent_client import ConfluentClient
 from tests.compat.clients.jvm import Jvm
 from tests.compat.conftest import create_topic
 from tests.compat.group_crew import Crew
 from tests.compat.raw import RawConnection
+from tests.compat.record import Sent, contents_corpus
 
 PARTITIONS = 6
 GROUP_TOOL = "org.apache.kafka.tools.consumer.group.ConsumerGroupCommand"
@@ -25,9 +28,11 @@ PAIRS = [
     ("aiokafka", "range"), ("aiokafka", "roundrobin"), ("aiokafka", "sticky"),
     ("kcat", "range"), ("kcat", "roundrobin"),
     ("java", "range"), ("java", "roundrobin"), ("java", "sticky"), ("java", "cooperative-sticky"),
+    ("kafkajs", "roundrobin"),
+    ("franz-go", "range"), ("franz-go", "roundrobin"), ("franz-go", "sticky"), ("franz-go", "cooperative-sticky"),
 ]
 LOADING = (14, 16)
-CAN_BE_STATIC = ["confluent-kafka", "kafka-python", "aiokafka", "java"]
+CAN_BE_STATIC = ["confluent-kafka", "kafka-python", "aiokafka", "java", "franz-go"]
 
 
 @pytest.fixture(scope="module")
@@ -94,6 +99,12 @@ class Watch:
             before = now
 
 
+def skip_if_missing(program: str) -> None:
+    reason = programs.missing(program)
+    if reason:
+        pytest.skip(reason)
+
+
 @pytest.fixture
 def topic(groups_broker: OttlaProcess) -> Topic:
     return Topic(groups_broker)
@@ -104,7 +115,10 @@ def make_crew(topic: Topic, client_named: Callable[[str], Client]) -> Iterator[C
     crews: list[Crew] = []
 
     def make(client: str, assignor: str) -> Crew:
-        client_named(client)                        # skips where it is not there
+        if client in programs.PROGRAMS:
+            skip_if_missing(client)
+        else:
+            client_named(client)                    # skips where it is not there
         crews.append(Crew(client, topic.bootstrap, topic.group, topic.name, assignor, PARTITIONS))
         return crews[-1]
 
@@ -177,9 +191,12 @@ def test_a_member_that_slept_comes_back(topic: Topic, make_crew: Callable[[str, 
     assert watch.faults == []
 
 
-def test_all_members_are_rolled(topic: Topic, make_crew: Callable[[str, str], Crew]) -> None:
-    """Three cooperative members are replaced one after another, while records come in."""
-    crew = make_crew("confluent-kafka", "cooperative-sticky")
+@pytest.mark.parametrize(("client", "assignor"), [
+    ("confluent-kafka", "cooperative-sticky"), ("kafkajs", "roundrobin"), ("franz-go", "cooperative-sticky"), ("franz-go", "sticky"),
+])
+def test_all_members_are_rolled(topic: Topic, make_crew: Callable[[str, str], Crew], client: str, assignor: str) -> None:
+    """Three members are replaced one after another, while records come in."""
+    crew = make_crew(client, assignor)
     with Watch(topic) as watch:
         crew.hire("a", "b", "c")
         crew.wait_until_shared()
@@ -192,6 +209,27 @@ def test_all_members_are_rolled(topic: Topic, make_crew: Callable[[str, str], Cr
         crew.wait_until_read(topic.ends)
         crew.wait(lambda: topic.committed() == topic.ends, "all is committed")
     assert watch.faults == []
+
+
+@pytest.mark.parametrize(("client", "codec"), [("kafkajs", "none"), ("kafkajs", "gzip"), *(("franz-go", codec) for codec in CODECS)])
+def test_what_another_language_wrote(topic: Topic, client: str, codec: str) -> None:
+    """Every kind of record comes through, read by a client that the other tests know."""
+    skip_if_missing(client)
+
+    def told(record: Sent) -> tuple[object, ...]:
+        return record.partition, record.key, record.value, record.headers
+
+    sent = [record for record in contents_corpus(2) if client != "kafkajs" or is_for_kafkajs(record)]
+    assert programs.produce(client, topic.bootstrap, topic.name, sent, codec) == {0: 0, 1: 0}
+    ends = {partition: len(sent) // 2 for partition in range(2)}
+    found = ConfluentClient().consume(topic.bootstrap, topic.name, dict.fromkeys(ends, 0), ends)
+    in_order = sorted(found, key=lambda read: (read.partition, read.offset))
+    assert [told(read.contents()) for read in in_order] == [told(record) for record in sent]
+
+
+def is_for_kafkajs(record: Sent) -> bool:
+    """Its headers are an object: no name twice, and it has no null in it."""
+    return len({name for name, _ in record.headers}) == len(record.headers) and all(value is not None for _, value in record.headers)
 
 
 def test_the_node_is_killed(client_named: Callable[[str], Client]) -> None:

@@ -1,0 +1,69 @@
+// kafkajs as a process that tests can talk to.
+//
+//     node client.js member BOOTSTRAP GROUP TOPIC ASSIGNOR SESSION_MS HEARTBEAT_MS
+//     node client.js produce BOOTSTRAP TOPIC CODEC
+//
+// A member tells one JSON value a line: {"owns": [0, 1]} when that changes, {"read": [partition, offset, ...]} before a commit,
+// {"committed": true} after it; it leaves the group when its standard input ends. A producer takes JSON lines {"partition", "key",
+// "value", "headers"} with its bytes in base64, and tells {"sent": {partition: offset of the first}}.
+
+const readline = require("node:readline");
+const { CompressionTypes, Kafka, logLevel } = require("kafkajs");
+
+const tell = (event) => process.stdout.write(JSON.stringify(event) + "\n");
+const fromText = (text) => (text === null ? null : Buffer.from(text, "base64"));
+
+function connectTo(bootstrap) {
+  return new Kafka({
+    clientId: "compat", brokers: [bootstrap], logLevel: logLevel.WARN, logCreator: () => ({ log }) => console.error(JSON.stringify(log)),
+    retry: { initialRetryTime: 50, maxRetryTime: 500, retries: 20 },
+  });
+}
+
+async function member(bootstrap, groupId, topic, assignor, sessionTimeout, heartbeatInterval) {
+  if (assignor !== "roundrobin") throw new Error(`kafkajs brings no assignor ${assignor}`);
+  const consumer = connectTo(bootstrap).consumer({
+    groupId, sessionTimeout: Number(sessionTimeout), heartbeatInterval: Number(heartbeatInterval), rebalanceTimeout: 10000,
+    maxWaitTimeInMs: 100, metadataMaxAge: 1000,
+  });
+  consumer.on(consumer.events.GROUP_JOIN, ({ payload }) => tell({ owns: [...(payload.memberAssignment[topic] ?? [])].sort() }));
+  consumer.on(consumer.events.REBALANCING, () => tell({ owns: [] }));
+  await consumer.connect();
+  await consumer.subscribe({ topics: [topic], fromBeginning: true });
+  const eachBatch = async ({ batch, isRunning, isStale, resolveOffset, heartbeat }) => {
+    if (!isRunning() || isStale() || batch.messages.length === 0) return;
+    tell({ read: [batch.partition, ...batch.messages.map((message) => Number(message.offset))] });
+    resolveOffset(batch.lastOffset());
+    await consumer.commitOffsets([{ topic, partition: batch.partition, offset: String(BigInt(batch.lastOffset()) + 1n) }]);
+    tell({ committed: true });
+    await heartbeat();
+  };
+  await consumer.run({ autoCommit: false, eachBatch });
+  process.stdin.on("end", async () => {
+    await consumer.disconnect();
+    process.exit(0);
+  });
+  process.stdin.resume();
+}
+
+async function produce(bootstrap, topic, codec) {
+  const producer = connectTo(bootstrap).producer({ idempotent: true });
+  const messages = [];
+  for await (const line of readline.createInterface({ input: process.stdin })) {
+    const { partition, key, value, headers } = JSON.parse(line);
+    const named = {};
+    for (const header of headers) named[header.name] = fromText(header.value);
+    messages.push({ partition, key: fromText(key), value: fromText(value), headers: named });
+  }
+  await producer.connect();
+  const compression = { none: CompressionTypes.None, gzip: CompressionTypes.GZIP }[codec];
+  const sent = await producer.send({ topic, messages, acks: -1, compression });
+  tell({ sent: Object.fromEntries(sent.map((answer) => [answer.partition, Number(answer.baseOffset)])) });
+  await producer.disconnect();
+}
+
+const [word, ...rest] = process.argv.slice(2);
+({ member, produce })[word](...rest).catch((error) => {
+  console.error(error);
+  process.exit(1);
+});

@@ -1,0 +1,91 @@
+"""Clients in other languages: programs of ours on libraries that are fetched on first use, into a cache, at the versions that are pinned.
+
+Their sources are in `node/` and `go/`. `OTTLA_COMPAT_CACHE` names another directory for what is fetched and built.
+"""
+
+import base64
+import fcntl
+import functools
+import hashlib
+import json
+import os
+import shutil
+import subprocess
+from collections.abc import Sequence
+from pathlib import Path
+
+from tests.compat.record import Sent
+
+SOURCES = Path(__file__).parent
+INSTALL_SECONDS_MAX = 240
+PROGRAMS = {"kafkajs": ("node", "npm"), "franz-go": ("go",)}
+"""The commands that each of them needs."""
+
+
+class ProgramUnavailable(Exception):
+    """A program cannot be run here; the message says what is missing."""
+
+
+@functools.cache
+def missing(name: str) -> str | None:
+    """Why this program cannot be run here, or None where it can."""
+    try:
+        command(name)
+    except ProgramUnavailable as reason:
+        return str(reason)
+    return None
+
+
+@functools.cache
+def command(name: str) -> tuple[str, ...]:
+    """The words that run it; installed by one process at a time, and again only when its sources have changed."""
+    absent = [tool for tool in PROGRAMS[name] if shutil.which(tool) is None]
+    if absent:
+        raise ProgramUnavailable(f"{name} needs {' and '.join(absent)}, which is not on the PATH")
+    folder = SOURCES / PROGRAMS[name][0]
+    sources = sorted(file for file in folder.iterdir() if file.is_file())
+    version = hashlib.sha256(b"".join(file.name.encode() + file.read_bytes() for file in sources)).hexdigest()[:16]
+    place = _cache() / f"{name}-{version}"
+    place.mkdir(parents=True, exist_ok=True)
+    with (place / "lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if not (place / "complete").exists():
+            for file in sources:
+                shutil.copy(file, place)
+            _install(name, place)
+            (place / "complete").touch()
+    return ("node", str(place / "client.js")) if name == "kafkajs" else (str(place / "client"),)
+
+
+def produce(name: str, bootstrap: str, topic: str, records: Sequence[Sent], codec: str) -> dict[int, int]:
+    """Send them all, and give the first offset in each partition."""
+    lines = [
+        {"partition": record.partition, "key": _text(record.key), "value": _text(record.value),
+         "headers": [{"name": header, "value": _text(value)} for header, value in record.headers]}
+        for record in records
+    ]
+    done = subprocess.run([*command(name), "produce", bootstrap, topic, codec], input="".join(json.dumps(line) + "\n" for line in lines),
+                          capture_output=True, text=True, timeout=60, check=False)
+    if done.returncode:
+        raise RuntimeError(done.stderr[-2000:])
+    return {int(partition): offset for partition, offset in json.loads(done.stdout)["sent"].items()}
+
+
+def _cache() -> Path:
+    given = os.environ.get("OTTLA_COMPAT_CACHE")
+    return Path(given) if given else Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "ottla-compat"
+
+
+def _install(name: str, place: Path) -> None:
+    words = ["npm", "ci", "--no-audit", "--no-fund", "--ignore-scripts"] if name == "kafkajs" else ["go", "build", "-o", "client", "."]
+    try:
+        done = subprocess.run(words, cwd=place, capture_output=True, text=True, timeout=INSTALL_SECONDS_MAX, check=False,
+                              stdin=subprocess.DEVNULL)
+    except subprocess.TimeoutExpired:
+        raise ProgramUnavailable(f"{name} could not be installed in {INSTALL_SECONDS_MAX} s: {' '.join(words)}") from None
+    if done.returncode:
+        raise ProgramUnavailable(f"{name} could not be installed: {' '.join((done.stdout + done.stderr).split())[-500:]}")
+
+
+def _text(value: bytes | None) -> str | None:
+    return None if value is None else base64.b64encode(value).decode()
