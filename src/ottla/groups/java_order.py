@@ -2,14 +2,7 @@
 
 from collections.abc import Iterable
 
-
-def string_hash(text: str) -> int:
-    """Java's hash of a string as 32 unsigned bits: it counts in UTF-16."""
-    value = 0
-    encoded = text.encode("utf-16-be", "surrogatepass")
-    for at in range(0, len(encoded), 2):
-        value = (31 * value + (encoded[at] << 8 | encoded[at + 1])) & 0xFFFFFFFF
-    return value
+from ottla.base.java_hash import string_hash
 
 
 def in_map_order(names: Iterable[str]) -> list[str]:

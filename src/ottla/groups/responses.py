@@ -1,11 +1,10 @@
-"""Answers that need no group: where a group lives, what is refused before its shard is asked, and every request's answer to an error."""
+"""Answers that need no group: what is refused before its shard is asked, and every request's answer to an error."""
 
 from collections.abc import Callable
 from typing import Any
 
 from ottla.base.decision import Decision
 from ottla.base.errors import ErrorCode
-from ottla.groups.java_order import string_hash
 from ottla.groups.requests import GroupCall
 from ottla.groups.settings import GroupSettings
 from ottla.wire.messages.delete_groups import DeletableGroupResult, DeleteGroupsRequest, DeleteGroupsResponse
@@ -42,16 +41,6 @@ APPEND_ERRORS = {
     ErrorCode.INVALID_FETCH_SIZE: ErrorCode.UNKNOWN_SERVER_ERROR,
 }
 """What a client is told where the log says no; any other error is passed on as it is."""
-
-
-def partition_for(group_id: str, partition_count: int) -> int:
-    """The partition of `__consumer_offsets` that a group lives in, by Java's hash of its id."""
-    value = string_hash(group_id)
-    if value >= 0x8000_0000:
-        value = 0x1_0000_0000 - value
-        if value == 0x8000_0000:     # has no positive counterpart in 32 bits
-            value = 0
-    return value % partition_count
 
 
 def error_after_append(error: ErrorCode) -> ErrorCode:

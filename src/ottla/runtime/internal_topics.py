@@ -15,7 +15,6 @@ if TYPE_CHECKING:
 log = logging.getLogger("ottla.coordinators")
 
 CREATION_TIMEOUT_MS = 30_000
-_INT_MIN = -(1 << 31)
 
 
 def internal_topic(broker: "Broker", name: str) -> CreatableTopic | None:
@@ -86,18 +85,3 @@ class InternalTopics:
             log.warning("%s cannot be made: %s (%s)", name, result.error_message, code.name)     # once: clients ask again and again
         self._said[name] = code
         return code
-
-
-def java_hash(text: str) -> int:
-    """Java's `String.hashCode`, over UTF-16 units: brokers of either kind must find the same partition for a key."""
-    value = 0
-    units = text.encode("utf-16-be", "surrogatepass")
-    for at in range(0, len(units), 2):
-        value = value * 31 + (units[at] << 8 | units[at + 1]) & 0xFFFF_FFFF
-    return value - (1 << 32) if value & 0x8000_0000 else value
-
-
-def partition_of(key: str, partition_count: int) -> int:
-    """The partition of an internal topic that holds what is known of a key."""
-    value = java_hash(key)
-    return (0 if value == _INT_MIN else abs(value)) % partition_count

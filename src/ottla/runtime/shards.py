@@ -6,9 +6,9 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from ottla.base.errors import ErrorCode
+from ottla.base.java_hash import partition_of
 from ottla.log.partition_log import ColdRead
 from ottla.runtime.broker import Broker
-from ottla.runtime.internal_topics import partition_of
 from ottla.runtime.partition import InternalPartition
 from ottla.runtime.shard import Machine, Shard, ShardState, Surroundings
 from ottla.runtime.shard_batches import BatchReader
@@ -33,7 +33,7 @@ class Shards:
         self.topic = topic
         self._broker = broker
         self._make_machine = make_machine
-        self._surroundings = Surroundings(broker.loop, _steady_clock(broker), refusal, codec, self._on_lost)
+        self._surroundings = Surroundings(broker.loop, _steady_clock(broker), refusal, codec, self._on_lost, self._on_not_written)
         self._shards: dict[int, Shard] = {}
         self._to_load: dict[Shard, None] = {}
         self._loading: asyncio.Task[None] | None = None
@@ -99,6 +99,10 @@ class Shards:
             shard.close()
             self._load(shard.partition)
 
+    def _on_not_written(self, partition: InternalPartition, error: OSError) -> None:
+        """Not at once: a directory that goes offline takes the shard with it, which is still deciding."""
+        self._broker.loop.call_soon(self._broker.log_directories.on_partition_failure, partition, error)
+
     # Loading
 
     def _load(self, partition: InternalPartition) -> None:
@@ -122,6 +126,8 @@ class Shards:
             except (MalformedMessage, OSError) as error:
                 log.error("%s-%d cannot be loaded: %s", partition.topic, partition.index, error)
                 shard.fail()
+                if isinstance(error, OSError):
+                    self._on_not_written(partition, error)
                 continue
             if shard.state == ShardState.LOADING:
                 shard.activate()

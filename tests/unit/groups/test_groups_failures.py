@@ -5,7 +5,7 @@ import pytest
 import ottla.groups.joining as joining
 from ottla.base.errors import ErrorCode
 from ottla.groups.requests import GroupCall
-from ottla.groups.responses import error_response, partition_for, refusal
+from ottla.groups.responses import error_response, refusal
 from ottla.wire.messages.heartbeat import HeartbeatRequest, HeartbeatResponse
 from ottla.wire.messages.join_group import JoinGroupRequest
 from tests.unit.groups.dialogues import beat, commit, delete, describe, fetch, join_request, leave, stable_group, start_join, sync
@@ -163,11 +163,3 @@ def test_what_no_shard_need_be_asked() -> None:
     call = GroupCall(JoinGroupRequest(group_id="g", session_timeout_ms=30_000), 5)
     assert refusal(call, SETTINGS) is None
     assert refusal(GroupCall(JoinGroupRequest(group_id="g", session_timeout_ms=1), 5), SETTINGS) is not None
-
-
-@pytest.mark.parametrize(
-    ("group", "partition"), [("gm-g2", 20), ("gm-g5", 23), ("gm-g9", 27), ("gm-g10", 9), ("", 0), ("polygenelubricants", 0)]
-)
-def test_a_group_lives_where_kafka_keeps_it(group: str, partition: int) -> None:
-    """The first four were found in partitions of a broker; the last has the hash that no 32 bits can negate."""
-    assert partition_for(group, 50) == partition

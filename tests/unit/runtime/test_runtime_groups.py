@@ -3,13 +3,11 @@
 import asyncio
 from typing import Any
 
-import pytest
-
 from ottla.base.context import RequestContext
 from ottla.base.errors import ErrorCode
 from ottla.metadata.topic_names import OFFSETS_TOPIC, TRANSACTIONS_TOPIC
 from ottla.runtime import shards as shards_module
-from ottla.runtime.internal_topics import internal_topic, java_hash, partition_of
+from ottla.runtime.internal_topics import internal_topic
 from ottla.runtime.shard import ShardState
 from ottla.server.api import find_coordinator, join_group, list_groups, offset_commit, offset_fetch
 from ottla.testing import AsyncBroker
@@ -21,18 +19,6 @@ from ottla.wire.messages.offset_commit import OffsetCommitRequest, OffsetCommitR
 from ottla.wire.messages.offset_fetch import OffsetFetchRequest, OffsetFetchRequestGroup
 
 CONTEXT = RequestContext("PLAINTEXT", "User:ANONYMOUS", "test", "127.0.0.1")
-
-
-@pytest.mark.parametrize(("text", "value"), [
-    ("", 0), ("a", 97), ("hello", 99162322), ("polygenelubricants", -(1 << 31)), ("žluťoučký kůň", -75767329),
-    ("\N{GRINNING FACE}", 1772899),
-])
-def test_the_hash_is_javas(text, value):
-    assert java_hash(text) == value
-
-
-def test_the_partition_of_a_key():
-    assert [partition_of(key, 50) for key in ("", "a", "hello", "polygenelubricants")] == [0, 47, 22, 0]
 
 
 async def answered(answer: Any) -> Any:
