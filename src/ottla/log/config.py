@@ -45,6 +45,22 @@ class LogConfig:
     compression_level: int | None = None
     producer_expiration_ms: int = 24 * 3_600_000
     file_delete_delay_ms: int = 60_000
+    flush_messages: int = LONG_MAX
+    flush_ms: int = LONG_MAX
+    retention_ms: int = 7 * 24 * 3_600_000
+    """-1 keeps records whatever their age."""
+    retention_bytes: int = -1
+    """-1 keeps them whatever their size."""
+    delete_retention_ms: int = 24 * 3_600_000
+    min_compaction_lag_ms: int = 0
+    max_compaction_lag_ms: int = LONG_MAX
+    min_cleanable_dirty_ratio: float = 0.5
+
+    @property
+    def segment_age_max_ms(self) -> int:
+        """When a segment is closed. What is in the active one is not compacted, which a compacted topic may set a limit to."""
+        age = min(self.segment_ms, self.max_compaction_lag_ms) if self.compacted and self.max_compaction_lag_ms > 0 else self.segment_ms
+        return age - self.segment_jitter_ms
 
     def rules(self) -> Rules:
         """What of this a batch is checked against."""

@@ -1,6 +1,6 @@
 """The log of one partition: batches are appended at its end, and read from anywhere."""
 
-from bisect import bisect_right
+from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Sequence
 from functools import partial
 from struct import Struct
@@ -29,6 +29,7 @@ from ottla.wire.batches import (
     read_header,
     write_checksum,
 )
+from ottla.wire.errors import MalformedMessage
 from ottla.wire.inspection import ON_LOOP, BatchRejected, Inspection, inspect
 
 __all__ = ["BatchRejected", "ColdRead", "Flushable", "LogSlice", "PartitionLog", "TopicIdMismatch"]
@@ -89,7 +90,13 @@ class PartitionLog:
         self.log_end_offset = loaded.log_end_offset
         self.recovery_point = min(recovery_point, loaded.log_end_offset)
         """What lies before is on the disk, and need not be looked at after a crash."""
+        self.flushed_ms = loaded.segments[-1].created_ms
+        """When it was, last, or when the log was opened."""
+        self.cut_bytes = loaded.cut_bytes
+        """What was not whole batches when the log was opened."""
         self._has_new_names = True
+        self._replacements = 0
+        """How often segments left: whoever looks at them in a worker looks again then."""
         self._files = files
         for segment in loaded.segments:
             segment.move_to(files)
@@ -221,11 +228,24 @@ class PartitionLog:
 
     def offset_for_timestamp(self, timestamp_ms: int) -> time_search.Found | None:
         """Timestamp, offset and leader epoch of the first record that is not older. May be called in a worker."""
-        return time_search.first_at_or_after(tuple(self.segments), timestamp_ms, self.log_start_offset)
+        return self._search(lambda segments: time_search.first_at_or_after(segments, timestamp_ms, self.log_start_offset))
 
     def latest_of_max_timestamp(self) -> time_search.Found | None:
         """Timestamp, offset and leader epoch of the first record of those with the highest timestamp. May be called in a worker."""
-        return time_search.latest(tuple(self.segments))
+        return self._search(time_search.latest)
+
+    def _search(self, search: Callable[[Sequence[Segment]], time_search.Found | None]) -> time_search.Found | None:
+        """In a worker, while segments may be replaced or removed: what was found among those that are no longer there does not count."""
+        while True:
+            replacements = self._replacements
+            try:
+                found = search(tuple(self.segments))
+            except (OSError, MalformedMessage):
+                if replacements == self._replacements:
+                    raise
+            else:
+                if replacements == self._replacements:
+                    return found
 
     def advance_start(self, offset: int) -> None:
         """Records before the offset are deleted: they cannot be read any more. A start does not go back."""
@@ -237,9 +257,24 @@ class PartitionLog:
     def take_below_start(self) -> list[Segment]:
         """The segments that end before the start leave the log. Their files may still be read; the caller removes them later."""
         count = max(bisect_right(self._bases, self.log_start_offset) - 1, 0)
-        taken = self.segments[:count]
-        del self.segments[:count]
-        del self._bases[:count]
+        return self._replace(0, count, [])
+
+    def replace(self, taken: Sequence[Segment], segment: Segment) -> bool:
+        """A segment takes the place of others that follow one another; False where they are not all in the log any more."""
+        first = bisect_left(self._bases, taken[0].base_offset)
+        if self.segments[first : first + len(taken)] != list(taken):
+            return False
+        self._replace(first, len(taken), [segment])
+        return True
+
+    def _replace(self, first: int, count: int, new: list[Segment]) -> list[Segment]:
+        behind = first + count
+        assert behind < len(self.segments), (first, count, len(self.segments))
+        taken = self.segments[first:behind]
+        if count:
+            self._replacements += 1
+            self.segments[first:behind] = new
+            self._bases[first:behind] = [segment.base_offset for segment in new]
         for segment in taken:
             segment.release()
         self._unflushed = [item for item in self._unflushed if not (isinstance(item, ClosedSegment) and item.segment in taken)]
@@ -261,7 +296,7 @@ class PartitionLog:
         self._roll_size = min(config.segment_bytes, entries_max * config.index_interval_bytes)
         self._roll_offset = active.base_offset + OFFSETS_PER_SEGMENT_MAX
         first = active.first_timestamp
-        self._roll_timestamp = ASK_ALWAYS if first is None or first < 0 else first + config.segment_ms - config.segment_jitter_ms
+        self._roll_timestamp = ASK_ALWAYS if first is None or first < 0 else first + config.segment_age_max_ms
 
     def _maybe_roll(self, size: int, last_offset: int, max_timestamp: int, now_ms: int) -> Segment:
         config = self._config
@@ -271,7 +306,7 @@ class PartitionLog:
         active = self._active
         offset_entries, time_entries = len(active.offsets()), len(active.times())
         if (active.size > config.segment_bytes - size
-                or (active.size > 0 and self._waited_ms(max_timestamp, now_ms) > config.segment_ms - config.segment_jitter_ms)
+                or (active.size > 0 and self._waited_ms(max_timestamp, now_ms) > config.segment_age_max_ms)
                 or offset_entries >= config.segment_index_bytes // OFFSET_ENTRY_BYTES
                 or time_entries >= config.segment_index_bytes // TIME_ENTRY_BYTES - 1
                 or last_offset > self._roll_offset):
@@ -286,7 +321,7 @@ class PartitionLog:
     def roll_due(self, now_ms: int) -> bool:
         """Whether the active segment has been open for long enough, by the broker's clock."""
         waited = self._waited_ms(now_ms, now_ms)
-        return self._active.size > 0 and waited > self._config.segment_ms - self._config.segment_jitter_ms
+        return self._active.size > 0 and waited > self._config.segment_age_max_ms
 
     def roll(self, *, now_ms: int) -> None:
         """Close the active segment and start another at the end of the log. What the closed one needs on the disk is left to a worker."""
@@ -332,6 +367,15 @@ class PartitionLog:
             if isinstance(item, ClosedSegment):
                 item.open()
         return taken
+
+    def put_back_unflushed(self, items: Sequence[Flushable]) -> None:
+        """What was taken and could not be put on the disk yet: it comes first the next time."""
+        self._unflushed[:0] = items
+
+    @property
+    def has_unflushed(self) -> bool:
+        """Whether there is something to put on the disk besides the end of the active segment."""
+        return bool(self._unflushed) or self.epochs.is_dirty
 
     def active_file(self) -> File:
         """The file that is appended to. What was appended is durable once all of `take_unflushed` and then this file are flushed."""

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from ottla.base.ports import Disk
 from ottla.log import epochs as leader_epochs
 from ottla.log import offset_index, time_index
+from ottla.log.compaction_swap import finish_swaps
 from ottla.log.config import LogConfig
 from ottla.log.epochs import LeaderEpochs
 from ottla.log.offset_index import GrowingOffsetIndex
@@ -45,6 +46,7 @@ def load(disk: Disk, directory: str, *, config: LogConfig, now_ms: int, clean: b
          progress: Progress | None = None) -> LoadedLog:
     """`recovery_point`: what lies before this offset was flushed. Without it the last segment alone is taken for doubtful after a crash."""
     files = OpenFiles(disk, open_files_max=OPEN_FILES_MAX)
+    finish_swaps(disk, directory)
     names = _remove_leftovers(disk, directory)
     bases = sorted(int(name[:20]) for name in names if name.endswith(LOG_SUFFIX))
     segments = [Segment(disk, files, directory, base, created_ms=now_ms) for base in bases]

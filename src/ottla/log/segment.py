@@ -60,6 +60,7 @@ class Segment:
         "offset_index",
         "size",
         "stem",
+        "suffix",
         "tail_from",
         "tail_offsets",
         "tail_positions",
@@ -71,6 +72,8 @@ class Segment:
         self.disk = disk
         self.files = files
         self.stem = f"{directory}/{base_offset:020d}"
+        self.suffix = ""
+        """At the end of all names of its files, while it takes the place of others, and after it has been replaced itself."""
         self.base_offset = base_offset
         self.created_ms = created_ms
         self.size = 0
@@ -92,7 +95,7 @@ class Segment:
 
     @property
     def log_path(self) -> str:
-        return self.stem + LOG_SUFFIX
+        return self.stem + LOG_SUFFIX + self.suffix
 
     def opened(self) -> File:
         self.was_used = True
@@ -169,7 +172,7 @@ class Segment:
         """In the order of their markers; ValueError where the file is damaged."""
         if self.aborted is not None:
             return self.aborted
-        path = self.stem + TRANSACTION_INDEX_SUFFIX
+        path = self.stem + TRANSACTION_INDEX_SUFFIX + self.suffix
         return transactions.decode(self.disk.read(path), path) if self.disk.exists(path) else []
 
     def offsets(self) -> OffsetIndex:
@@ -192,7 +195,7 @@ class Segment:
         return times.last() or (-1, self.base_offset)
 
     def _map(self, suffix: str) -> memoryview:
-        file = self.disk.open_read_only(self.stem + suffix)
+        file = self.disk.open_read_only(self.stem + suffix + self.suffix)
         try:
             return file.map()
         finally:
@@ -274,12 +277,19 @@ class Segment:
         self.release()
         self.files = files
 
+    def rename(self, suffix: str) -> None:
+        """Its files get another suffix. Those who have them open do not notice."""
+        for kind in SUFFIXES:
+            if self.disk.exists(self.stem + kind + self.suffix):
+                self.disk.rename(self.stem + kind + self.suffix, self.stem + kind + suffix)
+        self.suffix = suffix
+
     def remove(self) -> None:
         """Delete all its files."""
         self.release()
-        for suffix in SUFFIXES:
-            if self.disk.exists(self.stem + suffix):
-                self.disk.remove(self.stem + suffix)
+        for kind in SUFFIXES:
+            if self.disk.exists(self.stem + kind + self.suffix):
+                self.disk.remove(self.stem + kind + self.suffix)
 
     def has_index_files(self) -> bool:
         return self.disk.exists(self.stem + OFFSET_INDEX_SUFFIX) and self.disk.exists(self.stem + TIME_INDEX_SUFFIX)

@@ -37,8 +37,11 @@ class Marker(NamedTuple):
 
 
 def read_marker(batch: Buffer) -> Marker | None:
-    """What a control batch says of a transaction; None where it says something else."""
-    record = decode_records(batch)[0]
+    """What a control batch says of a transaction; None where it says something else, or nothing since compaction has emptied it."""
+    records = decode_records(batch)
+    if not records:
+        return None
+    record = records[0]
     if record.key is None or record.value is None or len(record.key) < _marker_key.size or len(record.value) < _marker_value.size:
         return None
     _, kind = _marker_key.unpack_from(record.key)

@@ -32,6 +32,14 @@ def log_config(overrides: Mapping[str, str], broker: Mapping[str, str], jitter: 
         compression_level=None if level is None else _int(values[level]),
         producer_expiration_ms=_int(broker_value("producer.id.expiration.ms", broker)),
         file_delete_delay_ms=_int(values["file.delete.delay.ms"]),
+        flush_messages=_int(values["flush.messages"]),
+        flush_ms=_int(values["flush.ms"]),
+        retention_ms=_int(values["retention.ms"]),
+        retention_bytes=_int(values["retention.bytes"]),
+        delete_retention_ms=_int(values["delete.retention.ms"]),
+        min_compaction_lag_ms=_int(values["min.compaction.lag.ms"]),
+        max_compaction_lag_ms=_int(values["max.compaction.lag.ms"]),
+        min_cleanable_dirty_ratio=float(cast("float", values["min.cleanable.dirty.ratio"])),
     )
 
 
