@@ -26,6 +26,8 @@ SETTINGS = {"ottla.auto.create.topics.max": "100", "connections.max.idle.ms": "6
 REST_SECONDS_MAX = 30.0
 REST_ENOUGH = 1.05
 SAMPLE_SECONDS = 0.25
+WARMING_PARTS, WARMING_SECONDS_MIN = 20, 3.0
+"""The part of the attack that comes before anything is measured: an allocator does not give back all that it took for its largest hour."""
 LATENCY_GOAL, MEMORY_GOAL = 5.0, 1.15
 
 Say = Callable[[str], None]
@@ -65,6 +67,8 @@ def besiege(broker: BrokerProcess, *, seed: int, alone_seconds: float, seconds: 
         say("each attack once")
         took = attackers.submit(attack_once_each, broker.port, TARGET, target, seed).result()
         say(", ".join(f"{name} {spent:.1f} s" for name, spent in took.items()))
+        attackers.submit(attack_for, broker.port, TARGET, target, seed + 1, max(seconds / WARMING_PARTS, WARMING_SECONDS_MIN)).result()
+        rest(broker, idle)
         alone = producer.submit(produce_checked, broker.port, loaded, first, alone_seconds)
         read = consumer.submit(consume_checked, broker.port, loaded, first, alone_seconds).result()
         before = resident_bytes(broker.pid)
@@ -115,7 +119,8 @@ def report_of(outcome: Outcome, seconds: float, seed: int) -> Report:
     goals = [Goal("p99 of produce under attack, over alone", latency, LATENCY_GOAL),
              Goal("memory after the attack, over before", memory, MEMORY_GOAL)]
     note = (f"One node, attacked for {seconds:.0f} s (seed {seed}) beside a producer and a consumer: not one record was wrong or lost. "
-            "Memory before is that after each attack was made once.")
+            f"Memory before is that after a first attack of a {WARMING_PARTS}th of the time; idle the node had "
+            f"{outcome.resident_idle / 1e6:.0f} MB.")
     figures = {name: getattr(outcome, name) for name in Outcome.__slots__}
     return Report("Under attack", ["", "alone", "under attack"], rows, note, figures, goals=goals)
 

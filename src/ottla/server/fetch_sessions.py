@@ -24,7 +24,7 @@ NO_SESSION = 0
 SESSION_ID_MAX = (1 << 31) - 1
 EVICTION_MS = 120_000
 """A session that was not used for so long gives way to any other; one that is older than this, to one with more partitions."""
-PARTITIONS_MAX = 250_000
+PARTITIONS_MAX = 100_000
 """In all sessions together: a place takes some hundred bytes. Who would exceed it is served without a session."""
 PARTITIONS_COLLECTED_MIN = 20_000
 """Where so many are forgotten at once, the interpreter is told to give back what it keeps for the next objects of their kind: it is little,
