@@ -13,7 +13,7 @@ from pyspark.sql import functions as f
 
 def read_all(bootstrap: str, topic: str, partitions: int) -> list[Any]:
     """Every message of a topic, read by another client, by partition and offset."""
-    consumer = Consumer({"bootstrap.servers": bootstrap, "group.id": "reads", "auto.offset.reset": "earliest", "enable.partition.eof": True})
+    consumer = Consumer({"bootstrap.servers": bootstrap, "group.id": "reads", "enable.partition.eof": True})
     consumer.assign([TopicPartition(topic, partition, 0) for partition in range(partitions)])
     found, ended = [], 0
     deadline = time.monotonic() + 30
@@ -92,7 +92,8 @@ def test_codecs(spark: Any, bootstrap: str, make_topic: Any, write: Any, codec: 
 
 def test_each_row_may_name_its_topic(spark: Any, bootstrap: str, make_topic: Any, write: Any) -> None:
     one, two = make_topic(1), make_topic(1)
-    frame = spark.range(100).select(f.when(f.col("id") % 2 == 0, one).otherwise(two).alias("topic"), f.col("id").cast("string").alias("value"))
+    topics = f.when(f.col("id") % 2 == 0, one).otherwise(two)
+    frame = spark.range(100).select(topics.alias("topic"), f.col("id").cast("string").alias("value"))
     write(frame)
     assert sorted(int(m.value()) for m in read_all(bootstrap, two, 1)) == list(range(1, 100, 2))
     assert sorted(int(m.value()) for m in read_all(bootstrap, one, 1)) == list(range(0, 100, 2))
@@ -103,15 +104,15 @@ def test_large_records_are_split_or_refused_by_name(spark: Any, bootstrap: str, 
     topic = make_topic(1, max_message_bytes="20000")
     values = spark.range(50).select(f.lpad(f.col("id").cast("string"), 9_000, "0").alias("value"))
     write(values.coalesce(1), topic=topic)
-    assert [int(m.value()) for m in read_all(bootstrap, topic, 1)] == list(range(50))
+    assert [int(m.value()[-3:]) for m in read_all(bootstrap, topic, 1)] == list(range(50))
     with pytest.raises(Exception, match=f"(?s)partition 0 of topic '{topic}'.*MESSAGE_TOO_LARGE|MESSAGE_TOO_LARGE.*{topic}"):
         write(spark.range(1).select(f.repeat(f.lit("x"), 30_000).alias("value")), topic=topic)
 
 
 def test_failures_say_where(spark: Any, make_topic: Any, write: Any) -> None:
     topic = make_topic(2)
-    with pytest.raises(Exception, match=topic):
-        frame = spark.range(1).select(f.lit("v").alias("value"), f.lit(7).alias("partition"))
+    frame = spark.range(1).select(f.lit("v").alias("value"), f.lit(7).alias("partition"))
+    with pytest.raises(Exception, match=f"partition 7 of topic '{topic}'"):
         write(frame, topic=topic, kafka__max__block__ms="500")
     with pytest.raises(Exception, match="column 'topic' is null"):
         write(spark.range(1).select(f.lit("v").alias("value"), f.lit(None).cast("string").alias("topic")))

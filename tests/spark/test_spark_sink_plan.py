@@ -3,6 +3,7 @@
 from typing import Any
 
 import pytest
+
 from ottla.spark.options import Face, OptionError
 from ottla.spark.sink import batch_writer
 from ottla.spark.sink_plan import SinkPlan, plan_sink

@@ -25,7 +25,7 @@ class OttlaDataSource(DataSource):
         """That of Spark's Kafka connector; with `keyFormat` or `valueFormat` their columns stand in the place of the bytes."""
         options = parse_options(self.options, Face.ANY_READ)
         schema = record_schema(include_headers=options["includeHeaders"])
-        if is_given(self.options, "keyFormat") or is_given(self.options, "valueFormat"):
+        if any(is_given(self.options, name) for name in ("keyFormat", "valueFormat", "keySchema", "valueSchema")):
             from ottla.spark.values import source_schema
 
             return source_schema(schema, self.options)

@@ -116,7 +116,7 @@ def _decode_framed(given: FieldFormat, column: Any, kind: Any) -> Decoded:
     import pyarrow as pa
     import pyarrow.compute as pc
 
-    heads = pc.binary_slice(column, 0, FRAME_BYTES + (1 if given.format == "protobuf" else 0)).dictionary_encode()
+    heads = _cut(column, 0, FRAME_BYTES + (1 if given.format == "protobuf" else 0)).dictionary_encode()
     names = heads.dictionary.to_pylist()
     if len(names) == 1 and not column.null_count:
         return _decode_body(given, names[0], column, kind)
@@ -136,10 +136,23 @@ def _decode_framed(given: FieldFormat, column: Any, kind: Any) -> Decoded:
     return Decoded(together.take(order), dict(sorted(errors.items())))
 
 
+def _cut(column: Any, first: int, size: int | None) -> Any:
+    """The bytes of each value from `first` on, at most so many."""
+    import numpy as np
+
+    from ottla.wire.column_fields import gather
+    from ottla.wire.columns import BinaryColumn
+
+    whole = BinaryColumn.from_arrow(column)
+    sizes = np.diff(whole.offsets) - first
+    if size is not None:
+        sizes = np.minimum(sizes, size)
+    return BinaryColumn(*gather(whole.data, whole.offsets[:-1] + first, sizes), whole.nulls).to_arrow()
+
+
 def _decode_body(given: FieldFormat, head: bytes, column: Any, kind: Any) -> Decoded:
     """Values that begin with the same bytes."""
     import pyarrow as pa
-    import pyarrow.compute as pc
 
     def all_wrong(why: str) -> Decoded:
         return Decoded(pa.nulls(len(column), kind), dict.fromkeys(range(len(column)), why))
@@ -159,7 +172,7 @@ def _decode_body(given: FieldFormat, head: bytes, column: Any, kind: Any) -> Dec
         if head[FRAME_BYTES:] != b"\0":
             return all_wrong("it is not the first message of its schema")
         skipped += 1
-    body = pc.binary_slice(column, skipped)
+    body = _cut(column, skipped, None)
     if given.format == "avro" and given.schema is not None:
         from ottla.spark.values_avro import AvroCodec
 

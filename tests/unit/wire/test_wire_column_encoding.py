@@ -4,6 +4,7 @@ from random import Random
 
 import numpy as np
 import pytest
+
 from ottla.wire.batches import RECORDS_AT, Record, build_batch
 from ottla.wire.column_encoding import EncodedBatch, OutgoingColumns, encode_columns, record_bounds
 from ottla.wire.columns import BinaryColumn, HeaderColumns
