@@ -173,8 +173,8 @@ class Network(Protocol):
         """Dial; the receiver is told of the connection before this returns. OSError where nobody answers."""
 
 
-class Ports(Protocol):
-    """All of them, as a node is given them."""
+class ClientPorts(Protocol):
+    """What a client needs of the world."""
 
     @property
     def clock(self) -> Clock: ...
@@ -186,7 +186,11 @@ class Ports(Protocol):
     def workers(self) -> Workers: ...
 
     @property
-    def disk(self) -> Disk: ...
+    def network(self) -> Network: ...
+
+
+class Ports(ClientPorts, Protocol):
+    """All of them, as a node is given them."""
 
     @property
-    def network(self) -> Network: ...
+    def disk(self) -> Disk: ...

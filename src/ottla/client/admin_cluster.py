@@ -25,12 +25,14 @@ from ottla.wire.messages.describe_configs import (
     DescribeConfigsResource,
     DescribeConfigsResourceResult,
     DescribeConfigsResponse,
+    DescribeConfigsResult,
 )
 from ottla.wire.messages.describe_log_dirs import DescribeLogDirsRequest, DescribeLogDirsResponse
 from ottla.wire.messages.describe_quorum import DescribeQuorumRequest, DescribeQuorumResponse, PartitionData, ReplicaState, TopicData
 from ottla.wire.messages.incremental_alter_configs import (
     AlterableConfig,
     AlterConfigsResource,
+    AlterConfigsResourceResponse,
     IncrementalAlterConfigsRequest,
     IncrementalAlterConfigsResponse,
 )
@@ -143,9 +145,9 @@ class ClusterAdmin(AdminCore):
             request = DescribeConfigsRequest(resources=asked, include_synonyms=synonyms, include_documentation=documentation)
             answer = await self._ask(request, DescribeConfigsResponse, node=node)
             for result in answer.results:
-                resource = ConfigResource(_KIND_NAMES.get(result.resource_type, str(result.resource_type)), result.resource_name)
-                if result.error_code:
-                    errors[resource] = broker_error(result.error_code, result.error_message, about=f"{resource.kind} {resource.name!r}")
+                resource, error = _told_of(result)
+                if error is not None:
+                    errors[resource] = error
                 else:
                     results[resource] = {each.name: _entry(each) for each in result.configs}
         return outcome("describe_configs", results, errors)
@@ -162,9 +164,9 @@ class ClusterAdmin(AdminCore):
             request = IncrementalAlterConfigsRequest(resources=asked, validate_only=validate_only)
             answer = await self._ask(request, IncrementalAlterConfigsResponse, node=node)
             for told in answer.responses:
-                resource = ConfigResource(_KIND_NAMES.get(told.resource_type, str(told.resource_type)), told.resource_name)
-                if told.error_code:
-                    errors[resource] = broker_error(told.error_code, told.error_message, about=f"{resource.kind} {resource.name!r}")
+                resource, error = _told_of(told)
+                if error is not None:
+                    errors[resource] = error
                 else:
                     results[resource] = None
         outcome("alter_configs", results, errors)
@@ -173,10 +175,7 @@ class ClusterAdmin(AdminCore):
         """The resources that can have configs of their own, of some kinds or of all that the broker lists."""
         request = ListConfigResourcesRequest([RESOURCE_KINDS[kind] for kind in kinds])
         answer = await self._ask(request, ListConfigResourcesResponse, check=lambda told: raise_for(told.error_code))
-        found = [
-            ConfigResource(_KIND_NAMES.get(each.resource_type, str(each.resource_type)), each.resource_name)
-            for each in answer.config_resources
-        ]
+        found = [_resource(each.resource_type, each.resource_name) for each in answer.config_resources]
         return tuple(sorted(found, key=lambda each: (each.kind, each.name)))
 
 
@@ -187,6 +186,18 @@ def _by_node(resources: Iterable[ConfigResource]) -> dict[int, list[ConfigResour
         is_of_broker = each.kind in ("broker", "broker_logger") and each.name != ""
         grouped.setdefault(int(each.name) if is_of_broker else ANY_NODE, []).append(each)
     return grouped
+
+
+def _resource(kind: int, name: str) -> ConfigResource:
+    return ConfigResource(_KIND_NAMES.get(kind, str(kind)), name)
+
+
+def _told_of(told: DescribeConfigsResult | AlterConfigsResourceResponse) -> tuple[ConfigResource, ClientError | None]:
+    """Of which resource an answer is, and what went wrong with it."""
+    resource = _resource(told.resource_type, told.resource_name)
+    if not told.error_code:
+        return resource, None
+    return resource, broker_error(told.error_code, told.error_message, about=f"{resource.kind} {resource.name!r}")
 
 
 def _entry(told: DescribeConfigsResourceResult) -> ConfigEntry:

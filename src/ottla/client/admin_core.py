@@ -4,12 +4,12 @@ import asyncio
 from collections.abc import Awaitable, Callable, Hashable, Iterable, Mapping
 from typing import Any, TypeVar
 
+from ottla.base.ports import ClientPorts
 from ottla.client.admin_results import SomeFailed
 from ottla.client.cluster_client import ANY_NODE, ClusterClient
 from ottla.client.config import SHARED, Config, Option, parse, read_duration, read_int
 from ottla.client.coordinators import Coordinators
 from ottla.client.errors import BrokerUnreachable, ClientError, Closed, Disconnected
-from ottla.client.link import ClientPorts
 from ottla.client.partitions import TopicPartition
 from ottla.wire.schema import Message
 

@@ -13,11 +13,12 @@ from functools import partial
 from typing import Any, TypeVar
 
 from ottla.base.errors import ErrorCode
+from ottla.base.ports import ClientPorts
 from ottla.client.backoff import Backoff
 from ottla.client.cluster import Cluster, TopicInfo
 from ottla.client.config import parse_addresses
 from ottla.client.errors import STALE_METADATA, BootstrapFailed, BrokerUnreachable, ClientError, Closed, TimedOut, broker_error
-from ottla.client.link import ClientPorts, Link
+from ottla.client.link import Link
 from ottla.wire.framing import ReceiveBuffers
 from ottla.wire.messages.metadata import MetadataRequest, MetadataRequestTopic, MetadataResponse
 from ottla.wire.schema import Message

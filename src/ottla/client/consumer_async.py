@@ -16,6 +16,7 @@ from collections.abc import AsyncIterator, Callable, Iterable, Mapping
 from inspect import isawaitable
 from typing import Any, Self
 
+from ottla.base.ports import ClientPorts
 from ottla.client.cluster import PartitionInfo
 from ottla.client.column_batch import ColumnBatch
 from ottla.client.consumer_config import EARLIEST, LATEST, consumer_config
@@ -23,7 +24,6 @@ from ottla.client.consumer_engine import ConsumerEngine, Heard, Listener, Step, 
 from ottla.client.consumer_record import ConsumerRecord, OffsetAndMetadata, OffsetAndTimestamp
 from ottla.client.delivery import Chunk
 from ottla.client.errors import ClientError, Closed
-from ottla.client.link import ClientPorts
 from ottla.client.partitions import TopicPartition
 
 CLOSE_SECONDS_MAX = 30.0

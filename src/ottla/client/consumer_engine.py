@@ -11,6 +11,7 @@ from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from enum import Enum
 from typing import Any, NamedTuple
 
+from ottla.base.ports import ClientPorts
 from ottla.client.assignors import assignors_named
 from ottla.client.cluster import Cluster
 from ottla.client.cluster_client import ClusterClient
@@ -26,7 +27,6 @@ from ottla.client.errors import Closed, ConfigError, TimedOut
 from ottla.client.fetcher import Fetcher
 from ottla.client.group_driver import GroupDriver
 from ottla.client.group_offsets import GroupOffsets
-from ottla.client.link import ClientPorts
 from ottla.client.membership_words import Adopt, Adopted, MemberSettings, Prepare, Prepared, Subscribed
 from ottla.client.offset_lookup import FoundOffset, OffsetLookup
 from ottla.client.partitions import TopicPartition

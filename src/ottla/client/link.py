@@ -1,9 +1,9 @@
 """A connection to one broker: the Conversation, driven over the Network port."""
 
 import asyncio
-from typing import Any, Protocol, TypeVar
+from typing import Any, TypeVar
 
-from ottla.base.ports import Clock, Connection, Network, Rng, Workers
+from ottla.base.ports import Connection, Network
 from ottla.client.conversation import Conversation, Deliver
 from ottla.client.errors import BrokerUnreachable, ClientError, Disconnected
 from ottla.wire.errors import MalformedMessage
@@ -11,22 +11,6 @@ from ottla.wire.framing import BadFrame, ReceiveBuffers
 from ottla.wire.schema import Message, decode
 
 R = TypeVar("R", bound=Message)
-
-
-class ClientPorts(Protocol):
-    """What a client needs of the world; the ports of a node have more."""
-
-    @property
-    def clock(self) -> Clock: ...
-
-    @property
-    def rng(self) -> Rng: ...
-
-    @property
-    def workers(self) -> Workers: ...
-
-    @property
-    def network(self) -> Network: ...
 
 
 class Link:

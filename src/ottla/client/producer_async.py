@@ -11,12 +11,12 @@ from contextlib import AbstractContextManager, nullcontext, suppress
 from functools import partial
 from typing import TYPE_CHECKING, Any, Self
 
+from ottla.base.ports import ClientPorts
 from ottla.client.accumulator import Accumulator, TopicRoute
 from ottla.client.batch import ProducerBatch, SendFuture
 from ottla.client.cluster import PartitionInfo
 from ottla.client.cluster_client import ClusterClient
 from ottla.client.errors import BufferFull, ClientError, Closed
-from ottla.client.link import ClientPorts
 from ottla.client.producer_config import ProducerSettings, producer_settings
 from ottla.client.record_metadata import RecordMetadata
 from ottla.client.records import GivenHeaders, PlainRecord, ProducerRecord, plain, report_to_interceptors

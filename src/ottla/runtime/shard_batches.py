@@ -4,14 +4,11 @@ Both are on hot ways, a commit and a start with 100,000 commits, and so they kno
 """
 
 from collections.abc import Iterator, Sequence
-from struct import Struct
 
 from ottla.base.ports import Buffer
 from ottla.wire.batches import (
-    ATTRIBUTES_AT,
     CODEC_MASK,
     CONTROL_BIT,
-    CRC_AT,
     HEADER,
     LENGTH_OVERHEAD,
     MAGIC,
@@ -24,8 +21,8 @@ from ottla.wire.batches import (
     BatchHeader,
     decode_records,
     iterate_batches,
+    write_checksum,
 )
-from ottla.wire.crc import crc32c
 from ottla.wire.varint import ONE_BYTE, varint
 
 KeyValue = tuple[bytes, bytes | None]
@@ -36,7 +33,6 @@ RECORD_OVERHEAD_MAX = 32
 
 _NULL = varint(-1)
 _COMMIT = 1
-_pack_crc = Struct(">I").pack_into
 
 
 def batch_bytes_max(records: Sequence[KeyValue]) -> int:
@@ -78,7 +74,7 @@ def build(records: Sequence[KeyValue], now_ms: int, codec: int = 0) -> bytearray
     batch = bytearray(HEADER.pack(0, len(payload) + RECORDS_AT - LENGTH_OVERHEAD, NO_LEADER_EPOCH, MAGIC, 0, codec, count - 1, now_ms,
                                   now_ms, NO_PRODUCER_ID, NO_PRODUCER_EPOCH, NO_SEQUENCE, count))
     batch += payload
-    _pack_crc(batch, CRC_AT, crc32c(memoryview(batch)[ATTRIBUTES_AT:]))
+    write_checksum(batch)
     return batch
 
 
