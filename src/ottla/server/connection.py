@@ -91,12 +91,8 @@ class ServerConnection:
             self.pause_reading()
         try:
             self._reader.received(size)
-        except (BadFrame, MalformedMessage) as error:
-            self._refuse(error)
-            return
         except Exception as error:
-            self._server.on_failure(self, error)
-            self.abort()
+            self._on_bad_request(error)
             return
         if self._out:
             self.flush()
@@ -316,11 +312,8 @@ class ServerConnection:
     async def _guard(self, work: Coroutine[Any, Any, None], began: float) -> None:
         try:
             await work
-        except MalformedMessage as error:
-            self._refuse(error)
         except Exception as error:
-            self._server.on_failure(self, error)
-            self.abort()
+            self._on_bad_request(error)
         self._server.maybe_slow(self, getattr(work, "__qualname__", "work"), int((self.broker.loop.time() - began) * 1000))
 
     def _on_room(self) -> None:
@@ -335,17 +328,21 @@ class ServerConnection:
         if self._reader.is_held:
             try:
                 self._reader.resume()
-            except (BadFrame, MalformedMessage) as error:
-                self._refuse(error)
-                return
             except Exception as error:
-                self._server.on_failure(self, error)
-                self.abort()
+                self._on_bad_request(error)
                 return
         if self._out:
             self.flush()
         if not self._reader.is_held and not self._reader.is_starved:
             self.resume_reading()
+
+    def _on_bad_request(self, error: Exception) -> None:
+        """It cannot be parsed, or its handler failed in a way that nobody foresaw."""
+        if isinstance(error, BadFrame | MalformedMessage):
+            self._refuse(error)
+        else:
+            self._server.on_failure(self, error)
+            self.abort()
 
     def _refuse(self, error: Exception) -> None:
         """What cannot be parsed cannot be answered either: Kafka closes the connection, after the answers that were due before."""

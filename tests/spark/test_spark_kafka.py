@@ -1,0 +1,144 @@
+"""Apache Kafka read by the data source: transactions, compaction, and lag as Kafka's own tool shows it.
+
+`OTTLA_SPARK_KAFKA=host:port` names one that runs already.
+"""
+
+import os
+import time
+
+import pytest
+
+from bench.peers import ApacheKafka, PeerUnavailable, kafka_tool
+from tests.spark.readers import micro_batch, read, stream_reader, values
+
+FAST = {"kafka.default.api.timeout.ms": "10000", "fetchOffset.numRetries": "0"}
+
+
+@pytest.fixture(scope="module")
+def kafka():
+    given = os.environ.get("OTTLA_SPARK_KAFKA")
+    if given:
+        yield given
+        return
+    try:
+        with ApacheKafka() as process:
+            yield process.bootstrap
+    except PeerUnavailable as reason:
+        pytest.skip(str(reason))
+
+
+@pytest.fixture
+def topic(kafka, topic_names):
+    from ottla.client import Admin
+
+    name = topic_names()
+    with Admin(bootstrap_servers=kafka) as admin:
+        admin.create_topic(name, 1, 1)
+        yield name
+        admin.delete_topics([name])
+
+
+@pytest.fixture
+def transact(kafka, topic_names):
+    """Write values in a transaction that ends in one way or another; returned is the producer."""
+    from confluent_kafka import Producer
+
+    def write(topic, values, end, codec="none"):
+        producer = Producer({"bootstrap.servers": kafka, "transactional.id": topic_names(), "compression.type": codec})
+        producer.init_transactions(30)
+        producer.begin_transaction()
+        for value in values:
+            producer.produce(topic, value, partition=0)
+        assert producer.flush(30) == 0
+        if end == "commit":
+            producer.commit_transaction(30)
+        elif end == "abort":
+            producer.abort_transaction(30)
+        return producer
+
+    return write
+
+
+def options_of(kafka, topic, **more):
+    return {"kafka.bootstrap.servers": kafka, "subscribe": topic, **FAST, **more}
+
+
+@pytest.mark.parametrize("codec", ["none", "zstd"])
+def test_aborted_transactions_and_markers_are_left_out(kafka, topic, transact, codec):
+    transact(topic, [b"a1", b"a2"], "commit", codec)
+    transact(topic, [b"b1", b"b2", b"b3"], "abort", codec)
+    transact(topic, [b"c1"], "commit", codec)
+    assert values(read(options_of(kafka, topic, isolationLevel="read_committed"))) == [b"a1", b"a2", b"c1"]
+    assert values(read(options_of(kafka, topic, **{"kafka.isolation.level": "read_committed"}))) == [b"a1", b"a2", b"c1"]
+    assert values(read(options_of(kafka, topic))) == [b"a1", b"a2", b"b1", b"b2", b"b3", b"c1"]
+
+
+def test_tasks_that_begin_or_end_inside_a_transaction(kafka, topic, transact):
+    """Each offset is a task of its own, markers included."""
+    transact(topic, [b"a1", b"a2", b"a3"], "abort")
+    transact(topic, [b"b1", b"b2"], "commit")
+    options = options_of(kafka, topic, isolationLevel="read_committed", maxRecordsPerPartition="1")
+    assert values(read(options)) == [b"b1", b"b2"]
+
+
+def test_an_open_transaction_holds_a_stream_back(kafka, topic, transact):
+    transact(topic, [b"a"], "commit")
+    open_one = transact(topic, [b"b"], "leave open")
+    transact(topic, [b"c"], "commit")
+    reader = stream_reader(options_of(kafka, topic, isolationLevel="read_committed", startingOffsets="earliest"))
+    end, found = micro_batch(reader, reader.initialOffset())
+    assert found == [b"a"]
+    open_one.commit_transaction(30)
+    assert micro_batch(reader, end)[1] == [b"b", b"c"]
+    reader.stop()
+
+
+def test_a_stream_that_ends_with_markers_comes_to_its_end(kafka, topic, transact):
+    transact(topic, [b"a"], "abort")
+    reader = stream_reader(options_of(kafka, topic, isolationLevel="read_committed", startingOffsets="earliest"))
+    assert micro_batch(reader, reader.initialOffset()) == ({topic: {"0": 2}}, [])
+    reader.stop()
+
+
+def test_a_compacted_partition_has_gaps(kafka, topic_names):
+    from confluent_kafka import Producer
+
+    from ottla.client import Admin
+
+    name = topic_names()
+    configs = {"cleanup.policy": "compact", "segment.bytes": "1048576", "min.cleanable.dirty.ratio": "0.001", "segment.ms": "100",
+               "max.compaction.lag.ms": "100", "min.compaction.lag.ms": "0"}
+    with Admin(bootstrap_servers=kafka) as admin:
+        admin.create_topic(name, 1, 1, configs)
+        producer = Producer({"bootstrap.servers": kafka})
+        for index in range(300):
+            producer.produce(name, b"%d" % index, key=b"%d" % (index % 3), partition=0)
+            if index % 50 == 49:
+                producer.flush(30)
+                time.sleep(0.15)     # until a new segment is begun with the next record: the last one is never compacted
+        deadline = time.monotonic() + 60
+        while len(rows := read(options_of(kafka, name))) == 300:
+            assert time.monotonic() < deadline, "the partition was not compacted"
+            time.sleep(1)
+        admin.delete_topics([name])
+    offsets = [row["offset"] for row in rows]
+    assert offsets == sorted(offsets)
+    assert [row["value"] for row in rows] == [b"%d" % offset for offset in offsets]
+    assert offsets[-1] == 299
+
+
+def test_kafkas_own_tool_shows_the_lag_of_a_query(kafka, topic, transact, spark, topic_names, tmp_path):
+    import ottla.spark
+
+    transact(topic, [b"a", b"b"], "commit")
+    group = topic_names()
+    frame = spark.readStream.format("ottla").options(**options_of(kafka, topic, startingOffsets="earliest", groupId=group)).load()
+    started = frame.writeStream.format("noop").option("checkpointLocation", str(tmp_path)).trigger(availableNow=True).start()
+    ottla.spark.track(started).awaitTermination(120)
+    try:
+        told = kafka_tool("org.apache.kafka.tools.consumer.group.ConsumerGroupCommand", "--bootstrap-server", kafka, "--describe", "--group",
+                          group)
+    except PeerUnavailable as reason:
+        pytest.skip(str(reason))
+    row = next(line.split() for line in str(told.stdout if hasattr(told, "stdout") else told).splitlines() if topic in line)
+    assert row[:6] == [group, topic, "0", "3", "3", "0"]
