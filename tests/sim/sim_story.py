@@ -235,6 +235,8 @@ class Story:
         self.expect_no_power_cut_since(crashes)
         if answer.error_code == ErrorCode.OFFSET_OUT_OF_RANGE and self.keep == "flushed":
             return 0
+        if answer.error_code == ErrorCode.KAFKA_STORAGE_ERROR and self.has_faults:
+            raise Disconnected("the only directory has failed: the node stops")
         assert answer.error_code == 0, (partition, offset, answer.error_code)
         records = records_of(answer.records, offset)
         self.history.polled(partition, records, answer.high_watermark, known_before=known_before)

@@ -4,18 +4,19 @@ from typing import Any
 
 from ottla.base.decision import Decision
 from ottla.base.errors import ErrorCode
-from ottla.controller.elections import BrokerShift, RulesOf, changes_in_elr_of, changes_in_isr_of, changes_without_leader
-from ottla.controller.placement import is_reserved_directory
+from ottla.controller.elections import BrokerShift, RulesOf, changes_in_elr_of, changes_in_isr_of, changes_outside, changes_without_leader
 from ottla.controller.requests import (
     AssignReplicasToDirs,
     BrokerRegistered,
     FenceBroker,
+    KeepDirectories,
     Refused,
     RegisterBroker,
     RegisterController,
     StartControlledShutdown,
     UnfenceBroker,
 )
+from ottla.metadata.directories import is_reserved_directory
 from ottla.metadata.features import CORDONED_DIRECTORIES_FROM
 from ottla.metadata.image import ClusterImage
 from ottla.wire.records.metadata import (
@@ -164,4 +165,16 @@ def assign_replicas_to_dirs(image: ClusterImage, request: AssignReplicasToDirs) 
         if directories[position] != directory:
             directories[position] = directory
             records.append(PartitionChangeRecord(partition_id=index, topic_id=topic_id, directories=directories))
+    return Decision(tuple(records))
+
+
+def keep_directories(image: ClusterImage, request: KeepDirectories, rules_of: RulesOf) -> Decision:
+    """Replicas in a directory that is not kept are offline: others lead, or nobody does."""
+    refused = refusal(image, request.broker_id, request.broker_epoch)
+    if refused is not None:
+        return Decision(response=refused)
+    records: list[Any] = []
+    if image.brokers[request.broker_id].log_dirs != request.log_dirs:
+        records.append(BrokerRegistrationChangeRecord(request.broker_id, request.broker_epoch, log_dirs=list(request.log_dirs)))
+    records += changes_outside(image, request.broker_id, request.log_dirs, BrokerShift(leaves=request.broker_id), rules_of)
     return Decision(tuple(records))

@@ -9,6 +9,7 @@ from ottla.controller.bootstrap import activation
 from ottla.controller.brokers import (
     assign_replicas_to_dirs,
     fence_broker,
+    keep_directories,
     register_broker,
     register_controller,
     start_controlled_shutdown,
@@ -22,6 +23,7 @@ from ottla.controller.requests import (
     AllocateProducerIds,
     AssignReplicasToDirs,
     FenceBroker,
+    KeepDirectories,
     RegisterBroker,
     RegisterController,
     StartControlledShutdown,
@@ -115,6 +117,9 @@ class Controller:
     def _assign_replicas_to_dirs(self, request: AssignReplicasToDirs) -> Decision:
         return assign_replicas_to_dirs(self.image, request)
 
+    def _keep_directories(self, request: KeepDirectories) -> Decision:
+        return keep_directories(self.image, request, election_rules(self.image, self._settings))
+
 
 _DECISIONS: dict[type, Callable[[Controller, Any], Decision]] = {
     AllocateProducerIds: Controller._allocate_producer_ids,
@@ -125,6 +130,7 @@ _DECISIONS: dict[type, Callable[[Controller, Any], Decision]] = {
     DeleteTopicsRequest: Controller._delete_topics,
     FenceBroker: Controller._fence_broker,
     IncrementalAlterConfigsRequest: Controller._incremental_alter_configs,
+    KeepDirectories: Controller._keep_directories,
     RegisterBroker: Controller._register_broker,
     RegisterController: Controller._register_controller,
     StartControlledShutdown: Controller._start_controlled_shutdown,

@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
 from ottla.base.ids import Uuid
-from ottla.controller.placement import DIRECTORY_LOST, is_reserved_directory
+from ottla.metadata.directories import may_be_online
 from ottla.metadata.image import NO_LEADER, ClusterImage, LeaderRecovery, PartitionImage, TopicImage
 from ottla.wire.records.metadata import PartitionChangeRecord
 
@@ -33,9 +33,7 @@ class BrokerShift(NamedTuple):
         if broker_id != self.joins and not registration.active:
             return False
         directory = _directory_of(partition, broker_id)
-        if directory is None or directory == DIRECTORY_LOST:
-            return False
-        return is_reserved_directory(directory) or not registration.log_dirs or directory in registration.log_dirs
+        return directory is not None and may_be_online(directory, registration.log_dirs)
 
 
 def changes_in_isr_of(image: ClusterImage, broker_id: int, shift: BrokerShift, rules_of: RulesOf) -> list[PartitionChangeRecord]:
@@ -46,6 +44,20 @@ def changes_in_isr_of(image: ClusterImage, broker_id: int, shift: BrokerShift, r
 def changes_in_elr_of(image: ClusterImage, broker_id: int, shift: BrokerShift, rules_of: RulesOf) -> list[PartitionChangeRecord]:
     """For the partitions that could still elect the broker, though they do not count it as in sync."""
     return _changes(image, shift, rules_of, lambda partition: broker_id in partition.elr and broker_id not in partition.isr)
+
+
+def changes_outside(
+    image: ClusterImage, broker_id: int, log_dirs: tuple[Uuid, ...], shift: BrokerShift, rules_of: RulesOf
+) -> list[PartitionChangeRecord]:
+    """For the partitions that count the broker as in sync, or follow it, though they are in none of these directories."""
+
+    def concerned(partition: PartitionImage) -> bool:
+        directory = _directory_of(partition, broker_id)
+        if directory is None or may_be_online(directory, log_dirs):
+            return False
+        return broker_id in partition.isr or broker_id == partition.leader
+
+    return _changes(image, shift, rules_of, concerned)
 
 
 def changes_without_leader(image: ClusterImage, shift: BrokerShift, rules_of: RulesOf) -> list[PartitionChangeRecord]:

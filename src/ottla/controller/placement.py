@@ -7,17 +7,8 @@ from typing import Any
 from ottla.base.errors import ApiError, ErrorCode
 from ottla.base.ids import Uuid
 from ottla.base.ports import Rng
+from ottla.metadata.directories import DIRECTORY_MIGRATING, DIRECTORY_UNASSIGNED
 from ottla.metadata.image import BrokerRegistration
-
-DIRECTORY_MIGRATING = Uuid(bytes(16))
-DIRECTORY_UNASSIGNED = Uuid(bytes(15) + b"\x01")
-DIRECTORY_LOST = Uuid(bytes(15) + b"\x02")
-RESERVED_DIRECTORIES_MAX = 100
-"""Directory ids below this number are not directories; the three above are the ones in use."""
-
-
-def is_reserved_directory(directory: Uuid) -> bool:
-    return int.from_bytes(directory, "big") < RESERVED_DIRECTORIES_MAX
 
 
 def default_directory(registration: BrokerRegistration | None) -> Uuid:

@@ -73,6 +73,14 @@ class AssignReplicasToDirs(NamedTuple):
     directories: dict[tuple[Uuid, int], Uuid]
 
 
+class KeepDirectories(NamedTuple):
+    """The log directories that a broker can still use: the replicas in its others are lost to it until it is started with them."""
+
+    broker_id: int
+    broker_epoch: int
+    log_dirs: tuple[Uuid, ...]
+
+
 class AllocateProducerIds(NamedTuple):
     """The response is a ProducerIdBlock."""
 

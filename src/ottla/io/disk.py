@@ -7,6 +7,7 @@ import struct
 import sys
 from collections.abc import Sequence
 
+from ottla.base.disk_errors import flush_error
 from ottla.base.ports import Buffer
 from ottla.io import process
 
@@ -167,7 +168,10 @@ class RealFile:
     def flush(self) -> None:
         if self._descriptor < 0:
             raise self._error(errno.EBADF)
-        _flush_descriptor(self._descriptor)
+        try:
+            _flush_descriptor(self._descriptor)
+        except OSError as error:
+            raise flush_error(error, self._path) from error
 
     def map(self) -> memoryview:
         """The file as it is now. It must not be truncated while the memory is in use."""

@@ -10,6 +10,7 @@ from enum import IntEnum
 from typing import Any, NamedTuple
 
 from ottla.base.ids import Uuid
+from ottla.metadata.directories import may_be_online
 
 NO_LEADER = -1
 METADATA_VERSION = "metadata.version"
@@ -143,6 +144,11 @@ class ClusterImage:
 
     def cluster_configs(self) -> Mapping[str, str]:
         return self.configs.get(CLUSTER_DEFAULTS, {})
+
+    def offline_replicas(self, partition: PartitionImage) -> list[int]:
+        """Replicas whose broker is away, or has lost the directory that they are in."""
+        return [node for node, directory in zip(partition.replicas, partition.directories, strict=True)
+                if (broker := self.brokers.get(node)) is None or broker.fenced or not may_be_online(directory, broker.log_dirs)]
 
     def kept_counts(self) -> dict[str, int]:
         """What to name at start: how many records of which types are stored but not served."""

@@ -80,13 +80,26 @@ class Node:
         try:
             await self._leave()
             await self._publisher.opening.settle()
-            for partition_log in self._publisher.logs():
-                await self._ports.workers.run(partition_log.close)
+            unclean = await self._close_logs()
             await self._metadata_log.close()
             if not self.failed.done():
-                self._storage.mark_clean(self._ports.disk, self._broker_epoch)
+                self._storage.mark_clean(self._ports.disk, self._broker_epoch, without=unclean)
         finally:
             self._storage.release()
+
+    async def _close_logs(self) -> list[str]:
+        """The directories in which not all could be put in order are returned: the next start looks at their logs."""
+        directories = self.broker.log_directories
+        unclean = [directory.path for directory in directories if not directory.is_online]
+        for partition_log in self._publisher.logs():
+            try:
+                await self._ports.workers.run(partition_log.close)
+            except OSError as error:
+                path = directories.of(partition_log.directory).path
+                if path not in unclean:
+                    log.error("%s is not left in order, and its logs will be recovered at the next start: %s", path, error)
+                    unclean.append(path)
+        return unclean
 
     async def _leave(self) -> None:
         """Tell the controller, so that whoever reads the log next does not wait for this broker."""
@@ -145,8 +158,7 @@ async def _start(ports: Ports, config: NodeConfig, storage: Storage, failed: "as
         static_configs=config.static,
     )
     broker = Broker(settings=settings, image=image, clock=ports.clock, workers=ports.workers, controller=controller)
-    directories = [LogDirectory(found.directory_id, found.path, is_clean=found.is_clean)
-                   for found in storage.directories if found.path in config.log_dirs]
+    directories = _log_directories(storage, config)
     broker.coordinators = Coordinators(broker, ports.rng)
     publisher = Publisher(broker, ports.disk, ports.rng, directories, on_failed)
     controller.opened = publisher.opening.settle
@@ -176,6 +188,26 @@ async def _start(ports: Ports, config: NodeConfig, storage: Storage, failed: "as
     return Node(bootstrap=f"{bracketed(first.host)}:{first.port}", storage=storage, broker=broker, broker_epoch=broker_epoch,
                 server=server, publisher=publisher, metadata_log=metadata_log, upkeep=upkeep, ports=ports, failed=failed,
                 metrics_page=page)
+
+
+def _log_directories(storage: Storage, config: NodeConfig) -> list[LogDirectory]:
+    """As `log.dirs` names them, with those that cannot be used."""
+    found = {directory.path: directory for directory in storage.directories}
+    directories = []
+    for path in dict.fromkeys(config.log_dirs):
+        error = storage.failed.get(path)
+        if error is None:
+            directory = found[path]
+            directories.append(LogDirectory(directory.directory_id, path, is_clean=directory.is_clean,
+                                            holds_metadata=path == storage.metadata_directory.path))
+        else:
+            log.error("the log directory %s is offline, and all partitions in it: %s. The others are served; repair or mount it and start "
+                      "the node again, or take it out of log.dirs", path, error)
+            directories.append(LogDirectory(None, path, is_clean=False, failure=error))
+    if not any(directory.is_online for directory in directories):
+        told = ", ".join(f"{path} ({error})" for path, error in storage.failed.items())
+        raise StartError(f"none of the log directories can be used: {told}")
+    return directories
 
 
 async def _listen(server: Server, listeners: tuple[ListenerConfig, ...]) -> list[Endpoint]:
@@ -212,8 +244,9 @@ async def _register(ports: Ports, config: NodeConfig, storage: Storage, controll
     controller_endpoints = tuple(Endpoint(listener.name, listener.host or "localhost", listener.port,
                                           SECURITY_PROTOCOLS[listener.security_protocol]) for listener in config.controller_listeners)
     await controller.submit(RegisterController(config.node_id, incarnation_id, controller_endpoints, supported_features()))
+    online = tuple(directory.directory_id for directory in directories if directory.is_online and directory.directory_id is not None)
     registered: Any = await controller.submit(RegisterBroker(
-        config.node_id, storage.cluster_id, incarnation_id, tuple(endpoints), tuple(directory.directory_id for directory in directories),
+        config.node_id, storage.cluster_id, incarnation_id, tuple(endpoints), online,
         supported_features(), config.rack, storage.previous_broker_epoch))
     if not isinstance(registered, BrokerRegistered):
         raise StartError(f"the controller refuses this broker: {registered.message}")

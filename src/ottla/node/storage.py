@@ -1,8 +1,9 @@
 """The data directories: what marks them as one node's, who may use them, and whether they were left in order."""
 
 import json
-from collections.abc import Sequence
-from typing import Any, NamedTuple
+from collections.abc import Callable, Container, Mapping, Sequence
+from functools import partial
+from typing import Any, NamedTuple, TypeVar
 
 from ottla.base.ids import Uuid, random_uuid, uuid_from_text, uuid_text
 from ottla.base.ports import Disk, DiskLock, Rng
@@ -18,6 +19,8 @@ LOCK_FILE = ".lock"
 CLEAN_SHUTDOWN_FILE = ".kafka_cleanshutdown"
 META_VERSION = "1"
 NO_EPOCH = -1
+
+T = TypeVar("T")
 
 
 class StorageError(StartError):
@@ -52,6 +55,8 @@ class Storage(NamedTuple):
     """The epoch in which this node stopped in order; -1 if it did not, or has never run."""
     was_formatted: bool
     """This start has formatted the metadata directory: the cluster is new."""
+    failed: Mapping[str, OSError] = {}
+    """Directories that cannot be used, with the reasons. The node goes without them; the one that holds the metadata log is never here."""
 
     @property
     def metadata_log_path(self) -> str:
@@ -67,10 +72,12 @@ class Storage(NamedTuple):
         except SnapshotDamaged as error:
             raise StorageError(f"{path} is damaged ({error}): restore it from a backup, or remove it to start with the defaults") from error
 
-    def mark_clean(self, disk: Disk, broker_epoch: int) -> None:
-        """Every log is closed and flushed: the next start may believe the files. Written last of all."""
+    def mark_clean(self, disk: Disk, broker_epoch: int, *, without: Container[str] = ()) -> None:
+        """Every log is closed and flushed, but for those of some directories: the next start may believe the files. Written last of all."""
         data = json.dumps({"version": 0, "brokerEpoch": broker_epoch}, separators=(",", ":")).encode()
         for directory in self.directories:
+            if directory.path in without:
+                continue
             disk.write_atomically(f"{directory.path}/{CLEAN_SHUTDOWN_FILE}", data)
 
     def release(self) -> None:
@@ -81,27 +88,34 @@ class Storage(NamedTuple):
 def prepare_storage(
     disk: Disk, rng: Rng, log_dirs: Sequence[str], metadata_dir: str, node_id: int, cluster_id: str | None, *, now_ms: int
 ) -> Storage:
-    """Lock the directories, format those that are new, check that the others are this node's; StorageError where they are not."""
+    """Lock the directories, format those that are new, check that the others are this node's; StorageError where they are not.
+
+    A cluster that exists goes on without a directory that the file system refuses, unless the metadata log is there.
+    """
     paths = list(dict.fromkeys([metadata_dir, *log_dirs]))
-    locks = _lock_all(disk, paths)
+    attempts = _Attempts(metadata_dir)
+    locks = _lock_all(disk, paths, attempts)
     try:
-        found = {path: _read_meta(disk, path) for path in paths}
+        found = {path: meta for path in attempts.left(paths) for meta in attempts.of(path, partial(_read_meta, disk, path))}
         known = {path: meta for path, meta in found.items() if meta is not None}
         _check(known, node_id, cluster_id)
         was_formatted = found[metadata_dir] is None
         if was_formatted:
             _check_is_new(metadata_dir, known)
-        for path in paths:
+            attempts.refuse_any()
+        for path in found:
             if path not in known:
-                _check_is_empty(disk, path)
+                attempts.of(path, partial(_check_is_empty, disk, path))
         # The metadata directory comes first: one that is empty beside others that are not has lost what the others need.
         cluster = next((meta.cluster_id for meta in known.values()), None) or _new_cluster_id(cluster_id, rng)
-        ids = {path: _format(disk, rng, path, meta, cluster, node_id, now_ms) for path, meta in found.items()}
-        epochs = {path: _take_clean_marker(disk, path) for path in paths}
-        directories = {path: DataDirectory(path, ids[path], epochs[path] is not None, locks[path]) for path in paths}
+        ids = {path: made for path in attempts.left(paths)
+               for made in attempts.of(path, partial(_format, disk, rng, path, found[path], cluster, node_id, now_ms))}
+        epochs = {path: epoch for path in attempts.left(paths) for epoch in attempts.of(path, partial(_take_clean_marker, disk, path))}
+        directories = {path: DataDirectory(path, ids[path], epochs[path] is not None, locks[path]) for path in attempts.left(paths)}
+        _release_all({path: lock for path, lock in locks.items() if path not in directories})
     except OSError as error:
         _release_all(locks)
-        raise StorageError(str(directory_error(metadata_dir, error))) from error
+        raise StorageError(str(directory_error(attempts.path, error))) from error
     except BaseException:
         _release_all(locks)
         raise
@@ -114,15 +128,52 @@ def prepare_storage(
         metadata_directory=directories[metadata_dir],
         previous_broker_epoch=NO_EPOCH if previous is None else previous,
         was_formatted=was_formatted,
+        failed=attempts.failed,
     )
 
 
-def _lock_all(disk: Disk, paths: list[str]) -> dict[str, DiskLock]:
+class _Attempts:
+    """What is tried with each directory: one that the file system refuses is left out of all that follows."""
+
+    def __init__(self, needed: str) -> None:
+        self._needed = needed
+        self.path = needed
+        """The last one that something was tried with."""
+        self.failed: dict[str, OSError] = {}
+
+    def of(self, path: str, work: Callable[[], T]) -> list[T]:
+        """What the work gives, or nothing where it fails; OSError where the node cannot do without the directory."""
+        self.path = path
+        try:
+            return [work()]
+        except BlockingIOError:
+            raise  # it is sound, and another node's
+        except OSError as error:
+            if path == self._needed:
+                raise
+            self.failed[path] = error
+            return []
+
+    def left(self, paths: list[str]) -> list[str]:
+        return [path for path in paths if path not in self.failed]
+
+    def refuse_any(self) -> None:
+        """Of a new cluster all directories have to be there: nothing is lost yet, and a name may be misspelt."""
+        for path, error in self.failed.items():
+            self.path = path
+            raise error
+
+
+def _lock_all(disk: Disk, paths: list[str], attempts: _Attempts) -> dict[str, DiskLock]:
+    def lock(path: str) -> DiskLock:
+        _make_durably(disk, path)
+        return disk.lock(f"{path}/{LOCK_FILE}")
+
     locks: dict[str, DiskLock] = {}
     for path in paths:
         try:
-            _make_durably(disk, path)
-            locks[path] = disk.lock(f"{path}/{LOCK_FILE}")
+            for taken in attempts.of(path, partial(lock, path)):
+                locks[path] = taken
         except OSError as error:
             _release_all(locks)
             raise StorageError(str(directory_error(path, error))) from error

@@ -6,6 +6,7 @@ from collections.abc import Callable, Coroutine, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from ottla.base.errors import ErrorCode
 from ottla.base.ids import Uuid
 from ottla.base.ports import Clock, Workers
 from ottla.metadata.configs import merged_broker_config
@@ -78,12 +79,14 @@ class Broker:
         self.metadata_bytes = TopicBytes()
         """Topics as Metadata answers them."""
         self.supported_features: Mapping[str, VersionRange] = {}
-        self.flushing: dict[str, asyncio.Future[None]] = {}
+        self.flushing: dict[str, asyncio.Future[Any]] = {}
         """Directories of logs that a worker is writing to right now."""
         self._creating: dict[str, None] = {}
         self._background: dict[asyncio.Future[Any], None] = {}
         self.partitions_by_id: dict[bytes, Partitions] = {}
         self.partitions_by_name: dict[bytes, Partitions] = {}
+        self.offline: dict[bytes, dict[int, None]] = {}
+        """Partitions, by topic id, that should be here but whose directory cannot be used."""
         self.api_ranges: tuple[tuple[int, int, int], ...] = ()
         """Key, first and last version of every API that is served."""
 
@@ -151,10 +154,37 @@ class Broker:
         while len(partitions) <= partition.index:
             partitions.append(None)
         partitions[partition.index] = partition
+        if self.offline:
+            self.offline.get(partition.topic_id, {}).pop(partition.index, None)
         self.partitions_by_name[partition.topic.encode()] = partitions
+
+    def set_offline(self, topic: str, topic_id: Uuid, index: int) -> None:
+        """Called by the publisher: a partition that was here, or should be, cannot be used."""
+        partitions = self.partitions_by_id.setdefault(topic_id, [])
+        while len(partitions) <= index:
+            partitions.append(None)
+        partitions[index] = None
+        self.partitions_by_name[topic.encode()] = partitions
+        self.offline.setdefault(topic_id, {})[index] = None
+
+    def is_offline(self, topic: str | bytes, index: int) -> bool:
+        """Of a topic by its id, or by its name. Whoever asks has not found the partition."""
+        if not self.offline:
+            return False
+        if isinstance(topic, str):
+            found = self.image.topics_by_name.get(topic)
+            if found is None:
+                return False
+            topic = found.topic_id
+        return index in self.offline.get(topic, ())
+
+    def missing_error(self, topic: str | bytes, index: int) -> ErrorCode:
+        """What is said of a partition that was not found."""
+        return ErrorCode.KAFKA_STORAGE_ERROR if self.is_offline(topic, index) else ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
 
     def remove_topic(self, name: str, topic_id: Uuid) -> list[Partition]:
         """Called by the publisher: the partitions that were here."""
+        self.offline.pop(topic_id, None)
         partitions = self.partitions_by_id.pop(topic_id, [])
         if self.partitions_by_name.get(name.encode()) is partitions:
             del self.partitions_by_name[name.encode()]

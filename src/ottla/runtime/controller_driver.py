@@ -48,6 +48,8 @@ class ControllerDriver:
         if decision.records:
             first_offset = self._log.end_offset
             committed = self._log.append(decision.records)
+            if committed.done():
+                return await committed           # it was refused: nothing has changed
             for at, record in enumerate(decision.records):
                 self._controller.replay(first_offset + at, record)       # before anybody else decides
             await committed

@@ -6,14 +6,16 @@ holds at the next start, whether or not the files of the records before it were 
 
 import asyncio
 import logging
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 
+from ottla.base.disk_errors import is_full
+from ottla.base.errors import ApiError, ErrorCode
 from ottla.base.ids import Uuid
 from ottla.base.ports import Disk, Workers
 from ottla.log.checkpoints import START_OFFSETS_FILE, Offsets, decode, encode
 from ottla.log.producer_state import SNAPSHOT_SUFFIX
-from ottla.log.segment import LOG_SUFFIX, OFFSET_INDEX_SUFFIX, TIME_INDEX_SUFFIX, Segment
+from ottla.log.segment import SUFFIXES, Segment
 from ottla.runtime.partition import Partition
 
 REMOVED_SUFFIX = ".deleted"
@@ -23,19 +25,34 @@ log = logging.getLogger("ottla.partitions")
 FILE_NAME = START_OFFSETS_FILE
 StartOffsets = Offsets
 
+FULL_LOOK_SECONDS = 1.0
+"""How often it is looked whether there is room again."""
+ROOM_BYTES_MIN = 1 << 20
+
 
 class LogDirectory:
-    """One of the node's `log.dirs`, and the partitions that it holds."""
+    """One of the node's `log.dirs`, and the partitions that it holds. One that has failed holds none, until the node is started again."""
 
-    def __init__(self, directory_id: Uuid, path: str, *, is_clean: bool) -> None:
+    def __init__(self, directory_id: Uuid | None, path: str, *, is_clean: bool, holds_metadata: bool = False,
+                 failure: Exception | None = None) -> None:
         self.directory_id = directory_id
+        """None where it has failed before that could be read."""
         self.path = path
         self.is_clean = is_clean
+        self.holds_metadata = holds_metadata
+        """The node cannot do without this one."""
+        self.failure = failure
+        """Why it is offline."""
+        self.is_full = False
         self.partition_count = 0
         self.partitions: dict[Partition, None] = {}
         self.changes = 0
         self.saved_changes = 0
         self.saving = asyncio.Lock()
+
+    @property
+    def is_online(self) -> bool:
+        return self.failure is None
 
     def start_offsets(self) -> StartOffsets:
         """Of the partitions that do not begin with the first offset of all."""
@@ -46,13 +63,64 @@ class LogDirectory:
 class LogDirectories:
     """All of them."""
 
-    def __init__(self, disk: Disk, workers: Workers, directories: Sequence[LogDirectory]) -> None:
+    def __init__(self, disk: Disk, workers: Workers, directories: Sequence[LogDirectory],
+                 on_offline: Callable[[LogDirectory], None] = lambda directory: None) -> None:
         self._disk = disk
         self._workers = workers
         self._directories = directories
+        self._on_offline = on_offline
 
     def __iter__(self) -> Iterator[LogDirectory]:
         return iter(self._directories)
+
+    def online(self) -> list[LogDirectory]:
+        return [directory for directory in self._directories if directory.is_online]
+
+    def of(self, path: str) -> LogDirectory:
+        """The one that a log or a file lies in."""
+        return max((directory for directory in self._directories if path.startswith(directory.path.rstrip("/") + "/")),
+                   key=lambda directory: len(directory.path))
+
+    def on_failure(self, directory: LogDirectory, error: Exception) -> bool:
+        """A call to the file system of a directory has failed. True: it is offline from now on, with all that it holds, until the node is
+        started again. False: it is full, so that the same may be tried later. Call it from the loop.
+        """
+        if directory.failure is None:
+            if is_full(error):
+                self._on_full(directory)
+                return False
+            directory.failure = error
+            log.error("the log directory %s is offline, and with it %d partitions: %s. The others are served; repair or mount it and start "
+                      "the node again, or take it out of log.dirs", directory.path, len(directory.partitions), error)
+            self._on_offline(directory)
+        return True
+
+    def on_partition_failure(self, partition: Partition, error: Exception) -> bool:
+        """The same, of the directory that a partition lies in."""
+        return partition.is_gone or self.on_failure(self.of(partition.log.directory), error)
+
+    def _on_full(self, directory: LogDirectory) -> None:
+        """Said once, and once more when there is room again: a producer tries many times a second."""
+        if not directory.is_full:
+            directory.is_full = True
+            log.error("the log directory %s is full: writes to it are refused until there is room", directory.path)
+            asyncio.get_running_loop().call_later(FULL_LOOK_SECONDS, self._look_for_room, directory)
+
+    def _look_for_room(self, directory: LogDirectory) -> None:
+        if directory.is_online:
+            self._workers.run(partial(self._disk.space, directory.path)).add_done_callback(partial(self._on_space, directory))
+
+    def _on_space(self, directory: LogDirectory, space: "asyncio.Future[tuple[int, int]]") -> None:
+        if space.cancelled():
+            return
+        error = space.exception()
+        if isinstance(error, OSError):
+            self.on_failure(directory, error)
+        elif error is None and space.result()[1] >= ROOM_BYTES_MIN:
+            directory.is_full = False
+            log.warning("the log directory %s has room again", directory.path)
+        else:
+            asyncio.get_running_loop().call_later(FULL_LOOK_SECONDS, self._look_for_room, directory)
 
     async def space(self, directory: LogDirectory) -> tuple[int, int]:
         """The size of its file system, and what of it is free."""
@@ -61,15 +129,19 @@ class LogDirectories:
     async def delete_before(self, partition: Partition, offset: int) -> int:
         """Delete records; returns where the log begins, once that is on the disk. ApiError where it cannot begin there."""
         partition.delete_before(offset)
-        directory = next(directory for directory in self._directories if partition in directory.partitions)
-        await self._save(directory)
+        directory = self.of(partition.log.directory)
+        try:
+            await self._save(directory)
+        except OSError as error:
+            self.on_failure(directory, error)
+            raise ApiError(ErrorCode.KAFKA_STORAGE_ERROR) from error
         self._drop_segments(partition)
         return partition.log.log_start_offset
 
     def read_start_offsets(self) -> StartOffsets:
         """What the directories say. A file that cannot be read is named and not believed, as in Kafka."""
         found: StartOffsets = {}
-        for directory in self._directories:
+        for directory in self.online():
             path = f"{directory.path}/{FILE_NAME}"
             if self._disk.exists(path):
                 try:
@@ -80,7 +152,7 @@ class LogDirectories:
 
     def forget_stale_start_offsets(self) -> None:
         """Once all logs are open: what is said of a topic that is gone must not be believed of the next one of its name."""
-        for directory in self._directories:
+        for directory in self.online():
             path = f"{directory.path}/{FILE_NAME}"
             if self._disk.exists(path) and self._disk.read(path) != encode(directory.start_offsets()):
                 self.write_start_offsets(directory)
@@ -116,7 +188,7 @@ class LogDirectories:
         if partition.is_gone:
             return
         paths = [segment.stem + suffix for segment in segments
-                 for suffix in (LOG_SUFFIX, OFFSET_INDEX_SUFFIX, TIME_INDEX_SUFFIX, SNAPSHOT_SUFFIX)]
+                 for suffix in (*SUFFIXES, SNAPSHOT_SUFFIX)]
         removed = [path for path in paths if self._disk.exists(path)]
         for path in removed:
             self._disk.rename(path, path + REMOVED_SUFFIX)

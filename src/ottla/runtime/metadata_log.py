@@ -5,6 +5,8 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from ottla.base.disk_errors import is_full
+from ottla.base.errors import ApiError, ErrorCode
 from ottla.base.ids import METADATA_TOPIC
 from ottla.base.ports import Clock, Disk, File, Workers
 from ottla.log.config import LogConfig
@@ -143,6 +145,7 @@ class MetadataLog:
             return committed
         assert records, "a batch has at least one record"
         now_ms = self._clock.now_ms()
+        version_before = self._metadata_version
         try:
             values = []
             for record in records:
@@ -150,7 +153,10 @@ class MetadataLog:
                 values.append(encode_metadata_record(record, record_version(record, self._metadata_version)))
             first_offset = self._write([Record(timestamp=now_ms, value=value) for value in values], now_ms, is_control=False)
         except OSError as error:
-            committed.set_exception(self._fail(error))
+            self._metadata_version = version_before
+            # Nothing was written, and nobody has replayed it: on a full disk the request is refused, and others may go better.
+            committed.set_exception(ApiError(ErrorCode.KAFKA_STORAGE_ERROR, "there is no room for the metadata log")
+                                    if is_full(error) else self._fail(error))
             return committed
         self._waiting.append(_Append(first_offset, records, committed))
         self._newest = committed

@@ -3,6 +3,7 @@ milliseconds in each turn of the loop, so that nobody notices that somebody crea
 
 import asyncio
 from collections.abc import Callable
+from functools import partial
 
 from ottla.base.ids import Uuid
 from ottla.base.ports import Disk
@@ -16,18 +17,22 @@ Place = Callable[[Uuid, int], tuple[LogDirectory, str] | None]
 """The directory and the path at which a partition is to be made; None where it is not to be here, or no longer."""
 OpenAt = Callable[[Uuid, int, LogDirectory], bool]
 """Opens what was made; False where nobody wants it any more."""
+Placed = tuple[Uuid, int, LogDirectory, str]
+OnOpenFailed = Callable[[Uuid, int, LogDirectory, OSError], None]
+"""Hears of what the file system refused."""
 
 
 class Opening:
     """One after another, in the order in which they were wanted: a topic may be deleted and made again under its name meanwhile."""
 
     def __init__(self, broker: Broker, disk: Disk, *, place: Place, open_at: OpenAt, on_opened: Callable[[], None],
-                 on_failure: Callable[[BaseException], None]) -> None:
+                 on_open_failed: OnOpenFailed, on_failure: Callable[[BaseException], None]) -> None:
         self._broker = broker
         self._disk = disk
         self._place = place
         self._open_at = open_at
         self._on_opened = on_opened
+        self._on_open_failed = on_open_failed
         self._on_failure = on_failure
         self._wanted: list[tuple[Uuid, int]] = []
         self._task: asyncio.Task[None] | None = None
@@ -65,12 +70,35 @@ class Opening:
             flushing = self._broker.flushing.get(path)
             if flushing is not None:       # a worker still writes to a log of that name, which has been deleted
                 await asyncio.wait([flushing])
-        await self._broker.workers.run(lambda: make_log_directories(self._disk, [(path, topic_id) for topic_id, *_, path in placed]))
+        placed = await self._make(placed)
         loop = self._broker.loop
         turn_ends = loop.time() + TURN_SECONDS
         for topic_id, index, directory, path in placed:
-            if not self._open_at(topic_id, index, directory):
+            if not directory.is_online:
+                self._broker.loop.call_soon(self.want, topic_id, index)
+                continue
+            try:
+                is_wanted = self._open_at(topic_id, index, directory)
+            except OSError as error:
+                self._on_open_failed(topic_id, index, directory, error)
+                continue
+            if not is_wanted:
                 await self._broker.workers.run(lambda path=path: self._disk.remove_tree(path))  # type: ignore[misc]
             if loop.time() >= turn_ends:
                 await asyncio.sleep(0)
                 turn_ends = loop.time() + TURN_SECONDS
+
+    async def _make(self, placed: list[Placed]) -> list[Placed]:
+        """What could be made: the directories stand for themselves."""
+        made: list[Placed] = []
+        for directory in dict.fromkeys(each[2] for each in placed):
+            here = [each for each in placed if each[2] is directory]
+            wanted = [(path, topic_id) for topic_id, _, _, path in here]
+            try:
+                await self._broker.workers.run(partial(make_log_directories, self._disk, wanted))
+            except OSError as error:
+                for topic_id, index, _, _ in here:
+                    self._on_open_failed(topic_id, index, directory, error)
+            else:
+                made += here
+        return made

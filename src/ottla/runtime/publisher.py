@@ -6,11 +6,12 @@ from typing import Any
 
 from ottla.base.ids import Uuid
 from ottla.base.ports import Disk, Rng
-from ottla.controller.requests import AssignReplicasToDirs
+from ottla.controller.requests import AssignReplicasToDirs, KeepDirectories
 from ottla.log.open_files import OpenFiles
 from ottla.log.partition_log import PartitionLog
 from ottla.metadata.configs import merged_broker_config
 from ottla.metadata.delta import ClusterDelta, ImageChanges
+from ottla.metadata.directories import is_reserved_directory
 from ottla.metadata.image import CLUSTER_DEFAULTS, ClusterImage, ConfigResource, PartitionImage, ResourceType, TopicImage
 from ottla.metadata.topic_names import INTERNAL_TOPICS
 from ottla.runtime.broker import Broker
@@ -23,6 +24,8 @@ log = logging.getLogger("ottla.partitions")
 
 DELETED_SUFFIX = "-delete"
 STRAY_SUFFIX = "-stray"
+OPEN_AGAIN_SECONDS = 1.0
+"""After which a partition that a full disk had no room for is tried again."""
 
 
 class Publisher:
@@ -34,9 +37,11 @@ class Publisher:
         self._disk = disk
         self._rng = rng
         self._directories = directories
-        broker.log_directories = LogDirectories(disk, broker.workers, directories)
+        self._on_failure = on_failure
+        self.log_directories = broker.log_directories = LogDirectories(disk, broker.workers, directories, self._on_offline)
         self._files = OpenFiles(disk)
-        self.opening = Opening(broker, disk, place=self._place, open_at=self._open_at, on_opened=self._on_opened, on_failure=on_failure)
+        self.opening = Opening(broker, disk, place=self._place, open_at=self._open_at, on_opened=self._on_opened,
+                               on_open_failed=self._on_open_failed, on_failure=on_failure)
         self._broker_epoch = -1
         self._unassigned: dict[tuple[Uuid, int], Uuid] = {}
         """Replicas that were put elsewhere than the metadata says, of which the controller has not been told."""
@@ -45,19 +50,20 @@ class Publisher:
         """Open what the image places here; logs of topics that are gone are put aside."""
         self._broker.image = image
         known = {f"{topic.name}-{index}": topic.topic_id for topic in image.topics_by_id.values() for index in topic.partitions}
-        for directory in self._directories:
-            for name in self._disk.list(directory.path):
-                if name.endswith(DELETED_SUFFIX):
-                    self._disk.remove_tree(f"{directory.path}/{name}")
-                elif self._is_stray(directory, name, known):
-                    log.warning("%s/%s belongs to no topic of this cluster: it is kept as %s", directory.path, name, name + STRAY_SUFFIX)
-                    self._disk.rename(f"{directory.path}/{name}", self._aside(directory, name, STRAY_SUFFIX))
+        for directory in self.log_directories.online():
+            try:
+                self._put_strays_aside(directory, known)
+            except OSError as error:
+                self.log_directories.on_failure(directory, error)
         starts = self._broker.log_directories.read_start_offsets()
         for topic in image.topics_by_id.values():
             for index in topic.partitions:
-                place = self._place(topic.topic_id, index)
+                place = self._place(topic.topic_id, index, is_new=False)
                 if place is not None:
-                    self._open_at(topic.topic_id, index, place[0], start_offset=starts.get((topic.name, index), 0))
+                    try:
+                        self._open_at(topic.topic_id, index, place[0], start_offset=starts.get((topic.name, index), 0))
+                    except OSError as error:
+                        self._on_open_failed(topic.topic_id, index, place[0], error, is_new=False)
         self._broker.log_directories.forget_stale_start_offsets()
 
     def publish(self, first_offset: int, records: Sequence[Any]) -> None:
@@ -84,11 +90,54 @@ class Publisher:
         self._on_configs(image, changes)
 
     async def assign_directories(self, broker_epoch: int) -> None:
-        """Tell the controller which of several directories was chosen."""
+        """Tell the controller which of several directories was chosen, and which cannot be used."""
         self._broker_epoch = broker_epoch
+        await self._tell_online()
         chosen, self._unassigned = self._unassigned, {}
         if chosen:
             await self._broker.controller.submit(AssignReplicasToDirs(self._broker.settings.node_id, broker_epoch, chosen))
+
+    async def _tell_online(self) -> None:
+        """The controller takes the lead from partitions in directories that are lost; those that nothing was lost of are as they were."""
+        online = [directory.directory_id for directory in self.log_directories.online() if directory.directory_id is not None]
+        if self._broker.offline and online:
+            await self._broker.controller.submit(KeepDirectories(self._broker.settings.node_id, self._broker_epoch, tuple(online)))
+
+    def _on_offline(self, directory: LogDirectory) -> None:
+        """A directory has failed: its partitions are, for those who ask, as gone as they can be without being deleted."""
+        for partition in list(directory.partitions):
+            self._broker.set_offline(partition.topic, partition.topic_id, partition.index)
+            partition.on_gone()
+            self._tell_coordinators(partition)
+            partition.log.delete()
+        directory.partitions.clear()
+        directory.partition_count = 0
+        assert directory.failure is not None
+        if directory.holds_metadata:
+            self._on_failure(OSError(f"{directory.path}, which holds the metadata log, has failed: {directory.failure}"))
+        elif not self.log_directories.online():
+            self._on_failure(OSError(f"all log directories have failed, {directory.path} last: {directory.failure}"))
+        elif self._broker_epoch >= 0:
+            self._broker.spawn(self._tell_online())
+
+    def _on_open_failed(self, topic_id: Uuid, index: int, directory: LogDirectory, error: OSError, *, is_new: bool = True) -> None:
+        """A log could not be made or opened. On a disk that is only full it is tried again later; a new one goes to another directory."""
+        directory.partition_count -= 1
+        topic = self._broker.image.topics_by_id.get(topic_id)
+        if topic is not None:
+            self._broker.set_offline(topic.name, topic_id, index)
+        if not self.log_directories.on_failure(directory, error):
+            self._broker.loop.call_later(OPEN_AGAIN_SECONDS, self.opening.want, topic_id, index)
+        elif is_new and self.log_directories.online():
+            self._broker.loop.call_soon(self.opening.want, topic_id, index)
+
+    def _put_strays_aside(self, directory: LogDirectory, known: Mapping[str, Uuid]) -> None:
+        for name in self._disk.list(directory.path):
+            if name.endswith(DELETED_SUFFIX):
+                self._disk.remove_tree(f"{directory.path}/{name}")
+            elif self._is_stray(directory, name, known):
+                log.warning("%s/%s belongs to no topic of this cluster: it is kept as %s", directory.path, name, name + STRAY_SUFFIX)
+                self._disk.rename(f"{directory.path}/{name}", self._aside(directory, name, STRAY_SUFFIX))
 
     def logs(self) -> list[PartitionLog]:
         """All that are open."""
@@ -99,14 +148,17 @@ class Publisher:
             return False
         return self._disk.exists(f"{directory.path}/{name}/partition.metadata")
 
-    def _place(self, topic_id: Uuid, index: int) -> tuple[LogDirectory, str] | None:
-        """Where a partition that the image places here is to be, which from now on counts there."""
+    def _place(self, topic_id: Uuid, index: int, *, is_new: bool = True) -> tuple[LogDirectory, str] | None:
+        """Where a partition that the image places here is to be, which from now on counts there; None where it cannot be anywhere."""
         found = self._placed_here(topic_id, index)
         if found is None:
             return None
         topic, _, assigned = found
         name = f"{topic.name}-{index}"
-        directory = self._directory_of(name, assigned)
+        directory = self._directory_of(name, assigned, is_new=is_new)
+        if directory is None:
+            self._broker.set_offline(topic.name, topic_id, index)
+            return None
         directory.partition_count += 1
         return directory, f"{directory.path}/{name}"
 
@@ -124,7 +176,7 @@ class Publisher:
             directory.partition_count -= 1
             return False
         topic, placed, assigned = found
-        if directory.directory_id != assigned:
+        if directory.directory_id is not None and directory.directory_id != assigned:
             self._unassigned[topic_id, index] = directory.directory_id
         partition_log = PartitionLog.open(
             self._disk, f"{directory.path}/{topic.name}-{index}", config=self._log_config(self._broker.image, topic.name),
@@ -143,15 +195,25 @@ class Publisher:
         if self._unassigned and self._broker_epoch >= 0:
             self._broker.spawn(self.assign_directories(self._broker_epoch))
 
-    def _directory_of(self, name: str, assigned: Uuid) -> LogDirectory:
-        """Where the partition already is, else where the controller wants it, else where the fewest are."""
-        for directory in self._directories:
-            if self._disk.exists(f"{directory.path}/{name}"):
-                return directory
-        for directory in self._directories:
-            if directory.directory_id == assigned:
-                return directory
-        return min(self._directories, key=lambda directory: directory.partition_count)
+    def _directory_of(self, name: str, assigned: Uuid, *, is_new: bool) -> LogDirectory | None:
+        """Where the partition already is, else where the controller wants it, else where the fewest are.
+
+        One that was in a directory which is not here is not made anew, empty: its records may come back with the directory.
+        """
+        found = [directory for directory in self.log_directories.online() if self._holds(directory, name)]
+        online = self.log_directories.online()
+        wanted = [directory for directory in found or online if directory.directory_id == assigned]
+        if wanted or found:
+            return (wanted or found)[0]
+        is_lost = not is_new and (not is_reserved_directory(assigned) or len(online) < len(self._directories))
+        return None if is_lost or not online else min(online, key=lambda each: (each.is_full, each.partition_count))
+
+    def _holds(self, directory: LogDirectory, name: str) -> bool:
+        try:
+            return self._disk.exists(f"{directory.path}/{name}")
+        except OSError as error:
+            self.log_directories.on_failure(directory, error)
+            return False
 
     def _on_partition_changed(self, topic: TopicImage, index: int, after: PartitionImage) -> None:
         partitions = self._broker.partitions_by_id.get(topic.topic_id)
@@ -174,14 +236,18 @@ class Publisher:
             partition.on_gone()
             self._tell_coordinators(partition)
             path = partition.log.directory
-            directory = next(directory for directory in self._directories if path.startswith(directory.path + "/"))
+            directory = self.log_directories.of(path)
             directory.partition_count -= 1
             del directory.partitions[partition]
-            if partition.log.log_start_offset > 0:
-                # At once: a topic of the same name may be made next, and must not begin where this one did.
-                self._broker.log_directories.write_start_offsets(directory)
             aside = self._aside(directory, f"{topic.name}-{partition.index}", DELETED_SUFFIX)
-            self._disk.rename(path, aside)
+            try:
+                if partition.log.log_start_offset > 0:
+                    # At once: a topic of the same name may be made next, and must not begin where this one did.
+                    self._broker.log_directories.write_start_offsets(directory)
+                self._disk.rename(path, aside)
+            except OSError as error:
+                self.log_directories.on_failure(directory, error)
+                continue
             self._broker.loop.call_later(partition.log.config.file_delete_delay_ms / 1000, self._remove, partition.log, aside)
 
     def _remove(self, partition_log: PartitionLog, path: str) -> None:

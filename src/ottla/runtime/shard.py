@@ -74,6 +74,8 @@ class Surroundings(NamedTuple):
     codec: int
     on_lost: "Callable[[Shard], None]"
     """Called when what the shard remembers is ahead of its log: it must be loaded anew."""
+    on_not_written: Callable[[InternalPartition, OSError], None] = lambda partition, error: None
+    """Hears of what the file system has refused."""
 
 
 class _Uncommitted(NamedTuple):
@@ -225,7 +227,7 @@ class Shard:
         except BatchRejected as error:
             return error.code
         except OSError as error:
-            log.error("nothing could be appended to %s-%d: %s", partition.topic, partition.index, error)
+            self._surroundings.on_not_written(partition, error)
             return ErrorCode.KAFKA_STORAGE_ERROR
         replay = self._machine.replay
         for key, value in records:
@@ -262,6 +264,8 @@ class Shard:
             self.partition.append_own(build(records, now_ms, self._surroundings.codec), len(records), now_ms)
         except (BatchRejected, OSError) as error:
             log.error("nothing could be appended to %s-%d, which is loaded anew: %s", self.partition.topic, self.partition.index, error)
+            if isinstance(error, OSError):
+                self._surroundings.on_not_written(self.partition, error)
             self._surroundings.on_lost(self)
             return
         self._on_high_watermark()

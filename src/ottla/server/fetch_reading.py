@@ -41,7 +41,17 @@ class Lookup(NamedTuple):
     """A position that only the disk knows."""
 
     key: Key
+    path: str
     find: Callable[[], LogSlice | None]
+
+
+class NotRead(Exception):
+    """The file system has refused to read what lies at a path."""
+
+    def __init__(self, path: str, error: OSError) -> None:
+        super().__init__(path, error)
+        self.path = path
+        self.error = error
 
 
 class Fetch:
@@ -153,9 +163,10 @@ class Fetch:
                     else:
                         found = log.read(offset, room, limit_offset=high_watermark, at_least_one=is_first, may_wait=False)
                 except ColdRead as cold:
-                    self._lookups.append(Lookup((place.topic, index, is_first), cold.retry))
+                    self._lookups.append(Lookup((place.topic, index, is_first), log.directory + "/", cold.retry))
                     size = max(room, 1)
-                except OSError:
+                except OSError as error:
+                    self._broker.log_directories.on_partition_failure(partition, error)
                     return _failed(index, ErrorCode.KAFKA_STORAGE_ERROR), None
                 if found is not None:
                     size = found.size
@@ -188,6 +199,9 @@ class Fetch:
         """A partition that is not here. The result says whether the client is told at once: Kafka lets it wait for others meanwhile."""
         index = place.want[0]
         error = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+        if self._broker.is_offline(place.topic if self._version >= TOPIC_IDS_FROM else place.topic.decode(errors="replace"), index):
+            self._answers.append((place, _failed(index, ErrorCode.KAFKA_STORAGE_ERROR)))
+            return True
         if self._version >= TOPIC_IDS_FROM:
             if place.name is None:
                 error = ErrorCode.UNKNOWN_TOPIC_ID
@@ -222,14 +236,19 @@ class Fetch:
         workers = self._broker.workers
         progress = WAIT_FOR_DISK
         while progress is WAIT_FOR_DISK:
-            if self._lookups:
-                self._found.update(await workers.run(partial(_look_up, self._lookups)))
+            try:
+                if self._lookups:
+                    self._found.update(await workers.run(partial(_look_up, self._lookups)))
+                    progress = self.proceed()
+                else:
+                    wanted = [(index, self._slices[index], isinstance(self._parts[index], FilePart)) for index in self._cold_parts]
+                    for index, data in await workers.run(partial(_read_slices, wanted)):
+                        self._parts[index] = data
+                    progress = ANSWER
+            except NotRead as failure:
+                self._broker.log_directories.on_failure(self._broker.log_directories.of(failure.path), failure.error)
+                self._found.clear()
                 progress = self.proceed()
-            else:
-                wanted = [(index, self._slices[index], isinstance(self._parts[index], FilePart)) for index in self._cold_parts]
-                for index, data in await workers.run(partial(_read_slices, wanted)):
-                    self._parts[index] = data
-                progress = ANSWER
         if progress is ANSWER:
             self.connection.answer_later(self.parts())
         elif not self._is_lost:
@@ -339,19 +358,28 @@ def _by_topic(answers: Sequence[Answered]) -> list[tuple[bytes, list[PartitionAn
 
 def _look_up(lookups: Sequence[Lookup]) -> dict[Key, LogSlice | None]:
     """Runs in a worker."""
-    return {lookup.key: lookup.find() for lookup in lookups}
+    found = {}
+    for lookup in lookups:
+        try:
+            found[lookup.key] = lookup.find()
+        except OSError as error:
+            raise NotRead(lookup.path, error) from error
+    return found
 
 
 def _read_slices(wanted: Sequence[tuple[int, LogSlice, bool]]) -> list[tuple[int, Buffer | FilePart]]:
     """Runs in a worker: what is sent from its file is only brought into the page cache."""
     parts: list[tuple[int, Buffer | FilePart]] = []
     for index, (file, position, size), is_sent in wanted:
-        if is_sent:
-            for start in range(position, position + size, WARMING_BYTES):
-                file.read_at(start, min(WARMING_BYTES, position + size - start))
-            parts.append((index, FilePart(file, position, size)))
-        else:
-            parts.append((index, file.read_at(position, size)))
+        try:
+            if is_sent:
+                for start in range(position, position + size, WARMING_BYTES):
+                    file.read_at(start, min(WARMING_BYTES, position + size - start))
+                parts.append((index, FilePart(file, position, size)))
+            else:
+                parts.append((index, file.read_at(position, size)))
+        except OSError as error:
+            raise NotRead(file.path, error) from error
     return parts
 
 

@@ -104,6 +104,13 @@ def _storage(broker: Broker) -> list[str]:
                  [("", sum(ends.values()))]),
         *_metric("ottla_topic_log_end_offsets", "counter", f"The same by topic, for the first {TOPICS_MAX} by name.",
                  [(_label("topic", topic), ends[topic]) for topic in told]),
+        *_metric("ottla_log_directories", "gauge", "Log directories, by what they can be used for.", [
+            (_label("state", "online"), sum(each.is_online and not each.is_full for each in broker.log_directories)),
+            (_label("state", "full"), sum(each.is_online and each.is_full for each in broker.log_directories))]),
+        *_metric("ottla_offline_log_directory_count", "gauge", "Log directories that have failed.",
+                 [("", sum(not each.is_online for each in broker.log_directories))]),
+        *_metric("ottla_offline_partitions", "gauge", "Partitions that cannot be used, as their directory has failed.",
+                 [("", sum(map(len, broker.offline.values())))]),
         *_metric("ottla_fetches_parked", "gauge", "Fetches that wait for data.", [("", len(parked))]),
     ]
 

@@ -2,8 +2,9 @@
 
 import errno
 import random
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
+from ottla.base.disk_errors import flush_error
 from ottla.base.ports import Buffer
 from ottla.sim.process import Process
 from ottla.sim.rng import stream
@@ -64,9 +65,9 @@ class SimulatedFile:
         self._check_open()
         try:
             self._disk.step("flush", self._path)
-        except OSError:
+        except OSError as error:
             self._inode.fail_flush()
-            raise
+            raise flush_error(error, self._path) from error
         self._inode.flush()
 
     def map(self) -> memoryview:
@@ -127,6 +128,7 @@ class SimulatedDisk:
         self._trace = trace
         self._cold_reads = cold_reads
         self._faults: dict[str, dict[int, int]] = {}
+        self._broken: dict[str, tuple[int, frozenset[str] | None]] = {}
         self._crash_in = 0
         self._on_crash: Callable[[], None] | None = None
         self.changes = 0
@@ -136,6 +138,10 @@ class SimulatedDisk:
         """The nth `call` from now on raises this errno, once, having done nothing."""
         self._faults.setdefault(call, {})[nth] = number
 
+    def break_below(self, path: str, number: int, calls: Iterable[str] | None = None) -> None:
+        """From now on all calls, or these, that concern a path or what lies below it raise this errno: a disk that has failed."""
+        self._broken[path] = number, None if calls is None else frozenset(calls)
+
     def crash_in(self, changes: int, on_crash: Callable[[], None]) -> None:
         """Die in the midst of the nth changing step from now on: a write is torn, anything else has not happened."""
         assert changes > 0, changes
@@ -143,8 +149,9 @@ class SimulatedDisk:
         self._on_crash = on_crash
 
     def spare(self) -> None:
-        """Call off what `fail` and `crash_in` planned."""
+        """Call off what `fail`, `break_below` and `crash_in` planned."""
         self._faults.clear()
+        self._broken.clear()
         self._crash_in = 0
         self._on_crash = None
 
@@ -174,6 +181,9 @@ class SimulatedDisk:
     def _note(self, call: str, path: str, *details: Detail) -> None:
         if self._trace is not None:
             self._trace.add(self.process.name, call, path, *details)
+        for below, (number, calls) in self._broken.items():
+            if (calls is None or call in calls) and f"{path}/".startswith(f"{below}/"):
+                raise os_error(number, path)
         faults = self._faults.pop(call, None)
         if faults is not None:
             number = faults.pop(1, None)

@@ -15,6 +15,7 @@ from ottla.controller.requests import (
     AssignReplicasToDirs,
     BrokerRegistered,
     FenceBroker,
+    KeepDirectories,
     ProducerIdBlock,
     Refused,
     RegisterBroker,
@@ -321,3 +322,22 @@ def test_producer_ids_come_in_blocks(cluster: Any) -> None:
     cluster.replay(Decision((ProducerIdsRecord(1, epoch, 2**63 - 1000),)))
     exhausted = cluster.decide(AllocateProducerIds(1, epoch))
     assert (exhausted.records, exhausted.response.code) == ((), ErrorCode.UNKNOWN_SERVER_ERROR)
+
+
+def test_replicas_in_a_lost_directory_have_no_leader(make: Any, new_topic_id: Callable[[int], Uuid]) -> None:
+    """Only the partitions in the directory that is not kept change; told twice, nothing changes."""
+    cluster = make()
+    cluster.add_broker(1)
+    kept, lost = Uuid(b"k" * 16), Uuid(b"l" * 16)
+    epoch = cluster.image.brokers[1].epoch
+    cluster.replay(Decision((BrokerRegistrationChangeRecord(1, epoch, log_dirs=[kept, lost]),)))
+    cluster.do(CreateTopicsRequest([CreatableTopic("a", 2, 1)]))
+    topic = new_topic_id(1)
+    cluster.do(AssignReplicasToDirs(1, epoch, {(topic, 0): kept, (topic, 1): lost}))
+    assert cluster.do(KeepDirectories(1, epoch, (kept,))).records == (
+        BrokerRegistrationChangeRecord(1, epoch, log_dirs=[kept]),
+        change(1, topic, isr=[], leader=-1, eligible_leader_replicas=[1], last_known_elr=[1]),
+    )
+    assert cluster.image.offline_replicas(cluster.image.topics_by_id[topic].partitions[1]) == [1]
+    assert cluster.image.offline_replicas(cluster.image.topics_by_id[topic].partitions[0]) == []
+    assert cluster.do(KeepDirectories(1, epoch, (kept,))).records == ()

@@ -7,7 +7,8 @@ import pytest
 
 from ottla.base.errors import ApiError, ErrorCode
 from ottla.base.ids import Uuid
-from ottla.controller.placement import DIRECTORY_MIGRATING, DIRECTORY_UNASSIGNED, default_directory, place_replicas
+from ottla.controller.placement import default_directory, place_replicas
+from ottla.metadata.directories import DIRECTORY_MIGRATING, DIRECTORY_UNASSIGNED
 from ottla.metadata.image import BrokerRegistration
 
 HERE, THERE = Uuid(b"h" * 16), Uuid(b"t" * 16)

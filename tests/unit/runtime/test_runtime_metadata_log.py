@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from ottla.base.errors import ApiError, ErrorCode
 from ottla.base.ids import Uuid
 from ottla.log.config import LogConfig
 from ottla.metadata.image import ClusterImage
@@ -260,13 +261,30 @@ def test_a_failed_write_is_the_end_too(world: World) -> None:
 
     async def story(ports: SimulatedPorts) -> None:
         log = open_log(ports, failures=failures)
-        ports.disk.fail("append", 1, errno.ENOSPC)
+        ports.disk.fail("append", 1, errno.EIO)
         for number in (1, 2):
             with pytest.raises(MetadataLogFailed):
                 await log.append([topic(number)])
 
     run(world, story)
     assert len(failures) == 1
+
+
+def test_a_full_disk_is_not_the_end(world: World) -> None:
+    """What there was no room for is refused, and nothing of it is there; the next one goes through."""
+    failures = Failures()
+
+    async def story(ports: SimulatedPorts) -> None:
+        log = open_log(ports, failures=failures)
+        end = log.end_offset
+        ports.disk.fail("append", 1, errno.ENOSPC)
+        with pytest.raises(ApiError) as refused:
+            await log.append([topic(1)])
+        assert (refused.value.code, log.end_offset) == (ErrorCode.KAFKA_STORAGE_ERROR, end)
+        assert await log.append([topic(2)]) == end
+
+    run(world, story)
+    assert len(failures) == 0
 
 
 def test_a_listener_that_cannot_follow_ends_it(world: World) -> None:

@@ -4,7 +4,7 @@ from collections.abc import Coroutine
 from typing import Any
 
 from ottla.base.ids import Uuid
-from ottla.metadata.image import PartitionImage, TopicImage
+from ottla.metadata.image import ClusterImage, PartitionImage, TopicImage
 from ottla.runtime.topic_bytes import TopicForm
 from ottla.server.api.metadata import _all
 from ottla.testing import Broker
@@ -47,9 +47,9 @@ def test_many_topics_are_encoded_in_slices() -> None:
     partition = PartitionImage((1,), (1,), 1, 0, 0, (Uuid(bytes(16)),))
     topics = {topic_id: TopicImage(f"topic-{number}", topic_id, dict.fromkeys(range(100), partition))
               for number in range(20) for topic_id in [Uuid(number.to_bytes(16, "big"))]}
-    form = TopicForm()
-    first = run(_all(form, topics, MetadataResponse(), MetadataRequest(topics=None), 12))
-    again = run(_all(form, topics, MetadataResponse(), MetadataRequest(topics=None), 12))
+    form, image = TopicForm(), ClusterImage("c", topics_by_id=topics)
+    first = run(_all(form, image, MetadataResponse(), MetadataRequest(topics=None), 12))
+    again = run(_all(form, image, MetadataResponse(), MetadataRequest(topics=None), 12))
     assert (first[0], again[0], first[1]) == (4, 0, again[1])
     answer, _ = decode(MetadataResponse, 12, first[1], 0)
     assert [(topic.name, len(topic.partitions)) for topic in answer.topics] == [(f"topic-{number}", 100) for number in range(20)]

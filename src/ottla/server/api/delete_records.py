@@ -31,7 +31,7 @@ async def handle(broker: Broker, context: RequestContext, request: DeleteRecords
 async def _delete(broker: Broker, topic: str, index: int, offset: int) -> DeleteRecordsPartitionResult:
     partition = broker.partition(topic, index)
     if partition is None:
-        return _failed(index, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+        return _failed(index, broker.missing_error(topic, index))
     if topic in INTERNAL_TOPICS:
         return _failed(index, ErrorCode.INVALID_TOPIC_EXCEPTION)
     try:

@@ -4,8 +4,10 @@ Partitions that are not here are left out; null asks for all. Skipped: replicas 
 """
 
 from ottla.base.context import RequestContext
+from ottla.base.errors import ErrorCode
 from ottla.runtime.broker import Broker
 from ottla.runtime.configs import config_value
+from ottla.runtime.log_directories import LogDirectory
 from ottla.wire.messages.describe_log_dirs import (
     DescribeLogDirsPartition,
     DescribeLogDirsRequest,
@@ -25,14 +27,28 @@ async def handle(broker: Broker, context: RequestContext, request: DescribeLogDi
     assert isinstance(cordoned, tuple), cordoned
     response = DescribeLogDirsResponse()
     for directory in broker.log_directories:
+        space = await _space(broker, directory)
+        if space is None:
+            response.results.append(DescribeLogDirsResult(error_code=ErrorCode.KAFKA_STORAGE_ERROR, log_dir=directory.path))
+            continue
         topics: dict[str, DescribeLogDirsTopic] = {}
         for partition in directory.partitions:
             if wanted is None or (partition.topic, partition.index) in wanted:
                 topic = topics.setdefault(partition.topic, DescribeLogDirsTopic(name=partition.topic))
                 topic.partitions.append(
                     DescribeLogDirsPartition(partition_index=partition.index, partition_size=partition.log.size_bytes))
-        total_bytes, usable_bytes = await broker.log_directories.space(directory)
+        total_bytes, usable_bytes = space
         response.results.append(DescribeLogDirsResult(
             log_dir=directory.path, topics=list(topics.values()), total_bytes=total_bytes, usable_bytes=usable_bytes,
             is_cordoned=directory.path in cordoned or ALL_DIRECTORIES in cordoned))
     return response
+
+
+async def _space(broker: Broker, directory: LogDirectory) -> tuple[int, int] | None:
+    """Its size and what is free of it; None where it is offline, which may be found out here."""
+    if directory.is_online:
+        try:
+            return await broker.log_directories.space(directory)
+        except OSError as error:
+            broker.log_directories.on_failure(directory, error)
+    return None

@@ -28,7 +28,7 @@ def _described(broker: Broker, topic: str, index: int) -> PartitionResponse:
     partition = broker.partition(topic, index)
     if partition is None:
         message = None if topic in broker.image.topics_by_name else f"there is no topic {topic!r}"
-        return PartitionResponse(partition_index=index, error_code=ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, error_message=message)
+        return PartitionResponse(partition_index=index, error_code=broker.missing_error(topic, index), error_message=message)
     return PartitionResponse(partition_index=index, active_producers=[
         ProducerState(producer_id=producer_id, producer_epoch=epoch, last_sequence=last_sequence, last_timestamp=last_timestamp,
                       coordinator_epoch=coordinator_epoch, current_txn_start_offset=transaction_start)

@@ -105,5 +105,5 @@ def _partition(image: ClusterImage, index: int, partition: PartitionImage) -> De
         isr_nodes=list(partition.isr),
         eligible_leader_replicas=list(partition.elr),
         last_known_elr=list(partition.last_known_elr),
-        offline_replicas=[node for node in partition.replicas if node not in image.brokers or image.brokers[node].fenced],
+        offline_replicas=image.offline_replicas(partition),
     )

@@ -56,7 +56,7 @@ async def _find(broker: Broker, topic: str, part: ListOffsetsPartition, version:
     if timestamp < 0 and version < FIRST_VERSION_OF.get(timestamp, 1 << 15):
         return _failed(part, ErrorCode.UNSUPPORTED_VERSION)
     if partition is None:
-        return _failed(part, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+        return _failed(part, broker.missing_error(topic, part.partition_index))
     if part.current_leader_epoch != NO_LEADER_EPOCH and part.current_leader_epoch != partition.leader_epoch:
         stale = part.current_leader_epoch < partition.leader_epoch
         return _failed(part, ErrorCode.FENCED_LEADER_EPOCH if stale else ErrorCode.UNKNOWN_LEADER_EPOCH)
@@ -67,7 +67,11 @@ async def _find(broker: Broker, topic: str, part: ListOffsetsPartition, version:
         return _found(part, -1, log.log_start_offset, log.epoch_for(log.log_start_offset))
     if timestamp in (LATEST_TIERED, EARLIEST_PENDING_UPLOAD):
         return _found(part, -1, -1, -1)
-    found = await broker.workers.run(partial(_search, partition, timestamp))
+    try:
+        found = await broker.workers.run(partial(_search, partition, timestamp))
+    except OSError as error:
+        broker.log_directories.on_partition_failure(partition, error)
+        return _failed(part, ErrorCode.KAFKA_STORAGE_ERROR)
     return _found(part, -1, -1, -1) if found is None else _found(part, *found)
 
 

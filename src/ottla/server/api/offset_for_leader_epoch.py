@@ -24,7 +24,7 @@ def handle(broker: Broker, context: RequestContext, request: OffsetForLeaderEpoc
 def _answer(broker: Broker, topic: str, part: OffsetForLeaderPartition) -> EpochEndOffset:
     partition = broker.partition(topic, part.partition)
     if partition is None:
-        return EpochEndOffset(error_code=ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, partition=part.partition)
+        return EpochEndOffset(error_code=broker.missing_error(topic, part.partition), partition=part.partition)
     if part.current_leader_epoch not in (NO_EPOCH, partition.leader_epoch):
         is_stale = part.current_leader_epoch < partition.leader_epoch
         error = ErrorCode.FENCED_LEADER_EPOCH if is_stale else ErrorCode.UNKNOWN_LEADER_EPOCH

@@ -5,11 +5,10 @@ Skipped: transactional batches are refused; see docs/SKIPPED.md. As in Kafka a t
 """
 
 import contextlib
-import logging
 from typing import NamedTuple
 
 from ottla.base.errors import ApiError, ErrorCode
-from ottla.runtime.broker import Partitions
+from ottla.runtime.broker import Broker, Partitions
 from ottla.runtime.partition import INLINE_COMPRESSED_BYTES_MAX, Partition
 from ottla.server.connection import ServerConnection
 from ottla.wire.inspection import ALONE, IN_WORKER, BatchRejected, Inspection, TooMuchEffort
@@ -24,8 +23,6 @@ from ottla.wire.produce_fast import (
     read_produce,
     read_single,
 )
-
-log = logging.getLogger("ottla.produce")
 
 ACKS = (-1, 0, 1)
 BATCH_ATTRIBUTES_AT = 22
@@ -49,6 +46,24 @@ class WorkerWanted(ApiError):
     def __init__(self, records: bytearray) -> None:
         super().__init__(ErrorCode.NONE)
         self.records = records
+
+
+class FlushAwaited(ApiError):
+    """No answer yet: the batch is in the log, and must be on the disk before its producer may hear of it."""
+
+    def __init__(self, partition: Partition, appended: Appended) -> None:
+        super().__init__(ErrorCode.NONE)
+        self.partition = partition
+        self.appended = appended
+
+
+class NotWritten(ApiError):
+    """The file system has refused a batch. Nothing of it was written, or it was cut off again: the client may send it once more."""
+
+    def __init__(self, partition: Partition, error: OSError) -> None:
+        super().__init__(ErrorCode.KAFKA_STORAGE_ERROR)
+        self.partition = partition
+        self.error = error
 
 
 Outcomes = list[tuple[bytes, list[Appended | Refused]]]
@@ -127,9 +142,9 @@ def _append(partitions: Partitions | None, version: int, view: memoryview, part:
     except TooMuchEffort:
         return Refused(index, WorkerWanted(bytearray(view[start:stop])))
     except OSError as error:
-        # Nothing of the batch was written, or it was cut off again: the client may send it once more.
-        log.error("nothing could be appended to %s-%d: %s", partition.topic, index, error)
-        return Refused(index, ApiError(ErrorCode.KAFKA_STORAGE_ERROR))
+        return Refused(index, NotWritten(partition, error))
+    if not partition.flush_at:
+        return Refused(index, FlushAwaited(partition, (index, base_offset, append_time_ms, partition.log.log_start_offset)))
     return index, base_offset, append_time_ms, partition.log.log_start_offset
 
 
@@ -223,6 +238,11 @@ def _answer_refused(connection: ServerConnection, version: int, correlation_id: 
     if any(isinstance(outcome, Refused) and isinstance(outcome.error, WorkerWanted) for _, done in outcomes for outcome in done):
         connection.start(_append_postponed(connection, version, correlation_id, acks, outcomes))
         return connection.wait()
+    awaited = [outcome.error.partition for _, done in outcomes for outcome in done
+               if isinstance(outcome, Refused) and isinstance(outcome.error, FlushAwaited)]
+    if awaited:
+        return _await_flush(connection, version, correlation_id, acks, outcomes, awaited)
+    _look_at_storage(connection.broker, outcomes, by_id=version >= TOPIC_IDS_FROM)
     if not acks:
         connection.close()
         return False
@@ -232,6 +252,49 @@ def _answer_refused(connection: ServerConnection, version: int, correlation_id: 
         connection.answer_later([frame])
         return True
     return connection.answer([frame])
+
+
+def _await_flush(connection: ServerConnection, version: int, correlation_id: int, acks: int, outcomes: Outcomes,
+                 awaited: list[Partition]) -> bool:
+    """Answer once all that was appended is on the disk. A client that wants no answer need not wait."""
+    missing = len(awaited) if acks else 1
+
+    def on_committed() -> None:
+        nonlocal missing
+        missing -= 1
+        if not missing:
+            for _, done in outcomes:
+                done[:] = map(_after_flush, done)
+            _answer_later(connection, version, correlation_id, acks, outcomes)
+
+    is_waiting = connection.wait()
+    if acks:
+        for partition in awaited:
+            partition.await_commit(on_committed)
+    else:
+        connection.broker.loop.call_soon(on_committed)
+    return is_waiting
+
+
+def _after_flush(outcome: Appended | Refused) -> Appended | Refused:
+    if not isinstance(outcome, Refused) or not isinstance(outcome.error, FlushAwaited):
+        return outcome
+    if outcome.error.partition.is_gone:
+        return Refused(outcome.partition, ApiError(ErrorCode.KAFKA_STORAGE_ERROR))
+    return outcome.error.appended
+
+
+def _look_at_storage(broker: Broker, outcomes: Outcomes, *, by_id: bool) -> None:
+    """Directories that have failed are told of, and partitions that such a one has taken away are said to be there."""
+    for topic, done in outcomes:
+        for at, outcome in enumerate(done):
+            if not isinstance(outcome, Refused):
+                continue
+            if isinstance(outcome.error, NotWritten):
+                broker.log_directories.on_partition_failure(outcome.error.partition, outcome.error.error)
+            elif (outcome.error.code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+                    and broker.is_offline(topic if by_id else topic.decode(errors="replace"), outcome.partition)):
+                done[at] = Refused(outcome.partition, ApiError(ErrorCode.KAFKA_STORAGE_ERROR))
 
 
 def _topic_response(version: int, topic: bytes, done: list[Appended | Refused]) -> TopicProduceResponse:
