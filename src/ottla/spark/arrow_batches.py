@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 DECODED_BYTES_MAX = 16 << 20
 """So many bytes of records are decoded together. Compressed answers may be far more: they are decoded in pieces."""
 ROWS_MAX = 65_536
-BATCH_BYTES_MAX = 4 << 20
+BATCH_BYTES_MAX = 1 << 20
 """Of one batch on its way to Spark, which keeps two of them outside its heap."""
 
 

@@ -24,6 +24,10 @@ MISSING_SECONDS_MAX = 5.0
 """So long a topic may be unknown before it counts as deleted: a broker that starts may know less than others."""
 
 
+RECORD_BYTES = 4096
+SMALL_BYTES = 64 << 10
+
+
 class OffsetsGone(Exception):
     """The partition begins later than what was asked for: `beginning` is its first offset now, or None: the offset lies behind its end."""
 
@@ -41,7 +45,7 @@ class RangeFetch:
     """`answers()` yields what was fetched until the range is read; `seek` goes on elsewhere after OffsetsGone."""
 
     def __init__(self, settings: Mapping[str, Any], wanted: OffsetRange, *, wait_seconds_max: float) -> None:
-        self._config = consumer_config(settings, {})
+        self._config = consumer_config(_for_range(settings, wanted), {})
         self._partition = TopicPartition(wanted.topic, wanted.partition)
         self._range = wanted
         self._wait_seconds_max = wait_seconds_max
@@ -164,3 +168,10 @@ class RangeFetch:
 
     def __exit__(self, *ended: object) -> None:
         self.close()
+
+
+def _for_range(settings: Mapping[str, Any], wanted: OffsetRange) -> dict[str, Any]:
+    """A few records do not need megabytes: what lies behind them would be sent and thrown away. Large records come in more answers."""
+    enough = max(wanted.size * RECORD_BYTES, SMALL_BYTES)
+    names = ("fetch.max.bytes", "max.partition.fetch.bytes")
+    return {**settings, **{name: min(int(settings[name]), enough) for name in names if name in settings}}

@@ -24,6 +24,8 @@ if TYPE_CHECKING:
 
 HEARD = "_ottla_heard"
 """An attribute of the Spark context: the listeners of its sessions."""
+TIMEOUT, COMMIT_MS_MAX = "kafka.default.api.timeout.ms", 5_000
+"""A broker that is away does not hold up what else the listeners of a session have to hear."""
 RELATION = "StreamingDataSourceV2ScanRelation"
 
 
@@ -171,7 +173,7 @@ def source_options(query: Any) -> dict[str, dict[str, str]]:
 def _group(given: Mapping[str, str]) -> "tuple[str, Lookup] | None":
     """The group that the options of a source name, and a connection to commit with."""
     try:
-        options = parse_options(given, Face.READ_STREAM)
+        options = parse_options({TIMEOUT: str(COMMIT_MS_MAX), **given}, Face.READ_STREAM)
         group = group_of(options)
         return None if group is None else (group, Lookup(options, topics_of(options)))
     except OptionError:

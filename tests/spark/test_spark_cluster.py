@@ -1,0 +1,107 @@
+"""A standalone cluster of Spark with two workers, each a process: its executors read with nothing but the wheel."""
+
+import os
+import shutil
+import socket
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from ottla.testing import Broker
+
+ROOT = Path(__file__).parents[2]
+SECONDS_MAX = 120
+DRIVER = """
+import json, sys
+import ottla.spark
+spark = ottla.spark.session(master=sys.argv[1], config={
+    "spark.ui.enabled": "false", "spark.submit.pyFiles": sys.argv[2], "spark.executor.cores": "1", "spark.executor.memory": "512m",
+    "spark.cores.max": "2", "spark.driver.host": "127.0.0.1", "spark.sql.shuffle.partitions": "2"})
+
+def where(batches):
+    import os, ottla, pyarrow as pa
+    for batch in batches:
+        yield pa.RecordBatch.from_pydict({"rows": [batch.num_rows], "home": [ottla.__file__], "executor": [os.getcwd()]})
+
+frame = spark.read.format("ottla").option("kafka.bootstrap.servers", sys.argv[3]).option("subscribe", "spread").option("minPartitions", 8).load()
+found = frame.mapInArrow(where, "rows long, home string, executor string").collect()
+print(json.dumps({"rows": sum(row.rows for row in found), "homes": sorted({row.home for row in found}),
+                  "executors": len({row.executor for row in found})}))
+spark.stop()
+"""
+
+
+def free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return probe.getsockname()[1]
+
+
+@pytest.fixture(scope="module")
+def wheel(tmp_path_factory):
+    """As `pip wheel` makes it, without a network."""
+    directory = tmp_path_factory.mktemp("wheel")
+    command = [sys.executable, "-m", "pip", "wheel", "--quiet", "--no-deps", "--no-build-isolation", "--wheel-dir", str(directory), str(ROOT)]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    if done.returncode:
+        pytest.skip(f"no wheel could be made: {done.stderr[-300:]}")
+    return next(directory.glob("*.whl"))
+
+
+@pytest.fixture
+def cluster(tmp_path):
+    """The address of a master with two workers."""
+    import pyspark
+
+    from ottla.spark.java import find_java_home
+
+    port = free_port()
+    address = f"spark://127.0.0.1:{port}"
+    program = [str(Path(pyspark.__file__).parent / "bin" / "spark-class")]
+    environment = dict(os.environ) | {"SPARK_HOME": str(Path(pyspark.__file__).parent), "JAVA_HOME": str(find_java_home(dict(os.environ))),
+                                      "PYSPARK_PYTHON": sys.executable, "SPARK_DAEMON_MEMORY": "256m", "SPARK_NO_DAEMONIZE": "1"}
+    deploy = "org.apache.spark.deploy"
+    commands = [[*program, f"{deploy}.master.Master", "--host", "127.0.0.1", "--port", str(port), "--webui-port", "0"]]
+    commands += [[*program, f"{deploy}.worker.Worker", "--host", "127.0.0.1", "--webui-port", "0", "--cores", "1", "--memory", "1g", "--work-dir",
+                  str(tmp_path / f"worker-{number}"), address] for number in range(2)]
+    running = []
+    try:
+        with (tmp_path / "cluster.log").open("wb") as log:
+            for command in commands:
+                running.append(subprocess.Popen(command, stdout=log, stderr=log, env=environment, start_new_session=True, cwd=tmp_path))
+        deadline = time.monotonic() + SECONDS_MAX
+        while (tmp_path / "cluster.log").read_text(errors="replace").count("Successfully registered with master") < 2:
+            assert time.monotonic() < deadline, (tmp_path / "cluster.log").read_text(errors="replace")[-3000:]
+            time.sleep(0.2)
+        yield address
+    finally:
+        for process in running:
+            process.terminate()
+        for process in running:
+            process.wait(30)
+
+
+def test_two_workers_read_with_the_wheel_alone(cluster, wheel, tmp_path):
+    """The driver's own copy is not what the executors import: theirs lies in their working directories."""
+    from ottla.client import Producer
+
+    script = tmp_path / "driver.py"
+    script.write_text(DRIVER)
+    carried = tmp_path / "carried.zip"      # Spark puts archives on the path; a wheel is one
+    shutil.copy(wheel, carried)
+    with Broker() as broker:
+        broker.create_topic("spread", 2)
+        with Producer(bootstrap_servers=broker.bootstrap) as producer:
+            for index in range(4000):
+                producer.send("spread", b"%d" % index, partition=index % 2)
+        done = subprocess.run([sys.executable, str(script), cluster, str(carried), broker.bootstrap], capture_output=True, text=True, check=False,
+                              timeout=SECONDS_MAX, cwd=tmp_path)
+    assert done.returncode == 0, done.stderr[-3000:]
+    import json
+
+    told = json.loads(done.stdout.splitlines()[-1])
+    assert (told["rows"], told["executors"]) == (4000, 2)
+    assert all("carried.zip" in home for home in told["homes"]), told
