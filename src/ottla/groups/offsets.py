@@ -62,6 +62,7 @@ def commit_offsets(rebalancer: Rebalancer, call: GroupCall, request: OffsetCommi
             records.append(GroupRecord(key, offset_value(committed)))
             answers.append(OffsetCommitResponsePartition(partition.partition_index))
         topics.append(OffsetCommitResponseTopic(topic.name, topic.topic_id, answers))
+    rebalancer.counts.offset_commits += len(records)
     return Decision(tuple(records), OffsetCommitResponse(topics=topics), on_refused=refusing(call))
 
 

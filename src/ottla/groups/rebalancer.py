@@ -5,6 +5,7 @@ from collections.abc import Callable
 from ottla.base.decision import Decision
 from ottla.base.errors import ErrorCode
 from ottla.groups.classic_group import EMPTY_ASSIGNMENT, ClassicGroup, Member, State, Waiting
+from ottla.groups.counts import GroupCounts
 from ottla.groups.requests import GroupRecord
 from ottla.groups.responses import join_error
 from ottla.groups.settings import GroupSettings
@@ -45,9 +46,10 @@ class Effects:
 class Rebalancer:
     """The classic groups of a shard and their timers. Whoever changes a group's members ends by asking it what follows."""
 
-    def __init__(self, settings: GroupSettings, timers: Timers) -> None:
+    def __init__(self, settings: GroupSettings, timers: Timers, counts: GroupCounts) -> None:
         self.settings = settings
         self.timers = timers
+        self.counts = counts
         self.groups: dict[str, ClassicGroup] = {}
 
     # Answers to those who wait
@@ -119,6 +121,7 @@ class Rebalancer:
             return
         member = group.members.get(member_id)
         if member is not None and not member.heartbeat_satisfied:
+            self.counts.expired_members += 1
             self.drop(group, member, effects)
             if group.state is State.PREPARING_REBALANCE:
                 if group.all_joined:
@@ -169,6 +172,7 @@ class Rebalancer:
         group.pending_sync.clear()
         self.timers.cancel(TimerKey(group.group_id, SYNC))
         initial = group.state is State.EMPTY
+        self.counts.rebalances += 1
         group.move_to(State.PREPARING_REBALANCE, effects.now_ms)
         if initial:
             delay = self.settings.group_initial_rebalance_delay_ms

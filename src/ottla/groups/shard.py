@@ -7,7 +7,8 @@ from ottla.base.decision import Decision
 from ottla.base.errors import ErrorCode
 from ottla.base.ids import ZERO_UUID, Uuid
 from ottla.base.ports import Rng
-from ottla.groups.classic_group import ClassicGroup, group_from_record
+from ottla.groups.classic_group import ClassicGroup, State, group_from_record
+from ottla.groups.counts import GroupCensus, GroupCounts
 from ottla.groups.expiry import expired_records
 from ottla.groups.joining import Join
 from ottla.groups.listing import delete_groups, describe_groups, list_groups
@@ -67,11 +68,12 @@ class GroupShard:
     of it: a generation is stored when it is settled, and what was not settled begins again after a change of coordinator.
     """
 
-    def __init__(self, settings: GroupSettings, rng: Rng) -> None:
+    def __init__(self, settings: GroupSettings, rng: Rng, counts: GroupCounts | None = None) -> None:
         self._settings = settings
         self._rng = rng
         self._timers = Timers()
-        self._rebalancer = Rebalancer(settings, self._timers)
+        self._counts = GroupCounts() if counts is None else counts
+        self._rebalancer = Rebalancer(settings, self._timers, self._counts)
         self._groups = self._rebalancer.groups
         self._stored: dict[str, bytes] = {}
         self._offsets = OffsetTable()
@@ -177,6 +179,15 @@ class GroupShard:
                 ]
         return Decision(records=tuple(records))
 
+    def census(self) -> GroupCensus:
+        """By looking at every group, for those who ask now and then."""
+        by_state = dict.fromkeys((state.value for state in State if state is not State.DEAD), 0)
+        members = 0
+        for group in self._groups.values():
+            by_state[group.state.value] += 1
+            members += len(group.members)
+        return GroupCensus(by_state, members)
+
     def _expire(self, effects: Effects) -> None:
         if not self._to_expire:
             self._to_expire = list(self._groups)
@@ -184,7 +195,9 @@ class GroupShard:
         for group_id in some:
             group = self._groups.get(group_id)
             if group is not None:
-                effects.records += expired_records(group, self._offsets, effects.now_ms, self._settings.offsets_retention_ms)
+                records = expired_records(group, self._offsets, effects.now_ms, self._settings.offsets_retention_ms)
+                self._counts.expired_offsets += sum(record_kind(record.key) == OFFSET_KIND for record in records)
+                effects.records += records
         again_ms = 0 if self._to_expire else self._settings.offsets_retention_check_interval_ms
         self._timers.set(EXPIRY, effects.now_ms + again_ms)
 

@@ -29,6 +29,11 @@ class Coordinators:
             self._groups = Groups(self._broker, self._rng)
         return self._groups
 
+    @property
+    def groups_so_far(self) -> "Groups | None":
+        """None while nobody has needed it."""
+        return self._groups
+
     def on_partition(self, partition: InternalPartition) -> None:
         """It has come, gone, or got another leader."""
         if partition.topic == OFFSETS_TOPIC:

@@ -8,6 +8,7 @@ from ottla.base.context import RequestContext
 from ottla.base.errors import ErrorCode
 from ottla.base.ids import Uuid
 from ottla.base.ports import Rng
+from ottla.groups.counts import GroupCensus, GroupCounts
 from ottla.groups.requests import GroupCall
 from ottla.groups.responses import error_response, refusal
 from ottla.groups.settings import GroupSettings
@@ -15,7 +16,7 @@ from ottla.groups.shard import GroupShard
 from ottla.metadata.configs import broker_value
 from ottla.metadata.topic_names import OFFSETS_TOPIC
 from ottla.runtime.broker import Broker
-from ottla.runtime.shard import Token
+from ottla.runtime.shard import ShardState, Token
 from ottla.runtime.shards import Shards
 from ottla.wire.schema import Message
 
@@ -30,9 +31,10 @@ class Groups:
         configs = broker.configs()
         settings = self._settings = group_settings(configs)
         self._broker = broker
+        counts = self.counts = GroupCounts()
         codec = broker_value("offsets.topic.compression.codec", configs)
         assert isinstance(codec, int), codec
-        self.shards = Shards(broker, OFFSETS_TOPIC, lambda: GroupShard(settings, rng), refusal=_refused, codec=codec)
+        self.shards = Shards(broker, OFFSETS_TOPIC, lambda: GroupShard(settings, rng, counts), refusal=_refused, codec=codec)
 
     def ask(self, group_id: str, request: Message, version: int, context: RequestContext) -> Answer:
         """One request about one group."""
@@ -65,6 +67,26 @@ class Groups:
         """Their offsets are forgotten."""
         for shard in self.shards.all():
             shard.carry_out(lambda machine, now_ms: machine.on_topics_deleted(topics, now_ms))
+
+    def census(self) -> GroupCensus:
+        """Of the shards that have been loaded."""
+        by_state: dict[str, int] = {}
+        members = 0
+        for shard in self.shards.all():
+            if shard.state == ShardState.ACTIVE:
+                assert isinstance(shard.machine, GroupShard), shard.machine
+                told = shard.machine.census()
+                members += told.members
+                for state, count in told.by_state.items():
+                    by_state[state] = by_state.get(state, 0) + count
+        return GroupCensus(by_state, members)
+
+    def shard_states(self) -> dict[str, int]:
+        """How many shards there are in each state that a shard here may be in."""
+        states = dict.fromkeys((ShardState.LOADING, ShardState.ACTIVE, ShardState.FAILED), 0)
+        for shard in self.shards.all():
+            states[shard.state] = states.get(shard.state, 0) + 1
+        return {state.name.lower(): count for state, count in states.items()}
 
     def _nobody(self, call: GroupCall) -> Message:
         """There is no shard here; where there is no topic either, it is made for the client that asks again."""

@@ -109,6 +109,11 @@ class Shard:
         self._timer: asyncio.TimerHandle | None = None
         self._deadline_ms = 0
 
+    @property
+    def machine(self) -> Machine:
+        """To be looked at: it is changed by calls alone."""
+        return self._machine
+
     # Life
 
     def replay(self, offset: int, key: bytes, value: bytes | None) -> None:

@@ -38,7 +38,8 @@ class Metrics:
 
     def text(self) -> str:
         lines: list[str] = []
-        for part in (self._process(), _loop_lag(self._server.lag), self._connections(), self._requests(), _storage(self._broker)):
+        for part in (self._process(), _loop_lag(self._server.lag), self._connections(), self._requests(), _storage(self._broker),
+                     _groups(self._broker)):
             lines += part
         return "\n".join(lines) + "\n"
 
@@ -112,6 +113,27 @@ def _storage(broker: Broker) -> list[str]:
         *_metric("ottla_offline_partitions", "gauge", "Partitions that cannot be used, as their directory has failed.",
                  [("", sum(map(len, broker.offline.values())))]),
         *_metric("ottla_fetches_parked", "gauge", "Fetches that wait for data.", [("", len(parked))]),
+    ]
+
+
+def _groups(broker: Broker) -> list[str]:
+    """Nothing while the node has no coordinator of groups."""
+    groups = broker.coordinators.groups_so_far
+    if groups is None:
+        return []
+    census, counts = groups.census(), groups.counts
+    return [
+        *_metric("ottla_group_shards", "gauge", "Partitions of __consumer_offsets that are led here, by what their groups can be asked.",
+                 [(_label("state", state), count) for state, count in groups.shard_states().items()]),
+        *_metric("ottla_groups", "gauge", "Groups, by state.",
+                 [(_label("state", state), count) for state, count in census.by_state.items()]),
+        *_metric("ottla_group_members", "gauge", "Members of all groups.", [("", census.members)]),
+        *_metric("ottla_group_members_expired_total", "counter", "Members that were removed as nothing was heard of them.",
+                 [("", counts.expired_members)]),
+        *_metric("ottla_group_rebalances_total", "counter", "Rebalances that have begun.", [("", counts.rebalances)]),
+        *_metric("ottla_group_offset_commits_total", "counter", "Offsets that were committed.", [("", counts.offset_commits)]),
+        *_metric("ottla_group_offsets_expired_total", "counter", "Committed offsets that were forgotten when their time was over.",
+                 [("", counts.expired_offsets)]),
     ]
 
 

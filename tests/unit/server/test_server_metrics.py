@@ -6,6 +6,7 @@ import re
 import pytest
 
 from ottla.base.errors import ErrorCode
+from ottla.client import AsyncConsumer, TopicPartition
 from ottla.server.error_counts import error_count
 from ottla.server.metrics_http import REQUEST_BYTES_MAX
 from ottla.testing import AsyncBroker
@@ -37,6 +38,26 @@ async def test_every_line_is_a_comment_or_a_sample(told):
     assert "ottla_partitions 3\n" in page
     assert 'ottla_topic_log_end_offsets{topic="events"} 0\n' in page
     assert 'ottla_connections{listener="PLAINTEXT"} 0\n' in page
+
+
+async def test_groups_are_told_of_once_there_are_some(told):
+    async def lines():
+        _, page = await http(told.node.metrics_port, b"GET /metrics HTTP/1.1\r\n\r\n")
+        return [line for line in page.splitlines() if line.startswith("ottla_group")]
+
+    assert await lines() == []
+    await told.create_topic("events")
+    async with AsyncConsumer(bootstrap_servers=told.bootstrap, group_id="g") as consumer:
+        consumer.subscribe(["events"])
+        while not consumer.assignment:
+            await consumer.poll(0.05)
+        await consumer.commit({TopicPartition("events", 0): 0})
+        assert await lines() == [
+            'ottla_group_shards{state="loading"} 0', 'ottla_group_shards{state="active"} 50', 'ottla_group_shards{state="failed"} 0',
+            'ottla_groups{state="Empty"} 0', 'ottla_groups{state="PreparingRebalance"} 0', 'ottla_groups{state="CompletingRebalance"} 0',
+            'ottla_groups{state="Stable"} 1', "ottla_group_members 1", "ottla_group_members_expired_total 0",
+            "ottla_group_rebalances_total 1", "ottla_group_offset_commits_total 1", "ottla_group_offsets_expired_total 0",
+        ]
 
 
 @pytest.mark.parametrize(("request_line", "status"), [
