@@ -34,6 +34,21 @@ class Workers(Protocol):
     def run(self, work: Callable[[], T]) -> "Future[T]": ...
 
 
+class ProcessFailed(Exception):
+    """Work in another process has ended without a result; the message says what is known of it."""
+
+
+class Processes(Protocol):
+    """Other processes, for long work in Python: even in a thread it would keep the loop waiting for the interpreter."""
+
+    def run(self, work: str, request: bytes, on_report: Callable[[bytes], None]) -> "Future[None]":
+        """`work` names a function as "package.module:function". It is called with a Disk and the request, and yields reports; a number
+        that it yields is how many seconds its work since the last one should have taken at least.
+
+        OSError where the file system refused something, ProcessFailed where anything else went wrong. Cancelling ends the work at once.
+        """
+
+
 class File(Protocol):
     """An open file. Safe to read and flush from a worker while the loop appends."""
 
@@ -194,3 +209,6 @@ class Ports(ClientPorts, Protocol):
 
     @property
     def disk(self) -> Disk: ...
+
+    @property
+    def processes(self) -> Processes: ...

@@ -278,8 +278,8 @@ class Segment:
         self.files = files
 
     def rename(self, suffix: str) -> None:
-        """Its files get another suffix. Those who have them open do not notice."""
-        for kind in SUFFIXES:
+        """Its files get another suffix. Those who have them open do not notice. The log comes first: it says whose the others are."""
+        for kind in reversed(SUFFIXES):
             if self.disk.exists(self.stem + kind + self.suffix):
                 self.disk.rename(self.stem + kind + self.suffix, self.stem + kind + suffix)
         self.suffix = suffix

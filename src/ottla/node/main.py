@@ -15,6 +15,7 @@ from ottla.base.ports import Clock, Disk, Network, Rng
 from ottla.io import process
 from ottla.io.clock import RealClock
 from ottla.io.disk import RealDisk
+from ottla.io.processes import ChildProcesses
 from ottla.io.rng import RealRng
 from ottla.io.tcp import TcpNetwork
 from ottla.io.workers import ThreadWorkers
@@ -40,12 +41,14 @@ class RealPorts:
     clock: Clock
     rng: Rng
     workers: ThreadWorkers
+    processes: ChildProcesses
     disk: Disk
     network: Network
 
 
 def real_ports(loop: asyncio.AbstractEventLoop) -> RealPorts:
-    return RealPorts(RealClock(), RealRng(), ThreadWorkers(loop, WORKER_THREADS_MAX), RealDisk(), TcpNetwork())
+    workers = ThreadWorkers(loop, WORKER_THREADS_MAX)
+    return RealPorts(RealClock(), RealRng(), workers, ChildProcesses(loop, workers), RealDisk(), TcpNetwork())
 
 
 def format_storage(config: NodeConfig) -> Storage:
@@ -109,6 +112,7 @@ async def _serve(config: NodeConfig, on_serving: Callable[[Node], None], on_impa
         if node.failed.done():
             raise StartError(f"the node has stopped: {node.failed.exception()}")
     finally:
+        ports.processes.close()
         ports.workers.close()
 
 

@@ -10,6 +10,7 @@ from ottla.sim.disk import SimulatedDisk
 from ottla.sim.loop import SimulatedLoop
 from ottla.sim.network import SimulatedNetwork, Wires
 from ottla.sim.process import Process, SimulatedCrash
+from ottla.sim.processes import SimulatedProcesses
 from ottla.sim.rng import SimulatedRng, stream
 from ottla.sim.storage import Keep, Storage
 from ottla.sim.trace import Trace
@@ -25,7 +26,7 @@ class ProcessCrashed(Exception):
 class SimulatedPorts:
     """The ports of one process. They refuse once it has died."""
 
-    __slots__ = ("clock", "crashed", "disk", "network", "process", "rng", "workers")
+    __slots__ = ("clock", "crashed", "disk", "network", "process", "processes", "rng", "workers")
 
     def __init__(
         self,
@@ -36,6 +37,7 @@ class SimulatedPorts:
         workers: SimulatedWorkers,
         disk: SimulatedDisk,
         network: SimulatedNetwork,
+        processes: SimulatedProcesses,
     ) -> None:
         self.process = process
         self.crashed = crashed
@@ -44,6 +46,7 @@ class SimulatedPorts:
         self.workers = workers
         self.disk = disk
         self.network = network
+        self.processes = processes
 
 
 class World:
@@ -79,14 +82,16 @@ class World:
         self._starts += 1
         process = Process(name)
         source = stream(self.seed, f"{name}/{self._starts}")
+        disk = SimulatedDisk(self.storage(name), process, self.trace, source, cold_reads=self._cold_reads)
         ports = SimulatedPorts(
             process,
             self.loop.create_future(),
             SimulatedClock(self.loop, process, self.trace),
             SimulatedRng(stream(self.seed, f"{name}/{self._starts}/rng"), process, self.trace),
             SimulatedWorkers(self.loop, source, process, self.trace),
-            SimulatedDisk(self.storage(name), process, self.trace, source, cold_reads=self._cold_reads),
+            disk,
             SimulatedNetwork(self.wires, process),
+            SimulatedProcesses(self.loop, stream(self.seed, f"{name}/{self._starts}/processes"), process, self.trace, disk),
         )
         self._running[name] = ports
         self.trace.add(name, "start")

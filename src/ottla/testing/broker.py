@@ -71,6 +71,7 @@ class AsyncBroker:
         try:
             self._node = await assemble(ports, config)
         except BaseException:
+            ports.processes.close()
             ports.workers.close()
             raise
         self._ports = ports
@@ -129,6 +130,7 @@ class AsyncBroker:
 
     def _close_workers(self) -> None:
         assert self._ports is not None
+        self._ports.processes.close()
         self._ports.workers.close()
         self._ports = None
 
