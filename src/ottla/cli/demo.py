@@ -10,6 +10,7 @@ import threading
 from collections import deque
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
+from enum import StrEnum
 from types import FrameType
 from typing import Annotated
 
@@ -52,11 +53,23 @@ def register(root: typer.Typer) -> None:
     command(root, "demo")(demo)
 
 
+class Story(StrEnum):
+    GROUP = "group"
+    PIPELINE = "pipeline"
+
+
 def demo(
+    story: Annotated[Story, typer.Argument(help="group: consumers of which one is killed; pipeline: Spark adds up orders.")] = Story.GROUP,
     seconds: Annotated[float, typer.Option("--seconds", min=0, help="How long; 0 goes on until Ctrl-C.")] = DEFAULT_SECONDS,
     plain: Annotated[bool, typer.Option("--plain", help="Lines of text instead of a picture, as where there is no terminal.")] = False,
 ) -> None:
-    """Watch a broker, traffic, and a group of consumers of which one is killed. Nothing is left behind."""
+    """Watch a broker, traffic, and a group of consumers of which one is killed, or a pipeline on Spark. Nothing is left behind."""
+    if story is Story.PIPELINE:
+        from ottla.cli.demo_pipeline import pipeline
+
+        with _interruption() as is_over:
+            pipeline(seconds, is_plain=plain, is_over=is_over)
+        return
     with ExitStack() as stack:
         is_over = stack.enter_context(_interruption())
         show = Show(stack, PlainView() if plain or not sys.stdout.isatty() else LiveView())

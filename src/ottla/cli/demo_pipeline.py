@@ -1,0 +1,221 @@
+"""`ottla demo pipeline`: orders go into a topic, a Spark query adds them up by window and item, and the sums come back as a topic.
+
+Nothing is staged: the broker is a whole one on a free port, the query is an ordinary streaming query from the data source `ottla` into its
+sink, and what is shown is read from the topic of sums by an ordinary consumer. At the end every order is in the sums, or the demo fails.
+"""
+
+import json
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import ExitStack
+from dataclasses import dataclass, field
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+from ottla import __version__
+from ottla.cli.demo_cast import ITEMS, Traffic
+from ottla.cli.failure import Failure
+
+ORDERS, SALES = "orders", "sales"
+PARTITIONS = 2
+ORDERS_PER_SECOND = 600
+WINDOW_SECONDS = 5
+TRIGGER = "1 second"
+LOOK_SECONDS = 0.25
+CATCH_UP_SECONDS_MAX = 60.0
+ORDER_COLUMNS = "order bigint, customer int, item string, cents bigint"
+BAR_WIDTH = 30
+QUIET = """rootLogger.level = off
+status = error
+"""
+"""For Spark's log: what happens is shown, and what goes wrong is raised."""
+NEXT = """\
+Try next:
+  docs/spark.md                     the data source: its options, formats and figures
+  docs/notebooks/pipeline.ipynb     the same step by step\
+"""
+
+
+@dataclass(slots=True)
+class Sales:
+    """The sums as the topic tells them: the last word for each window and item counts."""
+
+    cells: dict[tuple[str, str], tuple[int, int]] = field(default_factory=dict)
+    updates: int = 0
+
+    def take(self, value: bytes) -> None:
+        told = json.loads(value)
+        self.cells[told["start"], told["item"]] = (told["orders"], told["cents"])
+        self.updates += 1
+
+    @property
+    def orders(self) -> int:
+        return sum(orders for orders, _ in self.cells.values())
+
+    def latest(self) -> tuple[str, dict[str, tuple[int, int]]]:
+        """The newest window, and what each item has come to in it."""
+        start = max((start for start, _ in self.cells), default="")
+        return start, {item: self.cells.get((start, item), (0, 0)) for item in ITEMS}
+
+
+def pipeline(seconds: float, *, is_plain: bool, is_over: threading.Event) -> None:
+    """Run it for so long, 0: until it is interrupted."""
+    try:
+        import pyarrow  # noqa: F401
+        import pyspark  # noqa: F401
+    except ImportError:
+        raise Failure("The pipeline runs on Spark, which is not installed.", advice="pip install 'ottla[spark]'") from None
+    with ExitStack() as stack:
+        show = Pipeline(stack, _plain if is_plain or not sys.stdout.isatty() else _live(stack))
+        show.run(seconds, is_over)
+        print(show.end(), NEXT, sep="\n", flush=True)
+
+
+class Pipeline:
+    """One performance; all that it starts is ended by the stack."""
+
+    def __init__(self, stack: ExitStack, show: Any) -> None:
+        from ottla.client import Consumer, TopicPartition
+        from ottla.testing import Broker
+
+        self._show = show
+        directory = Path(stack.enter_context(TemporaryDirectory(prefix="ottla-demo-")))
+        broker = stack.enter_context(Broker())
+        self._bootstrap = broker.bootstrap
+        for topic in (ORDERS, SALES):
+            broker.create_topic(topic, PARTITIONS)
+        self._say(f"Ottla {__version__} at {broker.bootstrap}; Spark starts, which takes some seconds")
+        self._spark = _session(directory)
+        stack.callback(self._spark.stop)
+        self._consumer = stack.enter_context(Consumer(bootstrap_servers=broker.bootstrap, auto_offset_reset="earliest"))
+        self._consumer.assign([TopicPartition(SALES, partition) for partition in range(PARTITIONS)])
+        self._traffic = Traffic(broker.bootstrap, ORDERS, ORDERS_PER_SECOND)
+        stack.callback(self._traffic.stop)
+        self._query = start_query(self._spark, broker.bootstrap, str(directory / "checkpoint"))
+        stack.callback(self._query.stop)
+        self._sales = Sales()
+
+    def _say(self, sentence: str) -> None:
+        print(sentence, flush=True)
+
+    def run(self, seconds: float, is_over: threading.Event) -> None:
+        self._traffic.start()
+        began_s = time.monotonic()
+        while not is_over.wait(LOOK_SECONDS):
+            self._read()
+            error = self._query.exception()
+            if error is not None:
+                raise Failure(f"The query has failed: {str(error).splitlines()[0]}")
+            now_s = time.monotonic() - began_s
+            self._show(self._traffic.produced, self._sales, now_s, _batch_ms(self._query))
+            if seconds and now_s >= seconds:
+                return
+
+    def _read(self) -> None:
+        while records := self._consumer.poll(0):
+            for record in records:
+                self._sales.take(record.value)
+
+    def end(self) -> str:
+        """No more orders; when all that were made are in the sums, how many there were."""
+        self._traffic.stop()
+        produced = self._traffic.produced
+        deadline_s = time.monotonic() + CATCH_UP_SECONDS_MAX
+        while self._sales.orders < produced and time.monotonic() < deadline_s and self._query.isActive:
+            self._read()
+            time.sleep(LOOK_SECONDS)
+        self._show(produced, self._sales, -1.0, None)
+        if self._sales.orders != produced:
+            raise Failure(f"{produced:,} orders were made, and {self._sales.orders:,} are in the sums.")
+        windows = len({start for start, _ in self._sales.cells})
+        return (f"\n{produced:,} orders in topic {ORDERS!r} became {self._sales.updates:,} sums of {windows} windows in topic {SALES!r}: "
+                "every order is in them, once.")
+
+
+def start_query(spark: Any, bootstrap: str, checkpoint: str) -> Any:
+    """Orders and cents by window and item, from one topic into another."""
+    from pyspark.sql import functions as f
+
+    orders = (
+        spark.readStream.format("ottla")
+        .option("kafka.bootstrap.servers", bootstrap).option("subscribe", ORDERS).option("startingOffsets", "earliest")
+        .option("valueFormat", "json").option("valueSchema", ORDER_COLUMNS)
+        .load()
+    )  # fmt: skip
+    sums = (
+        orders.withWatermark("timestamp", "30 seconds")
+        .groupBy(f.window("timestamp", f"{WINDOW_SECONDS} seconds"), "value.item")
+        .agg(f.count("*").alias("orders"), f.sum("value.cents").alias("cents"))
+        .select(f.col("item").alias("key"), f.date_format("window.start", "HH:mm:ss").alias("start"), "item", "orders", "cents")
+    )
+    return (
+        sums.writeStream.format("ottla").outputMode("update").trigger(processingTime=TRIGGER)
+        .option("kafka.bootstrap.servers", bootstrap).option("topic", SALES).option("valueFormat", "json")
+        .option("checkpointLocation", checkpoint)
+        .start()
+    )  # fmt: skip
+
+
+def _session(directory: Path) -> Any:
+    import ottla.spark
+
+    log = directory / "log4j2.properties"
+    log.write_text(QUIET)
+    config = {
+        "spark.ui.enabled": "false", "spark.sql.shuffle.partitions": "2", "spark.driver.memory": "1g",
+        "spark.driver.extraJavaOptions": f"-Dlog4j2.configurationFile=file:{log}",
+    }  # fmt: skip
+    return ottla.spark.session("ottla-demo", master="local[2]", config=config)
+
+
+def _batch_ms(query: Any) -> int | None:
+    """How long the last micro-batch took."""
+    progress = query.lastProgress
+    if progress is None:
+        return None
+    took = progress["durationMs"].get("triggerExecution")
+    return None if took is None else int(took)
+
+
+def _plain(produced: int, sales: Sales, at_s: float, batch_ms: int | None) -> None:
+    """A line now and then."""
+    if at_s < 0 or round(at_s / LOOK_SECONDS) % round(2 / LOOK_SECONDS):
+        return
+    start, items = sales.latest()
+    words = "  ".join(f"{item} {cents / 100:,.0f}" for item, (_, cents) in items.items())
+    took = "" if batch_ms is None else f"  micro-batch {batch_ms} ms"
+    print(f"{at_s:5.1f} s  in {produced:,}  in sums {sales.orders:,}{took}  window {start or '-'}: {words}", flush=True)
+
+
+def _live(stack: ExitStack) -> Any:
+    from rich.live import Live
+
+    live = stack.enter_context(Live(refresh_per_second=8))
+
+    def show(produced: int, sales: Sales, at_s: float, batch_ms: int | None) -> None:
+        live.update(_picture(produced, sales, batch_ms))
+
+    return show
+
+
+def _picture(produced: int, sales: Sales, batch_ms: int | None) -> Any:
+    from rich.table import Table
+
+    start, items = sales.latest()
+    most = max((cents for _, cents in items.values()), default=0) or 1
+    table = Table(title=f"window of {WINDOW_SECONDS} s from {start or '-'}", title_justify="left", caption_justify="left")
+    for name in ("item", "orders", "sum", ""):
+        table.add_column(name, justify="right" if name in ("orders", "sum") else "left")
+    for row in _rows(items, most):
+        table.add_row(*row)
+    took = "" if batch_ms is None else f" · micro-batch {batch_ms} ms"
+    table.caption = f"{produced:,} orders in · {sales.orders:,} in sums · {sales.updates:,} updates{took}"
+    return table
+
+
+def _rows(items: dict[str, tuple[int, int]], most: int) -> Iterator[tuple[str, str, str, str]]:
+    for item, (orders, cents) in items.items():
+        yield item, f"{orders:,}", f"{cents / 100:,.2f}", "█" * (BAR_WIDTH * cents // most)
