@@ -94,6 +94,7 @@ class PartitionLog:
         """When it was, last, or when the log was opened."""
         self.cut_bytes = loaded.cut_bytes
         """What was not whole batches when the log was opened."""
+        self._stored_end = loaded.log_end_offset if loaded.is_as_stored else -1
         self._has_new_names = True
         self._replacements = 0
         """How often segments left: whoever looks at them in a worker looks again then."""
@@ -137,7 +138,7 @@ class PartitionLog:
         loaded = recovery.load(disk, directory, config=config, now_ms=now_ms, clean=clean, recovery_point=recovery_point, progress=progress)
         begin_at(loaded, start_offset, disk, directory, now_ms=now_ms)
         # After a crash the point stays where it was, as what was found may be in the page cache only.
-        point = loaded.log_end_offset if clean else recovery_point or 0
+        point = loaded.log_end_offset if loaded.is_flushed else recovery_point or 0
         return cls(disk, directory, config=config, topic_id=topic_id, loaded=loaded, files=files, start_offset=start_offset,
                    recovery_point=point)
 
@@ -258,6 +259,12 @@ class PartitionLog:
         """The segments that end before the start leave the log. Their files may still be read; the caller removes them later."""
         count = max(bisect_right(self._bases, self.log_start_offset) - 1, 0)
         return self._replace(0, count, [])
+
+    def new_segment(self, base_offset: int, size: int, *, now_ms: int) -> Segment:
+        """A closed one, whose files are there and which is not yet in the log."""
+        segment = Segment(self.disk, self._files, self.directory, base_offset, created_ms=now_ms)
+        segment.size = size
+        return segment
 
     def replace(self, taken: Sequence[Segment], segment: Segment) -> bool:
         """A segment takes the place of others that follow one another; False where they are not all in the log any more."""
@@ -389,7 +396,15 @@ class PartitionLog:
             self.on_flushed(plan)
 
     def close(self) -> None:
-        """Write the indexes and the producers' state, flush, and let the files go. The log is not used afterwards."""
+        """Write the indexes and the producers' state, flush, and let the files go. The log is not used afterwards.
+
+        May be called in a worker: it uses files of its own. A log that is as it was found after a clean stop has nothing to write.
+        """
+        files = OpenFiles(self.disk, open_files_max=recovery.OPEN_FILES_MAX)
+        for segment in self.segments:
+            segment.move_to(files)
+        if self.log_end_offset == self._stored_end and not self.has_unflushed:
+            return
         self._active.finish_indexes()
         self._active.write_indexes()
         self.disk.write_atomically(snapshot_path(self.directory, self.log_end_offset), self.producers.encode())

@@ -13,7 +13,7 @@ from ottla.base.ports import Disk
 from ottla.log import epochs as leader_epochs
 from ottla.log import offset_index, time_index
 from ottla.log.compaction_swap import finish_swaps
-from ottla.log.config import LogConfig
+from ottla.log.config import LONG_MAX, LogConfig
 from ottla.log.epochs import LeaderEpochs
 from ottla.log.offset_index import GrowingOffsetIndex
 from ottla.log.open_files import OpenFiles
@@ -40,6 +40,10 @@ class LoadedLog:
     epochs: LeaderEpochs
     producers: ProducerTable
     cut_bytes: int
+    is_flushed: bool = False
+    """All that was found is on the disk."""
+    is_as_stored: bool = False
+    """The files say what the log is: nothing needs to be written before something changes."""
 
 
 def load(disk: Disk, directory: str, *, config: LogConfig, now_ms: int, clean: bool, recovery_point: int | None,
@@ -83,7 +87,8 @@ def _believe(disk: Disk, directory: str, config: LogConfig, names: list[str], se
         return None
     epochs = leader_epochs.read_checkpoint(disk, directory)
     epochs.truncate_from_end(end)
-    return LoadedLog(segments, end, epochs, _load_producers(disk, directory, names, segments, end, clean=True), 0)
+    producers = _load_producers(disk, directory, names, segments, end, clean=True)
+    return LoadedLog(segments, end, epochs, producers, 0, is_flushed=True, is_as_stored=True)
 
 
 def _recover(disk: Disk, directory: str, config: LogConfig, names: list[str], segments: list[Segment], recovery_point: int,
@@ -123,7 +128,18 @@ def _recover(disk: Disk, directory: str, config: LogConfig, names: list[str], se
         later.remove()
     if doubtful < len(segments):
         disk.flush_directory(directory)  # before anything is appended: a segment that comes back could follow what is written next
-    return LoadedLog(segments[:doubtful], end, epochs, producers, cut_bytes)
+    loaded = LoadedLog(segments[:doubtful], end, epochs, producers, cut_bytes)
+    if config.flush_messages < LONG_MAX:
+        _flush(disk, directory, [segment for segment in loaded.segments if segment.base_offset >= start])
+        loaded.is_flushed = True
+    return loaded
+
+
+def _flush(disk: Disk, directory: str, segments: list[Segment]) -> None:
+    """Where records are shown only once they are on the disk, those that a killed process left in the page cache are put there first."""
+    for segment in segments:
+        segment.opened().flush()
+    disk.flush_directory(directory)
 
 
 def _remove_leftovers(disk: Disk, directory: str) -> list[str]:

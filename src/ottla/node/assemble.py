@@ -31,7 +31,8 @@ from ottla.runtime.log_directories import LogDirectory
 from ottla.runtime.metadata_log import MetadataLog, MetadataLogDamaged
 from ottla.runtime.producer_ids import ProducerIds
 from ottla.runtime.publisher import Publisher
-from ottla.runtime.upkeep import Upkeep
+from ottla.runtime.recovering import Recovered, Recovering, Work, run_all
+from ottla.runtime.upkeep import Upkeep, UpkeepIntervals
 from ottla.server.server import Server
 
 if TYPE_CHECKING:
@@ -40,6 +41,8 @@ if TYPE_CHECKING:
 
 log = logging.getLogger("ottla.node")
 
+CLOSING_THREADS = 3
+"""Of one directory: to close a log is to wait for the disk."""
 SECURITY_PROTOCOLS = {"PLAINTEXT": 0, "SSL": 1, "SASL_PLAINTEXT": 2, "SASL_SSL": 3}
 
 
@@ -57,6 +60,7 @@ class Node:
         self._broker_epoch = broker_epoch
         self._server = server
         self._publisher = publisher
+        self.flusher = publisher.flusher
         self._metadata_log = metadata_log
         self.upkeep = upkeep
         self._ports = ports
@@ -91,14 +95,13 @@ class Node:
         """The directories in which not all could be put in order are returned: the next start looks at their logs."""
         directories = self.broker.log_directories
         unclean = [directory.path for directory in directories if not directory.is_online]
-        for partition_log in self._publisher.logs():
-            try:
-                await self._ports.workers.run(partition_log.close)
-            except OSError as error:
-                path = directories.of(partition_log.directory).path
-                if path not in unclean:
-                    log.error("%s is not left in order, and its logs will be recovered at the next start: %s", path, error)
-                    unclean.append(path)
+        works = [Work(directories.of(each.directory).path, False, each.close) for each in self._publisher.logs()]
+        closed = await run_all(self._ports.workers, works, threads_per_group=CLOSING_THREADS)
+        for (path, _, _), error in zip(works, closed, strict=True):
+            if error is not None and path not in unclean:
+                log.error("%s is not left in order, and its logs will be recovered at the next start: %s", path, error)
+                unclean.append(path)
+        await self.upkeep.write_checkpoints()
         return unclean
 
     async def _leave(self) -> None:
@@ -117,7 +120,8 @@ class Node:
         self._storage.release()
 
 
-async def assemble(ports: Ports, config: NodeConfig, *, process_facts: "Callable[[], ProcessFacts] | None" = None) -> Node:
+async def assemble(ports: Ports, config: NodeConfig, *, process_facts: "Callable[[], ProcessFacts] | None" = None,
+                   on_recovered: Callable[[Recovered], None] | None = None) -> Node:
     """Start a node. StartError, in words for the person who started it, where that cannot be."""
     failed: asyncio.Future[None] = asyncio.get_running_loop().create_future()
 
@@ -130,7 +134,7 @@ async def assemble(ports: Ports, config: NodeConfig, *, process_facts: "Callable
     storage = prepare_storage(ports.disk, ports.rng, config.log_dirs, config.metadata_log_dir, config.node_id, config.cluster_id,
                               now_ms=ports.clock.now_ms())
     try:
-        return await _start(ports, config, storage, failed, on_failed, process_facts)
+        return await _start(ports, config, storage, failed, on_failed, process_facts, on_recovered)
     except MetadataLogDamaged as error:
         storage.release()
         raise StartError(str(error)) from error
@@ -140,7 +144,8 @@ async def assemble(ports: Ports, config: NodeConfig, *, process_facts: "Callable
 
 
 async def _start(ports: Ports, config: NodeConfig, storage: Storage, failed: "asyncio.Future[None]",
-                 on_failed: Callable[[BaseException], None], process_facts: "Callable[[], ProcessFacts] | None") -> Node:
+                 on_failed: Callable[[BaseException], None], process_facts: "Callable[[], ProcessFacts] | None",
+                 on_recovered: Callable[[Recovered], None] | None) -> Node:
     metadata_log = MetadataLog.open(
         ports.disk, ports.clock, ports.workers, storage.metadata_log_path, node_id=config.node_id,
         clean=storage.metadata_directory.is_clean, config=LogConfig(segment_bytes=config.integer("metadata.log.segment.bytes")),
@@ -168,7 +173,8 @@ async def _start(ports: Ports, config: NodeConfig, storage: Storage, failed: "as
         endpoints = await _listen(server, config.listeners)
         if config.metrics_address is not None:
             page = await _serve_metrics(ports, server, config.metrics_address, process_facts)
-        publisher.start(image)
+        await publisher.start(image, Recovering(
+            ports.workers, threads_per_directory=config.integer("num.recovery.threads.per.data.dir"), on_progress=on_recovered))
         metadata_log.follow(publisher.publish, lambda: broker.image)
         await controller.activate(storage.read_bootstrap_records(ports.disk) if not image.features else [])
         broker_epoch = await _register(ports, config, storage, controller, endpoints, directories)
@@ -181,7 +187,11 @@ async def _start(ports: Ports, config: NodeConfig, storage: Storage, failed: "as
     broker.producer_ids = ProducerIds(controller, config.node_id, broker_epoch)
     broker.supported_features = supported_features()
     _say_what_is_not_served(broker.image)
-    upkeep = Upkeep(broker, on_failed, expiry_interval_ms=config.integer("producer.id.expiration.check.interval.ms"))
+    upkeep = Upkeep(broker, publisher.flusher, publisher.checkpoints, on_failed, UpkeepIntervals(
+        flush_look_ms=config.integer("log.flush.scheduler.interval.ms"),
+        recovery_points_ms=config.integer("log.flush.offset.checkpoint.interval.ms"),
+        high_watermarks_ms=config.integer("replica.high.watermark.checkpoint.interval.ms"),
+        expiry_ms=config.integer("producer.id.expiration.check.interval.ms")))
     upkeep.start()
     server.open()
     first = endpoints[0]

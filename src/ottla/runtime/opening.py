@@ -2,7 +2,7 @@
 milliseconds in each turn of the loop, so that nobody notices that somebody creates a thousand partitions."""
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable, Sequence
 from functools import partial
 
 from ottla.base.ids import Uuid
@@ -18,6 +18,8 @@ Place = Callable[[Uuid, int], tuple[LogDirectory, str] | None]
 OpenAt = Callable[[Uuid, int, LogDirectory], bool]
 """Opens what was made; False where nobody wants it any more."""
 Placed = tuple[Uuid, int, LogDirectory, str]
+Forget = Callable[[LogDirectory, Sequence[tuple[str, int]]], Awaitable[None]]
+"""Nothing that files of the directory say of partitions with these names holds any more."""
 OnOpenFailed = Callable[[Uuid, int, LogDirectory, OSError], None]
 """Hears of what the file system refused."""
 
@@ -25,10 +27,11 @@ OnOpenFailed = Callable[[Uuid, int, LogDirectory, OSError], None]
 class Opening:
     """One after another, in the order in which they were wanted: a topic may be deleted and made again under its name meanwhile."""
 
-    def __init__(self, broker: Broker, disk: Disk, *, place: Place, open_at: OpenAt, on_opened: Callable[[], None],
+    def __init__(self, broker: Broker, disk: Disk, *, forget: Forget, place: Place, open_at: OpenAt, on_opened: Callable[[], None],
                  on_open_failed: OnOpenFailed, on_failure: Callable[[BaseException], None]) -> None:
         self._broker = broker
         self._disk = disk
+        self._forget = forget
         self._place = place
         self._open_at = open_at
         self._on_opened = on_opened
@@ -94,7 +97,9 @@ class Opening:
         for directory in dict.fromkeys(each[2] for each in placed):
             here = [each for each in placed if each[2] is directory]
             wanted = [(path, topic_id) for topic_id, _, _, path in here]
+            names = [path.rpartition("/")[2].rpartition("-") for path, _ in wanted]
             try:
+                await self._forget(directory, [(topic, int(index)) for topic, _, index in names])
                 await self._broker.workers.run(partial(make_log_directories, self._disk, wanted))
             except OSError as error:
                 for topic_id, index, _, _ in here:

@@ -1,10 +1,12 @@
 """A partition that this node leads: its log, its high watermark, and who waits for it."""
 
+from collections import deque
 from collections.abc import Callable
 from functools import partial
 
 from ottla.base.errors import ApiError, ErrorCode
 from ottla.base.ids import Uuid
+from ottla.log.config import LogConfig
 from ottla.log.partition_log import INLINE_COMPRESSED_BYTES_MAX, ColdRead, LogSlice, PartitionLog
 from ottla.runtime.waiting import ParkedFetch
 from ottla.wire.batches import ATTRIBUTES_AT
@@ -13,6 +15,8 @@ from ottla.wire.inspection import BatchRejected, Effort, Inspection, inspect
 __all__ = ["INLINE_COMPRESSED_BYTES_MAX", "ColdRead", "InternalPartition", "LogSlice", "Partition"]
 
 UP_TO_HIGH_WATERMARK = -1
+NEVER = 1 << 63
+"""Beyond all offsets."""
 ActiveProducer = tuple[int, int, int, int, int, int]
 """Id, epoch, last sequence, last timestamp, epoch of the coordinator, first offset of an open transaction."""
 
@@ -20,7 +24,8 @@ ActiveProducer = tuple[int, int, int, int, int, int]
 class Partition:
     """What the APIs see of a partition. With one replica all that is in the log is committed."""
 
-    __slots__ = ("high_watermark", "index", "is_gone", "is_leader", "leader_epoch", "log", "parked", "topic", "topic_id")
+    __slots__ = ("flush_at", "held_bytes", "high_watermark", "index", "is_gone", "is_leader", "leader_epoch", "log", "on_flush_due",
+                 "parked", "topic", "topic_id", "unacked")
 
     def __init__(self, topic: str, topic_id: Uuid, index: int, leader_epoch: int, log: PartitionLog) -> None:
         self.topic = topic
@@ -32,6 +37,12 @@ class Partition:
         self.parked: dict[ParkedFetch, None] = {}
         self.is_gone = False
         self.is_leader = False
+        self.flush_at = NEVER
+        """From this end on nothing is acked or readable before the log is on the disk; 0 while that is so, and a flush is on its way."""
+        self.on_flush_due: Callable[[Partition], None] | None = None
+        self.held_bytes = 0
+        self.unacked: deque[tuple[int, Callable[[], None]]] = deque()
+        """Who waits for the high watermark to reach an offset."""
 
     def lead(self, leader_epoch: int) -> None:
         """From here on records are of this epoch; the log knows of it before the first of them is there."""
@@ -48,11 +59,53 @@ class Partition:
         """Base offset and log append time (-1 for create time). Raises BatchRejected."""
         log = self.log
         appended = log.append(records, leader_epoch=self.leader_epoch, now_ms=now_ms, inspection=inspection)
-        if self.high_watermark != log.log_end_offset:            # equal after a duplicate, which adds nothing
-            self.high_watermark = log.log_end_offset
+        end = log.log_end_offset
+        if end >= self.flush_at:
+            self._hold(len(records))
+        elif self.high_watermark != end:            # equal after a duplicate, which adds nothing
+            self.high_watermark = end
             if self.parked:
                 self._tell_parked(len(records))
         return appended
+
+    def _hold(self, size: int) -> None:
+        """What was appended is shown to nobody before it is on the disk. The flush that is due now or on its way is not the last."""
+        self.held_bytes += size
+        if self.flush_at:
+            self.flush_at = 0
+            assert self.on_flush_due is not None
+            self.on_flush_due(self)
+
+    def on_flushed(self) -> None:
+        """More of the log is on the disk, or how much of it must be has changed."""
+        log = self.log
+        flushed, end, messages_max = log.recovery_point, log.log_end_offset, log.config.flush_messages
+        if self.on_flush_due is None or end - flushed < messages_max:
+            self.flush_at = min(flushed + messages_max, NEVER)
+            self.advance_high_watermark(end)
+        else:
+            self.flush_at = 0
+            self.on_flush_due(self)
+            self.advance_high_watermark(flushed)
+
+    def set_config(self, config: LogConfig) -> None:
+        """Configs of the topic or of the broker have changed."""
+        self.log.config = config
+        self.on_flushed()
+
+    def advance_high_watermark(self, offset: int) -> None:
+        """What is before this offset is committed."""
+        if offset > self.high_watermark:
+            self.high_watermark = offset
+            size, self.held_bytes = max(self.held_bytes, 1), 0
+            if self.parked:
+                self._tell_parked(size)
+        while self.unacked and self.unacked[0][0] <= self.high_watermark:
+            self.unacked.popleft()[1]()
+
+    def await_commit(self, on_committed: Callable[[], None]) -> None:
+        """Call back once all that is in the log now is committed, or the partition is gone."""
+        self.unacked.append((self.log.log_end_offset, on_committed))
 
     def delete_before(self, offset: int) -> None:
         """Records before the offset are gone, or all up to the high watermark where it is -1. ApiError where that cannot be."""
@@ -89,6 +142,8 @@ class Partition:
         self.is_gone = True
         for fetch in list(self.parked):
             fetch.wake()
+        while self.unacked:
+            self.unacked.popleft()[1]()
 
 
 class InternalPartition(Partition):
@@ -112,10 +167,8 @@ class InternalPartition(Partition):
         return self.log.log_end_offset
 
     def advance_high_watermark(self, offset: int) -> None:
-        """Followers have what is before this offset."""
-        if offset > self.high_watermark:
-            self.high_watermark = offset
-            if self.parked:
-                self._tell_parked(1)
-            if self.on_high_watermark is not None:
-                self.on_high_watermark()
+        """As of any partition; the shard hears of it."""
+        before = self.high_watermark
+        super().advance_high_watermark(offset)
+        if self.high_watermark != before and self.on_high_watermark is not None:
+            self.on_high_watermark()

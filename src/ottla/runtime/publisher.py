@@ -2,6 +2,7 @@
 
 import logging
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 from ottla.base.ids import Uuid
@@ -15,10 +16,13 @@ from ottla.metadata.directories import is_reserved_directory
 from ottla.metadata.image import CLUSTER_DEFAULTS, ClusterImage, ConfigResource, PartitionImage, ResourceType, TopicImage
 from ottla.metadata.topic_names import INTERNAL_TOPICS
 from ottla.runtime.broker import Broker
+from ottla.runtime.flushing import Flusher
 from ottla.runtime.log_directories import LogDirectories, LogDirectory
 from ottla.runtime.log_settings import log_config
+from ottla.runtime.offset_checkpoints import OffsetCheckpoints
 from ottla.runtime.opening import Opening
 from ottla.runtime.partition import InternalPartition, Partition
+from ottla.runtime.recovering import Recovering, Work
 
 log = logging.getLogger("ottla.partitions")
 
@@ -40,13 +44,15 @@ class Publisher:
         self._on_failure = on_failure
         self.log_directories = broker.log_directories = LogDirectories(disk, broker.workers, directories, self._on_offline)
         self._files = OpenFiles(disk)
-        self.opening = Opening(broker, disk, place=self._place, open_at=self._open_at, on_opened=self._on_opened,
-                               on_open_failed=self._on_open_failed, on_failure=on_failure)
+        self.checkpoints = OffsetCheckpoints(disk, broker.workers)
+        self.flusher = Flusher(broker, on_failure)
+        self.opening = Opening(broker, disk, forget=self.checkpoints.forget, place=self._place, open_at=self._open_at,
+                               on_opened=self._on_opened, on_open_failed=self._on_open_failed, on_failure=on_failure)
         self._broker_epoch = -1
         self._unassigned: dict[tuple[Uuid, int], Uuid] = {}
         """Replicas that were put elsewhere than the metadata says, of which the controller has not been told."""
 
-    def start(self, image: ClusterImage) -> None:
+    async def start(self, image: ClusterImage, recovering: Recovering) -> None:
         """Open what the image places here; logs of topics that are gone are put aside."""
         self._broker.image = image
         known = {f"{topic.name}-{index}": topic.topic_id for topic in image.topics_by_id.values() for index in topic.partitions}
@@ -56,14 +62,27 @@ class Publisher:
             except OSError as error:
                 self.log_directories.on_failure(directory, error)
         starts = self._broker.log_directories.read_start_offsets()
+        points = {directory: self._recovery_points(directory) for directory in self.log_directories.online()}
+        placed: list[tuple[TopicImage, int, LogDirectory]] = []
+        works: list[Work[PartitionLog]] = []
         for topic in image.topics_by_id.values():
             for index in topic.partitions:
                 place = self._place(topic.topic_id, index, is_new=False)
                 if place is not None:
-                    try:
-                        self._open_at(topic.topic_id, index, place[0], start_offset=starts.get((topic.name, index), 0))
-                    except OSError as error:
-                        self._on_open_failed(topic.topic_id, index, place[0], error, is_new=False)
+                    directory, path = place
+                    placed.append((topic, index, directory))
+                    works.append(Work(directory.path, directory.is_clean, partial(
+                        PartitionLog.open, self._disk, path, config=self._log_config(image, topic.name), topic_id=topic.topic_id,
+                        now_ms=self._broker.clock.now_ms(), clean=directory.is_clean, files=self._files,
+                        start_offset=starts.get((topic.name, index), 0), recovery_point=points[directory].get((topic.name, index), 0),
+                        progress=recovering.progress())))
+        for (topic, index, directory), opened in zip(placed, await recovering.open_all(works), strict=True):
+            if isinstance(opened, OSError):
+                self._on_open_failed(topic.topic_id, index, directory, opened, is_new=False)
+            elif directory.is_online:
+                self._add(topic.topic_id, index, directory, opened)
+            else:
+                self._broker.set_offline(topic.name, topic.topic_id, index)
         self._broker.log_directories.forget_stale_start_offsets()
 
     def publish(self, first_offset: int, records: Sequence[Any]) -> None:
@@ -131,6 +150,13 @@ class Publisher:
         elif is_new and self.log_directories.online():
             self._broker.loop.call_soon(self.opening.want, topic_id, index)
 
+    def _recovery_points(self, directory: LogDirectory) -> Mapping[tuple[str, int], int]:
+        try:
+            return self.checkpoints.recovery_points.read(directory)
+        except OSError as error:
+            self.log_directories.on_failure(directory, error)
+            return {}
+
     def _put_strays_aside(self, directory: LogDirectory, known: Mapping[str, Uuid]) -> None:
         for name in self._disk.list(directory.path):
             if name.endswith(DELETED_SUFFIX):
@@ -170,26 +196,32 @@ class Publisher:
             return None
         return topic, placed, placed.directories[placed.replicas.index(self._broker.settings.node_id)]
 
-    def _open_at(self, topic_id: Uuid, index: int, directory: LogDirectory, *, start_offset: int = 0) -> bool:
+    def _open_at(self, topic_id: Uuid, index: int, directory: LogDirectory) -> bool:
         found = self._placed_here(topic_id, index)
         if found is None:
             directory.partition_count -= 1
             return False
+        topic, _, _ = found
+        self._add(topic_id, index, directory, PartitionLog.open(
+            self._disk, f"{directory.path}/{topic.name}-{index}", config=self._log_config(self._broker.image, topic.name),
+            topic_id=topic_id, now_ms=self._broker.clock.now_ms(), clean=directory.is_clean, files=self._files))
+        return True
+
+    def _add(self, topic_id: Uuid, index: int, directory: LogDirectory, partition_log: PartitionLog) -> None:
+        """A partition whose log is open is here from now on."""
+        found = self._placed_here(topic_id, index)
+        assert found is not None, (topic_id, index)
         topic, placed, assigned = found
         if directory.directory_id is not None and directory.directory_id != assigned:
             self._unassigned[topic_id, index] = directory.directory_id
-        partition_log = PartitionLog.open(
-            self._disk, f"{directory.path}/{topic.name}-{index}", config=self._log_config(self._broker.image, topic.name),
-            topic_id=topic_id, now_ms=self._broker.clock.now_ms(), clean=directory.is_clean, files=self._files,
-            start_offset=start_offset)
         kind = InternalPartition if topic.name in INTERNAL_TOPICS else Partition
         partition = kind(topic.name, topic_id, index, placed.leader_epoch, partition_log)
         if placed.leader == self._broker.settings.node_id:
             partition.lead(placed.leader_epoch)
         self._broker.add_partition(partition)
         directory.partitions[partition] = None
+        self.flusher.adopt(partition)
         self._tell_coordinators(partition)
-        return True
 
     def _on_opened(self) -> None:
         if self._unassigned and self._broker_epoch >= 0:
@@ -268,7 +300,7 @@ class Publisher:
         for topic in topics.values():
             for partition in self._broker.partitions_by_id.get(topic.topic_id, []):
                 if partition is not None:
-                    partition.log.config = self._log_config(image, topic.name)
+                    partition.set_config(self._log_config(image, topic.name))
 
     def _log_config(self, image: ClusterImage, topic: str) -> Any:
         settings = self._broker.settings

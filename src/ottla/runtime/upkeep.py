@@ -1,9 +1,12 @@
-"""What has to be done from time to time: closed segments are put on the disk, off the loop, and silent producers are forgotten."""
+"""What has to be done from time to time: logs are flushed off the loop, offsets are written down, and silent producers are forgotten."""
 
 import asyncio
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Iterator
+from dataclasses import dataclass
 
 from ottla.runtime.broker import Broker
+from ottla.runtime.flushing import Flusher
+from ottla.runtime.offset_checkpoints import OffsetCheckpoint, OffsetCheckpoints
 from ottla.runtime.partition import Partition
 
 INTERVAL_SECONDS = 1.0
@@ -11,14 +14,32 @@ PARTITIONS_PER_TURN_MAX = 200
 """A node with many partitions looks at some of them in each turn: the loop is never held for long."""
 
 
-class Upkeep:
-    """Kafka, too, flushes a segment when it is closed; until then it is the page cache that holds it."""
+@dataclass(frozen=True, slots=True)
+class UpkeepIntervals:
+    """In milliseconds; the defaults are Kafka's."""
 
-    def __init__(self, broker: Broker, on_failure: Callable[[BaseException], None], *, expiry_interval_ms: int) -> None:
+    flush_look_ms: int = (1 << 63) - 1
+    recovery_points_ms: int = 60_000
+    high_watermarks_ms: int = 5_000
+    expiry_ms: int = 600_000
+
+
+class Upkeep:
+    """Kafka, too, flushes a segment when it is closed; until then it is the page cache that holds it.
+
+    Logs are looked at every second, or more often where `log.flush.scheduler.interval.ms` says so: a `flush.ms` holds without it.
+    """
+
+    def __init__(self, broker: Broker, flusher: Flusher, checkpoints: OffsetCheckpoints, on_failure: Callable[[BaseException], None],
+                 intervals: UpkeepIntervals) -> None:
         self._broker = broker
+        self._flusher = flusher
+        self._checkpoints = checkpoints
         self._on_failure = on_failure
-        self._expiry_interval_seconds = expiry_interval_ms / 1000
-        self._next_expiry = broker.loop.time() + self._expiry_interval_seconds
+        self._interval_seconds = max(min(INTERVAL_SECONDS, intervals.flush_look_ms / 1000), 0.001)
+        self._expiry = self._due_every(intervals.expiry_ms)
+        self._recovery_points = self._due_every(intervals.recovery_points_ms)
+        self._high_watermarks = self._due_every(intervals.high_watermarks_ms)
         self._stopping = asyncio.Event()
         self._task: asyncio.Task[None] | None = None
 
@@ -30,30 +51,49 @@ class Upkeep:
         self._stopping.set()
         if self._task is not None:
             await asyncio.wait([self._task])
+        await self._flusher.stop()
+
+    async def write_checkpoints(self) -> None:
+        """At a clean stop, once all logs are closed."""
+        await self._write(self._checkpoints.recovery_points)
+        await self._write(self._checkpoints.high_watermarks)
 
     async def _run(self) -> None:
         while not self._stopping.is_set():
             try:
-                await asyncio.wait_for(self._stopping.wait(), INTERVAL_SECONDS)
+                await asyncio.wait_for(self._stopping.wait(), self._interval_seconds)
             except TimeoutError:
                 try:
-                    await self._flush_closed()
-                    await self._maybe_expire_producers()
-                except OSError as error:
-                    # What an fsync has lost cannot be had by asking again: carrying on would promise what is not on the disk.
+                    await self._look()
+                except Exception as error:
                     self._on_failure(error)
                     return
 
-    async def _flush_closed(self) -> None:
+    async def _look(self) -> None:
+        is_expiry_due, now_ms = next(self._expiry), self._broker.clock.now_ms()
         async for partition in self._partitions():
-            await self.flush(partition)
+            self._maybe_flush(partition, now_ms)
+            if is_expiry_due:
+                partition.log.producers.expire(now_ms, partition.log.config.producer_expiration_ms)
+        if next(self._recovery_points):
+            await self._write(self._checkpoints.recovery_points)
+        if next(self._high_watermarks):
+            await self._write(self._checkpoints.high_watermarks)
 
-    async def _maybe_expire_producers(self) -> None:
-        if self._broker.loop.time() >= self._next_expiry:
-            self._next_expiry += self._expiry_interval_seconds
-            async for partition in self._partitions():
-                log = partition.log
-                log.producers.expire(self._broker.clock.now_ms(), log.config.producer_expiration_ms)
+    def _maybe_flush(self, partition: Partition, now_ms: int) -> None:
+        log = partition.log
+        if log.recovery_point < log.log_end_offset and now_ms - log.flushed_ms >= log.config.flush_ms:
+            self._flusher.want(partition)
+        elif log.has_unflushed:
+            self._flusher.want(partition, to_end=False)
+
+    async def _write(self, checkpoint: OffsetCheckpoint) -> None:
+        directories = self._broker.log_directories
+        for directory in directories.online():
+            try:
+                await checkpoint.write(directory)
+            except OSError as error:
+                directories.on_failure(directory, error)
 
     async def _partitions(self) -> AsyncIterator[Partition]:
         """Those that are here, some in each turn of the loop."""
@@ -65,16 +105,12 @@ class Upkeep:
             if not partition.is_gone:
                 yield partition
 
-    async def flush(self, partition: Partition) -> None:
-        flushing, path = self._broker.flushing, partition.log.directory
-        for closed in partition.log.take_unflushed():
-            if partition.is_gone:
-                return
-            flushing[path] = self._broker.workers.run(closed.flush)
-            try:
-                await flushing[path]
-            except OSError:
-                if not partition.is_gone:          # a directory that was deleted meanwhile is no longer under its name
-                    raise
-            finally:
-                del flushing[path]
+    def _due_every(self, interval_ms: int) -> Iterator[bool]:
+        """Whether it is time, as often as one asks."""
+        due = self._broker.loop.time() + interval_ms / 1000
+        while True:
+            now = self._broker.loop.time()
+            is_due = now >= due
+            if is_due:
+                due = now + interval_ms / 1000
+            yield is_due

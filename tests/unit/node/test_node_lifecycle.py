@@ -118,7 +118,7 @@ def test_a_topic_deleted_and_made_again_during_its_flush_is_a_new_one(world: Wor
             assert answer.error_code == 0
         old = node.broker.partition("t", 0)
         assert old is not None
-        flushing = asyncio.ensure_future(world.within(ports, node.upkeep.flush(old)))
+        flushing = asyncio.ensure_future(world.within(ports, node.flusher.flush(old, to_end=False)))
         while not node.broker.flushing:
             await asyncio.sleep(0)
         await client.call(DeleteTopicsRequest(topic_names=["t"], timeout_ms=1000), DeleteTopicsResponse, 5)

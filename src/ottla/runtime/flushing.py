@@ -1,0 +1,119 @@
+"""Puts logs on the disk, off the loop: closed segments when they are closed, and the active one where a topic's configs ask for it.
+
+Fsyncs are grouped. While a worker flushes a log whoever appends to it waits for the next flush, and all of them share it: fifty producers
+that want each record on the disk cost as many fsyncs as one.
+"""
+
+import asyncio
+from collections.abc import Callable
+from functools import partial
+
+from ottla.log.flushing import FlushPlan
+from ottla.runtime.broker import Broker
+from ottla.runtime.partition import Partition
+
+JOBS_MAX = 3
+"""Workers that flush at a time; others are left for what clients wait for."""
+AGAIN_SECONDS = 1.0
+"""After which a log on a full disk is tried again."""
+
+Planned = list[tuple[Partition, FlushPlan]]
+
+
+class Flusher:
+    """One flush of a log at a time. An fsync that fails ends its directory: what it lost cannot be had by asking again."""
+
+    def __init__(self, broker: Broker, on_failure: Callable[[BaseException], None]) -> None:
+        self._broker = broker
+        self._on_failure = on_failure
+        self._due: dict[Partition, bool] = {}
+        """And whether to the end, or to that of the last closed segment."""
+        self._in_flight: dict[Partition, None] = {}
+        self._jobs: dict[asyncio.Future[list[OSError | None]], None] = {}
+        self._is_scheduled = False
+        self._is_stopped = False
+
+    def adopt(self, partition: Partition) -> None:
+        """The partition tells when it has to be flushed."""
+        partition.on_flush_due = self.want
+        partition.on_flushed()
+
+    def want(self, partition: Partition, *, to_end: bool = True) -> None:
+        """Soon: what else is appended in this turn of the loop shares the flush."""
+        self._due[partition] = to_end or self._due.get(partition, False)
+        if not self._is_scheduled and len(self._jobs) < JOBS_MAX and not self._is_stopped:
+            self._is_scheduled = True
+            self._broker.loop.call_soon(self._start_jobs)
+
+    async def flush(self, partition: Partition, *, to_end: bool) -> None:
+        """Return once what is there now is on the disk, or the partition is gone."""
+        self.want(partition, to_end=to_end)
+        while not partition.is_gone and (partition in self._due or partition in self._in_flight):
+            await asyncio.sleep(0) if not self._jobs else await asyncio.wait(list(self._jobs), return_when=asyncio.FIRST_COMPLETED)
+
+    async def stop(self) -> None:
+        """Begin no more, and wait for what was begun: nobody else may write to those logs meanwhile."""
+        self._is_stopped = True
+        while self._jobs:
+            await asyncio.wait(list(self._jobs))
+
+    def _start_jobs(self) -> None:
+        self._is_scheduled = False
+        if self._is_stopped:
+            return
+        planned: Planned = []
+        for partition in [each for each in self._due if each not in self._in_flight]:
+            to_end = self._due.pop(partition)
+            plan = None if partition.is_gone else partition.log.plan_flush(to_end=to_end)
+            if plan is not None:
+                planned.append((partition, plan))
+            elif not partition.is_gone:
+                partition.on_flushed()
+        shares = min(JOBS_MAX - len(self._jobs), len(planned))
+        for share in range(shares):
+            self._start(planned[share::shares])
+
+    def _start(self, planned: Planned) -> None:
+        job = self._broker.workers.run(partial(_run, [plan for _, plan in planned]))
+        self._jobs[job] = None
+        for partition, _ in planned:
+            self._in_flight[partition] = None
+            self._broker.flushing[partition.log.directory] = job
+        job.add_done_callback(partial(self._on_done, planned))
+
+    def _on_done(self, planned: Planned, job: "asyncio.Future[list[OSError | None]]") -> None:
+        del self._jobs[job]
+        for partition, _ in planned:
+            del self._in_flight[partition]
+            self._broker.flushing.pop(partition.log.directory, None)
+        if job.cancelled():
+            return
+        error = job.exception()
+        if error is not None:
+            self._on_failure(error)
+            return
+        for (partition, plan), failure in zip(planned, job.result(), strict=True):
+            if partition.is_gone:
+                continue                  # a directory that was deleted meanwhile is no longer under its name
+            if failure is None:
+                partition.log.on_flushed(plan)
+                partition.log.flushed_ms = self._broker.clock.now_ms()
+                partition.on_flushed()
+            elif not self._broker.log_directories.on_partition_failure(partition, failure):
+                partition.log.put_back_unflushed(plan.items)
+                self._broker.loop.call_later(AGAIN_SECONDS, self.want, partition)
+        if self._due and not self._is_scheduled:
+            self._start_jobs()
+
+
+def _run(plans: list[FlushPlan]) -> list[OSError | None]:
+    """In a worker: one log's failure is not another's."""
+    results: list[OSError | None] = []
+    for plan in plans:
+        try:
+            plan.run()
+        except OSError as error:
+            results.append(error)
+        else:
+            results.append(None)
+    return results
