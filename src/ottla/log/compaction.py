@@ -158,7 +158,7 @@ class Compaction:
         asked = self._asked
         for index, (file, size) in enumerate(self._files()):
             base = asked.bases[index]
-            next_base = asked.bases[index + 1] if index + 1 < len(asked.bases) else asked.end_offset
+            next_base = self._end_of(index)
             if base >= end_offset:
                 return
             if next_base <= asked.first_dirty_offset:
@@ -211,6 +211,7 @@ class Compaction:
 
         asked = self._asked
         output = CleanedSegment(self._disk, asked.directory, asked.bases[group[0]], index_interval_bytes=asked.index_interval_bytes)
+        batches.begin_group(self._end_of(group[-1]))
         for file, size in self._files(group):
             for window in windows(file, size):
                 before = output.size
@@ -219,6 +220,11 @@ class Compaction:
                 yield self._moved(len(window.data) + output.size - before)
         output.finish(batches.take_aborted())
         yield GroupCleaned(tuple(asked.bases[index] for index in group), output.size)
+
+    def _end_of(self, index: int) -> int:
+        """Where the next segment starts."""
+        bases = self._asked.bases
+        return bases[index + 1] if index + 1 < len(bases) else self._asked.end_offset
 
     def _moved(self, count: int) -> float:
         self._read_bytes += count

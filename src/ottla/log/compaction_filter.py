@@ -98,8 +98,13 @@ class BatchFilter:
         self._producers = producers
         self._now_ms = now_ms
         self._horizon_ms = now_ms + delete_retention_ms
-        self._end_offset = end_offset
-        """Of all that may be cleaned. The batch before it is never lost: where the log ends must not be forgotten."""
+        self._end_offsets = {end_offset: None}
+        """Of all that may be cleaned, and of the group. The batch before it is never lost: where the log ends must not be forgotten, nor
+        which segments were replaced, nor may it look as if a segment were missing."""
+
+    def begin_group(self, end_offset: int) -> None:
+        """What follows becomes one segment, up to this offset."""
+        self._end_offsets[end_offset] = None
 
     def clean(self, window: Window, output: CleanedSegment) -> None:
         """Write what stays of a window."""
@@ -157,7 +162,7 @@ class BatchFilter:
 
     def _is_needed(self, header: BatchHeader) -> bool:
         """Whether a batch stays even without its records."""
-        if header.last_offset + 1 == self._end_offset:
+        if header.last_offset + 1 in self._end_offsets:
             return True
         end = self._producers.get(header.producer_id) if header.producer_id >= 0 else None
         if end is None:

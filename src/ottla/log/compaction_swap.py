@@ -6,14 +6,80 @@ the new one loses its suffix. Whoever opens the log after a crash finishes that;
 the two finishes what the other began.
 """
 
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
 from ottla.base.ports import Disk
+from ottla.log.producer_state import SNAPSHOT_SUFFIX
 from ottla.log.scanning import scan_headers
-from ottla.log.segment import LOG_SUFFIX
+from ottla.log.segment import LOG_SUFFIX, SUFFIXES, Segment
+
+if TYPE_CHECKING:
+    from ottla.log.partition_log import PartitionLog
 
 CLEANED_SUFFIX = ".cleaned"
 SWAP_SUFFIX = ".swap"
 DELETED_SUFFIX = ".deleted"
 OFFSET_DIGITS = 20
+
+
+class Swap:
+    """One cleaned segment takes the place of those it was made from. The calls are made in the order in which they stand here."""
+
+    def __init__(self, log: "PartitionLog", bases: Sequence[int], size: int, *, now_ms: int) -> None:
+        wanted = dict.fromkeys(bases)
+        self._log = log
+        self.old = [segment for segment in log.segments if segment.base_offset in wanted]
+        self._is_whole = len(self.old) == len(bases)
+        self._new = log.new_segment(bases[0], size, now_ms=now_ms)
+        self._new.suffix = CLEANED_SUFFIX
+
+    def begin(self) -> bool:
+        """The files are renamed; False where the log has changed meanwhile. The directory is to be flushed before what follows."""
+        if not self._is_whole:
+            return False
+        self._new.rename(SWAP_SUFFIX)
+        return True
+
+    def replace(self) -> bool:
+        """From now on the new segment is read; False where the log has changed meanwhile, in which case nothing of this has happened."""
+        if self._log.replace(self.old, self._new):
+            return True
+        self._new.rename(CLEANED_SUFFIX)  # so that whoever finds it does not take it for a replacement
+        return False
+
+    def retire(self, segments: Sequence[Segment]) -> None:
+        """Old segments, some at a time: they do not count any more, and their files go later."""
+        for segment in segments:
+            retire(segment, keep_snapshot=segment.base_offset == self._new.base_offset)
+
+    def finish(self) -> None:
+        """Once all old segments are retired. The directory is to be flushed afterwards."""
+        self._new.rename("")
+
+
+def retire(segment: Segment, *, keep_snapshot: bool = False) -> None:
+    """The files of a segment that left its log are marked as deleted, and with them the snapshot of the producers before it."""
+    segment.rename(DELETED_SUFFIX)
+    path = segment.stem + SNAPSHOT_SUFFIX
+    if not keep_snapshot and segment.disk.exists(path):
+        segment.disk.rename(path, path + DELETED_SUFFIX)
+
+
+def remove_retired(segments: Sequence[Segment]) -> None:
+    """Call it from a worker."""
+    for segment in segments:
+        segment.remove()
+        path = segment.stem + SNAPSHOT_SUFFIX + DELETED_SUFFIX
+        if segment.disk.exists(path):
+            segment.disk.remove(path)
+
+
+def remove_unfinished(disk: Disk, directory: str) -> None:
+    """What a compaction that did not end has left. None of it may be there when a cleaned segment is renamed: see `finish_swaps`."""
+    for name in disk.list(directory):
+        if name.endswith(CLEANED_SUFFIX):
+            disk.remove(f"{directory}/{name}")
 
 
 def finish_swaps(disk: Disk, directory: str) -> None:
@@ -33,11 +99,7 @@ def finish_swaps(disk: Disk, directory: str) -> None:
     logs = [name for name in kept if name.endswith(LOG_SUFFIX + SWAP_SUFFIX)]
     if logs:
         _remove_replaced(disk, directory, names, logs)
-    for name in kept:
-        # The log comes last: its name says that all the others have theirs.
-        if name not in logs:
-            disk.rename(f"{directory}/{name}", f"{directory}/{name.removesuffix(SWAP_SUFFIX)}")
-    for name in logs:
+    for name in (*logs, *(name for name in kept if name not in logs)):
         disk.rename(f"{directory}/{name}", f"{directory}/{name.removesuffix(SWAP_SUFFIX)}")
     disk.flush_directory(directory)
 
@@ -48,7 +110,7 @@ def _remove_replaced(disk: Disk, directory: str, names: list[str], logs: list[st
     behind = max(_end_of(disk, directory, name) for name in logs)
     for name in names:
         stem, _, suffix = name.partition(".")
-        if suffix in ("log", "index", "timeindex", "txnindex") and stem.isdecimal() and first <= int(stem) < behind:
+        if "." + suffix in SUFFIXES and stem.isdecimal() and first <= int(stem) < behind:
             disk.remove(f"{directory}/{name}")
 
 

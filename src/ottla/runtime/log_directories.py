@@ -14,11 +14,8 @@ from ottla.base.errors import ApiError, ErrorCode
 from ottla.base.ids import Uuid
 from ottla.base.ports import Disk, Workers
 from ottla.log.checkpoints import START_OFFSETS_FILE, Offsets, decode, encode
-from ottla.log.producer_state import SNAPSHOT_SUFFIX
-from ottla.log.segment import SUFFIXES, Segment
 from ottla.runtime.partition import Partition
-
-REMOVED_SUFFIX = ".deleted"
+from ottla.runtime.segment_removal import retire_segments
 
 log = logging.getLogger("ottla.partitions")
 
@@ -131,11 +128,12 @@ class LogDirectories:
         partition.delete_before(offset)
         directory = self.of(partition.log.directory)
         try:
-            await self._save(directory)
+            await self.save_start_offsets(directory)
+            # Whole segments before the beginning leave the log now.
+            await retire_segments(partition, partition.log.take_below_start(), self._workers)
         except OSError as error:
             self.on_failure(directory, error)
             raise ApiError(ErrorCode.KAFKA_STORAGE_ERROR) from error
-        self._drop_segments(partition)
         return partition.log.log_start_offset
 
     def read_start_offsets(self) -> StartOffsets:
@@ -163,7 +161,7 @@ class LogDirectories:
             return
         self._disk.write_atomically(f"{directory.path}/{FILE_NAME}", encode(directory.start_offsets()))
 
-    async def _save(self, directory: LogDirectory) -> None:
+    async def save_start_offsets(self, directory: LogDirectory) -> None:
         """Those who come while a worker writes share the next write."""
         directory.changes += 1
         wanted = directory.changes
@@ -175,25 +173,3 @@ class LogDirectories:
                 changes, written = directory.changes, data
                 await self._workers.run(partial(self._disk.write_atomically, f"{directory.path}/{FILE_NAME}", data))
                 directory.saved_changes = changes
-
-    def _drop_segments(self, partition: Partition) -> None:
-        """Whole segments before the beginning leave the log now; their files go when nobody reads them any more."""
-        segments = partition.log.take_below_start()
-        if segments:
-            delay_seconds = partition.log.config.file_delete_delay_ms / 1000
-            asyncio.get_running_loop().call_later(delay_seconds, self._remove, partition, segments)
-
-    def _remove(self, partition: Partition, segments: list[Segment]) -> None:
-        """Renamed on the loop, where a topic of the same name cannot be made meanwhile; the rest is left to a worker."""
-        if partition.is_gone:
-            return
-        paths = [segment.stem + suffix for segment in segments
-                 for suffix in (*SUFFIXES, SNAPSHOT_SUFFIX)]
-        removed = [path for path in paths if self._disk.exists(path)]
-        for path in removed:
-            self._disk.rename(path, path + REMOVED_SUFFIX)
-        self._workers.run(partial(self._unlink, [path + REMOVED_SUFFIX for path in removed]))
-
-    def _unlink(self, paths: list[str]) -> None:
-        for path in paths:
-            self._disk.remove(path)

@@ -1,0 +1,82 @@
+"""Looks from time to time which segments are too old or too many, and lets them go. Compacted logs are the cleaner's."""
+
+import asyncio
+import logging
+from collections.abc import Callable, Sequence
+
+from ottla.log.retention import delete_old
+from ottla.log.segment import Segment
+from ottla.runtime.broker import Broker
+from ottla.runtime.log_directories import LogDirectory
+from ottla.runtime.partition import Partition
+from ottla.runtime.segment_removal import retire_segments
+
+PARTITIONS_PER_TURN_MAX = 50
+"""In one turn of the loop: 20 µs each, where nothing is to be done."""
+
+log = logging.getLogger("ottla.retention")
+
+
+class Retention:
+    """The first look is some time after the start, as in Kafka: there is enough to do before."""
+
+    def __init__(self, broker: Broker, on_failure: Callable[[BaseException], None], *, initial_delay_ms: int, interval_ms: int) -> None:
+        self._broker = broker
+        self._on_failure = on_failure
+        self._initial_delay_seconds = initial_delay_ms / 1000
+        self._interval_seconds = interval_ms / 1000
+        self._task: asyncio.Task[None] | None = None
+
+    def start(self) -> None:
+        self._task = self._broker.loop.create_task(self._run())
+
+    async def stop(self) -> None:
+        """Files that are left are removed at the next start."""
+        if self._task is not None:
+            self._task.cancel()
+            await asyncio.wait([self._task])
+
+    async def _run(self) -> None:
+        delay = self._initial_delay_seconds
+        while True:
+            await asyncio.sleep(delay)
+            delay = self._interval_seconds
+            try:
+                await self.look()
+            except Exception as error:
+                self._on_failure(error)
+                return
+
+    async def look(self) -> None:
+        """At all logs that are not compacted."""
+        partitions = self._broker.all_partitions()
+        for first in range(0, len(partitions), PARTITIONS_PER_TURN_MAX):
+            some = partitions[first : first + PARTITIONS_PER_TURN_MAX]
+            await delete_old_segments(self._broker, [partition for partition in some if not partition.log.config.compacted])
+            await asyncio.sleep(0)
+
+
+async def delete_old_segments(broker: Broker, partitions: Sequence[Partition]) -> None:
+    """Where a log begins is on the disk before its files go: it must not begin earlier after a power cut. A directory that fails goes
+    offline."""
+    removed: dict[LogDirectory, list[tuple[Partition, list[Segment]]]] = {}
+    directories = broker.log_directories
+    for partition in partitions:
+        if partition.is_gone:
+            continue
+        try:
+            segments = delete_old(partition.log, high_watermark=partition.high_watermark, now_ms=broker.clock.now_ms())
+        except OSError as error:
+            directories.on_partition_failure(partition, error)
+            continue
+        if segments:
+            log.info("%s-%d begins at %d now: %d segments are deleted", partition.topic, partition.index,
+                     partition.log.log_start_offset, len(segments))
+            removed.setdefault(directories.of(partition.log.directory), []).append((partition, segments))
+    for directory, changed in removed.items():
+        try:
+            await directories.save_start_offsets(directory)
+            for partition, segments in changed:
+                await retire_segments(partition, segments, broker.workers)
+        except OSError as error:
+            directories.on_failure(directory, error)

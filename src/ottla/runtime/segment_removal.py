@@ -1,0 +1,44 @@
+"""Segments that left their log: their files are marked as deleted at once, and removed when nobody reads them any more."""
+
+import asyncio
+import logging
+from collections.abc import Sequence
+from functools import partial
+
+from ottla.base.ports import Workers
+from ottla.log.compaction_swap import remove_retired, retire
+from ottla.log.segment import Segment
+from ottla.runtime.partition import Partition
+
+SEGMENTS_PER_TURN_MAX = 20
+"""Renamed in one turn of the loop: 30 µs each."""
+
+log = logging.getLogger("ottla.partitions")
+
+
+async def retire_segments(partition: Partition, segments: Sequence[Segment], workers: Workers) -> None:
+    """Mark them as deleted, on the loop, where a topic of the same name cannot be made meanwhile. OSError where that cannot be."""
+    for first in range(0, len(segments), SEGMENTS_PER_TURN_MAX):
+        if partition.is_gone:
+            return  # its directory has another name by now, and goes as a whole
+        for segment in segments[first : first + SEGMENTS_PER_TURN_MAX]:
+            retire(segment)
+        await asyncio.sleep(0)
+    remove_later(partition, segments, workers)
+
+
+def remove_later(partition: Partition, segments: Sequence[Segment], workers: Workers) -> None:
+    """After `file.delete.delay.ms`."""
+    if segments:
+        asyncio.get_running_loop().call_later(partition.log.config.file_delete_delay_ms / 1000, _remove, partition, segments, workers)
+
+
+def _remove(partition: Partition, segments: Sequence[Segment], workers: Workers) -> None:
+    if not partition.is_gone:
+        workers.run(partial(remove_retired, segments)).add_done_callback(partial(_on_removed, partition))
+
+
+def _on_removed(partition: Partition, removed: "asyncio.Future[None]") -> None:
+    """What is left is removed when the log is next opened."""
+    if not removed.cancelled() and removed.exception() is not None and not partition.is_gone:
+        log.warning("files of deleted segments of %s-%d are still there: %s", partition.topic, partition.index, removed.exception())
