@@ -119,7 +119,7 @@ def read_ottla(kind: str) -> Read:
                 count = 0
                 if kind == "columns":
                     for batch in consumer.batches():
-                        count += len(batch.values.offsets) - 1
+                        count += len(batch.values)
                         if count >= records:
                             return
                 elif kind == "poll":
@@ -148,7 +148,7 @@ def read_ottla_async(kind: str) -> Read:
             began, cpu, count = time.perf_counter(), time.process_time(), 0
             if kind == "columns":
                 async for batch in consumer.batches():
-                    count += len(batch.values.offsets) - 1
+                    count += len(batch.values)
                     if count >= records:
                         break
             else:

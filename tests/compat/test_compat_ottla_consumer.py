@@ -13,7 +13,6 @@ from ottla.client import AsyncConsumer, Consumer, TopicPartition
 from ottla.client.consumer_errors import NoOffset, OffsetOutOfRange, Wakeup
 from ottla.client.consumer_record import ConsumerRecord, OffsetAndTimestamp
 from ottla.client.errors import ClientError, ConfigError
-from ottla.wire.columns import slices
 
 TIME = 1_700_000_000_000
 
@@ -80,7 +79,7 @@ def test_columns_are_whole_answers(make_topic, produce, reading):
         assert batch is not None
         assert batch.topics == (topic,)
         for partition, offset, stamp, value in zip(batch.partition.tolist(), batch.offsets.tolist(), batch.timestamps.tolist(),
-                                                   slices(batch.values), strict=True):
+                                                   batch.values.tolist(), strict=True):
             seen[partition].append((offset, stamp, value))
     assert seen == {p: [(index, TIME + index, b"%d:%d" % (p, index)) for index in range(100)] for p in range(3)}
     assert [consumer.position(TopicPartition(topic, p)) for p in range(3)] == [100, 100, 100]

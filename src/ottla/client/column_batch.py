@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from ottla.client.consumer_record import ConsumerRecord
 from ottla.client.partitions import TopicPartition
-from ottla.wire.columns import BinaryColumn, HeaderColumns, RecordColumns, slices
+from ottla.wire.columns import BinaryColumn, HeaderColumns, RecordColumns
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -21,7 +21,8 @@ class ColumnBatch:
     """Rows of one or more partitions, one partition after another; each partition's rows are in the order of their offsets.
 
     `offsets`, `timestamps`, `timestamp_types`, `partition` and `leader_epochs` are NumPy arrays with an item for each record. `keys` and
-    `values` are BinaryColumns: all bytes side by side, with where each begins. `rows` says which rows belong to which partition.
+    `values` are BinaryColumns: all bytes side by side, with where each begins; `values[i]` is one of them. `rows` says which rows belong
+    to which partition.
     """
 
     def __init__(self, names: "Sequence[TopicPartition]", columns: RecordColumns) -> None:
@@ -124,8 +125,8 @@ class ColumnBatch:
     def _records_of(self, name: TopicPartition, first: int, last: int, key: "Callable[[bytes], Any] | None",
                     value: "Callable[[bytes], Any] | None") -> "Iterator[ConsumerRecord]":
         columns = self.columns
-        keys: Any = slices(columns.gather_keys(first, last)) if columns.has_keys else repeat(None, last - first)
-        values: Any = slices(columns.gather_values(first, last))
+        keys: Any = columns.gather_keys(first, last).tolist() if columns.has_keys else repeat(None, last - first)
+        values: Any = columns.gather_values(first, last).tolist()
         if key is not None and columns.has_keys:
             keys = [None if item is None else key(item) for item in keys]
         if value is not None:

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ottla.client.partitioner import SEED
-from ottla.wire.columns import BinaryColumn, slices
+from ottla.wire.columns import BinaryColumn
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -86,8 +86,8 @@ def _ask(accumulator: "Accumulator", route: "TopicRoute", rows: "OutgoingColumns
     partitioner = accumulator.settings.partitioner
     assert partitioner is not None
     nothing: list[bytes | None] = [None] * len(rows)
-    keys = nothing if rows.keys is None else slices(rows.keys)
-    values = nothing if rows.values is None else slices(rows.values)
+    keys = nothing if rows.keys is None else rows.keys.tolist()
+    values = nothing if rows.values is None else rows.values.tolist()
     for index in np.flatnonzero(chosen < 0).tolist():
         partition = partitioner(route.name, keys[index], values[index], route.count)
         if not 0 <= partition < route.count:

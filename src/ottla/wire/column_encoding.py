@@ -45,8 +45,8 @@ class OutgoingColumns:
         """Some of the records; nothing is copied."""
         return OutgoingColumns(
             self.timestamps[start:end],
-            None if self.values is None else self.values.slice(start, end),
-            None if self.keys is None else self.keys.slice(start, end),
+            None if self.values is None else self.values[start:end],
+            None if self.keys is None else self.keys[start:end],
             None if self.headers is None else self.headers.slice(start, end),
         )
 

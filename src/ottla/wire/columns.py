@@ -1,8 +1,10 @@
 """Records as columns: NumPy arrays of offsets, timestamps, keys, values and headers, and Arrow's where it is installed."""
 
+from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any, NamedTuple
+from operator import index
+from typing import TYPE_CHECKING, Any, NamedTuple, SupportsIndex, overload
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,13 +21,60 @@ Column = NDArray[np.int64]
 Octets = NDArray[np.uint8]
 
 
-class BinaryColumn(NamedTuple):
-    """Byte strings side by side, as Arrow has them: the i-th is `data[offsets[i] : offsets[i + 1]]`, or null where `nulls[i]`."""
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class BinaryColumn:
+    """Byte strings side by side, as Arrow has them: the i-th is `data[offsets[i] : offsets[i + 1]]`, or null where `nulls[i]`.
+
+    `column[i]` is the i-th as bytes, or None; `column[i:j]` is a column of some, and copies nothing; `tolist()` has them all.
+    """
 
     offsets: Column
     data: Octets
     nulls: NDArray[np.bool_] | None
     """None where there are none."""
+
+    def __len__(self) -> int:
+        return len(self.offsets) - 1
+
+    def __repr__(self) -> str:
+        return f"BinaryColumn({len(self)} byte strings of {int(self.offsets[-1] - self.offsets[0])} bytes)"
+
+    @overload
+    def __getitem__(self, row: SupportsIndex) -> bytes | None: ...
+
+    @overload
+    def __getitem__(self, row: slice) -> "BinaryColumn": ...
+
+    def __getitem__(self, row: SupportsIndex | slice) -> "bytes | BinaryColumn | None":
+        count = len(self)
+        if isinstance(row, slice):
+            start, end, step = row.indices(count)
+            if step != 1:
+                raise ValueError(f"rows of a column stand side by side: they cannot be taken in steps of {step}")
+            end = max(start, end)
+            return BinaryColumn(self.offsets[start : end + 1], self.data, None if self.nulls is None else self.nulls[start:end])
+        at = index(row)
+        if not -count <= at < count:
+            raise IndexError(f"row {at} of {count}")
+        at %= count
+        if self.nulls is not None and self.nulls[at]:
+            return None
+        return self.data[self.offsets[at] : self.offsets[at + 1]].tobytes()
+
+    def __iter__(self) -> "Iterator[bytes | None]":
+        return iter(self.tolist())
+
+    def tolist(self) -> list[bytes | None]:
+        """The byte strings as Python's."""
+        bounds, first = self.offsets.tolist(), int(self.offsets[0])
+        data = self.data[first : bounds[-1]].tobytes()
+        if first:
+            bounds = (self.offsets - first).tolist()
+        found: list[bytes | None] = [data[start:end] for start, end in pairwise(bounds)]
+        if self.nulls is not None:
+            for row in np.flatnonzero(self.nulls).tolist():
+                found[row] = None
+        return found
 
     def to_arrow(self, kind: str = "binary") -> Any:
         """As `pyarrow` array: "binary" or "string", with 64-bit offsets where the bytes need them."""
@@ -36,7 +85,7 @@ class BinaryColumn(NamedTuple):
         offsets = self.offsets if is_large else self.offsets.astype(np.int32)
         validity = None if self.nulls is None else pa.py_buffer(np.packbits(~self.nulls, bitorder="little"))
         count = -1 if self.nulls is None else int(self.nulls.sum())
-        return pa.Array.from_buffers(arrow_type, len(self.offsets) - 1, [validity, pa.py_buffer(offsets), pa.py_buffer(self.data)], count)
+        return pa.Array.from_buffers(arrow_type, len(self), [validity, pa.py_buffer(offsets), pa.py_buffer(self.data)], count)
 
     @classmethod
     def from_arrow(cls, array: Any) -> "BinaryColumn":
@@ -59,10 +108,6 @@ class BinaryColumn(NamedTuple):
         data = np.empty(0, np.uint8) if data_buffer is None else np.frombuffer(data_buffer, np.uint8)
         nulls = array.is_null().to_numpy(zero_copy_only=False) if array.null_count else None
         return cls(offsets, data, nulls)
-
-    def slice(self, start: int, end: int) -> "BinaryColumn":
-        """Some of the rows; nothing is copied."""
-        return BinaryColumn(self.offsets[start : end + 1], self.data, None if self.nulls is None else self.nulls[start:end])
 
 
 class HeaderColumns(NamedTuple):
@@ -92,7 +137,7 @@ class HeaderColumns(NamedTuple):
         """Those of some records."""
         offsets = self.offsets[start : end + 1]
         first, last = int(offsets[0]), int(offsets[-1])
-        return HeaderColumns(offsets - first, self.keys.slice(first, last), self.values.slice(first, last))
+        return HeaderColumns(offsets - first, self.keys[first:last], self.values[first:last])
 
 
 class RecordColumns:
@@ -193,8 +238,8 @@ class RecordColumns:
             yield from (() for _ in range(len(self)))
             return
         keys, values, bounds = self.headers.keys, self.headers.values, self.headers.offsets.tolist()
-        names = [(name or b"").decode("utf-8", "replace") for name in slices(keys)]
-        pairs = list(zip(names, slices(values), strict=True))
+        names = [(name or b"").decode("utf-8", "replace") for name in keys.tolist()]
+        pairs = list(zip(names, values.tolist(), strict=True))
         for start, end in pairwise(bounds):
             yield tuple(pairs[start:end])
 
@@ -218,16 +263,6 @@ class RecordColumns:
         found = self.headers
         pairs = pa.StructArray.from_arrays([found.keys.to_arrow("string"), found.values.to_arrow()], names=["key", "value"])
         return pa.ListArray.from_arrays(pa.array(found.offsets.astype(np.int32)), pairs)
-
-
-def slices(column: BinaryColumn) -> list[bytes | None]:
-    """The byte strings of a column as Python's."""
-    data, bounds = column.data.tobytes(), column.offsets.tolist()
-    found: list[bytes | None] = [data[start:end] for start, end in pairwise(bounds)]
-    if column.nulls is not None:
-        for index in np.flatnonzero(column.nulls).tolist():
-            found[index] = None
-    return found
 
 
 def assemble(data: Buffer, starts: list[int], ends: list[int], counts: list[int], base_offsets: list[int], base_times: list[int],

@@ -9,7 +9,6 @@ from ottla.node.assemble import assemble
 from ottla.node.config import node_config
 from ottla.sim.rng import stream
 from ottla.sim.world import ProcessCrashed, World
-from ottla.wire.columns import slices
 
 PORT = 9092
 BOOTSTRAP = f"node:{PORT}"
@@ -51,7 +50,7 @@ async def consume(ports, way, records, random):
             elif way == "columns":
                 batch = await consumer.poll_batch(1)
                 if batch is not None:
-                    seen += zip(batch.partition.tolist(), batch.offsets.tolist(), slices(batch.values), strict=True)
+                    seen += zip(batch.partition.tolist(), batch.offsets.tolist(), batch.values.tolist(), strict=True)
             else:
                 async for record in consumer:
                     seen.append((record.partition, record.offset, record.value))

@@ -2,13 +2,14 @@
 
 import struct
 
+import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ottla.wire.batches import Record, build_batch, decode_records
 from ottla.wire.column_decoding import FetchedPartition, decode_fetched
-from ottla.wire.columns import RecordColumns, slices
+from ottla.wire.columns import BinaryColumn, RecordColumns
 from ottla.wire.errors import MalformedMessage
 
 TIME = 1_700_000_000_000
@@ -16,8 +17,8 @@ TIME = 1_700_000_000_000
 
 def rows(columns: RecordColumns) -> list[tuple[int, int, int, bytes | None, bytes | None, tuple[tuple[str, bytes | None], ...]]]:
     """Partition, offset, timestamp, key, value and headers of each record."""
-    return list(zip(columns.partitions.tolist(), columns.offsets.tolist(), columns.timestamps.tolist(), slices(columns.keys),
-                    slices(columns.values), columns.rows_headers(), strict=True))
+    return list(zip(columns.partitions.tolist(), columns.offsets.tolist(), columns.timestamps.tolist(), columns.keys.tolist(),
+                    columns.values.tolist(), columns.rows_headers(), strict=True))
 
 
 def expected(partition: int, batch: bytes | bytearray) -> list[tuple[int, int, int, bytes | None, bytes | None, object]]:
@@ -60,7 +61,7 @@ def test_records_before_the_asked_offset_are_dropped(codec: int) -> None:
     batch = build_batch([Record(value=b"%d" % index) for index in range(10)], base_offset=100, codec=codec)
     columns = decode_fetched([FetchedPartition(batch, 107)])
     assert columns.offsets.tolist() == [107, 108, 109]
-    assert slices(columns.values) == [b"7", b"8", b"9"]
+    assert columns.values.tolist() == [b"7", b"8", b"9"]
     assert columns.next_offsets == [110]
 
 
@@ -111,7 +112,7 @@ def test_compacted_gaps_keep_their_offsets() -> None:
     struct.pack_into(">i", empty, LAST_OFFSET_DELTA_AT, 4)
     write_checksum(empty)
     columns = decode_fetched([FetchedPartition(bytes(without_middle + empty), 0)])
-    assert (columns.offsets.tolist(), slices(columns.values), columns.next_offsets) == ([10, 12], [b"a", b"c"], [18])
+    assert (columns.offsets.tolist(), columns.values.tolist(), columns.next_offsets) == ([10, 12], [b"a", b"c"], [18])
 
 
 def test_a_damaged_batch_is_told() -> None:
@@ -161,6 +162,27 @@ def test_rows_of_partitions_are_found() -> None:
 @pytest.mark.parametrize("codec", [0, 4])
 def test_many_records_of_many_sizes(codec: int, filling: bytes) -> None:
     """Long batches of changing lengths, of bytes that look like the ends of records and of bytes that do not."""
-    records = [Record(0, TIME + 7 * index, b"k" * (index % 5) if index % 3 else None, filling * (index * 7919 % 97)) for index in range(2000)]
+    records = [Record(0, TIME + 7 * index, b"k" * (index % 5) if index % 3 else None, filling * (index * 7919 % 97))
+               for index in range(2000)]
     batch = build_batch(records, codec=codec)
     assert rows(decode_fetched([FetchedPartition(batch, 0)])) == expected(0, batch)
+
+
+def test_rows_of_a_column() -> None:
+    """A column is asked by row, as a list would be; what is taken out of it is a column, on the same bytes."""
+    strings = [b"one", None, b"", b"four", b"five"]
+    offsets = np.array([0, 3, 3, 3, 7, 11], np.int64)
+    column = BinaryColumn(offsets, np.frombuffer(b"onefourfive", np.uint8), np.array([each is None for each in strings]))
+    assert (len(column), column.tolist(), list(column)) == (5, strings, strings)
+    assert [column[row] for row in range(-5, 5)] == strings + strings
+    assert column[np.int64(3)] == b"four"
+    some = column[1:4]
+    assert (len(some), some.tolist(), some[0], some[-1], some.data is column.data) == (3, strings[1:4], None, b"four", True)
+    assert column[3:].tolist() == [b"four", b"five"]
+    assert column[4:2].tolist() == []
+    assert repr(column[3:]) == "BinaryColumn(2 byte strings of 8 bytes)"
+    for row in (5, -6):
+        with pytest.raises(IndexError, match=f"row {row} of 5"):
+            column[row]
+    with pytest.raises(ValueError, match="steps of 2"):
+        column[::2]
