@@ -84,7 +84,7 @@ class LogDirectories:
         """
         if directory.failure is None:
             if is_full(error):
-                self._on_full(directory)
+                self._on_full(directory, error)
                 return False
             directory.failure = error
             log.error("the log directory %s is offline, and with it %d partitions: %s. The others are served; repair or mount it and start "
@@ -96,11 +96,11 @@ class LogDirectories:
         """The same, of the directory that a partition lies in."""
         return partition.is_gone or self.on_failure(self.of(partition.log.directory), error)
 
-    def _on_full(self, directory: LogDirectory) -> None:
+    def _on_full(self, directory: LogDirectory, error: Exception) -> None:
         """Said once, and once more when there is room again: a producer tries many times a second."""
         if not directory.is_full:
             directory.is_full = True
-            log.error("the log directory %s is full: writes to it are refused until there is room", directory.path)
+            log.error("the log directory %s is full: writes to it are refused until there is room (%s)", directory.path, error)
             asyncio.get_running_loop().call_later(FULL_LOOK_SECONDS, self._look_for_room, directory)
 
     def _look_for_room(self, directory: LogDirectory) -> None:
