@@ -1,7 +1,8 @@
 """Offsets of many partitions in one small file of a data directory, in Kafka's format: a version, a count, a line for each partition.
 
-Three files have it: `recovery-point-offset-checkpoint` (what lies before is on the disk), `log-start-offset-checkpoint` (what lies before
-is deleted) and `replication-offset-checkpoint` (what lies before is committed). A crash leaves the old file or the new one.
+Four files have it: `recovery-point-offset-checkpoint` (what lies before is on the disk), `log-start-offset-checkpoint` (what lies before
+is deleted), `replication-offset-checkpoint` (what lies before is committed) and `cleaner-offset-checkpoint` (what lies before is
+compacted). A crash leaves the old file or the new one.
 """
 
 from collections.abc import Mapping
@@ -11,6 +12,7 @@ from ottla.base.ports import Disk
 RECOVERY_POINTS_FILE = "recovery-point-offset-checkpoint"
 START_OFFSETS_FILE = "log-start-offset-checkpoint"
 HIGH_WATERMARKS_FILE = "replication-offset-checkpoint"
+CLEAN_OFFSETS_FILE = "cleaner-offset-checkpoint"
 
 Offsets = dict[tuple[str, int], int]
 """By the name of the topic and the index of the partition."""

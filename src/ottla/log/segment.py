@@ -187,6 +187,10 @@ class Segment:
             index = self.time_index = MappedTimeIndex(self.base_offset, self._map(TIME_INDEX_SUFFIX))
         return index
 
+    def index_bytes(self) -> int:
+        """Of the larger index."""
+        return max(len(self.offsets()) * offset_index.ENTRY_BYTES, len(self.times()) * time_index.ENTRY_BYTES)
+
     def latest(self) -> tuple[int, int]:
         """The highest timestamp and the last offset of the batch that has it; the timestamp is -1 where no record has one."""
         times = self.times()

@@ -25,6 +25,7 @@ from ottla.node.errors import StartError, listen_error
 from ottla.node.listeners import ListenerConfig, bracketed
 from ottla.node.storage import Storage, prepare_storage
 from ottla.runtime.broker import Broker, BrokerSettings
+from ottla.runtime.cleaner import Cleaner
 from ottla.runtime.controller_driver import ControllerDriver
 from ottla.runtime.coordinators import Coordinators
 from ottla.runtime.log_directories import LogDirectory
@@ -32,6 +33,7 @@ from ottla.runtime.metadata_log import MetadataLog, MetadataLogDamaged
 from ottla.runtime.producer_ids import ProducerIds
 from ottla.runtime.publisher import Publisher
 from ottla.runtime.recovering import Recovered, Recovering, Work, run_all
+from ottla.runtime.retention import Retention
 from ottla.runtime.upkeep import Upkeep, UpkeepIntervals
 from ottla.server.server import Server
 
@@ -50,7 +52,7 @@ class Node:
     """A node that serves. `failed` is done when it cannot go on: what it then holds in memory may not be what is on the disk."""
 
     def __init__(self, *, bootstrap: str, storage: Storage, broker: Broker, broker_epoch: int, server: Server, publisher: Publisher,
-                 metadata_log: MetadataLog, upkeep: Upkeep, ports: Ports, failed: "asyncio.Future[None]",
+                 metadata_log: MetadataLog, upkeep: Upkeep, retention: Retention, ports: Ports, failed: "asyncio.Future[None]",
                  metrics_page: "MetricsPage | None") -> None:
         self.bootstrap = bootstrap
         self.cluster_id = storage.cluster_id
@@ -63,6 +65,7 @@ class Node:
         self.flusher = publisher.flusher
         self._metadata_log = metadata_log
         self.upkeep = upkeep
+        self.retention = retention
         self._ports = ports
         self._metrics_page = metrics_page
 
@@ -80,6 +83,9 @@ class Node:
         self._stop_listening()
         await self._server.close_connections()
         self.broker.coordinators.close()
+        await self.retention.stop()
+        if self.broker.cleaner is not None:
+            await self.broker.cleaner.stop()
         await self.upkeep.stop()
         try:
             await self._leave()
@@ -116,6 +122,9 @@ class Node:
         self._stop_listening()
         self._server.abort_connections()
         self.broker.coordinators.close()
+        self.retention.abandon()
+        if self.broker.cleaner is not None:
+            self.broker.cleaner.abandon()
         self._publisher.opening.close()
         self._storage.release()
 
@@ -193,11 +202,17 @@ async def _start(ports: Ports, config: NodeConfig, storage: Storage, failed: "as
         high_watermarks_ms=config.integer("replica.high.watermark.checkpoint.interval.ms"),
         expiry_ms=config.integer("producer.id.expiration.check.interval.ms")))
     upkeep.start()
+    retention = Retention(broker, on_failed, initial_delay_ms=config.integer("log.initial.task.delay.ms"),
+                          interval_ms=config.integer("log.retention.check.interval.ms"))
+    retention.start()
+    if config.flag("log.cleaner.enable"):
+        broker.cleaner = Cleaner(broker, ports.disk, ports.processes, ports.rng, on_failed)
+        broker.cleaner.start()
     server.open()
     first = endpoints[0]
     return Node(bootstrap=f"{bracketed(first.host)}:{first.port}", storage=storage, broker=broker, broker_epoch=broker_epoch,
-                server=server, publisher=publisher, metadata_log=metadata_log, upkeep=upkeep, ports=ports, failed=failed,
-                metrics_page=page)
+                server=server, publisher=publisher, metadata_log=metadata_log, upkeep=upkeep, retention=retention, ports=ports,
+                failed=failed, metrics_page=page)
 
 
 def _log_directories(storage: Storage, config: NodeConfig) -> list[LogDirectory]:

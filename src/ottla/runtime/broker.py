@@ -20,6 +20,7 @@ from ottla.runtime.topic_bytes import TopicBytes
 from ottla.wire.messages.create_topics import CreatableTopic, CreateTopicsRequest
 
 if TYPE_CHECKING:
+    from ottla.runtime.cleaner import Cleaner
     from ottla.runtime.coordinators import Coordinators
     from ottla.runtime.groups import Groups
 
@@ -74,6 +75,8 @@ class Broker:
         """There once the broker is registered, and so before the first request."""
         self.coordinators: Coordinators
         """Set when the node is put together."""
+        self.cleaner: Cleaner | None = None
+        """There once the node serves, unless logs are not to be compacted."""
         self.internal_topics = InternalTopics(self)
         self.loop = asyncio.get_running_loop()
         self.metadata_bytes = TopicBytes()

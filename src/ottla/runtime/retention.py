@@ -36,6 +36,11 @@ class Retention:
             self._task.cancel()
             await asyncio.wait([self._task])
 
+    def abandon(self) -> None:
+        """As a crash would."""
+        if self._task is not None:
+            self._task.cancel()
+
     async def _run(self) -> None:
         delay = self._initial_delay_seconds
         while True:

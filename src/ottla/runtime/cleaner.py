@@ -1,0 +1,310 @@
+"""Compacts logs, the one with the largest share of uncleaned bytes first. Other processes do the work; here it is decided, and swapped.
+
+How far each log is clean stands in `cleaner-offset-checkpoint`, in Kafka's format. A log that cannot be cleaned is left alone from then on,
+and said; the others are cleaned.
+"""
+
+import asyncio
+import logging
+from collections.abc import Callable
+from functools import partial
+from typing import Any, cast
+
+from ottla.base.disk_errors import is_full
+from ottla.base.ports import Disk, Processes, ProcessFailed, Rng
+from ottla.log import checkpoints
+from ottla.log.checkpoints import CLEAN_OFFSETS_FILE
+from ottla.log.compaction import CannotClean, Cleaned, CompactionRequest, FilesGone, GroupCleaned, decode_report
+from ottla.log.compaction_plan import CompactionPlan, plan_compaction
+from ottla.log.compaction_swap import Swap, remove_unfinished
+from ottla.log.partition_log import PartitionLog
+from ottla.metadata.configs import broker_value
+from ottla.runtime.broker import Broker
+from ottla.runtime.log_directories import LogDirectory
+from ottla.runtime.partition import Partition
+from ottla.runtime.retention import delete_old_segments
+from ottla.runtime.segment_removal import SEGMENTS_PER_TURN_MAX, remove_later
+
+WORK = "ottla.log.compaction:serve"
+PARTITIONS_PER_TURN_MAX = 50
+
+log = logging.getLogger("ottla.cleaner")
+
+
+class CleanerCounts:
+    """What the metrics tell."""
+
+    def __init__(self) -> None:
+        self.rounds = 0
+        self.read_bytes = 0
+        self.written_bytes = 0
+
+
+class LogChanged(Exception):
+    """Segments left the log while it was cleaned; it is looked at again later."""
+
+
+class Cleaner:
+    """`log.cleaner.threads` logs at a time, each by a process."""
+
+    def __init__(self, broker: Broker, disk: Disk, processes: Processes, rng: Rng, on_failure: Callable[[BaseException], None]) -> None:
+        self._broker = broker
+        self._disk = disk
+        self._processes = processes
+        self._rng = rng
+        self._on_failure = on_failure
+        self._clean_to: dict[Partition, int] = {}
+        self._busy: dict[Partition, asyncio.Task[bool]] = {}
+        self._swapping: dict[Partition, asyncio.Task[None]] = {}
+        self.uncleanable: dict[Partition, str] = {}
+        """Why a partition is left alone, until the node is started again."""
+        self.counts = CleanerCounts()
+        self._task: asyncio.Task[None] | None = None
+        self._saving = asyncio.Lock()
+
+    def start(self) -> None:
+        """Once all logs are open."""
+        for directory in self._broker.log_directories.online():
+            self._read_checkpoint(directory)
+        self._task = self._broker.loop.create_task(self._run())
+
+    async def stop(self) -> None:
+        """Work that was begun is given up: what it has left is removed when the log is next opened."""
+        tasks: list[asyncio.Task[Any]] = [*self._busy.values(), *([self._task] if self._task is not None else [])]
+        for task in tasks:
+            task.cancel()
+        tasks += self._swapping.values()
+        if tasks:
+            await asyncio.wait(tasks)
+
+    def abandon(self) -> None:
+        """As a crash would: nothing is brought to its end."""
+        for task in (*self._busy.values(), *self._swapping.values(), *([self._task] if self._task is not None else [])):
+            task.cancel()
+
+    @property
+    def uncleanable_count(self) -> int:
+        return sum(not partition.is_gone for partition in self.uncleanable)
+
+    def max_dirty_ratio(self) -> float:
+        """Of the logs that are compacted."""
+        return max((self._plan(partition).dirty_ratio for partition in self._compacted()), default=0.0)
+
+    async def _run(self) -> None:
+        try:
+            while True:
+                is_any_cleaned = await self.look()
+                if not is_any_cleaned:
+                    await asyncio.sleep(self._number("log.cleaner.backoff.ms") / 1000)
+        except Exception as error:
+            self._on_failure(error)
+
+    async def look(self) -> bool:
+        """Clean what most needs it, if anything does; returns whether something was cleaned, so that there may be more."""
+        await self._forget_gone()
+        for partition in await self._filthiest():
+            if len(self._busy) >= self._number("log.cleaner.threads"):
+                break
+            self._busy[partition] = self._broker.loop.create_task(self._clean(partition))
+        is_any_cleaned = False
+        if self._busy:
+            done, _ = await asyncio.wait(self._busy.values(), return_when=asyncio.FIRST_COMPLETED)
+            self._busy = {partition: task for partition, task in self._busy.items() if task not in done}
+            is_any_cleaned = any(task.result() for task in done)
+        for partition in self._compacted():
+            if partition not in self._busy:
+                await delete_old_segments(self._broker, [partition])
+        return is_any_cleaned
+
+    def _compacted(self) -> list[Partition]:
+        return [partition for partition in self._broker.all_partitions() if partition.log.config.compacted and not partition.is_gone]
+
+    def _plan(self, partition: Partition) -> CompactionPlan:
+        return plan_compaction(partition.log, clean_to=self._clean_to.get(partition), high_watermark=partition.high_watermark,
+                               now_ms=self._broker.clock.now_ms())
+
+    async def _filthiest(self) -> list[Partition]:
+        """Those that are due, the one with the largest share of dirty bytes first."""
+        found = []
+        for at, partition in enumerate(self._compacted()):
+            if at % PARTITIONS_PER_TURN_MAX == PARTITIONS_PER_TURN_MAX - 1:
+                await asyncio.sleep(0)
+            if partition in self._busy or partition in self.uncleanable or partition.is_gone:
+                continue
+            try:
+                plan = self._plan(partition)
+            except OSError as error:
+                self._broker.log_directories.on_partition_failure(partition, error)
+                continue
+            if plan.dirty_bytes > 0 and (plan.is_overdue or plan.dirty_ratio > partition.log.config.min_cleanable_dirty_ratio):
+                found.append((plan.dirty_ratio, partition))
+        found.sort(key=lambda entry: entry[0], reverse=True)
+        return [partition for _, partition in found]
+
+    # One log
+
+    async def _clean(self, partition: Partition) -> bool:
+        """Whether it is cleaner than before."""
+        name = f"{partition.topic}-{partition.index}"
+        try:
+            cleaned = await self._clean_once(partition)
+        except LogChanged as reason:
+            log.info("%s is not cleaned this time: %s", name, reason)
+        except ProcessFailed as error:
+            self._on_uncleanable(partition, str(error))
+        except OSError as error:
+            if partition.is_gone:
+                return False
+            if is_full(error):
+                log.warning("%s cannot be cleaned, as its disk is full", name)
+            self._broker.log_directories.on_partition_failure(partition, error)
+        except Exception as error:
+            self._on_uncleanable(partition, f"{type(error).__name__}: {error}")
+        else:
+            self.counts.rounds += 1
+            log.info("%s is clean to %d: %d bytes were read and %d written for %d keys", name, cleaned.end_offset, cleaned.read_bytes,
+                     cleaned.written_bytes, cleaned.keys)
+            return True
+        return False
+
+    async def _clean_once(self, partition: Partition) -> Cleaned:
+        workers, partition_log = self._broker.workers, partition.log
+        await workers.run(partial(remove_unfinished, self._disk, partition_log.directory))
+        plan = self._plan(partition)
+        if partition.is_gone or not plan.segments:
+            raise LogChanged("there is nothing to clean any more")
+        reports: asyncio.Queue[bytes] = asyncio.Queue()
+        work = asyncio.ensure_future(self._processes.run(WORK, self._request(partition, plan).encode(), reports.put_nowait))
+        try:
+            cleaned = await self._follow(partition, partition_log, work, reports)
+        finally:
+            work.cancel()
+        if cleaned.end_offset > plan.first_dirty_offset:
+            self._clean_to[partition] = cleaned.end_offset
+            await self._save(self._broker.log_directories.of(partition_log.directory))
+        else:
+            raise LogChanged("a transaction is open")
+        self.counts.read_bytes += cleaned.read_bytes
+        self.counts.written_bytes += cleaned.written_bytes
+        return cleaned
+
+    async def _follow(self, partition: Partition, partition_log: PartitionLog, work: "asyncio.Future[None]",
+                      reports: "asyncio.Queue[bytes]") -> Cleaned:
+        """Swap each group as it is ready, while the next one is cleaned."""
+        cleaned: Cleaned | None = None
+        while cleaned is None:
+            next_report = asyncio.ensure_future(reports.get())
+            try:
+                await asyncio.wait((next_report, work), return_when=asyncio.FIRST_COMPLETED)
+                if not next_report.done():
+                    if not reports.empty():
+                        continue
+                    work.result()  # which raises what went wrong
+                    raise ProcessFailed("the work ended without its last report")
+                report = decode_report(next_report.result())
+            finally:
+                next_report.cancel()
+            if _is_elsewhere(partition, partition_log):
+                raise LogChanged("the partition is gone")
+            match report:
+                case GroupCleaned():
+                    # A swap that was begun is brought to its end, also where the node stops meanwhile.
+                    self._swapping[partition] = self._broker.loop.create_task(self._swap(partition, partition_log, report))
+                    await asyncio.shield(self._swapping[partition])
+                    del self._swapping[partition]
+                case Cleaned():
+                    cleaned = report
+                case CannotClean(reason):
+                    raise ProcessFailed(reason)
+                case FilesGone(reason):
+                    raise LogChanged(reason)
+        return cleaned
+
+    async def _swap(self, partition: Partition, partition_log: PartitionLog, report: GroupCleaned) -> None:
+        """See `compaction_swap` for why it is done in this order."""
+        workers, directory = self._broker.workers, partition_log.directory
+        swap = Swap(partition_log, report.bases, report.size, now_ms=self._broker.clock.now_ms())
+        if not swap.begin():
+            raise LogChanged("segments were deleted")
+        await workers.run(partial(self._disk.flush_directory, directory))
+        if _is_elsewhere(partition, partition_log) or not swap.replace():
+            raise LogChanged("segments were deleted")
+        for first in range(0, len(swap.old), SEGMENTS_PER_TURN_MAX):
+            swap.retire(swap.old[first : first + SEGMENTS_PER_TURN_MAX])
+            await asyncio.sleep(0)
+            if _is_elsewhere(partition, partition_log):
+                raise LogChanged("the partition is gone")
+        swap.finish()
+        await workers.run(partial(self._disk.flush_directory, directory))
+        remove_later(partition, swap.old, workers)
+
+    def _request(self, partition: Partition, plan: CompactionPlan) -> CompactionRequest:
+        config = partition.log.config
+        size, factor = self._number("log.cleaner.dedupe.buffer.size"), self._fraction("log.cleaner.io.buffer.load.factor")
+        threads = max(int(self._number("log.cleaner.threads")), 1)
+        return CompactionRequest(
+            directory=partition.log.directory,
+            bases=tuple(segment.base_offset for segment in plan.segments),
+            sizes=tuple(segment.size for segment in plan.segments),
+            index_sizes=tuple(segment.index_bytes() for segment in plan.segments),
+            first_dirty_offset=plan.first_dirty_offset,
+            end_offset=plan.end_offset,
+            now_ms=self._broker.clock.now_ms(),
+            delete_retention_ms=config.delete_retention_ms,
+            segment_bytes=config.segment_bytes,
+            segment_index_bytes=config.segment_index_bytes,
+            index_interval_bytes=config.index_interval_bytes,
+            key_memory_bytes=int(size * factor / threads),
+            bytes_per_second=self._fraction("log.cleaner.io.max.bytes.per.second") / threads,
+            producers=tuple((producer_id, producer.batches[-1][3] if producer.batches else -1, producer.epoch)
+                            for producer_id, producer in partition.log.producers.items()),
+            seed=self._rng.below(1 << 62))
+
+    def _on_uncleanable(self, partition: Partition, reason: str) -> None:
+        if not partition.is_gone:
+            self.uncleanable[partition] = reason
+            log.error("%s-%d is not compacted any more: %s", partition.topic, partition.index, reason)
+
+    # How far each log is clean
+
+    def _read_checkpoint(self, directory: LogDirectory) -> None:
+        path = f"{directory.path}/{CLEAN_OFFSETS_FILE}"
+        try:
+            found = checkpoints.read(self._disk, path)
+        except ValueError as error:
+            log.warning("%s is not whole, and all logs are taken for uncleaned: %s", path, error)
+            return
+        for partition in directory.partitions:
+            offset = found.get((partition.topic, partition.index))
+            if offset is not None:
+                self._clean_to[partition] = offset
+
+    async def _forget_gone(self) -> None:
+        """What is said of a topic that was deleted must not be believed of the next one of its name."""
+        gone = [partition for partition in self._clean_to if partition.is_gone]
+        for partition in gone:
+            del self._clean_to[partition]
+            self.uncleanable.pop(partition, None)
+        if gone:
+            for directory in self._broker.log_directories.online():
+                try:
+                    await self._save(directory)
+                except OSError as error:
+                    self._broker.log_directories.on_failure(directory, error)
+
+    async def _save(self, directory: LogDirectory) -> None:
+        async with self._saving:
+            offsets = {(partition.topic, partition.index): offset for partition, offset in self._clean_to.items()
+                       if partition in directory.partitions}
+            await self._broker.workers.run(partial(checkpoints.write, self._disk, f"{directory.path}/{CLEAN_OFFSETS_FILE}", offsets))
+
+    def _number(self, name: str) -> int:
+        return int(cast("int", broker_value(name, self._broker.configs())))
+
+    def _fraction(self, name: str) -> float:
+        return float(cast("float", broker_value(name, self._broker.configs())))
+
+
+def _is_elsewhere(partition: Partition, partition_log: PartitionLog) -> bool:
+    """Whether the log is no longer that of the partition."""
+    return partition.is_gone or partition.log is not partition_log
