@@ -178,6 +178,18 @@ def test_groups(admin, make_topic, grouping):
     assert group not in admin.list_groups()
     with pytest.raises(BrokerError, match="GROUP_ID_NOT_FOUND"):
         admin.delete_groups([group])
+    with pytest.raises(BrokerError, match="GROUP_ID_NOT_FOUND"):
+        admin.describe_groups([group])
+
+
+def test_some_groups_do_not_exist(admin, make_topic, grouping):
+    """Those that do are told all the same."""
+    topic, group = make_topic(), f"group-of-{make_topic()}"
+    admin.alter_group_offsets(group, {(topic, 0): 5})
+    with pytest.raises(SomeFailed, match="GROUP_ID_NOT_FOUND") as failed:
+        admin.describe_groups([group, f"{group}-not"])
+    assert {name: described.state for name, described in failed.value.results.items()} == {group: "Empty"}
+    assert list(failed.value.errors) == [f"{group}-not"]
 
 
 def test_a_group_with_members(broker, admin, make_topic, grouping):

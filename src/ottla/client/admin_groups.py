@@ -49,7 +49,8 @@ class GroupAdmin(AdminCore):
         return dict(sorted(found.items()))
 
     async def describe_groups(self, groups: Iterable[str]) -> dict[str, GroupDescription]:
-        """State, members and what is assigned to them; a group that does not exist is "Dead"."""
+        """State, members and what is assigned to them. A group that does not exist fails with GROUP_ID_NOT_FOUND; brokers that do not know
+        version 6 of the question (Kafka before 4.0) describe it as one in the state "Dead"."""
         results: dict[str, GroupDescription] = {}
         errors: dict[str, ClientError] = {}
         for group in groups:
