@@ -25,6 +25,7 @@ from bench import (
     metadata,
     partitions,
     perf_tool,
+    spark_read,
     startup,
     wire,
 )
@@ -44,6 +45,7 @@ RUNNING: dict[str, Callable[[Sequence[BrokerProcess], Effort, Say], Report]] = {
     "consumer_tools": consumer_tools.run,
     "client_producer": client_producer.run,
     "client_consumer": client_consumer.run,
+    "spark_read": spark_read.run,
 }
 """Those that need brokers which already run."""
 STARTING: dict[str, Callable[[Sequence[type[BrokerProcess]], Effort, Say], Report]] = {
@@ -55,6 +57,8 @@ STARTING: dict[str, Callable[[Sequence[type[BrokerProcess]], Effort, Say], Repor
 ALONE: dict[str, Callable[[Effort, Say], Report]] = {"fixture": fixture.run, "attack": attack.run}
 """Those that no peer takes part in."""
 NAMES = (*RUNNING, *STARTING, *ALONE)
+ON_REQUEST = ("spark_read",)
+"""Those that install PySpark, twice: they run when they are named."""
 NEED_TOOLS = {"perf_tool": "the tool is Kafka's", "consumer_tools": "the tools are Kafka's"}
 
 
@@ -135,7 +139,7 @@ def main() -> None:
 
     kinds = peers(say)
     keep = not options.quick and len(kinds) > 1
-    chosen = [name for name in NAMES if name in options.names or not options.names]
+    chosen = [name for name in NAMES if name in options.names or (not options.names and name not in ON_REQUEST)]
     goals: list[Goal] = []
     with contextlib.closing(Brokers(kinds, shared=options.quick)) as brokers:
         for index, name in enumerate(chosen, 1):

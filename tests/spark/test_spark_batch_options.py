@@ -239,3 +239,35 @@ def test_options_of_streams_do_nothing_here(numbered, read_options):
     options = read_options(numbered, maxOffsetsPerTrigger=1, minOffsetsPerTrigger=5, maxTriggerDelay="1m", groupIdPrefix="p")
     options["topic"] = "that-of-a-sink"
     assert values(read(options)) == between((0, 10), (0, 10))
+
+
+def test_a_task_gives_up_after_its_time(numbered, read_options):
+    """Its broker is gone."""
+    from tests.spark.readers import rows_of
+
+    reader = batch_reader(read_options(numbered, kafkaConsumer__pollTimeoutMs=200))
+    planned = reader.partitions()
+    reader._options.kafka["bootstrap.servers"] = "127.0.0.1:1"
+    with pytest.raises(SourceError, match=rf"No record of {numbered}-0 from offset 0 came within 0.2 s \(option kafkaConsumer.poll"):
+        rows_of(reader, planned)
+
+
+def test_questions_are_asked_again(read_options, monkeypatch):
+    """Of errors that pass, as often as fetchOffset.numRetries says."""
+    from ottla.base.errors import ErrorCode
+    from ottla.client.errors import broker_error
+    from ottla.spark.lookup import Lookup
+    from ottla.spark.options import Face, parse_options
+    from ottla.spark.places import topics_of
+
+    slept, asked = [], []
+    monkeypatch.setattr("ottla.spark.lookup.time.sleep", slept.append)
+    options = parse_options(read_options("t", fetchOffset__numRetries=2, fetchOffset__retryIntervalMs=70), Face.READ)
+
+    def question():
+        asked.append(1)
+        raise broker_error(ErrorCode.LEADER_NOT_AVAILABLE)
+
+    with Lookup(options, topics_of(options)) as lookup, pytest.raises(SourceError, match="Looking failed: LEADER_NOT_AVAILABLE"):
+        lookup._ask("Looking", question)
+    assert (len(asked), slept) == (3, [0.07, 0.07])

@@ -1,5 +1,6 @@
 """A standalone cluster of Spark with two workers, each a process: its executors read with nothing but the wheel."""
 
+import json
 import os
 import shutil
 import socket
@@ -21,15 +22,15 @@ spark = ottla.spark.session(master=sys.argv[1], config={
     "spark.ui.enabled": "false", "spark.submit.pyFiles": sys.argv[2], "spark.executor.cores": "1", "spark.executor.memory": "512m",
     "spark.cores.max": "2", "spark.driver.host": "127.0.0.1", "spark.sql.shuffle.partitions": "2"})
 
-def where(batches):
-    import os, ottla, pyarrow as pa
-    for batch in batches:
-        yield pa.RecordBatch.from_pydict({"rows": [batch.num_rows], "home": [ottla.__file__], "executor": [os.getcwd()]})
+def where(rows):
+    import os, ottla
+    yield sum(1 for _ in rows), ottla.__file__, os.getcwd()
 
-frame = spark.read.format("ottla").option("kafka.bootstrap.servers", sys.argv[3]).option("subscribe", "spread").option("minPartitions", 8).load()
-found = frame.mapInArrow(where, "rows long, home string, executor string").collect()
-print(json.dumps({"rows": sum(row.rows for row in found), "homes": sorted({row.home for row in found}),
-                  "executors": len({row.executor for row in found})}))
+options = {"kafka.bootstrap.servers": sys.argv[3], "subscribe": "spread", "minPartitions": "8"}
+frame = spark.read.format("ottla").options(**options).load()
+found = frame.select("offset").rdd.mapPartitions(where).collect()
+print(json.dumps({"rows": sum(rows for rows, _, _ in found), "homes": sorted({home for _, home, _ in found}),
+                  "executors": len({directory for _, _, directory in found})}))
 spark.stop()
 """
 
@@ -44,7 +45,8 @@ def free_port() -> int:
 def wheel(tmp_path_factory):
     """As `pip wheel` makes it, without a network."""
     directory = tmp_path_factory.mktemp("wheel")
-    command = [sys.executable, "-m", "pip", "wheel", "--quiet", "--no-deps", "--no-build-isolation", "--wheel-dir", str(directory), str(ROOT)]
+    command = [sys.executable, "-m", "pip", "wheel", "--quiet", "--no-deps", "--no-build-isolation", "--wheel-dir", str(directory),
+               str(ROOT)]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     if done.returncode:
         pytest.skip(f"no wheel could be made: {done.stderr[-300:]}")
@@ -65,8 +67,8 @@ def cluster(tmp_path):
                                       "PYSPARK_PYTHON": sys.executable, "SPARK_DAEMON_MEMORY": "256m", "SPARK_NO_DAEMONIZE": "1"}
     deploy = "org.apache.spark.deploy"
     commands = [[*program, f"{deploy}.master.Master", "--host", "127.0.0.1", "--port", str(port), "--webui-port", "0"]]
-    commands += [[*program, f"{deploy}.worker.Worker", "--host", "127.0.0.1", "--webui-port", "0", "--cores", "1", "--memory", "1g", "--work-dir",
-                  str(tmp_path / f"worker-{number}"), address] for number in range(2)]
+    commands += [[*program, f"{deploy}.worker.Worker", "--host", "127.0.0.1", "--webui-port", "0", "--cores", "1", "--memory", "1g",
+                  "--work-dir", str(tmp_path / f"worker-{number}"), address] for number in range(2)]
     running = []
     try:
         with (tmp_path / "cluster.log").open("wb") as log:
@@ -97,11 +99,9 @@ def test_two_workers_read_with_the_wheel_alone(cluster, wheel, tmp_path):
         with Producer(bootstrap_servers=broker.bootstrap) as producer:
             for index in range(4000):
                 producer.send("spread", b"%d" % index, partition=index % 2)
-        done = subprocess.run([sys.executable, str(script), cluster, str(carried), broker.bootstrap], capture_output=True, text=True, check=False,
-                              timeout=SECONDS_MAX, cwd=tmp_path)
+        command = [sys.executable, str(script), cluster, str(carried), broker.bootstrap]
+        done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=SECONDS_MAX, cwd=tmp_path)
     assert done.returncode == 0, done.stderr[-3000:]
-    import json
-
     told = json.loads(done.stdout.splitlines()[-1])
     assert (told["rows"], told["executors"]) == (4000, 2)
     assert all("carried.zip" in home for home in told["homes"]), told

@@ -141,8 +141,8 @@ def test_kafkas_own_tool_shows_the_lag_of_a_query(kafka, topic, transact, spark,
     started = frame.writeStream.format("noop").option("checkpointLocation", str(tmp_path)).trigger(availableNow=True).start()
     ottla.spark.track(started).awaitTermination(120)
     try:
-        told = kafka_tool("org.apache.kafka.tools.consumer.group.ConsumerGroupCommand", "--bootstrap-server", kafka, "--describe", "--group",
-                          group)
+        told = kafka_tool("org.apache.kafka.tools.consumer.group.ConsumerGroupCommand", "--bootstrap-server", kafka, "--describe",
+                          "--group", group)
     except PeerUnavailable as reason:
         pytest.skip(str(reason))
     row = next(line.split() for line in told.stdout.splitlines() if topic in line)

@@ -30,7 +30,7 @@ def produce(bootstrap, topic, values):
 
 
 def test_a_driver_that_is_killed_and_a_broker_that_restarts(spark, tmp_path):
-    """The driver is killed in the midst of its micro-batches, the broker dies and comes back; another driver goes on from the checkpoint."""
+    """The driver is killed in the midst of its micro-batches, the broker dies and comes back; another driver goes on."""
     counts, checkpoint = tmp_path / "counts", str(tmp_path / "checkpoint")
     counts.mkdir()
     with Broker(data=tmp_path / "data") as broker:

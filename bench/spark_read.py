@@ -1,0 +1,153 @@
+"""Spark reads a topic with two partitions through the data source `ottla`, and through Spark's own Kafka connector: two environments, each
+with a warm `local[2]` session, take turns on the same topics of the same broker.
+"""
+
+import contextlib
+import statistics
+import threading
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from bench.peers import BrokerProcess
+from bench.report import Effort, Goal, Report, quotient, ratio
+from bench.spark_environments import TITLES, Job
+
+JOB = Path(__file__).with_name("spark_read_job.py")
+FILL_SECONDS_MAX = 300
+ONE_ROW_PAUSE_SECONDS = 0.3
+ONE_ROW_ROWS = 30
+BATCH_MIN, AVAILABLE_MIN, ONE_ROW_MS_MAX = 1.5, 1.3, 150.0
+
+
+@dataclass(frozen=True, slots=True)
+class Kind:
+    """Records of one kind, and what is asked of the two sources with them."""
+
+    name: str
+    size: int
+    share: float = 1.0
+    codec: str = "none"
+    headers: bool = False
+
+
+KINDS = (Kind("100 bytes", 100), Kind("100 bytes, a header", 100, 0.25, headers=True), Kind("100 bytes, zstd", 100, 0.25, codec="zstd"),
+         Kind("1 kB", 1000, 0.1))
+
+
+def fill(bootstrap: str, topic: str, records: int, kind: Kind) -> None:
+    """In batches of 16 kB, as Kafka's producer makes them; half of a value is the same in all, half of it is not."""
+    from confluent_kafka import Producer
+    from confluent_kafka.admin import AdminClient, NewTopic  # type: ignore[attr-defined]
+
+    admin = AdminClient({"bootstrap.servers": bootstrap})
+    admin.create_topics([NewTopic(topic, 2, 1)])[topic].result(30)
+    producer = Producer({"bootstrap.servers": bootstrap, "linger.ms": 5, "batch.size": 16_384, "queue.buffering.max.messages": 200_000,
+                         "compression.type": kind.codec})
+    alike = b"x" * (kind.size // 2)
+    headers: list[tuple[str, str | bytes | None]] | None = [("trace", b"0123456789abcdef")] if kind.headers else None
+    deadline = time.monotonic() + FILL_SECONDS_MAX
+    for index in range(records):
+        value = alike + b"%0*d" % (kind.size - len(alike), index * 0x9E3779B97F4A7C15 & 0xFFFFFFFFFFFF)
+        while True:
+            try:
+                producer.produce(topic, value, partition=index & 1, headers=headers)
+                break
+            except BufferError:
+                producer.poll(0.1)
+                if time.monotonic() > deadline:
+                    raise
+    if producer.flush(FILL_SECONDS_MAX):
+        raise RuntimeError(f"the topic could not be filled within {FILL_SECONDS_MAX} s")
+
+
+@contextlib.contextmanager
+def dripping(bootstrap: str, topic: str) -> Iterator[None]:
+    """One record after another, so far apart that each has a micro-batch of its own."""
+    from confluent_kafka import Producer
+
+    producer, ended = Producer({"bootstrap.servers": bootstrap, "linger.ms": 0}), threading.Event()
+
+    def work() -> None:
+        while not ended.wait(ONE_ROW_PAUSE_SECONDS):
+            producer.produce(topic, b"x" * 100, partition=0)
+            producer.flush(10)
+
+    thread = threading.Thread(target=work)
+    thread.start()
+    try:
+        yield
+    finally:
+        ended.set()
+        thread.join()
+
+
+def run(brokers: Sequence[BrokerProcess], effort: Effort, say: Callable[[str], None]) -> Report:
+    """Rows a second of both sources, by turns, on each broker."""
+    figures: dict[str, Any] = {}
+    with contextlib.ExitStack() as stack:
+        drivers = {name: stack.enter_context(Job(name, JOB, ())) for name in TITLES}
+        for broker in brokers:
+            for kind in KINDS:
+                figures[f"{kind.name} ({broker.name})"] = measure_kind(broker, kind, drivers, effort, say)
+            figures[f"one row ({broker.name})"] = measure_one_row(broker, drivers, say)
+    return _report(figures)
+
+
+def measure_kind(broker: BrokerProcess, kind: Kind, drivers: dict[str, Job], effort: Effort, say: Callable[[str], None]) -> Any:
+    records = int(effort.perf_records * 4 / 3 * kind.share)
+    topic = f"spark-{time.time_ns()}"
+    fill(broker.bootstrap, topic, records, kind)
+    options = {"kafka.bootstrap.servers": broker.bootstrap, "subscribe": topic, "startingOffsets": "earliest",
+               "includeHeaders": str(kind.headers).lower()}
+    for driver in drivers.values():
+        if driver.ask(what="count", options=options)["rows"] != records:
+            raise RuntimeError(f"{driver.format_name} does not see all records")
+    found: dict[str, dict[str, float]] = {name: {} for name in drivers}
+    for what in ("batch", "available"):
+        rounds: dict[str, list[float]] = {name: [] for name in drivers}
+        for number in range(effort.perf_rounds + 1):
+            for name, driver in drivers.items():
+                rate = records / driver.ask(what=what, options=options)["seconds"]
+                if number:      # the first only warms
+                    rounds[name].append(rate)
+                    say(f"{broker.name}, {kind.name}, {what}, {name}, round {number}: {rate:,.0f} rows/s")
+        for name, rates in rounds.items():
+            found[name][what] = statistics.median(rates)
+    return found
+
+
+def measure_one_row(broker: BrokerProcess, drivers: dict[str, Job], say: Callable[[str], None]) -> dict[str, dict[str, float]]:
+    from confluent_kafka.admin import AdminClient, NewTopic  # type: ignore[attr-defined]
+
+    found = {}
+    for name, driver in drivers.items():
+        topic = f"spark-{time.time_ns()}"
+        admin = AdminClient({"bootstrap.servers": broker.bootstrap})
+        admin.create_topics([NewTopic(topic, 1, 1)])[topic].result(30)
+        options = {"kafka.bootstrap.servers": broker.bootstrap, "subscribe": topic, "startingOffsets": "earliest"}
+        with dripping(broker.bootstrap, topic):
+            times = driver.ask(what="rows", options=options, rows=ONE_ROW_ROWS)["milliseconds"]
+        found[name] = {"p50_ms": statistics.median(times[5:])}
+        say(f"{broker.name}, one row, {name}: {found[name]['p50_ms']:.0f} ms")
+    return found
+
+
+def _report(figures: dict[str, Any]) -> Report:
+    rows, goals = [], []
+    for label, found in figures.items():
+        ours, theirs = found["ottla"], found["kafka"]
+        if "p50_ms" in ours:
+            rows.append([label, f"{theirs['p50_ms']:.0f} ms", f"{ours['p50_ms']:.0f} ms", ratio(ours["p50_ms"], theirs["p50_ms"])])
+            goals.append(Goal(f"micro-batch of {label}", ours["p50_ms"], ONE_ROW_MS_MAX, unit=" ms"))
+            continue
+        for what, least in (("batch", BATCH_MIN), ("available", AVAILABLE_MIN)):
+            name = "batch read" if what == "batch" else "AvailableNow"
+            rows.append([f"{name}, {label}", f"{theirs[what]:,.0f}", f"{ours[what]:,.0f}", ratio(ours[what], theirs[what])])
+            if label.startswith(f"{KINDS[0].name} ("):
+                goals.append(Goal(f"Spark, {name}, {label}", quotient(ours[what], theirs[what]), least, at_most=False))
+    note = ("Rows a second into Spark's `noop`, two partitions, `local[2]`, medians after a warm round, both sources by turns; PySpark 4.0 "
+            "with its own connector beside PySpark 4.3 with `ottla`. One row: a micro-batch, checkpoints by the file-system manager.")
+    return Report("Reading with Spark", ("", "Spark's connector", "ottla", "ratio"), rows, note, figures, goals=goals)
