@@ -17,7 +17,7 @@ from ottla.server.dispatch import Api
 from ottla.server.error_counts import Encoded, error_count
 from ottla.server.large_requests import LARGE_BYTES_MIN, check_room, handle_large
 from ottla.wire.errors import MalformedMessage
-from ottla.wire.framing import BadFrame, FrameReader
+from ottla.wire.framing import FEW_FRAMES, BadFrame, FrameReader
 from ottla.wire.headers import read_request_header, skip_tags
 from ottla.wire.schema import Message, decode, encode
 
@@ -28,6 +28,9 @@ UNSENT_BYTES_MAX = 64 << 10
 """Answers are gathered up to this size before they are written."""
 MESSAGE_BYTES_MAX = 16 << 20
 """What is read becomes objects, many times its bytes: requests without records are kept far below what Produce may have."""
+
+TURN_MS_MAX = 2
+"""How long one connection's requests are handled while others may wait."""
 
 _read_start = Struct(">hhih").unpack_from
 _frame_start = Struct(">ii").pack
@@ -58,7 +61,8 @@ class ServerConnection:
         self.apis = server.apis
         self.fetch_sessions = server.fetch_sessions
         self.turns = server.turns
-        self._reader = FrameReader(server.buffers, server.frame_max, self._on_frame, on_starved=self.pause_reading, on_room=self._on_room)
+        self._reader = FrameReader(server.buffers, server.frame_max, self._on_frame, on_starved=self.pause_reading, on_room=self._on_room,
+                                   on_many=self._on_many_frames)
         self.get_buffer = self._reader.get_buffer
         self._out: list[Buffer] = []
         self._unsent_bytes = 0
@@ -70,6 +74,7 @@ class ServerConnection:
         self._client_id: bytes | None = None
         self._context: RequestContext | None = None
         self._task: asyncio.Task[None] | None = None
+        self._turn_began_ms = 0
         self.on_lost: Any = None
         """Called when the client goes away while a request of its waits."""
         self.bytes_in = 0
@@ -257,6 +262,16 @@ class ServerConnection:
                         position = skip_tags(buffer, position, end)
                 return api.handle_raw(self, buffer, view, position, end, version, correlation_id)
         return self._on_other_frame(buffer, view, start, end)
+
+    def _on_many_frames(self, count: int) -> bool:
+        """Requests that arrived together are handled together, for a while: then others have their turn, and the rest the next one."""
+        now_ms = self.broker.clock.now_ms()
+        if count == FEW_FRAMES:
+            self._turn_began_ms = now_ms
+        elif now_ms - self._turn_began_ms >= TURN_MS_MAX:
+            self.broker.loop.call_soon(self._resume)
+            return True
+        return False
 
     def _on_other_frame(self, buffer: bytearray, view: memoryview, start: int, end: int) -> bool:
         """Requests that are handled as messages, and those that cannot be handled."""

@@ -21,6 +21,7 @@ AT_ONCE_BYTES_MAX = 2 << 20
 AT_ONCE_TOTAL_BYTES_MAX = 64 << 20
 """Buffers are made for whole frames up to the first size while all owned buffers together stay below the second."""
 GROWN_BYTES_MIN = 4 << 10
+FEW_FRAMES = 4
 
 _read_size = Struct(">i").unpack_from
 
@@ -102,18 +103,22 @@ class ReceiveBuffers:
 
 class FrameReader:
     """One connection's place in its stream. `handle(buffer, start, end)` is called for each frame; it returns False to be called no more
-    for now: the frames that follow are kept until `resume`. `on_starved` is told that nothing more can be received until `on_room` is."""
+    for now: the frames that follow are kept until `resume`. `on_starved` is told that nothing more can be received until `on_room` is.
+    Where many frames arrived together, `on_many` is asked after every few of them, with their number, whether others should have a turn
+    first: the rest is kept until `resume` then, too."""
 
-    __slots__ = ("_buffers", "_filled", "_frame_max", "_handle", "_on_room", "_on_starved", "_own", "_own_view", "_promised",
+    __slots__ = ("_buffers", "_filled", "_frame_max", "_handle", "_on_many", "_on_room", "_on_starved", "_own", "_own_view", "_promised",
                  "_room", "_target", "is_held", "is_starved")
 
     def __init__(self, buffers: ReceiveBuffers, frame_max: int, handle: Callable[[bytearray, memoryview, int, int], bool], *,
-                 on_starved: Callable[[], None] | None = None, on_room: Callable[[], None] | None = None) -> None:
+                 on_starved: Callable[[], None] | None = None, on_room: Callable[[], None] | None = None,
+                 on_many: Callable[[int], bool] | None = None) -> None:
         self._buffers = buffers
         self._frame_max = frame_max
         self._handle = handle
         self._on_starved = on_starved
         self._on_room = on_room
+        self._on_many = on_many
         self._own: bytearray | None = None
         self._own_view = buffers.shared_view
         self._filled = 0
@@ -173,7 +178,7 @@ class FrameReader:
             self._buffers.give_back(own)
         self._keep_promise()
         self._handle = _handle_nothing
-        self._on_starved = self._on_room = None
+        self._on_starved = self._on_room = self._on_many = None
 
     @property
     def kept_bytes(self) -> int:
@@ -196,7 +201,7 @@ class FrameReader:
                 self._keep_promise()
 
     def _cut(self, buffer: bytearray, view: memoryview, filled: int) -> None:
-        position = 0
+        position = handled = 0
         handle = self._handle
         while filled - position >= 4:
             size = _read_size(buffer, position)[0]
@@ -210,6 +215,10 @@ class FrameReader:
                 position = end
                 break
             position = end
+            handled += 1
+            if not handled % FEW_FRAMES and position < filled and self._on_many is not None and self._on_many(handled):
+                self.is_held = True
+                break
         if position < filled:
             self._keep(buffer, position, filled)
 

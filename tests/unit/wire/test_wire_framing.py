@@ -100,3 +100,28 @@ def test_returned_buffers_are_used_again_up_to_a_maximum() -> None:
         buffers.give_back(buffer)
     again = [buffers.take(1 << 20) for _ in taken]
     assert sum(any(buffer is other for other in taken) for buffer in again) == POOLED_BYTES_MAX // (1 << 20)
+
+
+def test_many_frames_are_handled_in_turns() -> None:
+    """After every few of them it is asked whether others should come first; nothing is lost or handled twice."""
+    handled: list[int] = []
+    asked: list[int] = []
+
+    def handle(buffer: bytearray, view: memoryview, start: int, end: int) -> bool:
+        handled.append(view[start])
+        return True
+
+    def on_many(count: int) -> bool:
+        asked.append(count)
+        return count == 8
+
+    buffers = ReceiveBuffers()
+    reader = FrameReader(buffers, 100, handle, on_many=on_many)
+    stream = b"".join(pack(">iB", 1, number) for number in range(30)) + b"\0\0"
+    reader.get_buffer(-1)[: len(stream)] = stream
+    reader.received(len(stream))
+    assert (handled, asked, reader.is_held) == (list(range(8)), [4, 8], True)
+    for turns in range(1, 5):
+        reader.resume()
+        assert handled == list(range(min(8 + 8 * turns, 30)))
+    assert (reader.is_held, reader.kept_bytes) == (False, 2)

@@ -1,0 +1,56 @@
+"""One connection that sends without end does not keep others from their turn."""
+
+import asyncio
+from typing import Any
+
+from ottla.node.assemble import Node, assemble
+from ottla.node.config import node_config
+from ottla.sim.client import SimulatedClient
+from ottla.sim.world import World
+from ottla.wire.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
+
+REQUESTS = 200
+
+
+class BusyClock:
+    """Time passes whenever somebody looks: requests take long."""
+
+    def __init__(self, now_ms: int) -> None:
+        self._now_ms = now_ms
+
+    def now_ms(self) -> int:
+        self._now_ms += 1
+        return self._now_ms
+
+    def now_ns(self) -> int:
+        return self.now_ms() * 1_000_000
+
+
+def test_requests_that_arrive_together_are_answered_in_order_and_in_turns() -> None:
+    async def story(world: World) -> Any:
+        ports = world.start("node")
+        config = node_config({"listeners": "PLAINTEXT://node:9092", "log.dirs": "/data"}, directory="/", canonical_host=lambda: "node")
+        node: Node = await world.within(ports, assemble(ports, config))
+        network = world.start("client").network
+        many, few = SimulatedClient(network, "node", 9092), SimulatedClient(network, "node", 9092)
+        await many.connect()
+        await few.connect()
+        node.broker.clock = BusyClock(node.broker.clock.now_ms())  # type: ignore[assignment]
+        turns = 0
+        resume = world.loop.call_soon
+
+        def call_soon(callback: Any, *args: Any, **options: Any) -> Any:
+            nonlocal turns
+            turns += getattr(callback, "__name__", "") == "_resume"
+            return resume(callback, *args, **options)
+
+        node.broker.loop.call_soon = call_soon  # type: ignore[method-assign]
+        answers = await asyncio.gather(*(many.call(ApiVersionsRequest(), ApiVersionsResponse, 0) for _ in range(REQUESTS)),
+                                       few.call(ApiVersionsRequest(), ApiVersionsResponse, 0))
+        assert [answer.error_code for answer in answers] == [0] * (REQUESTS + 1)
+        del node.broker.loop.call_soon
+        await world.within(ports, node.stop())
+        return turns
+
+    with World(9) as world:
+        assert world.run(story(world)) > 5
