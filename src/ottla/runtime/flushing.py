@@ -97,7 +97,8 @@ class Flusher:
                 continue                  # a directory that was deleted meanwhile is no longer under its name
             if failure is None:
                 partition.log.on_flushed(plan)
-                partition.log.flushed_ms = self._broker.clock.now_ms()
+                if plan.active is not None:
+                    partition.log.flushed_ms = self._broker.clock.now_ms()
                 partition.on_flushed()
             elif not self._broker.log_directories.on_partition_failure(partition, failure):
                 partition.log.put_back_unflushed(plan.items)
