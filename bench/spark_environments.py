@@ -9,6 +9,7 @@ import json
 import os
 import subprocess
 import sys
+import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Self
@@ -48,15 +49,15 @@ class Job:
         if format_name == "kafka":
             environment["PYSPARK_SUBMIT_ARGS"] = f"--packages {CONNECTOR} pyspark-shell"
         self.format_name = format_name
+        self._complaints = tempfile.TemporaryFile("w+")  # noqa: SIM115  # a pipe that nobody reads would fill up and stop Spark
         self._process = subprocess.Popen([python, str(script), format_name, *arguments], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
-                                         stderr=subprocess.PIPE, text=True, env=environment)
+                                         stderr=self._complaints, text=True, env=environment)
 
     def ask(self, **question: Any) -> dict[str, Any]:
         """What the script answers; SparkUnavailable with its last words if it has ended instead."""
         process = self._process
         assert process.stdin is not None
         assert process.stdout is not None
-        assert process.stderr is not None
         try:
             process.stdin.write(json.dumps(question) + "\n")
             process.stdin.flush()
@@ -67,7 +68,8 @@ class Job:
         while line and not line.startswith("{"):
             line = process.stdout.readline()
         if not line:
-            raise SparkUnavailable(f"{TITLES[self.format_name]}: {process.stderr.read()[-3000:]}")
+            self._complaints.seek(0)
+            raise SparkUnavailable(f"{TITLES[self.format_name]}: {self._complaints.read()[-3000:]}")
         answer: dict[str, Any] = json.loads(line)
         return answer
 
@@ -83,3 +85,4 @@ class Job:
         except subprocess.TimeoutExpired:
             process.kill()
             process.wait()
+        self._complaints.close()
