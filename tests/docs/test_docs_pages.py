@@ -21,6 +21,7 @@ TOUR = ("One minute", "A broker inside your tests")
 ELSEWHERE = {
     "quick-start.md": "tests/docs/test_docs_quick_start.py",
     "client.md": "tests/unit/client/test_client_docs.py",
+    "spark.md": "tests/spark/test_spark_docs.py",
     "README.md": "an index",
     "CONFIGS.md": "generated",
     "cli.md": "generated",
