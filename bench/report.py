@@ -47,6 +47,8 @@ class Effort:
     tool_rounds: int = 3
     read_records: int = 3_000_000
     echoed_records: int = 10_000
+    recovery_bytes: int = 2_000_000_000
+    recovery_rounds: int = 3
     attack_alone_seconds: float = 20.0
     attack_seconds: float = 600.0
 
@@ -73,6 +75,8 @@ QUICK = Effort(
     tool_rounds=1,
     read_records=150_000,
     echoed_records=300,
+    recovery_bytes=100_000_000,
+    recovery_rounds=1,
     attack_alone_seconds=2.0,
     attack_seconds=6.0,
 )

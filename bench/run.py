@@ -20,11 +20,13 @@ from bench import (
     connections,
     consumer_tools,
     fixture,
+    flush,
     groups,
     memory,
     metadata,
     partitions,
     perf_tool,
+    recovery,
     spark_read,
     startup,
     wire,
@@ -52,6 +54,8 @@ STARTING: dict[str, Callable[[Sequence[type[BrokerProcess]], Effort, Say], Repor
     "groups": groups.run,
     "startup": startup.run,
     "memory": memory.run,
+    "flush": flush.run,
+    "recovery": recovery.run,
 }
 """Those that start brokers themselves."""
 ALONE: dict[str, Callable[[Effort, Say], Report]] = {"fixture": fixture.run, "attack": attack.run}

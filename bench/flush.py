@@ -1,0 +1,76 @@
+"""Every record on the disk before its producer hears of it: Produce with `flush.messages=1` from fifty connections."""
+
+import contextlib
+import time
+from collections.abc import Callable, Sequence
+
+from bench import frames
+from bench.connections import cells
+from bench.frames import Connection
+from bench.loads import Figures
+from bench.peers import BrokerProcess, cpu_seconds
+from bench.plot import Plot
+from bench.report import KAFKA, Effort, Goal, Report, by_broker, settle
+from bench.rounds import Results, Say, compare, summarize, times
+from bench.swarm import Swarm
+
+SETTINGS = {"log.flush.interval.messages": "1"}
+CONNECTIONS = 50
+COUNTS = (1, CONNECTIONS)
+RATE_MIN = 3.0
+
+
+def measure_round(broker: BrokerProcess, swarm: Swarm, topic_id: bytes, seconds: float) -> Figures:
+    before = cpu_seconds(broker.pid)
+    figures = swarm.produce(frames.produce(topic_id, frames.batch(1, 100)), 1, seconds)
+    figures["cpu_us"] = (cpu_seconds(broker.pid) - before) / figures.pop("requests") * 1e6
+    return figures
+
+
+def measure(brokers: Sequence[BrokerProcess], topics: dict[str, bytes], count: int, effort: Effort) -> Results:
+    with contextlib.ExitStack() as stack:
+        swarms = {broker.name: stack.enter_context(Swarm(broker.port, count)) for broker in brokers}
+        for broker in brokers:
+            measure_round(broker, swarms[broker.name], topics[broker.name], effort.warm_seconds / 2)
+        settle()
+        runs: dict[str, list[Figures]] = {broker.name: [] for broker in brokers}
+        for _ in range(effort.rounds):
+            for broker in brokers:
+                runs[broker.name].append(measure_round(broker, swarms[broker.name], topics[broker.name], effort.round_seconds))
+    return {name: summarize(rounds, "per_second") for name, rounds in runs.items()}
+
+
+def run(kinds: Sequence[type[BrokerProcess]], effort: Effort, say: Callable[[str], None] | Say) -> Report:
+    with contextlib.ExitStack() as stack:
+        brokers = [stack.enter_context(kind(settings=SETTINGS)) for kind in kinds]
+        topics = {}
+        for broker in brokers:
+            connection = stack.enter_context(contextlib.closing(Connection(broker.port)))
+            topics[broker.name] = frames.create_topic(connection, f"bench-{time.time_ns()}")
+        results = {}
+        for count in COUNTS:
+            results[count] = measure(brokers, topics, count, effort)
+            told = (f"{name} {one['per_second']:,.0f} req/s, p99 {one['p99_us']:,.0f} µs" for name, one in results[count].items())
+            say(f"Flushed, {count} connection{'s' if count > 1 else ''}: {'; '.join(told)}")
+    return report(results, effort)
+
+
+def report(results: dict[int, Results], effort: Effort) -> Report:
+    labels = {count: f"Produce 170 B, flush.messages=1, {count} connection{'s' if count > 1 else ''}" for count in COUNTS}
+    head = ["connections", KAFKA, "p50 / p99 / CPU, µs; fairness", "Ottla", "p50 / p99 / CPU, µs; fairness", "rate", "p99", "CPU"]
+    summary = []
+    for count, one in results.items():
+        rates = [f"{one[name]['per_second']:,.0f} req/s" if name in one else "–" for name in ("kafka", "ottla")]
+        summary.append([labels[count], *rates, f"{compare(one, 'per_second')}, p99 {compare(one, 'p99_us')}, CPU {compare(one, 'cpu_us')}"])
+    rates = {name: [results[count][name]["per_second"] for count in COUNTS] for name in results[CONNECTIONS]}
+    return Report(
+        "Flushed to the disk",
+        head,
+        [cells(count, one) for count, one in results.items()],
+        f"Produce 170 B, acks=1, one in flight on each connection, all to one partition with `flush.messages=1`: an answer says that the "
+        f"record is on the disk. Medians of {effort.rounds} rounds of {effort.round_seconds:g} s, alternating.",
+        {str(count): one for count, one in results.items()},
+        summary,
+        [Goal(labels[CONNECTIONS], times(results[CONNECTIONS], "per_second"), RATE_MIN, at_most=False)],
+        Plot("bars", "Produce, flushed", "req/s", [f"{count}" for count in COUNTS], by_broker(rates)),
+    )
