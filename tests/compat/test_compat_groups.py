@@ -99,8 +99,11 @@ class Watch:
             before = now
 
 
-def skip_if_missing(program: str) -> None:
-    reason = programs.missing(program)
+def skip_if_missing(client: str, client_named: Callable[[str], Client]) -> None:
+    if client not in programs.PROGRAMS:
+        client_named(client)                        # skips by itself
+        return
+    reason = programs.missing(client)
     if reason:
         pytest.skip(reason)
 
@@ -115,10 +118,7 @@ def make_crew(topic: Topic, client_named: Callable[[str], Client]) -> Iterator[C
     crews: list[Crew] = []
 
     def make(client: str, assignor: str) -> Crew:
-        if client in programs.PROGRAMS:
-            skip_if_missing(client)
-        else:
-            client_named(client)                    # skips where it is not there
+        skip_if_missing(client, client_named)
         crews.append(Crew(client, topic.bootstrap, topic.group, topic.name, assignor, PARTITIONS))
         return crews[-1]
 
@@ -170,10 +170,12 @@ def test_a_static_member_restarts_without_a_rebalance(topic: Topic, make_crew: C
     assert other.assignments == told
 
 
-@pytest.mark.parametrize("client", ["confluent-kafka", "aiokafka"])
-def test_a_member_that_slept_comes_back(topic: Topic, make_crew: Callable[[str, str], Crew], client: str) -> None:
+@pytest.mark.parametrize(("client", "assignor"), [
+    ("confluent-kafka", "range"), ("aiokafka", "range"), ("kafkajs", "roundrobin"), ("franz-go", "cooperative-sticky"),
+])
+def test_a_member_that_slept_comes_back(topic: Topic, make_crew: Callable[[str, str], Crew], client: str, assignor: str) -> None:
     """Its partitions are read by the other meanwhile; what it believes when it wakes does no harm."""
-    crew = make_crew(client, "range")
+    crew = make_crew(client, assignor)
     topic.produce()
     with Watch(topic) as watch:
         crew.hire("a", "b")
@@ -212,9 +214,9 @@ def test_all_members_are_rolled(topic: Topic, make_crew: Callable[[str, str], Cr
 
 
 @pytest.mark.parametrize(("client", "codec"), [("kafkajs", "none"), ("kafkajs", "gzip"), *(("franz-go", codec) for codec in CODECS)])
-def test_what_another_language_wrote(topic: Topic, client: str, codec: str) -> None:
+def test_what_another_language_wrote(topic: Topic, client_named: Callable[[str], Client], client: str, codec: str) -> None:
     """Every kind of record comes through, read by a client that the other tests know."""
-    skip_if_missing(client)
+    skip_if_missing(client, client_named)
 
     def told(record: Sent) -> tuple[object, ...]:
         return record.partition, record.key, record.value, record.headers
@@ -232,12 +234,15 @@ def is_for_kafkajs(record: Sent) -> bool:
     return len({name for name, _ in record.headers}) == len(record.headers) and all(value is not None for _, value in record.headers)
 
 
-def test_the_node_is_killed(client_named: Callable[[str], Client]) -> None:
+@pytest.mark.parametrize(("client", "assignor"), [
+    ("confluent-kafka", "range"), ("kafkajs", "roundrobin"), ("franz-go", "cooperative-sticky"),
+])
+def test_the_node_is_killed(client_named: Callable[[str], Client], client: str, assignor: str) -> None:
     """Members outlive their node: what was committed is there when it comes back, and they go on."""
-    client_named("confluent-kafka")
+    skip_if_missing(client, client_named)
     with OttlaProcess(settings={"group.initial.rebalance.delay.ms": "0", "group.min.session.timeout.ms": "1000"}) as broker:
         topic = Topic(broker)
-        crew = Crew("confluent-kafka", topic.bootstrap, topic.group, topic.name, "range", PARTITIONS)
+        crew = Crew(client, topic.bootstrap, topic.group, topic.name, assignor, PARTITIONS)
         try:
             topic.produce()
             crew.hire("a", "b")

@@ -34,8 +34,13 @@ async function member(bootstrap, groupId, topic, assignor, sessionTimeout, heart
     if (!isRunning() || isStale() || batch.messages.length === 0) return;
     tell({ read: [batch.partition, ...batch.messages.map((message) => Number(message.offset))] });
     resolveOffset(batch.lastOffset());
-    await consumer.commitOffsets([{ topic, partition: batch.partition, offset: String(BigInt(batch.lastOffset()) + 1n) }]);
-    tell({ committed: true });
+    try {
+      await consumer.commitOffsets([{ topic, partition: batch.partition, offset: String(BigInt(batch.lastOffset()) + 1n) }]);
+      tell({ committed: true });
+    } catch (error) {
+      // Of a member that is none any more: a consumer that hears of it here ends, while one that hears of it by a heartbeat joins again.
+      tell({ refused: String(error) });
+    }
     await heartbeat();
   };
   await consumer.run({ autoCommit: false, eachBatch });
