@@ -95,13 +95,14 @@ def to_json(record: "ConsumerRecord") -> bytes:
     document: dict[str, Any] = {
         "topic": record.topic, "partition": record.partition, "offset": record.offset, "timestamp": record.timestamp,
         "timestamp_type": "append" if record.timestamp_type == 1 else "create",
-        **_named("key", record.key), **_named("value", record.value),
-        "headers": [{"key": name, **_named("value", content)} for name, content in record.headers],
+        **as_text("key", record.key), **as_text("value", record.value),
+        "headers": [{"key": name, **as_text("value", content)} for name, content in record.headers],
     }  # fmt: skip
     return json.dumps(document, ensure_ascii=False, separators=(",", ":")).encode() + b"\n"
 
 
-def _named(name: str, content: bytes | None) -> dict[str, str | None]:
+def as_text(name: str, content: bytes | None) -> dict[str, str | None]:
+    """Bytes under a name: as text where they are UTF-8, else in base 64 under a name that says so."""
     if content is None:
         return {name: None}
     try:

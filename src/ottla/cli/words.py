@@ -28,6 +28,7 @@ WORDS: dict[str, Word] = {
     "group": Word("ottla.cli.group", "look at groups and their lag, reset their offsets, delete them"),
     "config": Word("ottla.cli.config", "show and change configs of topics, brokers and groups"),
     "cluster": Word("ottla.cli.cluster", "describe the cluster: nodes, controller, quorum, features"),
+    "log": Word("ottla.cli.log", "look into data directories: dump, verify and measure what is stored"),
     "perf": Word("ottla.cli.perf", "measure rates and latencies"),
     "format": Word("ottla.cli.format", "format the data directories of a node"),
     "completion": Word("ottla.cli.completion", "teach a shell to complete these words"),

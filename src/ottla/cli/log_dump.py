@@ -1,0 +1,119 @@
+"""`ottla log dump`: what a file of a data directory holds."""
+
+import json
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+
+from ottla.cli.log_files import Kind, Stored, batches, partition_name, read_bytes
+from ottla.cli.records import as_text
+
+if TYPE_CHECKING:
+    from ottla.wire.batches import BatchHeader, Record
+
+CODECS = ("none", "gzip", "snappy", "lz4", "zstd")
+CONTROLS = {0: "abort", 1: "commit", 2: "leader change", 3: "snapshot header", 4: "snapshot footer", 5: "kraft version", 6: "kraft voters"}
+METADATA_LOG = "__cluster_metadata-0"
+
+
+def dump(stored: Stored, *, with_records: bool) -> Iterator[dict[str, Any]]:
+    """One entry after another. ValueError where what is there cannot be understood."""
+    match stored.kind:
+        case Kind.SEGMENT | Kind.SNAPSHOT:
+            yield from _segment(stored, with_records=with_records)
+        case Kind.OFFSET_INDEX | Kind.TIME_INDEX:
+            yield from index_entries(stored)
+        case Kind.TRANSACTION_INDEX:
+            from ottla.log import transactions
+
+            for aborted in transactions.decode(read_bytes(stored.path), stored.path):
+                yield aborted._asdict()
+        case Kind.PRODUCERS:
+            yield from _producers(stored)
+        case Kind.EPOCHS:
+            from ottla.log import epochs
+
+            for epoch, start in epochs.decode(read_bytes(stored.path), stored.path).entries():
+                yield {"epoch": epoch, "start_offset": start}
+        case Kind.OFFSETS:
+            from ottla.log import checkpoints
+
+            data = read_bytes(stored.path)
+            for (topic, index), offset in sorted(checkpoints.decode(data).items()) if data else ():  # Kafka begins with an empty file
+                yield {"topic": topic, "partition": index, "offset": offset}
+        case Kind.JSON:
+            yield json.loads(read_bytes(stored.path) or b"{}")
+        case Kind.PARTITION:
+            yield dict(line.split(": ", 1) for line in read_bytes(stored.path).decode().splitlines() if ": " in line)
+        case Kind.PROPERTIES:
+            lines = read_bytes(stored.path).decode().splitlines()
+            yield dict(line.split("=", 1) for line in lines if "=" in line and not line.startswith("#"))
+
+
+def batch_entry(position: int, header: "BatchHeader") -> dict[str, Any]:
+    return {"position": position, "size": header.size, "base_offset": header.base_offset, "last_offset": header.last_offset,
+            "count": header.record_count, "leader_epoch": header.leader_epoch,
+            "codec": CODECS[header.codec] if header.codec < len(CODECS) else header.codec,
+            "timestamp_type": "LogAppendTime" if header.has_log_append_time else "CreateTime", "base_timestamp": header.base_timestamp,
+            "max_timestamp": header.max_timestamp, "producer_id": header.producer_id, "producer_epoch": header.producer_epoch,
+            "base_sequence": header.base_sequence, "is_transactional": header.is_transactional, "is_control": header.is_control}
+
+
+def index_entries(stored: Stored) -> Iterator[dict[str, Any]]:
+    from ottla.log.offset_index import MappedOffsetIndex
+    from ottla.log.time_index import MappedTimeIndex
+
+    data, base = memoryview(read_bytes(stored.path)), stored.base_offset
+    if stored.kind is Kind.OFFSET_INDEX:
+        for relative, position in MappedOffsetIndex(base, data).entries():
+            yield {"offset": base + relative, "position": position}
+    else:
+        for timestamp, relative in MappedTimeIndex(base, data).entries():
+            yield {"timestamp": timestamp, "offset": base + relative}
+
+
+def _segment(stored: Stored, *, with_records: bool) -> Iterator[dict[str, Any]]:
+    from ottla.wire.batches import decode_records
+
+    is_metadata = stored.kind is Kind.SNAPSHOT or partition_name(stored.path) == METADATA_LOG
+    end = 0
+    for position, header, batch in batches(stored.path):
+        entry = batch_entry(position, header)
+        if with_records:
+            entry["records"] = [_control(record) if header.is_control else _record(record, is_metadata=is_metadata)
+                                for record in decode_records(batch)]
+        yield entry
+        end = position + header.size
+    if end < stored.size:
+        raise ValueError(f"{stored.size - end} bytes at position {end} are no whole batch")
+
+
+def _control(record: "Record") -> dict[str, Any]:
+    kind = int.from_bytes(record.key[2:4], "big") if record.key is not None and len(record.key) >= 4 else -1
+    entry = {"offset": record.offset, "timestamp": record.timestamp, "control": CONTROLS.get(kind, str(kind))}
+    return entry | as_text("value", record.value)
+
+
+def _record(record: "Record", *, is_metadata: bool) -> dict[str, Any]:
+    entry: dict[str, Any] = {"offset": record.offset, "timestamp": record.timestamp}
+    if is_metadata and record.value is not None:
+        from ottla.wire.records.framing import decode_metadata_record
+
+        message = decode_metadata_record(record.value)
+        return entry | {"type": type(message).__name__, "data": repr(message)}
+    for name, data in (("key", record.key), ("value", record.value)):
+        entry |= as_text(name, data)
+    if record.headers:
+        entry["headers"] = [{"key": name} | as_text("value", value) for name, value in record.headers]
+    return entry
+
+
+def _producers(stored: Stored) -> Iterator[dict[str, Any]]:
+    from ottla.log.producer_state import ProducerTable
+
+    table = ProducerTable()
+    table.restore(read_bytes(stored.path))
+    for producer_id, producer in table.items():
+        _, last_sequence, first_offset, last_offset, _ = producer.batches[-1] if producer.batches else (-1, -1, -1, -1, -1)
+        yield {"producer_id": producer_id, "producer_epoch": producer.epoch, "last_sequence": last_sequence, "first_offset": first_offset,
+               "last_offset": last_offset, "last_timestamp": producer.last_timestamp, "coordinator_epoch": producer.coordinator_epoch,
+               "transaction_first_offset": producer.transaction_first_offset}

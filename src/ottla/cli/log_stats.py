@@ -1,0 +1,132 @@
+"""`ottla log stats`: how much there is, of what, and since when."""
+
+from collections.abc import Callable, Iterable
+from typing import TYPE_CHECKING, Any
+
+from ottla.cli.log_dump import CODECS
+from ottla.cli.log_files import Kind, Stored, batches, partition_name
+
+if TYPE_CHECKING:
+    from ottla.wire.batches import BatchHeader
+
+KEYS_MAX = 1_000_000
+"""Distinct keys that are counted; beyond that it is said that there are at least so many."""
+
+
+class PartitionStats:
+    """One partition, or several added up."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self.segments = self.log_bytes = self.other_bytes = self.batches = self.records = 0
+        self.stored_bytes = self.plain_bytes = self.tombstones = self.keyless = self.control_batches = 0
+        self.batch_bytes_max = 0
+        self.codecs: dict[str, int] = {}
+        self.keys: dict[int, None] = {}
+        self.producers: dict[int, None] = {}
+        self.first_timestamp = self.last_timestamp = -1
+        self.first_offset = self.next_offset = -1
+
+    def add_file(self, stored: Stored) -> None:
+        if stored.kind is Kind.SEGMENT:
+            self.segments += 1
+            self.log_bytes += stored.size
+        else:
+            self.other_bytes += stored.size
+
+    def add_batch(self, header: "BatchHeader", batch: memoryview, *, with_records: bool) -> None:
+        self.batches += 1
+        self.batch_bytes_max = max(self.batch_bytes_max, header.size)
+        if self.first_offset < 0:
+            self.first_offset = header.base_offset
+        self.next_offset = header.last_offset + 1
+        if header.is_control:
+            self.control_batches += 1
+            return
+        self.records += header.record_count
+        codec = CODECS[header.codec] if header.codec < len(CODECS) else str(header.codec)
+        self.codecs[codec] = self.codecs.get(codec, 0) + 1
+        if header.producer_id >= 0:
+            self.producers[header.producer_id] = None
+        if header.max_timestamp >= 0:
+            first = header.max_timestamp if header.has_log_append_time else header.base_timestamp
+            self.first_timestamp = first if self.first_timestamp < 0 else min(self.first_timestamp, first)
+            self.last_timestamp = max(self.last_timestamp, header.max_timestamp)
+        if with_records:
+            self._add_records(header, batch)
+
+    def _add_records(self, header: "BatchHeader", batch: memoryview) -> None:
+        from ottla.wire.batches import RECORDS_AT, decode_payload
+        from ottla.wire.compression import decompress
+
+        payload = bytes(batch[RECORDS_AT:])
+        self.stored_bytes += len(payload)
+        if header.codec:
+            payload = decompress(header.codec, payload, 1 << 30)
+        self.plain_bytes += len(payload)
+        for record in decode_payload(header, payload):
+            if record.key is None:
+                self.keyless += 1
+            elif len(self.keys) < KEYS_MAX:
+                self.keys[hash(record.key)] = None
+            self.tombstones += record.value is None
+
+    def merge(self, other: "PartitionStats") -> None:
+        for name in ("segments", "log_bytes", "other_bytes", "batches", "records", "stored_bytes", "plain_bytes", "tombstones", "keyless",
+                     "control_batches"):
+            setattr(self, name, getattr(self, name) + getattr(other, name))
+        self.batch_bytes_max = max(self.batch_bytes_max, other.batch_bytes_max)
+        for codec, count in other.codecs.items():
+            self.codecs[codec] = self.codecs.get(codec, 0) + count
+        self.keys.update(other.keys)
+        self.producers.update(other.producers)
+        if other.last_timestamp >= 0:
+            self.first_timestamp = other.first_timestamp if self.first_timestamp < 0 else min(self.first_timestamp, other.first_timestamp)
+            self.last_timestamp = max(self.last_timestamp, other.last_timestamp)
+
+    def document(self, *, with_records: bool) -> dict[str, Any]:
+        """Figures that were not taken are left out."""
+        seconds = max(self.last_timestamp - self.first_timestamp, 0) / 1000
+        told: dict[str, Any] = {
+            "name": self.name, "segments": self.segments, "log_bytes": self.log_bytes, "other_bytes": self.other_bytes,
+            "batches": self.batches, "records": self.records, "first_offset": self.first_offset, "next_offset": self.next_offset,
+            "batch_bytes_average": round(self.log_bytes / self.batches, 1) if self.batches else None,
+            "batch_bytes_max": self.batch_bytes_max,
+            "records_per_batch": round(self.records / self.batches, 2) if self.batches else None, "codecs": self.codecs,
+            "control_batches": self.control_batches, "producers": len(self.producers), "first_timestamp": self.first_timestamp,
+            "last_timestamp": self.last_timestamp, "seconds": seconds,
+            "records_per_second": round(self.records / seconds, 3) if seconds else None,
+            "bytes_per_second": round(self.log_bytes / seconds, 1) if seconds else None,
+        }  # fmt: skip
+        if with_records:
+            told |= {"compression_ratio": round(self.plain_bytes / self.stored_bytes, 3) if self.stored_bytes else None,
+                     "distinct_keys": len(self.keys), "is_distinct_keys_exact": len(self.keys) < KEYS_MAX,
+                     "records_without_key": self.keyless, "tombstones": self.tombstones}
+        return told
+
+
+def gather(files: Iterable[Stored], *, with_records: bool, on_bytes: Callable[[int], None] = lambda size: None) -> list[PartitionStats]:
+    """By partition, in the order of their names. Files of a running node that are gone meanwhile are passed over."""
+    found: dict[str, PartitionStats] = {}
+    for stored in files:
+        if stored.kind not in (Kind.SEGMENT, Kind.OFFSET_INDEX, Kind.TIME_INDEX, Kind.TRANSACTION_INDEX, Kind.PRODUCERS):
+            continue
+        name = partition_name(stored.path)
+        stats = found.setdefault(name, PartitionStats(name))
+        try:
+            stats.add_file(stored)
+            if stored.kind is Kind.SEGMENT:
+                for _, header, batch in batches(stored.path):
+                    stats.add_batch(header, batch, with_records=with_records)
+                    on_bytes(header.size)
+        except FileNotFoundError:
+            continue
+    return [found[name] for name in sorted(found)]
+
+
+def by_topic(partitions: Iterable[PartitionStats]) -> list[PartitionStats]:
+    topics: dict[str, PartitionStats] = {}
+    for stats in partitions:
+        topic = stats.name.rpartition("-")[0] or stats.name
+        topics.setdefault(topic, PartitionStats(topic)).merge(stats)
+    return list(topics.values())

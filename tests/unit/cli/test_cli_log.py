@@ -1,0 +1,171 @@
+"""`ottla log`: what is written by a log is told as it is, and whatever is changed in it is found, and said with its place."""
+
+import json
+import struct
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from ottla.base.ids import Uuid
+from ottla.cli.tree import run
+from ottla.io.disk import RealDisk
+from ottla.log.config import LogConfig
+from ottla.log.partition_log import PartitionLog
+from ottla.wire.batches import Record, build_batch
+
+NAME = "0" * 20
+SEGMENT_BYTES = 700
+
+
+@pytest.fixture
+def partition(tmp_path: Path) -> Path:
+    """Three segments of an idempotent producer's batches, closed in order."""
+    directory = tmp_path / "data" / "orders-0"
+    config = LogConfig(segment_bytes=SEGMENT_BYTES, index_interval_bytes=100)
+    log = PartitionLog.open(RealDisk(), str(directory), config=config, topic_id=Uuid(b"t" * 16), now_ms=1000, clean=True)
+    for number in range(8):
+        records = [Record(timestamp=1000 + 100 * number + at, key=b"k%d" % at, value=b"v" * 50 if at else None) for at in range(2)]
+        batch = build_batch(records, codec=number % 5, producer_id=7, producer_epoch=0, base_sequence=2 * number)
+        log.append(memoryview(bytearray(batch)), leader_epoch=number // 4, now_ms=1000)
+    log.close()
+    return directory
+
+
+def files(directory: Path) -> dict[str, bytes]:
+    return {str(path): path.read_bytes() for path in sorted(directory.rglob("*")) if path.is_file()}
+
+
+def told(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, Any]:
+    code = run(["log", *arguments, "--json"])
+    lines = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    return code, lines if arguments[0] == "dump" else lines[0]
+
+
+def test_a_sound_log_has_no_problems_and_is_left_as_it_is(partition: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    before = files(partition)
+    code, found = told(capsys, "verify", str(partition.parent))
+    assert (code, found) == (0, {"files": len(before), "batches": 8, "records": 16, "problems": []})
+    assert files(partition) == before
+
+
+def flip(path: Path, position: int) -> None:
+    data = bytearray(path.read_bytes())
+    data[position] ^= 1
+    path.write_bytes(data)
+
+
+def last(partition: Path, suffix: str) -> Path:
+    return sorted(partition.glob(f"*{suffix}"))[-1]
+
+
+def cut_in_half(partition: Path) -> None:
+    path = partition / f"{NAME}.log"
+    path.write_bytes(path.read_bytes()[:-10])
+
+
+def shift_index(partition: Path) -> None:
+    path = partition / f"{NAME}.index"
+    relative, position = struct.unpack_from(">ii", path.read_bytes())
+    path.write_bytes(struct.pack(">ii", relative, position + 1) + path.read_bytes()[8:])
+
+
+def age_time_index(partition: Path) -> None:
+    path = partition / f"{NAME}.timeindex"
+    data = path.read_bytes()
+    timestamp, relative = struct.unpack_from(">qi", data, len(data) - 12)
+    path.write_bytes(data[:-12] + struct.pack(">qi", timestamp - 1, relative))
+
+
+def swap_epochs(partition: Path) -> None:
+    (partition / "leader-epoch-checkpoint").write_text("0\n2\n0 0\n1 2\n")
+
+
+def copy_batch(partition: Path) -> None:
+    path = last(partition, ".log")
+    path.write_bytes(path.read_bytes() * 2)
+
+
+@pytest.mark.parametrize(("damage", "where", "said"), [
+    (lambda partition: flip(partition / f"{NAME}.log", 80), ".log", "the checksum of the batch at offset 0"),
+    (cut_in_half, ".log", "bytes that are no whole batch"),
+    (shift_index, ".index", "no batch begins at position"),
+    (lambda partition: (partition / f"{NAME}.index").write_bytes(b"\0\0\0"), ".index", "half an entry"),
+    (age_time_index, ".timeindex", "later than"),
+    (swap_epochs, ".log", "in leader-epoch-checkpoint"),
+    (lambda partition: (partition / "leader-epoch-checkpoint").write_text("0\n3\n0 0\n"), "leader-epoch-checkpoint", "not a whole"),
+    (copy_batch, ".log", "was to come"),
+    (lambda partition: flip(last(partition, ".snapshot"), 20), ".snapshot", "a damaged producer snapshot"),
+    (lambda partition: (partition / "partition.metadata").write_bytes(b"\xff"), "partition.metadata", "codec can't decode"),
+])
+def test_what_is_wrong_is_found(partition: Path, capsys: pytest.CaptureFixture[str], damage: Callable[[Path], None], where: str,
+                                said: str) -> None:
+    damage(partition)
+    before = files(partition)
+    code, found = told(capsys, "verify", str(partition))
+    assert code == 1
+    assert [problem for problem in found["problems"] if problem["file"].endswith(where) and said in problem["problem"]], found
+    assert files(partition) == before
+
+
+def test_a_snapshot_that_the_log_does_not_bear_out(partition: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """One of another log in its place: whole, and not of these batches."""
+    from ottla.log.producer_state import ProducerTable
+
+    table = ProducerTable()
+    table.remember(7, 0, 90, 2, 6, 1000)
+    snapshot = last(partition, ".snapshot")
+    snapshot.write_bytes(table.encode())
+    code, found = told(capsys, "verify", str(partition))
+    assert (code, [problem["file"] for problem in found["problems"]]) == (1, [str(snapshot)])
+    assert "producer 7 has epoch, sequence and offset (0, 91, 7), and (0, 15, 15) in the log" in found["problems"][0]["problem"]
+
+
+def test_batches_and_records_are_dumped(partition: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    code, found = told(capsys, "dump", "--records", *[str(path) for path in sorted(partition.glob("*.log"))])
+    assert (code, [(entry["base_offset"], entry["last_offset"], entry["codec"], entry["leader_epoch"]) for entry in found]) == (
+        0, [(2 * number, 2 * number + 1, ("none", "gzip", "snappy", "lz4", "zstd")[number % 5], number // 4) for number in range(8)])
+    assert found[1]["records"] == [{"offset": 2, "timestamp": 1100, "key": "k0", "value": None},
+                                   {"offset": 3, "timestamp": 1101, "key": "k1", "value": "v" * 50}]
+
+
+def test_every_file_is_dumped(partition: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    code, found = told(capsys, "dump", str(partition))
+    assert code == 0
+    assert {entry["kind"] for entry in found} == {
+        "segment", "offset index", "time index", "producer snapshot", "leader epochs", "partition metadata"}
+    producers = [entry for entry in found if entry["kind"] == "producer snapshot"]
+    assert (producers[-1]["producer_id"], producers[-1]["last_sequence"], producers[-1]["last_offset"]) == (7, 15, 15)
+    assert [(entry["epoch"], entry["start_offset"]) for entry in found if entry["kind"] == "leader epochs"] == [(0, 0), (1, 8)]
+
+
+def test_stats(partition: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    code, found = told(capsys, "stats", str(partition.parent))
+    (stats,), (topic,) = found["partitions"], found["topics"]
+    assert (code, stats["name"], topic["name"]) == (0, "orders-0", "orders")
+    assert {name: stats[name] for name in ("batches", "records", "distinct_keys", "tombstones", "records_without_key", "first_timestamp",
+                                           "last_timestamp", "next_offset", "producers", "records_per_batch")} == {
+        "batches": 8, "records": 16, "distinct_keys": 2, "tombstones": 8, "records_without_key": 0, "first_timestamp": 1000,
+        "last_timestamp": 1701, "next_offset": 16, "producers": 1, "records_per_batch": 2.0}
+    assert stats["codecs"] == {"none": 2, "gzip": 2, "snappy": 2, "lz4": 1, "zstd": 1}
+    assert stats["log_bytes"] == sum(path.stat().st_size for path in partition.glob("*.log"))
+    code, quick = told(capsys, "stats", "--quick", str(partition))
+    assert (code, "distinct_keys" in quick["partitions"][0], quick["partitions"][0]["records"]) == (0, False, 16)
+
+
+def test_text_for_people(partition: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["log", "verify", str(partition)]) == 0
+    assert capsys.readouterr().out.endswith("8 batches, 16 records: no problems\n")
+    assert run(["log", "dump", "--records", str(partition / f"{NAME}.log")]) == 0
+    assert '    offset=1 timestamp=1001 key="k1" value="' in capsys.readouterr().out
+    assert run(["log", "stats", str(partition)]) == 0
+    assert capsys.readouterr().out.startswith("NAME")
+
+
+@pytest.mark.parametrize(("name", "said"), [
+    ("nowhere", "no such file"), ("other.txt", "nothing that a broker writes"), ("", "nothing there")])
+def test_what_is_no_log(tmp_path: Path, capsys: pytest.CaptureFixture[str], name: str, said: str) -> None:
+    (tmp_path / "other.txt").write_text("x")
+    assert run(["log", "dump", str(tmp_path / name)]) == 1
+    assert said in capsys.readouterr().err
