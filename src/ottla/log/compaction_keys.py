@@ -89,16 +89,21 @@ class KeyTable:
             first = WORD * index
             if shortest >= first + WORD:
                 word = every_word[starts + first]
+                hashes = self._mixed(hashes, word)
             else:
                 left = np.clip(sizes - first, 0, WORD)
-                word = every_word[np.where(left > 0, starts + first, 0)] & _MASKS[left]
+                reaches = left > 0
+                word = every_word[np.where(reaches, starts + first, 0)] & _MASKS[left]
+                hashes = np.where(reaches, self._mixed(hashes, word), hashes)  # a hash does not depend on other keys of the window
             words.append(word)
-            hashes ^= word
-            hashes *= self._multiplier
-            hashes ^= hashes >> np.uint64(32)
         hashes *= np.uint64(_FACTOR)
         hashes ^= hashes >> np.uint64(29)
         return Keys(sizes, words, hashes, long_rows, long_keys)
+
+    def _mixed(self, hashes: Words, words: Words) -> Words:
+        mixed: Words = (hashes ^ words) * self._multiplier
+        mixed ^= mixed >> np.uint64(32)
+        return mixed
 
     def put(self, keys: Keys, offsets: Column) -> None:
         """The rows are in the order of their offsets, and come after all that were put before."""

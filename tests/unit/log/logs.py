@@ -57,7 +57,7 @@ def read_all(log: PartitionLog, offset: int, max_bytes: int = 1 << 20) -> list[R
         data = found.file.read_at(found.position, found.size)
         for position, header in iterate_batches(data):
             records += [record for record in decode_records(data[position : position + header.size]) if record.offset >= offset]
-        offset = records[-1].offset + 1
+            offset = max(offset, header.last_offset + 1)
     return records
 
 

@@ -1,0 +1,270 @@
+"""What compaction keeps and what it drops, batch by batch."""
+
+from pathlib import Path
+
+import pytest
+
+from ottla.log.compaction import CannotClean, Cleaned, FilesGone, serve
+from ottla.log.compaction_plan import plan_compaction
+from ottla.log.partition_log import PartitionLog
+from ottla.wire.batches import DELETE_HORIZON_BIT, BatchHeader, Record, decode_records, read_header
+from tests.unit.log.compacting import append_marker, append_records, clean, request
+from tests.unit.log.logs import NOW, open_log, stored_batches, stored_records
+
+DAY = 86_400_000
+
+
+def compacted(directory: Path, **configs: object) -> PartitionLog:
+    return open_log(directory, compacted=True, deletes=False, **{"segment_bytes": 1 << 20, **configs})
+
+
+def put(log: PartitionLog, *records: tuple[bytes | None, bytes | None], now_ms: int = NOW, **fields: object) -> int:
+    return append_records(log, list(records), now_ms=now_ms, **fields)  # type: ignore[arg-type]
+
+
+def headers(log: PartitionLog) -> list[BatchHeader]:
+    return [read_header(batch) for batch in stored_batches(log)]
+
+
+def survivors(log: PartitionLog) -> list[tuple[int, bytes | None, bytes | None]]:
+    return [(record.offset, record.key, record.value) for record in stored_records(log)]
+
+
+def test_the_latest_record_of_each_key_stays_with_its_offset_and_time(tmp_path):
+    log = compacted(tmp_path)
+    put(log, (b"a", b"1"), (b"b", b"1"), (b"a", b"2"))
+    put(log, (b"c", b"1"), (b"b", b"2"))
+    log.roll(now_ms=NOW)
+    put(log, (b"a", b"3"))
+    result = clean(log, now_ms=NOW)
+    assert isinstance(result, Cleaned)
+    assert (result.end_offset, result.keys) == (5, 3)
+    assert stored_records(log) == [
+        Record(2, NOW + 2, b"a", b"2"), Record(3, NOW, b"c", b"1"), Record(4, NOW + 1, b"b", b"2"), Record(5, NOW, b"a", b"3")]
+
+
+@pytest.mark.parametrize("codec", range(5))
+def test_batches_keep_their_codec_their_ends_and_what_they_are(tmp_path, codec):
+    log = compacted(tmp_path)
+    put(log, *[(b"k%d" % (at % 7), b"v" * 50 + b"%d" % at) for at in range(30)], codec=codec, producer_id=5, base_sequence=3)
+    put(log, *[(b"other%d" % at, b"v") for at in range(3)], codec=codec)
+    before = stored_batches(log)
+    log.roll(now_ms=NOW)
+    clean(log, now_ms=NOW)
+    first, second = headers(log)
+    old = read_header(before[0])
+    assert first._replace(length=0, crc=0, record_count=0) == old._replace(length=0, crc=0, record_count=0)
+    assert (first.record_count, first.size < old.size) == (7, True)
+    assert stored_batches(log)[1] == before[1], "a batch that keeps all its records is copied"
+    assert [record.offset for record in decode_records(stored_batches(log)[0])] == list(range(23, 30))
+    assert second.base_offset == 30
+
+
+def test_times_of_what_is_left_count(tmp_path):
+    """The highest timestamp of a batch may go with its record; a log that stamps records itself keeps its own."""
+    log = compacted(tmp_path)
+    put(log, (b"a", b"1"), (b"b", b"1"))
+    put(log, (b"x", b"1"), (b"y", b"1"), log_append_time=NOW + 77)
+    log.roll(now_ms=NOW)
+    put(log, (b"b", b"2"), (b"y", b"2"))
+    log.roll(now_ms=NOW)
+    clean(log, now_ms=NOW)
+    assert [(header.max_timestamp, header.has_log_append_time) for header in headers(log)] == [(NOW, False), (NOW + 77, True), (NOW + 1, False)]
+    assert [record.timestamp for record in stored_records(log)] == [NOW, NOW + 77, NOW, NOW + 1]
+
+
+def test_a_tombstone_stays_until_its_horizon_and_then_goes(tmp_path):
+    log = compacted(tmp_path, delete_retention_ms=1000)
+    put(log, (b"a", b"1"), (b"b", b"1"))
+    put(log, (b"b", None), (b"c", b"1"))
+    log.roll(now_ms=NOW)
+    put(log, (b"z", b"1"))
+    clean(log, now_ms=NOW)
+    assert survivors(log) == [(0, b"a", b"1"), (2, b"b", None), (3, b"c", b"1"), (4, b"z", b"1")]
+    marked = headers(log)[1]
+    assert (marked.attributes & DELETE_HORIZON_BIT, marked.base_timestamp, marked.max_timestamp) == (DELETE_HORIZON_BIT, NOW + 1000, NOW + 1)
+    assert [record.timestamp for record in stored_records(log)] == [NOW, NOW, NOW + 1, NOW], "though they count from the horizon"
+    log.roll(now_ms=NOW)
+    put(log, (b"y", b"1"))
+    clean(log, 4, now_ms=NOW + 999)
+    assert (2, b"b", None) in survivors(log)
+    assert headers(log)[1].base_timestamp == NOW + 1000, "a horizon is set once"
+    log.roll(now_ms=NOW)
+    put(log, (b"x", b"1"))
+    clean(log, 5, now_ms=NOW + 1000)
+    assert survivors(log) == [(0, b"a", b"1"), (3, b"c", b"1"), (4, b"z", b"1"), (5, b"y", b"1"), (6, b"x", b"1")]
+    assert headers(log)[1].attributes & DELETE_HORIZON_BIT
+
+
+def test_a_tombstone_that_is_not_the_latest_goes_at_once(tmp_path):
+    log = compacted(tmp_path)
+    put(log, (b"a", None))
+    put(log, (b"a", b"2"))
+    log.roll(now_ms=NOW)
+    clean(log, now_ms=NOW)
+    assert survivors(log) == [(1, b"a", b"2")]
+
+
+def test_records_without_a_key_go(tmp_path):
+    """They are of a time in which the topic was not compacted."""
+    log = compacted(tmp_path)
+    put(log, (None, b"1"), (b"", b"2"), (b"a", b""))
+    log.roll(now_ms=NOW)
+    clean(log, now_ms=NOW)
+    assert survivors(log) == [(1, b"", b"2"), (2, b"a", b"")]
+
+
+def test_the_last_batch_of_a_producer_stays_without_its_records(tmp_path):
+    log = compacted(tmp_path)
+    put(log, (b"a", b"1"), producer_id=9, base_sequence=0)
+    put(log, (b"a", b"2"), (b"a", b"3"), producer_id=9, producer_epoch=0, base_sequence=1)
+    put(log, (b"a", b"4"))
+    log.roll(now_ms=NOW)
+    clean(log, now_ms=NOW)
+    empty, last = headers(log)
+    assert (empty.base_offset, empty.last_offset, empty.record_count, empty.producer_id, empty.base_sequence) == (1, 2, 0, 9, 1)
+    assert (empty.base_timestamp, empty.max_timestamp, empty.size) == (-1, NOW + 1, 61)
+    assert last.base_offset == 3
+    log.close()
+    for path in tmp_path.glob("*.snapshot"):
+        path.unlink()
+    opened = open_log(tmp_path, clean=False, compacted=True)
+    producer = opened.producers.get(9)
+    assert producer is not None
+    assert producer.batches[-1][:4] == (1, 2, 1, 2), "its sequence is found again"
+    opened.producers.clear()
+    opened.roll(now_ms=NOW)
+    put(opened, (b"b", b"1"))
+    opened.roll(now_ms=NOW)
+    clean(opened, now_ms=NOW)
+    assert [header.base_offset for header in headers(opened)] == [3, 4], "a producer that was forgotten needs nothing"
+
+
+def test_the_end_of_the_log_is_never_lost(tmp_path):
+    """The records before the active segment may all go, and the active one may be empty."""
+    log = compacted(tmp_path)
+    put(log, (b"a", b"1"))
+    append_marker(log, "abort", 3, now_ms=NOW)
+    put(log, (b"b", None), producer_id=3, base_sequence=0, transactional=True)
+    append_marker(log, "abort", 3, now_ms=NOW)
+    log.producers.clear()
+    log.roll(now_ms=NOW)
+    clean(log, now_ms=NOW)
+    clean(log, 0, now_ms=NOW + 2 * DAY)
+    assert headers(log)[-1].last_offset == 3
+    log.disk.remove(log.segments[-1].log_path)
+    assert open_log(tmp_path, clean=False, compacted=True).log_end_offset == 4
+
+
+def test_the_active_segment_and_what_is_not_committed_are_left_alone(tmp_path):
+    log = compacted(tmp_path)
+    put(log, (b"a", b"1"))
+    log.roll(now_ms=NOW)
+    put(log, (b"a", b"2"))
+    log.roll(now_ms=NOW)
+    put(log, (b"a", b"3"))
+    log.flush()
+    plan = plan_compaction(log, clean_to=None, high_watermark=1, now_ms=NOW)
+    assert ([segment.base_offset for segment in plan.segments], plan.end_offset) == ([0], 1)
+    clean(log, now_ms=NOW)
+    assert survivors(log) == [(1, b"a", b"2"), (2, b"a", b"3")]
+
+
+def test_what_cleaning_again_does_not_change_stays_as_it_is(tmp_path):
+    log = compacted(tmp_path, segment_bytes=300)
+    for at in range(40):
+        put(log, (b"k%d" % (at % 5), b"%d" % at))
+    clean(log, now_ms=NOW)
+    once = stored_records(log)
+    result = clean(log, now_ms=NOW + 5)
+    assert isinstance(result, Cleaned)
+    assert stored_records(log) == once
+
+
+def test_segments_are_joined_up_to_their_size(tmp_path):
+    log = compacted(tmp_path, segment_bytes=400)
+    for at in range(40):
+        put(log, (b"k%d" % at, b"%d" % at))
+    assert len(log.segments) == 8
+    clean(log, now_ms=NOW)
+    assert len(log.segments) == 8, "each is as large as a segment may be"
+    for at in range(40):
+        put(log, (b"k%d" % (at % 39), b"again"))
+    clean(log, now_ms=NOW)
+    assert len(log.segments) == 16, "they are joined by the sizes that they had"
+    clean(log, now_ms=NOW)
+    sizes = [segment.size for segment in log.segments[:-1]]
+    assert len(log.segments) < 12
+    assert max(sizes) <= 400
+    assert sorted(path.name for path in tmp_path.glob("*.log*")) == [f"{segment.base_offset:020d}.log" for segment in log.segments]
+
+
+def test_groups_keep_offsets_within_an_index_and_indexes_within_their_size(tmp_path):
+    from ottla.log.compaction import group_segments
+
+    log = compacted(tmp_path)
+    put(log, (b"a", b"1"))
+    log.roll(now_ms=NOW)
+    plan = plan_compaction(log, clean_to=None, high_watermark=1, now_ms=NOW)
+    asked = request(log, plan, now_ms=NOW, bases=(0, 10, 20, 30), sizes=(40, 40, 0, 40), index_sizes=(8, 8, 0, 8), segment_bytes=100,
+                    segment_index_bytes=100, end_offset=40)
+    assert group_segments(asked, end_offset=40, clean_to=40) == [[0, 1, 2], [3]]
+    assert group_segments(asked, end_offset=40, clean_to=21) == [[0, 1, 2]]
+    small = request(log, plan, now_ms=NOW, bases=(0, 10, 20, 30), sizes=(40, 40, 0, 40), index_sizes=(8, 8, 0, 8), segment_bytes=1000,
+                    segment_index_bytes=16, end_offset=40)
+    assert group_segments(small, end_offset=40, clean_to=40) == [[0, 1, 2], [3]]
+    wide = request(log, plan, now_ms=NOW, bases=(0, 10, 1 << 31), sizes=(40, 40, 40), index_sizes=(8, 8, 8), segment_bytes=1000,
+                   segment_index_bytes=100, end_offset=(1 << 31) + 1)
+    assert group_segments(wide, end_offset=wide.end_offset, clean_to=wide.end_offset) == [[0, 1], [2]]
+
+
+def test_keys_that_do_not_fit_wait_for_the_next_round(tmp_path):
+    """Windows of records are put in whole; what lies behind the last of them stays as it is."""
+    log = compacted(tmp_path)
+    put(log, (b"a", b"1"))
+    log.roll(now_ms=NOW)
+    put(log, (b"a", b"2"))
+    log.roll(now_ms=NOW)
+    result = clean(log, now_ms=NOW, key_memory_bytes=1)
+    assert isinstance(result, Cleaned)
+    assert (result.end_offset, survivors(log)) == (1, [(0, b"a", b"1"), (1, b"a", b"2")])
+    result = clean(log, 1, now_ms=NOW, key_memory_bytes=1)
+    assert isinstance(result, Cleaned)
+    assert (result.end_offset, survivors(log)) == (2, [(1, b"a", b"2")])
+
+
+def test_damage_is_told_and_changes_nothing(tmp_path):
+    log = compacted(tmp_path)
+    put(log, (b"a", b"1"))
+    put(log, (b"a", b"2"))
+    log.roll(now_ms=NOW)
+    path = log.segments[0].log_path
+    data = bytearray(log.disk.read(path))
+    data[-3] ^= 1
+    log.disk.write_atomically(path, data)
+    result = clean(log, now_ms=NOW)
+    assert isinstance(result, CannotClean)
+    assert "checksum" in result.reason
+    assert log.disk.read(path) == data
+
+
+def test_files_that_are_gone_are_told(tmp_path):
+    log = compacted(tmp_path)
+    put(log, (b"a", b"1"))
+    log.roll(now_ms=NOW)
+    log.flush()
+    asked = request(log, plan_compaction(log, clean_to=None, high_watermark=1, now_ms=NOW), now_ms=NOW)
+    log.disk.remove(log.segments[0].log_path)
+    assert b"FilesGone" in list(serve(log.disk, asked.encode()))[-1]  # type: ignore[operator]
+    assert FilesGone.__name__ == "FilesGone"
+
+
+def test_the_work_says_how_long_it_should_have_taken(tmp_path):
+    log = compacted(tmp_path)
+    put(log, (b"a", b"1" * 1000))
+    log.roll(now_ms=NOW)
+    log.flush()
+    plan = plan_compaction(log, clean_to=None, high_watermark=1, now_ms=NOW)
+    steps = [step for step in serve(log.disk, request(log, plan, now_ms=NOW, bytes_per_second=1000.0).encode()) if isinstance(step, float)]
+    size = log.segments[0].size
+    assert sum(steps) == pytest.approx(3 * size / 1000), "read twice, written once"

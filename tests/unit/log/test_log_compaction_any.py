@@ -1,0 +1,174 @@
+"""Any sequence of records, tombstones, transactions and codecs, cleaned at any time and again: readers see what they should."""
+
+import random
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from ottla.log.compaction import Cleaned
+from ottla.log.config import LogConfig
+from ottla.log.partition_log import PartitionLog
+from ottla.sim.disk import SimulatedDisk
+from ottla.sim.log_files import check_log_files
+from ottla.wire.batches import Record, decode_records, read_header
+from tests.unit.log.compacting import append_marker, append_records, clean
+from tests.unit.log.logs import NOW, TOPIC_ID, read_all, stored_batches
+
+CONFIG = LogConfig(segment_bytes=700, index_interval_bytes=100, compacted=True, deletes=False, delete_retention_ms=50)
+KEYS = [b"a", b"b", b"key", b"a longer key than that", b""]
+
+record = st.tuples(st.sampled_from(KEYS), st.one_of(st.none(), st.binary(max_size=20)))
+step = st.one_of(
+    st.tuples(st.just("append"), st.lists(record, min_size=1, max_size=5), st.integers(0, 4), st.sampled_from((-1, -1, 1, 2))),
+    st.tuples(st.just("transaction"), st.lists(record, min_size=1, max_size=4), st.integers(0, 4), st.sampled_from((3, 4))),
+    st.tuples(st.just("end"), st.sampled_from(("abort", "commit")), st.sampled_from((3, 4))),
+    st.tuples(st.just("clean"), st.sampled_from((1 << 27, 1))),
+    st.tuples(st.just("wait"), st.integers(1, 80)),
+    st.tuples(st.just("roll")),
+    st.tuples(st.just("forget")),
+    st.tuples(st.just("open")),
+)
+
+
+@dataclass
+class Story:
+    """A log, and all that was ever written to it."""
+
+    disk: SimulatedDisk
+    log: PartitionLog
+    now_ms: int = NOW
+    clean_to: int | None = None
+    written: dict[int, Record] = field(default_factory=dict)
+    transactions: dict[int, list[int]] = field(default_factory=dict)
+    aborted: dict[int, None] = field(default_factory=dict)
+    sequences: dict[int, int] = field(default_factory=dict)
+    tombstones_gone: dict[bytes, int] = field(default_factory=dict)
+
+    def play(self, kind: str, *details: object) -> None:
+        getattr(self, f"_{kind}")(*details)
+
+    def _append(self, records: list[tuple[bytes, bytes | None]], codec: int, producer_id: int, *, transactional: bool = False) -> None:
+        first = self.log.log_end_offset
+        sequence = self.sequences.get(producer_id, 0) if producer_id >= 0 else -1
+        append_records(self.log, records, now_ms=self.now_ms, codec=codec, producer_id=producer_id, base_sequence=sequence,
+                       transactional=transactional)
+        self.sequences[producer_id] = sequence + len(records)
+        for at, (key, value) in enumerate(records):
+            self.written[first + at] = Record(first + at, self.now_ms + at, key, value)
+
+    def _transaction(self, records: list[tuple[bytes, bytes | None]], codec: int, producer_id: int) -> None:
+        first = self.log.log_end_offset
+        self._append(records, codec, producer_id, transactional=True)
+        self.transactions.setdefault(producer_id, []).extend(range(first, first + len(records)))
+
+    def _end(self, kind: str, producer_id: int) -> None:
+        append_marker(self.log, kind, producer_id, now_ms=self.now_ms)
+        offsets = self.transactions.pop(producer_id, [])
+        if kind == "abort":
+            self.aborted.update(dict.fromkeys(offsets))
+
+    def _clean(self, key_memory_bytes: int) -> None:
+        before = self.log.log_end_offset
+        result = clean(self.log, self.clean_to, now_ms=self.now_ms, key_memory_bytes=key_memory_bytes)
+        if result is not None:
+            assert isinstance(result, Cleaned), result
+            self.clean_to = max(result.end_offset, self.clean_to or 0)
+        assert self.log.log_end_offset == before
+        self.check()
+
+    def _wait(self, for_ms: int) -> None:
+        self.now_ms += for_ms
+
+    def _roll(self) -> None:
+        self.log.roll(now_ms=self.now_ms)
+
+    def _forget(self) -> None:
+        """Producers that have been silent."""
+        if not self.transactions:
+            self.log.producers.clear()
+
+    def _open(self) -> None:
+        end = self.log.log_end_offset
+        self.log.close()
+        self.log = open_story(self.disk)
+        assert self.log.log_end_offset == end
+
+    def committed(self) -> Iterator[Record]:
+        """What a reader of committed records sees: as the transaction indexes say."""
+        aborted = sorted((entry.first_offset, entry.last_offset, entry.producer_id)
+                         for segment in self.log.segments for entry in segment.aborted_transactions())
+        for batch in stored_batches(self.log):
+            header = read_header(batch)
+            if header.is_control or (header.is_transactional and any(
+                    first <= header.base_offset < last and producer == header.producer_id for first, last, producer in aborted)):
+                continue
+            yield from decode_records(batch)
+
+    def check(self) -> None:
+        found = {record.offset: record for record in self.committed()}
+        open_offsets = {offset: None for offsets in self.transactions.values() for offset in offsets}
+        for offset, seen in found.items():
+            assert seen == self.written[offset], "a record has one offset, and one content, for ever"
+            assert offset not in self.aborted, "nothing that was aborted is seen"
+        expected: dict[bytes, Record] = {}
+        for offset, written in sorted(self.written.items()):
+            if offset not in self.aborted and offset not in open_offsets and written.key is not None:
+                expected[written.key] = written
+        latest: dict[bytes, Record] = {}
+        for offset, seen in sorted(found.items()):
+            if offset not in open_offsets and seen.key is not None:
+                latest[seen.key] = seen
+        for key, written in expected.items():
+            if written.value is None:
+                assert latest.get(key, written).value is None, f"{key!r} was deleted and is back"
+            else:
+                assert latest.get(key) == written, f"the latest record of {key!r}"
+        assert [record.offset for record in read_all(self.log, 0)] == sorted(
+            record.offset for batch in stored_batches(self.log) for record in decode_records(batch))
+
+
+def open_story(disk: SimulatedDisk) -> PartitionLog:
+    return PartitionLog.open(disk, "/data/t-0", config=CONFIG, topic_id=TOPIC_ID, now_ms=NOW, clean=True)
+
+
+@given(st.lists(step, max_size=60))
+@settings(deadline=None, max_examples=150)
+def test_readers_see_the_latest_of_each_key_and_nothing_that_was_deleted_or_aborted(steps):
+    disk = SimulatedDisk(cold_reads=0.0)
+    story = Story(disk, open_story(disk))
+    for kind, *details in steps:
+        story.play(kind, *details)
+    for _ in range(2):
+        story.play("clean", 1 << 27)
+        story.play("roll")
+        story.play("wait", 1000)
+    story.play("open")
+    story.check()
+    story.log.close()
+    assert check_log_files(disk.storage.files()) == []
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_a_long_story(seed):
+    """As above, with thousands of records and another mix for each seed."""
+    source = random.Random(seed)
+    disk = SimulatedDisk(cold_reads=0.0)
+    story = Story(disk, open_story(disk))
+    for _ in range(600):
+        records = [(source.choice(KEYS) + b"%d" % source.randrange(10), None if source.random() < 0.2 else source.randbytes(source.randrange(30)))
+                   for _ in range(source.randint(1, 6))]
+        match source.choices(("append", "transaction", "end", "clean", "wait"), (10, 4, 3, 1, 1))[0]:
+            case "append":
+                story.play("append", records, source.randrange(5), source.choice((-1, 1, 2)))
+            case "transaction":
+                story.play("transaction", records, source.randrange(5), source.choice((3, 4)))
+            case "end":
+                story.play("end", source.choice(("abort", "commit")), source.choice((3, 4)))
+            case "clean":
+                story.play("clean", source.choice((1 << 27, 1)))
+            case _:
+                story.play("wait", source.randint(1, 60))
+    story.check()

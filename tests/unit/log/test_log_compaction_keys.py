@@ -1,0 +1,62 @@
+"""The table of keys says of each the latest offset, as a dictionary would."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from ottla.log import compaction_keys
+from ottla.log.compaction_keys import KEY_BYTES_MAX, PADDING, KeyTable
+
+keys = st.one_of(st.binary(max_size=3), st.binary(max_size=40), st.sampled_from([b"", b"\0", b"\0" * 8, b"\0" * 9, b"k" * (KEY_BYTES_MAX + 1)]))
+
+
+def read(table: KeyTable, listed: list[bytes]) -> compaction_keys.Keys:
+    data = b"".join(listed)
+    sizes = np.array([len(key) for key in listed], np.int64)
+    return table.read_keys(np.frombuffer(data + PADDING, np.uint8), np.cumsum(sizes) - sizes, sizes)
+
+
+def check(windows: list[list[bytes]], table: KeyTable, asked: list[bytes]) -> None:
+    expected: dict[bytes, int] = {}
+    offset = 10
+    for window in windows:
+        offsets = np.arange(offset, offset + len(window))
+        table.put(read(table, window), offsets)
+        expected.update(zip(window, offsets.tolist(), strict=True))
+        offset += len(window) + 3
+    asked = asked + list(expected)
+    assert table.latest(read(table, asked)).tolist() == [expected.get(key, -1) for key in asked]
+    assert sorted(entry for entry in table.all_latest().tolist() if entry >= 0) == sorted(expected.values())
+
+
+@given(st.lists(st.lists(keys, max_size=60), max_size=5), st.lists(keys, max_size=10), st.integers(0, 1 << 62))
+@settings(deadline=None, max_examples=150)
+def test_it_is_a_dictionary(windows, asked, seed):
+    check(windows, KeyTable(seed), asked)
+
+
+@given(st.lists(st.lists(keys, max_size=60), max_size=5), st.lists(keys, max_size=10))
+@settings(deadline=None, max_examples=50)
+def test_keys_whose_hashes_meet_are_told_apart(windows, asked):
+    """With one hash for all of them, and few probes, most end up in the dictionary."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(compaction_keys, "PROBES_MAX", 3)
+
+        class Meeting(KeyTable):
+            def read_keys(self, octets, starts, sizes):  # type: ignore[no-untyped-def]
+                found = super().read_keys(octets, starts, sizes)
+                found.hashes[:] = found.sizes.astype(np.uint64) & np.uint64(1)
+                return found
+
+        check(windows, Meeting(), asked)
+
+
+def test_it_grows(tmp_path):
+    """Many more keys than there are slots at first; memory is counted."""
+    table = KeyTable(7)
+    before = table.memory_bytes
+    windows = [[b"key-%d" % number for number in range(first, first + 20_000)] for first in (0, 10_000, 30_000)]
+    check(windows, table, [b"key-50001"])
+    assert len(table) == 50_000
+    assert before + 50_000 * 30 < table.memory_bytes < before + 50_000 * 80
