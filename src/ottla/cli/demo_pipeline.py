@@ -25,7 +25,7 @@ ORDERS_PER_SECOND = 600
 WINDOW_SECONDS = 5
 TRIGGER = "1 second"
 LOOK_SECONDS = 0.25
-CATCH_UP_SECONDS_MAX = 60.0
+CATCH_UP_SECONDS_MAX = 120.0
 ORDER_COLUMNS = "order bigint, customer int, item string, cents bigint"
 BAR_WIDTH = 30
 FIRST_SECONDS_MAX = 120.0
@@ -40,8 +40,8 @@ rootLogger.appenderRef.console.ref = console
 """For Spark's log: what happens is shown, and what goes wrong is raised. Without an appender Spark would put its own log in its place."""
 NEXT = """\
 Try next:
-  docs/spark.md                     the data source: its options, formats and figures
-  docs/notebooks/pipeline.ipynb     the same step by step\
+  docs/spark.md                         the data source: its options, formats and figures
+  docs/notebooks/spark/pipeline.ipynb   the same step by step\
 """
 
 
