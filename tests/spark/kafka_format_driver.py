@@ -1,0 +1,30 @@
+"""Spark's own connector, in the environment that has it: tells the schema and the rows of a topic, and leaves a checkpoint behind."""
+
+import json
+import sys
+from typing import Any
+
+
+def shown(row: Any) -> list[Any]:
+    """A row as JSON has it; bytes as hexadecimal digits."""
+    return [[[pair.key, pair.value and bytes(pair.value).hex()] for pair in field] if isinstance(field, list)
+            else bytes(field).hex() if isinstance(field, bytearray | bytes) else str(field) for field in row]
+
+
+def main() -> None:
+    from pyspark.sql import SparkSession
+
+    options, checkpoint = json.loads(sys.argv[1]), sys.argv[2]
+    builder = SparkSession.builder.master("local[1]").config("spark.ui.enabled", "false").config("spark.sql.session.timeZone", "UTC")
+    spark = builder.getOrCreate()
+    frame = spark.read.format("kafka").options(**options).load()
+    rows = [shown(row) for row in frame.orderBy("topic", "partition", "offset").collect()]
+    started = spark.readStream.format("kafka").options(**options, startingOffsets="earliest").load().writeStream.format("noop").option(
+        "checkpointLocation", checkpoint).trigger(availableNow=True).start()
+    started.awaitTermination()
+    print(json.dumps({"schema": json.loads(frame.schema.json()), "rows": rows}))
+    spark.stop()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,53 @@
+"""A query moved from `format("kafka")` to `format("ottla")` by that one word: the same schema, the same rows, in two environments.
+
+The other environment has PySpark 4.0.0 and fetches Spark's connector from Maven Central. It is used where it is there already, or made
+where `OTTLA_SPARK_PEER=make` asks for it.
+"""
+
+import json
+import os
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from bench.spark_environments import CACHE, CONNECTOR, SparkUnavailable, peer_python
+from tests.spark.kafka_format_driver import shown
+
+SECONDS_MAX = 240
+
+
+@pytest.fixture(scope="module")
+def peer():
+    is_there = "OTTLA_SPARK_PEER_PYTHON" in os.environ or (CACHE / "bin" / "python").exists()
+    if not is_there and os.environ.get("OTTLA_SPARK_PEER") != "make":
+        pytest.skip("no environment with Spark's own connector; OTTLA_SPARK_PEER=make makes one")
+    try:
+        return peer_python()
+    except SparkUnavailable as reason:
+        pytest.skip(str(reason))
+
+
+@pytest.mark.timeout(600)
+def test_the_same_schema_and_rows_and_the_place_goes_on(peer, spark, make_topic, produce, read_options, tmp_path):
+    topic = make_topic(2)
+    produce(topic, [b"a", None, b""], 0, key=b"k", start_ms=1_700_000_000_123, headers=[("h", b"1"), ("h", None), ("i", b"")])
+    produce(topic, [b"b"] * 50, 1, start_ms=1_600_000_000_999, codec="zstd")
+    produce(topic, [b"c"], 0, start_ms=0)
+    options = {"kafka.bootstrap.servers": read_options()["kafka.bootstrap.servers"], "subscribe": topic, "includeHeaders": "true"}
+    checkpoint = str(tmp_path / "checkpoint")
+    environment = {name: value for name, value in os.environ.items() if not name.startswith(("PYSPARK", "SPARK"))}
+    environment |= {"PYSPARK_PYTHON": peer, "PYSPARK_SUBMIT_ARGS": f"--packages {CONNECTOR} pyspark-shell"}
+    command = [peer, str(Path(__file__).with_name("kafka_format_driver.py")), json.dumps(options), checkpoint]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=SECONDS_MAX, env=environment)
+    assert done.returncode == 0, done.stderr[-3000:]
+    theirs = json.loads(done.stdout.splitlines()[-1])
+    frame = spark.read.format("ottla").options(**options).load()
+    assert json.loads(frame.schema.json()) == theirs["schema"]
+    assert [shown(row) for row in frame.orderBy("topic", "partition", "offset").collect()] == theirs["rows"]
+    produce(topic, [b"new"], 1)
+    found = []
+    moved = spark.readStream.format("ottla").options(**options, startingOffsets="earliest").load().writeStream.foreachBatch(
+        lambda batch, number: found.extend(bytes(row.value) for row in batch.collect())).option("checkpointLocation", checkpoint)
+    moved.trigger(availableNow=True).start().awaitTermination(SECONDS_MAX)
+    assert found == [b"new"]
