@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 from ottla.client.fetcher import Fetched
 from ottla.spark.ranges import OffsetRange
-from ottla.wire.batches import HEADER, LENGTH_OVERHEAD, RECORDS_AT
+from ottla.wire.batches import CODEC_MASK, HEADER, LENGTH_OVERHEAD, RECORDS_AT
 from ottla.wire.column_decoding import FetchedPartition, decode_fetched
 from ottla.wire.errors import MalformedMessage
 
@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 
 DECODED_BYTES_MAX = 16 << 20
 """So many bytes of records are decoded together. Compressed answers may be far more: they are decoded in pieces."""
+GROWTH_AT_FIRST = 64.0
+"""What is assumed of compressed batches before the first was seen."""
 ROWS_MAX = 65_536
 BATCH_BYTES_MAX = 1 << 20
 """Of one batch on its way to Spark, which keeps two of them outside its heap."""
@@ -32,43 +34,43 @@ class ArrowDecoder:
         self._read_committed = read_committed
         self._check_crcs = check_crcs
         self._repeated: dict[str, Any] = {}
-        self._growth = 1.0
-        """How much larger records are than they come, as of the last piece."""
+        self._growth = GROWTH_AT_FIRST
+        """How much larger compressed records become, as of the last pieces."""
 
     def batches(self, fetched: Fetched) -> Iterator[Any]:
         """The records of one answer that are in the range; MalformedMessage where a batch of them is damaged."""
         start = max(fetched.fetch_offset, self._range.start)
-        for piece in self._pieces(fetched):
+        for piece, is_compressed in self._pieces(fetched):
             columns = decode_fetched([FetchedPartition(piece, start, fetched.aborted)], read_committed=self._read_committed,
                                      check_crcs=self._check_crcs)
-            self._growth = max(len(columns.data) / max(len(piece), 1), 1.0)
+            if is_compressed:
+                self._growth = max(len(columns.data) / max(len(piece), 1), self._growth / 2, 1.0)
             start = max(start, columns.next_offsets[0])
             yield from self._sliced(columns)
 
-    def _pieces(self, fetched: Fetched) -> Iterator["Buffer"]:
-        """The answer in pieces that are not too large when they are decompressed.
+    def _pieces(self, fetched: Fetched) -> Iterator["tuple[Buffer, bool]"]:
+        """The answer in pieces that are not too large when they are decompressed, and whether they are compressed.
 
         With aborted transactions it stays whole: which of them a batch belongs to is known only from those before it.
         """
         whole = memoryview(fetched.records)
-        position = 0
-        while position < len(whole):
-            size_max = DECODED_BYTES_MAX / self._growth
-            if fetched.aborted or len(whole) - position <= size_max:
-                yield whole[position:]
-                return
-            end = position
-            while len(whole) - end >= RECORDS_AT:
-                after = end + HEADER.unpack_from(whole, end)[1] + LENGTH_OVERHEAD
-                if end > position and after - position > size_max:
-                    break
-                if after <= end:
-                    raise MalformedMessage(f"a batch with a length below zero at {end}")
-                end = min(after, len(whole))
-            yield whole[position:end]
-            if end == position:
-                return
-            position = end
+        position = first = 0
+        decoded, is_compressed = 0.0, False
+        while len(whole) - position >= RECORDS_AT:
+            _, length, _, _, _, attributes, *_ = HEADER.unpack_from(whole, position)
+            if length < 0:
+                raise MalformedMessage(f"a batch with a length below zero at {position}")
+            has_codec = attributes & CODEC_MASK != 0
+            size = (length + LENGTH_OVERHEAD) * (self._growth if has_codec else 1)
+            if position > first and decoded + size > DECODED_BYTES_MAX and not fetched.aborted:
+                yield whole[first:position], is_compressed
+                first, decoded, is_compressed = position, 0.0, False
+                size = (length + LENGTH_OVERHEAD) * (self._growth if has_codec else 1)
+            decoded += size
+            is_compressed = is_compressed or has_codec
+            position += length + LENGTH_OVERHEAD
+        if first < len(whole):
+            yield whole[first:], is_compressed
 
     def _sliced(self, columns: "RecordColumns") -> Iterator[Any]:
         rows = len(columns)

@@ -110,7 +110,7 @@ class Lookup:
     def _at(self, times: Mapping[TopicPartition, int]) -> Offsets:
         if not times:
             return {}
-        wanted: dict[tuple[str, int], str | int] = dict(times)
+        wanted: dict[tuple[str, int], str | int] = dict(times.items())
         told = self._ask("Looking up offsets", lambda: self._admin.list_offsets(wanted, isolation_level=self._isolation))
         return {partition: info.offset for partition, info in told.items()}
 
@@ -161,4 +161,4 @@ class Lookup:
     def commit(self, group: str, offsets: Offsets) -> None:
         """Tell a group how far the query has come; ClientError where that is refused."""
         if offsets:
-            self._admin.alter_group_offsets(group, dict(offsets))
+            self._admin.alter_group_offsets(group, dict(offsets.items()))
