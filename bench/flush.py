@@ -62,7 +62,7 @@ def report(results: dict[int, Results], effort: Effort) -> Report:
     for count, one in results.items():
         rates = [f"{one[name]['per_second']:,.0f} req/s" if name in one else "–" for name in ("kafka", "ottla")]
         summary.append([labels[count], *rates, f"{compare(one, 'per_second')}, p99 {compare(one, 'p99_us')}, CPU {compare(one, 'cpu_us')}"])
-    rates = {name: [results[count][name]["per_second"] for count in COUNTS] for name in results[CONNECTIONS]}
+    drawn = {name: [results[count][name]["per_second"] for count in COUNTS] for name in results[CONNECTIONS]}
     return Report(
         "Flushed to the disk",
         head,
@@ -72,5 +72,5 @@ def report(results: dict[int, Results], effort: Effort) -> Report:
         {str(count): one for count, one in results.items()},
         summary,
         [Goal(labels[CONNECTIONS], times(results[CONNECTIONS], "per_second"), RATE_MIN, at_most=False)],
-        Plot("bars", "Produce, flushed", "req/s", [f"{count}" for count in COUNTS], by_broker(rates)),
+        Plot("bars", "Produce, flushed", "req/s", [f"{count}" for count in COUNTS], by_broker(drawn)),
     )

@@ -22,6 +22,7 @@ from bench import (
     fixture,
     flush,
     groups,
+    large,
     memory,
     metadata,
     partitions,
@@ -56,6 +57,7 @@ STARTING: dict[str, Callable[[Sequence[type[BrokerProcess]], Effort, Say], Repor
     "memory": memory.run,
     "flush": flush.run,
     "recovery": recovery.run,
+    "large": large.run,
 }
 """Those that start brokers themselves."""
 ALONE: dict[str, Callable[[Effort, Say], Report]] = {"fixture": fixture.run, "attack": attack.run}
