@@ -61,12 +61,12 @@ class TestJson:
         assert (found.column.to_pylist(), found.errors) == ([*ROWS, None], {})
 
     def test_the_fast_way_and_the_slow_one_agree(self) -> None:
-        """A null sends a batch the slow way: the rows are the same."""
+        """Document by document the rows are the same."""
         kind = arrow(ORDER)
         codec = JsonCodec(kind)
         documents = [json.dumps(row).encode() for row in ROWS] + [b'{\n "id": 5,\n "more": [1, {"x": 2}]}', b'{"id":7,"name":"\\u00e4\\n"}']
         fast = codec.decode(pa.array(documents, pa.binary()))
-        slow = codec.decode(pa.array([*documents, None], pa.binary()))
+        slow = codec.decode_each(pa.array([*documents, None], pa.binary()))
         assert fast.column.to_pylist() == slow.column.to_pylist()[:-1]
         assert fast.column.type == slow.column.type == kind
         assert fast.column.to_pylist()[3:] == [dict.fromkeys(ROWS[0]) | {"id": 5}, dict.fromkeys(ROWS[0]) | {"id": 7, "name": "ä\n"}]
@@ -78,6 +78,14 @@ class TestJson:
         found = codec.decode(pa.array(documents, pa.binary()))
         assert found.column.to_pylist() == [{"id": 1}, None, None, None, None, None, None, {"id": 4}]
         assert list(found.errors) == [1, 2, 3, 4, 5, 6]
+
+    def test_one_that_is_damaged_is_found_among_many(self) -> None:
+        codec = JsonCodec(arrow("id bigint"))
+        documents: list[bytes | None] = [b'{"id":%d}' % number for number in range(1000)]
+        documents[77], documents[300], documents[999] = None, b"x", b'{"id":'
+        found = codec.decode(pa.array(documents, pa.binary()))
+        assert list(found.errors) == [300, 999]
+        assert found.column.to_pylist() == [None if number in (77, 300, 999) else {"id": number} for number in range(1000)]
 
     def test_times_dates_decimals_bytes_and_maps_are_text(self) -> None:
         kind = arrow("t timestamp, d date, n decimal(6,2), b binary, m map<string,int>")

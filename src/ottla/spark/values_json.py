@@ -9,6 +9,8 @@ from typing import Any
 
 from ottla.spark.value_columns import Decoded, decode_each
 
+EACH_MAX = 32
+"""So few documents are read one by one."""
 NEWLINE, SPACE, OPEN, CLOSE = b"\n"[0], b" "[0], b"{"[0], b"}"[0]
 
 
@@ -20,16 +22,38 @@ class JsonCodec:
         self._is_plain = _is_plain(kind)
 
     def decode(self, column: Any) -> Decoded:
+        """Documents that the parser refuses are closed in on by halves, so that one of them does not make all others slow."""
+        if not self._is_plain or not len(column):
+            return self.decode_each(column)
+        if not column.null_count:
+            return self._decode_halves(column)
+        import numpy as np
         import pyarrow as pa
 
-        if self._is_plain and len(column) and not column.null_count:
-            try:
-                found = self._decode_all(column)
-            except pa.ArrowInvalid:
-                found = None
-            if found is not None:
-                return Decoded(found, {})
+        is_valid = column.is_valid().to_numpy(zero_copy_only=False)
+        found = self.decode(column.drop_null())
+        rows = np.flatnonzero(is_valid).tolist()
+        whole = found.column.take(pa.array(np.cumsum(is_valid) - 1, mask=~is_valid))
+        return Decoded(whole, {rows[index]: why for index, why in found.errors.items()})
+
+    def decode_each(self, column: Any) -> Decoded:
         return decode_each(column, self._kind, lambda data: from_json(json.loads(data), self._kind))
+
+    def _decode_halves(self, column: Any) -> Decoded:
+        import pyarrow as pa
+
+        try:
+            found = self._decode_all(column)
+        except pa.ArrowInvalid:
+            found = None
+        if found is not None:
+            return Decoded(found, {})
+        if len(column) <= EACH_MAX:
+            return self.decode_each(column)
+        middle = len(column) // 2
+        left, right = self._decode_halves(column[:middle]), self._decode_halves(column[middle:])
+        errors = left.errors | {middle + index: why for index, why in right.errors.items()}
+        return Decoded(pa.concat_arrays([left.column, right.column]), errors)
 
     def _decode_all(self, column: Any) -> Any:
         import numpy as np
