@@ -411,6 +411,17 @@ class PartitionLog:
         self.flush()
         self.delete()
 
+    def move_to(self, directory: str, files: OpenFiles) -> None:
+        """Its directory has been renamed, and its files are of another table from now on."""
+        self._unflushed = [item._replace(path=directory + item.path[len(self.directory):]) if isinstance(item, AtomicWrite) else item
+                           for item in self._unflushed if not isinstance(item, NewNames)]
+        self.directory = directory
+        self._files = files
+        self._has_new_names = True
+        for segment in self.segments:
+            segment.move_to(files)
+            segment.stem = f"{directory}/{segment.base_offset:020d}"
+
     def delete(self) -> None:
         """Let the files go without writing anything: the directory is about to be removed."""
         self._unflushed.clear()

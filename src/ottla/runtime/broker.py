@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from ottla.runtime.cleaner import Cleaner
     from ottla.runtime.coordinators import Coordinators
     from ottla.runtime.groups import Groups
+    from ottla.runtime.moving import Moving
 
 CREATION_TIMEOUT_MS = 30_000
 CREATING_MAX = 1_000
@@ -71,6 +72,8 @@ class Broker:
         self.controller = controller
         self.log_directories: LogDirectories
         """Set by the publisher, which keeps partitions in them."""
+        self.moving: Moving
+        """Set by the publisher: partitions on their way from one directory to another."""
         self.producer_ids: ProducerIds
         """There once the broker is registered, and so before the first request."""
         self.coordinators: Coordinators

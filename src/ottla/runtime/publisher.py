@@ -19,6 +19,7 @@ from ottla.runtime.broker import Broker
 from ottla.runtime.flushing import Flusher
 from ottla.runtime.log_directories import LogDirectories, LogDirectory
 from ottla.runtime.log_settings import log_config
+from ottla.runtime.moving import FUTURE_SUFFIX, Moving
 from ottla.runtime.offset_checkpoints import OffsetCheckpoints
 from ottla.runtime.opening import Opening
 from ottla.runtime.partition import InternalPartition, Partition
@@ -48,6 +49,8 @@ class Publisher:
         self.flusher = Flusher(broker, on_failure)
         self.opening = Opening(broker, disk, forget=self.checkpoints.forget, place=self._place, open_at=self._open_at,
                                on_opened=self._on_opened, on_open_failed=self._on_open_failed, on_failure=on_failure)
+        self.moving = broker.moving = Moving(broker, disk, rng, self._swap)
+        self._interrupted_moves: dict[str, LogDirectory] = {}
         self._broker_epoch = -1
         self._unassigned: dict[tuple[Uuid, int], Uuid] = {}
         """Replicas that were put elsewhere than the metadata says, of which the controller has not been told."""
@@ -110,11 +113,17 @@ class Publisher:
 
     async def assign_directories(self, broker_epoch: int) -> None:
         """Tell the controller which of several directories was chosen, and which cannot be used."""
-        self._broker_epoch = broker_epoch
+        self._broker_epoch = self.moving.broker_epoch = broker_epoch
         await self._tell_online()
         chosen, self._unassigned = self._unassigned, {}
         if chosen:
             await self._broker.controller.submit(AssignReplicasToDirs(self._broker.settings.node_id, broker_epoch, chosen))
+        moves, self._interrupted_moves = self._interrupted_moves, {}
+        for name, directory in moves.items():
+            topic, _, index = name.rpartition("-")
+            partition = self._broker.partition(topic, int(index)) if index.isdecimal() else None
+            if partition is not None:
+                self.moving.move(partition, directory.path)
 
     async def _tell_online(self) -> None:
         """The controller takes the lead from partitions in directories that are lost; those that nothing was lost of are as they were."""
@@ -159,7 +168,9 @@ class Publisher:
 
     def _put_strays_aside(self, directory: LogDirectory, known: Mapping[str, Uuid]) -> None:
         for name in self._disk.list(directory.path):
-            if name.endswith(DELETED_SUFFIX):
+            if name.endswith((DELETED_SUFFIX, FUTURE_SUFFIX)):
+                if name.endswith(FUTURE_SUFFIX):
+                    self._interrupted_moves[name.rpartition(".")[0]] = directory
                 self._disk.remove_tree(f"{directory.path}/{name}")
             elif self._is_stray(directory, name, known):
                 log.warning("%s/%s belongs to no topic of this cluster: it is kept as %s", directory.path, name, name + STRAY_SUFFIX)
@@ -236,7 +247,11 @@ class Publisher:
         online = self.log_directories.online()
         wanted = [directory for directory in found or online if directory.directory_id == assigned]
         if wanted or found:
-            return (wanted or found)[0]
+            chosen = (wanted or found)[0]
+            for stale in found:
+                if stale is not chosen:       # a move was interrupted in its last step
+                    self._disk.rename(f"{stale.path}/{name}", self._aside(stale, name, DELETED_SUFFIX))
+            return chosen
         is_lost = not is_new and (not is_reserved_directory(assigned) or len(online) < len(self._directories))
         return None if is_lost or not online else min(online, key=lambda each: (each.is_full, each.partition_count))
 
@@ -281,6 +296,33 @@ class Publisher:
                 self.log_directories.on_failure(directory, error)
                 continue
             self._broker.loop.call_later(partition.log.config.file_delete_delay_ms / 1000, self._remove, partition.log, aside)
+
+    def _swap(self, partition: Partition, directory: LogDirectory, moved: PartitionLog) -> None:
+        """A partition goes on in another directory, where a copy of its log lies that lacks nothing."""
+        source, name = partition.log, f"{partition.topic}-{partition.index}"
+        path, old = f"{directory.path}/{name}", self.log_directories.of(source.directory)
+        if source.recovery_point > moved.recovery_point:
+            moved.flush()                     # what is on one disk must not be in memory only on the other
+        self._disk.rename(moved.directory, path)
+        # On the loop, for once: what is appended from now on must not be found without its name after a power cut.
+        self._disk.flush_directory(directory.path)
+        moved.move_to(path, self._files)
+        partition.on_gone()
+        self._tell_coordinators(partition)
+        del old.partitions[partition]
+        old.partition_count -= 1
+        directory.partition_count += 1
+        self._add(partition.topic_id, partition.index, directory, moved)
+        for changed in (directory, old):
+            if source.log_start_offset > 0:
+                self.log_directories.write_start_offsets(changed)
+        aside = self._aside(old, name, DELETED_SUFFIX)
+        try:
+            self._disk.rename(source.directory, aside)
+        except OSError as error:
+            self.log_directories.on_failure(old, error)
+        else:
+            self._broker.loop.call_later(source.config.file_delete_delay_ms / 1000, self._remove, source, aside)
 
     def _remove(self, partition_log: PartitionLog, path: str) -> None:
         partition_log.delete()

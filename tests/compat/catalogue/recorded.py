@@ -16,7 +16,7 @@ DATA = Path(__file__).parent.parent.parent / "data" / "catalogue"
 CATALOGUES = ("api_versions", "metadata", "topics", "partitions", "produce", "batches", "idempotence", "fetch", "fetch_sessions",
               "list_offsets", "producer_ids", "configs", "cluster", "topic_partitions", "config_changes",
               "config_resources", "log_dirs", "quorum", "leader_epochs", "deleted_records", "producers",
-              "elections", "security", "features", "group_members", "group_offsets", "group_admin")
+              "elections", "security", "features", "group_members", "group_offsets", "group_admin", "replica_log_dirs")
 
 
 def cases(catalogue: str) -> list[Case]:

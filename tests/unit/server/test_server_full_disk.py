@@ -21,7 +21,7 @@ def test_a_full_disk_is_told_and_survived() -> None:
         codes = []
         for number in range(4):
             if number in (1, 2):
-                ports.disk.fail("append", 1, errno.ENOSPC if number == 1 else errno.EIO)
+                ports.disk.fail("append", 1, errno.ENOSPC if number == 1 else errno.EDQUOT)
             batch = build_batch([Record(timestamp=ports.clock.now_ms(), value=b"%d" % number)])
             codes.append((await client.produce("t", 0, bytes(batch), acks=-1)).error_code)
         fetched = await client.fetch("t", 0, 0)

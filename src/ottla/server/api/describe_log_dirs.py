@@ -1,6 +1,7 @@
 """DescribeLogDirs (key 35), versions 1–5: the node's log directories, the size of each log in them and, from version 4 on, their room.
 
-Partitions that are not here are left out; null asks for all. Skipped: replicas on their way from one directory to another.
+Partitions that are not here are left out; null asks for all. One on its way to another directory is in both, with what it lacks in the
+new one. A directory that has failed is answered with KAFKA_STORAGE_ERROR.
 """
 
 from ottla.base.context import RequestContext
@@ -37,6 +38,13 @@ async def handle(broker: Broker, context: RequestContext, request: DescribeLogDi
                 topic = topics.setdefault(partition.topic, DescribeLogDirsTopic(name=partition.topic))
                 topic.partitions.append(
                     DescribeLogDirsPartition(partition_index=partition.index, partition_size=partition.log.size_bytes))
+        for move in broker.moving.moves():
+            partition = move.partition
+            if move.directory is directory and (wanted is None or (partition.topic, partition.index) in wanted):
+                topic = topics.setdefault(partition.topic, DescribeLogDirsTopic(name=partition.topic))
+                topic.partitions.append(DescribeLogDirsPartition(
+                    partition_index=partition.index, partition_size=move.copied_bytes if move.log is None else move.log.size_bytes,
+                    offset_lag=move.lag, is_future_key=True))
         total_bytes, usable_bytes = space
         response.results.append(DescribeLogDirsResult(
             log_dir=directory.path, topics=list(topics.values()), total_bytes=total_bytes, usable_bytes=usable_bytes,

@@ -1,0 +1,101 @@
+"""A log is copied into another directory, bit by bit, while it is appended to: the segments as they are, then what came meanwhile."""
+
+from typing import NamedTuple
+
+from ottla.base.ports import Disk
+from ottla.log import epochs as leader_epochs
+from ottla.log import partition_metadata
+from ottla.log.partition_log import LogSlice, PartitionLog
+from ottla.log.producer_state import SNAPSHOT_SUFFIX
+from ottla.log.segment import LOG_SUFFIX, Segment
+from ottla.wire.batches import iterate_batches
+
+SLICE_BYTES = 4 << 20
+TRANSACTION_INDEX_SUFFIX = ".txnindex"
+
+
+class LogHasChanged(Exception):
+    """Segments of the source were replaced or removed while they were copied: begin anew."""
+
+
+class SegmentCopy(NamedTuple):
+    """A segment, and how much of it there was when it was looked at."""
+
+    segment: Segment
+    size: int
+
+
+class LogCopy:
+    """Made on the loop; `start`, `copy` and `finish` run in a worker, and the log is not in use by anybody else until it is there."""
+
+    def __init__(self, disk: Disk, source: PartitionLog, directory: str) -> None:
+        self._disk = disk
+        self.source = source
+        self.directory = directory
+        self.segments = [SegmentCopy(segment, segment.size) for segment in source.segments]
+        self._end_offset = source.log_end_offset
+        self._start_offset = source.log_start_offset
+        self._epochs = source.epochs.encode()
+
+    @property
+    def size(self) -> int:
+        return sum(copy.size for copy in self.segments)
+
+    def check(self) -> None:
+        """On the loop. What was copied must still be what the log begins with."""
+        if self.source.segments[: len(self.segments)] != [copy.segment for copy in self.segments]:
+            raise LogHasChanged
+
+    def start(self) -> None:
+        """The directory and its small files. Indexes are left out: they are made when the copy is opened."""
+        disk = self._disk
+        if disk.exists(self.directory):
+            disk.remove_tree(self.directory)
+        disk.make_directories(self.directory)
+        partition_metadata.write_topic_id(disk, self.directory, self.source.topic_id)
+        disk.write_atomically(f"{self.directory}/{leader_epochs.FILE_NAME}", self._epochs)
+        for name in disk.list(self.source.directory):
+            is_snapshot = name.endswith(SNAPSHOT_SUFFIX) and int(name[:20]) <= self.segments[-1].segment.base_offset
+            if is_snapshot or name.endswith(TRANSACTION_INDEX_SUFFIX):
+                disk.write_atomically(f"{self.directory}/{name}", disk.read(f"{self.source.directory}/{name}"))
+
+    def copy(self, number: int, position: int) -> int:
+        """The next bytes of a segment; how many they were. A segment that is there as a whole is on the disk."""
+        segment, size = self.segments[number]
+        source = self._disk.open_read_only(segment.log_path)
+        try:
+            data = source.read_at(position, min(SLICE_BYTES, size - position))
+        finally:
+            source.close()
+        if not data and size > position:
+            raise LogHasChanged
+        target = self._disk.open(f"{self.directory}/{segment.base_offset:020d}{LOG_SUFFIX}", create=True)
+        try:
+            target.append([data])
+            if position + len(data) == size:
+                target.flush()
+        finally:
+            target.close()
+        return len(data)
+
+    def finish(self, *, now_ms: int) -> PartitionLog:
+        """Open what was copied, which makes its indexes. The last segment is read through, as after a crash."""
+        opened = PartitionLog.open(self._disk, self.directory, config=self.source.config, topic_id=self.source.topic_id, now_ms=now_ms,
+                                   clean=False, recovery_point=self.segments[-1].segment.base_offset, start_offset=self._start_offset)
+        if opened.log_end_offset != self._end_offset:
+            raise LogHasChanged
+        return opened
+
+
+def append_slice(target: PartitionLog, found: LogSlice, *, now_ms: int) -> int:
+    """Put the whole batches of a slice behind the log's end; how many bytes they were."""
+    data = memoryview(bytearray(found.file.read_at(found.position, found.size)))
+    appended = 0
+    for position, header in iterate_batches(data):
+        if header.last_offset < target.log_end_offset:
+            continue
+        if header.base_offset != target.log_end_offset or position + header.size > len(data):
+            raise LogHasChanged
+        target.append_as_is(data[position : position + header.size], now_ms=now_ms)
+        appended += header.size
+    return appended

@@ -1,0 +1,38 @@
+"""AlterReplicaLogDirs (key 34), versions 1–2: partitions are moved to another of the node's log directories, while they are used.
+
+The answer says that a move has begun; DescribeLogDirs shows how far it is. Of a partition that is named twice the last directory counts.
+Skipped: a partition that is not here is not remembered for when it comes.
+"""
+
+from ottla.base.context import RequestContext
+from ottla.base.errors import ErrorCode
+from ottla.runtime.broker import Broker
+from ottla.wire.messages.alter_replica_log_dirs import (
+    AlterReplicaLogDirPartitionResult,
+    AlterReplicaLogDirsRequest,
+    AlterReplicaLogDirsResponse,
+    AlterReplicaLogDirTopicResult,
+)
+
+REQUEST = AlterReplicaLogDirsRequest
+
+
+def handle(broker: Broker, context: RequestContext, request: AlterReplicaLogDirsRequest, version: int) -> AlterReplicaLogDirsResponse:
+    wanted: dict[str, dict[int, str]] = {}
+    for directory in request.dirs:
+        for topic in directory.topics:
+            for index in topic.partitions:
+                wanted.setdefault(topic.name, {})[index] = directory.path
+    return AlterReplicaLogDirsResponse(results=[
+        AlterReplicaLogDirTopicResult(topic_name=name, partitions=[
+            AlterReplicaLogDirPartitionResult(partition_index=index, error_code=_move(broker, name, index, path))
+            for index, path in parts.items()])
+        for name, parts in wanted.items()])
+
+
+def _move(broker: Broker, topic: str, index: int, path: str) -> ErrorCode:
+    partition = broker.partition(topic, index)
+    if partition is None:
+        known = next((each for each in broker.log_directories if each.path == path), None)
+        return ErrorCode.LOG_DIR_NOT_FOUND if known is None else broker.missing_error(topic, index)
+    return broker.moving.move(partition, path)
