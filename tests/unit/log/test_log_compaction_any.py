@@ -158,8 +158,8 @@ def test_a_long_story(seed):
     disk = SimulatedDisk(cold_reads=0.0)
     story = Story(disk, open_story(disk))
     for _ in range(600):
-        records = [(source.choice(KEYS) + b"%d" % source.randrange(10), None if source.random() < 0.2 else source.randbytes(source.randrange(30)))
-                   for _ in range(source.randint(1, 6))]
+        records = [(source.choice(KEYS) + b"%d" % source.randrange(10),
+                    None if source.random() < 0.2 else source.randbytes(source.randrange(30))) for _ in range(source.randint(1, 6))]
         match source.choices(("append", "transaction", "end", "clean", "wait"), (10, 4, 3, 1, 1))[0]:
             case "append":
                 story.play("append", records, source.randrange(5), source.choice((-1, 1, 2)))
