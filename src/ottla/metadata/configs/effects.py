@@ -13,7 +13,8 @@ def _names(text: str) -> frozenset[str]:
 BROKER_CONFIGS_WITH_EFFECT = _names("""
     node.id broker.id process.roles listeners advertised.listeners controller.listener.names listener.security.protocol.map
     inter.broker.listener.name security.inter.broker.protocol controller.quorum.voters controller.quorum.bootstrap.servers
-    log.dirs log.dir metadata.log.dir metadata.log.segment.bytes broker.rack
+    log.dirs log.dir metadata.log.dir cordoned.log.dirs replica.alter.log.dirs.io.max.bytes.per.second
+    metadata.log.segment.bytes broker.rack
     num.partitions default.replication.factor auto.create.topics.enable delete.topic.enable
     max.request.partition.size.limit
     message.max.bytes socket.request.max.bytes fetch.max.bytes max.incremental.fetch.session.cache.slots
@@ -22,6 +23,8 @@ BROKER_CONFIGS_WITH_EFFECT = _names("""
     socket.listen.backlog.size ottla.metrics.listener ottla.slow.request.ms ottla.auto.create.topics.max
     log.segment.bytes log.roll.ms log.roll.hours log.roll.jitter.ms log.roll.jitter.hours
     log.index.size.max.bytes log.index.interval.bytes log.segment.delete.delay.ms
+    log.flush.interval.messages log.flush.interval.ms log.flush.scheduler.interval.ms log.flush.offset.checkpoint.interval.ms
+    replica.high.watermark.checkpoint.interval.ms num.recovery.threads.per.data.dir
     log.message.timestamp.type log.message.timestamp.before.max.ms log.message.timestamp.after.max.ms
     compression.type compression.gzip.level compression.lz4.level compression.zstd.level
     offsets.topic.num.partitions offsets.topic.replication.factor offsets.topic.segment.bytes offsets.topic.compression.codec
@@ -33,15 +36,16 @@ TOPIC_CONFIGS_WITH_EFFECT = _names("""
     segment.bytes internal.segment.bytes segment.ms segment.jitter.ms segment.index.bytes index.interval.bytes
     max.message.bytes message.timestamp.type message.timestamp.before.max.ms message.timestamp.after.max.ms
     compression.type compression.gzip.level compression.lz4.level compression.zstd.level
-    file.delete.delay.ms
+    file.delete.delay.ms flush.messages flush.ms
 """)
 
 _CLEANUP = "in part: with compact, records without a key are refused; nothing is deleted or compacted yet"
-PARTIAL_EFFECTS = {"cleanup.policy": _CLEANUP, "log.cleanup.policy": _CLEANUP}
+_AT_ONCE = "never: a beginning is written down as soon as it moves"
+PARTIAL_EFFECTS = {"cleanup.policy": _CLEANUP, "log.cleanup.policy": _CLEANUP, "log.flush.start.offset.checkpoint.interval.ms": _AT_ONCE}
 
 # These steer threads, buffers and plug-ins of a Java process: they will not get an effect.
 MEANINGLESS_CONFIGS = _names("""
-    num.network.threads num.io.threads background.threads num.recovery.threads.per.data.dir num.replica.fetchers
+    num.network.threads num.io.threads background.threads num.replica.fetchers
     num.replica.alter.log.dirs.threads group.coordinator.threads group.coordinator.background.threads share.coordinator.threads
     remote.log.manager.thread.pool.size remote.log.manager.copier.thread.pool.size remote.log.manager.expiration.thread.pool.size
     remote.log.manager.follower.thread.pool.size
