@@ -36,7 +36,8 @@ def decode(data: bytes) -> Offsets:
 
 def read(disk: Disk, path: str) -> Offsets:
     """What a file says, which is nothing where there is none; ValueError where it is not whole."""
-    return decode(disk.read(path)) if disk.exists(path) else {}
+    data = disk.read(path) if disk.exists(path) else b""
+    return decode(data) if data else {}  # Kafka begins with an empty file
 
 
 def write(disk: Disk, path: str, offsets: Mapping[tuple[str, int], int]) -> None:

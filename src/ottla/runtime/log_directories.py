@@ -13,7 +13,7 @@ from ottla.base.disk_errors import is_full
 from ottla.base.errors import ApiError, ErrorCode
 from ottla.base.ids import Uuid
 from ottla.base.ports import Disk, Workers
-from ottla.log.checkpoints import START_OFFSETS_FILE, Offsets, decode, encode
+from ottla.log.checkpoints import START_OFFSETS_FILE, Offsets, encode, read
 from ottla.runtime.partition import Partition
 from ottla.runtime.segment_removal import retire_segments
 
@@ -141,11 +141,12 @@ class LogDirectories:
         found: StartOffsets = {}
         for directory in self.online():
             path = f"{directory.path}/{FILE_NAME}"
-            if self._disk.exists(path):
-                try:
-                    found |= decode(self._disk.read(path))
-                except ValueError as error:
-                    log.warning("%s is not whole, and logs begin with their first segments: %s", path, error)
+            try:
+                found |= read(self._disk, path)
+            except ValueError as error:
+                log.warning("%s is not whole, and logs begin with their first segments: %s", path, error)
+            except OSError as error:
+                self.on_failure(directory, error)
         return found
 
     def forget_stale_start_offsets(self) -> None:

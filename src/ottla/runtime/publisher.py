@@ -16,6 +16,7 @@ from ottla.metadata.directories import is_reserved_directory
 from ottla.metadata.image import CLUSTER_DEFAULTS, ClusterImage, ConfigResource, PartitionImage, ResourceType, TopicImage
 from ottla.metadata.topic_names import INTERNAL_TOPICS
 from ottla.runtime.broker import Broker
+from ottla.runtime.configs import config_value
 from ottla.runtime.flushing import Flusher
 from ottla.runtime.log_directories import LogDirectories, LogDirectory
 from ottla.runtime.log_settings import log_config
@@ -253,7 +254,16 @@ class Publisher:
                     self._disk.rename(f"{stale.path}/{name}", self._aside(stale, name, DELETED_SUFFIX))
             return chosen
         is_lost = not is_new and (not is_reserved_directory(assigned) or len(online) < len(self._directories))
-        return None if is_lost or not online else min(online, key=lambda each: (each.is_full, each.partition_count))
+        if is_lost or not online:
+            return None
+        cordoned = self._cordoned()
+        return min(online, key=lambda each: (each.path in cordoned, each.is_full, each.partition_count))
+
+    def _cordoned(self) -> Sequence[str]:
+        """Directories that get nothing new, as long as there are others."""
+        cordoned = config_value(self._broker, "cordoned.log.dirs")
+        assert isinstance(cordoned, tuple), cordoned
+        return [str(path) for path in cordoned]
 
     def _holds(self, directory: LogDirectory, name: str) -> bool:
         try:

@@ -7,7 +7,8 @@ import pytest
 from kafka import KafkaConsumer, KafkaProducer, TopicPartition
 from kafka.admin import KafkaAdminClient
 
-from ottla.runtime.log_directories import FILE_NAME, decode, encode
+from ottla.log.checkpoints import decode, encode
+from ottla.runtime.log_directories import FILE_NAME
 from ottla.testing import Broker
 
 
