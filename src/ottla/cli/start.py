@@ -4,15 +4,25 @@ import argparse
 import os
 import socket
 import sys
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from types import TracebackType
+from typing import TYPE_CHECKING, Self
 
 from ottla import __version__
+from ottla.cli.progress import Bar
 from ottla.cli.settings import UsageError, node_settings
 from ottla.metadata.configs import InvalidConfig
 from ottla.node.config import ConfigError, NodeConfig, node_config
 from ottla.node.errors import StartError
 from ottla.node.temporary import remove_directory, temporary_directory
+
+if TYPE_CHECKING:
+    from ottla.runtime.recovering import Recovered
+
+BAR_SECONDS_MIN = 1.0
+"""Who waits for longer wants to see for what."""
 
 # Printed with the node's own address, and run by a test exactly as printed.
 TRY_IT = """\
@@ -49,7 +59,37 @@ def _run(config: NodeConfig, *, is_ephemeral: bool, remove: Callable[[], None], 
             # Nobody reads on: that is no reason to stop serving, nor to complain when the interpreter flushes at its end.
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
-    run(config, on_serving=lambda node: announce(node.bootstrap), on_impatience=remove, log_level=log_level)
+    with RecoveryBar() as bar:
+        run(config, on_serving=lambda node: announce(node.bootstrap), on_impatience=remove, log_level=log_level,
+            on_recovered=bar.tell if sys.stderr.isatty() else None)
+
+
+class RecoveryBar:
+    """How far a node is with the logs that it finds, on a terminal. Most starts are over before anyone has seen it, and do without."""
+
+    def __init__(self) -> None:
+        self._bar: Bar | None = None
+        self._began = time.monotonic()
+
+    def tell(self, recovered: "Recovered") -> None:
+        if recovered.logs == recovered.logs_total:
+            self._end()
+        elif self._bar is not None:
+            self._bar.tell(recovered.logs, f"{recovered.logs} of {recovered.logs_total}, {recovered.read_bytes / 1e6:,.0f} MB read")
+        elif time.monotonic() - self._began > BAR_SECONDS_MIN:
+            self._bar = Bar("Checking logs", recovered.logs_total)
+            self._bar.__enter__()
+
+    def _end(self) -> None:
+        bar, self._bar = self._bar, None
+        if bar is not None:
+            bar.__exit__(None, None, None)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        self._end()
 
 
 def announcement(bootstrap: str, config: NodeConfig, *, is_ephemeral: bool) -> str:

@@ -23,6 +23,7 @@ from ottla.node.assemble import Node, assemble
 from ottla.node.config import NodeConfig
 from ottla.node.errors import StartError
 from ottla.node.storage import Storage, prepare_storage
+from ottla.runtime.recovering import Recovered
 
 if TYPE_CHECKING:
     from ottla.server.metrics import ProcessFacts
@@ -65,9 +66,11 @@ def format_storage(config: NodeConfig) -> Storage:
     return storage
 
 
-def run(config: NodeConfig, *, on_serving: Callable[[Node], None], on_impatience: Callable[[], None], log_level: str = "warning") -> None:
+def run(config: NodeConfig, *, on_serving: Callable[[Node], None], on_impatience: Callable[[], None], log_level: str = "warning",
+        on_recovered: Callable[[Recovered], None] | None = None) -> None:
     """Serve until SIGTERM or SIGINT, then stop cleanly. A second signal calls `on_impatience` and ends the process at once.
 
+    `on_recovered` hears how far the node is with the logs that it finds, if it wants to; else that is said in the log.
     StartError where the node cannot start, or cannot go on.
     """
     import uvloop
@@ -76,10 +79,11 @@ def run(config: NodeConfig, *, on_serving: Callable[[Node], None], on_impatience
     process.raise_descriptor_limit()
     process.keep_freed_memory()
     with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
-        runner.run(_serve(config, on_serving, on_impatience))
+        runner.run(_serve(config, on_serving, on_impatience, on_recovered))
 
 
-async def _serve(config: NodeConfig, on_serving: Callable[[Node], None], on_impatience: Callable[[], None]) -> None:
+async def _serve(config: NodeConfig, on_serving: Callable[[Node], None], on_impatience: Callable[[], None],
+                 on_recovered: Callable[[Recovered], None] | None) -> None:
     loop = asyncio.get_running_loop()
     stopping = asyncio.Event()
 
@@ -97,7 +101,7 @@ async def _serve(config: NodeConfig, on_serving: Callable[[Node], None], on_impa
         loop.add_signal_handler(each, on_signal, each)
     ports = real_ports(loop)
     try:
-        node = await assemble(ports, config, process_facts=process_facts)
+        node = await assemble(ports, config, process_facts=process_facts, on_recovered=on_recovered)
         waiting = loop.create_task(stopping.wait())
         trimming = loop.create_task(_give_back_memory(ports.workers))
         try:

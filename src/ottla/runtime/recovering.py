@@ -16,6 +16,9 @@ from ottla.log.recovery import Progress
 LOGS_AT_ONCE = 50
 """A worker opens so many of a clean directory before it comes back: to hand work over and back costs as much as to open one."""
 SAY_SECONDS = 2.0
+"""Between two lines in the log."""
+TELL_SECONDS = 0.2
+"""Between two of what somebody sees moving."""
 
 log = logging.getLogger("ottla.recovery")
 
@@ -92,9 +95,10 @@ class Recovering:
 
     async def _say(self) -> None:
         while True:
-            await asyncio.sleep(SAY_SECONDS)
+            await asyncio.sleep(SAY_SECONDS if self._on_progress is None else TELL_SECONDS)
             self._tell()
-            log.warning("%d of %d logs are open, %.1f MB were read through", self._done, self._total, self._read_bytes() / 1e6)
+            if self._on_progress is None:
+                log.warning("%d of %d logs are open, %.1f MB were read through", self._done, self._total, self._read_bytes() / 1e6)
 
 
 async def run_all(workers: Workers, wanted: Sequence[Work[T]], *, threads_per_group: int,
