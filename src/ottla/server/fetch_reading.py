@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 from ottla.base.errors import ErrorCode
 from ottla.base.ports import Buffer, File
@@ -27,6 +27,7 @@ FETCH = 1
 NO_ERROR = 0
 NO_TAGS = b"\0"
 
+T = TypeVar("T")
 Key = tuple[bytes, int, bool]
 """Topic, partition, and whether it comes first in the answer, where its first batch is whole whatever its size."""
 Answered = tuple[Place, PartitionAnswer]
@@ -222,9 +223,9 @@ class Fetch:
             part: Buffer | FilePart | None
             if size >= SEND_FILE_BYTES_MIN or (held > HELD_BYTES_MAX and size > PAGE_BYTES):
                 part = FilePart(file, position, size)
-                is_cold = not is_cached(file, position, size)
+                is_cold = not _succeeds(is_cached, file, position, size)
             else:
-                part = read_if_cached(file, position, size)
+                part = _succeeds(read_if_cached, file, position, size)
                 is_cold = part is None
                 held += size
             if is_cold:
@@ -320,6 +321,14 @@ def read_if_cached(file: File, position: int, size: int) -> bytes | None:
     if size <= COPIED_TWICE_BYTES_MAX:
         return file.read_at_if_cached(position, size)
     return file.read_at(position, size) if is_cached(file, position, size) else None
+
+
+def _succeeds(read: Callable[[File, int, int], T], file: File, position: int, size: int) -> T | None:
+    """What the file system refuses is left to a worker, too: it is told of there, if it is refused again."""
+    try:
+        return read(file, position, size)
+    except OSError:
+        return None
 
 
 def _failed(index: int, error: ErrorCode) -> PartitionAnswer:

@@ -1,5 +1,6 @@
 """Log directories that fail, on a simulated machine: they take their own partitions with them, and nothing else."""
 
+import asyncio
 import errno
 from collections.abc import Awaitable, Callable, Iterator
 from typing import Any
@@ -276,3 +277,49 @@ def test_a_topic_that_there_was_no_room_for_is_made_later(world: World) -> None:
         assert answer == (0, 0)
 
     run(world, story)
+
+
+CALLS = ("append", "write_at", "flush", "create", "truncate", "rename", "remove", "flush_directory", "make_directories", "read", "read_at",
+         "read_at_if_cached", "exists", "list", "space", "map")
+
+
+@pytest.mark.parametrize("number", [errno.EIO, errno.EROFS])
+@pytest.mark.parametrize("call", CALLS)
+def test_whichever_call_fails(world: World, call: str, number: int) -> None:
+    """The other directory serves on, whatever is asked; after a restart all that was acknowledged is there, in both."""
+    async def story(machine: Machine) -> None:
+        bad, good = await machine.in_bad(), await machine.in_good()
+        acked = {bad: 1, good: 1}
+        machine.ports.disk.break_below(BAD, number, [call])
+        for turn in range(12):
+            for place in (bad, good):
+                code, offset = await machine.produce(*place)
+                assert code == 0 or (place == bad and code == STORAGE_ERROR), (place, code)
+                if code == 0:
+                    assert offset >= acked[place]
+                    acked[place] = offset + 1
+                await machine.client.fetch(*place, 0)
+                await machine.client.list_offsets(*place, 1)
+            if turn == 6:
+                await machine.client.create_topic("u", 2)
+            await machine.described()
+            await asyncio.sleep(0.7)
+        assert not machine.node.failed.done()
+        await machine.stop()
+        await machine.start()
+        for place, count in acked.items():
+            answer = await machine.client.fetch(*place, 0)
+            assert (answer.error_code, len(records_of(answer.records, 0)) >= count) == (0, True)
+        assert [(await machine.produce("u", index))[0] for index in range(2)] == [0, 0]
+
+    run(world, story)
+
+
+def test_a_cordoned_directory_gets_nothing_new(world: World) -> None:
+    async def story(machine: Machine) -> dict[str, str]:
+        await machine.stop()
+        await machine.start(cordoned_log_dirs=BAD)
+        await machine.client.create_topic("t", 4)
+        return machine.homes()
+
+    assert run(world, story) == {f"t-{index}": GOOD for index in range(4)}

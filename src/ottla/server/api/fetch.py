@@ -103,10 +103,13 @@ def _maybe_answer_one(connection: ServerConnection, wish: FetchWish, version: in
     if found is None or found.size < min(wish.min_bytes, room):
         return None
     part: Buffer | FilePart | None
-    if found.size >= SEND_FILE_BYTES_MIN:
-        part = FilePart(*found) if is_cached(*found) else None
-    else:
-        part = read_if_cached(*found)
+    try:
+        if found.size >= SEND_FILE_BYTES_MIN:
+            part = FilePart(*found) if is_cached(*found) else None
+        else:
+            part = read_if_cached(*found)
+    except OSError:
+        return None
     if part is None:
         return None
     answer = PartitionAnswer(index, 0, high_watermark, high_watermark, log.log_start_offset,
