@@ -42,8 +42,13 @@ def find_java_home(environment: dict[str, str]) -> Path:
         seen.append(f"{home} is {version or 'none'}")
     brought = brought_java()
     if brought is not None:
-        return shim_home(brought, Path(environment.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "ottla")
+        return shim_home(brought, cache_directory(environment))
     raise NoJava("; ".join(seen) if seen else "none was found")
+
+
+def cache_directory(environment: dict[str, str]) -> Path:
+    """Where small files that are made once are kept."""
+    return Path(environment.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "ottla"
 
 
 def _homes(environment: dict[str, str]) -> list[Path]:

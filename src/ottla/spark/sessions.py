@@ -3,6 +3,7 @@
 import os
 import sys
 from collections.abc import Mapping
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -22,12 +23,12 @@ def session(app_name: str = "ottla", *, master: str | None = None, config: Mappi
 
     `master` is any that Spark knows, `local[*]` unless given. `config` are Spark's own, before those that are set here.
     """
-    prepare_environment()
+    wanted = master or os.environ.get("SPARK_MASTER") or "local[*]"
+    prepare_environment(wanted)
     from pyspark.sql import SparkSession
 
     builder = SparkSession.builder.appName(app_name)
     if SparkSession.getActiveSession() is None or master is not None or config:
-        wanted = master or os.environ.get("SPARK_MASTER") or "local[*]"
         builder = builder.master(wanted)
         for name, value in (defaults(wanted) | dict(config or {})).items():
             builder = builder.config(name, value)
@@ -58,13 +59,17 @@ def register(spark: "SparkSession") -> "SparkSession":
     return spark
 
 
-def prepare_environment() -> None:
+def prepare_environment(master: str) -> None:
     """Before the first session of a process: where its Java and its workers' Python are. What is set already stays."""
+    import pyspark
     from pyspark import SparkContext
 
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     if SparkContext._gateway is not None or "PYSPARK_GATEWAY_PORT" in os.environ:
         return      # its Java runs already
-    from ottla.spark.java import find_java_home
+    from ottla.spark.java import cache_directory, find_java_home
+    from ottla.spark.spark_home import home_without_archive
 
     os.environ["JAVA_HOME"] = str(find_java_home(dict(os.environ)))
+    if master.startswith("local") and "local-cluster" not in master and "SPARK_HOME" not in os.environ:
+        os.environ["SPARK_HOME"] = str(home_without_archive(Path(pyspark.__file__).parent, cache_directory(dict(os.environ))))

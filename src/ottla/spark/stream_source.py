@@ -60,10 +60,12 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     # Offsets
 
     def initialOffset(self) -> OffsetJson:
-        partitions = self._ask.partitions()
-        self._known_ids = dict(self._ask.topic_ids)
-        self._initial = self._ask.resolve(self._start, partitions)
-        self._is_first = True
+        """Spark asks twice for it, and must get the same answer."""
+        if self._initial is None:
+            partitions = self._ask.partitions()
+            self._known_ids = dict(self._ask.topic_ids)
+            self._initial = self._ask.resolve(self._start, partitions)
+            self._is_first = True
         return offsets_to_json(self._initial)
 
     def latestOffset(self, start: OffsetJson, limit: ReadLimit) -> OffsetJson:
