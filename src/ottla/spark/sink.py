@@ -32,8 +32,8 @@ def batch_writer(schema: "StructType", options: Mapping[str, str], overwrite: bo
 
 
 def stream_writer(schema: "StructType", options: Mapping[str, str], overwrite: bool) -> "StreamWriter":
-    """The writer of `df.writeStream.format("ottla").start()`. In output mode complete each micro-batch appends all rows of the result, as with
-    Spark's connector; mode update is refused by Spark for every sink in Python: `foreachBatch` with a batch write does the same."""
+    """The writer of `df.writeStream.format("ottla").start()`. In output mode complete each micro-batch appends all rows of the result, as
+    with Spark's connector; mode update is refused by Spark for every sink in Python: `foreachBatch` with a batch write does the same."""
     return StreamWriter(plan_sink(schema, options, Face.WRITE_STREAM))
 
 
