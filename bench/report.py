@@ -48,6 +48,7 @@ class Effort:
     read_records: int = 3_000_000
     echoed_records: int = 10_000
     recovery_bytes: int = 2_000_000_000
+    compacted_bytes: int = 1_000_000_000
     recovery_rounds: int = 3
     held_partitions: int = 1000
     attack_alone_seconds: float = 20.0
@@ -77,6 +78,7 @@ QUICK = Effort(
     read_records=150_000,
     echoed_records=300,
     recovery_bytes=100_000_000,
+    compacted_bytes=100_000_000,
     recovery_rounds=1,
     held_partitions=100,
     attack_alone_seconds=2.0,

@@ -16,6 +16,7 @@ from bench import (
     client_consumer,
     client_producer,
     cold_reader,
+    compaction,
     compressed,
     connections,
     consumer_tools,
@@ -57,6 +58,7 @@ STARTING: dict[str, Callable[[Sequence[type[BrokerProcess]], Effort, Say], Repor
     "memory": memory.run,
     "flush": flush.run,
     "recovery": recovery.run,
+    "compaction": compaction.run,
     "large": large.run,
 }
 """Those that start brokers themselves."""
