@@ -14,14 +14,13 @@ from ottla.log import epochs as leader_epochs
 from ottla.log import offset_index, time_index
 from ottla.log.compaction_swap import finish_swaps
 from ottla.log.config import LONG_MAX, LogConfig
+from ottla.log.continued_index import continue_offsets, continue_times
 from ottla.log.epochs import LeaderEpochs
-from ottla.log.offset_index import GrowingOffsetIndex
 from ottla.log.open_files import OpenFiles
 from ottla.log.producer_state import SNAPSHOT_SUFFIX, ProducerTable, snapshot_path, write_snapshot
 from ottla.log.rebuilding import OFFSETS_PER_SEGMENT_MAX, Progress, close, index_closed, rebuild
 from ottla.log.scanning import scan_batches, scan_headers
 from ottla.log.segment import LOG_SUFFIX, OFFSET_INDEX_SUFFIX, TIME_INDEX_SUFFIX, TRANSACTION_INDEX_SUFFIX, Segment
-from ottla.log.time_index import GrowingTimeIndex
 
 __all__ = ["OFFSETS_PER_SEGMENT_MAX", "LoadedLog", "Progress", "load", "rebuild"]
 
@@ -161,15 +160,13 @@ def _resume(segment: Segment) -> int | None:
     if not segment.has_index_files():
         return None
     size = segment.size
-    offset_data = segment.disk.read(segment.stem + OFFSET_INDEX_SUFFIX)
-    time_data = segment.disk.read(segment.stem + TIME_INDEX_SUFFIX)
+    offset_data, time_data = segment.map_index(OFFSET_INDEX_SUFFIX), segment.map_index(TIME_INDEX_SUFFIX)
     if not offset_index.is_sound(offset_data, size) or not time_index.is_sound(time_data):
         return None
     if not segment.is_transaction_index_sound():
         return None
     aborted = segment.aborted_transactions()
-    offsets = GrowingOffsetIndex.decode(segment.base_offset, offset_data)
-    times = GrowingTimeIndex.decode(segment.base_offset, time_data)
+    offsets, times = continue_offsets(segment.base_offset, offset_data), continue_times(segment.base_offset, time_data)
     position = offsets.last_position()
     segment.start_growing()
     segment.offset_index, segment.time_index, segment.aborted = offsets, times, aborted

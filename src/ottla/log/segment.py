@@ -178,13 +178,13 @@ class Segment:
     def offsets(self) -> OffsetIndex:
         index = self.offset_index
         if index is None:
-            index = self.offset_index = MappedOffsetIndex(self.base_offset, self._map(OFFSET_INDEX_SUFFIX))
+            index = self.offset_index = MappedOffsetIndex(self.base_offset, self.map_index(OFFSET_INDEX_SUFFIX))
         return index
 
     def times(self) -> TimeIndex:
         index = self.time_index
         if index is None:
-            index = self.time_index = MappedTimeIndex(self.base_offset, self._map(TIME_INDEX_SUFFIX))
+            index = self.time_index = MappedTimeIndex(self.base_offset, self.map_index(TIME_INDEX_SUFFIX))
         return index
 
     def index_bytes(self) -> int:
@@ -198,7 +198,7 @@ class Segment:
             return self.max_timestamp, self.max_timestamp_offset
         return times.last() or (-1, self.base_offset)
 
-    def _map(self, suffix: str) -> memoryview:
+    def map_index(self, suffix: str) -> memoryview:
         file = self.disk.open_read_only(self.stem + suffix + self.suffix)
         try:
             return file.map()
@@ -313,7 +313,7 @@ class Segment:
         """
         if not self.has_index_files():
             return False
-        offsets, times = self._map(OFFSET_INDEX_SUFFIX), self._map(TIME_INDEX_SUFFIX)
+        offsets, times = self.map_index(OFFSET_INDEX_SUFFIX), self.map_index(TIME_INDEX_SUFFIX)
         if not offset_index.is_sound(offsets, self.size) or not time_index.is_sound(times):
             return False
         latest, _ = MappedTimeIndex(self.base_offset, times).last() or (-1, 0)

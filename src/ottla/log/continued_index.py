@@ -1,0 +1,81 @@
+"""Indexes of a segment that goes on growing after a clean stop: what was there before is searched in its file, as that of a closed segment.
+
+An active segment of a gigabyte has five megabytes of entries. Loading them for each of a thousand partitions would make a start as slow,
+and a node as large, as what it holds.
+"""
+
+from ottla.log import offset_index, time_index
+from ottla.log.index_entries import Entries
+from ottla.log.offset_index import GrowingOffsetIndex, MappedOffsetIndex
+from ottla.log.time_index import GrowingTimeIndex, MappedTimeIndex
+
+LOADED_BYTES_MAX = 64 << 10
+"""A smaller file is loaded: mappings are limited, too, and a page is taken by each."""
+
+
+class ContinuedOffsetIndex(GrowingOffsetIndex):
+    __slots__ = ("_before", "_before_data")
+
+    def __init__(self, base_offset: int, data: memoryview) -> None:
+        super().__init__(base_offset)
+        self._before = MappedOffsetIndex(base_offset, data)
+        self._before_data = data[: len(self._before) * offset_index.ENTRY_BYTES]
+
+    def __len__(self) -> int:
+        return len(self._before) + super().__len__()
+
+    def position_of(self, offset: int) -> int:
+        relatives = self.relatives
+        is_new = relatives and offset - self.base_offset >= relatives[0]
+        return super().position_of(offset) if is_new else self._before.position_of(offset)
+
+    def last_position(self) -> int:
+        return super().last_position() if self.positions else self._before.last_position()
+
+    def entries(self) -> list[tuple[int, int]]:
+        return self._before.entries() + super().entries()
+
+    def encode(self) -> bytes:
+        return bytes(self._before_data) + super().encode()
+
+
+class ContinuedTimeIndex(GrowingTimeIndex):
+    __slots__ = ("_before", "_before_data")
+
+    def __init__(self, base_offset: int, data: memoryview) -> None:
+        super().__init__(base_offset)
+        self._before = MappedTimeIndex(base_offset, data)
+        self._before_data = data[: len(self._before) * time_index.ENTRY_BYTES]
+
+    def __len__(self) -> int:
+        return len(self._before) + super().__len__()
+
+    def maybe_append(self, timestamp: int, offset: int) -> None:
+        if self.timestamps or timestamp > (self._before.last() or (-1, 0))[0]:
+            super().maybe_append(timestamp, offset)
+
+    def offset_before(self, timestamp: int) -> int:
+        timestamps = self.timestamps
+        is_new = timestamps and timestamp >= timestamps[0]
+        return super().offset_before(timestamp) if is_new else self._before.offset_before(timestamp)
+
+    def last(self) -> tuple[int, int] | None:
+        return super().last() or self._before.last()
+
+    def entries(self) -> list[tuple[int, int]]:
+        return self._before.entries() + super().entries()
+
+    def encode(self) -> bytes:
+        return bytes(self._before_data) + super().encode()
+
+
+def continue_offsets(base_offset: int, data: Entries) -> GrowingOffsetIndex:
+    if isinstance(data, memoryview) and len(data) > LOADED_BYTES_MAX:
+        return ContinuedOffsetIndex(base_offset, data)
+    return GrowingOffsetIndex.decode(base_offset, data)
+
+
+def continue_times(base_offset: int, data: Entries) -> GrowingTimeIndex:
+    if isinstance(data, memoryview) and len(data) > LOADED_BYTES_MAX:
+        return ContinuedTimeIndex(base_offset, data)
+    return GrowingTimeIndex.decode(base_offset, data)

@@ -1,0 +1,71 @@
+"""A large index of an active segment is not loaded after a clean stop, and is the same index nevertheless."""
+
+import random
+from pathlib import Path
+
+import pytest
+
+from ottla.log import continued_index
+from ottla.log.continued_index import ContinuedOffsetIndex, ContinuedTimeIndex
+from ottla.log.offset_index import GrowingOffsetIndex
+from ottla.log.time_index import GrowingTimeIndex
+from tests.unit.log.logs import NOW, append, batch, index_entries, open_log, read_all
+
+
+@pytest.mark.parametrize("split", [0, 1, 7, 40])
+@pytest.mark.parametrize("zeros", [0, 960])
+def test_a_continued_index_answers_as_one_that_grew(split: int, zeros: int) -> None:
+    """Whatever was in the file, with or without the zeros that Apache Kafka fills it up with."""
+    source = random.Random(split)
+    entries = []
+    offset, position, time = 100, 0, 50
+    for _ in range(40):
+        offset, position, time = offset + source.randint(1, 9), position + source.randint(1, 9), time + source.randint(0, 3)
+        entries.append((offset, position, time))
+    offsets, times = GrowingOffsetIndex(100), GrowingTimeIndex(100)
+    for offset, position, time in entries[:split]:
+        offsets.append(offset, position)
+        times.maybe_append(time, offset)
+    continued_offsets = ContinuedOffsetIndex(100, memoryview(offsets.encode() + bytes(zeros)))
+    continued_times = ContinuedTimeIndex(100, memoryview(times.encode() + bytes(zeros if split else 0)))
+    for offset, position, time in entries[split:]:
+        for one in (offsets, continued_offsets):
+            one.append(offset, position)
+        for other in (times, continued_times):
+            other.maybe_append(time, offset)
+    assert [continued_offsets.position_of(offset) for offset in range(100, 500)] == [offsets.position_of(n) for n in range(100, 500)]
+    assert [continued_times.offset_before(time) for time in range(200)] == [times.offset_before(time) for time in range(200)]
+    for continued, grown in ((continued_offsets, offsets), (continued_times, times)):
+        assert len(continued) == len(grown)
+        assert continued.entries() == grown.entries()
+        assert continued.encode() == grown.encode()
+    assert continued_offsets.last_position() == offsets.last_position()
+    assert continued_times.last() == times.last()
+
+
+def test_a_log_goes_on_with_a_mapped_index(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Over several clean stops, and a roll at last."""
+    monkeypatch.setattr(continued_index, "LOADED_BYTES_MAX", 40)
+    whole = open_log(tmp_path / "whole", index_interval_bytes=100)
+    for number in range(90):
+        append(whole, batch(b"%d" % number, timestamp=NOW + number))
+    for number in range(90):
+        if number % 30 == 0:
+            log = open_log(tmp_path / "parts", index_interval_bytes=100)
+        append(log, batch(b"%d" % number, timestamp=NOW + number))
+        if number % 30 == 29:
+            assert isinstance(log.segments[0].offset_index, ContinuedOffsetIndex) == (number > 30)
+            if number == 89:
+                break
+            log.close()
+    assert log.segments[0].offsets().entries() == whole.segments[0].offsets().entries()
+    assert [record.value for record in read_all(log, 0)] == [b"%d" % number for number in range(90)]
+    for one in (log, whole):
+        one.roll(now_ms=NOW)
+        append(one)
+        one.flush()
+    assert log.offset_for_timestamp(NOW + 45) == (NOW + 45, 45, 0)
+    # A clean stop puts the highest timestamp into the time index, where it stays: there may be more entries, and never fewer.
+    (offsets, times), (expected_offsets, expected_times) = index_entries(log)[0], index_entries(whole)[0]
+    assert offsets == expected_offsets
+    assert [entry for entry in times if entry in expected_times] == expected_times
