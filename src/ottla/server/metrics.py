@@ -39,7 +39,7 @@ class Metrics:
     def text(self) -> str:
         lines: list[str] = []
         for part in (self._process(), _loop_lag(self._server.lag), self._connections(), self._requests(), _storage(self._broker),
-                     _groups(self._broker)):
+                     _cleaner(self._broker), _groups(self._broker)):
             lines += part
         return "\n".join(lines) + "\n"
 
@@ -113,6 +113,23 @@ def _storage(broker: Broker) -> list[str]:
         *_metric("ottla_offline_partitions", "gauge", "Partitions that cannot be used, as their directory has failed.",
                  [("", sum(map(len, broker.offline.values())))]),
         *_metric("ottla_fetches_parked", "gauge", "Fetches that wait for data.", [("", len(parked))]),
+    ]
+
+
+def _cleaner(broker: Broker) -> list[str]:
+    """Nothing where logs are not compacted."""
+    cleaner = broker.cleaner
+    if cleaner is None:
+        return []
+    counts = cleaner.counts
+    return [
+        *_metric("ottla_uncleanable_partitions", "gauge", "Partitions that are not compacted any more, as they could not be.",
+                 [("", cleaner.uncleanable_count)]),
+        *_metric("ottla_cleaner_rounds_total", "counter", "Logs that were compacted, each time that one was.", [("", counts.rounds)]),
+        *_metric("ottla_cleaner_read_bytes_total", "counter", "What compaction has read.", [("", counts.read_bytes)]),
+        *_metric("ottla_cleaner_written_bytes_total", "counter", "What compaction has written.", [("", counts.written_bytes)]),
+        *_metric("ottla_cleaner_max_dirty_ratio", "gauge", "The largest share of uncompacted bytes that a compacted log has.",
+                 [("", round(cleaner.max_dirty_ratio(), 4))]),
     ]
 
 

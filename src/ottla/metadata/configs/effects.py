@@ -25,6 +25,10 @@ BROKER_CONFIGS_WITH_EFFECT = _names("""
     log.index.size.max.bytes log.index.interval.bytes log.segment.delete.delay.ms
     log.flush.interval.messages log.flush.interval.ms log.flush.scheduler.interval.ms log.flush.offset.checkpoint.interval.ms
     replica.high.watermark.checkpoint.interval.ms num.recovery.threads.per.data.dir
+    log.retention.ms log.retention.minutes log.retention.hours log.retention.bytes log.retention.check.interval.ms
+    log.initial.task.delay.ms log.cleanup.policy log.cleaner.enable log.cleaner.threads log.cleaner.backoff.ms
+    log.cleaner.dedupe.buffer.size log.cleaner.io.buffer.load.factor log.cleaner.io.max.bytes.per.second
+    log.cleaner.min.cleanable.ratio log.cleaner.delete.retention.ms log.cleaner.min.compaction.lag.ms log.cleaner.max.compaction.lag.ms
     log.message.timestamp.type log.message.timestamp.before.max.ms log.message.timestamp.after.max.ms
     compression.type compression.gzip.level compression.lz4.level compression.zstd.level
     offsets.topic.num.partitions offsets.topic.replication.factor offsets.topic.segment.bytes offsets.topic.compression.codec
@@ -36,12 +40,12 @@ TOPIC_CONFIGS_WITH_EFFECT = _names("""
     segment.bytes internal.segment.bytes segment.ms segment.jitter.ms segment.index.bytes index.interval.bytes
     max.message.bytes message.timestamp.type message.timestamp.before.max.ms message.timestamp.after.max.ms
     compression.type compression.gzip.level compression.lz4.level compression.zstd.level
-    file.delete.delay.ms flush.messages flush.ms
+    file.delete.delay.ms flush.messages flush.ms cleanup.policy retention.ms retention.bytes delete.retention.ms
+    min.cleanable.dirty.ratio min.compaction.lag.ms max.compaction.lag.ms
 """)
 
-_CLEANUP = "in part: with compact, records without a key are refused; nothing is deleted or compacted yet"
 _AT_ONCE = "never: a beginning is written down as soon as it moves"
-PARTIAL_EFFECTS = {"cleanup.policy": _CLEANUP, "log.cleanup.policy": _CLEANUP, "log.flush.start.offset.checkpoint.interval.ms": _AT_ONCE}
+PARTIAL_EFFECTS = {"log.flush.start.offset.checkpoint.interval.ms": _AT_ONCE}
 
 # These steer threads, buffers and plug-ins of a Java process: they will not get an effect.
 MEANINGLESS_CONFIGS = _names("""
@@ -51,6 +55,7 @@ MEANINGLESS_CONFIGS = _names("""
     remote.log.manager.follower.thread.pool.size
     fetch.purgatory.purge.interval.requests producer.purgatory.purge.interval.requests delete.records.purgatory.purge.interval.requests
     share.fetch.purgatory.purge.interval.requests
+    log.cleaner.io.buffer.size
     queued.max.requests offsets.load.buffer.size transaction.state.log.load.buffer.size share.coordinator.load.buffer.size
     group.coordinator.cached.buffer.max.bytes share.coordinator.cached.buffer.max.bytes
     metric.reporters kafka.metrics.reporters kafka.metrics.polling.interval.secs config.providers security.providers
