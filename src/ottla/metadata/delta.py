@@ -239,7 +239,7 @@ class ClusterDelta:
             topic_ids = [topic_id for topic_id in self._image.topics_by_id if topic_id not in self._deleted]
             topic_ids += [topic_id for topic_id in self._partitions if topic_id not in self._image.topics_by_id]
         for topic_id in topic_ids:
-            known_partitions = self._partitions.get(topic_id)
+            known_partitions: Mapping[int, PartitionImage] | None = self._partitions.get(topic_id)
             if known_partitions is None:
                 known_partitions = self._image.topics_by_id[topic_id].partitions
             if not any(partition.elr or partition.last_known_elr for partition in known_partitions.values()):

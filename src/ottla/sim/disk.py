@@ -181,9 +181,9 @@ class SimulatedDisk:
     def _note(self, call: str, path: str, *details: Detail) -> None:
         if self._trace is not None:
             self._trace.add(self.process.name, call, path, *details)
-        for below, (number, calls) in self._broken.items():
+        for below, (broken, calls) in self._broken.items():
             if (calls is None or call in calls) and f"{path}/".startswith(f"{below}/"):
-                raise os_error(number, path)
+                raise os_error(broken, path)
         faults = self._faults.pop(call, None)
         if faults is not None:
             number = faults.pop(1, None)
