@@ -1,4 +1,4 @@
-"""A bound on open files: segments ask here for theirs, and those not used for a while give theirs up."""
+"""A bound on open files, and on indexes that are mapped: segments ask here for theirs, and those not used for a while give theirs up."""
 
 from typing import TYPE_CHECKING
 
@@ -40,5 +40,5 @@ class OpenFiles:
                 segment.was_used = False
                 self._segments[segment] = None
             else:
-                segment.file = None
+                segment.give_up()
                 return

@@ -193,10 +193,12 @@ class Segment:
 
     def latest(self) -> tuple[int, int]:
         """The highest timestamp and the last offset of the batch that has it; the timestamp is -1 where no record has one."""
-        times = self.times()
-        if isinstance(times, GrowingTimeIndex):
-            return self.max_timestamp, self.max_timestamp_offset
-        return times.last() or (-1, self.base_offset)
+        if self.max_timestamp < 0 and not isinstance(self.time_index, GrowingTimeIndex):
+            # Remembered, and the file let go: whoever asks asks of all segments, and there may be more of them than mappings.
+            times = MappedTimeIndex(self.base_offset, self.map_index(TIME_INDEX_SUFFIX))
+            timestamp, self.max_timestamp_offset = times.last() or (-1, self.base_offset)
+            self.max_timestamp = timestamp  # last, as a worker may look at it meanwhile
+        return self.max_timestamp, self.max_timestamp_offset
 
     def map_index(self, suffix: str) -> memoryview:
         file = self.disk.open_read_only(self.stem + suffix + self.suffix)
@@ -270,6 +272,14 @@ class Segment:
             self.disk.write_atomically(self.stem + TIME_INDEX_SUFFIX, times.encode())
         if isinstance(offsets, GrowingOffsetIndex):
             self.disk.write_atomically(self.stem + OFFSET_INDEX_SUFFIX, offsets.encode())
+
+    def give_up(self) -> None:
+        """Not used for a while: the file and what is mapped are let go, for others."""
+        self.file = None
+        if isinstance(self.offset_index, MappedOffsetIndex):
+            self.offset_index = None
+        if isinstance(self.time_index, MappedTimeIndex):
+            self.time_index = None
 
     def release(self) -> None:
         """Let the file go; the segment may be used again, which opens it."""

@@ -15,7 +15,7 @@ from ottla.log.open_files import OpenFiles
 from ottla.log.scanning import scan_batches
 from ottla.log.time_index import GrowingTimeIndex, MappedTimeIndex
 from ottla.wire.batches import iterate_batches
-from tests.unit.log.logs import TOPIC_ID, append, batch, open_log, read_all
+from tests.unit.log.logs import NOW, TOPIC_ID, append, batch, open_log, read_all
 
 
 def test_the_topic_id_is_written_as_apache_kafka_writes_it(tmp_path: Path) -> None:
@@ -133,6 +133,19 @@ class TestOpenFiles:
         assert first.segments[0].file is None
         assert found is not None
         assert found.file.read_at(0, found.size) == (tmp_path / "a" / "00000000000000000000.log").read_bytes()
+
+    def test_an_index_is_mapped_for_as_long_as_its_file_is_open(self, tmp_path: Path) -> None:
+        """And not at all for a question that all segments are asked."""
+        log = open_log(tmp_path)
+        for n in range(8):
+            append(log, batch(b"%d" % n, timestamp=NOW + n))
+            log.roll(now_ms=NOW)
+        log.close()
+        log = open_log(tmp_path, files=OpenFiles(RealDisk(), open_files_max=3))
+        assert log.latest_of_max_timestamp() == (NOW + 7, 7, 0)
+        assert sum(segment.time_index is not None for segment in log.segments[:-1]) <= 1
+        assert [record.value for record in read_all(log, 0)] == [b"%d" % n for n in range(8)]
+        assert sum(segment.offset_index is not None for segment in log.segments[:-1]) <= 3
 
 
 @given(sizes=st.lists(st.integers(0, 400), max_size=20), window=st.integers(61, 700), junk=st.binary(max_size=70))

@@ -160,7 +160,8 @@ def test_what_is_rebuilt_is_what_grew(seed: int, at: float) -> None:
 
 def state(log: PartitionLog) -> object:
     """But for the time of a producer's last batch: a snapshot has room for one time only, which is that of a marker behind it."""
-    producers = {producer_id: (producer.epoch, [one[:4] for one in producer.batches[-1:]], producer.last_timestamp, producer.coordinator_epoch,
-                               producer.transaction_first_offset) for producer_id, producer in log.producers.items()}
+    producers = {
+        producer_id: (producer.epoch, [one[:4] for one in producer.batches[-1:]], producer.last_timestamp, producer.coordinator_epoch,
+                      producer.transaction_first_offset) for producer_id, producer in log.producers.items()}
     offsets = [read_header(batch).base_offset for batch in stored_batches(log)]
     return offsets, index_entries(log), aborted(log), log.epochs.entries(), producers, log.log_end_offset
