@@ -1,0 +1,105 @@
+"""Replacements that were interrupted are finished or undone when a log is opened, also those of Apache Kafka."""
+
+import shutil
+from pathlib import Path
+
+from ottla.io.disk import RealDisk
+from ottla.log.compaction_swap import CLEANED_SUFFIX, SWAP_SUFFIX, Swap, finish_swaps, remove_unfinished
+from ottla.log.partition_log import PartitionLog
+from tests.unit.log.compacting import append_records, clean
+from tests.unit.log.logs import NOW, open_log, stored_records
+
+KINDS = (".log", ".index", ".timeindex")
+
+
+def filled(directory: Path) -> PartitionLog:
+    log = open_log(directory, compacted=True, segment_bytes=400)
+    for number in range(20):
+        append_records(log, [(b"k%d" % (number % 3), b"%d" % number)], now_ms=NOW)
+    return log
+
+
+def files(directory: Path) -> dict[str, bytes]:
+    return {path.name: path.read_bytes() for path in sorted(directory.iterdir()) if path.suffix != ".snapshot"}
+
+
+def prepared(tmp_path: Path) -> tuple[Path, dict[str, bytes], dict[str, bytes]]:
+    """A directory as it was before a compaction, its files, and those of the same after it."""
+    log = filled(tmp_path / "log")
+    log.flush()
+    log.close()
+    shutil.copytree(tmp_path / "log", tmp_path / "cleaned")
+    before = files(tmp_path / "log")
+    other = open_log(tmp_path / "cleaned", compacted=True, segment_bytes=4000)
+    clean(other, now_ms=NOW)
+    other.close()
+    return tmp_path / "log", before, files(tmp_path / "cleaned")
+
+
+def put(directory: Path, contents: dict[str, bytes], suffix: str, kinds: tuple[str, ...] = KINDS) -> None:
+    for kind in kinds:
+        name = f"{0:020d}{kind}"
+        (directory / (name + suffix)).write_bytes(contents[name])
+
+
+def test_a_replacement_that_counts_is_finished(tmp_path):
+    directory, before, after = prepared(tmp_path)
+    put(directory, after, SWAP_SUFFIX)
+    finish_swaps(RealDisk(), str(directory))
+    assert files(directory) == after
+    assert len(before) > len(after)
+
+
+def test_one_whose_log_has_its_name_already_gets_the_others(tmp_path):
+    directory, before, after = prepared(tmp_path)
+    for name in before:
+        if name.startswith("0") and name not in after:
+            (directory / name).unlink()
+    put(directory, after, "", (".log",))
+    put(directory, after, SWAP_SUFFIX, (".index", ".timeindex"))
+    finish_swaps(RealDisk(), str(directory))
+    assert files(directory) == after
+
+
+def test_one_that_was_not_complete_is_undone(tmp_path):
+    """One of its files still had its first name: the old segments count."""
+    directory, before, after = prepared(tmp_path)
+    put(directory, after, SWAP_SUFFIX, (".log", ".index"))
+    put(directory, after, CLEANED_SUFFIX, (".timeindex",))
+    finish_swaps(RealDisk(), str(directory))
+    remove_unfinished(RealDisk(), str(directory))
+    assert files(directory) == before
+
+
+def test_a_directory_without_any_is_left_alone(tmp_path):
+    directory, before, _ = prepared(tmp_path)
+    finish_swaps(RealDisk(), str(directory))
+    assert files(directory) == before
+
+
+def test_a_log_that_has_changed_is_not_swapped(tmp_path):
+    """Segments were deleted while they were cleaned; a reader of an old one is not disturbed."""
+    log = filled(tmp_path)
+    bases = [segment.base_offset for segment in log.segments[:2]]
+    for kind in KINDS:
+        (tmp_path / f"{bases[0]:020d}{kind}{CLEANED_SUFFIX}").write_bytes(b"")
+    swap = Swap(log, bases, 0, now_ms=NOW)
+    assert swap.begin()
+    log.advance_start(bases[1])
+    log.take_below_start()
+    assert not swap.replace()
+    assert not [path.name for path in tmp_path.glob("*.swap")]
+    assert not Swap(log, bases, 0, now_ms=NOW).begin()
+
+
+def test_readers_of_old_segments_are_not_disturbed(tmp_path):
+    log = filled(tmp_path)
+    held = log.read(0, 1 << 20, limit_offset=log.log_end_offset, at_least_one=True)
+    assert held is not None
+    before = held.file.read_at(held.position, held.size)
+    clean(log, now_ms=NOW)
+    assert held.file.read_at(held.position, held.size) == before
+    assert [record.offset for record in stored_records(log)][-3:] == [17, 18, 19]
+    found = log.offset_for_timestamp(NOW)
+    assert found is not None
+    assert found[0] == NOW
