@@ -2,10 +2,12 @@
 
 import random
 from dataclasses import dataclass, field
+from struct import pack
 
 from ottla.log import checkpoints
 from ottla.log.config import LogConfig
 from ottla.log.partition_log import PartitionLog
+from ottla.log.producer_state import Producer
 from ottla.sim.disk import SimulatedDisk
 from ottla.sim.log_files import check_log_files
 from ottla.sim.storage import Keep
@@ -43,6 +45,21 @@ class Promises:
         self.sent += values
         self.log.append(memoryview(batch), leader_epoch=leader_epoch, now_ms=NOW)
         self.sequences[producer] = first + len(values)
+        self.appended_end = self.log.log_end_offset
+
+    def append_transactional(self, producer_id: int, mark: int | None = None) -> None:
+        """A batch of a transaction, or the marker that ends it, as a coordinator writes it: 0 aborts, 1 commits."""
+        if mark is None:
+            first = self.sequences.get(producer_id, 0)
+            record = Record(timestamp=NOW + self.source.randint(0, 50), value=b"%d in a transaction" % len(self.sent))
+            self.sequences[producer_id] = first + 1
+        else:
+            first, record = -1, Record(timestamp=NOW, key=pack(">hh", 0, mark), value=pack(">hi", 0, 1))
+        batch = build_batch([record], base_offset=self.log.log_end_offset, leader_epoch=max(self.log.epochs.latest, 0),
+                            producer_id=producer_id, producer_epoch=0, base_sequence=first, is_transactional=True,
+                            is_control=mark is not None)
+        self.sent.append(record.value or b"")
+        self.log.append_as_is(batch, now_ms=NOW)
         self.appended_end = self.log.log_end_offset
 
     def flush(self, *, to_end: bool = True) -> None:
@@ -120,12 +137,20 @@ def check_rebuilt(log: PartitionLog) -> None:
     for segment in grown.segments[:-1]:
         segment.finish_indexes()
     assert index_entries(log) == index_entries(grown)
+    if not bases[0]:             # else a transaction may have begun in a segment that is gone
+        found, expected = ([segment.aborted_transactions() for segment in one.segments] for one in (log, grown))
+        assert found == expected
     grown.advance_start(log.log_start_offset)
     assert log.epochs.entries() == grown.epochs.entries(), (log.epochs.entries(), grown.epochs.entries(), log.log_start_offset, bases)
     remembered, regrown = dict(log.producers.items()), dict(grown.producers.items())
     for producer_id in regrown if bases[0] else remembered | regrown:   # a producer outlives its records, if a snapshot has it
-        one, other = remembered[producer_id], regrown[producer_id]
-        assert (one.epoch, one.last_timestamp, one.batches[-1]) == (other.epoch, other.last_timestamp, other.batches[-1])
+        assert _known(remembered[producer_id]) == _known(regrown[producer_id])
+
+
+def _known(producer: Producer) -> tuple[object, ...]:
+    """All that a snapshot keeps: the last batch without its time, where a marker came later."""
+    return (producer.epoch, producer.last_timestamp, [batch[:4] for batch in producer.batches[-1:]], producer.coordinator_epoch,
+            producer.transaction_first_offset)
 
 
 def check_answers(log: PartitionLog) -> None:

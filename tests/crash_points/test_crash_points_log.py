@@ -77,6 +77,19 @@ class Stops(LogScenario):
         state.checkpoint()
 
 
-@pytest.mark.parametrize("scenario", [Appends(), Flushes(), Beginnings(), Stops()], ids=lambda scenario: scenario.name)
+class Transactions(LogScenario):
+    name = "transactions"
+
+    def run(self, disk: SimulatedDisk, state: Promises) -> None:
+        for at in range(20):
+            state.append_transactional(20 + at % 2)
+            if at % 5 == 4:
+                state.append_transactional(20 + state.source.randint(0, 1), mark=state.source.randint(0, 1))
+                state.flush(to_end=state.source.random() < 0.5)
+            if at % 7 == 6:
+                state.checkpoint()
+
+
+@pytest.mark.parametrize("scenario", [Appends(), Flushes(), Beginnings(), Stops(), Transactions()], ids=lambda scenario: scenario.name)
 def test_a_log_keeps_its_promises_wherever_it_is_stopped(scenario: LogScenario, sim_seed: int) -> None:
     assert explore(scenario, sim_seed) > 100
