@@ -1,0 +1,161 @@
+"""A compacted topic on a simulated node: records come in while it is cleaned, and it is crashed at seeded moments."""
+
+import asyncio
+
+import pytest
+from sim_story import Story, play, simulated_config
+
+from ottla.sim.client import Disconnected, SimulatedClient
+from ottla.sim.clock import EPOCH_MS
+from ottla.sim.log_files import check_log_files
+from ottla.sim.rng import stream
+from ottla.wire.batches import Record, build_batch, decode_records, iterate_batches
+
+pytestmark = pytest.mark.timeout(120)
+
+TOPIC = "compacted"
+KEYS = [b"key %d" % number for number in range(8)]
+CONFIGS = {"cleanup.policy": "compact", "internal.segment.bytes": "1500", "min.cleanable.dirty.ratio": "0.01", "delete.retention.ms": "700",
+           "file.delete.delay.ms": "300", "index.interval.bytes": "200"}
+
+
+class CompactionStory(Story):
+    """One producer, one reader, one log; the reader always begins at the beginning."""
+
+    sent: dict[bytes, bytes]
+    """The key of each value; those of tombstones are not known."""
+    acked: dict[int, Record]
+    unsure: dict[bytes, None]
+    """Keys of sends that were not answered: something later than what was acked may be there."""
+    cleanings = 0
+
+    async def tell(self) -> None:
+        self.config = simulated_config(log__cleaner__backoff__ms="100", log__cleaner__io__max__bytes__per__second="100000")
+        self.sent, self.acked, self.unsure = {}, {}, {}
+        await self.start_node()
+        client = await self.connected()
+        configs = {**CONFIGS, "flush.messages": "1"} if self.keep == "flushed" else CONFIGS
+        assert (await client.create_topic(TOPIC, 1, configs)).error_code == 0
+        client.close()
+        workload = [self.spawn(self.produce()), self.spawn(self.read_again())]
+        for _ in range(self.random.randint(2, 4)):
+            await asyncio.sleep(self.random.uniform(0.0, 4.0))
+            self.count_cleanings()
+            await self.crash_node()
+            await self.start_node(may_crash=True)
+        await asyncio.sleep(3.0)
+        self.is_over = True
+        self.world.spare("node")
+        await asyncio.gather(*workload)
+        self.check_contents(await self.contents())
+        self.count_cleanings()
+        await self.stop_node()
+        assert check_log_files(self.world.storage("node").files()) == []
+        await self.start_node()
+        self.check_contents(await self.contents())
+        await self.stop_node()
+
+    def count_cleanings(self) -> None:
+        assert self.node is not None
+        assert self.node.broker.cleaner is not None
+        assert self.node.broker.cleaner.uncleanable == {}
+        self.cleanings += self.node.broker.cleaner.counts.rounds
+
+    async def produce(self) -> None:
+        source, number = stream(self.world.seed, "producer"), 0
+        while not self.is_over:
+            client = await self.connected()
+            try:
+                while not self.is_over:
+                    records = []
+                    for _ in range(source.randint(1, 4)):
+                        number += 1
+                        key, value = source.choice(KEYS), None if source.random() < 0.2 else b"%d" % number
+                        records.append(Record(timestamp=EPOCH_MS + number, key=key, value=value))
+                        if value is not None:
+                            self.sent[value] = key
+                    answer = await self.send(client, records, source.randrange(5))
+                    for at, record in enumerate(records):
+                        self.acked[answer + at] = record._replace(offset=answer + at)
+                    await asyncio.sleep(source.uniform(0.0, 0.05))
+            except Disconnected:
+                await asyncio.sleep(0.1)
+
+    async def send(self, client: SimulatedClient, records: list[Record], codec: int) -> int:
+        try:
+            answer = await client.produce(TOPIC, 0, build_batch(records, codec=codec), acks=-1)
+        except Disconnected:
+            self.unsure.update(dict.fromkeys(record.key for record in records if record.key is not None))
+            raise
+        assert answer.error_code == 0, answer
+        return answer.base_offset
+
+    async def read_again(self) -> None:
+        while not self.is_over:
+            self.check_known(await self.contents())
+            await asyncio.sleep(0.3)
+
+    async def contents(self) -> dict[int, Record]:
+        """From the beginning to the end, with fetches of few bytes: segments are replaced between them."""
+        found: dict[int, Record] = {}
+        offset = 0
+        client = await self.connected()
+        while True:
+            try:
+                answer = await client.fetch(TOPIC, 0, offset, bytes_max=700)
+            except Disconnected:
+                await asyncio.sleep(0.1)
+                client = await self.connected()
+                continue
+            assert answer.error_code == 0, answer
+            for position, header in iterate_batches(answer.records or b""):
+                batch = bytes(memoryview(answer.records or b"")[position : position + header.size])
+                found |= {record.offset: record for record in decode_records(batch) if record.offset >= offset}
+                offset = max(offset, header.last_offset + 1)
+            if offset >= answer.high_watermark:
+                client.close()
+                return found
+
+    def check_known(self, found: dict[int, Record]) -> None:
+        for offset, record in found.items():
+            known = self.acked.get(offset)
+            if self.keep == "page-cache" or known is None:
+                assert known is None or (record.key, record.value) == (known.key, known.value), (record, known)
+            if record.value is not None:
+                assert self.sent[record.value] == record.key
+
+    def check_contents(self, found: dict[int, Record]) -> None:
+        self.check_known(found)
+        for key in KEYS:
+            promised = max((record for record in self.acked.values() if record.key == key), key=lambda record: record.offset, default=None)
+            latest = max((record for record in found.values() if record.key == key), key=lambda record: record.offset, default=None)
+            if promised is None:
+                continue
+            if latest is None:
+                assert promised.value is None or key in self.unsure, f"{promised} is lost"
+            elif latest.offset < promised.offset:
+                assert promised.value is None
+                assert latest.value is None, f"{latest} is back"
+            elif latest.offset > promised.offset:
+                assert key in self.unsure, (latest, promised)
+            else:
+                assert (latest.key, latest.value) == (promised.key, promised.value)
+
+
+@pytest.mark.parametrize("keep", ["page-cache", "flushed"])
+def test_a_compacted_topic_keeps_the_latest_of_each_key(sim_seed, keep):
+    play(sim_seed, keep=keep, kind=CompactionStory)
+
+
+def test_it_is_cleaned_at_all():
+    """Or else the above would prove nothing."""
+    stories: list[CompactionStory] = []
+
+    class Noted(CompactionStory):
+        async def tell(self) -> None:
+            stories.append(self)
+            await super().tell()
+
+    for seed in range(100, 103):
+        play(seed, keep="page-cache", kind=Noted)
+    assert sum(story.cleanings for story in stories) > 3
