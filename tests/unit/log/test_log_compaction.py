@@ -151,9 +151,9 @@ def test_the_end_of_the_log_is_never_lost(tmp_path):
     append_marker(log, "abort", 3, now_ms=NOW)
     log.producers.clear()
     log.roll(now_ms=NOW)
-    clean(log, now_ms=NOW)
-    clean(log, 0, now_ms=NOW + 2 * DAY)
-    assert headers(log)[-1].last_offset == 3
+    for days in (0, 2, 4):
+        clean(log, 0, now_ms=NOW + days * DAY)
+    assert [(header.base_offset, header.last_offset, header.record_count) for header in headers(log)] == [(0, 0, 1), (3, 3, 0)]
     log.disk.remove(log.segments[-1].log_path)
     assert open_log(tmp_path, clean=False, compacted=True).log_end_offset == 4
 
@@ -170,6 +170,55 @@ def test_the_active_segment_and_what_is_not_committed_are_left_alone(tmp_path):
     assert ([segment.base_offset for segment in plan.segments], plan.end_offset) == ([0], 1)
     clean(log, now_ms=NOW)
     assert survivors(log) == [(1, b"a", b"2"), (2, b"a", b"3")]
+
+
+def test_a_marker_stays_until_its_transaction_is_gone_and_its_horizon_has_passed(tmp_path):
+    """KAFKA-14055: nor does a record whose key looks like a marker's take its place."""
+    log = compacted(tmp_path, delete_retention_ms=1000)
+    put(log, (b"a", b"1"), producer_id=3, base_sequence=0, transactional=True)
+    append_marker(log, "commit", 3, now_ms=NOW)
+    put(log, (b"b", b"1"), producer_id=4, base_sequence=0, transactional=True)
+    append_marker(log, "abort", 4, now_ms=NOW)
+    put(log, (b"\0\0\0\1", b"1"), (b"\0\0\0\0", b"1"))
+    log.producers.clear()
+    log.roll(now_ms=NOW)
+    put(log, (b"a", b"2"))
+    log.roll(now_ms=NOW)
+    put(log, (b"z", b"1"))
+
+    def left() -> list[tuple[int, int, bool]]:
+        return [(header.base_offset, header.record_count, header.attributes & DELETE_HORIZON_BIT != 0)
+                for header in headers(log) if header.base_offset < 4]
+
+    clean(log, 0, now_ms=NOW)
+    assert left() == [(1, 1, False), (3, 1, False)], "both transactions have just lost their records"
+    clean(log, 0, now_ms=NOW + 10)
+    assert left() == [(1, 1, True), (3, 1, True)], "they may go after a while"
+    clean(log, 0, now_ms=NOW + 1009)
+    assert left() == [(1, 1, True), (3, 1, True)]
+    clean(log, 0, now_ms=NOW + 1010)
+    assert left() == []
+    assert [key for _, key, _ in survivors(log)] == [b"\0\0\0\1", b"\0\0\0\0", b"a", b"z"]
+
+
+def test_nothing_of_an_open_transaction_is_cleaned(tmp_path):
+    log = compacted(tmp_path)
+    put(log, (b"a", b"1"))
+    put(log, (b"a", b"2"))
+    log.roll(now_ms=NOW)
+    put(log, (b"a", b"3"), producer_id=3, base_sequence=0, transactional=True)
+    put(log, (b"a", b"4"))
+    log.roll(now_ms=NOW)
+    log.producers.clear()     # so that only the log itself tells
+    result = clean(log, now_ms=NOW)
+    assert isinstance(result, Cleaned)
+    assert (result.end_offset, [record.offset for record in stored_records(log)]) == (2, [1, 2, 3])
+    append_marker(log, "abort", 3, now_ms=NOW)
+    log.roll(now_ms=NOW)
+    put(log, (b"z", b"1"))
+    log.producers.clear()
+    clean(log, 2, now_ms=NOW)
+    assert [(header.base_offset, header.is_control) for header in headers(log)] == [(3, False), (4, True), (5, False)]
 
 
 def test_what_cleaning_again_does_not_change_stays_as_it_is(tmp_path):
