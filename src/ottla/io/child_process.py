@@ -8,7 +8,6 @@ processor time that others leave.
 
 import contextlib
 import importlib
-import json
 import os
 import queue
 import sys
@@ -69,6 +68,8 @@ def _serve(request: bytes, answers: BinaryIO) -> None:
             else:
                 answers.write(frame(REPORT, step))
     except Exception as error:
+        import json  # whoever only wants the framing need not load it
+
         number = error.errno if isinstance(error, OSError) else None
         told = {"errno": number, "message": str(error) if number is not None else f"{type(error).__name__}: {error}"}
         answers.write(frame(FAILED, json.dumps(told).encode()))

@@ -4,10 +4,8 @@ Keys and their latest offsets are taken from the part of the log that was not cl
 there are written anew, one group after another, each group as one segment beside the old ones. Whoever asked swaps them.
 """
 
-import json
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from ottla.base.ports import Disk, File
 from ottla.log.segment import LOG_SUFFIX
@@ -15,8 +13,7 @@ from ottla.log.segment import LOG_SUFFIX
 NO_LIMIT = float("inf")
 
 
-@dataclass(frozen=True, slots=True)
-class CompactionRequest:
+class CompactionRequest(NamedTuple):
     """What is to be cleaned, as the log was when this was asked."""
 
     directory: str
@@ -41,25 +38,27 @@ class CompactionRequest:
     seed: int = 0
 
     def encode(self) -> bytes:
-        return json.dumps(asdict(self)).encode()
+        import json  # here and below: a node that never compacts need not load it
+
+        return json.dumps(self._asdict()).encode()
 
     @classmethod
     def decode(cls, data: bytes) -> "CompactionRequest":
+        import json
+
         fields = json.loads(data)
         lists = {name: tuple(fields[name]) for name in ("bases", "sizes", "index_sizes")}
         return cls(**{**fields, **lists, "producers": tuple(tuple(producer) for producer in fields["producers"])})
 
 
-@dataclass(frozen=True, slots=True)
-class GroupCleaned:
+class GroupCleaned(NamedTuple):
     """The files of one group are complete: segments with these bases become one, which starts where the first of them does."""
 
     bases: tuple[int, ...]
     size: int
 
 
-@dataclass(frozen=True, slots=True)
-class Cleaned:
+class Cleaned(NamedTuple):
     """The end of a round."""
 
     end_offset: int
@@ -69,15 +68,13 @@ class Cleaned:
     written_bytes: int
 
 
-@dataclass(frozen=True, slots=True)
-class CannotClean:
+class CannotClean(NamedTuple):
     """The log holds something that cannot be cleaned, which another try would not change."""
 
     reason: str
 
 
-@dataclass(frozen=True, slots=True)
-class FilesGone:
+class FilesGone(NamedTuple):
     """A segment is not there any more: the log has changed, and may be asked for again."""
 
     reason: str
@@ -88,10 +85,14 @@ _REPORTS: dict[str, Any] = {kind.__name__: kind for kind in (GroupCleaned, Clean
 
 
 def encode_report(report: Report) -> bytes:
-    return json.dumps([type(report).__name__, asdict(report)]).encode()
+    import json
+
+    return json.dumps([type(report).__name__, report._asdict()]).encode()
 
 
 def decode_report(data: bytes) -> Report:
+    import json
+
     name, fields = json.loads(data)
     if "bases" in fields:
         fields["bases"] = tuple(fields["bases"])

@@ -1,7 +1,5 @@
 """Compaction without a node: a round over a log, in one go, as the cleaner and its process do it between them."""
 
-from dataclasses import replace
-
 from ottla.log.compaction import CannotClean, Cleaned, CompactionRequest, FilesGone, GroupCleaned, decode_report, serve
 from ottla.log.compaction_plan import CompactionPlan, plan_compaction
 from ottla.log.compaction_swap import Swap, remove_retired, remove_unfinished
@@ -23,7 +21,7 @@ def request(log: PartitionLog, plan: CompactionPlan, *, now_ms: int, **changes: 
         bytes_per_second=float("inf"),
         producers=tuple((producer_id, producer.batches[-1][3] if producer.batches else -1, producer.epoch)
                         for producer_id, producer in log.producers.items()))
-    return replace(asked, **changes)  # type: ignore[arg-type]
+    return asked._replace(**changes)  # type: ignore[arg-type]
 
 
 def clean(log: PartitionLog, clean_to: int | None = None, *, now_ms: int, **changes: object) -> Cleaned | CannotClean | FilesGone | None:
