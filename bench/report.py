@@ -49,7 +49,7 @@ class Effort:
     echoed_records: int = 10_000
     recovery_bytes: int = 2_000_000_000
     compacted_bytes: int = 1_000_000_000
-    recovery_rounds: int = 3
+    recovery_rounds: int = 5
     held_partitions: int = 1000
     attack_alone_seconds: float = 20.0
     attack_seconds: float = 600.0
