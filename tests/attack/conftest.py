@@ -43,10 +43,10 @@ class Victim:
             lines = answer.read().decode().splitlines()
         return {name: float(value) for name, _, value in (line.rpartition(" ") for line in lines if not line.startswith("#"))}
 
-    def wait_for(self, name: str, value: float) -> None:
+    def wait_for(self, name: str, value: float, *, at_most: bool = False) -> None:
         """The loop has to notice first."""
         deadline = time.monotonic() + 10
-        while (found := self.metrics()[name]) != value:
+        while (found := self.metrics()[name]) != value and not (at_most and found < value):
             assert time.monotonic() < deadline, f"{name} is {found} instead of {value}"
             time.sleep(0.02)
 

@@ -22,6 +22,7 @@ ELSEWHERE = {
     "quick-start.md": "tests/docs/test_docs_quick_start.py",
     "client.md": "tests/unit/client/test_client_docs.py",
     "spark.md": "tests/spark/test_spark_docs.py",
+    "spark-writing.md": "tests/spark/test_spark_sink.py and test_spark_values_queries.py do what it says",
     "README.md": "an index",
     "CONFIGS.md": "generated",
     "cli.md": "generated",
