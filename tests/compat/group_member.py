@@ -41,7 +41,7 @@ def run_confluent(bootstrap: str, group: str, topic: str, assignor: str, instanc
         config["group.instance.id"] = instance
     expected = (KafkaError.REBALANCE_IN_PROGRESS, KafkaError.ILLEGAL_GENERATION, KafkaError.UNKNOWN_MEMBER_ID, KafkaError._NO_OFFSET,
                 KafkaError.COORDINATOR_LOAD_IN_PROGRESS, KafkaError.NOT_COORDINATOR, KafkaError._TRANSPORT, KafkaError._WAIT_COORD,
-                KafkaError._TIMED_OUT)
+                KafkaError._TIMED_OUT, KafkaError._ASSIGNMENT_LOST)
     consumer, ended = Consumer(config), watched_input()
     consumer.subscribe([topic])
     owned: list[int] | None = None
