@@ -237,6 +237,8 @@ class SessionReader:
                 if part.error_code == ErrorCode.OFFSET_OUT_OF_RANGE and self.story.keep == "flushed":
                     self.next_offsets[partition] = 0
                     continue
+                if part.error_code == ErrorCode.KAFKA_STORAGE_ERROR and self.story.has_faults:
+                    raise Disconnected("the only directory has failed: the node stops")
                 assert part.error_code == 0, (partition, part.error_code)
                 records = records_of(part.records, self.offsets.get(partition, self.next_offsets[partition]))
                 self.story.history.polled(partition, records, part.high_watermark, known_before=known_before[partition])

@@ -219,11 +219,11 @@ class PartitionLog:
             index += 1
             file = segment.opened()
             is_limited = limit_offset < self.log_end_offset and (index == len(self._bases) or limit_offset < self._bases[index])
+            limit, end = limit_offset if is_limited else None, segment.size       # by the time that a worker looks it may have grown
             try:
-                found = _slice(segment, file, offset, max_bytes, limit_offset if is_limited else None, at_least_one, may_wait)
+                found = _slice(segment, file, offset, max_bytes, limit, end, at_least_one, may_wait)
             except NotCached:
-                limit = limit_offset if is_limited else None
-                raise ColdRead(partial(_slice, segment, file, offset, max_bytes, limit, at_least_one, True)) from None
+                raise ColdRead(partial(_slice, segment, file, offset, max_bytes, limit, end, at_least_one, True)) from None
             if found is not None or index == len(self._bases):
                 return found
 
@@ -429,11 +429,10 @@ class PartitionLog:
             segment.release()
 
 
-def _slice(segment: Segment, file: File, offset: int, max_bytes: int, limit_offset: int | None, at_least_one: bool,
+def _slice(segment: Segment, file: File, offset: int, max_bytes: int, limit_offset: int | None, end: int, at_least_one: bool,
            may_wait: bool) -> LogSlice | None:
-    """What `read` finds in one segment. Touches nothing that the loop changes, so that a worker may do it too."""
+    """What `read` finds in one segment before a position. Touches nothing that the loop changes, so that a worker may do it too."""
     read_at = file.read_at if may_wait else file.read_at_if_cached
-    end = segment.size
     found = segment.locate(offset, read_at)
     if found is None:
         return None
