@@ -155,7 +155,7 @@ class MetadataLog:
         except OSError as error:
             self._metadata_version = version_before
             # Nothing was written, and nobody has replayed it: on a full disk the request is refused, and others may go better.
-            committed.set_exception(ApiError(ErrorCode.KAFKA_STORAGE_ERROR, "there is no room for the metadata log")
+            committed.set_exception(ApiError(ErrorCode.KAFKA_STORAGE_ERROR, f"there is no room for the metadata log: {error}")
                                     if is_full(error) else self._fail(error))
             return committed
         self._waiting.append(_Append(first_offset, records, committed))
