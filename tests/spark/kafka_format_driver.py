@@ -7,7 +7,7 @@ from typing import Any
 
 def shown(row: Any) -> list[Any]:
     """A row as JSON has it; bytes as hexadecimal digits."""
-    return [[[pair.key, pair.value and bytes(pair.value).hex()] for pair in field] if isinstance(field, list)
+    return [[[pair.key, None if pair.value is None else bytes(pair.value).hex()] for pair in field] if isinstance(field, list)
             else bytes(field).hex() if isinstance(field, bytearray | bytes) else str(field) for field in row]
 
 
