@@ -5,6 +5,7 @@ import logging
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
+from ottla.base.errors import ApiError
 from ottla.base.ids import random_uuid
 from ottla.base.ports import Ports
 from ottla.controller.controller import Controller
@@ -149,6 +150,9 @@ async def assemble(ports: Ports, config: NodeConfig, *, process_facts: "Callable
     except MetadataLogDamaged as error:
         storage.release()
         raise StartError(str(error)) from error
+    except ApiError as error:
+        storage.release()
+        raise StartError(f"the node could not register itself: {error.args[-1]}") from error
     except BaseException:
         storage.release()
         raise

@@ -157,8 +157,11 @@ class LogDirectories:
                 self.write_start_offsets(directory)
 
     def write_start_offsets(self, directory: LogDirectory) -> None:
-        """At once; but where a worker writes the file just now, it will see the change and write again."""
-        if directory.saving.locked():
+        """At once; but where a worker writes the file just now, it will see the change and write again.
+
+        A directory that is offline holds no partitions any more, and its file keeps what it said of them.
+        """
+        if directory.saving.locked() or not directory.is_online:
             return
         self._disk.write_atomically(f"{directory.path}/{FILE_NAME}", encode(directory.start_offsets()))
 
@@ -170,7 +173,12 @@ class LogDirectories:
             if directory.saved_changes >= wanted:
                 return
             written = b""
-            while (data := encode(directory.start_offsets())) != written:
+            while True:
+                if directory.failure is not None:
+                    raise directory.failure
+                data = encode(directory.start_offsets())
+                if data == written:
+                    return
                 changes, written = directory.changes, data
                 await self._workers.run(partial(self._disk.write_atomically, f"{directory.path}/{FILE_NAME}", data))
                 directory.saved_changes = changes

@@ -51,6 +51,8 @@ class OffsetCheckpoint:
     async def write(self, directory: LogDirectory) -> None:
         """In a worker, where something has changed. OSError where it cannot be."""
         async with self._writing:
+            if not directory.is_online:
+                return        # it holds no partitions any more, and its file keeps what it said of them
             offsets = {(partition.topic, partition.index): self._offset_of(partition) for partition in directory.partitions}
             if offsets != self._written.get(directory.path):
                 await self._write(directory, offsets)
