@@ -56,7 +56,9 @@ def broker() -> Iterator[Broker]:
         data_dir = os.environ.get("OTTLA_COMPAT_DATA")
         yield Broker(given, Path(data_dir) if data_dir else None)
         return
-    with OttlaProcess(settings={"group.initial.rebalance.delay.ms": "0"}) as process:
+    # The records that are asked for are old: nothing may be deleted meanwhile.
+    settings = {"group.initial.rebalance.delay.ms": "0", "log.initial.task.delay.ms": "86400000"}
+    with OttlaProcess(settings=settings) as process:
         yield Broker(process.bootstrap, process.data_dir, process)
 
 

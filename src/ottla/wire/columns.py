@@ -20,6 +20,10 @@ if TYPE_CHECKING:
 Column = NDArray[np.int64]
 Octets = NDArray[np.uint8]
 
+HEADER_BYTES_MIN = 2
+"""A length for its key and one for its value."""
+
+
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class BinaryColumn:
@@ -209,6 +213,8 @@ class RecordColumns:
         offsets = np.zeros(len(counts) + 1, np.int64)
         np.cumsum(counts, out=offsets[1:])
         total = int(offsets[-1])
+        if total * HEADER_BYTES_MIN > len(octets) or (len(counts) and int(counts.min()) < 0):
+            raise MalformedMessage("records with more headers than there are bytes")
         key_sizes, key_starts, sizes, starts = (np.zeros(total, np.int64) for _ in range(4))
         chosen, at = np.flatnonzero(counts), self._header_starts
         at, index = at[chosen], 0
