@@ -15,7 +15,7 @@ from typing import IO, Any
 from bench.peers import TOOL_FLAGS, jar_cache, java_command
 from tests.compat.clients import programs
 from tests.compat.clients.jvm import JAVA_SOURCES
-from tests.compat.group_member import HEARTBEAT_MS, SESSION_MS
+from tests.compat.group_member import HEARTBEAT_MS, session_ms
 
 WAIT_SECONDS_MAX = 40.0
 JAVA_ASSIGNORS = {"range": "RangeAssignor", "roundrobin": "RoundRobinAssignor", "sticky": "StickyAssignor",
@@ -99,8 +99,9 @@ class Member:
 
 
 def _command(client: str, bootstrap: str, group: str, topic: str, assignor: str, instance: str | None) -> list[str]:
+    session = session_ms(instance)
     if client == "kcat":
-        settings = [f"session.timeout.ms={SESSION_MS}", f"heartbeat.interval.ms={HEARTBEAT_MS}",
+        settings = [f"session.timeout.ms={session}", f"heartbeat.interval.ms={HEARTBEAT_MS}",
                     f"partition.assignment.strategy={assignor}", "auto.offset.reset=earliest",
                     "auto.commit.interval.ms=100", "topic.metadata.refresh.interval.ms=1000"]
         return ["kcat", "-b", bootstrap, "-G", group, "-u", "-f", r"@%p %o\n", *(word for text in settings for word in ("-X", text)), topic]
@@ -109,11 +110,11 @@ def _command(client: str, bootstrap: str, group: str, topic: str, assignor: str,
             file.write(f"heartbeat.interval.ms={HEARTBEAT_MS}\nmetadata.max.age.ms=1000\n")
         return [java_command(), *TOOL_FLAGS, "-Xmx128m", f"-Dlog4j2.configurationFile={JAVA_SOURCES / 'log4j2.yaml'}", "-cp",
                 f"{jar_cache()}/libs/*", "org.apache.kafka.tools.VerifiableConsumer", "--bootstrap-server", bootstrap, "--topic", topic,
-                "--group-id", group, "--session-timeout", str(SESSION_MS), "--reset-policy", "earliest", "--command-config", file.name,
+                "--group-id", group, "--session-timeout", str(session), "--reset-policy", "earliest", "--command-config", file.name,
                 "--assignment-strategy", f"org.apache.kafka.clients.consumer.{JAVA_ASSIGNORS[assignor]}",
                 *(("--group-instance-id", instance) if instance else ())]
     if client in programs.PROGRAMS:
-        words = (bootstrap, group, topic, assignor, str(SESSION_MS), str(HEARTBEAT_MS))
+        words = (bootstrap, group, topic, assignor, str(session), str(HEARTBEAT_MS))
         return [*programs.command(client), "member", *words, *([instance] if instance else [])]
     return [sys.executable, "-m", "tests.compat.group_member", client, bootstrap, group, topic, assignor, *([instance] if instance else [])]
 

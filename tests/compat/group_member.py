@@ -13,6 +13,8 @@ import threading
 from typing import Any
 
 SESSION_MS = 2000
+STATIC_SESSION_MS = 30_000
+"""Of members with a name of their own: longer than any client takes to start again."""
 HEARTBEAT_MS = 300
 
 
@@ -32,11 +34,15 @@ def watched_input() -> threading.Event:
     return ended
 
 
+def session_ms(instance: str | None) -> int:
+    return STATIC_SESSION_MS if instance else SESSION_MS
+
+
 def run_confluent(bootstrap: str, group: str, topic: str, assignor: str, instance: str | None) -> None:
     from confluent_kafka import Consumer, KafkaError, KafkaException
 
     config = {"bootstrap.servers": bootstrap, "group.id": group, "auto.offset.reset": "earliest", "enable.auto.commit": False,
-              "session.timeout.ms": SESSION_MS, "heartbeat.interval.ms": HEARTBEAT_MS, "partition.assignment.strategy": assignor}
+              "session.timeout.ms": session_ms(instance), "heartbeat.interval.ms": HEARTBEAT_MS, "partition.assignment.strategy": assignor}
     if instance:
         config["group.instance.id"] = instance
     expected = (KafkaError.REBALANCE_IN_PROGRESS, KafkaError.ILLEGAL_GENERATION, KafkaError.UNKNOWN_MEMBER_ID, KafkaError._NO_OFFSET,
@@ -76,7 +82,7 @@ def run_kafka_python(bootstrap: str, group: str, topic: str, assignor: str, inst
                  "cooperative-sticky": CooperativeStickyAssignor}
     consumer = KafkaConsumer(
         topic, bootstrap_servers=bootstrap, group_id=group, group_instance_id=instance, auto_offset_reset="earliest",
-        enable_auto_commit=False, session_timeout_ms=SESSION_MS, heartbeat_interval_ms=HEARTBEAT_MS, metadata_max_age_ms=1000,
+        enable_auto_commit=False, session_timeout_ms=session_ms(instance), heartbeat_interval_ms=HEARTBEAT_MS, metadata_max_age_ms=1000,
         partition_assignment_strategy=[assignors[assignor]])
     ended, owned = watched_input(), None
     while not ended.is_set():
@@ -109,7 +115,7 @@ def run_aiokafka(bootstrap: str, group: str, topic: str, assignor: str, instance
     async def run() -> None:
         consumer = AIOKafkaConsumer(
             topic, bootstrap_servers=bootstrap, group_id=group, group_instance_id=instance, auto_offset_reset="earliest",
-            enable_auto_commit=False, session_timeout_ms=SESSION_MS, heartbeat_interval_ms=HEARTBEAT_MS, metadata_max_age_ms=1000,
+            enable_auto_commit=False, session_timeout_ms=session_ms(instance), heartbeat_interval_ms=HEARTBEAT_MS, metadata_max_age_ms=1000,
             partition_assignment_strategy=[assignors[assignor]])
         ended, owned = watched_input(), None
         await consumer.start()
