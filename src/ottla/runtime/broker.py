@@ -123,7 +123,7 @@ class Broker:
             self.spawn(self._create(wanted))
 
     async def _create(self, names: list[str]) -> None:
-        """A few at a time: opening the partitions of many topics at once would hold up the loop."""
+        """A few at a time: to decide on many at once would hold up the loop."""
         try:
             for first in range(0, len(names), CREATED_AT_ONCE_MAX):
                 topics = [internal_topic(self, name) or CreatableTopic(name=name, num_partitions=-1, replication_factor=-1)

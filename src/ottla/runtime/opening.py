@@ -86,7 +86,7 @@ class Opening:
                 self._on_open_failed(topic_id, index, directory, error)
                 continue
             if not is_wanted:
-                await self._broker.workers.run(lambda path=path: self._disk.remove_tree(path))  # type: ignore[misc]
+                await self._broker.workers.run(partial(self._disk.remove_tree, path))
             if loop.time() >= turn_ends:
                 await asyncio.sleep(0)
                 turn_ends = loop.time() + TURN_SECONDS

@@ -273,9 +273,8 @@ class Publisher:
             return False
 
     def _on_partition_changed(self, topic: TopicImage, index: int, after: PartitionImage) -> None:
-        partitions = self._broker.partitions_by_id.get(topic.topic_id)
-        partition = partitions[index] if partitions is not None else None
-        if partition is not None:
+        partition = self._broker.partition(topic.name, index)
+        if partition is not None:             # else it is still to be opened, and will be as the image is then
             if after.leader == self._broker.settings.node_id:
                 partition.lead(after.leader_epoch)
             else:

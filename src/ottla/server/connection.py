@@ -29,7 +29,7 @@ UNSENT_BYTES_MAX = 64 << 10
 MESSAGE_BYTES_MAX = 16 << 20
 """What is read becomes objects, many times its bytes: requests without records are kept far below what Produce may have."""
 
-TURN_MS_MAX = 2
+TURN_SECONDS_MAX = 0.002
 """How long one connection's requests are handled while others may wait."""
 
 _read_start = Struct(">hhih").unpack_from
@@ -74,7 +74,7 @@ class ServerConnection:
         self._client_id: bytes | None = None
         self._context: RequestContext | None = None
         self._task: asyncio.Task[None] | None = None
-        self._turn_began_ms = 0
+        self._turn_began = 0.0
         self.on_lost: Any = None
         """Called when the client goes away while a request of its waits."""
         self.bytes_in = 0
@@ -265,10 +265,10 @@ class ServerConnection:
 
     def _on_many_frames(self, count: int) -> bool:
         """Requests that arrived together are handled together, for a while: then others have their turn, and the rest the next one."""
-        now_ms = self.broker.clock.now_ms()
+        now = self.broker.loop.time()
         if count == FEW_FRAMES:
-            self._turn_began_ms = now_ms
-        elif now_ms - self._turn_began_ms >= TURN_MS_MAX:
+            self._turn_began = now
+        elif now - self._turn_began >= TURN_SECONDS_MAX:
             self.broker.loop.call_soon(self._resume)
             return True
         return False

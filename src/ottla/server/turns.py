@@ -28,7 +28,6 @@ class Turns:
         self._loop = loop
         self._waiting: deque[asyncio.Future[None]] = deque()
         self._is_taken = False
-        self._used = 0.0
         self._began = 0.0
         self.waiting_bytes = 0
 

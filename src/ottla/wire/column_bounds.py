@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from ottla.wire import record_chain
 from ottla.wire.column_fields import read_varints
 from ottla.wire.errors import MalformedMessage
+from ottla.wire.record_walk import RECORD_BYTES_MIN
 from ottla.wire.varint import read_varint
 
 if TYPE_CHECKING:
@@ -28,8 +29,6 @@ SHORT_RUNS_MAX = 2
 """After so many in a row a batch is taken for one of many lengths."""
 CHAIN_MIN = 40
 """Fewer records than this are walked to faster than guessed."""
-RECORD_BYTES_MIN = 7
-"""One for each of its seven fields."""
 
 
 def find_starts(octets: "Octets", data: bytes | bytearray | memoryview, starts: "Column", ends: "Column", counts: "Column") -> "Column":

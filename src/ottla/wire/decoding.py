@@ -15,7 +15,7 @@ from ottla.base.ports import Buffer
 from ottla.wire.errors import MalformedMessage
 from ottla.wire.fields import FIXED, Field
 from ottla.wire.headers import TAGS_MAX
-from ottla.wire.schema import Message, Slices, default_value
+from ottla.wire.schema import SLICE_ITEMS, Message, Slices, default_value
 from ottla.wire.varint import read_unsigned_varint
 
 _STRING_MAX = 0x7FFF
@@ -24,7 +24,6 @@ ITEMS_MAX = 100_000
 """Items become objects, many times as large as their bytes: an array of more of them is not read."""
 SLICED_ITEMS_MAX = 50_000
 """In all arrays of a message together, where it is read in slices: what is done with the items is done on the loop."""
-SLICE_ITEMS = 400
 
 
 def compile_decoder(cls: type[Message], version: int, *, flexible: bool) -> Callable[[Buffer, int], tuple[Any, int]]:

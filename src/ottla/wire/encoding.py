@@ -9,16 +9,13 @@ from collections.abc import Callable
 from typing import Any
 
 from ottla.wire.fields import FIXED, Field
-from ottla.wire.schema import Message, Slices, default_value
+from ottla.wire.schema import SLICE_ITEMS, Message, Slices, default_value
 from ottla.wire.varint import ONE_BYTE, unsigned_varint
 
 _STRING_MAX = 0x7FFF
 _SMALL_MAX = 9
 _NULL_STRUCT, _NULL_TAGGED_STRUCT, _PRESENT_STRUCT = b"\xff", b"\x00", b"\x01"
 _NULL_ARRAY = b"\xff\xff\xff\xff"
-
-
-SLICE_ITEMS = 400
 
 
 def compile_encoder(cls: type[Message], version: int, *, flexible: bool) -> Callable[[Any], bytes]:

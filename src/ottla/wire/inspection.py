@@ -27,7 +27,7 @@ from ottla.wire.batches import (
 from ottla.wire.crc import crc32c
 from ottla.wire.errors import MalformedMessage
 from ottla.wire.record_columns import scan
-from ottla.wire.record_walk import Extent, LengthTooLong, SteppedRecord, extent_of, step_through, walk
+from ottla.wire.record_walk import RECORD_BYTES_MIN, Extent, LengthTooLong, SteppedRecord, extent_of, step_through, walk
 from ottla.wire.rejection import BatchRejected, RecordError
 
 __all__ = ["ALONE", "IN_WORKER", "ON_LOOP", "BatchRejected", "Effort", "Inspection", "RecordError", "Rules", "TooMuchEffort",
@@ -42,7 +42,6 @@ OUTPUT_MAX = 128 << 20
 """Of a batch that is decompressed. Apache Kafka has no limit; clients fill batches by their size before compression, some megabytes."""
 RECORDS_MAX = 1_000_000
 """In a batch: seven bytes are enough for one, and much fewer once they are compressed."""
-RECORD_BYTES_MIN = 7
 RECORD_ERRORS_MAX = 10_000
 """Records of which a client is told why they were refused; of the others only how many there are."""
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
-from ottla.wire.record_walk import Extent
+from ottla.wire.record_walk import RECORD_BYTES_MIN, Extent
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -21,8 +21,6 @@ if TYPE_CHECKING:
 BYTES_MAX = 16 << 20
 """More than that is not looked through at once: guessing takes three times the memory."""
 BYTES_MIN = 16
-RECORD_MIN = 7
-"""Bytes of the smallest record, one without a key and with an empty value. That the first one ends later is known."""
 FLAGS_MIN = 1 << 16
 """From so many bytes on it pays to look at eight of their flags together."""
 TABLE_SIZES = (256, 1 << 10, 1 << 15)
@@ -74,7 +72,7 @@ def _guess(np: Any, data: bytes | memoryview) -> tuple[Column, Column]:
     flags = np.empty((end + 7) & -8, np.bool_)
     np.logical_not(np.frombuffer(data, np.uint8), flags[:end])
     np.logical_and(flags[: end - 3], flags[2 : end - 1] | flags[3:end], flags[: end - 3])
-    flags[: RECORD_MIN - 1] = flags[end - 3 :] = False
+    flags[: RECORD_BYTES_MIN - 1] = flags[end - 3 :] = False
     last_bytes = flags.nonzero()[0] if end < FLAGS_MIN else _flagged(np, flags)
     starts = np.empty(len(last_bytes) + 1, np.int64)
     starts[0] = 0

@@ -15,6 +15,8 @@ _eight_bytes = Struct("8B").unpack_from
 
 HEADERS_MAX = 100_000
 """Of a record: two bytes are enough for one, and much fewer once they are compressed. Apache Kafka has no limit."""
+RECORD_BYTES_MIN = 7
+"""One for each field of a record without a key, with an empty value and without headers."""
 NO_DELTA = 1 << 64
 """Beyond any timestamp delta."""
 

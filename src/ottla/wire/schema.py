@@ -5,6 +5,7 @@ instance, a version's encoder and decoder until the first message of that versio
 """
 
 from collections.abc import Callable, Generator
+from functools import cache
 from typing import Any, ClassVar, NoReturn, TypeVar, cast, dataclass_transform
 
 from ottla.base.ports import Buffer
@@ -51,8 +52,8 @@ __all__ = [
     "uuid",
 ]
 
-_SLICED = -80_000
-"""Under this number less the version the sliced codec of a class is kept."""
+SLICE_ITEMS = 400
+"""Of arrays, between two pauses of a sliced codec."""
 NEVER = VERSION_MAX
 """As FLEXIBLE_FROM: no version of this message has compact lengths and tagged fields."""
 
@@ -204,24 +205,26 @@ def decoder(cls: type[M], version: int) -> Callable[[Buffer, int], tuple[M, int]
 
 def encode_in_slices(message: Message, version: int) -> Slices[bytes]:
     """As `encode`, for a large message."""
-    cls, key = message.__class__, _SLICED - version
-    compiled: Any = cls._encoders.get(key)
-    if compiled is None:
-        from ottla.wire.encoding import compile_sliced_encoder  # on first need, as above
-
-        compiled = cls._encoders[key] = compile_sliced_encoder(cls, version, flexible=_check(cls, version))  # type: ignore[assignment]
-    return cast(Slices[bytes], compiled(message))
+    return _sliced_encoder(message.__class__, version)(message)
 
 
 def decode_in_slices(cls: type[M], version: int, buffer: Buffer, position: int = 0) -> Slices[tuple[M, int]]:
     """As `decode`, for a large message: besides, all its arrays together are bounded."""
-    key = _SLICED - version
-    compiled: Any = cls._decoders.get(key)
-    if compiled is None:
-        from ottla.wire.decoding import compile_sliced_decoder  # on first need, as above
+    return cast(Slices[tuple[M, int]], _sliced_decoder(cls, version)(buffer, position))
 
-        compiled = cls._decoders[key] = compile_sliced_decoder(cls, version, flexible=_check(cls, version))  # type: ignore[assignment]
-    return cast(Slices[tuple[M, int]], compiled(buffer, position))
+
+@cache
+def _sliced_encoder(cls: type[Message], version: int) -> Callable[[Any], Slices[bytes]]:
+    from ottla.wire.encoding import compile_sliced_encoder  # on first need, as above
+
+    return compile_sliced_encoder(cls, version, flexible=_check(cls, version))
+
+
+@cache
+def _sliced_decoder(cls: type[Message], version: int) -> Callable[[Buffer, int], Slices[tuple[Any, int]]]:
+    from ottla.wire.decoding import compile_sliced_decoder  # on first need, as above
+
+    return compile_sliced_decoder(cls, version, flexible=_check(cls, version))
 
 
 def part_encoder(message: type[Message], part: type[M], version: int) -> Callable[[M], bytes]:

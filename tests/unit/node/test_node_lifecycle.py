@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from ottla.controller.requests import FenceBroker
 from ottla.log.config import LogConfig
 from ottla.metadata.image import ClusterImage
 from ottla.node.assemble import Node, assemble
@@ -14,6 +15,7 @@ from ottla.runtime.metadata_log import MetadataLog
 from ottla.sim.client import SimulatedClient
 from ottla.sim.world import SimulatedPorts, World
 from ottla.wire.batches import Record, build_batch
+from ottla.wire.messages.create_partitions import CreatePartitionsRequest, CreatePartitionsResponse, CreatePartitionsTopic
 from ottla.wire.messages.delete_topics import DeleteTopicsRequest, DeleteTopicsResponse
 
 PORT = 9092
@@ -68,6 +70,34 @@ def test_a_clean_stop_leaves_a_fenced_broker_and_nobody_leading(world: World) ->
     image = read_image(world)
     assert (image.brokers[1].fenced, image.brokers[1].in_controlled_shutdown) == (True, True)
     assert [partition.leader for partition in image.topics_by_name["t"].partitions.values()] == [-1, -1]
+
+
+def test_a_leader_is_lost_while_its_partition_is_still_to_be_opened(world: World) -> None:
+    """As when a node is stopped just after a topic was made."""
+    async def story() -> None:
+        ports, starting = start(world)
+        node: Node = await starting
+        client = await connect(world)
+        await client.create_topic("t", 1)
+        node.broker.flushing["/data/t-1"] = node.broker.loop.create_future()
+        topic = CreatePartitionsTopic(name="t", count=2, assignments=None)
+        creating = asyncio.ensure_future(client.call(CreatePartitionsRequest(topics=[topic], timeout_ms=1000), CreatePartitionsResponse))
+        while len(node.broker.image.topics_by_name["t"].partitions) == 1:
+            await asyncio.sleep(0.001)
+        fencing = asyncio.ensure_future(node.broker.controller.submit(FenceBroker(1, node._broker_epoch)))
+        while node.broker.image.topics_by_name["t"].partitions[1].leader == 1:
+            await asyncio.sleep(0.001)
+        assert node.broker.partition("t", 1) is None
+        node.broker.flushing.pop("/data/t-1").set_result(None)
+        await creating
+        await fencing
+        partition = node.broker.partition("t", 1)
+        assert partition is not None
+        assert not partition.is_leader
+        assert not node.failed.done()
+        await world.within(ports, node.stop())
+
+    world.run(story())
 
 
 def test_a_restart_after_a_clean_stop_leads_again_in_a_new_epoch(world: World) -> None:
