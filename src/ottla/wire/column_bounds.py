@@ -78,11 +78,11 @@ def _find_rest(data: bytes | bytearray | memoryview, position: int, end: int, fo
         import numpy as np
 
         try:
-            starts = record_chain.find_starts(np, memoryview(data)[position:end], len(found))[0]
+            bounds = record_chain.find_bounds(np, memoryview(data)[position:end], len(found))
         except (record_chain.Unusual, IndexError):
             _walk(data, position, end, found)
             return
-        np.add(starts, position, out=found)
+        np.add(bounds[:-1], position, out=found)
         return
     _walk(data, position, end, found)
 

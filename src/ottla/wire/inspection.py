@@ -137,7 +137,8 @@ def inspect(records: memoryview, rules: Rules, now_ms: int, effort: Effort = ALO
         _too_many(count, len(data))
     is_kept_compressed = codec != 0 and codec == target
     extent = walk(data, 0, count, wants_offsets=is_kept_compressed) if count <= WALK_MAX else None
-    lowest, highest, has_null_key, offsets_rise = extent or _scan(data, count, codec, effort, is_kept_compressed=is_kept_compressed)
+    lowest, highest, has_null_key, offsets_rise = extent or _scan(
+        data, count, codec, effort, is_kept_compressed=is_kept_compressed, is_one_time=base_timestamp == max_timestamp)
     is_append_time_said = attributes & LOG_APPEND_TIME_BIT
     if is_append_time_said:
         lowest = highest = max_timestamp
@@ -164,11 +165,11 @@ def inspect(records: memoryview, rules: Rules, now_ms: int, effort: Effort = ALO
                                    producer_id, producer_epoch, base_sequence, None))
 
 
-def _scan(data: bytes | memoryview, count: int, codec: int, effort: Effort, *, is_kept_compressed: bool) -> Extent:
+def _scan(data: bytes | memoryview, count: int, codec: int, effort: Effort, *, is_kept_compressed: bool, is_one_time: bool) -> Extent:
     """Many records, or some of an unusual form."""
     extent = None
     if count > WALK_MAX:
-        extent = scan(data, count, wants_offsets=is_kept_compressed)
+        extent = scan(data, count, wants_offsets=is_kept_compressed, is_one_time=is_one_time)
         if extent is None:
             if count > effort.stepped_max:
                 raise TooMuchEffort

@@ -11,7 +11,7 @@ from __future__ import annotations
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
-from ottla.wire.record_walk import RECORD_BYTES_MIN, Extent
+from ottla.wire.record_walk import RECORD_BYTES_MIN, Extent, _new_tuple
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -25,8 +25,8 @@ FLAGS_MIN = 1 << 16
 """From so many bytes on it pays to look at eight of their flags together."""
 TABLE_SIZES = (256, 1 << 10, 1 << 15)
 """Of the tables of what records look like. Batches of more records are not compared with them."""
-STEPPED_MAX = 1000
-"""Among more guesses than this so many are wrong that it pays to sort most of them out first."""
+STEPPED_MAX = 50
+"""Where more guesses than this are wrong it pays to sort most of them out first."""
 WORD = 8
 NO_SIZE = 1 << 40
 """What the table of sizes says of two bytes that are no length: nothing ends there."""
@@ -38,47 +38,39 @@ class Unusual(Exception):
     """Something that is read byte by byte instead."""
 
 
-def find_starts(np: Any, data: bytes | memoryview, record_count: int) -> tuple[Column, Column, Column]:
-    """Where each record starts, how many bytes it takes with its length, and the first eight of them; the last ends with the data."""
+def find_bounds(np: Any, data: bytes | memoryview, record_count: int, *, is_one_time: bool = False) -> Column:
+    """Where each record starts, and where the last one ends: with the data. Of records that are said to be of one time fewer guesses are
+    wrong."""
     end = len(data)
     if not BYTES_MIN <= end <= BYTES_MAX:
         raise Unusual
-    starts, may_be_last = _guess(np, data)
-    if not record_count <= len(starts) <= 2 * record_count + 64:
+    bounds = _guess(np, data, is_one_time=is_one_time)
+    if not record_count < len(bounds) <= 2 * record_count + 64:
         raise Unusual
-    words, sizes = _read_heads(np, data, starts)
-    if len(starts) != record_count or not _is_chain(starts, sizes, end):
-        is_kept = _follow(np, starts, sizes, may_be_last)
-        starts, sizes, words = starts[is_kept], sizes[is_kept], words[is_kept]
-        if len(starts) != record_count or not _is_chain(starts, sizes, end):
-            raise Unusual
-    return starts, sizes, words
+    sizes = _sizes(np)[0].take(np.ndarray(end - 1, "<u2", data, 0, (1,))[bounds[:-1]])
+    gaps = bounds[1:] - bounds[:-1]
+    if gaps.tobytes() != sizes.tobytes():
+        if len(bounds) > record_count + STEPPED_MAX:
+            bounds, sizes = _leading_on(np, data, bounds, sizes)
+            gaps = bounds[1:] - bounds[:-1]
+        bounds = _follow(np, bounds, sizes, gaps)
+    if len(bounds) != record_count + 1:
+        raise Unusual
+    return bounds
 
 
-def _read_heads(np: Any, data: bytes | memoryview, starts: Column) -> tuple[Column, Column]:
-    """The first eight bytes of each record, and what they say of its size."""
-    words = np.ndarray(len(data) - WORD + 1, "<u8", data, 0, (1,))[starts]
-    return words, _sizes(np)[0].take(words.view(np.uint16)[::4])
-
-
-def _is_chain(starts: Column, sizes: Column, end: int) -> bool:
-    """Whether each record starts where the one before ends: the only proof that there is."""
-    return (starts[1:] - starts[:-1]).tobytes() == sizes[:-1].tobytes() and bool(starts[-1] + sizes[-1] == end)
-
-
-def _guess(np: Any, data: bytes | memoryview) -> tuple[Column, Column]:
-    """Positions that look like the start of a record, and for each byte whether it may be the last of one."""
+def _guess(np: Any, data: bytes | memoryview, *, is_one_time: bool) -> Column:
+    """Positions that look like the start of a record, and the end of the data."""
     end = len(data)
-    flags = np.empty((end + 7) & -8, np.bool_)
-    np.logical_not(np.frombuffer(data, np.uint8), flags[:end])
-    np.logical_and(flags[: end - 3], flags[2 : end - 1] | flags[3:end], flags[: end - 3])
-    flags[: RECORD_BYTES_MIN - 1] = flags[end - 3 :] = False
-    last_bytes = flags.nonzero()[0] if end < FLAGS_MIN else _flagged(np, flags)
-    starts = np.empty(len(last_bytes) + 1, np.int64)
-    starts[0] = 0
-    np.add(last_bytes, 1, starts[1:])
-    flags[end - 1] = True
-    return starts, flags[:end]
+    flags = np.empty((end + 8) & -8, np.bool_)
+    np.logical_not(np.frombuffer(data, np.uint8), flags[1 : end + 1])      # whether the byte before is 0
+    if is_one_time:                                                        # attributes and timestamp behind a length of one or two bytes
+        flags[: end - 3] &= flags[3:end] & (flags[2 : end - 1] | flags[4 : end + 1])
+    else:
+        flags[: end - 2] &= flags[2:end] | flags[3 : end + 1]
+    flags[1:RECORD_BYTES_MIN] = flags[end - 3 :] = False
+    flags[0] = flags[end] = True
+    return flags.nonzero()[0] if end < FLAGS_MIN else _flagged(np, flags)
 
 
 def _flagged(np: Any, flags: Column) -> Column:
@@ -105,37 +97,39 @@ def _byte_of(np: Any, powers: Column) -> Column:
     return exponents
 
 
-def _follow(np: Any, starts: Column, sizes: Column, may_be_last: Column) -> Column:
-    """Which of the guesses are on the chain that begins with the first. Most that are not lead nowhere; the others are stepped over."""
-    ends = starts + sizes
-    if len(starts) > STEPPED_MAX:
-        may_lead = ends <= len(may_be_last)
-        may_lead[may_lead] = may_be_last[ends[may_lead] - 1]
-        on_way = may_lead.nonzero()[0]
-        starts, ends = starts[on_way], ends[on_way]
-    else:
-        on_way = np.arange(len(starts))
-    is_kept = np.ones(len(starts), np.bool_)
+def _leading_on(np: Any, data: bytes | memoryview, bounds: Column, sizes: Column) -> tuple[Column, Column]:
+    """Without most of the guesses that are wrong: those that say that they end where no record can."""
+    end, ends = len(data), bounds[:-1] + sizes
+    leads = ends < end
+    leads[leads] = np.frombuffer(data, np.uint8)[ends[leads] - 1] == 0
+    leads |= ends == end
+    return np.append(bounds[:-1][leads], end), sizes[leads]
+
+
+def _follow(np: Any, bounds: Column, sizes: Column, gaps: Column) -> Column:
+    """The guesses that are on the chain which begins with the first: each starts where the one before ends."""
+    is_kept = np.ones(len(bounds), np.bool_)
     reached = 0
-    for index in (ends[:-1] != starts[1:]).nonzero()[0].tolist():
+    for index in (gaps != sizes).nonzero()[0].tolist():
         if index < reached:
             continue    # not on the chain itself
-        reached = int(starts.searchsorted(ends[index]))
-        is_kept[index + 1 : reached] = False
-        if reached < len(starts) and starts[reached] != ends[index]:
+        record_end = bounds[index] + sizes[index]
+        reached = int(bounds.searchsorted(record_end))
+        if reached == len(bounds) or bounds[reached] != record_end:
             raise Unusual
-    return on_way[is_kept]  # type: ignore[no-any-return]
+        is_kept[index + 1 : reached] = False
+    return bounds[is_kept]  # type: ignore[no-any-return]
 
 
-def scan_plain(np: Any, data: bytes | memoryview, starts: Column, sizes: Column, words: Column) -> Extent:
+def scan_plain(np: Any, data: bytes | memoryview, bounds: Column) -> Extent:
     """Records without headers, keys all missing or all of one length, offset deltas 0, 1, 2 ..., timestamps close together.
 
     The fields before their values are compared with what those of such records are, all of them at once.
     """
-    _, value_sizes, length_sizes, shifts = _sizes(np)
-    firsts = words.view(np.uint8)[::8]
-    lengths = length_sizes.take(firsts)
-    words = words >> shifts.take(firsts)
+    end, starts = len(data), bounds[:-1]
+    sizes = bounds[1:] - starts
+    fields = _length_sizes(np).take(sizes)
+    words = np.ndarray(end - WORD + 1, "<u8", data, 0, (1,))[starts + fields]
     key = int(words[0]) >> 24 & 0xFF
     strict, loose, expected, field_sizes = _plain(np, key, len(starts))
     lowest = highest = 0
@@ -144,27 +138,30 @@ def scan_plain(np: Any, data: bytes | memoryview, starts: Column, sizes: Column,
             raise Unusual
         deltas = words.view(np.uint8)[1::8]
         lowest, highest = int(np.minimum.reduce(deltas)) >> 1, int(np.maximum.reduce(deltas)) >> 1
-    fields = field_sizes + lengths
-    fields += value_sizes.take(np.ndarray(len(data) - 1, "<u2", data, 0, (1,))[starts + fields])
+    fields += field_sizes
+    fields += _sizes(np)[1].take(np.ndarray(end - 1, "<u2", data, 0, (1,))[starts + fields])
     if fields.tobytes() != sizes.tobytes() or data[-1]:
         raise Unusual
-    return Extent(lowest, highest, key == 1, True)
+    return _new_tuple(Extent, (lowest, highest, key == 1, True))
 
 
 @lru_cache(1)
-def _sizes(np: Any) -> tuple[Column, Column, Column, Column]:
-    """Of something that begins with its length: its size, and with a byte behind it, by its first two bytes; the length's, by its first.
-
-    The last is the same in bits.
-    """
+def _sizes(np: Any) -> tuple[Column, Column]:
+    """Of something that begins with its length, by its first two bytes; and with a byte behind it."""
     pairs = np.arange(1 << 16)
     low, high = pairs & 0xFF, pairs >> 8
-    sizes = np.where(low < 128, 1 + (low >> 1), 2 + ((low & 127 | high << 7) >> 1))
+    sizes: Column = np.where(low < 128, 1 + (low >> 1), 2 + ((low & 127 | high << 7) >> 1))
     sizes[(low & 1 != 0) | (low > 127) & (high > 127)] = NO_SIZE
-    length_sizes = 1 + (np.arange(1 << 8) >> 7)
-    return sizes, sizes + 1, length_sizes, (8 * length_sizes).astype(np.uint64)
+    return sizes, sizes + 1
 
 
+@lru_cache(1)
+def _length_sizes(np: Any) -> Column:
+    """Of the length that a record begins with, by the record's size. One that takes more bytes than it needs is not plain."""
+    return 1 + (np.arange(2 + (1 << 13)) > 1 + 63)  # type: ignore[no-any-return]
+
+
+@lru_cache(64)
 def _plain(np: Any, key: int, record_count: int) -> tuple[Column, Column, Column, Column]:
     """For each record: the bits to compare (those of the timestamp, or only that it is small), what they are, the size of those fields."""
     strict, loose, expected, field_sizes = _plain_table(np, key, _table_size(record_count))

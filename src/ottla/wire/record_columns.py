@@ -11,7 +11,7 @@ from itertools import repeat
 from typing import TYPE_CHECKING, Any
 
 from ottla.wire.errors import MalformedMessage
-from ottla.wire.record_chain import Unusual, find_starts, scan_plain
+from ottla.wire.record_chain import Unusual, find_bounds, scan_plain
 from ottla.wire.record_grid import may_be_grid, scan_grid
 from ottla.wire.record_walk import Extent
 
@@ -34,32 +34,32 @@ HEADERS_PER_RECORD_MAX = 32
 VARINT_BITS_MAX = 35
 
 
-def scan(data: bytes | memoryview, record_count: int, *, wants_offsets: bool) -> Extent | None:
-    """All records of a batch; None where they are of no form that is known here, or wrong."""
+def scan(data: bytes | memoryview, record_count: int, *, wants_offsets: bool, is_one_time: bool = False) -> Extent | None:
+    """All records of a batch; None where they are of no form that is known here, or wrong. That they are of one time is a hint, no more."""
     try:
         found = scan_grid(bytes(data), record_count) if may_be_grid(data) else None
         if found is not None or record_count < PLAIN_MIN:
             return found
-        return _scan_forms(data, record_count, wants_offsets=wants_offsets)
+        return _scan_forms(data, record_count, wants_offsets=wants_offsets, is_one_time=is_one_time)
     except (Unusual, IndexError, MalformedMessage):
         return None
 
 
-def _scan_forms(data: bytes | memoryview, record_count: int, *, wants_offsets: bool) -> Extent | None:
+def _scan_forms(data: bytes | memoryview, record_count: int, *, wants_offsets: bool, is_one_time: bool) -> Extent | None:
     """Records of many forms."""
     import numpy as np
 
     try:
-        starts, sizes, words = find_starts(np, data, record_count)
+        bounds = find_bounds(np, data, record_count, is_one_time=is_one_time)
     except (Unusual, IndexError):
         if record_count < COLUMNS_MIN:
             return None
         bounds = np.frombuffer(_find_bounds(bytes(data), record_count), np.int64)
         return _scan_columns(np, data, bounds[:-1], bounds[1:], wants_offsets=wants_offsets)
     try:
-        return scan_plain(np, data, starts, sizes, words)
+        return scan_plain(np, data, bounds)
     except (Unusual, IndexError):
-        return _scan_columns(np, data, starts, starts + sizes, wants_offsets=wants_offsets)
+        return _scan_columns(np, data, bounds[:-1], bounds[1:], wants_offsets=wants_offsets)
 
 
 def _read(data: bytes | memoryview, position: int) -> tuple[int, int]:

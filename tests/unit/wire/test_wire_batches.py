@@ -26,7 +26,7 @@ from ottla.wire.batches import (
 from ottla.wire.compression import decompress
 from ottla.wire.crc import crc32c
 from ottla.wire.errors import MalformedMessage
-from ottla.wire.record_chain import Unusual, find_starts, scan_plain
+from ottla.wire.record_chain import Unusual, find_bounds, scan_plain
 from ottla.wire.record_columns import scan
 from ottla.wire.record_grid import scan_grid
 from ottla.wire.record_walk import Extent, extent_of, step_through, walk
@@ -170,18 +170,22 @@ def test_large_batches_of_usual_records_are_read_in_columns(count: int, kind: st
 
 @pytest.mark.parametrize("key", [None, b"", b"a key of some length"])
 @pytest.mark.parametrize("count", [50, 100, 600, 9000])
-def test_plain_records_of_random_bytes_are_read_at_once(count: int, key: bytes | None) -> None:
+@pytest.mark.parametrize("times", [1, 3])
+def test_plain_records_of_random_bytes_are_read_at_once(count: int, key: bytes | None, times: int) -> None:
     """Among random bytes some look like the start of a record: they are stepped over."""
     bytes_of = Random(count)
-    records = [Record(timestamp=1000 + i % 3, key=key, value=bytes_of.randbytes(bytes_of.randint(50, 150))) for i in range(count)]
+    records = [Record(timestamp=1000 + i % times, key=key, value=bytes_of.randbytes(bytes_of.randint(50, 150))) for i in range(count)]
     octets = payload(records)
-    assert scan_plain(numpy, octets, *find_starts(numpy, octets, count)) == Extent(0, 2, key is None, True)
-    with pytest.raises(Unusual):
-        find_starts(numpy, octets, count - 1)
-    with pytest.raises(Unusual):
-        find_starts(numpy, octets, count + 1)
-    with pytest.raises(Unusual):
-        find_starts(numpy, octets + b"\0", count)
+    for is_one_time in {False, times == 1}:
+        bounds = find_bounds(numpy, octets, count, is_one_time=is_one_time)
+        assert scan_plain(numpy, octets, bounds) == Extent(0, times - 1, key is None, True)
+        with pytest.raises(Unusual):
+            find_bounds(numpy, octets, count - 1, is_one_time=is_one_time)
+        with pytest.raises(Unusual):
+            find_bounds(numpy, octets, count + 1, is_one_time=is_one_time)
+        with pytest.raises(Unusual):
+            find_bounds(numpy, octets + b"\0", count, is_one_time=is_one_time)
+    assert scan(octets, count, wants_offsets=True, is_one_time=True) in (None, Extent(0, times - 1, key is None, True))
 
 
 @pytest.mark.parametrize("count", [21, 64, 65, 300])
