@@ -45,7 +45,7 @@ def find_bounds(np: Any, data: bytes | memoryview, record_count: int, *, is_one_
     if not BYTES_MIN <= end <= BYTES_MAX:
         raise Unusual
     bounds = _guess(np, data, is_one_time=is_one_time)
-    if not record_count < len(bounds) <= 2 * record_count + 64:
+    if not record_count < len(bounds) <= 3 * record_count + 64:
         raise Unusual
     sizes = _sizes(np)[0].take(np.ndarray(end - 1, "<u2", data, 0, (1,))[bounds[:-1]])
     gaps = bounds[1:] - bounds[:-1]
