@@ -66,6 +66,9 @@ class File(Protocol):
     def read_at_if_cached(self, position: int, size: int) -> bytes | None:
         """As `read_at`, or None where the disk would have to be waited for."""
 
+    def lend_if_cached(self, position: int, size: int) -> memoryview | None:
+        """As `read_at_if_cached`, in memory that is used again: until the next call for any file, and from the loop's thread only."""
+
     def size(self) -> int: ...
 
     def truncate(self, size: int) -> None: ...
@@ -138,7 +141,8 @@ class Connection(Protocol):
         """How many bytes have left so far."""
 
     def write(self, parts: Sequence[Buffer]) -> None:
-        """Parts are taken over: the caller must not change them afterwards."""
+        """Parts are taken over: the caller must not change them afterwards. But a memoryview is only lent: what has to wait of it is
+        copied."""
 
     def send_file(self, file: File, position: int, size: int) -> None: ...
 

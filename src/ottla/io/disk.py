@@ -138,9 +138,12 @@ class RealFile:
         return b"".join(pieces)
 
     def read_at_if_cached(self, position: int, size: int) -> bytes | None:
-        """From the loop's thread only, as its buffer is shared by all files of a disk."""
+        lent = self.lend_if_cached(position, size)
+        return None if lent is None else bytes(lent)
+
+    def lend_if_cached(self, position: int, size: int) -> memoryview | None:
         if not self._is_nowait:
-            return self.read_at(position, size)
+            return memoryview(self.read_at(position, size))
         buffer = memoryview(self._scratch if size <= _SCRATCH_BYTES else bytearray(size))[:size]
         try:
             count = os.preadv(self._descriptor, (buffer,), position, _NOWAIT)
@@ -150,10 +153,10 @@ class RealFile:
             if error.errno not in _NOWAIT_UNSUPPORTED:
                 raise
             self._is_nowait = False  # a file system in memory, or one that cannot say
-            return self.read_at(position, size)
+            return memoryview(self.read_at(position, size))
         if count < size and position + count < self.size():
             return None  # the rest is on the disk
-        return bytes(buffer[:count])
+        return buffer[:count]
 
     def size(self) -> int:
         size = self._size

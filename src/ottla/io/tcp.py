@@ -65,7 +65,7 @@ class TcpConnection:
 
     def write(self, parts: Sequence[Buffer]) -> None:
         if self._queue or self._descriptor < 0:
-            self._enqueue(parts)
+            self._enqueue_after(parts, 0)
             return
         if len(parts) > PARTS_MAX:
             parts = [b"".join(parts)]
@@ -79,7 +79,7 @@ class TcpConnection:
         self.sent_bytes += sent
         if sent == len(parts[0]) and len(parts) == 1:
             return
-        self._enqueue(_after(parts, sent))
+        self._enqueue_after(parts, sent)
 
     def send_file(self, file: File, position: int, size: int) -> None:
         if self._descriptor < 0:
@@ -132,13 +132,19 @@ class TcpConnection:
         if self._linger is not None:
             self._linger.cancel()
 
-    def _enqueue(self, parts: Sequence[Buffer]) -> None:
+    def _enqueue_after(self, parts: Sequence[Buffer], sent: int) -> None:
+        """What is left of the parts once `sent` bytes of them have gone waits for the socket."""
         if self._descriptor < 0:
             return
         for part in parts:
-            if len(part):
-                self._queue.append(memoryview(part))
-                self._queued_bytes += len(part)
+            size = len(part)
+            if sent >= size:
+                sent -= size
+                continue
+            rest = memoryview(part)[sent:]
+            self._queue.append(memoryview(bytes(rest)) if part.__class__ is memoryview else rest)       # a view is lent
+            self._queued_bytes += size - sent
+            sent = 0
         self._watch()
 
     def _watch(self) -> None:
@@ -194,18 +200,6 @@ class TcpConnection:
             self._loop.remove_writer(self._writer_descriptor)
             os.close(self._writer_descriptor)
             self._writer_descriptor = -1
-
-
-def _after(parts: Sequence[Buffer], sent: int) -> list[Buffer]:
-    """What is left of the parts once `sent` bytes of them have gone."""
-    rest: list[Buffer] = []
-    for part in parts:
-        if sent >= len(part):
-            sent -= len(part)
-        else:
-            rest.append(memoryview(part)[sent:])
-            sent = 0
-    return rest
 
 
 class _Adapter(asyncio.BufferedProtocol):

@@ -227,6 +227,14 @@ class PartitionLog:
             if found is not None or index == len(self._bases):
                 return found
 
+    def lend(self, offset: int, max_bytes: int, *, limit_offset: int) -> memoryview | None:
+        """What `read` would find, where that is at hand; the memory is used again, by the next call for any log. None where `read` is to
+        be asked."""
+        if not offset < limit_offset == self.log_end_offset:
+            return None
+        is_active = offset >= self._active.base_offset
+        return (self._active if is_active else self.segments[max(bisect_right(self._bases, offset) - 1, 0)]).lend(offset, max_bytes)
+
     def offset_for_timestamp(self, timestamp_ms: int) -> time_search.Found | None:
         """Timestamp, offset and leader epoch of the first record that is not older. May be called in a worker."""
         return self._search(lambda segments: time_search.first_at_or_after(segments, timestamp_ms, self.log_start_offset))

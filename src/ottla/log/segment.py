@@ -20,8 +20,10 @@ TRANSACTION_INDEX_SUFFIX = ".txnindex"
 SUFFIXES = (OFFSET_INDEX_SUFFIX, TIME_INDEX_SUFFIX, TRANSACTION_INDEX_SUFFIX, LOG_SUFFIX)
 """The log last: without it the others mean nothing, and are removed when they are found."""
 
-SCAN_BYTES = 4096 + 64
+SCAN_BYTES = 8192 + 64
 """One read of the search within the distance between two index entries, with the header of the batch that follows it."""
+LENT_BYTES_MAX = 256 << 10
+"""Of more it is cheaper to send the file."""
 SCAN_HEADER_BYTES = 27
 _scan = Struct(">qi11xi").unpack_from
 
@@ -230,6 +232,34 @@ class Segment:
                     return position + at, length + LENGTH_OVERHEAD
                 at += length + LENGTH_OVERHEAD
             position += at
+        return None
+
+    def lend(self, offset: int, max_bytes: int) -> memoryview | None:
+        """Bytes from the batch that holds an offset on, found and read at once; None where they are many, not at hand, or have to be
+        searched for: the batch lies far behind its entry in the index, or is larger than what is asked for."""
+        if offset >= self.tail_from:
+            index = bisect_left(self.tail_offsets, offset)
+            if index == len(self.tail_offsets):
+                return None
+            position, skipped = self.tail_positions[index], 0
+        elif max_bytes > LENT_BYTES_MAX:
+            return None
+        else:
+            position, skipped = self.offsets().position_of(offset), SCAN_BYTES
+        size = self.size - position
+        wanted = min(max_bytes, size)
+        if wanted > LENT_BYTES_MAX:
+            return None
+        data = self.opened().lend_if_cached(position, min(wanted + skipped, size))
+        if data is None:
+            return None
+        at = 0
+        while at + SCAN_HEADER_BYTES <= len(data):
+            base, length, delta = _scan(data, at)
+            if base + delta >= offset:
+                end = at + min(max_bytes, size - at)
+                return data[at:end] if at + length + LENGTH_OVERHEAD <= end <= len(data) else None
+            at += length + LENGTH_OVERHEAD
         return None
 
     def first_header(self) -> BatchHeader | None:

@@ -8,11 +8,12 @@ from ottla.base.errors import ApiError, ErrorCode
 from ottla.base.ids import Uuid
 from ottla.log.config import LogConfig
 from ottla.log.partition_log import INLINE_COMPRESSED_BYTES_MAX, ColdRead, LogSlice, PartitionLog
+from ottla.log.segment import LENT_BYTES_MAX
 from ottla.runtime.waiting import ParkedFetch
 from ottla.wire.batches import ATTRIBUTES_AT
 from ottla.wire.inspection import BatchRejected, Effort, Inspection, inspect
 
-__all__ = ["INLINE_COMPRESSED_BYTES_MAX", "ColdRead", "InternalPartition", "LogSlice", "Partition"]
+__all__ = ["INLINE_COMPRESSED_BYTES_MAX", "LENT_BYTES_MAX", "ColdRead", "InternalPartition", "LogSlice", "Partition", "PartitionLog"]
 
 UP_TO_HIGH_WATERMARK = -1
 NEVER = 1 << 63

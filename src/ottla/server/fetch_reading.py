@@ -6,13 +6,13 @@ from typing import NamedTuple, TypeVar
 
 from ottla.base.errors import ErrorCode
 from ottla.base.ports import Buffer, File
-from ottla.runtime.partition import ColdRead, LogSlice, Partition
+from ottla.runtime.partition import LENT_BYTES_MAX, ColdRead, LogSlice, Partition
 from ottla.runtime.waiting import ParkedFetch
 from ottla.server.connection import FilePart, ServerConnection
 from ottla.server.fetch_sessions import INITIAL_EPOCH, NO_SESSION, FetchSession, Place, Places, next_epoch
 from ottla.wire.fetch_fast import TOPIC_IDS_FROM, FetchWish, PartitionAnswer, current_leader, diverging_epoch, pack_fetched
 
-SEND_FILE_BYTES_MIN = 256 << 10
+SEND_FILE_BYTES_MIN = LENT_BYTES_MAX
 """From here on `sendfile` is cheaper than reading and writing."""
 HELD_BYTES_MAX = 1 << 20
 """What an answer holds in memory before slices of more than a page are sent from their files, too."""

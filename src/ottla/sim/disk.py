@@ -52,6 +52,10 @@ class SimulatedFile:
         self._disk.step("read_at_if_cached", self._path, position, data)
         return data
 
+    def lend_if_cached(self, position: int, size: int) -> memoryview | None:
+        data = self.read_at_if_cached(position, size)
+        return None if data is None else self._disk.lend(data)
+
     def size(self) -> int:
         self._check_open()
         return len(self._inode.cached)
@@ -129,10 +133,17 @@ class SimulatedDisk:
         self._cold_reads = cold_reads
         self._faults: dict[str, dict[int, int]] = {}
         self._broken: dict[str, tuple[int, frozenset[str] | None]] = {}
+        self._lent = bytearray()
         self._crash_in = 0
         self._on_crash: Callable[[], None] | None = None
         self.changes = 0
         """How many steps changed something: the moments at which a crash is worth trying."""
+
+    def lend(self, data: bytes) -> memoryview:
+        """What was lent before is no longer what it was."""
+        self._lent[:] = bytes(len(self._lent))
+        self._lent = bytearray(data)
+        return memoryview(self._lent)
 
     def fail(self, call: str, nth: int, number: int) -> None:
         """The nth `call` from now on raises this errno, once, having done nothing."""

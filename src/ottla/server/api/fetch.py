@@ -8,8 +8,7 @@ Skipped: nobody follows a partition here yet, so that every fetch of a follower 
 from functools import partial
 
 from ottla.base.errors import ErrorCode
-from ottla.base.ports import Buffer
-from ottla.runtime.partition import ColdRead
+from ottla.runtime.partition import ColdRead, PartitionLog
 from ottla.server.connection import FilePart, ServerConnection
 from ottla.server.fetch_reading import (
     ANSWER,
@@ -20,7 +19,6 @@ from ottla.server.fetch_reading import (
     WAIT_FOR_DISK,
     Fetch,
     is_cached,
-    read_if_cached,
 )
 from ottla.server.fetch_sessions import FINAL_EPOCH, INITIAL_EPOCH, NO_SESSION, FetchSession, next_epoch, places_of
 from ottla.server.large_requests import handle_in_turn
@@ -97,25 +95,29 @@ def _maybe_answer_one(connection: ServerConnection, wish: FetchWish, version: in
     if room < 0 or not log.log_start_offset <= offset < high_watermark:
         return None
     try:
-        found = log.read(offset, room, limit_offset=high_watermark, at_least_one=True, may_wait=False)
+        part = _lent_or_file(log, offset, room, high_watermark)
     except (ColdRead, OSError):
-        return None
-    if found is None or found.size < min(wish.min_bytes, room):
-        return None
-    part: Buffer | FilePart | None
-    try:
-        if found.size >= SEND_FILE_BYTES_MIN:
-            part = FilePart(*found) if is_cached(*found) else None
-        else:
-            part = read_if_cached(*found)
-    except OSError:
         return None
     if part is None:
         return None
+    size = part.size if isinstance(part, FilePart) else len(part)
+    if size < min(wish.min_bytes, room):
+        return None
     answer = PartitionAnswer(index, 0, high_watermark, high_watermark, log.log_start_offset,
-                             () if wish.isolation_level == READ_COMMITTED else None, found.size)
+                             () if wish.isolation_level == READ_COMMITTED else None, size)
     before, behind = pack_fetched(version, correlation_id, 0, NO_SESSION, [(topic, [answer])])
-    return connection.answer((before, part, behind))
+    may_go_on = connection.answer((before, part, behind))
+    connection.flush()           # while what is lent is still there
+    return may_go_on
+
+
+def _lent_or_file(log: PartitionLog, offset: int, room: int, high_watermark: int) -> memoryview | FilePart | None:
+    """Records that are in the page cache; None where they are not, or not found that easily."""
+    lent = log.lend(offset, room, limit_offset=high_watermark)
+    if lent is not None:
+        return lent
+    found = log.read(offset, room, limit_offset=high_watermark, at_least_one=True, may_wait=False)
+    return FilePart(*found) if found is not None and found.size >= SEND_FILE_BYTES_MIN and is_cached(*found) else None
 
 
 def _session_of(connection: ServerConnection, wish: FetchWish, *, by_id: bool) -> FetchSession | ErrorCode:
