@@ -75,11 +75,36 @@ def test_a_log_is_a_list(data: st.DataObject, tmp_path_factory: pytest.TempPathF
         found = log.read(offset, 1, limit_offset=len(model), at_least_one=True)
         assert found is not None
         assert offset in [record.offset for record in decode_records(found.file.read_at(found.position, found.size))]
+    for offset in range(len(model)):
+        room = data.draw(st.integers(1, 2000))
+        lent, found = (bytes(each) if (each := log.lend(offset, room, limit_offset=len(model))) is not None else None,
+                       log.read(offset, room, limit_offset=len(model), at_least_one=True))
+        assert found is not None
+        assert lent is None or lent == found.file.read_at(found.position, found.size)
     for timestamp in (NOW - 501, NOW - 77, NOW, NOW + 300, NOW + 501):
         expected = next(((r.timestamp, r.offset, 0) for r in model if r.timestamp >= timestamp), None)
         assert log.offset_for_timestamp(timestamp) == expected
     latest = max(model, key=lambda record: record.timestamp, default=None)
     assert log.latest_of_max_timestamp() == (None if latest is None else (latest.timestamp, latest.offset, 0))
+
+
+def test_what_is_at_hand_is_lent(tmp_path: Path) -> None:
+    """At the end of the log and before it, in this segment and in others; not where a reader has to be told of less, or to search."""
+    log = open_log(tmp_path, config=LogConfig(index_interval_bytes=200))
+    sent = [batch(b"%d" % index * 50) for index in range(60)]
+    for each in sent:
+        append(log, each)
+        if log.log_end_offset == 30:
+            log.roll(now_ms=NOW)
+    stored = stored_batches(log)
+    for offset in range(60):
+        size = len(stored[offset]) + 3
+        lent = log.lend(offset, size, limit_offset=60)
+        assert lent is not None
+        assert bytes(lent) == b"".join(stored[offset:30 if offset < 30 else 60])[:size]
+    assert log.lend(5, len(stored[5]) - 1, limit_offset=60) is None
+    assert log.lend(5, 1000, limit_offset=59) is None
+    assert log.lend(60, 1000, limit_offset=60) is None
 
 
 def test_reading_stops_at_the_limit(tmp_path: Path) -> None:
