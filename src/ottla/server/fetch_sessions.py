@@ -3,7 +3,6 @@
 A session lives until its client closes it or another needs its place. There are at most so many of them, and of partitions in them.
 """
 
-import gc
 from bisect import bisect_left, insort
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Protocol
@@ -26,9 +25,6 @@ EVICTION_MS = 120_000
 """A session that was not used for so long gives way to any other; one that is older than this, to one with more partitions."""
 PARTITIONS_MAX = 100_000
 """In all sessions together: a place takes some hundred bytes. Who would exceed it is served without a session."""
-PARTITIONS_COLLECTED_MIN = 20_000
-"""Where so many are forgotten at once, the interpreter is told to give back what it keeps for the next objects of their kind: it is little,
-but it lies everywhere, and no page of the others' memory would be free."""
 ORPHANED_MS = 15_000
 """A session whose connection has ended, and that nobody has gone on with for so long, is forgotten. Kafka keeps it until another one needs
 its place; a client that comes back later starts anew, as after any eviction."""
@@ -65,6 +61,13 @@ class Place:
 Places = dict[tuple[bytes, int], Place]
 
 
+class KeptPlaces(Places):
+    """A session's places, in a dict of a kind of its own: of plain ones the interpreter keeps the first 80 that are freed, for later, and
+    each would keep the megabyte that it lies in from being given back: 25 MB of the 33 that 100 sessions of 1,000 partitions took."""
+
+    __slots__ = ()
+
+
 def places_of(broker: Broker, topics: "Iterable[TopicWish]", *, by_id: bool) -> Places:
     """Each partition once, where it was first named; what was said of it last counts."""
     partitions_of = broker.partitions_by_id if by_id else broker.partitions_by_name
@@ -92,7 +95,7 @@ class FetchSession:
         self.session_id = session_id
         self.owner = owner
         """Whose connection it was used by last."""
-        self.places = places
+        self.places = KeptPlaces(places)
         self.is_by_id = is_by_id
         self.epoch = next_epoch(INITIAL_EPOCH)
         self.created_ms = now_ms
@@ -184,7 +187,7 @@ class FetchSessions:
 
     def forget_orphans(self, now_ms: int) -> None:
         """Those whose clients are gone, the ones that were used longest ago first."""
-        orphans, before = [], self.partition_count
+        orphans = []
         for session in self._sessions.values():
             if now_ms - session.last_used_ms < ORPHANED_MS:
                 break
@@ -192,8 +195,6 @@ class FetchSessions:
                 orphans.append(session.session_id)
         for session_id in orphans:
             self.close(session_id)
-        if before - self.partition_count > PARTITIONS_COLLECTED_MIN:
-            gc.collect()
 
     def _maybe_evict(self, size: int, now_ms: int) -> bool:
         """Make room for a session of this size, if one may go for it."""
