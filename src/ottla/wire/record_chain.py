@@ -11,7 +11,7 @@ from __future__ import annotations
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
-from ottla.wire.record_walk import RECORD_BYTES_MIN, Extent, _new_tuple
+from ottla.wire.record_walk import RECORD_BYTES_MIN, Extent
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -142,7 +142,7 @@ def scan_plain(np: Any, data: bytes | memoryview, bounds: Column) -> Extent:
     fields += _sizes(np)[1].take(np.ndarray(end - 1, "<u2", data, 0, (1,))[starts + fields])
     if fields.tobytes() != sizes.tobytes() or data[-1]:
         raise Unusual
-    return _new_tuple(Extent, (lowest, highest, key == 1, True))
+    return Extent(lowest, highest, key == 1, True)
 
 
 @lru_cache(1)
