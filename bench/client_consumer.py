@@ -21,7 +21,6 @@ RECORDS_MIN = 100_000
 """Fewer are read before the first of them can be told from the last."""
 FILL_SECONDS_MAX = 300
 CLIENT_SECONDS_MAX = 120
-PEERS = ("kafka-python", "aiokafka", "confluent-kafka")
 OURS = ("ottla, for", "ottla, async for", "ottla, poll", "ottla, columns", "ottla, async columns")
 JUDGES = ("kafka-python", "aiokafka")
 """The bars are to the better of these: they are written in Python too."""

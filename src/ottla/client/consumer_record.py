@@ -6,9 +6,6 @@ from ottla.client.partitions import TopicPartition
 
 Headers = tuple[tuple[str, bytes | None], ...]
 
-CREATE_TIME, LOG_APPEND_TIME = 0, 1
-"""Whether a timestamp is the producer's or the broker's."""
-
 
 class ConsumerRecord(NamedTuple):
     """One record. Keys and values are bytes, or what the deserializers make of them."""
@@ -19,6 +16,7 @@ class ConsumerRecord(NamedTuple):
     timestamp: int
     """Milliseconds since 1970; -1 where the record has none."""
     timestamp_type: int
+    """0 where the timestamp is the producer's, 1 where it is the broker's."""
     key: Any
     value: Any
     headers: Headers = ()

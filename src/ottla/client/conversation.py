@@ -28,19 +28,18 @@ SOFTWARE_VERSION = "0.1.0"
 _head = Struct(">ihhih").pack
 _correlation = Struct(">i").unpack_from
 
-Deliver = Callable[[int, bytearray, memoryview, int, int], None]
-"""Version, buffer, a view of it, and where the body begins and ends: the buffer is the connection's own, and is used again afterwards."""
+Deliver = Callable[[int, memoryview], None]
+"""Version and body: a view of the connection's own buffer, which is used again afterwards."""
 
 
 class Pending:
     """A request whose answer has not come."""
 
-    __slots__ = ("api_key", "correlation_id", "deadline_ms", "deliver", "fail", "is_flexible", "version")
+    __slots__ = ("correlation_id", "deadline_ms", "deliver", "fail", "is_flexible", "version")
 
-    def __init__(self, correlation_id: int, api_key: int, version: int, is_flexible: bool, deadline_ms: float, deliver: Deliver,
+    def __init__(self, correlation_id: int, version: int, is_flexible: bool, deadline_ms: float, deliver: Deliver,
                  fail: Callable[[ClientError], None]) -> None:  # fmt: skip
         self.correlation_id = correlation_id
-        self.api_key = api_key
         self.version = version
         self.is_flexible = is_flexible
         self.deadline_ms = deadline_ms
@@ -77,15 +76,14 @@ class Conversation:
               deadline_ms: float, version: int = ApiVersionsRequest.MAX_VERSION) -> bytes:  # fmt: skip
         """The first request. A broker that does not know its version says so in version 0, and `on_retry` gets the next attempt's bytes."""
 
-        def deliver(sent: int, buffer: bytearray, view: memoryview, start: int, end: int) -> None:
-            (code,) = Struct(">h").unpack_from(buffer, start)
-            if code == ErrorCode.UNSUPPORTED_VERSION and sent:
-                answer, _ = decode(ApiVersionsResponse, 0, view[start:end])
+        def deliver(sent: int, body: memoryview) -> None:
+            if sent and int.from_bytes(body[:2], "big") == ErrorCode.UNSUPPORTED_VERSION:
+                answer, _ = decode(ApiVersionsResponse, 0, body)
                 offered = {entry.api_key: entry.max_version for entry in answer.api_keys}
                 lower = min(offered.get(ApiVersionsRequest.API_KEY, 0), sent - 1)
                 on_retry(self.hello(on_ready, on_retry, fail, deadline_ms, lower))
                 return
-            answer, _ = decode(ApiVersionsResponse, sent, view[start:end])
+            answer, _ = decode(ApiVersionsResponse, sent, body)
             if answer.error_code:
                 fail(Unsupported(f"The broker refused to say which versions it speaks (error {answer.error_code})."))
                 return
@@ -135,7 +133,7 @@ class Conversation:
                fail: Callable[[ClientError], None], deadline_ms: float) -> bytes:  # fmt: skip
         head = self._head(api_key, version, flexible, len(body))
         correlation_id = self._next_correlation_id
-        self._pending.append(Pending(correlation_id, api_key, version, answer_flexible, deadline_ms, deliver, fail))
+        self._pending.append(Pending(correlation_id, version, answer_flexible, deadline_ms, deliver, fail))
         return head + body
 
     def _head(self, api_key: int, version: int, flexible: bool, body_size: int) -> bytes:
@@ -155,7 +153,7 @@ class Conversation:
         self._pending.popleft()
         position = skip_tags(buffer, start + 4, end) if pending.is_flexible else start + 4
         try:
-            pending.deliver(pending.version, buffer, view, position, end)
+            pending.deliver(pending.version, view[position:end])
         except MalformedMessage as error:
             pending.fail(Disconnected(f"The broker's answer could not be read: {error}."))
             raise

@@ -3,7 +3,6 @@
 from collections.abc import Mapping
 from typing import NamedTuple
 
-from ottla.base.errors import ErrorCode
 from ottla.base.ids import ZERO_UUID, Uuid
 from ottla.client.partitions import TopicPartition
 from ottla.wire.messages.fetch import FetchPartition, FetchRequest, FetchResponse, FetchTopic, ForgottenTopic
@@ -13,8 +12,6 @@ FIRST_EPOCH = 0
 EPOCH_MAX = 2**31 - 1
 BY_ID_FROM = 13
 """The version in which topics go by their ids."""
-
-SESSION_ERRORS = (ErrorCode.FETCH_SESSION_ID_NOT_FOUND, ErrorCode.INVALID_FETCH_SESSION_EPOCH, ErrorCode.FETCH_SESSION_TOPIC_ID_ERROR)
 
 
 class Wish(NamedTuple):

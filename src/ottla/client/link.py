@@ -26,8 +26,6 @@ class Link:
         self._timer: asyncio.TimerHandle | None = None
         self._timer_ms = 0.0
         self._reason: ClientError | None = None
-        self._drained: asyncio.Future[None] | None = None
-        self._is_full = False
         self._ended: asyncio.Future[None] | None = None
         self.is_lost = False
         self.muted_until_ms = 0.0
@@ -78,26 +76,13 @@ class Link:
         """Send a request now; the future holds its answer, or Disconnected."""
         future: asyncio.Future[R] = self._loop.create_future()
 
-        def deliver(version: int, buffer: bytearray, view: memoryview, start: int, end: int) -> None:
-            message, _ = decode(answer, version, bytes(view[start:end]))
+        def deliver(version: int, body: memoryview) -> None:
+            message, _ = decode(answer, version, bytes(body))
             throttle_ms = getattr(message, "throttle_time_ms", 0)
             if throttle_ms:
                 self.muted_until_ms = self.now_ms() + throttle_ms
             if not future.done():
                 future.set_result(message)
-
-        self._send(request, answer, deliver, future, timeout_ms, version_max)
-        return future
-
-    def call_raw(
-        self, request: Message, answer: type[Message], *, timeout_ms: float, version_max: int | None = None
-    ) -> "asyncio.Future[tuple[int, bytes]]":
-        """As `call`, for those who read the answer themselves: its version, and the bytes of its body."""
-        future: asyncio.Future[tuple[int, bytes]] = self._loop.create_future()
-
-        def deliver(version: int, buffer: bytearray, view: memoryview, start: int, end: int) -> None:
-            if not future.done():
-                future.set_result((version, bytes(view[start:end])))
 
         self._send(request, answer, deliver, future, timeout_ms, version_max)
         return future
@@ -164,20 +149,10 @@ class Link:
             self._lose(Disconnected(f"{self.address} sent what makes no sense: {error}."))
 
     def pause_writing(self) -> None:
-        self._is_full = True
+        """Nothing is held back: callers limit how many requests are under way."""
 
     def resume_writing(self) -> None:
-        self._is_full = False
-        if self._drained is not None and not self._drained.done():
-            self._drained.set_result(None)
-        self._drained = None
-
-    async def drained(self) -> None:
-        """Until the socket takes more: who sends much waits here between requests."""
-        while self._is_full and not self.is_lost:
-            if self._drained is None:
-                self._drained = self._loop.create_future()
-            await asyncio.shield(self._drained)
+        """Nothing was held back."""
 
     def connection_lost(self, error: Exception | None) -> None:
         self._connection = None
@@ -197,7 +172,6 @@ class Link:
         if self._connection is not None:
             self._connection.abort()
             self._connection = None
-        self.resume_writing()
         self._conversation.lost(reason)
 
     def close(self, *, now: bool = False) -> None:
@@ -217,7 +191,7 @@ class Link:
             await self._ended
 
 
-def _undelivered(version: int, buffer: bytearray, view: memoryview, start: int, end: int) -> None:
+def _undelivered(version: int, body: memoryview) -> None:
     """A request without an answer."""
 
 

@@ -19,7 +19,6 @@ class LoopLag:
         self.counts = [0] * (len(BOUNDS_SECONDS) + 1)
         """By bound; the last is of those above all bounds."""
         self.sum_seconds = 0.0
-        self.last_seconds = 0.0
 
     def start(self) -> None:
         self._due = self._loop.time() + INTERVAL_SECONDS
@@ -34,6 +33,5 @@ class LoopLag:
         lag = max(self._loop.time() - self._due, 0.0)
         self.counts[bisect_left(BOUNDS_SECONDS, lag)] += 1
         self.sum_seconds += lag
-        self.last_seconds = lag
         self._on_lag(lag)
         self.start()

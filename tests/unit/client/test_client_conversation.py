@@ -54,8 +54,8 @@ class Talk:
         request = request or MetadataRequest(topics=[])
         version = self.conversation.version_for(type(request))
 
-        def deliver(version, buffer, view, start, end):
-            self.events.append((version, decode(MetadataResponse, version, bytes(view[start:end]))[0].cluster_id))
+        def deliver(version, body):
+            self.events.append((version, decode(MetadataResponse, version, bytes(body))[0].cluster_id))
 
         return self.conversation.request(request, version, MetadataResponse, deliver, self.fail, deadline_ms)
 

@@ -15,7 +15,6 @@ from ottla.wire.messages.find_coordinator import Coordinator, FindCoordinatorReq
 
 REQUEST = FindCoordinatorRequest
 BATCHES_FROM = 4
-SHARE_GROUPS_FROM = 6
 NOBODY = -1
 
 Answer = FindCoordinatorResponse | Coroutine[Any, Any, FindCoordinatorResponse]
