@@ -43,6 +43,11 @@ def values(rows: list[dict[str, Any]]) -> list[Any]:
     return [row["value"] for row in rows]
 
 
+def marked(offsets: dict[str, dict[str, int]]) -> dict[str, Any]:
+    """Offsets by topic and partition, as they stand in a checkpoint."""
+    return {"@ottla": 1, **offsets}
+
+
 def ranges_of(partitions: Any) -> list[tuple[Any, ...]]:
     return [tuple(partition.range) for partition in partitions]
 

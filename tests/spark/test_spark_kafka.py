@@ -10,7 +10,7 @@ import pytest
 from pyspark.sql.streaming.datasource import ReadAllAvailable
 
 from bench.peers import ApacheKafka, PeerUnavailable, kafka_tool
-from tests.spark.readers import micro_batch, read, stream_reader, values
+from tests.spark.readers import marked, micro_batch, read, stream_reader, values
 
 FAST = {"kafka.default.api.timeout.ms": "10000", "fetchOffset.numRetries": "0"}
 
@@ -101,7 +101,7 @@ def test_an_open_transaction_holds_a_stream_back(kafka, topic, transact):
 def test_a_stream_that_ends_with_markers_comes_to_its_end(kafka, topic, transact):
     transact(topic, [b"a"], "abort")
     reader = stream_reader(options_of(kafka, topic, isolationLevel="read_committed", startingOffsets="earliest"))
-    assert micro_batch(reader, reader.initialOffset()) == ({topic: {"0": 2}}, [])
+    assert micro_batch(reader, reader.initialOffset()) == (marked({topic: {"0": 2}}), [])
     reader.stop()
 
 

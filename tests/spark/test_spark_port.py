@@ -6,10 +6,12 @@ where `OTTLA_SPARK_PEER=make` asks for it.
 
 import json
 import os
+import re
 import subprocess
 from pathlib import Path
 
 import pytest
+from pyspark.errors import PySparkException
 
 from bench.spark_environments import CACHE, CONNECTOR, SparkUnavailable, peer_python
 from tests.spark.kafka_format_driver import shown
@@ -28,26 +30,41 @@ def peer():
         pytest.skip(str(reason))
 
 
-@pytest.mark.timeout(600)
-def test_the_same_schema_and_rows_and_the_place_goes_on(peer, spark, make_topic, produce, read_options, tmp_path):
-    topic = make_topic(2)
-    produce(topic, [b"a", None, b""], 0, key=b"k", start_ms=1_700_000_000_123, headers=[("h", b"1"), ("h", None), ("i", b"")])
-    produce(topic, [b"b"] * 50, 1, start_ms=1_600_000_000_999, codec="zstd")
-    produce(topic, [b"c"], 0, start_ms=0)
-    options = {"kafka.bootstrap.servers": read_options()["kafka.bootstrap.servers"], "subscribe": topic, "includeHeaders": "true"}
-    checkpoint = str(tmp_path / "checkpoint")
+def run_peer(peer, options, checkpoint):
     environment = {name: value for name, value in os.environ.items() if not name.startswith(("PYSPARK", "SPARK"))}
     environment |= {"PYSPARK_PYTHON": peer, "PYSPARK_SUBMIT_ARGS": f"--packages {CONNECTOR} pyspark-shell"}
     command = [peer, str(Path(__file__).with_name("kafka_format_driver.py")), json.dumps(options), checkpoint]
     done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=SECONDS_MAX, env=environment)
     assert done.returncode == 0, done.stderr[-3000:]
-    theirs = json.loads(done.stdout.splitlines()[-1])
+    return json.loads(done.stdout.splitlines()[-1])
+
+
+def run_ours(spark, options, checkpoint, **more):
+    """The values of what is there."""
+    found = []
+    frame = spark.readStream.format("ottla").options(**options | {"startingOffsets": "earliest"} | more).load()
+    frame.writeStream.foreachBatch(lambda batch, number: found.extend(bytes(row.value) for row in batch.collect())).option(
+        "checkpointLocation", checkpoint).trigger(availableNow=True).start().awaitTermination(SECONDS_MAX)
+    return found
+
+
+@pytest.mark.timeout(600)
+def test_the_same_schema_and_rows_and_neither_takes_the_others_checkpoint(peer, spark, make_topic, produce, read_options, tmp_path):
+    topic = make_topic(2, retention_ms="-1")      # the records are old
+    produce(topic, [b"a", None, b""], 0, key=b"k", start_ms=1_700_000_000_123, headers=[("h", b"1"), ("h", None), ("i", b"")])
+    produce(topic, [b"b"] * 50, 1, start_ms=1_600_000_000_999, codec="zstd")
+    produce(topic, [b"c"], 0, start_ms=0)
+    options = {"kafka.bootstrap.servers": read_options()["kafka.bootstrap.servers"], "subscribe": topic, "includeHeaders": "true"}
+    checkpoint = str(tmp_path / "checkpoint")
+    theirs = run_peer(peer, options, checkpoint)
     frame = spark.read.format("ottla").options(**options).load()
+    assert theirs["refusal"] is None
     assert json.loads(frame.schema.json()) == theirs["schema"]
     assert [shown(row) for row in frame.orderBy("topic", "partition", "offset").collect()] == theirs["rows"]
     produce(topic, [b"new"], 1)
-    found = []
-    moved = spark.readStream.format("ottla").options(**options, startingOffsets="earliest").load().writeStream.foreachBatch(
-        lambda batch, number: found.extend(bytes(row.value) for row in batch.collect())).option("checkpointLocation", checkpoint)
-    moved.trigger(availableNow=True).start().awaitTermination(SECONDS_MAX)
-    assert found == [b"new"]
+    with pytest.raises(PySparkException, match=r"(?s)written by Spark's own Kafka connector .*set option startingOffsets to") as refused:
+        run_ours(spark, options, checkpoint)
+    place = re.search(r"set option startingOffsets to (\S+)", str(refused.value)).group(1)
+    ours = str(tmp_path / "ours")
+    assert run_ours(spark, options, ours, startingOffsets=place) == [b"new"]
+    assert "@ottla" in run_peer(peer, options, ours)["refusal"]

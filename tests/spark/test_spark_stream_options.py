@@ -8,7 +8,7 @@ from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadMaxRows, Read
 
 from ottla.spark.errors import DataLoss, SourceError
 from ottla.spark.options import OptionError
-from tests.spark.readers import micro_batch, ranges_of, rows_of, stream_reader, values
+from tests.spark.readers import marked, micro_batch, ranges_of, rows_of, stream_reader, values
 
 
 @pytest.fixture
@@ -26,12 +26,12 @@ def reader_of(read_options):
 
 
 def test_offsets_are_json_as_in_sparks_connector(make_topic, produce, reader_of):
-    """By topic, then by partition as text, both in order."""
+    """By topic, then by partition as text, both in order; before them a mark that says whose they are."""
     topic = make_topic(11)
     produce(topic, [b"x"], 10)
     start = reader_of(topic, startingOffsets="earliest").initialOffset()
     zeros = ",".join(f'"{index}":0' for index in range(11))
-    assert json.dumps(start, separators=(",", ":")) == f'{{"{topic}":{{{zeros}}}}}'
+    assert json.dumps(start, separators=(",", ":")) == f'{{"@ottla":1,"{topic}":{{{zeros}}}}}'
 
 
 def test_from_the_beginning(make_topic, produce, reader_of):
@@ -39,10 +39,10 @@ def test_from_the_beginning(make_topic, produce, reader_of):
     produce(topic, [b"a", b"b"])
     reader = reader_of(topic, startingOffsets="earliest")
     end, found = micro_batch(reader, reader.initialOffset())
-    assert (end, found) == ({topic: {"0": 2}}, [b"a", b"b"])
+    assert (end, found) == (marked({topic: {"0": 2}}), [b"a", b"b"])
     assert micro_batch(reader, end) == (end, [])
     produce(topic, [b"c"])
-    assert micro_batch(reader, end) == ({topic: {"0": 3}}, [b"c"])
+    assert micro_batch(reader, end) == (marked({topic: {"0": 3}}), [b"c"])
 
 
 def test_by_default_from_the_end(make_topic, produce, reader_of):
@@ -52,7 +52,7 @@ def test_by_default_from_the_end(make_topic, produce, reader_of):
     start = reader.initialOffset()
     produce(topic, [b"b"])
     assert micro_batch(reader, start) == (start, [])      # the first micro-batch of a place that is of now is empty
-    assert micro_batch(reader, start) == ({topic: {"0": 2}}, [b"b"])
+    assert micro_batch(reader, start) == (marked({topic: {"0": 2}}), [b"b"])
 
 
 def test_a_first_micro_batch_that_is_run_again_loses_nothing(make_topic, produce, reader_of):
@@ -64,7 +64,7 @@ def test_a_first_micro_batch_that_is_run_again_loses_nothing(make_topic, produce
     produce(topic, [b"a", b"b"])
     second = reader_of(topic)
     later = second.initialOffset()
-    assert later == {topic: {"0": 2}}
+    assert later == marked({topic: {"0": 2}})
     assert second.partitions(later, end) == []
     assert micro_batch(second, end)[1] == []
     assert micro_batch(second, end) == (later, [b"a", b"b"])
@@ -82,7 +82,7 @@ def test_where_a_stream_begins(make_topic, produce, reader_of, given, start):
     for partition in range(2):
         produce(topic, [b"x"] * 3, partition, start_ms=1_000_000_000_000)
     more = {name: json.dumps({topic: value}) if isinstance(value, dict) else value for name, value in given.items()}
-    assert reader_of(topic, **more).initialOffset() == {topic: start}
+    assert reader_of(topic, **more).initialOffset() == marked({topic: start})
 
 
 @pytest.mark.parametrize(("more", "message"), [
@@ -107,13 +107,13 @@ def test_max_offsets_are_shared_by_what_partitions_have(make_topic, produce, rea
     reader = reader_of(topic, startingOffsets="earliest", maxOffsetsPerTrigger=10)
     assert reader.getDefaultReadLimit() == ReadMaxRows(10)
     start = reader.initialOffset()
-    assert reader.latestOffset(start, ReadMaxRows(10)) == {topic: {"0": 9, "1": 1, "2": 0}}
-    assert reader.latestOffset(start, ReadAllAvailable()) == {topic: {"0": 90, "1": 10, "2": 0}}      # Trigger.Once
+    assert reader.latestOffset(start, ReadMaxRows(10)) == marked({topic: {"0": 9, "1": 1, "2": 0}})
+    assert reader.latestOffset(start, ReadAllAvailable()) == marked({topic: {"0": 90, "1": 10, "2": 0}})      # Trigger.Once
     ends, count = start, 0
     while (end := reader.latestOffset(ends, ReadMaxRows(10))) != ends:
         count += sum(end[topic].values()) - sum(ends[topic].values())
         ends = end
-    assert (ends, count) == ({topic: {"0": 90, "1": 10, "2": 0}}, 100)
+    assert (ends, count) == (marked({topic: {"0": 90, "1": 10, "2": 0}}), 100)
 
 
 def test_min_offsets_wait_until_the_delay_is_over(make_topic, produce, reader_of, monkeypatch):
@@ -126,15 +126,15 @@ def test_min_offsets_wait_until_the_delay_is_over(make_topic, produce, reader_of
     start = reader.initialOffset()
     produce(topic, [b"x"])
     first = reader.latestOffset(start, limit)
-    assert first == {topic: {"0": 1}}      # the first trigger does not wait
+    assert first == marked({topic: {"0": 1}})      # the first trigger does not wait
     produce(topic, [b"x"] * 4)
     now[0] += 119
     assert reader.latestOffset(first, limit) == first
     now[0] += 1
     second = reader.latestOffset(first, limit)
-    assert second == {topic: {"0": 5}}
+    assert second == marked({topic: {"0": 5}})
     produce(topic, [b"x"] * 5)
-    assert reader.latestOffset(second, limit) == {topic: {"0": 10}}
+    assert reader.latestOffset(second, limit) == marked({topic: {"0": 10}})
 
 
 def test_available_now_ends_where_it_was_asked_for(make_topic, produce, reader_of):
@@ -158,7 +158,7 @@ def test_new_partitions_are_read_from_their_beginning(make_topic, produce, admin
     admin.create_partitions({topic: 2})
     produce(topic, [b"a"], 0)
     produce(topic, [b"b", b"c"], 1)
-    assert micro_batch(reader, start, ReadMaxRows(100)) == ({topic: {"0": 1, "1": 2}}, [b"a", b"b", b"c"])
+    assert micro_batch(reader, start, ReadMaxRows(100)) == (marked({topic: {"0": 1, "1": 2}}), [b"a", b"b", b"c"])
 
 
 def test_new_topics_of_a_pattern_are_found(make_topic, produce, reader_of, topic_names):
@@ -168,7 +168,7 @@ def test_new_topics_of_a_pattern_are_found(make_topic, produce, reader_of, topic
     start = reader.initialOffset()
     two = make_topic(name=f"{stem}.2")
     produce(two, [b"a"])
-    assert micro_batch(reader, start) == ({one: {"0": 0}, two: {"0": 1}}, [b"a"])
+    assert micro_batch(reader, start) == (marked({one: {"0": 0}, two: {"0": 1}}), [b"a"])
 
 
 def test_a_deleted_topic_is_told(make_topic, produce, admin, reader_of):
@@ -182,7 +182,7 @@ def test_a_deleted_topic_is_told(make_topic, produce, admin, reader_of):
     produce(other, [b"b"])
     with pytest.raises(DataLoss, match=f"{topic}-0 is gone: the topic was deleted.*failOnDataLoss"):
         careful.latestOffset(start, ReadAllAvailable())
-    assert micro_batch(careless, start) == ({other: {"0": 1}}, [b"b"])
+    assert micro_batch(careless, start) == (marked({other: {"0": 1}}), [b"b"])
     with pytest.raises(SourceError, match=f"There is no topic '{topic}'"):
         reader_of(topic).initialOffset()
 
@@ -201,7 +201,7 @@ def test_a_topic_that_was_made_again_is_told(make_topic, produce, admin, reader_
     with pytest.raises(DataLoss, match=f"{topic}-0 was read up to offset 3 and now ends with 1: the topic was deleted and made again"):
         restarted.partitions(end, restarted.latestOffset(end, ReadAllAvailable()))
     careless = reader_of(topic, failOnDataLoss="false")
-    assert micro_batch(careless, end) == ({topic: {"0": 1}}, [b"d"])
+    assert micro_batch(careless, end) == (marked({topic: {"0": 1}}), [b"d"])
 
 
 def test_offsets_that_vanished_are_told_by_the_task(make_topic, produce, admin, reader_of):
@@ -221,7 +221,7 @@ def test_offsets_that_vanished_are_told_by_the_task(make_topic, produce, admin, 
 def test_min_partitions_and_max_records_split(make_topic, produce, reader_of):
     topic = make_topic()
     produce(topic, [b"x"] * 10)
-    start, end = {topic: {"0": 0}}, {topic: {"0": 10}}
+    start, end = marked({topic: {"0": 0}}), marked({topic: {"0": 10}})
     assert ranges_of(reader_of(topic, minPartitions=3).partitions(start, end)) == [(topic, 0, 0, 3), (topic, 0, 3, 6), (topic, 0, 6, 10)]
     assert ranges_of(reader_of(topic, maxRecordsPerPartition=5).partitions(start, end)) == [(topic, 0, 0, 5), (topic, 0, 5, 10)]
 
@@ -232,7 +232,7 @@ def test_progress_is_committed_to_the_group(make_topic, produce, admin, reader_o
     topic = make_topic(2)
     for name in ("groupId", "kafka__group__id"):
         group = topic_names()
-        reader_of(topic, **{name: group}).commit({topic: {"0": 3, "1": 5}})
+        reader_of(topic, **{name: group}).commit(marked({topic: {"0": 3, "1": 5}}))
         found = {partition: told.offset for partition, told in admin.list_group_offsets(group).items()}
         assert found == {TopicPartition(topic, 0): 3, TopicPartition(topic, 1): 5}
 
@@ -247,7 +247,7 @@ def test_a_group_that_refuses_does_not_end_the_query(make_topic, bootstrap, prod
         while not consumer.assignment:
             consumer.poll(0.1)
         with pytest.warns(UserWarning, match=f"was not committed to group '{group}'"):
-            reader_of(topic, groupId=group).commit({topic: {"0": 0}})
+            reader_of(topic, groupId=group).commit(marked({topic: {"0": 0}}))
 
 
 def test_a_checkpoint_of_another_source_is_refused(make_topic, reader_of):
@@ -256,11 +256,32 @@ def test_a_checkpoint_of_another_source_is_refused(make_topic, reader_of):
         reader.latestOffset({"offset": 5}, ReadAllAvailable())
 
 
+def test_a_checkpoint_of_sparks_connector_is_refused(make_topic, reader_of):
+    """Wherever a restart shows it first: the end of a micro-batch that is run again, or the beginning of the next."""
+    topic = make_topic()
+    theirs = {topic: {"0": 23}}
+    reader = reader_of(topic)
+    message = (r"written by Spark's own Kafka connector .*new checkpointLocation.*set option startingOffsets to "
+               rf'{{"{topic}":{{"0":23}}}}$')
+    for calls in (lambda: reader.latestOffset(theirs, ReadAllAvailable()), lambda: reader.partitions(reader.initialOffset(), theirs)):
+        with pytest.raises(OptionError, match=message):
+            calls()
+    with pytest.raises(OptionError, match=r"another version of Ottla [(]its offsets are of format 2, this version knows 1[)]"):
+        reader.latestOffset(theirs | {"@ottla": 2}, ReadAllAvailable())
+
+
+def test_offsets_of_a_checkpoint_may_be_where_a_stream_begins(make_topic, produce, reader_of):
+    topic = make_topic()
+    produce(topic, [b"a", b"b"])
+    begun = marked({topic: {"0": 1}})
+    assert reader_of(topic, startingOffsets=json.dumps(begun)).initialOffset() == begun
+
+
 def test_the_latest_offset_is_reported(make_topic, produce, reader_of):
     topic = make_topic()
     reader = reader_of(topic)
     assert reader.reportLatestOffset() is None
     reader.initialOffset()
     produce(topic, [b"a"])
-    assert reader.reportLatestOffset() == {topic: {"0": 1}}
+    assert reader.reportLatestOffset() == marked({topic: {"0": 1}})
     assert pickle.loads(pickle.dumps(reader)).reportLatestOffset() is None

@@ -11,6 +11,10 @@ from ottla.spark.options import OptionError, Options
 EARLIEST, LATEST = -2, -1
 """Offsets that stand for the ends of a partition: in JSON as in ListOffsets."""
 
+MARK, MARK_VERSION = "@ottla", 1
+"""Stands in the offsets of a checkpoint, beside the topics: no topic may have such a name, and as its value is no map of partitions
+Spark's own connector refuses these offsets, as theirs are refused here."""
+
 Offsets = dict[TopicPartition, int]
 
 
@@ -133,6 +137,8 @@ def read_offsets(name: str, text: str) -> Offsets:
     found: Offsets = {}
     try:
         for topic, partitions in _pairs(json.loads(text)):
+            if topic == MARK:
+                continue      # the offsets were taken from a checkpoint
             for partition, number in _pairs(partitions):
                 if isinstance(number, bool) or not isinstance(number, int):
                     raise TypeError
@@ -159,19 +165,27 @@ def _pairs(value: Any) -> Iterable[tuple[str, Any]]:
     return value.items()
 
 
-def offsets_to_json(offsets: Mapping[TopicPartition, int]) -> dict[str, dict[str, int]]:
-    """As they stand in a checkpoint: by topic, then by partition, both in order."""
-    found: dict[str, dict[str, int]] = {}
+def offsets_to_json(offsets: Mapping[TopicPartition, int]) -> dict[str, Any]:
+    """As they stand in a checkpoint: the mark, then by topic and by partition, both in order."""
+    found: dict[str, Any] = {MARK: MARK_VERSION}
     for topic, partition in sorted(offsets):
         found.setdefault(topic, {})[str(partition)] = offsets[TopicPartition(topic, partition)]
     return found
 
 
 def offsets_from_json(told: Mapping[str, Any]) -> Offsets:
-    """What a checkpoint holds; OptionError where it was written by another source."""
+    """What a checkpoint holds; OptionError where it was written by another source, or by a version that is still to come."""
     try:
-        return {TopicPartition(topic, int(partition)): int(offset) for topic, partitions in told.items()
-                for partition, offset in _pairs(partitions)}
+        found = {TopicPartition(topic, int(partition)): int(offset) for topic, partitions in told.items() if topic != MARK
+                 for partition, offset in _pairs(partitions)}
     except (ValueError, TypeError):
         raise OptionError(f"The checkpoint does not hold offsets of topics but {json.dumps(told)[:200]}: it is another source's. "
                           "Give the query a checkpointLocation of its own.") from None
+    if MARK not in told:
+        raise OptionError("The checkpoint was written by Spark's own Kafka connector (format kafka), and format ottla does not go on with "
+                          "it. Give the query a new checkpointLocation; to begin where the other has ended, set option startingOffsets "
+                          f"to {json.dumps(told, separators=(',', ':'))}")
+    if told[MARK] != MARK_VERSION:
+        raise OptionError(f"The checkpoint was written by another version of Ottla (its offsets are of format {told[MARK]!r}, this version "
+                          f"knows {MARK_VERSION}). Run the query with that version, or give it a new checkpointLocation.")
+    return found

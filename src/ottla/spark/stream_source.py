@@ -21,12 +21,12 @@ from ottla.spark.tasks import RangePartition, read_range
 if TYPE_CHECKING:
     from pyspark.sql.types import StructType
 
-OffsetJson = dict[str, dict[str, int]]
+OffsetJson = dict[str, Any]
 
 
 class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
-    """Offsets are JSON as Spark's connector writes them. What is asked of brokers is asked through one `Lookup`, made when it is needed:
-    tasks get this reader too, pickled, and never ask."""
+    """Offsets are JSON as Spark's connector writes them, with a mark. What is asked of brokers is asked through one `Lookup`, made
+    when it is needed: tasks get this reader too, pickled, and never ask."""
 
     def __init__(self, schema: "StructType", options: Mapping[str, str]) -> None:
         self._schema = schema
