@@ -3,30 +3,22 @@ confluent-kafka, on the same topic of the same broker in one run. Each client ha
 """
 
 import asyncio
-import json
-import re
-import statistics
-import subprocess
-import sys
+import itertools
 import time
 from collections.abc import Callable, Sequence
-from pathlib import Path
 from typing import Any
 
+from bench.client_rounds import HEAD, Rates, Work, judged, rows, take_turns, work_and_tell
+from bench.confluent import fill
 from bench.peers import BrokerProcess
-from bench.report import Effort, Goal, Report, quotient, ratio
+from bench.report import Effort, Goal, Report, quotient
+from bench.rounds import Say
 
 RECORD_SIZE = 100
+VALUE = bytes(index * 31 & 0xFF for index in range(RECORD_SIZE))
 RECORDS_MIN = 100_000
 """Fewer are read before the first of them can be told from the last."""
-FILL_SECONDS_MAX = 300
-CLIENT_SECONDS_MAX = 120
 OURS = ("ottla, for", "ottla, async for", "ottla, poll", "ottla, columns", "ottla, async columns")
-JUDGES = ("kafka-python", "aiokafka")
-"""The bars are to the better of these: they are written in Python too."""
-
-Read = Callable[[str, str, int], tuple[float, float]]
-"""Bootstrap address, topic and how many records; returned are seconds and CPU seconds."""
 
 
 def _timed(work: Callable[[], None]) -> tuple[float, float]:
@@ -104,7 +96,7 @@ def read_aiokafka(bootstrap: str, topic: str, records: int) -> tuple[float, floa
     return found
 
 
-def read_ottla(kind: str) -> Read:
+def read_ottla(kind: str) -> Work:
     def read(bootstrap: str, topic: str, records: int) -> tuple[float, float]:
         from ottla.client import Consumer, TopicPartition
 
@@ -135,7 +127,7 @@ def read_ottla(kind: str) -> Read:
     return read
 
 
-def read_ottla_async(kind: str) -> Read:
+def read_ottla_async(kind: str) -> Work:
     async def work(bootstrap: str, topic: str, records: int) -> tuple[float, float]:
         from ottla.client import AsyncConsumer, TopicPartition
 
@@ -164,7 +156,7 @@ def read_ottla_async(kind: str) -> Read:
     return read
 
 
-READERS: dict[str, Read] = {
+READERS: dict[str, Work] = {
     "kafka-python": read_kafka_python,
     "aiokafka": read_aiokafka,
     "confluent-kafka": read_confluent,
@@ -176,81 +168,30 @@ READERS: dict[str, Read] = {
 }
 
 
-def fill(bootstrap: str, topic: str, records: int) -> None:
-    """Values of 100 bytes, no keys, in batches of 16 kB as Kafka's producer makes them."""
-    from confluent_kafka import Producer
-    from confluent_kafka.admin import AdminClient, NewTopic  # type: ignore[attr-defined]
-
-    admin = AdminClient({"bootstrap.servers": bootstrap})
-    admin.create_topics([NewTopic(topic, 1, 1)])[topic].result(30)
-    producer = Producer({"bootstrap.servers": bootstrap, "linger.ms": 5, "batch.size": 16_384, "queue.buffering.max.messages": 100_000})
-    value = bytes(index * 31 & 0xFF for index in range(RECORD_SIZE))
-    deadline = time.monotonic() + FILL_SECONDS_MAX
-    for _ in range(records):
-        while True:
-            try:
-                producer.produce(topic, value, partition=0)
-                break
-            except BufferError:
-                producer.poll(0.1)
-                if time.monotonic() > deadline:
-                    raise
-    if producer.flush(FILL_SECONDS_MAX):
-        raise RuntimeError(f"the topic could not be filled within {FILL_SECONDS_MAX} s")
-
-
-def measure(client: str, bootstrap: str, topic: str, records: int) -> dict[str, float]:
-    """In a process of its own: records a second, CPU of the client for each, and its peak of memory."""
-    command = [sys.executable, "-m", "bench.client_consumer", client, bootstrap, topic, str(records)]
-    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=CLIENT_SECONDS_MAX)
-    if done.returncode:
-        raise RuntimeError(f"{client}: {done.stderr[-2000:]}")
-    found: dict[str, float] = json.loads(done.stdout.splitlines()[-1])
-    return found
-
-
-def run(brokers: Sequence[BrokerProcess], effort: Effort, say: Callable[[str], None]) -> Report:
+def run(brokers: Sequence[BrokerProcess], effort: Effort, say: Say) -> Report:
     """All clients against each broker, alternating."""
     records = max(effort.perf_records // 3, RECORDS_MIN)
-    rates: dict[str, dict[str, dict[str, float]]] = {}
+    rates: Rates = {}
     for broker in brokers:
         topic = f"consumed-{time.time_ns()}"
-        fill(broker.bootstrap, topic, records)
-        rounds: dict[str, list[dict[str, float]]] = {client: [] for client in READERS}
-        for number in range(effort.perf_rounds):
-            for client, found in rounds.items():
-                found.append(measure(client, broker.bootstrap, topic, records))
-                say(f"{broker.name}: {client}, round {number + 1}: {found[-1]['records_per_second']:,.0f} records/s")
-        rates[broker.name] = {client: {name: statistics.median(each[name] for each in found) for name in found[0]}
-                              for client, found in rounds.items()}
+        fill(broker.bootstrap, topic, 1, itertools.repeat({"value": VALUE, "partition": 0}, records))
+        rates[broker.name] = take_turns("bench.client_consumer", list(READERS), broker, topic, records, effort, say)
     return _report(rates, records)
 
 
-def _report(rates: dict[str, dict[str, dict[str, float]]], records: int) -> Report:
-    rows, goals, figures = [], [], {"records": records, "record_bytes": RECORD_SIZE, "clients": rates}
+def _report(rates: Rates, records: int) -> Report:
+    goals = []
     for broker, clients in rates.items():
-        judge = max(JUDGES, key=lambda client: clients[client]["records_per_second"])
-        bar = clients[judge]["records_per_second"]
-        for client, found in clients.items():
-            rows.append([f"{client} ({broker})", f"{found['records_per_second']:,.0f}", f"{found['cpu_us_per_record']:.2f} µs",
-                         f"{found['memory_mb']:.0f} MB", ratio(found["records_per_second"], bar)])
+        bar = judged(clients)
         by_record = max(clients[client]["records_per_second"] for client in OURS[:2])
         columns = max(clients[client]["records_per_second"] for client in OURS[3:])
         goals += [Goal(f"consuming record by record ({broker})", quotient(by_record, bar), 1.0, at_most=False),
                   Goal(f"consuming as columns ({broker})", quotient(columns, bar), 5.0, at_most=False)]
+    figures = {"records": records, "record_bytes": RECORD_SIZE, "clients": rates}
     note = ("One partition, records of 100 bytes in batches of 16 kB; each client in a process of its own, medians of all rounds. "
             "The last column is to the better of kafka-python and aiokafka.")
-    return Report("Consuming", ("", "records/s", "CPU/record", "memory", "ratio"), rows, note, figures, goals=goals)
-
-
-def main() -> None:
-    client, bootstrap, topic, count = sys.argv[1:]
-    records = int(count)
-    seconds, cpu = READERS[client](bootstrap, topic, records)
-    peak = re.search(r"^VmHWM:\s+(\d+) kB", Path("/proc/self/status").read_text(), re.MULTILINE)
-    memory_mb = int(peak[1]) / 1024 if peak else 0.0
-    print(json.dumps({"records_per_second": records / seconds, "cpu_us_per_record": cpu / records * 1e6, "memory_mb": memory_mb}))
+    return Report("Consuming", HEAD, rows(rates), note, figures, goals=goals)
 
 
 if __name__ == "__main__":
-    main()
+    work_and_tell(READERS)

@@ -3,28 +3,19 @@ in one run. Each client has a process of its own, is warm before it is measured,
 """
 
 import asyncio
-import json
-import resource
-import statistics
-import subprocess
-import sys
 import time
 from collections.abc import Callable, Sequence
 
+from bench.client_rounds import HEAD, Rates, Work, judged, rows, take_turns, work_and_tell
 from bench.peers import BrokerProcess
-from bench.report import Effort, Goal, Report, quotient, ratio
+from bench.report import Effort, Goal, Report, quotient
+from bench.rounds import Say
 
 VALUE = bytes(index * 31 & 0xFF for index in range(100))
 PARTITIONS = 4
 WARM_RECORDS = 2_000
-CLIENT_SECONDS_MAX = 180
 BATCH_BYTES, LINGER_MS = 16_384, 5
-JUDGES = ("kafka-python", "aiokafka")
-"""The bar is to the better of these: they are written in Python too."""
 BAR = 1.5
-
-Write = Callable[[str, str, int], tuple[float, float]]
-"""Bootstrap address, topic and how many records; returned are seconds and CPU seconds."""
 
 
 def write_kafka_python(bootstrap: str, topic: str, records: int) -> tuple[float, float]:
@@ -128,23 +119,13 @@ def _run_async(work: "Callable[[], object]") -> tuple[float, float]:
         return found
 
 
-WRITERS: dict[str, Write] = {
+WRITERS: dict[str, Work] = {
     "kafka-python": write_kafka_python,
     "aiokafka": write_aiokafka,
     "confluent-kafka": write_confluent,
     "ottla": write_ottla,
     "ottla, async": write_ottla_async,
 }
-
-
-def measure(client: str, bootstrap: str, topic: str, records: int) -> dict[str, float]:
-    """In a process of its own: records a second, CPU of the client for each, and its peak of memory."""
-    command = [sys.executable, "-m", "bench.client_producer", client, bootstrap, topic, str(records)]
-    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=CLIENT_SECONDS_MAX)
-    if done.returncode:
-        raise RuntimeError(f"{client}: {done.stderr[-2000:]}")
-    found: dict[str, float] = json.loads(done.stdout.splitlines()[-1])
-    return found
 
 
 def create(bootstrap: str, topic: str) -> None:
@@ -154,51 +135,31 @@ def create(bootstrap: str, topic: str) -> None:
         admin.create_topic(topic, PARTITIONS, 1)
 
 
-def run(brokers: Sequence[BrokerProcess], effort: Effort, say: Callable[[str], None]) -> Report:
+def run(brokers: Sequence[BrokerProcess], effort: Effort, say: Say) -> Report:
     """All clients against each broker, alternating."""
     records = effort.perf_records // 10
-    rates: dict[str, dict[str, dict[str, float]]] = {}
+    rates: Rates = {}
     for broker in brokers:
         topic = f"produced-{time.time_ns()}"
         create(broker.bootstrap, topic)
-        rounds: dict[str, list[dict[str, float]]] = {client: [] for client in WRITERS}
-        for number in range(effort.perf_rounds):
-            for client, found in rounds.items():
-                found.append(measure(client, broker.bootstrap, topic, records))
-                say(f"{broker.name}: {client}, round {number + 1}: {found[-1]['records_per_second']:,.0f} records/s")
-        rates[broker.name] = {
-            client: {name: statistics.median(each[name] for each in found) for name in found[0]} for client, found in rounds.items()
-        }
+        rates[broker.name] = take_turns("bench.client_producer", list(WRITERS), broker, topic, records, effort, say)
     return _report(rates, records)
 
 
-def _report(rates: dict[str, dict[str, dict[str, float]]], records: int) -> Report:
-    rows, goals = [], []
+def _report(rates: Rates, records: int) -> Report:
+    goals = []
     for broker, clients in rates.items():
-        judge = max(JUDGES, key=lambda client: clients[client]["records_per_second"])
-        bar = clients[judge]["records_per_second"]
-        for client, found in clients.items():
-            rate, cpu, memory = found["records_per_second"], found["cpu_us_per_record"], found["memory_mb"]
-            rows.append([f"{client} ({broker})", f"{rate:,.0f}", f"{cpu:.2f} µs", f"{memory:.0f} MB", ratio(rate, bar)])
         for client in ("ottla", "ottla, async"):
             what = f"producing with {client} ({broker})"
-            goals.append(Goal(what, quotient(clients[client]["records_per_second"], bar), BAR, at_most=False))
+            goals.append(Goal(what, quotient(clients[client]["records_per_second"], judged(clients)), BAR, at_most=False))
     note = (
         f"{records:,} records of {len(VALUE)} bytes to {PARTITIONS} partitions, acks=all, idempotent, batches of up to "
         f"{BATCH_BYTES} bytes, linger {LINGER_MS} ms; each client in a process of its own, medians of all rounds. "
         "The last column is to the better of kafka-python and aiokafka."
     )
     figures = {"records": records, "record_bytes": len(VALUE), "clients": rates}
-    return Report("Producing", ("", "records/s", "CPU/record", "memory", "ratio"), rows, note, figures, goals=goals)
-
-
-def main() -> None:
-    client, bootstrap, topic, count = sys.argv[1:]
-    records = int(count)
-    seconds, cpu = WRITERS[client](bootstrap, topic, records)
-    memory_mb = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
-    print(json.dumps({"records_per_second": records / seconds, "cpu_us_per_record": cpu / records * 1e6, "memory_mb": memory_mb}))
+    return Report("Producing", HEAD, rows(rates), note, figures, goals=goals)
 
 
 if __name__ == "__main__":
-    main()
+    work_and_tell(WRITERS)

@@ -1,7 +1,6 @@
 """A reader of what is no longer in the page cache, beside a producer at a steady pace: does the disk hold up who does not need it?"""
 
 import os
-import statistics
 import time
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
@@ -10,10 +9,10 @@ from pathlib import Path
 from bench import frames
 from bench.beside import other_process
 from bench.frames import BrokerRefused, Connection
-from bench.loads import Figures, fill, percentile, produce_at_pace, read_once
+from bench.loads import Figures, fill, median_figures, percentile, produce_at_pace, read_once
 from bench.peers import BrokerProcess
 from bench.plot import Plot
-from bench.report import HEAD, KAFKA, TITLES, Effort, Goal, Report, by_broker, row, settle
+from bench.report import HEAD, KAFKA, TITLES, Effort, Goal, Report, by_broker, rows_of, settle
 from bench.rounds import Results, Say
 
 PER_SECOND = 2000
@@ -97,7 +96,7 @@ def run(brokers: Sequence[BrokerProcess], effort: Effort, say: Say) -> Report:
     for connection in connections.values():
         frames.delete_topics(connection, [old, new])
         connection.close()
-    medians: Results = {name: {key: statistics.median(one[key] for one in rounds) for key in rounds[0]} for name, rounds in runs.items()}
+    medians: Results = {name: median_figures(rounds) for name, rounds in runs.items()}
     for name, one in medians.items():
         say(
             f"{name}: produce p99 {one['alone_p99_us']:,.0f} µs alone, {one['beside_p99_us']:,.0f} µs beside a reader at "
@@ -115,7 +114,7 @@ def report(runs: dict[str, list[Figures]], medians: Results, effort: Effort) -> 
         ("Longest beside the reader", "beside_max_us", ",.0f", " µs"),
         ("Reader", "read_mb_per_second", ",.0f", " MB/s"),
     )
-    rows = [row(label, {name: one[key] for name, one in medians.items()}, shape, unit) for label, key, shape, unit in kinds]
+    rows = rows_of(kinds, medians)
     ours, theirs = medians.get("ottla", {}), medians.get("kafka", {})
     limit = max(TIMES_ALONE_MAX * ours["alone_p99_us"], theirs.get("beside_p99_us", 0.0)) / 1e3 if ours else 0.0
     size = f"{effort.cold_bytes / 1e9:g} GB"

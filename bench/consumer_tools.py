@@ -1,17 +1,16 @@
 """Kafka's own ConsumerPerformance and EndToEndLatency: a Java consumer that reads as fast as it can, and one record at a time."""
 
 import re
-import statistics
 import subprocess
 import time
 from collections.abc import Callable, Sequence
 
 from bench import frames
 from bench.frames import BrokerRefused, Connection
-from bench.loads import fill
+from bench.loads import Figures, fill, median_figures
 from bench.peers import SERVER_FLAGS, BrokerProcess, cpu_seconds, kafka_tool_command
 from bench.plot import Plot
-from bench.report import HEAD, Effort, Goal, Report, by_broker, row, settle
+from bench.report import HEAD, Effort, Goal, Report, by_broker, rows_of, settle
 from bench.rounds import Results, times
 
 RECORDS_A_BATCH, RECORD_SIZE = 150, 100
@@ -29,7 +28,7 @@ def tool(broker: BrokerProcess, name: str, *arguments: str) -> str:
     return done.stdout
 
 
-def consume(broker: BrokerProcess, topic: str, records: int) -> dict[str, float]:
+def consume(broker: BrokerProcess, topic: str, records: int) -> Figures:
     """A new group reads the topic from its beginning; its joining is not counted, as the tool tells the time of fetching apart."""
     before = cpu_seconds(broker.pid)
     told = tool(broker, "ConsumerPerformance", "--bootstrap-server", broker.bootstrap, "--topic", topic, "--num-records", str(records),
@@ -41,7 +40,7 @@ def consume(broker: BrokerProcess, topic: str, records: int) -> dict[str, float]
     return {"per_second": float(cells[9]), "cpu_us": cpu / records * 1e6}
 
 
-def latency(broker: BrokerProcess, topic: str, records: int) -> dict[str, float]:
+def latency(broker: BrokerProcess, topic: str, records: int) -> Figures:
     told = tool(broker, "EndToEndLatency", broker.bootstrap, topic, str(records), "1", str(RECORD_SIZE))
     average, percentiles = AVERAGE.search(told), PERCENTILES.search(told)
     if average is None or percentiles is None:
@@ -53,8 +52,8 @@ def run(brokers: Sequence[BrokerProcess], effort: Effort, say: Callable[[str], N
     stamp = time.time_ns()
     values = [b"x" * RECORD_SIZE] * RECORDS_A_BATCH
     records = effort.read_records // RECORDS_A_BATCH * RECORDS_A_BATCH
-    reading: dict[str, list[dict[str, float]]] = {broker.name: [] for broker in brokers}
-    waiting: dict[str, list[dict[str, float]]] = {broker.name: [] for broker in brokers}
+    reading: dict[str, list[Figures]] = {broker.name: [] for broker in brokers}
+    waiting: dict[str, list[Figures]] = {broker.name: [] for broker in brokers}
     for broker in brokers:
         connection = Connection(broker.port)
         topic_id = frames.create_topic(connection, f"read-{stamp}")
@@ -68,17 +67,14 @@ def run(brokers: Sequence[BrokerProcess], effort: Effort, say: Callable[[str], N
             reading[broker.name].append(consume(broker, f"read-{stamp}", records))
         for broker in brokers:
             waiting[broker.name].append(latency(broker, f"echo-{stamp}", effort.echoed_records))
-    medians: Results = {
-        name: {key: statistics.median(one[key] for one in runs) for runs in (reading[name], waiting[name]) for key in runs[0]}
-        for name in reading
-    }
+    medians: Results = {name: median_figures(reading[name]) | median_figures(waiting[name]) for name in reading}
     for name, one in medians.items():
         reads, average, p99 = one["per_second"], one["average_ms"], one["p99_ms"]
         say(f"{name}: reads {reads:,.0f} records/s; end to end {average:.3f} ms on average, p99 {p99:.0f} ms")
     return report(medians, {"reading": reading, "waiting": waiting}, effort)
 
 
-def report(medians: Results, runs: dict[str, dict[str, list[dict[str, float]]]], effort: Effort) -> Report:
+def report(medians: Results, runs: dict[str, dict[str, list[Figures]]], effort: Effort) -> Report:
     kinds = (
         ("ConsumerPerformance, records/s", "per_second", ",.0f", ""),
         ("broker's CPU per record", "cpu_us", ".2f", " µs"),
@@ -86,7 +82,7 @@ def report(medians: Results, runs: dict[str, dict[str, list[dict[str, float]]]],
         ("EndToEndLatency, p50", "p50_ms", ".0f", " ms"),
         ("EndToEndLatency, p99", "p99_ms", ".0f", " ms"),
     )
-    rows = [row(label, {name: one[key] for name, one in medians.items()}, shape, unit) for label, key, shape, unit in kinds]
+    rows = rows_of(kinds, medians)
     note = (
         f"`ConsumerPerformance` reads {effort.read_records:,} records of {RECORD_SIZE} bytes of one partition in a new group; its rate is "
         f"that of fetching. `EndToEndLatency` sends {effort.echoed_records:,} records of {RECORD_SIZE} bytes, each when the one before "

@@ -7,10 +7,10 @@ from collections.abc import Callable, Sequence
 
 from bench import frames, group_frames
 from bench.frames import BrokerRefused, Connection
-from bench.loads import Figures, percentile
+from bench.loads import Figures, median_figures, percentile
 from bench.peers import BrokerProcess, cpu_seconds
 from bench.plot import Plot
-from bench.report import HEAD, Effort, Goal, Report, by_broker, row
+from bench.report import HEAD, Effort, Goal, Report, by_broker, row, rows_of
 from bench.rounds import Results, Say, times
 
 SETTINGS = {"group.initial.rebalance.delay.ms": "1000"}
@@ -171,7 +171,7 @@ def run(kinds: Sequence[type[BrokerProcess]], effort: Effort, say: Say) -> Repor
             fill_groups(broker, "committed", effort.loaded_groups)
             loading[broker.name] = load_seconds(broker, effort.loaded_groups)
     medians: dict[str, Results] = {
-        kind: {name: {key: statistics.median(one[key] for one in runs) for key in runs[0]} for name, runs in by_name.items()}
+        kind: {name: median_figures(runs) for name, runs in by_name.items()}
         for kind, by_name in rounds.items()
     }
     rebalance = {name: statistics.median(seconds) * 1e3 for name, seconds in rebalances.items()}
@@ -186,10 +186,9 @@ def run(kinds: Sequence[type[BrokerProcess]], effort: Effort, say: Say) -> Repor
 def report(medians: dict[str, Results], rebalance: dict[str, float], loading: dict[str, tuple[float, float]], effort: Effort) -> Report:
     rows = []
     for kind, results in medians.items():
-        for label, key, shape, unit in (
-            ("commits/s", "per_second", ",.0f", ""), ("p99", "p99_us", ",.0f", " µs"), ("broker's CPU", "cpu_us", ",.0f", " µs")
-        ):  # fmt: skip
-            rows.append(row(f"OffsetCommit, {kind} in flight: {label}", {name: one[key] for name, one in results.items()}, shape, unit))
+        what = f"OffsetCommit, {kind} in flight"
+        rows += rows_of([(f"{what}: commits/s", "per_second", ",.0f", ""), (f"{what}: p99", "p99_us", ",.0f", " µs"),
+                         (f"{what}: broker's CPU", "cpu_us", ",.0f", " µs")], results)  # fmt: skip
     rows.append(row(f"Rebalance of {MEMBERS} members, {PARTITIONS:,} partitions", rebalance, ",.0f", " ms"))
     groups = f"{effort.loaded_groups:,} groups × {OFFSETS_A_GROUP} offsets"
     rows.append(row(f"{groups} loaded after a restart", {name: one[0] for name, one in loading.items()}, ".2f", " s"))

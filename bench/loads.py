@@ -7,6 +7,7 @@ broker holds up is not forgiven because the load was held up too.
 import itertools
 import select
 import socket
+import statistics
 import struct
 import time
 from collections import deque
@@ -27,6 +28,11 @@ FILL_WINDOW = 8
 def percentile(latencies: Sequence[float], share: float) -> float:
     """Of seconds in ascending order, in µs."""
     return latencies[min(int(len(latencies) * share), len(latencies) - 1)] * 1e6
+
+
+def median_figures(rounds: Sequence[Figures]) -> Figures:
+    """Each figure's own median."""
+    return {key: statistics.median(figures[key] for figures in rounds) for key in rounds[0]}
 
 
 def figures_of(latencies: list[float], *, total: int, took: float) -> Figures:

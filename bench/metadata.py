@@ -1,6 +1,5 @@
 """A long Metadata answer, asked for again and again, and a producer beside it: clients refresh, and nobody else should notice."""
 
-import statistics
 import time
 from collections.abc import Sequence
 from concurrent.futures import ProcessPoolExecutor
@@ -8,10 +7,10 @@ from concurrent.futures import ProcessPoolExecutor
 from bench import frames
 from bench.beside import other_process
 from bench.frames import BrokerRefused, Connection
-from bench.loads import Figures, ask_at_pace, percentile, produce_load
+from bench.loads import Figures, ask_at_pace, median_figures, percentile, produce_load
 from bench.peers import cpu_seconds
 from bench.plot import Plot
-from bench.report import HEAD, TITLES, Effort, Goal, Report, by_broker, quotient, row, settle
+from bench.report import HEAD, TITLES, Effort, Goal, Report, by_broker, quotient, rows_of, settle
 from bench.rounds import Results, Say, Target
 
 PARTITIONS = 10
@@ -76,7 +75,7 @@ def run(targets: Sequence[Target], effort: Effort, say: Say) -> Report:
                 asked[target.name] = sorted(asked[target.name] + latencies)
     for connection in connections.values():
         connection.close()
-    medians: Results = {name: {key: statistics.median(one[key] for one in rounds) for key in rounds[0]} for name, rounds in runs.items()}
+    medians: Results = {name: median_figures(rounds) for name, rounds in runs.items()}
     for name, latencies in asked.items():
         medians[name] |= {"answer_p50_ms": percentile(latencies, 0.5) / 1e3, "answer_p99_ms": percentile(latencies, 0.99) / 1e3}
         one = medians[name]
@@ -97,7 +96,7 @@ def report(runs: dict[str, list[Figures]], medians: Results, effort: Effort) -> 
         ("Produce p99 alone", "alone_p99_us", ",.0f", " µs"),
         ("Produce p99 beside", "beside_p99_us", ",.0f", " µs"),
     )
-    rows = [row(label, {name: one[key] for name, one in medians.items()}, shape, unit) for label, key, shape, unit in kinds]
+    rows = rows_of(kinds, medians)
     topics = f"{effort.listed_topics:,} topics × {PARTITIONS} partitions"
     grown = {name: quotient(one["beside_p99_us"], one["alone_p99_us"]) for name, one in medians.items()}
     ours = medians.get("ottla", {})

@@ -4,15 +4,16 @@ Once as fast as it can, and once at a steady pace, where latency says more.
 """
 
 import re
-import statistics
 import subprocess
 import time
 from collections.abc import Callable, Sequence
 
 from bench.frames import BrokerRefused, Connection, create_topic, delete_topic
+from bench.loads import Figures, median_figures
 from bench.peers import SERVER_FLAGS, BrokerProcess, cpu_seconds, kafka_tool_command
 from bench.plot import Plot
-from bench.report import HEAD, KAFKA, TITLES, Effort, Goal, Report, by_broker, quotient, ratio, row, settle
+from bench.report import HEAD, KAFKA, TITLES, Effort, Goal, Report, by_broker, row, settle
+from bench.rounds import compare, times
 
 PARTITIONS = 4
 RECORD_SIZE = 100
@@ -22,11 +23,11 @@ LAST_LINE = re.compile(
     r"(?P<records>\d+) (?P<steady>steady state )?records sent, (?P<rate>[\d.]+) records/sec \([\d.]+ MB/sec\), (?P<average>[\d.]+) ms avg "
     r"latency, [\d.]+ ms max latency, (?P<p50>\d+) ms 50th, (?P<p95>\d+) ms 95th, (?P<p99>\d+) ms 99th"
 )
-Rounds = dict[str, list[dict[str, float]]]
-Medians = dict[str, dict[str, float]]
+Rounds = dict[str, list[Figures]]
+Medians = dict[str, Figures]
 
 
-def produce(broker: BrokerProcess, records: int, *, pace: int = -1) -> dict[str, float]:
+def produce(broker: BrokerProcess, records: int, *, pace: int = -1) -> Figures:
     """Let the tool send that many records to a new topic; its rate and latency, and what it cost the broker.
 
     At a pace, the latency of the second half also counts apart: the first seconds are those in which the tool's own code is compiled.
@@ -80,7 +81,7 @@ def run(brokers: Sequence[BrokerProcess], effort: Effort, say: Callable[[str], N
 
 
 def medians(runs: Rounds) -> Medians:
-    return {name: {key: statistics.median(one[key] for one in rounds) for key in rounds[0]} for name, rounds in runs.items()}
+    return {name: median_figures(rounds) for name, rounds in runs.items()}
 
 
 def report(free: Rounds, paced: Rounds, effort: Effort) -> Report:
@@ -106,12 +107,8 @@ def report(free: Rounds, paced: Rounds, effort: Effort) -> Report:
         f"pace, acks=all, idempotent, {PARTITIONS} partitions; medians of {effort.perf_rounds}, alternating"
         f"{', after one run each to warm up' if effort.perf_warm else ''}. The tool, a JVM, takes its share of the cores."
     )
-
-    def times(figures: Medians, key: str) -> float | None:
-        return quotient(figures.get("ottla", {}).get(key), figures.get("kafka", {}).get(key))
-
     plotted = by_broker({name: [one["records_per_second"]] for name, one in fast.items()})
-    cpu = ratio(fast.get("ottla", {}).get("cpu_us_per_record"), fast.get("kafka", {}).get("cpu_us_per_record"))
+    cpu = compare(fast, "cpu_us_per_record")
     return Report(
         "Kafka's ProducerPerformance",
         HEAD,

@@ -1,6 +1,5 @@
 """Taking turns: each broker is warmed with a load, then they are measured in rounds; and what such rounds look like in a table."""
 
-import statistics
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -8,7 +7,7 @@ from typing import Any, Protocol
 
 from bench import frames
 from bench.frames import Connection
-from bench.loads import Figures, Run, fill
+from bench.loads import Figures, Run, fill, median_figures
 from bench.peers import cpu_seconds
 from bench.plot import Plot
 from bench.report import KAFKA, TITLES, Effort, Goal, Report, by_broker, quotient, ratio, settle
@@ -93,9 +92,8 @@ def measure(load: Load, targets: Sequence[Target], effort: Effort) -> Results:
 
 
 def summarize(rounds: Sequence[Figures], unit: str) -> dict[str, Any]:
-    medians: dict[str, Any] = {key: statistics.median(figures[key] for figures in rounds) for key in rounds[0]}
     rates = [figures[unit] for figures in rounds]
-    return medians | {"spread": [min(rates), max(rates)]}
+    return median_figures(rounds) | {"spread": [min(rates), max(rates)]}
 
 
 def line(load: Load, results: Results) -> str:

@@ -11,12 +11,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from bench.confluent import fill
 from bench.peers import BrokerProcess
 from bench.report import Effort, Goal, Report, quotient, ratio
 from bench.spark_environments import TITLES, Job
 
 JOB = Path(__file__).with_name("spark_read_job.py")
-FILL_SECONDS_MAX = 300
 ONE_ROW_PAUSE_SECONDS = 0.3
 ONE_ROW_ROWS = 30
 BATCH_MIN, AVAILABLE_MIN, ONE_ROW_MS_MAX = 1.5, 1.3, 150.0
@@ -37,30 +37,13 @@ KINDS = (Kind("100 bytes", 100), Kind("100 bytes, a header", 100, 0.25, headers=
          Kind("1 kB", 1000, 0.1))
 
 
-def fill(bootstrap: str, topic: str, records: int, kind: Kind) -> None:
-    """In batches of 16 kB, as Kafka's producer makes them; half of a value is the same in all, half of it is not."""
-    from confluent_kafka import Producer
-    from confluent_kafka.admin import AdminClient, NewTopic  # type: ignore[attr-defined]
-
-    admin = AdminClient({"bootstrap.servers": bootstrap})
-    admin.create_topics([NewTopic(topic, 2, 1)])[topic].result(30)
-    producer = Producer({"bootstrap.servers": bootstrap, "linger.ms": 5, "batch.size": 16_384, "queue.buffering.max.messages": 200_000,
-                         "compression.type": kind.codec})
+def records_of(kind: Kind, count: int) -> Iterator[dict[str, Any]]:
+    """Half of a value is the same in all, half of it is not."""
     alike = b"x" * (kind.size // 2)
-    headers: list[tuple[str, str | bytes | None]] | None = [("trace", b"0123456789abcdef")] if kind.headers else None
-    deadline = time.monotonic() + FILL_SECONDS_MAX
-    for index in range(records):
+    headers = [("trace", b"0123456789abcdef")] if kind.headers else None
+    for index in range(count):
         value = alike + b"%0*d" % (kind.size - len(alike), index * 0x9E3779B97F4A7C15 & 0xFFFFFFFFFFFF)
-        while True:
-            try:
-                producer.produce(topic, value, partition=index & 1, headers=headers)
-                break
-            except BufferError:
-                producer.poll(0.1)
-                if time.monotonic() > deadline:
-                    raise
-    if producer.flush(FILL_SECONDS_MAX):
-        raise RuntimeError(f"the topic could not be filled within {FILL_SECONDS_MAX} s")
+        yield {"value": value, "partition": index & 1, "headers": headers}
 
 
 @contextlib.contextmanager
@@ -99,7 +82,7 @@ def run(brokers: Sequence[BrokerProcess], effort: Effort, say: Callable[[str], N
 def measure_kind(broker: BrokerProcess, kind: Kind, drivers: dict[str, Job], effort: Effort, say: Callable[[str], None]) -> Any:
     records = int(effort.perf_records * 4 / 3 * kind.share)
     topic = f"spark-{time.time_ns()}"
-    fill(broker.bootstrap, topic, records, kind)
+    fill(broker.bootstrap, topic, 2, records_of(kind, records), **{"compression.type": kind.codec})
     options = {"kafka.bootstrap.servers": broker.bootstrap, "subscribe": topic, "startingOffsets": "earliest",
                "includeHeaders": str(kind.headers).lower()}
     for driver in drivers.values():
