@@ -97,10 +97,11 @@ def let_kafka_clean(kafka: ApacheKafka, past: int) -> int:
     return found
 
 
-def open_copy(directory: Path) -> PartitionLog:
+def open_copy(directory: Path, *, config: LogConfig = CONFIG, recovery_point: int | None = None) -> PartitionLog:
     topic_id = read_topic_id(RealDisk(), str(directory))
     assert topic_id is not None
-    return PartitionLog.open(RealDisk(), str(directory), config=CONFIG, topic_id=topic_id, now_ms=0, clean=False)
+    return PartitionLog.open(RealDisk(), str(directory), config=config, topic_id=topic_id, now_ms=0, clean=False,
+                             recovery_point=recovery_point)
 
 
 def contents(log: PartitionLog, *, before: int) -> list[tuple[int, bool, Record]]:
@@ -141,6 +142,12 @@ def test_both_leave_the_same_records(kafka: ApacheKafka, tmp_path: Path) -> None
     assert shapes(log, before=clean_to) == shapes(cleaned, before=clean_to)
     assert [entry for segment in log.segments for entry in segment.aborted_transactions()] == [
         entry for segment in cleaned.segments for entry in segment.aborted_transactions()]
+
+    # A topic that is not compacted any more, and of which no checkpoint is left, keeps what it has.
+    shutil.copytree(theirs, tmp_path / "copy")
+    recovered = open_copy(tmp_path / "copy", config=LogConfig(segment_bytes=SEGMENT_BYTES), recovery_point=0)
+    assert (recovered.log_end_offset, recovered.cut_bytes) == (cleaned.log_end_offset, 0)
+    assert stored_batches(recovered) == stored_batches(cleaned)
 
     # Kafka reads what was cleaned here, without complaint, and opens it.
     log.close()

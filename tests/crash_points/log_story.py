@@ -34,6 +34,12 @@ class Promises:
     flushed_end: int = 0
     start_offset: int = 0
     sequences: dict[int, int] = field(default_factory=dict)
+    compacted: dict[int, None] = field(default_factory=dict)
+    """Offsets whose records were compacted away."""
+
+    def owed(self, start_offset: int, end_offset: int) -> list[tuple[int, bytes]]:
+        """What a reader finds between two offsets."""
+        return [(offset, self.sent[offset]) for offset in range(start_offset, end_offset) if offset not in self.compacted]
 
     def append(self, *, leader_epoch: int = 0) -> None:
         source = self.source
@@ -101,11 +107,11 @@ def check_log(disk: SimulatedDisk, promises: Promises, keep: Keep) -> PartitionL
     assert log.log_end_offset >= promised, f"ends at {log.log_end_offset}, {promised} was promised"
     assert log.log_start_offset >= promises.start_offset, f"begins at {log.log_start_offset}, not {promises.start_offset}"
     found = [(record.offset, record.value) for record in read_all(log, log.log_start_offset)]
-    assert found == list(enumerate(promises.sent))[log.log_start_offset : log.log_end_offset]
+    assert found == promises.owed(log.log_start_offset, log.log_end_offset)
     check_rebuilt(log)
     check_answers(log)
     go_on(log, promises)
-    wrong = check_log_files(disk.storage.files())
+    wrong = [each for each in check_log_files(disk.storage.files()) if not promises.compacted or "the segment before it ends" not in each]
     assert not wrong, wrong
     return log
 
@@ -129,7 +135,9 @@ def check_rebuilt(log: PartitionLog) -> None:
                               start_offset=log.segments[0].base_offset)
     bases = [segment.base_offset for segment in log.segments]
     for stored in stored_batches(log):
-        if read_header(stored).base_offset in bases:
+        base_offset = read_header(stored).base_offset
+        if base_offset in bases:
+            grown.log_end_offset = base_offset      # which is further on where compaction has left a gap
             grown.roll(now_ms=NOW)
         grown.append_as_is(bytearray(stored), now_ms=NOW)
     if grown.log_end_offset in bases:

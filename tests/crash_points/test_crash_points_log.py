@@ -1,18 +1,23 @@
 """Appending, rolling, flushing and writing checkpoints, stopped in each of their calls."""
 
 import random
+from abc import ABC, abstractmethod
+from typing import ClassVar
 
 import pytest
 
+from ottla.log import checkpoints
 from ottla.sim.disk import SimulatedDisk
 from ottla.sim.storage import Keep
+from ottla.wire.batches import Record, build_batch
 from tests.crash_points.harness import explore
-from tests.crash_points.log_story import Promises, check_log, new_promises
+from tests.crash_points.log_story import DIRECTORY, PLACE, ROOT, Promises, check_log, new_promises
+from tests.unit.log.logs import NOW
 
 pytestmark = pytest.mark.timeout(120)
 
 
-class LogScenario:
+class LogScenario(ABC):
     """A log that holds something already, and steps whose order the seed gives."""
 
     name = "log"
@@ -26,8 +31,8 @@ class LogScenario:
             promises.checkpoint()
         return promises
 
-    def run(self, disk: SimulatedDisk, state: Promises) -> None:
-        raise NotImplementedError
+    @abstractmethod
+    def run(self, disk: SimulatedDisk, state: Promises) -> None: ...
 
     def check(self, disk: SimulatedDisk, state: Promises, keep: Keep) -> None:
         check_log(disk, state, keep)
@@ -90,6 +95,37 @@ class Transactions(LogScenario):
                 state.checkpoint()
 
 
-@pytest.mark.parametrize("scenario", [Appends(), Flushes(), Beginnings(), Stops(), Transactions()], ids=lambda scenario: scenario.name)
+class OnceCompacted(LogScenario):
+    """Apache Kafka has left gaps between segments; the topic is not compacted any more, and no recovery point is known."""
+
+    name = "once compacted"
+    segments: ClassVar[dict[int, tuple[tuple[int, ...], ...]]] = {0: ((0,), (1, 2)), 5: ((5,),), 9: ((9,), (10, 11))}
+
+    def prepare(self, disk: SimulatedDisk, source: random.Random) -> Promises:
+        new_promises(disk, source).log.close()
+        for base_offset, batches in self.segments.items():
+            file = disk.open(f"{DIRECTORY}/{base_offset:020d}.log", create=True)
+            for offsets in batches:
+                records = [Record(timestamp=NOW, value=b"%d" % offset) for offset in offsets]
+                file.append([build_batch(records, base_offset=offsets[0], leader_epoch=0)])
+            file.flush()
+            file.close()
+        disk.flush_directory(DIRECTORY)
+        checkpoints.write(disk, f"{ROOT}/{checkpoints.CLEAN_OFFSETS_FILE}", {PLACE: 9})
+        state = new_promises(disk, source)
+        state.sent = [b"%d" % offset for offset in range(12)]
+        state.compacted = dict.fromkeys((3, 4, 6, 7, 8))
+        state.appended_end = state.flushed_end = 12
+        return state
+
+    def run(self, disk: SimulatedDisk, state: Promises) -> None:
+        for at in range(16):
+            state.append()
+            if at % 10 == 7:
+                state.flush(to_end=False)
+
+
+@pytest.mark.parametrize("scenario", [Appends(), Flushes(), Beginnings(), Stops(), Transactions(), OnceCompacted()],
+                         ids=lambda scenario: scenario.name)
 def test_a_log_keeps_its_promises_wherever_it_is_stopped(scenario: LogScenario, sim_seed: int) -> None:
     assert explore(scenario, sim_seed) > 100

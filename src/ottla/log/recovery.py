@@ -16,6 +16,7 @@ from ottla.log.compaction_swap import finish_swaps
 from ottla.log.config import LONG_MAX, LogConfig
 from ottla.log.continued_index import continue_offsets, continue_times
 from ottla.log.epochs import LeaderEpochs
+from ottla.log.gaps import Gaps
 from ottla.log.open_files import OpenFiles
 from ottla.log.producer_state import SNAPSHOT_SUFFIX, ProducerTable, snapshot_path, write_snapshot
 from ottla.log.rebuilding import OFFSETS_PER_SEGMENT_MAX, Progress, close, index_closed, rebuild
@@ -94,7 +95,8 @@ def _recover(disk: Disk, directory: str, config: LogConfig, names: list[str], se
              progress: Progress) -> LoadedLog:
     """Read through what may not have reached the disk.
 
-    A torn segment becomes the last, and so does one whose successor's file is gone: what follows has no ground. Compacted logs have gaps.
+    A torn segment becomes the last, and so does one whose successor's file is gone: what follows has no ground. Gaps that compaction left
+    stay.
     """
     doubtful = max((index for index, segment in enumerate(segments) if segment.base_offset <= recovery_point), default=0)
     doubtful = next((index for index, segment in enumerate(segments[:doubtful]) if not segment.is_transaction_index_sound()), doubtful)
@@ -108,6 +110,7 @@ def _recover(disk: Disk, directory: str, config: LogConfig, names: list[str], se
     epochs.truncate_from_end(start)
     _catch_up(epochs, believed)
     producers = _load_producers(disk, directory, names, segments, start, clean=False)
+    gaps = Gaps(disk, directory, segments)
     cut_bytes = 0
     while True:
         segment = segments[doubtful]
@@ -117,8 +120,7 @@ def _recover(disk: Disk, directory: str, config: LogConfig, names: list[str], se
         segment.release()
         end = rebuild(segment, config, epochs, producers, progress)
         cut_bytes += size - segment.size
-        has_gap = doubtful < len(segments) and end != segments[doubtful].base_offset and not config.compacted
-        if doubtful == len(segments) or segment.size < size or has_gap:
+        if doubtful == len(segments) or segment.size < size or not _follows(config, gaps, segments, doubtful, end):
             break
         close(segment)
         write_snapshot(disk, directory, segments[doubtful].base_offset, producers)
@@ -132,6 +134,12 @@ def _recover(disk: Disk, directory: str, config: LogConfig, names: list[str], se
         _flush(disk, directory, [segment for segment in loaded.segments if segment.base_offset >= start])
         loaded.is_flushed = True
     return loaded
+
+
+def _follows(config: LogConfig, gaps: Gaps, segments: list[Segment], at: int, end: int) -> bool:
+    """Whether a segment goes on where the one before it ends, or after what compaction removed."""
+    base_offset = segments[at].base_offset
+    return end == base_offset or config.compacted or (end < base_offset and gaps.is_of_compaction(at))
 
 
 def _flush(disk: Disk, directory: str, segments: list[Segment]) -> None:
