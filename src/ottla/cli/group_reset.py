@@ -1,7 +1,7 @@
 """`ottla group reset-offsets`: where a group shall go on; shown first, done with --execute."""
 
 import time
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, NamedTuple
 
 import typer
 
@@ -49,42 +49,64 @@ def reset_offsets(
 
     JSON: {"group", "is_executed", "partitions": [{"topic", "partition", "old", "new"}]}; "old" is null where nothing was committed.
     """
-    goals = [
-        to_earliest,
-        to_latest,
-        to_current,
-        to_offset is not None,
-        to_datetime is not None,
-        by_duration is not None,
-        shift_by is not None,
-    ]
-    if sum(goals) != 1:
-        raise typer.BadParameter(
-            "say where to: one of --to-earliest, --to-latest, --to-current, --to-offset, --to-datetime, --by-duration, --shift-by"
-        )
+    goal = _goal(
+        to_earliest=to_earliest, to_latest=to_latest, to_current=to_current, to_offset=to_offset, to_datetime=to_datetime,
+        by_duration=by_duration, shift_by=shift_by,
+    )  # fmt: skip
     if bool(topic) == all_topics:
         raise typer.BadParameter("say which topics: --topic, as often as needed, or --all-topics")
-    now_ms = int(time.time() * 1000)
-    spec: str | int | None = "earliest" if to_earliest else "latest" if to_latest else None
-    if to_datetime is not None:
-        spec = moment_ms(to_datetime, now_ms=now_ms)
-    elif by_duration is not None:
-        spec = now_ms - (duration_ms(by_duration) or 0)
     with session.admin() as admin:
-        groups = admin.list_groups()
         if all_topics:
             require_groups(admin, [name])
-        if name in groups and groups[name].state in _BUSY:
-            raise Failure(f"group {name!r} is {groups[name].state}: its members would not hear of it", "Stop its consumers, then reset.")
+        _require_idle(admin, name)
         committed = {place: told.offset for place, told in admin.list_group_offsets(name).items()}
         places = sorted(committed) if all_topics else _places(admin, topic or [])
-        if spec is not None:
-            new = _at(admin, places, spec)
-        else:
-            new = _moved(admin, places, committed, to_offset, shift_by or 0)
+        new = _moved(admin, places, committed, goal) if goal.spec is None else _at(admin, places, goal.spec)
         if execute and new:
             admin.alter_group_offsets(name, {(place.topic, place.partition): offset for place, offset in new.items()})
     _report(session, name, committed, new, is_executed=execute)
+
+
+class _Goal(NamedTuple):
+    """Where to: an end or a time in milliseconds (`spec`), an offset, or else the present place and some more."""
+
+    spec: str | int | None = None
+    offset: int | None = None
+    shift: int = 0
+
+
+def _goal(
+    *, to_earliest: bool, to_latest: bool, to_current: bool, to_offset: int | None, to_datetime: str | None, by_duration: str | None,
+    shift_by: int | None,
+) -> _Goal:  # fmt: skip
+    """The one that was said."""
+    now_ms = int(time.time() * 1000)
+    goals = []
+    if to_earliest:
+        goals.append(_Goal(spec="earliest"))
+    if to_latest:
+        goals.append(_Goal(spec="latest"))
+    if to_current:
+        goals.append(_Goal())
+    if to_offset is not None:
+        goals.append(_Goal(offset=to_offset))
+    if to_datetime is not None:
+        goals.append(_Goal(spec=moment_ms(to_datetime, now_ms=now_ms)))
+    if by_duration is not None:
+        goals.append(_Goal(spec=now_ms - (duration_ms(by_duration) or 0)))
+    if shift_by is not None:
+        goals.append(_Goal(shift=shift_by))
+    if len(goals) != 1:
+        raise typer.BadParameter(
+            "say where to: one of --to-earliest, --to-latest, --to-current, --to-offset, --to-datetime, --by-duration, --shift-by"
+        )
+    return goals[0]
+
+
+def _require_idle(admin: "Admin", name: str) -> None:
+    group = admin.list_groups().get(name)
+    if group is not None and group.state in _BUSY:
+        raise Failure(f"group {name!r} is {group.state}: its members would not hear of it", "Stop its consumers, then reset.")
 
 
 def _places(admin: "Admin", texts: list[str]) -> "list[TopicPartition]":
@@ -117,17 +139,17 @@ def _at(admin: "Admin", places: "list[TopicPartition]", spec: str | int) -> "dic
 
 
 def _moved(
-    admin: "Admin", places: "list[TopicPartition]", committed: "dict[TopicPartition, int]", offset: int | None, shift: int
+    admin: "Admin", places: "list[TopicPartition]", committed: "dict[TopicPartition, int]", goal: _Goal
 ) -> "dict[TopicPartition, int]":
     """An offset, or the present one and some more, kept within what the partition has."""
     earliest, latest = _at(admin, places, "earliest"), _at(admin, places, "latest")
     new: dict[TopicPartition, int] = {}
     for place in places:
-        if offset is None and place not in committed and shift:
+        if goal.offset is None and place not in committed and goal.shift:
             raise Failure(
                 f"group has committed nothing of {place} that could be shifted", "Say --to-earliest, --to-latest or --to-offset first."
             )
-        wanted = offset if offset is not None else committed.get(place, latest[place]) + shift
+        wanted = goal.offset if goal.offset is not None else committed.get(place, latest[place]) + goal.shift
         new[place] = min(max(wanted, earliest[place]), latest[place])
         if new[place] != wanted:
             note(f"{place}: {wanted} is outside of {earliest[place]} to {latest[place]}, so {new[place]} it is")

@@ -74,14 +74,7 @@ def produce(
     """
     if value and files:
         raise typer.BadParameter("say --value or name files, not both")
-    now_ms = int(time.time() * 1000)
-    common = InputRecord(
-        None,
-        None if key is None else key.encode(),
-        [(name, content.encode()) for name, content in pairs(header)] or None,
-        None if timestamp is None else moment_ms(timestamp, now_ms=now_ms),
-        partition,
-    )
+    common = _common(key, header, timestamp, partition)
     parser = _Parser(session.is_json, separator(key_separator) if keys else None, None if null is None else null.encode(), keep_partitions)
     if value:
         raw: Iterator[tuple[bytes, int]] = ((text.encode(), len(text)) for text in value)
@@ -95,6 +88,17 @@ def produce(
         session.producer(configs) as producer,
     ):
         _Sending(session, producer, topic, common, bar, tally).run(raw, parser)
+
+
+def _common(key: str | None, header: list[str] | None, timestamp: str | None, partition: int | None) -> InputRecord:
+    """What records are given that do not bring their own."""
+    return InputRecord(
+        None,
+        None if key is None else key.encode(),
+        [(name, content.encode()) for name, content in pairs(header)] or None,
+        None if timestamp is None else moment_ms(timestamp, now_ms=int(time.time() * 1000)),
+        partition,
+    )
 
 
 class _Tally:
