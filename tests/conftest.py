@@ -1,10 +1,14 @@
-"""Seeds: tests that take a `sim_seed` run once for each of the first N, or for the one that is to be replayed."""
+"""Seeds: tests that take a `sim_seed` run once for each of the first N, or for the one that is to be replayed. And no example of a property
+has a deadline: how long it takes says something of the machine."""
 
 import os
 
 import pytest
+from hypothesis import settings
 
 SEEDS = 5
+settings.register_profile("ottla", deadline=None)
+settings.load_profile("ottla")
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

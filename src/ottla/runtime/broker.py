@@ -173,20 +173,16 @@ class Broker:
         self.partitions_by_name[topic.encode()] = partitions
         self.offline.setdefault(topic_id, {})[index] = None
 
-    def is_offline(self, topic: str | bytes, index: int) -> bool:
-        """Of a topic by its id, or by its name. Whoever asks has not found the partition."""
-        if not self.offline:
-            return False
-        if isinstance(topic, str):
-            found = self.image.topics_by_name.get(topic)
-            if found is None:
-                return False
-            topic = found.topic_id
-        return index in self.offline.get(topic, ())
-
     def missing_error(self, topic: str | bytes, index: int) -> ErrorCode:
-        """What is said of a partition that was not found."""
-        return ErrorCode.KAFKA_STORAGE_ERROR if self.is_offline(topic, index) else ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+        """What is said of a partition that was not found, of a topic by its name or its id. One that is still to be opened has no leader
+        yet; who hears that asks again."""
+        image = self.image
+        found = image.topics_by_name.get(topic) if isinstance(topic, str) else image.topics_by_id.get(Uuid(topic))
+        if found is None:
+            return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+        if index in self.offline.get(found.topic_id, ()):
+            return ErrorCode.KAFKA_STORAGE_ERROR
+        return ErrorCode.NOT_LEADER_OR_FOLLOWER if index in found.partitions else ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
 
     def remove_topic(self, name: str, topic_id: Uuid) -> list[Partition]:
         """Called by the publisher: the partitions that were here."""

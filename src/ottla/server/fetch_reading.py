@@ -199,11 +199,12 @@ class Fetch:
     def _on_missing(self, place: Place) -> bool:
         """A partition that is not here. The result says whether the client is told at once: Kafka lets it wait for others meanwhile."""
         index = place.want[0]
-        error = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
-        if self._broker.is_offline(place.topic if self._version >= TOPIC_IDS_FROM else place.topic.decode(errors="replace"), index):
-            self._answers.append((place, _failed(index, ErrorCode.KAFKA_STORAGE_ERROR)))
+        by_id = self._version >= TOPIC_IDS_FROM
+        error = self._broker.missing_error(place.topic if by_id else place.topic.decode(errors="replace"), index)
+        if error != ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
+            self._answers.append((place, _failed(index, error)))
             return True
-        if self._version >= TOPIC_IDS_FROM:
+        if by_id:
             if place.name is None:
                 error = ErrorCode.UNKNOWN_TOPIC_ID
             elif self._broker.partition(place.name, index) is not None:

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from ottla.base.errors import ErrorCode
 from ottla.controller.requests import FenceBroker
 from ottla.log.config import LogConfig
 from ottla.metadata.image import ClusterImage
@@ -73,7 +74,7 @@ def test_a_clean_stop_leaves_a_fenced_broker_and_nobody_leading(world: World) ->
 
 
 def test_a_leader_is_lost_while_its_partition_is_still_to_be_opened(world: World) -> None:
-    """As when a node is stopped just after a topic was made."""
+    """As when a node is stopped just after a topic was made. Who asks for the partition meanwhile is told to ask again."""
     async def story() -> None:
         ports, starting = start(world)
         node: Node = await starting
@@ -84,6 +85,12 @@ def test_a_leader_is_lost_while_its_partition_is_still_to_be_opened(world: World
         creating = asyncio.ensure_future(client.call(CreatePartitionsRequest(topics=[topic], timeout_ms=1000), CreatePartitionsResponse))
         while len(node.broker.image.topics_by_name["t"].partitions) == 1:
             await asyncio.sleep(0.001)
+        other = await connect(world, "other")
+        other.topic_ids = client.topic_ids
+        records = bytes(build_batch([Record(timestamp=1, value=b"x")]))
+        errors = [(await other.list_offsets("t", 1, -1)).error_code, (await other.produce("t", 1, records, acks=-1)).error_code,
+                  (await other.fetch("t", 1, 0)).error_code, (await other.fetch("t", 2, 0)).error_code]
+        assert errors == [ErrorCode.NOT_LEADER_OR_FOLLOWER] * 3 + [ErrorCode.UNKNOWN_TOPIC_OR_PARTITION]
         fencing = asyncio.ensure_future(node.broker.controller.submit(FenceBroker(1, node._broker_epoch)))
         while node.broker.image.topics_by_name["t"].partitions[1].leader == 1:
             await asyncio.sleep(0.001)

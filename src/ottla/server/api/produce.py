@@ -285,16 +285,18 @@ def _after_flush(outcome: Appended | Refused) -> Appended | Refused:
 
 
 def _look_at_storage(broker: Broker, outcomes: Outcomes, *, by_id: bool) -> None:
-    """Directories that have failed are told of, and partitions that such a one has taken away are said to be there."""
+    """Directories that have failed are told of, and partitions that such a one has taken away, or that are still to be opened, are said to
+    be there."""
     for topic, done in outcomes:
         for at, outcome in enumerate(done):
             if not isinstance(outcome, Refused):
                 continue
             if isinstance(outcome.error, NotWritten):
                 broker.log_directories.on_partition_failure(outcome.error.partition, outcome.error.error)
-            elif (outcome.error.code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
-                    and broker.is_offline(topic if by_id else topic.decode(errors="replace"), outcome.partition)):
-                done[at] = Refused(outcome.partition, ApiError(ErrorCode.KAFKA_STORAGE_ERROR))
+            elif outcome.error.code in (ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ErrorCode.UNKNOWN_TOPIC_ID):
+                error = broker.missing_error(topic if by_id else topic.decode(errors="replace"), outcome.partition)
+                if error != ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
+                    done[at] = Refused(outcome.partition, ApiError(error))
 
 
 def _topic_response(version: int, topic: bytes, done: list[Appended | Refused]) -> TopicProduceResponse:
