@@ -161,23 +161,11 @@ async def assemble(ports: Ports, config: NodeConfig, *, process_facts: "Callable
 async def _start(ports: Ports, config: NodeConfig, storage: Storage, failed: "asyncio.Future[None]",
                  on_failed: Callable[[BaseException], None], process_facts: "Callable[[], ProcessFacts] | None",
                  on_recovered: Callable[[Recovered], None] | None) -> Node:
-    metadata_log = MetadataLog.open(
-        ports.disk, ports.clock, ports.workers, storage.metadata_log_path, node_id=config.node_id,
-        clean=storage.metadata_directory.is_clean, config=LogConfig(segment_bytes=config.integer("metadata.log.segment.bytes")),
-        on_failed=on_failed, snapshot_bytes_max=config.integer("metadata.log.max.record.bytes.between.snapshots"),
-        snapshot_interval_max_ms=config.integer("metadata.log.max.snapshot.interval.ms"))
+    metadata_log = _open_metadata_log(ports, config, storage, on_failed)
     image = metadata_log.load(storage.cluster_id)
     controller = ControllerDriver(
         Controller(image, ControllerSettings(config.node_id, config.static), ports.rng), metadata_log, ports.clock)
-    settings = BrokerSettings(
-        node_id=config.node_id,
-        request_bytes_max=config.integer("socket.request.max.bytes"),
-        fetch_bytes_max=config.integer("fetch.max.bytes"),
-        is_auto_create_enabled=config.flag("auto.create.topics.enable"),
-        auto_created_topics_max=config.integer("ottla.auto.create.topics.max"),
-        static_configs=config.static,
-    )
-    broker = Broker(settings=settings, image=image, clock=ports.clock, workers=ports.workers, controller=controller)
+    broker = Broker(settings=_broker_settings(config), image=image, clock=ports.clock, workers=ports.workers, controller=controller)
     directories = _log_directories(storage, config)
     broker.coordinators = Coordinators(broker, ports.rng)
     publisher = Publisher(broker, ports.disk, ports.rng, directories, on_failed)
@@ -202,6 +190,36 @@ async def _start(ports: Ports, config: NodeConfig, storage: Storage, failed: "as
     broker.producer_ids = ProducerIds(controller, config.node_id, broker_epoch)
     broker.supported_features = supported_features()
     _say_what_is_not_served(broker.image)
+    upkeep, retention = _look_after_logs(ports, config, broker, publisher, on_failed)
+    server.open()
+    first = endpoints[0]
+    return Node(bootstrap=f"{bracketed(first.host)}:{first.port}", storage=storage, broker=broker, broker_epoch=broker_epoch,
+                server=server, publisher=publisher, metadata_log=metadata_log, upkeep=upkeep, retention=retention, ports=ports,
+                failed=failed, metrics_page=page)
+
+
+def _open_metadata_log(ports: Ports, config: NodeConfig, storage: Storage, on_failed: Callable[[BaseException], None]) -> MetadataLog:
+    return MetadataLog.open(
+        ports.disk, ports.clock, ports.workers, storage.metadata_log_path, node_id=config.node_id,
+        clean=storage.metadata_directory.is_clean, config=LogConfig(segment_bytes=config.integer("metadata.log.segment.bytes")),
+        on_failed=on_failed, snapshot_bytes_max=config.integer("metadata.log.max.record.bytes.between.snapshots"),
+        snapshot_interval_max_ms=config.integer("metadata.log.max.snapshot.interval.ms"))
+
+
+def _broker_settings(config: NodeConfig) -> BrokerSettings:
+    return BrokerSettings(
+        node_id=config.node_id,
+        request_bytes_max=config.integer("socket.request.max.bytes"),
+        fetch_bytes_max=config.integer("fetch.max.bytes"),
+        is_auto_create_enabled=config.flag("auto.create.topics.enable"),
+        auto_created_topics_max=config.integer("ottla.auto.create.topics.max"),
+        static_configs=config.static,
+    )
+
+
+def _look_after_logs(ports: Ports, config: NodeConfig, broker: Broker, publisher: Publisher,
+                     on_failed: Callable[[BaseException], None]) -> tuple[Upkeep, Retention]:
+    """Start all that looks at the logs from time to time."""
     upkeep = Upkeep(broker, publisher.flusher, publisher.checkpoints, on_failed, UpkeepIntervals(
         flush_look_ms=config.integer("log.flush.scheduler.interval.ms"),
         recovery_points_ms=config.integer("log.flush.offset.checkpoint.interval.ms"),
@@ -214,11 +232,7 @@ async def _start(ports: Ports, config: NodeConfig, storage: Storage, failed: "as
     if config.flag("log.cleaner.enable"):
         broker.cleaner = Cleaner(broker, ports.disk, ports.processes, ports.rng, on_failed)
         broker.cleaner.start()
-    server.open()
-    first = endpoints[0]
-    return Node(bootstrap=f"{bracketed(first.host)}:{first.port}", storage=storage, broker=broker, broker_epoch=broker_epoch,
-                server=server, publisher=publisher, metadata_log=metadata_log, upkeep=upkeep, retention=retention, ports=ports,
-                failed=failed, metrics_page=page)
+    return upkeep, retention
 
 
 def _log_directories(storage: Storage, config: NodeConfig) -> list[LogDirectory]:
