@@ -61,6 +61,7 @@ def verify(paths: Paths, is_json: Json = False) -> None:
     """Check that what is stored is whole, and that files agree with each other. The exit code is 1 where something is wrong.
 
     Batches: checksums, lengths, counts, offsets that rise. Indexes, leader epochs and producer snapshots: that they say what the log says.
+    Checkpoints of data directories: that no offset in them lies behind the end of its log.
 
     JSON: {"files", "batches", "records", "problems": [{"file", "position", "problem"}]}; a position of -1 means the whole file.
     """

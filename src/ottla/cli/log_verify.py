@@ -1,6 +1,7 @@
 """`ottla log verify`: whether what is stored is whole, and whether the files agree with each other. Nothing is changed.
 
-A partition is read through once, segment by segment; what its indexes, epochs and producer snapshots say is held against that.
+A partition is read through once, segment by segment; what its indexes, epochs and producer snapshots say is held against that, and so are
+the checkpoints of its data directory.
 """
 
 import os
@@ -9,6 +10,7 @@ from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
+from ottla.cli.log_checkpoints import Checkpoints, LogEnd
 from ottla.cli.log_dump import dump, index_entries
 from ottla.cli.log_files import Kind, Stored, batches, read_bytes
 
@@ -18,7 +20,7 @@ if TYPE_CHECKING:
     from ottla.wire.batches import BatchHeader
 
 
-READ_BEFORE = (Kind.SEGMENT, Kind.SNAPSHOT, Kind.OFFSET_INDEX, Kind.TIME_INDEX)
+READ_BEFORE = (Kind.SEGMENT, Kind.SNAPSHOT, Kind.OFFSET_INDEX, Kind.TIME_INDEX, Kind.OFFSETS)
 """Kinds that are looked at with the log, or for themselves."""
 
 
@@ -44,22 +46,28 @@ class Verifying:
         self.problems: list[Problem] = []
         self.batch_count = 0
         self.record_count = 0
+        self._ends: dict[str, LogEnd] = {}
         self._on_bytes = on_bytes
 
     def verify(self, files: Iterable[Stored]) -> Checked:
         by_directory: dict[str, list[Stored]] = {}
+        checkpoints = Checkpoints()
         count = 0
         for stored in files:
             by_directory.setdefault(os.path.dirname(stored.path), []).append(stored)
             count += 1
+            if stored.kind is Kind.OFFSETS:
+                self.attempt(stored, partial(checkpoints.read, stored))
         for together in by_directory.values():
             self._directory(together)
+        for path, text in checkpoints.beyond(self._ends):
+            self.say(path, -1, text)
         return Checked(count, self.batch_count, self.record_count, self.problems)
 
     def _directory(self, files: list[Stored]) -> None:
         of_kind = {kind: [stored for stored in files if stored.kind is kind] for kind in Kind}
         if of_kind[Kind.SEGMENT]:
-            _Partition(self, of_kind).verify()
+            self._ends[os.path.dirname(files[0].path)] = _Partition(self, of_kind).verify()
         for stored in of_kind[Kind.SNAPSHOT]:
             self.batch_count += len(list(self.segment(stored, next_offset=0, is_last=False)))
         for stored in files:
@@ -161,7 +169,7 @@ class _Partition:
         self._epochs = self._read_epochs(of_kind[Kind.EPOCHS])
         self._latest_epoch = -1
 
-    def verify(self) -> None:
+    def verify(self) -> LogEnd:
         next_offset = self._first_offset
         for at, stored in enumerate(self._segments):
             next_offset = max(next_offset, stored.base_offset)
@@ -172,6 +180,7 @@ class _Partition:
         self._compare_snapshots(next_offset)
         for snapshot in self._snapshots:
             self._verifying.say(snapshot.path, -1, f"it is of offset {snapshot.base_offset}, and the log ends at {next_offset}")
+        return LogEnd(next_offset, self._segments[-1].base_offset)
 
     def _segment(self, stored: Stored, next_offset: int, *, is_last: bool) -> int:
         from ottla.log.transactions import AbortedTransaction

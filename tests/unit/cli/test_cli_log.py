@@ -122,6 +122,36 @@ def test_a_snapshot_that_the_log_does_not_bear_out(partition: Path, capsys: pyte
     assert "producer 7 has epoch, sequence and offset (0, 91, 7), and (0, 15, 15) in the log" in found["problems"][0]["problem"]
 
 
+@pytest.mark.parametrize("name", ["recovery-point-offset-checkpoint", "log-start-offset-checkpoint", "replication-offset-checkpoint",
+                                  "cleaner-offset-checkpoint"])
+@pytest.mark.parametrize(("offset", "said"), [
+    (0, []), (16, []), (17, ["orders-0 is said to have come to offset 17, and its log ends at 16"])])
+def test_an_offset_in_a_checkpoint_that_the_log_has_not_come_to(partition: Path, capsys: pytest.CaptureFixture[str], name: str,
+                                                                offset: int, said: list[str]) -> None:
+    checkpoint = partition.parent / name
+    checkpoint.write_text(f"0\n2\ngone 0 99\norders 0 {offset}\n")
+    code, found = told(capsys, "verify", str(partition.parent))
+    assert (code, found["problems"]) == (int(bool(said)), [{"file": str(checkpoint), "position": -1, "problem": text} for text in said])
+    assert told(capsys, "verify", str(checkpoint))[0] == 0, "of logs that are not looked at nothing is known"
+
+
+def test_a_checkpoint_that_is_not_whole(partition: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    checkpoint = partition.parent / "recovery-point-offset-checkpoint"
+    checkpoint.write_text("0\n2\norders 0 99\n")
+    code, found = told(capsys, "verify", str(partition.parent))
+    assert (code, [problem["file"] for problem in found["problems"]]) == (1, [str(checkpoint)])
+
+
+def test_a_log_that_grew_a_segment_meanwhile_may_have_come_further(partition: Path) -> None:
+    from ottla.cli.log_files import stored_files
+    from ottla.cli.log_verify import Verifying
+
+    (partition.parent / "recovery-point-offset-checkpoint").write_text("0\n1\norders 0 20\n")
+    listed = stored_files([str(partition.parent)])
+    (partition / f"{16:020d}.log").write_bytes(b"")
+    assert Verifying().verify(listed).problems == []
+
+
 def test_batches_and_records_are_dumped(partition: Path, capsys: pytest.CaptureFixture[str]) -> None:
     code, found = told(capsys, "dump", "--records", *[str(path) for path in sorted(partition.glob("*.log"))])
     assert (code, [(entry["base_offset"], entry["last_offset"], entry["codec"], entry["leader_epoch"]) for entry in found]) == (
