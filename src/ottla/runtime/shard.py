@@ -175,15 +175,13 @@ class Shard:
     def _carry_out(self, decision: Decision, call: Any, now_ms: int, refusals: int = 0) -> Any:
         records = decision.records
         if records:
-            if self._alone_left > 0 and not self._round:
+            is_alone = self._alone_left > 0 and not self._round
+            if is_alone:
                 self._alone_left -= 1
-                error = self._append_now(records, now_ms)
-                if error != ErrorCode.NONE:
-                    return self._carry_out_refused(decision, call, error, now_ms, refusals)
-            elif not self._join_round(records):
+            if is_alone or not self._join_round(records):
                 self._flush()
                 if self.state != ShardState.ACTIVE:
-                    return self._surroundings.refusal(call, ErrorCode.NOT_COORDINATOR)
+                    return self._refuse(decision, call)
                 error = self._append_now(records, now_ms)
                 if error != ErrorCode.NONE:
                     return self._carry_out_refused(decision, call, error, now_ms, refusals)
@@ -205,8 +203,15 @@ class Shard:
     def _carry_out_refused(self, decision: Decision, call: Any, error: ErrorCode, now_ms: int, refusals: int) -> Any:
         if refusals == REFUSALS_MAX:
             self._surroundings.on_lost(self)
-            return self._surroundings.refusal(call, ErrorCode.NOT_COORDINATOR) if call is not None else None
+            return self._refuse(decision, call)
         return self._carry_out(self._machine.on_append_failed(decision, error, now_ms), call, now_ms, refusals + 1)
+
+    def _refuse(self, decision: Decision, call: Any) -> Any:
+        """The shard is lost, and with it what was decided: who was to be answered is told to look for another."""
+        refusal = self._surroundings.refusal
+        for token, _ in decision.completions:
+            _answer(token.answered, refusal(token.call, ErrorCode.NOT_COORDINATOR))
+        return None if call is None else refusal(call, ErrorCode.NOT_COORDINATOR)
 
     def _carry_out_in_parts(self, decision: Decision, now_ms: int) -> None:
         """A decision of no call may have more records than a batch can hold, and need not be kept whole."""
@@ -215,6 +220,9 @@ class Shard:
         if batch_bytes_max(records) > bytes_max:
             for part in split(records, bytes_max):
                 self._carry_out(Decision(part), None, now_ms)
+                if self.state != ShardState.ACTIVE:
+                    self._refuse(decision, None)
+                    return
             decision = Decision(completions=decision.completions)
         self._carry_out(decision, None, now_ms)
 

@@ -241,6 +241,41 @@ def test_a_round_that_is_lost_takes_the_shard_with_it(play):
     play(act)
 
 
+def test_whom_a_decision_was_to_answer_hears_of_it_when_the_shard_is_lost(play):
+    """The decision's records have no room in the round before them, which cannot be appended."""
+    async def act(bench: Bench) -> None:
+        for _ in range(ALONE_MAX):
+            bench.shard.submit(Call(values=(b"x",)))
+        call = bench.waiting()
+        waiting = bench.shard.submit(call)
+        bench.machine.waiting.clear()                              # it was decided what to answer
+        bench.ports.disk.fail("append", 1, errno.EIO)
+        first = bench.shard.submit(Call(values=(b"a" * 600,)))
+        assert bench.shard.submit(Call(values=(b"b" * 600,), completes=(call.token,))) == "refused: NOT_COORDINATOR"
+        assert (first.result(), waiting.result()) == ("refused: NOT_COORDINATOR", "refused: NOT_COORDINATOR")
+
+    play(act)
+
+
+@pytest.mark.parametrize("count", [1, 5])
+def test_what_time_decides_ends_with_a_shard_that_is_lost(play, count):
+    """Nothing of it is written any more: the partition is another shard's already."""
+    async def act(bench: Bench) -> None:
+        for _ in range(ALONE_MAX):
+            bench.shard.submit(Call(values=(b"x",)))
+        call = bench.waiting()
+        waiting = bench.shard.submit(call)
+        bench.machine.waiting.clear()
+        bench.ports.disk.fail("append", 1, errno.EIO)
+        first = bench.shard.submit(Call(values=(b"a" * 600,)))
+        bench.shard.carry_out(lambda machine, now_ms: Decision(((b"key", b"b" * 600),) * count, completions=((call.token, "at last"),)))
+        assert (first.result(), waiting.result()) == ("refused: NOT_COORDINATOR", "refused: NOT_COORDINATOR")
+        await asyncio.sleep(1)
+        assert bench.batches() == [[b"x"]] * ALONE_MAX
+
+    play(act)
+
+
 def test_a_shard_that_is_closed_answers_everybody(play):
     async def act(bench: Bench) -> None:
         call, completed = bench.waiting(), bench.waiting()
