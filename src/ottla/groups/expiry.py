@@ -13,8 +13,8 @@ def expired_records(group: ClassicGroup, table: OffsetTable, now_ms: int, retent
     """
     offsets = table.of(group.group_id)
     if not offsets:
-        gone = group.state is State.EMPTY and not any(True for _ in table.pending_places(group.group_id))
-        return [GroupRecord(group_key(group.group_id), None)] if gone else []
+        is_gone = group.state is State.EMPTY and not table.has_pending(group.group_id)
+        return [GroupRecord(group_key(group.group_id), None)] if is_gone else []
     if not _may_expire(group):
         return []
     records, kept = [], False
@@ -27,7 +27,7 @@ def expired_records(group: ClassicGroup, table: OffsetTable, now_ms: int, retent
                 kept = True
             else:
                 records.append(GroupRecord(offset_key(group.group_id, topic, partition), None))
-    if not kept and group.state is State.EMPTY and not any(True for _ in table.pending_places(group.group_id)):
+    if not kept and group.state is State.EMPTY and not table.has_pending(group.group_id):
         records.append(GroupRecord(group_key(group.group_id), None))
     return records
 

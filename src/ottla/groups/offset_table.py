@@ -68,6 +68,9 @@ class OffsetTable:
     def is_pending(self, group_id: str, topic: str, partition: int) -> bool:
         return any((group_id, topic, partition) in offsets for offsets in self._pending.values())
 
+    def has_pending(self, group_id: str) -> bool:
+        return any(True for _ in self.pending_places(group_id))
+
     def pending_places(self, group_id: str) -> Iterator[tuple[str, int]]:
         for offsets in self._pending.values():
             for owner, topic, partition in offsets:

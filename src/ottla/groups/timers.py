@@ -30,9 +30,6 @@ class Timers:
     def cancel(self, key: TimerKey) -> None:
         self._deadlines.pop(key, None)
 
-    def deadline(self, key: TimerKey) -> int | None:
-        return self._deadlines.get(key)
-
     def next_deadline_ms(self) -> int | None:
         """Not later than the first deadline; where that one moved on since it was queued, it is put in its new place."""
         while self._heap:
