@@ -14,15 +14,11 @@ class MappedEntries:
     __slots__ = ("_count", "_data", "base_offset")
     ENTRY: ClassVar[Struct]
 
-    def __init__(self, base_offset: int, data: memoryview) -> None:
+    def __init__(self, base_offset: int, data: memoryview, count: int) -> None:
+        """`count`: so many entries stand before the zeros."""
         self.base_offset = base_offset
         self._data = data
-        self._count = self.count(data)
-
-    @staticmethod
-    def count(data: Entries) -> int:
-        """How many entries stand before the zeros."""
-        raise NotImplementedError
+        self._count = count
 
     def __len__(self) -> int:
         return self._count

@@ -76,9 +76,8 @@ class MappedOffsetIndex(MappedEntries):
     __slots__ = ()
     ENTRY = _entry
 
-    @staticmethod
-    def count(data: Entries) -> int:
-        return valid_entries(data)
+    def __init__(self, base_offset: int, data: memoryview) -> None:
+        super().__init__(base_offset, data, valid_entries(data))
 
     def position_of(self, offset: int) -> int:
         data = self._data

@@ -1,5 +1,6 @@
 """Reading a segment through: where it really ends, and what its indexes, leader epochs and producers are."""
 
+from ottla.base.ports import File
 from ottla.log.config import LogConfig
 from ottla.log.epochs import LeaderEpochs
 from ottla.log.offset_index import GrowingOffsetIndex
@@ -73,9 +74,13 @@ def rebuild(segment: Segment, config: LogConfig, epochs: LeaderEpochs, producers
     segment.forget_tail()
     progress.done_bytes = done_before + size
     if end < size:
-        file.truncate(end)
-        file.flush()  # before anything is appended: what was cut off could come back behind it
+        _cut_off(file, end)
     return next_offset
+
+
+def _cut_off(file: File, end: int) -> None:
+    file.truncate(end)
+    file.flush()  # before anything is appended: what was cut off could come back behind it
 
 
 def index_closed(segment: Segment, config: LogConfig) -> None:

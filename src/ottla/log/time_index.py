@@ -88,9 +88,8 @@ class MappedTimeIndex(MappedEntries):
     __slots__ = ()
     ENTRY = _entry
 
-    @staticmethod
-    def count(data: Entries) -> int:
-        return valid_entries(data)
+    def __init__(self, base_offset: int, data: memoryview) -> None:
+        super().__init__(base_offset, data, valid_entries(data))
 
     def offset_before(self, timestamp: int) -> int:
         data = self._data
