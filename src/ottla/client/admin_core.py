@@ -19,7 +19,6 @@ V = TypeVar("V")
 
 ADMIN: tuple[Option, ...] = (
     *SHARED,
-    Option("bootstrap.controllers", read_duration, None),
     Option("default.api.timeout.ms", read_duration, 60_000, 0),
     Option("retries", read_int, 2**31 - 1, 0, 2**31 - 1),
 )

@@ -155,10 +155,6 @@ class SimulatedClient:
         if self._lost is not None:
             await self._lost
 
-    @property
-    def is_connected(self) -> bool:
-        return self._connection is not None
-
     # What workloads do
 
     async def create_topic(self, name: str, partitions: int, configs: Mapping[str, str] | None = None) -> CreatableTopicResult:

@@ -10,7 +10,7 @@ from ottla.metadata.configs import (
     definitions_security,
     definitions_topic,
 )
-from ottla.metadata.configs.definition import ConfigValue, Definition, InvalidConfig, read_table
+from ottla.metadata.configs.definition import Definition, InvalidConfig, read_table
 from ottla.metadata.configs.values import parse
 
 TOPIC_CONFIGS = read_table(definitions_topic.TOPIC)
@@ -111,7 +111,3 @@ def validate_broker_config(name: str, value: str) -> None:
     if definition is None:
         raise unknown(name, "broker", BROKER_CONFIGS)
     parse(definition, value)
-
-
-def parse_broker_config(name: str, text: str) -> ConfigValue:
-    return parse(BROKER_CONFIGS[name], text)
