@@ -1,4 +1,4 @@
-"""A standalone cluster of Spark with two workers, each a process: its executors read with nothing but the wheel."""
+"""A standalone cluster of Spark with two workers, each a process: its executors read with nothing but the wheel, and may die."""
 
 import json
 import os
@@ -7,6 +7,7 @@ import socket
 import subprocess
 import sys
 import time
+from collections import Counter
 from pathlib import Path
 
 import pytest
@@ -53,13 +54,15 @@ def wheel(tmp_path_factory):
     return next(directory.glob("*.whl"))
 
 
-@pytest.fixture
-def cluster(tmp_path):
+@pytest.fixture(scope="module")
+def cluster(tmp_path_factory):
     """The address of a master with two workers."""
     import pyspark
 
     from ottla.spark.java import find_java_home
 
+    directory = tmp_path_factory.mktemp("cluster")
+    logged = directory / "cluster.log"
     port = free_port()
     address = f"spark://127.0.0.1:{port}"
     program = [str(Path(pyspark.__file__).parent / "bin" / "spark-class")]
@@ -68,15 +71,15 @@ def cluster(tmp_path):
     deploy = "org.apache.spark.deploy"
     commands = [[*program, f"{deploy}.master.Master", "--host", "127.0.0.1", "--port", str(port), "--webui-port", "0"]]
     commands += [[*program, f"{deploy}.worker.Worker", "--host", "127.0.0.1", "--webui-port", "0", "--cores", "1", "--memory", "1g",
-                  "--work-dir", str(tmp_path / f"worker-{number}"), address] for number in range(2)]
+                  "--work-dir", str(directory / f"worker-{number}"), address] for number in range(2)]
     running = []
     try:
-        with (tmp_path / "cluster.log").open("wb") as log:
+        with logged.open("wb") as log:
             for command in commands:
-                running.append(subprocess.Popen(command, stdout=log, stderr=log, env=environment, start_new_session=True, cwd=tmp_path))
+                running.append(subprocess.Popen(command, stdout=log, stderr=log, env=environment, start_new_session=True, cwd=directory))
         deadline = time.monotonic() + SECONDS_MAX
-        while (tmp_path / "cluster.log").read_text(errors="replace").count("Successfully registered with master") < 2:
-            assert time.monotonic() < deadline, (tmp_path / "cluster.log").read_text(errors="replace")[-3000:]
+        while logged.read_text(errors="replace").count("Successfully registered with master") < 2:
+            assert time.monotonic() < deadline, logged.read_text(errors="replace")[-3000:]
             time.sleep(0.2)
         yield address
     finally:
@@ -105,3 +108,35 @@ def test_two_workers_read_with_the_wheel_alone(cluster, wheel, tmp_path):
     told = json.loads(done.stdout.splitlines()[-1])
     assert (told["rows"], told["executors"]) == (4000, 2)
     assert all("carried.zip" in home for home in told["homes"]), told
+
+
+@pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="an executor is found by /proc")
+def test_an_executor_that_is_killed_in_the_midst_of_a_stateful_query(cluster, tmp_path):
+    """It dies in a task of the second micro-batch of three, with its share of the state: the query goes on, and counts everything once."""
+    from ottla.client import Producer
+
+    counts, mark = tmp_path / "counts", tmp_path / "killed.json"
+    counts.mkdir()
+    values = [b"%d" % (index % 7) for index in range(1000)]
+    values[501] = b"here"
+    with Broker() as broker:
+        broker.create_topic("counted", 2)
+        with Producer(bootstrap_servers=broker.bootstrap) as producer:
+            for index, value in enumerate(values):
+                producer.send("counted", value, partition=index % 2)
+        options = {"kafka.bootstrap.servers": broker.bootstrap, "subscribe": "counted", "startingOffsets": "earliest",
+                   "maxOffsetsPerTrigger": "400"}
+        command = [sys.executable, "-m", "tests.spark.losing_driver", cluster, json.dumps(options), str(tmp_path / "checkpoint"),
+                   str(counts), "here", str(mark)]
+        done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=SECONDS_MAX, cwd=ROOT)
+    assert done.returncode == 0, done.stderr[-3000:]
+    killed = json.loads(mark.read_text())
+    assert any("CoarseGrainedExecutorBackend" in word for word in killed["command"])
+    assert not Path(f"/proc/{killed['pid']}/cmdline").exists()
+    assert sorted(path.name for path in counts.iterdir()) == [f"{number}.json" for number in range(3)]
+    assert json.loads((counts / "0.json").read_text()) == counted(values[:400])
+    assert json.loads((counts / "2.json").read_text()) == counted(values)
+
+
+def counted(values):
+    return {value.decode(): count for value, count in Counter(values).items()}

@@ -6,10 +6,13 @@ import signal
 import subprocess
 import sys
 import time
+from collections import Counter
 from pathlib import Path
 
 from ottla.testing import Broker
+from tests.spark.copying_driver import copying, hold_once
 from tests.spark.counting_driver import counting
+from tests.spark.readers import read, values
 
 SECONDS_MAX = 150
 
@@ -58,6 +61,39 @@ def test_a_driver_that_is_killed_and_a_broker_that_restarts(spark, tmp_path):
         expected = {str(number): sum(index % 7 == number for index in range(1000)) + sum(index % 7 == number for index in range(40))
                     for number in range(7)}
         assert json.loads((counts / f"{last}.json").read_text()) == expected
+
+
+def test_a_driver_that_is_killed_while_it_writes(spark, tmp_path):
+    """It dies in the third micro-batch, one of whose two tasks has written its rows and the other not: another driver writes all of it
+    again. What was committed before is there once, everything at least once."""
+    checkpoint, mark = tmp_path / "checkpoint", tmp_path / "held"
+    rows = [b"%d" % index for index in range(600)]
+    with Broker() as broker:
+        broker.create_topic("from", 2)
+        broker.create_topic("to", 2)
+        options = {"kafka.bootstrap.servers": broker.bootstrap, "subscribe": "from", "startingOffsets": "earliest",
+                   "maxOffsetsPerTrigger": "200"}
+        written = {"kafka.bootstrap.servers": broker.bootstrap, "subscribe": "to"}
+        produce(broker.bootstrap, "from", rows)
+        command = [sys.executable, "-m", "tests.spark.copying_driver", json.dumps(options), "to", str(checkpoint), "500", str(mark)]
+        with (tmp_path / "driver.log").open("wb") as log:
+            driver = subprocess.Popen(command, stdout=log, stderr=log, start_new_session=True, cwd=Path(__file__).parents[2])
+        try:
+            wait_for(lambda: driver.poll() is not None or (mark.exists() and len(read(written)) >= 500), "a half of a micro-batch")
+            assert driver.poll() is None, (tmp_path / "driver.log").read_text()[-3000:]
+        finally:
+            os.killpg(driver.pid, signal.SIGKILL)
+            driver.wait()
+        assert sorted(path.name for path in (checkpoint / "commits").glob("[0-9]*")) == ["0", "1"]
+        produce(broker.bootstrap, "from", [b"new"] * 40)
+        query = copying(spark, options, "to", str(checkpoint), hold_once(b"500", mark)).trigger(availableNow=True).start()
+        assert query.awaitTermination(SECONDS_MAX)
+        found = Counter(values(read(written)))
+    assert {row: found[row] for row in rows[:400]} == dict.fromkeys(rows[:400], 1)
+    assert {row: found[row] for row in rows[401::2]} == dict.fromkeys(rows[401::2], 2)
+    assert all(found[row] in (1, 2) for row in rows[400::2])
+    assert found[b"new"] == 40
+    assert sorted(found) == sorted({*rows, b"new"})
 
 
 def test_a_broker_that_restarts_under_a_running_query(spark, tmp_path):
