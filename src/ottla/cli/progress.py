@@ -1,7 +1,6 @@
 """How far long work has come: a bar on a terminal's stderr, and nothing where nobody looks."""
 
 import sys
-from types import TracebackType
 from typing import TYPE_CHECKING, Self
 
 if TYPE_CHECKING:
@@ -32,6 +31,6 @@ class Bar:
         if self._bar is not None:
             self._bar[0].update(self._bar[1], completed=done, told=told)
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+    def __exit__(self, *ended: object) -> None:
         if self._bar is not None:
             self._bar[0].stop()

@@ -73,5 +73,5 @@ class Admin:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: object) -> None:
+    def __exit__(self, *ended: object) -> None:
         self.close()

@@ -18,5 +18,5 @@ class AsyncAdmin(TopicAdmin, ClusterAdmin, GroupAdmin):
     async def __aenter__(self) -> Self:
         return self
 
-    async def __aexit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: object) -> None:
+    async def __aexit__(self, *ended: object) -> None:
         await self.close()

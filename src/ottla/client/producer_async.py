@@ -296,5 +296,5 @@ class AsyncProducer:
         self._running()
         return self
 
-    async def __aexit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: object) -> None:
+    async def __aexit__(self, *ended: object) -> None:
         await self.close()

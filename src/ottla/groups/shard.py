@@ -165,7 +165,7 @@ class GroupShard:
                 self._rebalancer.answer_sync(member, SyncGroupResponse(error_code=ErrorCode.NOT_COORDINATOR), effects)
         return effects.decision()
 
-    def on_topics_deleted(self, topics: Iterable[tuple[str, Uuid]], now_ms: int) -> Decision:
+    def on_topics_deleted(self, topics: Iterable[tuple[str, Uuid]]) -> Decision:
         """Offsets of deleted topics are forgotten in all groups, unless they were committed under another id of the same name."""
         deleted = dict(topics)
         records = []

@@ -66,7 +66,7 @@ class Groups:
     def on_topics_deleted(self, topics: Sequence[tuple[str, Uuid]]) -> None:
         """Their offsets are forgotten."""
         for shard in self.shards.all():
-            shard.carry_out(lambda machine, now_ms: machine.on_topics_deleted(topics, now_ms))
+            shard.carry_out(lambda machine, _: machine.on_topics_deleted(topics))
 
     def census(self) -> GroupCensus:
         """Of the shards that have been loaded."""

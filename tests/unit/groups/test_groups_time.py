@@ -173,7 +173,7 @@ def test_offsets_of_a_deleted_topic_are_forgotten_and_those_of_its_successor_kep
     commit(talk, "a", "g", 9, topic="t1")
     commit(talk, "a", "g", 9, topic="t2")
     speaker.shard.replay(99, offset_key("x-g", "t1", 1), offset_value(CommittedOffset(3, 0, "", START_MS, -1, b"n" * 16)))
-    decision = speaker.shard.on_topics_deleted([("t1", TOPIC_IDS["t1"])], START_MS)
+    decision = speaker.shard.on_topics_deleted([("t1", TOPIC_IDS["t1"])])
     assert decision.records == ((offset_key("x-g", "t1", 0), None),)
     response = fetch(talk, "f", "g", topics=("t1",), version=10)  # asked by the id of the deleted one
     assert [part.committed_offset for part in response.groups[0].topics[0].partitions] == [7, -1]
