@@ -1,5 +1,7 @@
 """Reading a segment through: where it really ends, and what its indexes, leader epochs and producers are."""
 
+from collections.abc import Callable
+
 from ottla.base.ports import File
 from ottla.log.config import LogConfig
 from ottla.log.epochs import LeaderEpochs
@@ -15,13 +17,24 @@ OFFSETS_PER_SEGMENT_MAX = 0x7FFF_FFFF
 OF_TRANSACTIONS = CONTROL_BIT | TRANSACTIONAL_BIT
 
 
+class RecoveryStopped(InterruptedError):
+    """Nobody waits for the log any more. Its files are as a crash would leave them, and the next recovery begins anew."""
+
+
 class Progress:
-    """How many bytes have been read through so far. One thread counts, another looks."""
+    """How many bytes have been read through so far. One thread counts, another looks, and may want no more of it."""
 
-    __slots__ = ("done_bytes",)
+    __slots__ = ("_is_stopping", "done_bytes")
 
-    def __init__(self) -> None:
+    def __init__(self, is_stopping: Callable[[], bool] = lambda: False) -> None:
+        self._is_stopping = is_stopping
         self.done_bytes = 0
+
+    def tell(self, done_bytes: int) -> None:
+        """RecoveryStopped where that is to be all."""
+        self.done_bytes = done_bytes
+        if self._is_stopping():
+            raise RecoveryStopped("the recovery was stopped")
 
 
 def rebuild(segment: Segment, config: LogConfig, epochs: LeaderEpochs, producers: ProducerTable, progress: Progress) -> int:
@@ -53,7 +66,7 @@ def rebuild(segment: Segment, config: LogConfig, epochs: LeaderEpochs, producers
             offsets.append(last_offset, at)
             times.maybe_append(highest, highest_offset)
             bytes_since_entry = 0
-            progress.done_bytes = done_before + at
+            progress.tell(done_before + at)
         bytes_since_entry += length + LENGTH_OVERHEAD
         end = at + length + LENGTH_OVERHEAD
         next_offset = last_offset + 1

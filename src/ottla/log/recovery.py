@@ -19,11 +19,11 @@ from ottla.log.epochs import LeaderEpochs
 from ottla.log.gaps import Gaps
 from ottla.log.open_files import OpenFiles
 from ottla.log.producer_state import SNAPSHOT_SUFFIX, ProducerTable, snapshot_path, write_snapshot
-from ottla.log.rebuilding import OFFSETS_PER_SEGMENT_MAX, Progress, close, index_closed, rebuild
+from ottla.log.rebuilding import OFFSETS_PER_SEGMENT_MAX, Progress, RecoveryStopped, close, index_closed, rebuild
 from ottla.log.scanning import scan_batches, scan_headers
 from ottla.log.segment import LOG_SUFFIX, OFFSET_INDEX_SUFFIX, TIME_INDEX_SUFFIX, TRANSACTION_INDEX_SUFFIX, Segment
 
-__all__ = ["OFFSETS_PER_SEGMENT_MAX", "LoadedLog", "Progress", "load", "rebuild"]
+__all__ = ["OFFSETS_PER_SEGMENT_MAX", "LoadedLog", "Progress", "RecoveryStopped", "load", "rebuild"]
 
 INDEX_SUFFIXES = (OFFSET_INDEX_SUFFIX, TIME_INDEX_SUFFIX, TRANSACTION_INDEX_SUFFIX)
 LEFTOVER_SUFFIXES = (".deleted", ".cleaned", ".tmp")

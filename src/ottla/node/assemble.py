@@ -133,8 +133,11 @@ class Node:
 
 
 async def assemble(ports: Ports, config: NodeConfig, *, process_facts: "Callable[[], ProcessFacts] | None" = None,
-                   on_recovered: Callable[[Recovered], None] | None = None) -> Node:
-    """Start a node. StartError, in words for the person who started it, where that cannot be."""
+                   on_recovered: Callable[[Recovered], None] | None = None, is_stopping: Callable[[], bool] = lambda: False) -> Node:
+    """Start a node. StartError, in words for the person who started it, where that cannot be.
+
+    RecoveryStopped where `is_stopping` says, while logs are opened, that there is to be no node after all: all is as after a crash then.
+    """
     failed: asyncio.Future[None] = asyncio.get_running_loop().create_future()
 
     def on_failed(error: BaseException) -> None:
@@ -145,8 +148,10 @@ async def assemble(ports: Ports, config: NodeConfig, *, process_facts: "Callable
 
     storage = prepare_storage(ports.disk, ports.rng, config.log_dirs, config.metadata_log_dir, config.node_id, config.cluster_id,
                               now_ms=ports.clock.now_ms())
+    recovering = Recovering(ports.workers, threads_per_directory=config.integer("num.recovery.threads.per.data.dir"),
+                            on_progress=on_recovered, is_stopping=is_stopping)
     try:
-        return await _start(ports, config, storage, failed, on_failed, process_facts, on_recovered)
+        return await _start(ports, config, storage, failed, on_failed, process_facts, recovering)
     except MetadataLogDamaged as error:
         storage.release()
         raise StartError(str(error)) from error
@@ -160,7 +165,7 @@ async def assemble(ports: Ports, config: NodeConfig, *, process_facts: "Callable
 
 async def _start(ports: Ports, config: NodeConfig, storage: Storage, failed: "asyncio.Future[None]",
                  on_failed: Callable[[BaseException], None], process_facts: "Callable[[], ProcessFacts] | None",
-                 on_recovered: Callable[[Recovered], None] | None) -> Node:
+                 recovering: Recovering) -> Node:
     metadata_log = _open_metadata_log(ports, config, storage, on_failed)
     image = metadata_log.load(storage.cluster_id)
     controller = ControllerDriver(
@@ -176,8 +181,7 @@ async def _start(ports: Ports, config: NodeConfig, storage: Storage, failed: "as
         endpoints = await _listen(server, config.listeners)
         if config.metrics_address is not None:
             page = await _serve_metrics(ports, server, config.metrics_address, process_facts)
-        await publisher.start(image, Recovering(
-            ports.workers, threads_per_directory=config.integer("num.recovery.threads.per.data.dir"), on_progress=on_recovered))
+        await publisher.start(image, recovering)
         metadata_log.follow(publisher.publish, lambda: broker.image)
         await controller.activate(storage.read_bootstrap_records(ports.disk) if not image.features else [])
         broker_epoch = await _register(ports, config, storage, controller, endpoints, directories)

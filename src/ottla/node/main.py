@@ -23,7 +23,7 @@ from ottla.node.assemble import Node, assemble
 from ottla.node.config import NodeConfig
 from ottla.node.errors import StartError
 from ottla.node.storage import Storage, prepare_storage
-from ottla.runtime.recovering import Recovered
+from ottla.runtime.recovering import Recovered, RecoveryStopped
 
 if TYPE_CHECKING:
     from ottla.server.metrics import ProcessFacts
@@ -32,6 +32,8 @@ WORKER_THREADS_MAX = 4
 GARBAGE_THRESHOLD = 10_000
 TRIM_SECONDS = 10.0
 TRIM_CHANGE = 0.05
+log = logging.getLogger("ottla.node")
+
 _SIGNALS = (signal.SIGTERM, signal.SIGINT)
 
 
@@ -101,7 +103,11 @@ async def _serve(config: NodeConfig, on_serving: Callable[[Node], None], on_impa
         loop.add_signal_handler(each, on_signal, each)
     ports = real_ports(loop)
     try:
-        node = await assemble(ports, config, process_facts=process_facts, on_recovered=on_recovered)
+        try:
+            node = await assemble(ports, config, process_facts=process_facts, on_recovered=on_recovered, is_stopping=stopping.is_set)
+        except RecoveryStopped as reason:
+            log.warning("%s: the next start begins anew", reason)
+            return
         waiting = loop.create_task(stopping.wait())
         trimming = loop.create_task(_give_back_memory(ports.workers))
         try:

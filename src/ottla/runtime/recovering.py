@@ -1,17 +1,18 @@
 """Opens the logs that a node finds when it starts, and closes them when it stops: several at a time, off the loop.
 
 After a clean stop a log is opened in a tenth of a millisecond. After a crash some of it is read through, which takes as long as it takes:
-how far it has come is said from time to time.
+how far it has come is said from time to time, and a node that is to stop need not wait for the end of it.
 """
 
 import asyncio
 import logging
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Generic, NamedTuple, TypeVar
 
 from ottla.base.ports import Workers
 from ottla.log.partition_log import PartitionLog
-from ottla.log.recovery import Progress
+from ottla.log.recovery import Progress, RecoveryStopped
 
 LOGS_AT_ONCE = 50
 """A worker opens so many of a clean directory before it comes back: to hand work over and back costs as much as to open one."""
@@ -19,6 +20,8 @@ SAY_SECONDS = 2.0
 """Between two lines in the log."""
 TELL_SECONDS = 0.2
 """Between two of what somebody sees moving."""
+
+__all__ = ["Recovered", "Recovering", "RecoveryStopped", "Work", "run_all"]
 
 log = logging.getLogger("ottla.recovery")
 
@@ -42,24 +45,29 @@ class Work(NamedTuple, Generic[T]):
 
 
 class Recovering:
-    """The logs of a node that starts."""
+    """The logs of a node that starts. `is_stopping` is asked in workers, too."""
 
-    def __init__(self, workers: Workers, *, threads_per_directory: int, on_progress: Callable[[Recovered], None] | None = None) -> None:
+    def __init__(self, workers: Workers, *, threads_per_directory: int, on_progress: Callable[[Recovered], None] | None = None,
+                 is_stopping: Callable[[], bool] = lambda: False) -> None:
         self._workers = workers
         self._threads = threads_per_directory
         self._on_progress = on_progress
+        self._is_stopping = is_stopping
         self._progress: list[Progress] = []
         self._done = 0
         self._total = 0
 
     def progress(self) -> Progress:
         """For one log, whose worker counts in it."""
-        progress = Progress()
+        progress = Progress(self._is_stopping)
         self._progress.append(progress)
         return progress
 
     async def open_all(self, wanted: Sequence[Work[PartitionLog]]) -> list[PartitionLog | OSError]:
-        """Of each what was opened, or why it could not be, in the order in which they were wanted."""
+        """Of each what was opened, or why it could not be, in the order in which they were wanted.
+
+        RecoveryStopped where the node is to stop meanwhile: no worker is busy with a log any more then.
+        """
         self._total = len(wanted)
         unclean = sum(not work.is_quick for work in wanted)
         if not unclean:
@@ -78,9 +86,20 @@ class Recovering:
         return opened
 
     async def _run_all(self, wanted: Sequence[Work[T]]) -> list[T | OSError]:
-        results = await run_all(self._workers, wanted, threads_per_group=self._threads, on_done=self._count)
+        stoppable = [work if work.is_quick else work._replace(run=partial(self._unless_stopping, work.run)) for work in wanted]
+        results = await run_all(self._workers, stoppable, threads_per_group=self._threads, on_done=self._count)
+        if any(isinstance(result, RecoveryStopped) for result in results):
+            for opened in results:
+                if isinstance(opened, PartitionLog):
+                    opened.delete()
+            raise RecoveryStopped("the node was stopped while its logs were checked")
         self._tell()
         return results
+
+    def _unless_stopping(self, run: Callable[[], T]) -> T:
+        if self._is_stopping():
+            raise RecoveryStopped("the recovery was stopped before the log's turn came")
+        return run()
 
     def _count(self, count: int) -> None:
         self._done += count

@@ -273,6 +273,37 @@ def test_a_second_signal_ends_it_at_once(number: signal.Signals) -> None:
             process.kill()
 
 
+RECOVERING = """
+import asyncio, sys
+from ottla.cli import main
+from ottla.node import main as node_main
+from ottla.runtime.recovering import RecoveryStopped
+
+async def assemble(ports, config, *, is_stopping, **others):
+    print("recovering", flush=True)
+    while not is_stopping():
+        await asyncio.sleep(0.01)
+    raise RecoveryStopped("the node was stopped in its recovery")
+
+node_main.assemble = assemble
+sys.exit(main.main(["start", "--ephemeral"]))
+"""
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_a_signal_ends_a_recovery(number: signal.Signals) -> None:
+    with subprocess.Popen([sys.executable, "-c", RECOVERING], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        try:
+            assert process.stdout.readline() == "recovering\n"
+            process.send_signal(number)
+            output, told = process.communicate(timeout=SECONDS_MAX)
+        finally:
+            process.kill()
+    assert (process.returncode, output) == (0, "")
+    assert told.endswith(" warning ottla.node the node was stopped in its recovery: the next start begins anew\n")
+
+
 FAILING = """
 import asyncio, sys
 from ottla.cli import main

@@ -9,7 +9,9 @@ from hypothesis import strategies as st
 
 from ottla.io.disk import RealDisk
 from ottla.log import offset_index, time_index
+from ottla.log.config import LogConfig
 from ottla.log.partition_log import PartitionLog
+from ottla.log.recovery import Progress, RecoveryStopped, load
 from ottla.sim.disk import SimulatedDisk
 from ottla.wire.batches import read_header
 from tests.unit.log.logs import NOW, append, batch, index_entries, open_log, read_all, stored_batches, stored_records
@@ -301,6 +303,28 @@ def test_open_gives_a_log_after_a_crash_at_any_change_of_a_close() -> None:
         assert 7 <= opened.log_end_offset <= 9
         assert [record.value for record in read_all(opened, 0)] == [b"%d" % n for n in range(opened.log_end_offset)]
         changes += 1
+
+
+def test_a_recovery_that_is_stopped_in_its_midst_is_as_good_as_none(tmp_path: Path) -> None:
+    log = filled(tmp_path, index_interval_bytes=200)
+    log.flush()
+    before, grown = stored_batches(log), index_entries(log)
+    log.delete()
+    with open(tmp_path / LAST, "ab") as file:
+        file.write(b"torn")
+    asked = 0
+
+    def is_stopping() -> bool:
+        nonlocal asked
+        asked += 1
+        return asked > 12
+
+    with pytest.raises(RecoveryStopped):
+        load(RealDisk(), str(tmp_path), config=LogConfig(index_interval_bytes=200), now_ms=NOW, clean=False, recovery_point=0,
+             progress=Progress(is_stopping))
+    assert (tmp_path / LAST).read_bytes().endswith(b"torn"), "it had not come that far"
+    opened = open_log(tmp_path, clean=False, recovery_point=0, index_interval_bytes=200)
+    assert (stored_batches(opened), opened.segments[-1].offsets().entries(), opened.cut_bytes) == (before, grown[-1][0], 4)
 
 
 def test_zeros_are_told_from_entries() -> None:

@@ -1,7 +1,7 @@
 """A node's life as its metadata log and its directories tell it, over simulated ports."""
 
 import asyncio
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
@@ -13,6 +13,7 @@ from ottla.metadata.image import ClusterImage
 from ottla.node.assemble import Node, assemble
 from ottla.node.config import node_config
 from ottla.runtime.metadata_log import MetadataLog
+from ottla.runtime.recovering import RecoveryStopped
 from ottla.sim.client import SimulatedClient
 from ottla.sim.world import SimulatedPorts, World
 from ottla.wire.batches import Record, build_batch
@@ -29,11 +30,11 @@ def world() -> Iterator[World]:
         yield made
 
 
-def start(world: World, **settings: str) -> tuple[SimulatedPorts, Any]:
+def start(world: World, *, is_stopping: Callable[[], bool] = lambda: False, **settings: str) -> tuple[SimulatedPorts, Any]:
     configs = {"listeners": f"PLAINTEXT://node:{PORT}", "log.dirs": "/data"} | {k.replace("_", "."): v for k, v in settings.items()}
     config = node_config(configs, cluster_id=CLUSTER, directory="/", canonical_host=lambda: "node")
     ports = world.start("node")
-    return ports, world.within(ports, assemble(ports, config))
+    return ports, world.within(ports, assemble(ports, config, is_stopping=is_stopping))
 
 
 def read_image(world: World) -> ClusterImage:
@@ -71,6 +72,36 @@ def test_a_clean_stop_leaves_a_fenced_broker_and_nobody_leading(world: World) ->
     image = read_image(world)
     assert (image.brokers[1].fenced, image.brokers[1].in_controlled_shutdown) == (True, True)
     assert [partition.leader for partition in image.topics_by_name["t"].partitions.values()] == [-1, -1]
+
+
+def test_a_node_that_is_stopped_while_it_recovers_leaves_at_once_and_loses_nothing(world: World) -> None:
+    """Its directories are free afterwards, and not marked as clean."""
+    async def crash() -> None:
+        _, starting = start(world)
+        await starting
+        client = await connect(world)
+        await client.create_topic("t", 2)
+        await client.produce("t", 0, build_batch([Record(value=b"kept")]), acks=1)
+
+    async def stop() -> None:
+        ports, starting = start(world, is_stopping=lambda: True)
+        with pytest.raises(RecoveryStopped):
+            await starting
+        assert not ports.disk.exists("/data/.kafka_cleanshutdown")
+
+    async def go_on() -> None:
+        ports, starting = start(world)
+        node: Node = await starting
+        partition = node.broker.partition("t", 0)
+        assert partition is not None
+        assert partition.log.log_end_offset == 1
+        await world.within(ports, node.stop())
+
+    world.run(crash())
+    world.crash("node")
+    world.run(stop())
+    world.exit("node")
+    world.run(go_on())
 
 
 def test_a_leader_is_lost_while_its_partition_is_still_to_be_opened(world: World) -> None:

@@ -11,7 +11,7 @@ import pytest
 from ottla.io.disk import RealDisk
 from ottla.log.config import LogConfig
 from ottla.log.partition_log import PartitionLog
-from ottla.runtime.recovering import Recovered, Recovering, Work, run_all
+from ottla.runtime.recovering import Recovered, Recovering, RecoveryStopped, Work, run_all
 from tests.unit.log.logs import TOPIC_ID, append, open_log
 
 T = TypeVar("T")
@@ -63,6 +63,22 @@ def test_what_the_file_system_refuses_is_a_result() -> None:
     works = [Work("/data", True, lambda: 1), Work("/data", True, lambda: fail("gone")), Work("/data", False, lambda: 3)]
     found = asyncio.run(run_all(CountingWorkers(), works, threads_per_group=1))
     assert [str(one) for one in found] == ["1", "gone", "3"]
+
+
+def test_a_recovery_that_is_stopped_begins_no_other_log_and_waits_for_those_it_has_begun() -> None:
+    workers, done = CountingWorkers(), []
+    recovering = Recovering(workers, threads_per_directory=2, is_stopping=lambda: len(done) >= 3)
+    works = [Work("/data", False, lambda number=number: done.append(number)) for number in range(20)]  # type: ignore[misc]
+    with pytest.raises(RecoveryStopped):
+        asyncio.run(recovering.open_all(works))
+    assert (done, workers.running) == ([0, 1, 2], 0)
+
+
+def test_logs_that_were_left_in_order_are_opened_in_any_case() -> None:
+    """It takes no time, and so the node can be stopped in order, too."""
+    recovering = Recovering(CountingWorkers(), threads_per_directory=2, is_stopping=lambda: True)
+    works = [Work("/data", True, lambda number=number: number) for number in range(20)]  # type: ignore[misc]
+    assert asyncio.run(recovering.open_all(works)) == list(range(20))
 
 
 def test_an_unclean_directory_is_told_of(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
