@@ -19,7 +19,7 @@ def describe(root: typer.Typer, name: str) -> None:
     actions = [each for each in parser._actions if not isinstance(each, argparse._HelpAction)]
     call.__signature__ = inspect.Signature([_parameter(each) for each in actions])  # type: ignore[attr-defined]
     call.__annotations__ = {each.dest: _kind(each) for each in actions}
-    root.command(name, help=(parser.description or f"{name}.").strip() if parser.description else "Print the version.")(call)
+    root.command(name, help=parser.description.strip() if parser.description else "Print the version.")(call)
 
 
 def _parameter(action: argparse.Action) -> inspect.Parameter:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ottla.cli.failure import Failure
+from ottla.cli.failure import Failure, nearest
 
 if TYPE_CHECKING:
     from ottla.client import Admin, Producer
@@ -43,10 +43,10 @@ class Session:
 
     def consumer(self, configs: Mapping[str, Any]) -> "Consumer":
         from ottla.client.consumer import Consumer
-        from ottla.client.consumer_config import OPTIONS
+        from ottla.client.consumer_config import CONSUMER
 
         defaults = {"default.api.timeout.ms": self.timeout_seconds * 1000, "allow.auto.create.topics": False}
-        return Consumer(self._configs_for(OPTIONS, {**defaults, **configs}))
+        return Consumer(self._configs_for(CONSUMER, {**defaults, **configs}))
 
     def _configs_for(self, options: Any, own: Mapping[str, Any], defaults: Mapping[str, Any] | None = None) -> dict[str, Any]:
         """A file may serve several kinds of clients: what belongs to another kind is left out."""
@@ -67,7 +67,7 @@ def _read_file(path: Path) -> dict[str, str]:
     """Names that no client knows are refused; serializers and interceptors are Java's classes, and have no meaning here."""
     from ottla.client.admin_core import ADMIN
     from ottla.client.config import SECURITY_PREFIXES, WITHOUT_EFFECT
-    from ottla.client.consumer_config import OPTIONS
+    from ottla.client.consumer_config import CONSUMER
     from ottla.client.producer_config import PRODUCER
     from ottla.node.properties import PropertiesError, decode_properties, read_properties
 
@@ -75,13 +75,11 @@ def _read_file(path: Path) -> dict[str, str]:
         read = {key: value for key, value, _ in read_properties(decode_properties(path.read_bytes()))}
     except PropertiesError as error:
         raise Failure(f"{path}: {error}") from error
-    known = {option.name for option in (*ADMIN, *PRODUCER, *OPTIONS)}
+    known = {option.name for option in (*ADMIN, *PRODUCER, *CONSUMER)}
     for name in read:
         if name.startswith(SECURITY_PREFIXES):
             raise Failure(f"{path}: {name}: connections are PLAINTEXT only so far, without TLS or SASL")
         if name not in known and name not in WITHOUT_EFFECT:
-            from ottla.cli.failure import nearest
-
             meant = nearest(name, known)
             raise Failure(f"{path}: no client has a config {name!r}", f"Did you mean {meant}?" if meant else "")
     java_only = ("key.serializer", "value.serializer", "key.deserializer", "value.deserializer", "interceptor.classes")

@@ -56,7 +56,7 @@ def _asked_for(arguments: Sequence[str]) -> typer.Typer:
     line = os.environ.get("_TYPER_COMPLETE_ARGS") or os.environ.get("COMP_WORDS") or ""
     asked = line.split()[1:] if is_completing else list(arguments)
     is_written = not is_completing or len(asked) > 1 or line.endswith(" ")
-    if asked and is_written and asked[0] in (*SERVED, *WORDS):
+    if asked and is_written and asked[0] in ALL_WORDS:
         return build([asked[0]])
     return _outline()
 

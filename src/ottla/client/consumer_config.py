@@ -9,7 +9,7 @@ from ottla.client.errors import ConfigError
 EARLIEST, LATEST = -2, -1
 """Timestamps that ListOffsets understands as the beginning and the end."""
 
-OPTIONS: tuple[Option, ...] = (
+CONSUMER: tuple[Option, ...] = (
     *SHARED,
     Option("allow.auto.create.topics", read_bool, True),
     Option("auto.commit.interval.ms", read_duration, 5_000, 0),
@@ -40,7 +40,7 @@ OPTIONS: tuple[Option, ...] = (
 
 def consumer_config(mapping: Mapping[str, Any] | None, keywords: Mapping[str, Any]) -> Config:
     """Values by name; ConfigError names what is wrong."""
-    config = parse(mapping, keywords, OPTIONS, kind="Consumer")
+    config = parse(mapping, keywords, CONSUMER, kind="Consumer")
     reset_policy(config["auto.offset.reset"])
     for name in ("key.deserializer", "value.deserializer"):
         if config[name] is not None and not callable(config[name]):

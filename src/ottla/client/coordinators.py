@@ -5,7 +5,8 @@ from ottla.client.cluster_client import ANY_NODE, ClusterClient
 from ottla.client.errors import raise_for
 from ottla.wire.messages.find_coordinator import FindCoordinatorRequest, FindCoordinatorResponse
 
-GROUP, TRANSACTION = 0, 1
+GROUP = 0
+"""The kind of what is looked for."""
 _BATCHED_FROM = 4
 
 
@@ -14,22 +15,22 @@ class Coordinators:
 
     def __init__(self, core: ClusterClient) -> None:
         self._core = core
-        self._known: dict[tuple[int, str], int] = {}
+        self._known: dict[str, int] = {}
 
-    async def find(self, key: str, kind: int = GROUP) -> int:
+    async def find(self, group: str) -> int:
         """One try: BrokerError with a code that may be retriable (the broker may still be making its internal topic)."""
-        known = self._known.get((kind, key))
+        known = self._known.get(group)
         if known is not None:
             return known
         link = await self._core.link(ANY_NODE)
         version = link.version_for(FindCoordinatorRequest)
-        request = FindCoordinatorRequest(key_type=kind)
+        request = FindCoordinatorRequest(key_type=GROUP)
         if version >= _BATCHED_FROM:
-            request.coordinator_keys = [key]
+            request.coordinator_keys = [group]
         else:
-            request.key = key
+            request.key = group
         answer = await link.call(request, FindCoordinatorResponse, timeout_ms=self._core.request_timeout_ms)
-        about = f"the coordinator of {key!r}"
+        about = f"the coordinator of {group!r}"
         if version >= _BATCHED_FROM:
             found = answer.coordinators[0]
             raise_for(found.error_code, found.error_message, about=about)
@@ -38,8 +39,8 @@ class Coordinators:
             raise_for(answer.error_code, answer.error_message, about=about)
             node = Node(answer.node_id, answer.host, answer.port)
         self._core.cluster.nodes.setdefault(node.id, node)
-        self._known[kind, key] = node.id
+        self._known[group] = node.id
         return node.id
 
-    def forget(self, key: str, kind: int = GROUP) -> None:
-        self._known.pop((kind, key), None)
+    def forget(self, group: str) -> None:
+        self._known.pop(group, None)

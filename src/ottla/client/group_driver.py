@@ -5,6 +5,7 @@ from collections import deque
 from collections.abc import Callable, Coroutine, Mapping
 from typing import Any
 
+from ottla.base.errors import ErrorCode
 from ottla.client.assignors import Topics
 from ottla.client.cluster import Cluster
 from ottla.client.cluster_client import ClusterClient
@@ -169,11 +170,12 @@ class GroupDriver:
     async def _spread_partitions(self, wanted: Compute) -> dict[str, bytes]:
         assignor = next((each for each in self.member.settings.assignors if each.name == wanted.protocol), None)
         if assignor is None:
-            raise broker_error(23, f"the group chose the assignor {wanted.protocol!r}, which this member did not offer")
+            why = f"the group chose the assignor {wanted.protocol!r}, which this member did not offer"
+            raise broker_error(ErrorCode.INCONSISTENT_GROUP_PROTOCOL, why)
         try:
             members = [decode_subscription(each.metadata, each.member_id, each.group_instance_id) for each in wanted.members]
         except MalformedMessage as error:
-            raise broker_error(23, f"a member's subscription cannot be read: {error}") from error
+            raise broker_error(ErrorCode.INCONSISTENT_GROUP_PROTOCOL, f"a member's subscription cannot be read: {error}") from error
         topics = sorted({topic for member in members for topic in member.topics})
         self._core.watch(topics)
         cluster = self._core.cluster
