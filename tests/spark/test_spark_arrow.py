@@ -3,9 +3,15 @@
 import pickle
 
 import pytest
+from pyspark.sql.pandas.types import to_arrow_schema
 
+from ottla.client.fetcher import Fetched
+from ottla.client.partitions import TopicPartition
 from ottla.spark import arrow_batches
 from ottla.spark.errors import SourceError
+from ottla.spark.ranges import OffsetRange
+from ottla.spark.schema import record_schema
+from ottla.wire.batches import Record, build_batch
 from tests.spark.readers import batch_reader, read, source, values
 
 
@@ -16,8 +22,6 @@ def batches_of(options):
 
 @pytest.mark.parametrize("headers", ["true", "false"])
 def test_the_schema_is_what_spark_makes_of_its_own(make_topic, produce, read_options, headers):
-    from pyspark.sql.pandas.types import to_arrow_schema
-
     topic = make_topic()
     produce(topic, [b"a", None], headers=[("h", b"1")])
     produce(topic, [b"b"])
@@ -46,6 +50,32 @@ def test_compressed_answers_are_decoded_in_pieces(make_topic, produce, read_opti
     assert values(read(read_options(topic))) == wanted
     assert max(seen) <= 200_000
     assert len(seen) >= 12
+
+
+@pytest.mark.parametrize("codec", [0, 4])
+def test_answers_with_aborted_transactions_are_decoded_in_pieces(monkeypatch, codec):
+    """Every batch is a piece: which transactions are still open goes from one to the next, and so does that one has ended. Producer 7
+    aborts twice and commits between and after, producer 8 commits all the while."""
+    story = [(7, "a"), (8, "b"), (7, "a"), (7, "abort"), (7, "b"), (7, "commit"), (7, "a"), (8, "b"), (8, "commit"), (7, "abort"),
+             (8, "b"), (7, "b"), (7, "commit"), (8, "commit")]
+    records = bytearray()
+    for offset, (producer, word) in enumerate(story):
+        is_marker = word in ("abort", "commit")
+        key = {"abort": b"\0\0\0\0", "commit": b"\0\0\0\1"}.get(word)
+        records += build_batch([Record(offset, 0, key, b"%d" % offset)], base_offset=offset, codec=0 if is_marker else codec,
+                               producer_id=producer, producer_epoch=0, base_sequence=0, is_control=is_marker, is_transactional=True)
+    fetched = Fetched(TopicPartition("t", 0), 0, 0, bytes(records), ((7, 0), (7, 6)))
+    schema = to_arrow_schema(record_schema(include_headers=False), timezone="UTC")
+    pieces = []
+    decode = arrow_batches.decode_fetched
+    monkeypatch.setattr(arrow_batches, "decode_fetched", lambda parts, **more: pieces.append(parts) or decode(parts, **more))
+    for bytes_max, count in ((1, len(story)), (1 << 20, 1)):
+        monkeypatch.setattr(arrow_batches, "DECODED_BYTES_MAX", bytes_max)
+        pieces.clear()
+        decoder = arrow_batches.ArrowDecoder(schema, OffsetRange("t", 0, 0, len(story)), read_committed=True, check_crcs=True)
+        found = [int(value) for batch in decoder.batches(fetched) for value in batch.column("value").to_pylist()]
+        assert found == [offset for offset, (_, word) in enumerate(story) if word == "b"]
+        assert len(pieces) == count
 
 
 def test_batches_have_a_size_that_suits_spark(make_topic, produce, read_options):

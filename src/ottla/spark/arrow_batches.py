@@ -1,11 +1,11 @@
 """Fetch answers as Arrow record batches with Spark's columns, built from whole arrays: no work in Python for each record."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 from ottla.client.fetcher import Fetched
 from ottla.spark.ranges import OffsetRange
-from ottla.wire.batches import CODEC_MASK, HEADER, LENGTH_OVERHEAD, RECORDS_AT
+from ottla.wire.batches import CODEC_MASK, CONTROL_BIT, HEADER, LENGTH_OVERHEAD, RECORDS_AT
 from ottla.wire.column_decoding import FetchedPartition, decode_fetched
 from ottla.wire.errors import MalformedMessage
 
@@ -40,37 +40,40 @@ class ArrowDecoder:
     def batches(self, fetched: Fetched) -> Iterator[Any]:
         """The records of one answer that are in the range; MalformedMessage where a batch of them is damaged."""
         start = max(fetched.fetch_offset, self._range.start)
-        for piece, is_compressed in self._pieces(fetched):
-            columns = decode_fetched([FetchedPartition(piece, start, fetched.aborted)], read_committed=self._read_committed,
+        for piece, is_compressed, aborted in self._pieces(fetched):
+            columns = decode_fetched([FetchedPartition(piece, start, aborted)], read_committed=self._read_committed,
                                      check_crcs=self._check_crcs)
             if is_compressed:
                 self._growth = max(len(columns.data) / max(len(piece), 1), self._growth / 2, 1.0)
             start = max(start, columns.next_offsets[0])
             yield from self._sliced(columns)
 
-    def _pieces(self, fetched: Fetched) -> Iterator["tuple[Buffer, bool]"]:
-        """The answer in pieces that are not too large when they are decompressed, and whether they are compressed.
-
-        With aborted transactions it stays whole: which of them a batch belongs to is known only from those before it.
-        """
+    def _pieces(self, fetched: Fetched) -> Iterator["tuple[Buffer, bool, Sequence[tuple[int, int]]]"]:
+        """The answer in pieces that are not too large when they are decompressed, whether they are compressed, and the aborted
+        transactions that had not ended before them."""
         whole = memoryview(fetched.records)
         position = first = 0
         decoded, is_compressed = 0.0, False
+        aborted: Sequence[tuple[int, int]] = fetched.aborted
+        still_open = aborted
         while len(whole) - position >= RECORDS_AT:
-            _, length, _, _, _, attributes, *_ = HEADER.unpack_from(whole, position)
+            base_offset, length, _, _, _, attributes, _, _, _, producer, *_ = HEADER.unpack_from(whole, position)
             if length < 0:
                 raise MalformedMessage(f"a batch with a length below zero at {position}")
             has_codec = attributes & CODEC_MASK != 0
             size = (length + LENGTH_OVERHEAD) * (self._growth if has_codec else 1)
-            if position > first and decoded + size > DECODED_BYTES_MAX and not fetched.aborted:
-                yield whole[first:position], is_compressed
-                first, decoded, is_compressed = position, 0.0, False
+            if position > first and decoded + size > DECODED_BYTES_MAX:
+                yield whole[first:position], is_compressed, aborted
+                first, decoded, is_compressed, aborted = position, 0.0, False, still_open
                 size = (length + LENGTH_OVERHEAD) * (self._growth if has_codec else 1)
+            if attributes & CONTROL_BIT and still_open:
+                # The first marker of a producer after the beginning of an aborted transaction is its end.
+                still_open = [each for each in still_open if each[0] != producer or each[1] > base_offset]
             decoded += size
             is_compressed = is_compressed or has_codec
             position += length + LENGTH_OVERHEAD
         if first < len(whole):
-            yield whole[first:], is_compressed
+            yield whole[first:], is_compressed, aborted
 
     def _sliced(self, columns: "RecordColumns") -> Iterator[Any]:
         rows = len(columns)

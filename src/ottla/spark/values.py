@@ -273,6 +273,7 @@ def _encoder(schema: "StructType", given: FieldFormat, topic: str | None) -> Enc
     from ottla.spark.sink_plan import RECORD_COLUMNS
 
     names = {name.lower(): name for name in schema.names}
+    columns: tuple[str, ...]
     if given.field in names:
         kind: DataType = schema[names[given.field]].dataType
         columns, is_packed = (given.field,), False
