@@ -66,11 +66,12 @@ def test_what_the_file_system_refuses_is_a_result() -> None:
 
 
 def test_a_recovery_that_is_stopped_begins_no_other_log_and_waits_for_those_it_has_begun() -> None:
-    workers, done = CountingWorkers(), []
+    workers = CountingWorkers()
+    done: list[int] = []
     recovering = Recovering(workers, threads_per_directory=2, is_stopping=lambda: len(done) >= 3)
     works = [Work("/data", False, lambda number=number: done.append(number)) for number in range(20)]  # type: ignore[misc]
     with pytest.raises(RecoveryStopped):
-        asyncio.run(recovering.open_all(works))
+        asyncio.run(recovering.open_all(works))  # type: ignore[arg-type]  # it does not matter what is opened
     assert (done, workers.running) == ([0, 1, 2], 0)
 
 
@@ -78,7 +79,8 @@ def test_logs_that_were_left_in_order_are_opened_in_any_case() -> None:
     """It takes no time, and so the node can be stopped in order, too."""
     recovering = Recovering(CountingWorkers(), threads_per_directory=2, is_stopping=lambda: True)
     works = [Work("/data", True, lambda number=number: number) for number in range(20)]  # type: ignore[misc]
-    assert asyncio.run(recovering.open_all(works)) == list(range(20))
+    opened: list[object] = [*asyncio.run(recovering.open_all(works))]
+    assert opened == list(range(20))
 
 
 def test_an_unclean_directory_is_told_of(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
