@@ -1,6 +1,7 @@
 """A connection to one broker: the Conversation, driven over the Network port."""
 
 import asyncio
+from collections.abc import Callable
 from typing import Any, TypeVar
 
 from ottla.base.ports import Connection, Network
@@ -28,6 +29,10 @@ class Link:
         self._reason: ClientError | None = None
         self._ended: asyncio.Future[None] | None = None
         self.is_lost = False
+        self.is_full = False
+        """The socket takes no more for now."""
+        self.on_drained: Callable[[], None] | None = None
+        """Called once, when it takes more or is lost."""
         self.muted_until_ms = 0.0
         """A broker that throttles asks for no requests until then, in the loop's time."""
         self.last_used_ms = self.now_ms()
@@ -92,6 +97,7 @@ class Link:
         if self._reason is not None:
             raise self._reason
         version = self._conversation.version_for(type(request), version_max)
+        self.last_used_ms = self.now_ms()
         self._write(self._conversation.request(request, version, None, _undelivered, _unfailed, 0))
 
     def _send(
@@ -149,10 +155,13 @@ class Link:
             self._lose(Disconnected(f"{self.address} sent what makes no sense: {error}."))
 
     def pause_writing(self) -> None:
-        """Nothing is held back: callers limit how many requests are under way."""
+        self.is_full = True
 
     def resume_writing(self) -> None:
-        """Nothing was held back."""
+        self.is_full = False
+        on_drained, self.on_drained = self.on_drained, None
+        if on_drained is not None:
+            on_drained()
 
     def connection_lost(self, error: Exception | None) -> None:
         self._connection = None
@@ -173,6 +182,7 @@ class Link:
             self._connection.abort()
             self._connection = None
         self._conversation.lost(reason)
+        self.resume_writing()
 
     def close(self, *, now: bool = False) -> None:
         """End it; with `now` without waiting for what was written to leave."""

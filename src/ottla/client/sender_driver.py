@@ -91,6 +91,9 @@ class SenderDriver:
         if link.muted_until_ms > self._core.now_ms():
             self._core.loop.call_at(link.muted_until_ms / 1000, self.poll)
             return False
+        if link.is_full and self._settings.acks == 0:
+            link.on_drained = self.poll  # no answers limit what is under way, so the socket has to
+            return False
         return True
 
     async def _connect(self, node: int) -> None:

@@ -45,6 +45,7 @@ class ScriptedCluster:
         self.requests = []
         """Broker, name and version of each request."""
         self.open_count = 0
+        self.connections = []
         self.values = []
         self.batches = []
 
@@ -111,6 +112,7 @@ class ScriptedConnection:
 
     def connection_made(self, connection):
         self.connection = connection
+        self.cluster.connections.append(connection)
         self.cluster.open_count += 1
 
     def connection_lost(self, error):

@@ -5,7 +5,7 @@ import asyncio
 import pytest
 from scripted_broker import run
 
-from ottla.client import AsyncProducer, BootstrapFailed, BrokerError, Closed, TimedOut, UnknownTopic
+from ottla.client import AsyncProducer, BootstrapFailed, BrokerError, BufferFull, Closed, TimedOut, UnknownTopic
 from ottla.sim.loop import CallbackFailed
 
 BOOTSTRAP = "cluster:9001,cluster:9002"
@@ -213,6 +213,50 @@ def test_acks_0():
         return told.offset, cluster.values
 
     assert run(scenario) == (-1, [b"1"])
+
+
+async def send_until_full(ours):
+    """How many records were taken before one had to wait for too long."""
+    for sent in range(5_000):
+        try:
+            await ours.send("t", b"x" * 1000)
+        except BufferFull:
+            return sent
+    raise AssertionError("nothing is held back")
+
+
+def test_acks_0_waits_for_a_broker_that_does_not_read():
+    """Nothing is answered: what the socket does not take fills buffer.memory, and then who sends has to wait."""
+
+    async def scenario(cluster, ports):
+        async with producer(ports, acks=0, buffer_memory=100_000, max_block_ms=1000) as ours:
+            await ours.send_and_wait("t", b"first")
+            for connection in cluster.connections:
+                connection.pause_reading()
+            sent = 1 + await send_until_full(ours)
+            for connection in cluster.connections:
+                connection.resume_reading()
+            await ours.flush()
+            await asyncio.sleep(1)
+        return len(cluster.values) - sent
+
+    assert run(scenario) == 0
+
+
+def test_acks_0_goes_on_after_a_connection_that_was_full_is_lost():
+    async def scenario(cluster, ports):
+        async with producer(ports, acks=0, buffer_memory=100_000, max_block_ms=1000) as ours:
+            await ours.send_and_wait("t", b"first")
+            for connection in cluster.connections:
+                connection.pause_reading()
+            await send_until_full(ours)
+            for connection in list(cluster.connections):
+                connection.abort()
+            await ours.send_and_wait("t", b"last")
+            await asyncio.sleep(1)
+        return cluster.values[-1]
+
+    assert run(scenario) == b"last"
 
 
 def test_callbacks_that_fail_are_reported_to_the_loop():
