@@ -358,6 +358,11 @@ class ClusterClient:
         tasks += [self.loop.create_task(link.ended()) for link in links]
         if tasks:
             await asyncio.wait(tasks, timeout=CLOSE_SECONDS_MAX)
+        late = [task for task in tasks if not task.done()]
+        for task in late:
+            task.cancel()
+        if late:
+            await asyncio.wait(late)
 
 
 def _given_up(what: str, timeout_ms: float, failure: ClientError | None) -> ClientError:

@@ -259,6 +259,20 @@ def test_acks_0_goes_on_after_a_connection_that_was_full_is_lost():
     assert run(scenario) == b"last"
 
 
+def test_nothing_is_left_of_a_producer_whose_broker_does_not_close_its_end():
+    async def scenario(cluster, ports):
+        before = asyncio.all_tasks()
+        async with producer(ports, acks=0, buffer_memory=100_000, max_block_ms=1000) as ours:
+            await ours.send_and_wait("t", b"first")
+            for connection in cluster.connections:
+                connection.pause_reading()
+            await send_until_full(ours)
+            await ours.close(timeout=1)
+        return asyncio.all_tasks() - before
+
+    assert run(scenario) == set()
+
+
 def test_callbacks_that_fail_are_reported_to_the_loop():
     """The simulator's loop ends the run with what others would log."""
 
