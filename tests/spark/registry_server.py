@@ -9,7 +9,8 @@ from urllib.parse import unquote, urlsplit
 
 
 class RegistryServer(ThreadingHTTPServer):
-    """Schemas by id and by subject. `serialized` are files of protobuf in base64, by the text they were registered with."""
+    """Schemas by id and by subject. `serialized` are files of protobuf in base64, by the text they were registered with,
+    where that was not base64 already."""
 
     daemon_threads = True
 
@@ -58,7 +59,7 @@ class _Handler(BaseHTTPRequestHandler):
             case ["schemas", "ids", number] if int(number) <= len(server.schemas):
                 found = server.schemas[int(number) - 1]
                 if parts.query == "format=serialized":
-                    found = found | {"schema": server.serialized[found["schema"]]}
+                    found = found | {"schema": server.serialized.get(found["schema"], found["schema"])}
                 self._answer(200, found if found["schemaType"] != "AVRO" else {"schema": found["schema"]})
             case ["schemas", "ids", _]:
                 self._answer(404, {"error_code": 40403, "message": "no such schema"})

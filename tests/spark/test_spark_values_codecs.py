@@ -241,3 +241,17 @@ def test_a_descriptor_set_may_be_a_file(tmp_path: Any) -> None:
     assert load_set(str(path), "valueSchema") == load_set(base64.b64encode(proto_set()).decode(), "valueSchema") == proto_set()
     with pytest.raises(OptionError, match="neither"):
         load_set(str(path) + "!", "valueSchema")
+
+
+def test_what_a_registry_cannot_be_told_of_is_refused() -> None:
+    """Values name the first message of a file, and there are no references to other files."""
+    from ottla.spark.values_protobuf import registered_file
+
+    assert base64.b64decode(registered_file(proto_set(), "shop.Order", "valueSchema")) == proto_file().SerializeToString()
+    with pytest.raises(OptionError, match=r"valueSchema: shop\.Item is not the first message of order\.proto.*Put it first"):
+        registered_file(proto_set(), "shop.Item", "valueSchema")
+    other = descriptor_pb2.FileDescriptorProto(name="other.proto", package="shop", syntax="proto3", dependency=["order.proto"])
+    other.message_type.add(name="Basket")
+    both = descriptor_pb2.FileDescriptorSet(file=[proto_file(), other]).SerializeToString()
+    with pytest.raises(OptionError, match=r"other\.proto imports order\.proto, and schemas are registered without references"):
+        registered_file(both, None, "valueSchema")

@@ -95,6 +95,18 @@ def test_a_registry_gives_schemas(spark: Any, bootstrap: str, make_topic: Any, r
     assert f"/schemas/ids/{schema_id}" in registry.asked
 
 
+def test_the_sink_registers_protobuf(spark: Any, bootstrap: str, make_topic: Any, read_options: Any, registry: RegistryServer) -> None:
+    """The file of the message, as a descriptor in base64, which registries take as they take the text."""
+    topic = make_topic(1)
+    options = {"valueFormat": "protobuf", "schemaRegistryUrl": registry.url}
+    given = {"valueSchema": base64.b64encode(proto_set()).decode(), "valueMessage": "shop.Order"}
+    write(spark.range(20).select("id", f.lit("n").alias("name")), bootstrap, topic, **options, **given, registerSchemas="true")
+    assert list(registry.subjects) == [f"{topic}-value"]
+    assert registry.schemas == [{"schema": base64.b64encode(proto_file().SerializeToString()).decode(), "schemaType": "PROTOBUF"}]
+    found = load(spark, read_options(topic, **options))
+    assert [(value.id, value.name, value.price) for value in sorted_values(found)] == [(number, "n", None) for number in range(20)]
+
+
 def framed(schema_id: int, body: bytes) -> bytes:
     return b"\0" + schema_id.to_bytes(4, "big") + body
 

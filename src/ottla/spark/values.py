@@ -311,7 +311,9 @@ def _written_schema(given: FieldFormat, kind: "DataType") -> str | None:
         declared_type(given)
         return given.schema
     if given.format == "protobuf" and given.registers:
-        raise OptionError("Option registerSchemas: schemas of protobuf are not registered from here; register it, and leave this out.")
+        from ottla.spark.values_protobuf import load_set, registered_file
+
+        return registered_file(load_set(_needed(given.schema, given.option), given.option), given.message, given.option)
     if given.format == "json" and given.registers:
         from ottla.spark.json_schema import schema_from_spark as json_schema
 

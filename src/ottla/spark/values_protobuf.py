@@ -71,6 +71,23 @@ def find_message(data: bytes, name: str | None, option: str) -> Any:
         raise OptionError(f"Option {option}: no message {name or ''!r} in the descriptor set, or an import is missing: {error}.") from None
 
 
+def registered_file(data: bytes, name: str | None, option: str) -> str:
+    """The file of a message as a registry takes it, in base64. Values name the first message of a file, so it must be that one."""
+    from google.protobuf import descriptor_pb2
+
+    message = find_message(data, name, option)
+    file = descriptor_pb2.FileDescriptorProto()
+    message.file.CopyToProto(file)
+    if message.containing_type is not None or message.name != file.message_type[0].name:
+        raise OptionError(f"Option {option}: {message.full_name} is not the first message of {file.name}, and values written from here "
+                          "name that one. Put it first, or into a file of its own.")
+    imports = [each for each in file.dependency if not each.startswith("google/protobuf/")]
+    if imports:
+        raise OptionError(f"Option {option}: {file.name} imports {', '.join(imports)}, and schemas are registered without references to "
+                          "others. Put what it needs into one file.")
+    return base64.b64encode(file.SerializeToString()).decode()
+
+
 def _add_known(pool: Any) -> None:
     """The files that every compiler brings."""
     from google.protobuf import any_pb2, descriptor_pb2, duration_pb2, empty_pb2, struct_pb2, timestamp_pb2, wrappers_pb2
