@@ -7,6 +7,7 @@ shown is asked of the broker with `ottla.client`.
 import signal
 import sys
 import threading
+import time
 from collections import deque
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
@@ -124,10 +125,10 @@ class Show:
         self._traffic.start()
         self._view.tell(0, f"{len(NAMES)} consumers start, and {ORDERS_PER_SECOND} orders a second go into {PARTITIONS} partitions")
         turns = _turns(seconds)
-        began_s = _now_s()
+        began_s = time.monotonic()
         due_s, turn = next(turns)
         while not is_over.wait(LOOK_SECONDS):
-            self._now_s = _now_s() - began_s
+            self._now_s = time.monotonic() - began_s
             if seconds and self._now_s >= seconds:
                 return
             self._look()
@@ -212,9 +213,3 @@ def _next_name(workers: list[Worker]) -> str:
     names = ("dan", "eve", "fay", "gus", "hal", "ivy")
     number = len(workers) - len(NAMES)
     return names[number % len(names)] + ("" if number < len(names) else str(number // len(names) + 1))
-
-
-def _now_s() -> float:
-    import time
-
-    return time.monotonic()

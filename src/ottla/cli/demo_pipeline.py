@@ -93,7 +93,7 @@ class Pipeline:
         self._bootstrap = broker.bootstrap
         for topic in (ORDERS, SALES):
             broker.create_topic(topic, PARTITIONS)
-        self._say(f"Ottla {__version__} at {broker.bootstrap}; Spark starts, which takes some seconds")
+        print(f"Ottla {__version__} at {broker.bootstrap}; Spark starts, which takes some seconds", flush=True)
         self._spark = _session(directory)
         stack.callback(self._spark.stop)
         self._consumer = stack.enter_context(Consumer(bootstrap_servers=broker.bootstrap, auto_offset_reset="earliest"))
@@ -103,9 +103,6 @@ class Pipeline:
         self._query = start_query(self._spark, broker.bootstrap, str(directory / "checkpoint"))
         stack.callback(self._query.stop)
         self._sales = Sales()
-
-    def _say(self, sentence: str) -> None:
-        print(sentence, flush=True)
 
     def run(self, seconds: float, is_over: threading.Event) -> None:
         self._traffic.start()
