@@ -3,7 +3,7 @@
 import re
 import subprocess
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 from bench import frames
 from bench.frames import BrokerRefused, Connection
@@ -11,7 +11,7 @@ from bench.loads import Figures, fill, median_figures
 from bench.peers import SERVER_FLAGS, BrokerProcess, cpu_seconds, kafka_tool_command
 from bench.plot import Plot
 from bench.report import HEAD, Effort, Goal, Report, by_broker, rows_of, settle
-from bench.rounds import Results, times
+from bench.rounds import Results, Say, times
 
 RECORDS_A_BATCH, RECORD_SIZE = 150, 100
 TOOL_SECONDS_MAX = 300
@@ -48,7 +48,7 @@ def latency(broker: BrokerProcess, topic: str, records: int) -> Figures:
     return {"average_ms": float(average[1]), "p50_ms": float(percentiles[1]), "p99_ms": float(percentiles[2])}
 
 
-def run(brokers: Sequence[BrokerProcess], effort: Effort, say: Callable[[str], None]) -> Report:
+def run(brokers: Sequence[BrokerProcess], effort: Effort, say: Say) -> Report:
     stamp = time.time_ns()
     values = [b"x" * RECORD_SIZE] * RECORDS_A_BATCH
     records = effort.read_records // RECORDS_A_BATCH * RECORDS_A_BATCH

@@ -6,14 +6,14 @@ Once as fast as it can, and once at a steady pace, where latency says more.
 import re
 import subprocess
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 from bench.frames import BrokerRefused, Connection, create_topic, delete_topic
 from bench.loads import Figures, median_figures
 from bench.peers import SERVER_FLAGS, BrokerProcess, cpu_seconds, kafka_tool_command
 from bench.plot import Plot
 from bench.report import HEAD, KAFKA, TITLES, Effort, Goal, Report, by_broker, row, settle
-from bench.rounds import compare, times
+from bench.rounds import Say, compare, times
 
 PARTITIONS = 4
 RECORD_SIZE = 100
@@ -58,7 +58,7 @@ def produce(broker: BrokerProcess, records: int, *, pace: int = -1) -> Figures:
     } | ({"steady_p99_ms": float(steady[-1]["p99"])} if steady else {})
 
 
-def run(brokers: Sequence[BrokerProcess], effort: Effort, say: Callable[[str], None]) -> Report:
+def run(brokers: Sequence[BrokerProcess], effort: Effort, say: Say) -> Report:
     free: Rounds = {broker.name: [] for broker in brokers}
     paced: Rounds = {broker.name: [] for broker in brokers}
     for broker in brokers if effort.perf_warm else ():

@@ -35,8 +35,8 @@ from bench import (
 )
 from bench.peers import ApacheKafka, BrokerProcess, OttlaProcess, PeerUnavailable, kafka_class_path
 from bench.report import QUICK, README, RESULTS, Effort, Goal, Report, draw_readme, measured_table, write
+from bench.rounds import Say
 
-Say = Callable[[str], None]
 RUNNING: dict[str, Callable[[Sequence[BrokerProcess], Effort, Say], Report]] = {
     "wire": wire.run,
     "acks": acks.run,
