@@ -10,8 +10,6 @@ from typing import Any, NamedTuple
 from ottla.base.ports import Disk, File
 from ottla.log.segment import LOG_SUFFIX
 
-NO_LIMIT = float("inf")
-
 
 class CompactionRequest(NamedTuple):
     """What is to be cleaned, as the log was when this was asked."""

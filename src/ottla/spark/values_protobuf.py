@@ -17,8 +17,6 @@ if TYPE_CHECKING:
 TIMESTAMP = "google.protobuf.Timestamp"
 DEPTH_MAX = 16
 """Of messages in one another, where a message contains itself."""
-FIRST_MESSAGE = b"\0"
-"""The first message of the file, as a registry's values name it: a single zero in place of a list."""
 
 
 def protobuf_module() -> Any:
