@@ -29,7 +29,9 @@ from bench import (
     partitions,
     perf_tool,
     recovery,
+    spark_memory,
     spark_read,
+    spark_write,
     startup,
     wire,
 )
@@ -50,6 +52,8 @@ RUNNING: dict[str, Callable[[Sequence[BrokerProcess], Effort, Say], Report]] = {
     "client_producer": client_producer.run,
     "client_consumer": client_consumer.run,
     "spark_read": spark_read.run,
+    "spark_write": spark_write.run,
+    "spark_memory": spark_memory.run,
 }
 """Those that need brokers which already run."""
 STARTING: dict[str, Callable[[Sequence[type[BrokerProcess]], Effort, Say], Report]] = {
@@ -65,7 +69,7 @@ STARTING: dict[str, Callable[[Sequence[type[BrokerProcess]], Effort, Say], Repor
 ALONE: dict[str, Callable[[Effort, Say], Report]] = {"fixture": fixture.run, "attack": attack.run}
 """Those that no peer takes part in."""
 NAMES = (*RUNNING, *STARTING, *ALONE)
-ON_REQUEST = ("spark_read",)
+ON_REQUEST = ("spark_read", "spark_write", "spark_memory")
 """Those that install PySpark, twice: they run when they are named."""
 NEED_TOOLS = {"perf_tool": "the tool is Kafka's", "consumer_tools": "the tools are Kafka's"}
 

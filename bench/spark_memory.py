@@ -1,0 +1,109 @@
+"""What a Spark task holds while it reads: the peak of the largest Python worker, on a topic of some million records and on a far longer
+one. It is bounded by the options of the source, not by how much there is to read.
+"""
+
+import threading
+import time
+from collections import deque
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+
+from bench import frames
+from bench.peers import BrokerProcess
+from bench.report import Effort, Goal, Report
+from bench.spark_environments import Job
+from bench.spark_read import JOB
+
+PARTITIONS = 2
+RECORDS_PER_BATCH = 140
+IN_FLIGHT = 5
+TIMES_LONGER = 25
+"""100 M records beside 4 M."""
+GROWTH_MAX = 1.25
+LOOK_SECONDS = 0.2
+WORKER = b"pyspark/daemon"
+WORKER_MODULE = b"pyspark.daemon"
+
+
+def fill(port: int, topic: str, records: int) -> int:
+    """Batches of 16 kB, the same one again and again; returns how many records there are."""
+    connection = frames.Connection(port)
+    topic_id = frames.create_topic(connection, topic, partitions=PARTITIONS)
+    values = [index.to_bytes(4, "big") * 25 for index in range(RECORDS_PER_BATCH)]
+    requests = [frames.produce(topic_id, frames.batch_of(values), partition=index) for index in range(PARTITIONS)]
+    count = -(-records // RECORDS_PER_BATCH)
+    waiting: deque[int] = deque()
+    for number in range(count):
+        connection.send(requests[number % PARTITIONS])
+        waiting.append(number)
+        if len(waiting) == IN_FLIGHT:
+            _acknowledged(connection, waiting)
+    while waiting:
+        _acknowledged(connection, waiting)
+    connection.close()
+    return count * RECORDS_PER_BATCH
+
+
+def _acknowledged(connection: frames.Connection, waiting: "deque[int]") -> None:
+    error = frames.produce_error(connection.receive())
+    if error:
+        raise RuntimeError(f"batch {waiting[0]} was refused with error {error}")
+    waiting.popleft()
+
+
+@contextmanager
+def watching_workers() -> Iterator[list[int]]:
+    """The peaks of the resident memory of Spark's Python workers, as they are seen while the block runs."""
+    peaks: list[int] = []
+    ended = threading.Event()
+
+    def look() -> None:
+        while not ended.wait(LOOK_SECONDS):
+            peaks.extend(_worker_bytes())
+
+    thread = threading.Thread(target=look)
+    thread.start()
+    try:
+        yield peaks
+    finally:
+        ended.set()
+        thread.join()
+
+
+def _worker_bytes() -> list[int]:
+    found = []
+    for process in Path("/proc").iterdir():
+        if not process.name.isdecimal():
+            continue
+        try:
+            command = (process / "cmdline").read_bytes()
+            if WORKER not in command and WORKER_MODULE not in command:
+                continue
+            status = (process / "status").read_text()
+        except OSError:
+            continue           # it has ended meanwhile
+        found += [int(line.split()[1]) * 1024 for line in status.splitlines() if line.startswith("VmRSS:")]
+    return found
+
+
+def run(brokers: Sequence[BrokerProcess], effort: Effort, say: Callable[[str], None]) -> Report:
+    broker = next(each for each in brokers if each.name == "ottla")
+    few = int(effort.perf_records * 4 / 3)
+    rows, peaks = [], []
+    for wanted in (few, few * TIMES_LONGER):
+        topic = f"spark-{time.time_ns()}"
+        records = fill(broker.port, topic, wanted)
+        options = {"kafka.bootstrap.servers": broker.bootstrap, "subscribe": topic, "startingOffsets": "earliest"}
+        with Job("ottla", JOB, ()) as job, watching_workers() as seen:
+            took = job.ask(what="batch", options=options)["seconds"]
+        connection = frames.Connection(broker.port)
+        frames.delete_topic(connection, topic)
+        connection.close()
+        peaks.append(max(seen))
+        say(f"{records:,} records: {records / took:,.0f} rows/s, the largest Python worker had {peaks[-1] / 1e6:.0f} MB")
+        rows.append([f"{records / 1e6:,.0f} M records", f"{records / took:,.0f}", f"{peaks[-1] / 1e6:.0f} MB"])
+    note = "A batch read into Spark's `noop`, two partitions, `local[2]`, a session that has just started; looked at five times a second."
+    goal = Goal(f"memory of a Spark task, {TIMES_LONGER} times the records", peaks[1] / peaks[0], GROWTH_MAX)
+    return Report("Memory of Spark's tasks", ("", "rows/s", "peak of the largest Python worker"), rows, note, {"peak_bytes": peaks},
+                  goals=[goal])
