@@ -165,9 +165,9 @@ def run(kinds: Sequence[type[BrokerProcess]], effort: Effort, say: Say) -> Repor
                     figures = commit(broker, "committer", "committed", effort.round_seconds, in_flight)
                     rounds[str(in_flight)].setdefault(broker.name, []).append(figures)
                 rebalances.setdefault(broker.name, []).append(members[broker.name].rebalance(b"round %d" % turn))
-        for one in members.values():
-            one.close()
-        for broker in brokers:
+    for kind in kinds:
+        with kind(settings=SETTINGS) as broker:        # a fresh one, which has no other commits to read
+            make_coordinator(broker, "committer", "committed")
             fill_groups(broker, "committed", effort.loaded_groups)
             loading[broker.name] = load_seconds(broker, effort.loaded_groups)
     medians: dict[str, Results] = {
