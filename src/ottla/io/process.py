@@ -8,6 +8,8 @@ import time
 LOG_FILES_MIN, LOG_FILES_MAX = 512, 10_000
 OTHER_DESCRIPTORS = 128
 """For what is neither a log's file nor a connection."""
+SWITCH_SECONDS = 0.0005
+"""After so long a thread that computes makes way for one that waits for the interpreter."""
 FREED_BYTES_KEPT = 16 << 20
 """Freed memory that glibc may keep for what comes next."""
 MAPPED_BYTES_MIN = 8 << 20
@@ -76,6 +78,12 @@ def keep_freed_memory() -> bool:
         return False
     options = ((_M_TRIM_THRESHOLD, FREED_BYTES_KEPT), (_M_MMAP_THRESHOLD, MAPPED_BYTES_MIN), (_M_ARENA_MAX, 1))
     return all(set_option(option, value) for option, value in options)
+
+
+def share_interpreter() -> None:
+    """Let the loop have the interpreter back soon. It lends it each time that it asks the kernel for something, four times a request; and a
+    worker that computes, as one that looks into a large compressed batch does, would keep it for 5 ms each time."""
+    sys.setswitchinterval(SWITCH_SECONDS)
 
 
 def give_back_freed_memory() -> None:

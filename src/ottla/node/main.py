@@ -80,6 +80,7 @@ def run(config: NodeConfig, *, on_serving: Callable[[Node], None], on_impatience
     set_up_logging(log_level)
     process.raise_descriptor_limit()
     process.keep_freed_memory()
+    process.share_interpreter()
     with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
         runner.run(_serve(config, on_serving, on_impatience, on_recovered))
 

@@ -11,6 +11,7 @@ from collections import Counter
 import pytest
 
 from ottla.io.clock import RealClock
+from ottla.io.process import share_interpreter
 from ottla.io.rng import RealRng
 from ottla.io.tcp import TcpNetwork
 from ottla.io.workers import ThreadWorkers
@@ -160,3 +161,12 @@ print(faults() - before)
 """
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
     assert int(done.stdout) < 100
+
+
+def test_a_thread_that_computes_makes_way_soon() -> None:
+    before = sys.getswitchinterval()
+    try:
+        share_interpreter()
+        assert sys.getswitchinterval() < before
+    finally:
+        sys.setswitchinterval(before)
