@@ -4,12 +4,12 @@ one. It is bounded by the options of the source, not by how much there is to rea
 
 import threading
 import time
-from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
 from bench import frames
+from bench.loads import fill
 from bench.peers import BrokerProcess
 from bench.report import Effort, Goal, Report
 from bench.spark_environments import Job
@@ -17,7 +17,6 @@ from bench.spark_read import JOB
 
 PARTITIONS = 2
 RECORDS_PER_BATCH = 140
-IN_FLIGHT = 5
 TIMES_LONGER = 25
 """100 M records beside 4 M."""
 GROWTH_MAX = 1.25
@@ -26,30 +25,16 @@ WORKER = b"pyspark/daemon"
 WORKER_MODULE = b"pyspark.daemon"
 
 
-def fill(port: int, topic: str, records: int) -> int:
+def make_topic(port: int, topic: str, records: int) -> int:
     """Batches of 16 kB, the same one again and again; returns how many records there are."""
     connection = frames.Connection(port)
     topic_id = frames.create_topic(connection, topic, partitions=PARTITIONS)
     values = [index.to_bytes(4, "big") * 25 for index in range(RECORDS_PER_BATCH)]
-    requests = [frames.produce(topic_id, frames.batch_of(values), partition=index) for index in range(PARTITIONS)]
-    count = -(-records // RECORDS_PER_BATCH)
-    waiting: deque[int] = deque()
-    for number in range(count):
-        connection.send(requests[number % PARTITIONS])
-        waiting.append(number)
-        if len(waiting) == IN_FLIGHT:
-            _acknowledged(connection, waiting)
-    while waiting:
-        _acknowledged(connection, waiting)
+    each = -(-records // (RECORDS_PER_BATCH * PARTITIONS))
+    for index in range(PARTITIONS):
+        fill(connection, frames.produce(topic_id, frames.batch_of(values), partition=index), each)
     connection.close()
-    return count * RECORDS_PER_BATCH
-
-
-def _acknowledged(connection: frames.Connection, waiting: "deque[int]") -> None:
-    error = frames.produce_error(connection.receive())
-    if error:
-        raise RuntimeError(f"batch {waiting[0]} was refused with error {error}")
-    waiting.popleft()
+    return each * PARTITIONS * RECORDS_PER_BATCH
 
 
 @contextmanager
@@ -93,7 +78,7 @@ def run(brokers: Sequence[BrokerProcess], effort: Effort, say: Callable[[str], N
     rows, peaks = [], []
     for wanted in (few, few * TIMES_LONGER):
         topic = f"spark-{time.time_ns()}"
-        records = fill(broker.port, topic, wanted)
+        records = make_topic(broker.port, topic, wanted)
         options = {"kafka.bootstrap.servers": broker.bootstrap, "subscribe": topic, "startingOffsets": "earliest"}
         with Job("ottla", JOB, ()) as job, watching_workers() as seen:
             took = job.ask(what="batch", options=options)["seconds"]

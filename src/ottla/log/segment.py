@@ -21,7 +21,7 @@ SUFFIXES = (OFFSET_INDEX_SUFFIX, TIME_INDEX_SUFFIX, TRANSACTION_INDEX_SUFFIX, LO
 """The log last: without it the others mean nothing, and are removed when they are found."""
 
 SCAN_BYTES = 8192 + 64
-"""One read of the search within the distance between two index entries, with the header of the batch that follows it."""
+"""One read of the search from an index entry on: two entries are 4 kB apart, and the batch that ends behind that."""
 LENT_BYTES_MAX = 256 << 10
 """Of more it is cheaper to send the file."""
 SCAN_HEADER_BYTES = 27

@@ -24,7 +24,6 @@ HEADER_BYTES_MIN = 2
 """A length for its key and one for its value."""
 
 
-
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class BinaryColumn:
     """Byte strings side by side, as Arrow has them: the i-th is `data[offsets[i] : offsets[i + 1]]`, or null where `nulls[i]`.
