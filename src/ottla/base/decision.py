@@ -7,14 +7,14 @@ from typing import Any
 from ottla.base.errors import ErrorCode
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Decision:
     """`decide` only reads; the records it returns are replayed, appended and committed before `response` leaves.
 
     A request that has to wait for others (JoinGroup, SyncGroup) has no response yet: `waiting` is true, and a later decision names
     its token among the `completions`, pairs of a token and a response that leave when that decision's records are committed.
     `on_refused` is called with the error and the time where the log refused the records, before any was replayed: it undoes what
-    the shard only remembers, and says what to answer instead.
+    the shard only remembers, and says what to answer instead. Nobody changes one (frozen it would take three times as long to make).
     """
 
     records: tuple[Any, ...] = ()

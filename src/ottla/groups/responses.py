@@ -49,19 +49,26 @@ def error_after_append(error: ErrorCode) -> ErrorCode:
 
 def refusal(call: GroupCall, settings: GroupSettings) -> Message | None:
     """The response to a request that is refused whatever its shard holds, and before it is known where that shard is."""
-    request = call.request
-    if isinstance(request, JoinGroupRequest):
-        if not request.group_id:
-            return join_error(ErrorCode.INVALID_GROUP_ID, request.member_id, call.version)
-        if not settings.group_min_session_timeout_ms <= request.session_timeout_ms <= settings.group_max_session_timeout_ms:
-            return join_error(ErrorCode.INVALID_SESSION_TIMEOUT, request.member_id, call.version)
-    elif isinstance(request, SyncGroupRequest) and call.version >= PROTOCOL_SAID_FROM and (
-        request.protocol_type is None or request.protocol_name is None
-    ):
-        return SyncGroupResponse(error_code=ErrorCode.INCONSISTENT_GROUP_PROTOCOL)
-    elif isinstance(request, SyncGroupRequest | HeartbeatRequest | LeaveGroupRequest) and not request.group_id:
-        return error_response(request, ErrorCode.INVALID_GROUP_ID)
+    refuse = _REFUSALS.get(type(call.request))
+    return None if refuse is None else refuse(call.request, call.version, settings)
+
+
+def _refuse_join(request: JoinGroupRequest, version: int, settings: GroupSettings) -> Message | None:
+    if not request.group_id:
+        return join_error(ErrorCode.INVALID_GROUP_ID, request.member_id, version)
+    if not settings.group_min_session_timeout_ms <= request.session_timeout_ms <= settings.group_max_session_timeout_ms:
+        return join_error(ErrorCode.INVALID_SESSION_TIMEOUT, request.member_id, version)
     return None
+
+
+def _refuse_sync(request: SyncGroupRequest, version: int, settings: GroupSettings) -> Message | None:
+    if version >= PROTOCOL_SAID_FROM and (request.protocol_type is None or request.protocol_name is None):
+        return SyncGroupResponse(error_code=ErrorCode.INCONSISTENT_GROUP_PROTOCOL)
+    return _refuse_nameless(request, version, settings)
+
+
+def _refuse_nameless(request: SyncGroupRequest | HeartbeatRequest | LeaveGroupRequest, version: int, settings: GroupSettings) -> Message | None:
+    return None if request.group_id else error_response(request, ErrorCode.INVALID_GROUP_ID)
 
 
 def error_response(request: Message, error: ErrorCode, version: int = 0) -> Message:
@@ -119,4 +126,10 @@ _ERROR_RESPONSES: dict[type, Callable[[Any, ErrorCode], Message]] = {
     DescribeGroupsRequest: _describe_groups,
     DeleteGroupsRequest: _delete_groups,
     ListGroupsRequest: lambda request, error: ListGroupsResponse(error_code=error),
+}
+_REFUSALS: dict[type, Callable[[Any, int, GroupSettings], Message | None]] = {
+    JoinGroupRequest: _refuse_join,
+    SyncGroupRequest: _refuse_sync,
+    HeartbeatRequest: _refuse_nameless,
+    LeaveGroupRequest: _refuse_nameless,
 }

@@ -64,6 +64,10 @@ class ShardState(IntEnum):
     CLOSED = 3
 
 
+_ACTIVE = ShardState.ACTIVE
+"""Looked at in every call: to find a member of an enum takes longer than a global name."""
+
+
 class Surroundings(NamedTuple):
     """What all shards of a topic share."""
 
@@ -155,7 +159,7 @@ class Shard:
 
     def submit(self, call: Any) -> Any:
         """The response, or a future of it. A call that may have to wait has a Token of its own as its `token`."""
-        if self.state != ShardState.ACTIVE:
+        if self.state is not _ACTIVE:
             return self._surroundings.refusal(call, self.unavailable())
         if call.token is not None:
             call.token.call = call
@@ -179,11 +183,12 @@ class Shard:
             if is_alone:
                 self._alone_left -= 1
             if is_alone or not self._join_round(records):
-                self._flush()
-                if self.state != ShardState.ACTIVE:
-                    return self._refuse(decision, call)
+                if self._round:
+                    self._flush()
+                    if self.state is not _ACTIVE:
+                        return self._refuse(decision, call)
                 error = self._append_now(records, now_ms)
-                if error != ErrorCode.NONE:
+                if error is not None:
                     return self._carry_out_refused(decision, call, error, now_ms, refusals)
         deadline_ms = self._machine.next_deadline_ms()
         if deadline_ms is not None and (self._timer is None or deadline_ms < self._deadline_ms):
@@ -228,8 +233,8 @@ class Shard:
 
     # The log
 
-    def _append_now(self, records: Sequence[KeyValue], now_ms: int) -> ErrorCode:
-        """Appended first, and replayed only if that went well: a refusal leaves the machine as it was."""
+    def _append_now(self, records: Sequence[KeyValue], now_ms: int) -> ErrorCode | None:
+        """Appended first, and replayed only if that went well: a refusal, which is returned, leaves the machine as it was."""
         partition = self.partition
         batch = build(records, now_ms, self._surroundings.codec)
         if len(batch) > partition.log.config.max_message_bytes:
@@ -246,7 +251,7 @@ class Shard:
         for key, value in records:
             replay(offset, key, value)
             offset += 1
-        return ErrorCode.NONE
+        return None
 
     def _join_round(self, records: Sequence[KeyValue]) -> bool:
         """Replay now, append with the others of this turn. False where there is no room in one batch."""

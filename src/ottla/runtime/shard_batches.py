@@ -23,7 +23,7 @@ from ottla.wire.batches import (
     iterate_batches,
     write_checksum,
 )
-from ottla.wire.varint import ONE_BYTE, varint
+from ottla.wire.varint import varint
 
 KeyValue = tuple[bytes, bytes | None]
 """A record; one without a value is a tombstone."""
@@ -32,6 +32,9 @@ RECORD_OVERHEAD_MAX = 32
 """What a record takes beyond its key and value, at most."""
 
 _NULL = varint(-1)
+_LENGTHS_COUNT = 256
+_LENGTHS = tuple(varint(length) for length in range(_LENGTHS_COUNT))
+"""As long as keys and values of offsets are."""
 _COMMIT = 1
 
 
@@ -62,9 +65,8 @@ def build(records: Sequence[KeyValue], now_ms: int, codec: int = 0) -> bytearray
     parts: list[bytes] = []
     for at, (key, value) in enumerate(records):
         length = _NULL if value is None else _length(len(value))
-        body = b"".join((b"\0\0", _length(at), _length(len(key)), key, length, value or b"", b"\0"))
-        parts.append(_length(len(body)))
-        parts.append(body)
+        body = b"\0\0%b%b%b%b%b\0" % (_length(at), _length(len(key)), key, length, value or b"")
+        parts += (_length(len(body)), body)
     payload = b"".join(parts)
     if codec:
         from ottla.wire.compression import compress
@@ -80,7 +82,7 @@ def build(records: Sequence[KeyValue], now_ms: int, codec: int = 0) -> bytearray
 
 def _length(value: int) -> bytes:
     """A varint from 0 on."""
-    return ONE_BYTE[value << 1] if value < 64 else varint(value)
+    return _LENGTHS[value] if value < _LENGTHS_COUNT else varint(value)
 
 
 class BatchReader:

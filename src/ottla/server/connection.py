@@ -38,6 +38,8 @@ _frame_start_flexible = Struct(">iib").pack
 
 PRODUCE = 0
 API_VERSIONS = 18
+_AT_ONCE = (Message, bytes)
+"""What a handler returns that need not be waited for."""
 
 
 class FilePart:
@@ -304,7 +306,7 @@ class ServerConnection:
         began_ms = self.broker.clock.now_ms()
         response = api.handle(self.broker, self._context_of(client_id), request, version)
         version = max(version, 0)
-        if not isinstance(response, Message | bytes):
+        if not isinstance(response, _AT_ONCE):
             if asyncio.isfuture(response):          # it waits for others, as long as they take: no task, and not slow
                 response.add_done_callback(partial(self._on_answered, api, version, correlation_id))
             else:

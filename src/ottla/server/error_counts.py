@@ -1,7 +1,8 @@
 """How many errors a response tells, for the metrics: found where the message declares them, and searched for nowhere else."""
 
+from collections.abc import Callable, Iterator
 from functools import cache
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 from ottla.wire.schema import Message
 
@@ -16,26 +17,25 @@ class Encoded(NamedTuple):
 
 
 def error_count(response: Message) -> int:
-    return _count(response, *_places(type(response), 0))
-
-
-def _count(message: Any, has_code: bool, nested: tuple[tuple[str, Any], ...]) -> int:
-    found = 1 if has_code and message.error_code else 0
-    for name, places in nested:
-        value = getattr(message, name)
-        for item in value if isinstance(value, list) else ():
-            found += _count(item, *places)
-    return found
+    return _counter(type(response))(response)
 
 
 @cache
-def _places(cls: type[Message], depth: int) -> tuple[bool, tuple[tuple[str, Any], ...]]:
-    """Whether a message has a code of its own, and its arrays whose items have some."""
-    has_code = any(field.name == "error_code" for field in cls.FIELDS)
-    nested = []
+def _counter(cls: type[Message]) -> Callable[[Message], int]:
+    """Loops over the arrays that can tell an error, written out, as every answer is counted."""
+    env: dict[str, Any] = {}
+    exec("\n".join(("def count(at_0):", "    found = 0", *_steps(cls, 0), "    return found")), env)
+    return cast("Callable[[Message], int]", env["count"])
+
+
+def _steps(cls: type[Message], depth: int) -> Iterator[str]:
+    """The lines that look into one message of a kind, which is called `at_` and its depth; none where it cannot tell errors."""
+    indent = "    " * (depth + 1)
+    if any(field.name == "error_code" for field in cls.FIELDS):
+        yield f"{indent}if at_{depth}.error_code: found += 1"
     for field in cls.FIELDS:
         if field.kind == "array" and not isinstance(field.item, str) and depth < _DEPTH_MAX:
-            places = _places(field.item, depth + 1)
-            if places != (False, ()):
-                nested.append((field.name, places))
-    return has_code, tuple(nested)
+            inner = list(_steps(field.item, depth + 1))
+            if inner:
+                yield f"{indent}for at_{depth + 1} in at_{depth}.{field.name} or ():"
+                yield from inner
