@@ -24,10 +24,12 @@ class ContinuedOffsetIndex(GrowingOffsetIndex):
     def __len__(self) -> int:
         return len(self._before) + super().__len__()
 
-    def position_of(self, offset: int) -> int:
+    def around(self, offset: int) -> tuple[int, int | None]:
         relatives = self.relatives
-        is_new = relatives and offset - self.base_offset >= relatives[0]
-        return super().position_of(offset) if is_new else self._before.position_of(offset)
+        if relatives and offset - self.base_offset >= relatives[0]:
+            return super().around(offset)
+        start, last = self._before.around(offset)
+        return start, self.positions[0] if last is None and self.positions else last
 
     def last_position(self) -> int:
         return super().last_position() if self.positions else self._before.last_position()

@@ -34,8 +34,16 @@ class GrowingOffsetIndex:
 
     def position_of(self, offset: int) -> int:
         """Where to start reading to find an offset: the batch there ends at or before it."""
-        index = bisect_right(self.relatives, offset - self.base_offset)
-        return self.positions[index - 1] if index else 0
+        return self.around(offset)[0]
+
+    def around(self, offset: int) -> tuple[int, int | None]:
+        """The same, and the last position at which the batch that holds the offset may start; None where no entry follows."""
+        relatives, positions, wanted = self.relatives, self.positions, offset - self.base_offset
+        index = bisect_right(relatives, wanted)
+        start = positions[index - 1] if index else 0
+        if index and relatives[index - 1] == wanted:
+            return start, start
+        return start, positions[index] if index < len(positions) else None
 
     def last_position(self) -> int:
         """Where the last batch that has an entry starts."""
@@ -80,18 +88,22 @@ class MappedOffsetIndex(MappedEntries):
         super().__init__(base_offset, data, valid_entries(data))
 
     def position_of(self, offset: int) -> int:
-        data = self._data
-        index = bisect_right(range(self._count), offset - self.base_offset, key=lambda i: _relative.unpack_from(data, i * ENTRY_BYTES)[0])
-        if not index:
-            return 0
-        position: int = _relative.unpack_from(data, index * ENTRY_BYTES - 4)[0]
-        return position
+        return self.around(offset)[0]
+
+    def around(self, offset: int) -> tuple[int, int | None]:
+        data, wanted = self._data, offset - self.base_offset
+        index = bisect_right(range(self._count), wanted, key=lambda i: _relative.unpack_from(data, i * ENTRY_BYTES)[0])
+        relative, start = _entry.unpack_from(data, (index - 1) * ENTRY_BYTES) if index else (-1, 0)
+        if relative == wanted:
+            return start, start
+        return start, self._position(index) if index < self._count else None
 
     def last_position(self) -> int:
         """Where the last batch that has an entry starts."""
-        if not self._count:
-            return 0
-        position: int = _relative.unpack_from(self._data, self._count * ENTRY_BYTES - 4)[0]
+        return self._position(self._count - 1) if self._count else 0
+
+    def _position(self, index: int) -> int:
+        position: int = _relative.unpack_from(self._data, index * ENTRY_BYTES + 4)[0]
         return position
 
 

@@ -24,6 +24,8 @@ SCAN_BYTES = 8192 + 64
 """One read of the search from an index entry on: two entries are 4 kB apart, and the batch that ends behind that."""
 LENT_BYTES_MAX = 256 << 10
 """Of more it is cheaper to send the file."""
+SKIPPED_BYTES_MAX = 64 << 10
+"""Bytes that are read only because the batch that is looked for may be among them."""
 SCAN_HEADER_BYTES = 27
 _scan = Struct(">qi11xi").unpack_from
 
@@ -236,7 +238,7 @@ class Segment:
 
     def lend(self, offset: int, max_bytes: int) -> memoryview | None:
         """Bytes from the batch that holds an offset on, found and read at once; None where they are many, not at hand, or have to be
-        searched for: the batch lies far behind its entry in the index, or is larger than what is asked for."""
+        searched for: the batch may lie far behind its entry in the index, or is larger than what is asked for."""
         if offset >= self.tail_from:
             index = bisect_left(self.tail_offsets, offset)
             if index == len(self.tail_offsets):
@@ -245,7 +247,10 @@ class Segment:
         elif max_bytes > LENT_BYTES_MAX:
             return None
         else:
-            position, skipped = self.offsets().position_of(offset), SCAN_BYTES
+            position, last = self.offsets().around(offset)
+            skipped = SCAN_BYTES if last is None else last - position
+            if skipped > SKIPPED_BYTES_MAX:
+                return None
         size = self.size - position
         wanted = min(max_bytes, size)
         if wanted > LENT_BYTES_MAX:

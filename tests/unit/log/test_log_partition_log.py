@@ -107,6 +107,22 @@ def test_what_is_at_hand_is_lent(tmp_path: Path) -> None:
     assert log.lend(60, 1000, limit_offset=60) is None
 
 
+def test_batches_of_any_size_are_lent_where_they_begin(tmp_path: Path) -> None:
+    """Each has an entry in the index, with its last offset: its first is looked for from the batch before on. 20 kB are not too far,
+    70 kB are."""
+    log = open_log(tmp_path)
+    sizes = [20_000, 20_000, 20_000, 70_000, 20_000, 20_000, 500]
+    for size in sizes:
+        append(log, batch(bytes(size), b"and one more"))
+    log.roll(now_ms=NOW)
+    append(log, batch(b"the last"))
+    stored = stored_batches(log)
+    for offset in range(2 * len(sizes)):
+        lent = log.lend(offset, 80_000, limit_offset=log.log_end_offset)
+        assert (lent is None) == (offset == 8)
+        assert lent is None or bytes(lent) == b"".join(stored[offset // 2:len(sizes)])[:80_000]
+
+
 def test_reading_stops_at_the_limit(tmp_path: Path) -> None:
     log = open_log(tmp_path)
     sizes = [len(batch(b"x" * n)) for n in range(10)]

@@ -77,14 +77,17 @@ ENTRIES = st.lists(st.tuples(st.integers(1, 500), st.integers(1, 9000)), max_siz
 @given(steps=ENTRIES, asked=st.integers(0, 20_000))
 def test_both_kinds_of_offset_index_find_the_same(steps: list[tuple[int, int]], asked: int) -> None:
     growing = GrowingOffsetIndex(1000)
-    offset, position, expected = 1000, 0, 0
+    offset, position, expected, last = 1000, 0, 0, None
     for more, size in steps:
         offset, position = offset + more, position + size
         growing.append(offset, position)
         if offset <= 1000 + asked:
             expected = position
+        if offset >= 1000 + asked and last is None:
+            last = position
     mapped = MappedOffsetIndex(1000, memoryview(growing.encode()))
     assert growing.position_of(1000 + asked) == mapped.position_of(1000 + asked) == expected
+    assert growing.around(1000 + asked) == mapped.around(1000 + asked) == (expected, last)
     assert GrowingOffsetIndex.decode(1000, growing.encode()).entries() == mapped.entries() == growing.entries()
 
 
