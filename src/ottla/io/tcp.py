@@ -77,9 +77,8 @@ class TcpConnection:
             self.abort()
             return
         self.sent_bytes += sent
-        if sent == len(parts[0]) and len(parts) == 1:
-            return
-        self._enqueue_after(parts, sent)
+        if sent != (len(parts[0]) if len(parts) == 1 else sum(map(len, parts))):
+            self._enqueue_after(parts, sent)
 
     def send_file(self, file: File, position: int, size: int) -> None:
         if self._descriptor < 0:

@@ -176,6 +176,15 @@ class ServerConnection:
             self.flush()
         return not self._is_write_paused
 
+    def answer_now(self, parts: Sequence[Buffer]) -> bool:
+        """Send an answer that holds what is only lent: nothing may wait for it to be gathered with others."""
+        if self._out or self._connection is None:
+            self._out += parts
+            self.flush()
+        else:
+            self._connection.write(parts)
+        return not self._is_write_paused
+
     def answer_small(self, frame: bytes) -> bool:
         """A few bytes, which leave with the other answers of this turn."""
         self._out.append(frame)

@@ -248,7 +248,9 @@ _i16_pack = Struct(">h").pack
 _pair = Struct(">qq").pack
 _epoch_end = Struct(">iqb").pack
 _leader = Struct(">iib").pack
-_one_with_id = Struct(">BihiB16sBihqqqBi").pack
+_one_with_id = Struct(">iiBihiB16sBihqqqBi").pack
+_ONE_BYTES = 70
+"""Such an answer without its own size, its records and their size, and the partition's tags."""
 _NULL_ARRAY = b"\xff\xff\xff\xff"
 
 
@@ -256,16 +258,11 @@ def pack_fetched(version: int, correlation_id: int, error: int, session_id: int,
                  topics: list[tuple[bytes, list[PartitionAnswer]]]) -> list[bytes]:
     """The frame as pieces: one before each partition's records, and one behind the last. Between piece i and i + 1 belong the
     records of the i-th partition that has any (`record_bytes` > 0)."""
-    flexible = version >= FLEXIBLE_FROM
     if version >= TOPIC_IDS_FROM and len(topics) == 1 and len(topics[0][1]) == 1 and topics[0][1][0].aborted is None:
-        # One topic with one partition: what most answers hold, in one pack.
-        topic, (a,) = topics[0]
-        head = _one_with_id(0, 0, error, session_id, 2, topic, 2, a.partition, a.error, a.high_watermark, a.last_stable_offset,
-                            a.log_start_offset, 0, -1) + unsigned_varint(a.record_bytes + 1)
-        tail = a.tags + b"\0\0"
-        pieces = [head, tail] if a.record_bytes > 0 else [head + tail]
-    else:
-        pieces = _pack_flexible(version, error, session_id, topics) if flexible else _pack_plain(version, error, session_id, topics)
+        head, tail = _pack_one(correlation_id, error, session_id, topics[0][0], topics[0][1][0])
+        return [head, tail] if topics[0][1][0].record_bytes > 0 else [head + tail]
+    pack = _pack_flexible if version >= FLEXIBLE_FROM else _pack_plain
+    pieces = pack(version, error, session_id, topics)
     size = 4 + sum(map(len, pieces))
     for _, answers in topics:
         for answer in answers:
@@ -273,6 +270,15 @@ def pack_fetched(version: int, correlation_id: int, error: int, session_id: int,
                 size += answer.record_bytes
     pieces[0] = _frame_start(size, correlation_id) + pieces[0]
     return pieces
+
+
+def _pack_one(correlation_id: int, error: int, session_id: int, topic: bytes, answer: PartitionAnswer) -> tuple[bytes, bytes]:
+    """One topic, by its id, with one partition and nothing aborted: what most answers hold, in one pack."""
+    partition, own_error, high_watermark, last_stable_offset, log_start_offset, _, record_bytes, tags = answer
+    size = unsigned_varint(record_bytes + 1)
+    head = _one_with_id(_ONE_BYTES + len(size) + max(record_bytes, 0) + len(tags), correlation_id, 0, 0, error, session_id, 2, topic, 2, partition,
+                        own_error, high_watermark, last_stable_offset, log_start_offset, 0, -1)
+    return head + size, tags + b"\0\0"
 
 
 def _pack_flexible(version: int, error: int, session_id: int, topics: list[tuple[bytes, list[PartitionAnswer]]]) -> list[bytes]:

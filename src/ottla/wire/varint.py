@@ -17,6 +17,10 @@ def unsigned_varint(value: int) -> bytes:
     """Encode a number from 0 to 2**64 - 1."""
     if 0 <= value < 128:
         return ONE_BYTE[value]
+    if 0 < value < 1 << 14:
+        return bytes((value & 127 | 128, value >> 7))
+    if 0 < value < 1 << 21:
+        return bytes((value & 127 | 128, value >> 7 & 127 | 128, value >> 14))
     if not 0 <= value <= _U64:
         raise ValueError(f"{value} is not an unsigned 64-bit number")
     out = bytearray()

@@ -106,9 +106,9 @@ def _maybe_answer_one(connection: ServerConnection, wish: FetchWish, version: in
     answer = PartitionAnswer(index, 0, high_watermark, high_watermark, log.log_start_offset,
                              () if wish.isolation_level == READ_COMMITTED else None, size)
     before, behind = pack_fetched(version, correlation_id, 0, NO_SESSION, [(topic, [answer])])
-    may_go_on = connection.answer((before, part, behind))
-    connection.flush()           # while what is lent is still there
-    return may_go_on
+    if isinstance(part, FilePart):
+        return connection.answer((before, part, behind))
+    return connection.answer_now((before, part, behind))
 
 
 def _lent_or_file(log: PartitionLog, offset: int, room: int, high_watermark: int) -> memoryview | FilePart | None:
