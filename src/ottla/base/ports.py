@@ -140,9 +140,9 @@ class Connection(Protocol):
     def sent_bytes(self) -> int:
         """How many bytes have left so far."""
 
-    def write(self, parts: Sequence[Buffer]) -> None:
+    def write(self, parts: Sequence[Buffer], *, more: bool = False) -> None:
         """Parts are taken over: the caller must not change them afterwards. But a memoryview is only lent: what has to wait of it is
-        copied."""
+        copied. With `more` something else is written at once, and the reader need not be woken before it."""
 
     def send_file(self, file: File, position: int, size: int) -> None: ...
 

@@ -25,6 +25,8 @@ DISCARD_BYTES = 16 << 10
 PARTS_MAX = 1024
 """More than this one gathered write does not take."""
 SEND_FILE_PIECE_BYTES_MAX = 4 << 20
+_MORE = getattr(socket, "MSG_MORE", 0)
+"""Where a system does not have it, the reader is woken once more."""
 
 
 class _FilePiece:
@@ -41,7 +43,7 @@ class _FilePiece:
 class TcpConnection:
     """`base.ports.Connection` over an asyncio transport."""
 
-    __slots__ = ("_closing", "_descriptor", "_linger", "_loop", "_paused", "_queue", "_queued_bytes", "_receiver",
+    __slots__ = ("_closing", "_descriptor", "_linger", "_loop", "_paused", "_queue", "_queued_bytes", "_receiver", "_socket",
                  "_transport", "_writer_descriptor", "peer_host", "peer_port", "sent_bytes")
 
     def __init__(self, transport: asyncio.Transport, receiver: Receiver, loop: asyncio.AbstractEventLoop) -> None:
@@ -56,6 +58,7 @@ class TcpConnection:
         self._loop = loop
         self._descriptor: int = raw.fileno()
         self._writer_descriptor = -1
+        self._socket: socket.socket | None = None
         self._queue: deque[memoryview | _FilePiece] = deque()
         self._queued_bytes = 0
         self._paused = False
@@ -63,14 +66,17 @@ class TcpConnection:
         self._linger: asyncio.TimerHandle | None = None
         self.sent_bytes = 0
 
-    def write(self, parts: Sequence[Buffer]) -> None:
+    def write(self, parts: Sequence[Buffer], *, more: bool = False) -> None:
         if self._queue or self._descriptor < 0:
             self._enqueue_after(parts, 0)
             return
         if len(parts) > PARTS_MAX:
             parts = [b"".join(parts)]
         try:
-            sent = os.write(self._descriptor, parts[0]) if len(parts) == 1 else os.writev(self._descriptor, parts)
+            if more:
+                sent = self._whole_socket().sendmsg(parts, (), _MORE)
+            else:
+                sent = os.write(self._descriptor, parts[0]) if len(parts) == 1 else os.writev(self._descriptor, parts)
         except BlockingIOError:
             sent = 0
         except OSError:
@@ -79,6 +85,12 @@ class TcpConnection:
         self.sent_bytes += sent
         if sent != (len(parts[0]) if len(parts) == 1 else sum(map(len, parts))):
             self._enqueue_after(parts, sent)
+
+    def _whole_socket(self) -> socket.socket:
+        """The socket of the descriptor, for the few who need more than the descriptor."""
+        if self._socket is None:
+            self._socket = socket.socket(socket.AF_INET, socket.SOCK_STREAM, 0, fileno=self._descriptor)
+        return self._socket
 
     def send_file(self, file: File, position: int, size: int) -> None:
         if self._descriptor < 0:
@@ -125,6 +137,9 @@ class TcpConnection:
     def on_lost(self) -> None:
         """The transport is gone: forget the descriptor before its number is used again."""
         self._descriptor = -1
+        if self._socket is not None:
+            self._socket.detach()
+            self._socket = None
         self._queue.clear()
         self._queued_bytes = 0
         self._stop_writer()

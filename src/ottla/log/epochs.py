@@ -100,8 +100,3 @@ def decode(data: bytes, path: str) -> LeaderEpochs:
 def read_checkpoint(disk: Disk, directory: str) -> LeaderEpochs:
     path = f"{directory}/{FILE_NAME}"
     return decode(disk.read(path), path) if disk.exists(path) else LeaderEpochs()
-
-
-def write_checkpoint(disk: Disk, directory: str, epochs: LeaderEpochs) -> None:
-    disk.write_atomically(f"{directory}/{FILE_NAME}", epochs.encode())
-    epochs.is_dirty = False

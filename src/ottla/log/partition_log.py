@@ -333,11 +333,6 @@ class PartitionLog:
         first = self._active.first_timestamp
         return timestamp - first if first is not None and first >= 0 else now_ms - self._active.created_ms
 
-    def roll_due(self, now_ms: int) -> bool:
-        """Whether the active segment has been open for long enough, by the broker's clock."""
-        waited = self._waited_ms(now_ms, now_ms)
-        return self._active.size > 0 and waited > self._config.segment_age_max_ms
-
     def roll(self, *, now_ms: int) -> None:
         """Close the active segment and start another at the end of the log. What the closed one needs on the disk is left to a worker."""
         closed = self._active

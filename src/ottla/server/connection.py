@@ -166,7 +166,7 @@ class ServerConnection:
         """Send an answer; the result says whether the next request may be handled now."""
         for part in parts:
             if isinstance(part, FilePart):
-                self.flush()
+                self.flush(more=True)
                 if self._connection is not None:
                     self._connection.send_file(part.file, part.position, part.size)
             else:
@@ -227,13 +227,13 @@ class ServerConnection:
             return _frame_start_flexible(len(body) + 5, correlation_id, 0) + body
         return _frame_start(len(body) + 4, correlation_id) + body
 
-    def flush(self) -> None:
+    def flush(self, *, more: bool = False) -> None:
         out = self._out
         if out:
             self._out = []
             self._unsent_bytes = 0
             if self._connection is not None:
-                self._connection.write(out)
+                self._connection.write(out, more=more)
 
     def close(self) -> None:
         """Once what was answered has left. Nothing is heard any more: what follows may make no sense."""

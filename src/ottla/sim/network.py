@@ -55,7 +55,7 @@ class SimulatedConnection:
 
     # What the receiver calls.
 
-    def write(self, parts: Sequence[Buffer]) -> None:
+    def write(self, parts: Sequence[Buffer], *, more: bool = False) -> None:
         self.process.check()
         if self._is_closing or self._is_lost:
             return

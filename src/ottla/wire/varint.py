@@ -50,11 +50,6 @@ def read_unsigned_varint(buffer: Buffer, position: int) -> tuple[int, int]:
     return _read(buffer, position, 5, _U32)
 
 
-def read_unsigned_varlong(buffer: Buffer, position: int) -> tuple[int, int]:
-    """Return an unsigned 64-bit number and the position after it."""
-    return _read(buffer, position, 10, _U64)
-
-
 def read_varint(buffer: Buffer, position: int) -> tuple[int, int]:
     """Return a signed 32-bit number (zig-zag) and the position after it."""
     value, position = _read(buffer, position, 5, _U32)

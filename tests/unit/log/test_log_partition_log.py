@@ -188,12 +188,6 @@ class TestRolling:
             append(log, batch(timestamp=NOW + n))
         assert [segment.base_offset for segment in log.segments] == [0, 4, 8]
 
-    def test_is_due_by_the_clock_for_a_log_that_nobody_writes_to(self, tmp_path: Path) -> None:
-        log = open_log(tmp_path, segment_ms=1000)
-        assert not log.roll_due(NOW + 5000)
-        append(log)
-        assert (log.roll_due(NOW + 1000), log.roll_due(NOW + 1001)) == (False, True)
-
     def test_of_an_empty_segment_does_nothing(self, tmp_path: Path) -> None:
         log = open_log(tmp_path)
         log.roll(now_ms=NOW)

@@ -35,8 +35,8 @@ def test_a_topic_id_that_cannot_be_read_is_told(tmp_path: Path, text: str) -> No
 class TestEpochs:
     def test_the_checkpoint_is_as_apache_kafka_writes_it(self, tmp_path: Path) -> None:
         known = LeaderEpochs([(0, 0), (4, 25)])
-        epochs.write_checkpoint(RealDisk(), str(tmp_path), known)
-        assert (tmp_path / "leader-epoch-checkpoint").read_text() == "0\n2\n0 0\n4 25\n"
+        assert known.encode() == b"0\n2\n0 0\n4 25\n"
+        (tmp_path / epochs.FILE_NAME).write_bytes(known.encode())
         assert epochs.read_checkpoint(RealDisk(), str(tmp_path)).entries() == [(0, 0), (4, 25)]
 
     @pytest.mark.parametrize("text", ["", "0\n", "1\n0\n", "0\n2\n0 0\n", "0\nx\n", "0\n1\n0\n"])

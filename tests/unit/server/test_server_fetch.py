@@ -29,7 +29,7 @@ class Client:
         self.connection = ServerConnection(broker.node._server, "PLAINTEXT")
         self.connection.connection_made(self)
 
-    def write(self, parts):
+    def write(self, parts, more=False):
         self.parts += parts
         self.came.set()
 
