@@ -107,7 +107,7 @@ class GroupMember:
                     raise
                 client.close()
             except Disconnected:
-                continue
+                client.close()
 
     async def find(self, client: SimulatedClient) -> None:
         answer = await client.call(FindCoordinatorRequest(coordinator_keys=[self.group]), FindCoordinatorResponse)

@@ -44,6 +44,7 @@ class Shortener:
             try:
                 await self.work(client)
             except Disconnected:
+                client.close()
                 continue
             client.close()
             await asyncio.sleep(self.random.uniform(0.0, 0.4))

@@ -225,6 +225,7 @@ class Story:
                 while not self.is_over:
                     offset = await self.poll(client, partition, offset, source)
             except Disconnected:
+                client.close()
                 continue
             client.close()
 

@@ -44,6 +44,7 @@ class Producer:
                     await asyncio.gather(*(self.send(client) for _ in range(self.random.randint(1, IN_FLIGHT_MAX))))
                     await self.rest()
             except Disconnected:
+                client.close()
                 continue
             client.close()
 
@@ -99,6 +100,7 @@ class IdempotentProducer(Producer):
             try:
                 await self.work(client)
             except Disconnected:
+                client.close()
                 continue
             client.close()
 
@@ -196,6 +198,7 @@ class SessionReader:
             try:
                 await self.follow(client)
             except Disconnected:
+                client.close()
                 continue
             client.close()
 
@@ -279,6 +282,7 @@ class Administrator:
             try:
                 await step(client)
             except Disconnected:
+                client.close()
                 continue
             client.close()
             return

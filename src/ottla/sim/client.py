@@ -58,7 +58,7 @@ class SimulatedClient:
         self._host = host
         self._port = port
         self._client_id = client_id.encode()
-        self._reader = FrameReader(ReceiveBuffers(), _FRAME_BYTES_MAX, self._on_frame)
+        self._reader: FrameReader | None = None
         self._connection: Connection | None = None
         self._waiting: deque[tuple[int, bool, asyncio.Future[memoryview]]] = deque()
         self._correlation_id = 0
@@ -74,11 +74,14 @@ class SimulatedClient:
 
     def connection_made(self, connection: Connection) -> None:
         self._connection = connection
+        self._reader = FrameReader(ReceiveBuffers(), _FRAME_BYTES_MAX, self._on_frame)
 
     def get_buffer(self, size_hint: int) -> memoryview:
+        assert self._reader is not None
         return self._reader.get_buffer(size_hint)
 
     def buffer_updated(self, size: int) -> None:
+        assert self._reader is not None
         self._reader.received(size)
 
     def pause_writing(self) -> None:
@@ -89,6 +92,9 @@ class SimulatedClient:
 
     def connection_lost(self, error: Exception | None) -> None:
         self._connection = None
+        if self._reader is not None:
+            self._reader.release()
+            self._reader = None
         waiting, self._waiting = self._waiting, deque()
         for _, _, future in waiting:
             if not future.done():
