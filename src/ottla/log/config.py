@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 from enum import Enum
+from functools import lru_cache
 
 from ottla.wire.inspection import Rules
 
@@ -63,10 +64,15 @@ class LogConfig:
         return age - self.segment_jitter_ms
 
     def rules(self) -> Rules:
-        """What of this a batch is checked against."""
-        return Rules(
+        """What of this a batch is checked against: one object for all logs of which the same is true, as each request looks at it."""
+        return _one_for_all(Rules(
             max_message_bytes=self.max_message_bytes, compacted=self.compacted,
             log_append_time=self.timestamp_type is TimestampType.APPEND,
             timestamp_before_max_ms=self.timestamp_before_max_ms, timestamp_after_max_ms=self.timestamp_after_max_ms,
             target_codec=None if self.compression is Compression.PRODUCER else self.compression.value,
-            target_level=self.compression_level)
+            target_level=self.compression_level))
+
+
+@lru_cache(maxsize=256)
+def _one_for_all(rules: Rules) -> Rules:
+    return rules

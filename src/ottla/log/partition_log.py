@@ -78,6 +78,10 @@ def make_log_directories(disk: Disk, wanted: Sequence[tuple[str, Uuid]]) -> None
 class PartitionLog:
     """One writer; offsets are given here. Calls come from the loop's thread unless a line says otherwise."""
 
+    __slots__ = ("_active", "_bases", "_config", "_files", "_has_new_names", "_index_interval_bytes", "_replacements", "_roll_offset",
+                 "_roll_size", "_roll_timestamp", "_rules", "_stored_end", "_unflushed", "cut_bytes", "directory", "disk", "epochs",
+                 "flushed_ms", "log_end_offset", "log_start_offset", "producers", "recovery_point", "segments", "topic_id")
+
     def __init__(self, disk: Disk, directory: str, *, config: LogConfig, topic_id: Uuid, loaded: recovery.LoadedLog,
                  files: OpenFiles, start_offset: int = 0, recovery_point: int = 0) -> None:
         self.disk = disk

@@ -1,6 +1,7 @@
 """From a topic's effective configs to what its log is given."""
 
 from collections.abc import Mapping
+from functools import lru_cache
 from typing import cast
 
 from ottla.log.config import Compression, LogConfig, TimestampType
@@ -16,7 +17,7 @@ def log_config(overrides: Mapping[str, str], broker: Mapping[str, str], jitter: 
     policies = cast("tuple[str, ...]", values["cleanup.policy"])
     compression = Compression[str(values["compression.type"]).upper()]
     level = _LEVEL_CONFIGS.get(compression)
-    return LogConfig(
+    return _one_for_all(LogConfig(
         segment_bytes=_int(values["segment.bytes"] if values["internal.segment.bytes"] is None else values["internal.segment.bytes"]),
         segment_ms=_int(values["segment.ms"]),
         segment_jitter_ms=int(_int(values["segment.jitter.ms"]) * jitter),
@@ -40,7 +41,13 @@ def log_config(overrides: Mapping[str, str], broker: Mapping[str, str], jitter: 
         min_compaction_lag_ms=_int(values["min.compaction.lag.ms"]),
         max_compaction_lag_ms=_int(values["max.compaction.lag.ms"]),
         min_cleanable_dirty_ratio=float(cast("float", values["min.cleanable.dirty.ratio"])),
-    )
+    ))
+
+
+@lru_cache(maxsize=256)
+def _one_for_all(config: LogConfig) -> LogConfig:
+    """Thousands of partitions have the same: what they share stays in the processor's caches."""
+    return config
 
 
 def _int(value: ConfigValue) -> int:
