@@ -168,6 +168,18 @@ def test_large_batches_of_usual_records_are_read_in_columns(count: int, kind: st
     assert scan(payload(records), count, wants_offsets=True) == Extent(0, (count - 1) // 300, True, True)
 
 
+@pytest.mark.parametrize("make", [
+    lambda i: Record(timestamp=1000, value=b"x" * 100, headers=(("trace", b"0" * 16), ("kind", None), ("", b""))[: i % 4]),
+    lambda i: Record(timestamp=1000, key=b"key", value=b"x" * 10, headers=(("t" * 70, b"0" * 200),)),
+    lambda i: Record(timestamp=1000 + 40 * i, value=b"x" * (90 + i % 9)),
+    lambda i: Record(timestamp=1000 + 40 * i, key=b"key", value=b"", headers=(("a", b"b"),)),
+])
+def test_headers_and_seconds_between_records_are_usual(make: Callable[[int], Record]) -> None:
+    """None here would be right but slow, too."""
+    records = [make(i) for i in range(150)]
+    assert walk(payload(records), 0, 150, wants_offsets=True) == extent_of(step_through(payload(records), 0, 150, lengths_matter=True))
+
+
 @pytest.mark.parametrize("key", [None, b"", b"a key of some length"])
 @pytest.mark.parametrize("count", [50, 100, 600, 9000])
 @pytest.mark.parametrize("times", [1, 3])
