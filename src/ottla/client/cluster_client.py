@@ -31,6 +31,8 @@ ANY_NODE = -1
 CLOSE_SECONDS_MAX = 1.0
 """So long brokers have to close their ends of connections that were closed here."""
 IDLE_CHECK_MS_MIN = 1_000
+ANSWER_BYTES_AT_ONCE_MAX = 64 << 20
+"""For an answer up to this size memory is taken at once: it was asked for, and to grow is to copy."""
 HOPELESS = (ErrorCode.INVALID_TOPIC_EXCEPTION, ErrorCode.TOPIC_AUTHORIZATION_FAILED)
 """Errors of a topic that waiting does not mend."""
 
@@ -53,7 +55,7 @@ class ClusterClient:
         self._creates_topics = creates_topics
         self._reconnect_backoff = Backoff(ports.rng, config["reconnect.backoff.ms"], config["reconnect.backoff.max.ms"])
         self._bootstrap = parse_addresses(config["bootstrap.servers"])
-        self._buffers = ReceiveBuffers()
+        self._buffers = ReceiveBuffers(at_once_bytes_max=ANSWER_BYTES_AT_ONCE_MAX)
         self._links: dict[tuple[str, int, str], Link] = {}
         self._connecting: dict[tuple[str, int, str], asyncio.Task[Link]] = {}
         self._failures: dict[tuple[str, int], int] = {}

@@ -28,8 +28,8 @@ SOFTWARE_VERSION = "0.1.0"
 _head = Struct(">ihhih").pack
 _correlation = Struct(">i").unpack_from
 
-Deliver = Callable[[int, memoryview], None]
-"""Version and body: a view of the connection's own buffer, which is used again afterwards."""
+Deliver = Callable[[int, bytes | memoryview], None]
+"""Version and body."""
 
 
 class Pending:
@@ -76,7 +76,7 @@ class Conversation:
               deadline_ms: float, version: int = ApiVersionsRequest.MAX_VERSION) -> bytes:  # fmt: skip
         """The first request. A broker that does not know its version says so in version 0, and `on_retry` gets the next attempt's bytes."""
 
-        def deliver(sent: int, body: memoryview) -> None:
+        def deliver(sent: int, body: bytes | memoryview) -> None:
             if sent and int.from_bytes(body[:2], "big") == ErrorCode.UNSUPPORTED_VERSION:
                 answer, _ = decode(ApiVersionsResponse, 0, body)
                 offered = {entry.api_key: entry.max_version for entry in answer.api_keys}
@@ -153,7 +153,7 @@ class Conversation:
         self._pending.popleft()
         position = skip_tags(buffer, start + 4, end) if pending.is_flexible else start + 4
         try:
-            pending.deliver(pending.version, view[position:end])
+            pending.deliver(pending.version, self._reader.lasting(view, position, end))
         except MalformedMessage as error:
             pending.fail(Disconnected(f"The broker's answer could not be read: {error}."))
             raise

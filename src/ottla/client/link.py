@@ -81,8 +81,8 @@ class Link:
         """Send a request now; the future holds its answer, or Disconnected."""
         future: asyncio.Future[R] = self._loop.create_future()
 
-        def deliver(version: int, body: memoryview) -> None:
-            message, _ = decode(answer, version, bytes(body))
+        def deliver(version: int, body: bytes | memoryview) -> None:
+            message, _ = decode(answer, version, body)
             throttle_ms = getattr(message, "throttle_time_ms", 0)
             if throttle_ms:
                 self.muted_until_ms = self.now_ms() + throttle_ms

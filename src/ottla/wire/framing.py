@@ -21,6 +21,7 @@ AT_ONCE_BYTES_MAX = 2 << 20
 AT_ONCE_TOTAL_BYTES_MAX = 64 << 20
 """Buffers are made for whole frames up to the first size while all owned buffers together stay below the second."""
 GROWN_BYTES_MIN = 4 << 10
+LASTING_BYTES_MIN = 256 << 10
 FEW_FRAMES = 4
 
 _read_size = Struct(">i").unpack_from
@@ -33,9 +34,10 @@ class BadFrame(ValueError):
 class ReceiveBuffers:
     """The memory that all connections of one loop receive into."""
 
-    __slots__ = ("_pool", "_pooled_bytes", "_starved", "budget_bytes", "owned_bytes", "promised_bytes", "shared", "shared_view")
+    __slots__ = ("_at_once_bytes_max", "_pool", "_pooled_bytes", "_starved", "budget_bytes", "owned_bytes", "promised_bytes", "shared",
+                 "shared_view")
 
-    def __init__(self, budget_bytes: int = -1) -> None:
+    def __init__(self, budget_bytes: int = -1, *, at_once_bytes_max: int = AT_ONCE_BYTES_MAX) -> None:
         self.shared = bytearray(RECEIVE_BYTES)
         self.shared_view = memoryview(self.shared)
         self.budget_bytes = budget_bytes
@@ -45,6 +47,7 @@ class ReceiveBuffers:
         self.promised_bytes = 0
         """What the frames that were let in have announced."""
         self._starved: dict[FrameReader, Callable[[], None]] = {}
+        self._at_once_bytes_max = at_once_bytes_max
         self._pool: dict[int, list[bytearray]] = {}
         self._pooled_bytes = 0
 
@@ -76,7 +79,7 @@ class ReceiveBuffers:
 
     def first_size(self, rest: int, target: int) -> int:
         """How large a buffer to make for a frame of which some bytes have arrived."""
-        if target <= AT_ONCE_BYTES_MAX and self.owned_bytes + target <= AT_ONCE_TOTAL_BYTES_MAX:
+        if target <= self._at_once_bytes_max and self.owned_bytes + target <= AT_ONCE_TOTAL_BYTES_MAX:
             return target
         return min(target, max(2 * rest, GROWN_BYTES_MIN))
 
@@ -91,6 +94,10 @@ class ReceiveBuffers:
             buffer = bytearray(grains * POOLED_GRAIN_BYTES if size > POOLED_GRAIN_BYTES else size)
         self.owned_bytes += len(buffer)
         return buffer
+
+    def give_away(self, buffer: bytearray) -> None:
+        """Somebody keeps it."""
+        self.owned_bytes -= len(buffer)
 
     def give_back(self, buffer: bytearray) -> None:
         """Fresh memory costs a page fault per 4 kB: keep some of it."""
@@ -107,7 +114,7 @@ class FrameReader:
     Where many frames arrived together, `on_many` is asked after every few of them, with their number, whether others should have a turn
     first: the rest is kept until `resume` then, too."""
 
-    __slots__ = ("_buffers", "_filled", "_frame_max", "_handle", "_on_many", "_on_room", "_on_starved", "_own", "_own_view", "_promised",
+    __slots__ = ("_buffers", "_filled", "_frame_max", "_handle", "_is_kept", "_on_many", "_on_room", "_on_starved", "_own", "_own_view", "_promised",
                  "_room", "_target", "is_held", "is_starved")
 
     def __init__(self, buffers: ReceiveBuffers, frame_max: int, handle: Callable[[bytearray, memoryview, int, int], bool], *,
@@ -125,6 +132,7 @@ class FrameReader:
         self._room = 0                         # how much of the own buffer may be filled
         self._target = 0                       # how much is needed before there is something to do
         self._promised = 0
+        self._is_kept = False
         self.is_held = False
         self.is_starved = False
 
@@ -167,6 +175,14 @@ class FrameReader:
             self._buffers.promise(self._target)
             self._promised = self._target
 
+    def lasting(self, view: memoryview, start: int, end: int) -> bytes | memoryview:
+        """What `handle` was given, for as long as it is wanted: of a large frame the buffer that it was received in, which is not used
+        again, and of a small one a copy."""
+        if end - start < LASTING_BYTES_MIN or view.obj is self._buffers.shared:
+            return bytes(view[start:end])
+        self._is_kept = True
+        return view[start:end]
+
     def release(self) -> None:
         """The connection is gone. Whoever was to be called is let go, so that nothing waits for somebody to look for cycles."""
         if self.is_starved:
@@ -196,7 +212,11 @@ class FrameReader:
         try:
             self._cut(own, view, filled)
         finally:
-            self._buffers.give_back(own)
+            if self._is_kept:
+                self._is_kept = False
+                self._buffers.give_away(own)
+            else:
+                self._buffers.give_back(own)
             if self._promised and self._own is None:
                 self._keep_promise()
 
