@@ -17,7 +17,7 @@ from ottla.server.dispatch import Api
 from ottla.server.error_counts import Encoded, error_count
 from ottla.server.large_requests import LARGE_BYTES_MIN, check_room, handle_large
 from ottla.wire.errors import MalformedMessage
-from ottla.wire.framing import FEW_FRAMES, BadFrame, FrameReader
+from ottla.wire.framing import BadFrame, FrameReader
 from ottla.wire.headers import read_request_header, skip_tags
 from ottla.wire.schema import Message, decode, encode
 
@@ -29,7 +29,7 @@ UNSENT_BYTES_MAX = 64 << 10
 MESSAGE_BYTES_MAX = 16 << 20
 """What is read becomes objects, many times its bytes: requests without records are kept far below what Produce may have."""
 
-TURN_SECONDS_MAX = 0.002
+TURN_SECONDS_MAX = 0.001
 """How long one connection's requests are handled while others may wait."""
 
 _read_start = Struct(">hhih").unpack_from
@@ -274,10 +274,10 @@ class ServerConnection:
                 return api.handle_raw(self, buffer, view, position, end, version, correlation_id)
         return self._on_other_frame(buffer, view, start, end)
 
-    def _on_many_frames(self, count: int) -> bool:
+    def _on_many_frames(self, is_first: bool) -> bool:
         """Requests that arrived together are handled together, for a while: then others have their turn, and the rest the next one."""
         now = self.broker.loop.time()
-        if count == FEW_FRAMES:
+        if is_first:
             self._turn_began = now
         elif now - self._turn_began >= TURN_SECONDS_MAX:
             self.broker.loop.call_soon(self._resume)

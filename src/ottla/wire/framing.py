@@ -23,6 +23,8 @@ AT_ONCE_TOTAL_BYTES_MAX = 64 << 20
 GROWN_BYTES_MIN = 4 << 10
 LASTING_BYTES_MIN = 256 << 10
 FEW_FRAMES = 4
+SMALL_BYTES_MAX = 1 << 10
+"""A frame of up to this size takes little time."""
 
 _read_size = Struct(">i").unpack_from
 
@@ -111,15 +113,15 @@ class ReceiveBuffers:
 class FrameReader:
     """One connection's place in its stream. `handle(buffer, start, end)` is called for each frame; it returns False to be called no more
     for now: the frames that follow are kept until `resume`. `on_starved` is told that nothing more can be received until `on_room` is.
-    Where many frames arrived together, `on_many` is asked after every few of them, with their number, whether others should have a turn
-    first: the rest is kept until `resume` then, too."""
+    Where many frames arrived together, `on_many` is asked after every few of them, and after each that is not small, whether others should
+    have a turn first: the rest is kept until `resume` then, too. The first time it is told that it is the first."""
 
     __slots__ = ("_buffers", "_filled", "_frame_max", "_handle", "_is_kept", "_on_many", "_on_room", "_on_starved", "_own", "_own_view", "_promised",
                  "_room", "_target", "is_held", "is_starved")
 
     def __init__(self, buffers: ReceiveBuffers, frame_max: int, handle: Callable[[bytearray, memoryview, int, int], bool], *,
                  on_starved: Callable[[], None] | None = None, on_room: Callable[[], None] | None = None,
-                 on_many: Callable[[int], bool] | None = None) -> None:
+                 on_many: Callable[[bool], bool] | None = None) -> None:
         self._buffers = buffers
         self._frame_max = frame_max
         self._handle = handle
@@ -222,6 +224,7 @@ class FrameReader:
 
     def _cut(self, buffer: bytearray, view: memoryview, filled: int) -> None:
         position = handled = 0
+        is_first = True
         handle = self._handle
         while filled - position >= 4:
             size = _read_size(buffer, position)[0]
@@ -236,9 +239,11 @@ class FrameReader:
                 break
             position = end
             handled += 1
-            if not handled % FEW_FRAMES and position < filled and self._on_many is not None and self._on_many(handled):
-                self.is_held = True
-                break
+            if (size > SMALL_BYTES_MAX or not handled % FEW_FRAMES) and position < filled and self._on_many is not None:
+                if self._on_many(is_first):
+                    self.is_held = True
+                    break
+                is_first = False
         if position < filled:
             self._keep(buffer, position, filled)
 

@@ -105,23 +105,41 @@ def test_returned_buffers_are_used_again_up_to_a_maximum() -> None:
 def test_many_frames_are_handled_in_turns() -> None:
     """After every few of them it is asked whether others should come first; nothing is lost or handled twice."""
     handled: list[int] = []
-    asked: list[int] = []
+    asked: list[bool] = []
 
     def handle(buffer: bytearray, view: memoryview, start: int, end: int) -> bool:
         handled.append(view[start])
         return True
 
-    def on_many(count: int) -> bool:
-        asked.append(count)
-        return count == 8
+    def on_many(is_first: bool) -> bool:
+        asked.append(is_first)
+        return not is_first
 
     buffers = ReceiveBuffers()
     reader = FrameReader(buffers, 100, handle, on_many=on_many)
     stream = b"".join(pack(">iB", 1, number) for number in range(30)) + b"\0\0"
     reader.get_buffer(-1)[: len(stream)] = stream
     reader.received(len(stream))
-    assert (handled, asked, reader.is_held) == (list(range(8)), [4, 8], True)
+    assert (handled, asked, reader.is_held) == (list(range(8)), [True, False], True)
     for turns in range(1, 5):
         reader.resume()
         assert handled == list(range(min(8 + 8 * turns, 30)))
     assert (reader.is_held, reader.kept_bytes) == (False, 2)
+
+
+def test_after_each_large_frame_others_may_have_a_turn() -> None:
+    handled: list[int] = []
+
+    def handle(buffer: bytearray, view: memoryview, start: int, end: int) -> bool:
+        handled.append(view[start])
+        return True
+
+    reader = FrameReader(ReceiveBuffers(), 5000, handle, on_many=lambda is_first: not is_first)
+    stream = b"".join(pack(">iB", 2000, number) + bytes(1999) for number in range(7))
+    reader.get_buffer(-1)[: len(stream)] = stream
+    reader.received(len(stream))
+    assert (handled, reader.is_held) == ([0, 1], True)
+    for turns in range(1, 4):
+        reader.resume()
+        assert handled == list(range(min(2 + 2 * turns, 7)))
+    assert not reader.is_held
