@@ -296,7 +296,8 @@ def _pack_flexible(version: int, error: int, session_id: int, topics: list[tuple
                 now += b"\0"
             else:
                 now += unsigned_varint(len(answer.aborted) + 1)
-                now += b"".join(_pair(*aborted) + b"\0" for aborted in answer.aborted)
+                for aborted in answer.aborted:
+                    now += _pair(*aborted) + b"\0"
             now += _NULL_ARRAY                                       # no preferred read replica: -1
             now += unsigned_varint(answer.record_bytes + 1)
             if answer.record_bytes > 0:
@@ -323,7 +324,8 @@ def _pack_plain(version: int, error: int, session_id: int, topics: list[tuple[by
                 now += _NULL_ARRAY
             else:
                 now += _i32_pack(len(answer.aborted))
-                now += b"".join(_pair(*aborted) for aborted in answer.aborted)
+                for aborted in answer.aborted:
+                    now += _pair(*aborted)
             if version >= RACK_FROM:
                 now += _NULL_ARRAY                                   # no preferred read replica: -1
             now += _i32_pack(answer.record_bytes)
