@@ -21,8 +21,10 @@ from bench.peers import BrokerProcess, OttlaProcess, resident_bytes
 from bench.report import QUICK, Effort, Goal, Report, table
 
 LOADED, TARGET = "loaded", "attacked"
-SETTINGS = {"ottla.auto.create.topics.max": "100", "connections.max.idle.ms": "60000"}
-"""Topics that come by asking stay, as they should: they are few, so that memory tells of what leaks."""
+SETTINGS = {"ottla.auto.create.topics.max": "100", "connections.max.idle.ms": "60000", "producer.id.expiration.ms": "20000",
+            "producer.id.expiration.check.interval.ms": "5000"}
+"""Topics that come by asking stay, as they should, and producers are remembered for a day: here the first are few, and the second are
+forgotten while the node rests, so that memory tells of what leaks."""
 REST_SECONDS_MAX = 30.0
 REST_ENOUGH = 1.05
 SAMPLE_SECONDS = 0.25
