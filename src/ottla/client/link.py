@@ -201,7 +201,7 @@ class Link:
             await self._ended
 
 
-def _undelivered(version: int, body: memoryview) -> None:
+def _undelivered(version: int, body: bytes | memoryview) -> None:
     """A request without an answer."""
 
 

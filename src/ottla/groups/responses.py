@@ -67,7 +67,8 @@ def _refuse_sync(request: SyncGroupRequest, version: int, settings: GroupSetting
     return _refuse_nameless(request, version, settings)
 
 
-def _refuse_nameless(request: SyncGroupRequest | HeartbeatRequest | LeaveGroupRequest, version: int, settings: GroupSettings) -> Message | None:
+def _refuse_nameless(request: SyncGroupRequest | HeartbeatRequest | LeaveGroupRequest, version: int,
+                     settings: GroupSettings) -> Message | None:
     return None if request.group_id else error_response(request, ErrorCode.INVALID_GROUP_ID)
 
 

@@ -276,8 +276,9 @@ def _pack_one(correlation_id: int, error: int, session_id: int, topic: bytes, an
     """One topic, by its id, with one partition and nothing aborted: what most answers hold, in one pack."""
     partition, own_error, high_watermark, last_stable_offset, log_start_offset, _, record_bytes, tags = answer
     size = unsigned_varint(record_bytes + 1)
-    head = _one_with_id(_ONE_BYTES + len(size) + max(record_bytes, 0) + len(tags), correlation_id, 0, 0, error, session_id, 2, topic, 2, partition,
-                        own_error, high_watermark, last_stable_offset, log_start_offset, 0, -1)
+    frame_bytes = _ONE_BYTES + len(size) + max(record_bytes, 0) + len(tags)
+    head = _one_with_id(frame_bytes, correlation_id, 0, 0, error, session_id, 2, topic, 2, partition, own_error, high_watermark,
+                        last_stable_offset, log_start_offset, 0, -1)
     return head + size, tags + b"\0\0"
 
 

@@ -116,8 +116,8 @@ class FrameReader:
     Where many frames arrived together, `on_many` is asked after every few of them, and after each that is not small, whether others should
     have a turn first: the rest is kept until `resume` then, too. The first time it is told that it is the first."""
 
-    __slots__ = ("_buffers", "_filled", "_frame_max", "_handle", "_is_kept", "_on_many", "_on_room", "_on_starved", "_own", "_own_view", "_promised",
-                 "_room", "_target", "is_held", "is_starved")
+    __slots__ = ("_buffers", "_filled", "_frame_max", "_handle", "_is_kept", "_on_many", "_on_room", "_on_starved", "_own", "_own_view",
+                 "_promised", "_room", "_target", "is_held", "is_starved")
 
     def __init__(self, buffers: ReceiveBuffers, frame_max: int, handle: Callable[[bytearray, memoryview, int, int], bool], *,
                  on_starved: Callable[[], None] | None = None, on_room: Callable[[], None] | None = None,
