@@ -1,7 +1,9 @@
 """Seeds: tests that take a `sim_seed` run once for each of the first N, or for the one that is to be replayed. And no example of a property
-has a deadline: how long it takes says something of the machine."""
+has a deadline: how long it takes says something of the machine. Tests that were started in the background hear Ctrl-C nevertheless, as
+what they start is to be ended by it."""
 
 import os
+import signal
 
 import pytest
 from hypothesis import settings
@@ -9,6 +11,8 @@ from hypothesis import settings
 SEEDS = 5
 settings.register_profile("ottla", deadline=None)
 settings.load_profile("ottla")
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
