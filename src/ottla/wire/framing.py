@@ -22,6 +22,7 @@ AT_ONCE_TOTAL_BYTES_MAX = 64 << 20
 """Buffers are made for whole frames up to the first size while all owned buffers together stay below the second."""
 GROWN_BYTES_MIN = 4 << 10
 LASTING_BYTES_MIN = 256 << 10
+"""To copy less is cheaper than to do without its buffer."""
 FEW_FRAMES = 4
 SMALL_BYTES_MAX = 1 << 10
 """A frame of up to this size takes little time."""

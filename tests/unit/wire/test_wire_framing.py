@@ -102,6 +102,29 @@ def test_returned_buffers_are_used_again_up_to_a_maximum() -> None:
     assert sum(any(buffer is other for other in taken) for buffer in again) == POOLED_BYTES_MAX // (1 << 20)
 
 
+@pytest.mark.parametrize("size", [10, 300_000, 3_000_000])
+def test_what_is_to_last_is_not_overwritten(size: int) -> None:
+    """By the frames that follow, of the same size, for which buffers are used again."""
+    kept: list[bytes | memoryview] = []
+
+    def handle(buffer: bytearray, view: memoryview, start: int, end: int) -> bool:
+        kept.append(reader.lasting(view, start, end))
+        return True
+
+    buffers = ReceiveBuffers()
+    reader = FrameReader(buffers, 5_000_000, handle)
+    for number in range(1, 5):
+        stream = memoryview(frame(bytes([number]) * size))
+        while stream:
+            target = reader.get_buffer(-1)
+            count = min(len(target), len(stream))
+            target[:count] = stream[:count]
+            reader.received(count)
+            stream = stream[count:]
+    assert [bytes(each) for each in kept] == [bytes([number]) * size for number in range(1, 5)]
+    assert buffers.owned_bytes == 0
+
+
 def test_many_frames_are_handled_in_turns() -> None:
     """After every few of them it is asked whether others should come first; nothing is lost or handled twice."""
     handled: list[int] = []
