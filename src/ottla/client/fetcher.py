@@ -9,6 +9,7 @@ from collections import deque
 from collections.abc import Callable, Mapping
 from functools import partial
 from math import inf
+from struct import Struct
 from typing import Any, NamedTuple
 
 from ottla.base.errors import ErrorCode
@@ -19,7 +20,7 @@ from ottla.client.errors import STALE_METADATA, BrokerError, ClientError, Closed
 from ottla.client.fetch_session import FetchSession, Wish
 from ottla.client.partitions import TopicPartition
 from ottla.client.positions import NO_REPLICA, Positions
-from ottla.wire.batches import HEADER, LENGTH_OVERHEAD, RECORDS_AT
+from ottla.wire.batches import HEADER, LENGTH_AT, LENGTH_OVERHEAD, RECORDS_AT
 from ottla.wire.messages.fetch import FetchResponse, PartitionData
 
 ANSWERS_WAITING_MAX = 2
@@ -27,6 +28,8 @@ ANSWERS_WAITING_MAX = 2
 READ_COMMITTED = 1
 PURPOSE = "fetch"
 """Fetches wait at the broker, so they have a connection of their own."""
+
+_read_length = Struct(">i").unpack_from
 
 _PASSING = frozenset((*STALE_METADATA, ErrorCode.OFFSET_NOT_AVAILABLE, ErrorCode.UNKNOWN_SERVER_ERROR, ErrorCode.THROTTLING_QUOTA_EXCEEDED))
 
@@ -291,11 +294,14 @@ class Fetcher:
 
 def end_of_batches(records: Buffer) -> tuple[int, int] | None:
     """The offset behind the last whole batch, and its leader epoch; None where there is no whole one."""
-    position, end, found = 0, len(records), None
+    position, end, last = 0, len(records), None
     while end - position >= RECORDS_AT:
-        base_offset, length, epoch, _, _, _, last_delta, *_ = HEADER.unpack_from(records, position)
-        position += length + LENGTH_OVERHEAD
-        if position > end or length < 0:
+        size = _read_length(records, position + LENGTH_AT)[0] + LENGTH_OVERHEAD
+        if size < RECORDS_AT or position + size > end:
             break
-        found = base_offset + last_delta + 1, epoch
-    return found
+        last = position
+        position += size
+    if last is None:
+        return None
+    base_offset, _, epoch, _, _, _, last_delta, *_ = HEADER.unpack_from(records, last)
+    return base_offset + last_delta + 1, epoch

@@ -1,6 +1,7 @@
 """Fetch answers as Arrow record batches with Spark's columns, built from whole arrays: no work in Python for each record."""
 
 from collections.abc import Iterator, Sequence
+from struct import Struct
 from typing import TYPE_CHECKING, Any
 
 from ottla.client.fetcher import Fetched
@@ -23,6 +24,9 @@ GROWTH_AT_FIRST = 64.0
 ROWS_MAX = 65_536
 BATCH_BYTES_MAX = 1 << 20
 """Of one batch on its way to Spark, which keeps two of them outside its heap."""
+
+_read_kind = Struct(">8xi9xh").unpack_from
+"""A batch's length and attributes."""
 
 
 class ArrowDecoder:
@@ -57,7 +61,7 @@ class ArrowDecoder:
         aborted: Sequence[tuple[int, int]] = fetched.aborted
         still_open = aborted
         while len(whole) - position >= RECORDS_AT:
-            base_offset, length, _, _, _, attributes, _, _, _, producer, *_ = HEADER.unpack_from(whole, position)
+            length, attributes = _read_kind(whole, position)
             if length < 0:
                 raise MalformedMessage(f"a batch with a length below zero at {position}")
             has_codec = attributes & CODEC_MASK != 0
@@ -68,6 +72,7 @@ class ArrowDecoder:
                 size = (length + LENGTH_OVERHEAD) * (self._growth if has_codec else 1)
             if attributes & CONTROL_BIT and still_open:
                 # The first marker of a producer after the beginning of an aborted transaction is its end.
+                base_offset, _, _, _, _, _, _, _, _, producer, *_ = HEADER.unpack_from(whole, position)
                 still_open = [each for each in still_open if each[0] != producer or each[1] > base_offset]
             decoded += size
             is_compressed = is_compressed or has_codec

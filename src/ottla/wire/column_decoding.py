@@ -5,31 +5,36 @@ headers stand. The bytes themselves are gathered when they are asked for.
 """
 
 from collections.abc import Sequence
+from itertools import pairwise
+from struct import Struct
 from typing import TYPE_CHECKING, NamedTuple
 
 from ottla.base.ports import Buffer
 from ottla.wire.batches import (
     ATTRIBUTES_AT,
-    CODEC_MASK,
-    CONTROL_BIT,
     HEADER,
     LENGTH_OVERHEAD,
-    LOG_APPEND_TIME_BIT,
     MAGIC,
     RECORDS_AT,
-    TRANSACTIONAL_BIT,
     decode_records,
 )
 from ottla.wire.crc import crc32c
 from ottla.wire.errors import MalformedMessage
 
 if TYPE_CHECKING:
+    from ottla.wire.batch_table import BatchTable, Column, Mask
     from ottla.wire.columns import RecordColumns
 
 OUTPUT_BYTES_MAX = 1 << 30
 """What one batch may become when it is decompressed."""
 ABORT_MARKER = b"\0\0"
 """In the key of a control record, behind two bytes of a version."""
+
+_read_frame = Struct(">8xi4xbI").unpack_from
+"""A batch's length, magic and checksum."""
+
+Aborted = Sequence[tuple[int, int]]
+"""Producer id and first offset of transactions."""
 
 
 class FetchedPartition(NamedTuple):
@@ -38,27 +43,44 @@ class FetchedPartition(NamedTuple):
     records: Buffer
     fetch_offset: int
     """Records before it are dropped: a broker sends whole batches."""
-    aborted: Sequence[tuple[int, int]] = ()
-    """Producer id and first offset of transactions that were aborted; looked at where only committed records are wanted."""
+    aborted: Aborted = ()
+    """Looked at where only committed records are wanted."""
 
 
-class _Batches:
-    """What the headers say of the batches that are to be decoded, as lists that become columns."""
+class _Listed:
+    """The whole batches of some partitions, one after another."""
 
-    __slots__ = ("append_time", "base_offset", "base_time", "buffers", "codec", "count", "end", "epoch", "partition", "start")
+    __slots__ = ("buffers", "counts", "headers", "starts")
 
     def __init__(self) -> None:
-        self.buffers: list[Buffer] = []
-        """Where the batch is: `start` and `end` of its records count in this one."""
-        self.start: list[int] = []
-        self.end: list[int] = []
-        self.codec: list[int] = []
-        self.count: list[int] = []
-        self.base_offset: list[int] = []
-        self.base_time: list[int] = []
-        self.append_time: list[bool] = []
-        self.epoch: list[int] = []
-        self.partition: list[int] = []
+        self.buffers: list[memoryview] = []
+        """Where each batch is."""
+        self.starts: list[int] = []
+        self.headers: list[memoryview] = []
+        self.counts: list[int] = []
+        """How many batches each partition has."""
+
+    def add(self, records: Buffer, *, check_crcs: bool) -> None:
+        """Those of one partition; one that is cut off by the end is left out."""
+        buffer = memoryview(records)
+        starts, headers = self.starts, self.headers
+        position, end, listed_before = 0, len(buffer), len(starts)
+        while end - position >= RECORDS_AT:
+            length, magic, crc = _read_frame(buffer, position)
+            if length < RECORDS_AT - LENGTH_OVERHEAD or magic != MAGIC:
+                raise MalformedMessage(f"no batch of format {MAGIC} at {position}: length {length}, magic {magic}")
+            after = position + length + LENGTH_OVERHEAD
+            if after > end:
+                break
+            if check_crcs and crc32c(buffer[position + ATTRIBUTES_AT : after]) != crc:
+                offset = HEADER.unpack_from(buffer, position)[0]
+                raise MalformedMessage(f"the batch at offset {offset} is not what its checksum says")
+            starts.append(position)
+            headers.append(buffer[position : position + RECORDS_AT])
+            position = after
+        count = len(starts) - listed_before
+        self.counts.append(count)
+        self.buffers += [buffer] * count
 
 
 def decode_fetched(partitions: Sequence[FetchedPartition], *, read_committed: bool = False, check_crcs: bool = True,
@@ -68,57 +90,39 @@ def decode_fetched(partitions: Sequence[FetchedPartition], *, read_committed: bo
     Batches that are cut off by the end, control batches, records before the offset that was asked for and, where only committed ones are
     wanted, those of aborted transactions are left out; `next_offsets` of the result stand behind all that was seen.
     """
-    batches = _Batches()
-    next_offsets, last_epochs = [], []
-    for index, partition in enumerate(partitions):
-        next_offset, epoch = _list_batches(batches, index, partition, read_committed=read_committed, check_crcs=check_crcs)
-        next_offsets.append(next_offset)
-        last_epochs.append(epoch)
-    from ottla.wire.columns import assemble  # NumPy is loaded where there is something to decode with it
+    import numpy as np  # loaded where there is something to decode with it
 
-    data, starts, ends = _payloads(batches, output_max)
-    return assemble(data, starts, ends, batches.count, batches.base_offset, batches.base_time, batches.append_time, batches.epoch,
-                    batches.partition, [p.fetch_offset for p in partitions], next_offsets, last_epochs)
+    from ottla.wire.batch_table import BatchTable
+    from ottla.wire.columns import assemble
+
+    listed = _Listed()
+    for partition in partitions:
+        listed.add(partition.records, check_crcs=check_crcs)
+    table = BatchTable(b"".join(listed.headers), listed.counts)
+    fetch_offsets = [partition.fetch_offset for partition in partitions]
+    chosen = ~table.is_control & (table.count > 0) & (table.last_offset >= np.array(fetch_offsets, np.int64)[table.partition])
+    if read_committed:
+        _leave_out_aborted(chosen, table, listed, [partition.aborted for partition in partitions])
+    rows = np.flatnonzero(chosen)
+    data, starts, ends = _payloads(listed, table, rows, output_max)
+    return assemble(data, starts, ends, table, rows, fetch_offsets)
 
 
-def _list_batches(batches: _Batches, index: int, fetched: FetchedPartition, *, read_committed: bool, check_crcs: bool) -> tuple[int, int]:
-    """Note the batches of one partition that are to be decoded; the offset behind all of them, and the epoch of the last."""
-    buffer = memoryview(fetched.records)
-    position, end, next_offset, last_epoch = 0, len(buffer), fetched.fetch_offset, -1
-    pending = sorted((first, producer) for producer, first in fetched.aborted) if read_committed else []
-    aborted: set[int] = set()
-    while end - position >= RECORDS_AT:
-        (base_offset, length, epoch, magic, crc, attributes, last_delta, base_time, max_time, producer, _, _, count,
-         ) = HEADER.unpack_from(buffer, position)
-        if length < RECORDS_AT - LENGTH_OVERHEAD or magic != MAGIC:
-            raise MalformedMessage(f"no batch of format {MAGIC} at {position}: length {length}, magic {magic}")
-        after = position + length + LENGTH_OVERHEAD
-        if after > end:
-            break
-        if check_crcs and crc32c(buffer[position + ATTRIBUTES_AT : after]) != crc:
-            raise MalformedMessage(f"the batch at offset {base_offset} is not what its checksum says")
-        last_offset = base_offset + last_delta
-        while pending and pending[0][0] <= last_offset:
-            aborted.add(pending.pop(0)[1])
-        if attributes & CONTROL_BIT:
-            if aborted and _is_abort(buffer[position:after]):
-                aborted.discard(producer)
-        elif count > 0 and last_offset >= fetched.fetch_offset and not (attributes & TRANSACTIONAL_BIT and producer in aborted):
-            is_append_time = attributes & LOG_APPEND_TIME_BIT != 0
-            batches.buffers.append(buffer)
-            batches.start.append(position + RECORDS_AT)
-            batches.end.append(after)
-            batches.codec.append(attributes & CODEC_MASK)
-            batches.count.append(count)
-            batches.base_offset.append(base_offset)
-            batches.base_time.append(max_time if is_append_time else base_time)
-            batches.append_time.append(is_append_time)
-            batches.epoch.append(epoch)
-            batches.partition.append(index)
-        next_offset = max(next_offset, last_offset + 1)
-        last_epoch = epoch
-        position = after
-    return next_offset, last_epoch
+def _leave_out_aborted(chosen: "Mask", table: "BatchTable", listed: _Listed, aborted_of_partitions: list[Aborted]) -> None:
+    """A transaction that was aborted lasts from its first offset to its producer's next marker."""
+    for aborted, (first, end) in zip(aborted_of_partitions, pairwise(table.bounds), strict=True):
+        pending = sorted((offset, producer) for producer, offset in aborted)
+        open_now: set[int] = set()
+        for row in (table.is_of_transactions[first:end].nonzero()[0] + first).tolist() if pending else ():
+            while pending and pending[0][0] <= table.last_offset[row]:
+                open_now.add(pending.pop(0)[1])
+            producer = int(table.producer_id[row])
+            if producer not in open_now:
+                continue
+            if not table.is_control[row]:
+                chosen[row] = False
+            elif _is_abort(listed.buffers[row][listed.starts[row] : listed.starts[row] + int(table.size[row])]):
+                open_now.discard(producer)
 
 
 def _is_abort(batch: Buffer) -> bool:
@@ -127,26 +131,29 @@ def _is_abort(batch: Buffer) -> bool:
     return key is not None and key[2:4] == ABORT_MARKER
 
 
-def _payloads(batches: _Batches, output_max: int) -> tuple[Buffer, list[int], list[int]]:
-    """One buffer that holds the records of all batches, and where those of each batch are in it.
+def _payloads(listed: _Listed, table: "BatchTable", rows: "Column", output_max: int) -> "tuple[Buffer, Column, Column]":
+    """One buffer that holds the records of the batches of these rows, and where those of each batch are in it.
 
     Batches of one partition that are not compressed stay where they are. All others are put side by side, which takes 0.1 ns a byte.
     """
-    buffers = batches.buffers
-    if not buffers:
-        return b"", [], []
-    if not any(batches.codec) and all(buffer is buffers[0] for buffer in buffers):
-        return buffers[0], batches.start, batches.end
+    import numpy as np
+
+    starts = np.array(listed.starts, np.int64)[rows] + RECORDS_AT
+    ends = starts - RECORDS_AT + table.size[rows]
+    codecs = table.codec[rows]
+    if not len(rows):
+        return b"", starts, ends
+    first, last = int(table.partition[rows[0]]), int(table.partition[rows[-1]])
+    if first == last and not codecs.any():
+        return listed.buffers[int(rows[0])], starts, ends
     pieces: list[Buffer] = []
-    starts, ends, total = [], [], 0
-    for buffer, start, end, codec in zip(buffers, batches.start, batches.end, batches.codec, strict=True):
-        piece: Buffer = memoryview(buffer)[start:end]
+    for row, start, end, codec in zip(rows.tolist(), starts.tolist(), ends.tolist(), codecs.tolist(), strict=True):
+        piece: Buffer = listed.buffers[row][start:end]
         if codec:
             from ottla.wire.compression import decompress
 
             piece = decompress(codec, piece, output_max)
         pieces.append(piece)
-        starts.append(total)
-        total += len(piece)
-        ends.append(total)
-    return b"".join(pieces), starts, ends
+    sizes = np.array([len(piece) for piece in pieces], np.int64)
+    ends = np.cumsum(sizes)
+    return b"".join(pieces), ends - sizes, ends

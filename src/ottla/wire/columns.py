@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ottla.base.ports import Buffer
+from ottla.wire.batch_table import BatchTable
 from ottla.wire.column_bounds import find_starts
 from ottla.wire.column_fields import VARLONG_BYTES_MAX, gather, read_varints, skip_bytes
 from ottla.wire.errors import MalformedMessage
@@ -270,35 +271,31 @@ class RecordColumns:
         return pa.ListArray.from_arrays(pa.array(found.offsets.astype(np.int32)), pairs)
 
 
-def assemble(data: Buffer, starts: list[int], ends: list[int], counts: list[int], base_offsets: list[int], base_times: list[int],
-             append_time: list[bool], epochs: list[int], partitions: list[int], fetch_offsets: list[int], next_offsets: list[int],
-             last_epochs: list[int]) -> RecordColumns:
-    """Read the fields of the records of all batches; each list but the last three has an item for each batch."""
+def assemble(data: Buffer, starts: Column, ends: Column, table: BatchTable, rows: Column, fetch_offsets: list[int]) -> RecordColumns:
+    """Read the fields of the records of the batches in these rows of the table, which stand at `starts` to `ends` of the data."""
     octets = np.frombuffer(data, np.uint8)
-    first, last = np.array(starts, np.int64), np.array(ends, np.int64)
-    count = np.array(counts, np.int64)
-    positions = find_starts(octets, data, first, last, count)
-    batch_of_row = np.repeat(np.arange(len(counts)), count)
-    is_append_time = np.array(append_time, np.int8)
+    count, is_append_time, partition_of_batch = table.count[rows], table.is_append_time[rows], table.partition[rows]
+    positions = find_starts(octets, data, starts, ends, count)
+    batch_of_row = np.repeat(np.arange(len(rows)), count)
     sizes, at = read_varints(octets, positions)
     record_ends = at + sizes
     deltas, at = read_varints(octets, at + 1, VARLONG_BYTES_MAX)
     if is_append_time.any():
         deltas = np.where(is_append_time[batch_of_row], 0, deltas)
-    timestamps = np.array(base_times, np.int64)[batch_of_row] + deltas
+    timestamps = table.timestamp[rows][batch_of_row] + deltas
     offset_deltas, at = read_varints(octets, at)
-    offsets = np.array(base_offsets, np.int64)[batch_of_row] + offset_deltas
+    offsets = table.base_offset[rows][batch_of_row] + offset_deltas
     key_sizes, key_starts, at = skip_bytes(octets, at)
     value_sizes, value_starts, at = skip_bytes(octets, at)
     header_counts, at = read_varints(octets, at)
     is_wrong = (at != record_ends) & (header_counts == 0) | (at > record_ends) | (header_counts < 0)
     if is_wrong.any():
         raise MalformedMessage(f"the record at offset {offsets[int(is_wrong.argmax())]} does not end where its fields end")
-    partition_of_batch = np.array(partitions, np.int32)
     columns: list[Column] = [offsets, timestamps, batch_of_row, key_sizes, key_starts, value_sizes, value_starts, header_counts, at]
-    wanted = offsets >= np.array(fetch_offsets or [0], np.int64)[partition_of_batch][batch_of_row]
+    wanted = offsets >= np.array(fetch_offsets, np.int64)[partition_of_batch][batch_of_row]
     if not wanted.all():
         columns = [column[wanted] for column in columns]
     offsets, timestamps, batch_of_row, key_sizes, key_starts, value_sizes, value_starts, header_counts, at = columns
-    return RecordColumns(data, offsets, timestamps, batch_of_row, is_append_time, np.array(epochs, np.int32), partition_of_batch,
-                         (key_sizes, key_starts), (value_sizes, value_starts), (header_counts, at), next_offsets, last_epochs)
+    return RecordColumns(data, offsets, timestamps, batch_of_row, is_append_time, table.leader_epoch[rows], partition_of_batch,
+                         (key_sizes, key_starts), (value_sizes, value_starts), (header_counts, at), table.next_offsets(fetch_offsets),
+                         table.last_epochs())

@@ -9,6 +9,7 @@ really arrived. A budget (`queued.max.request.bytes`) may bound what all unfinis
 fit into it is not read until there is room.
 """
 
+from collections import deque
 from collections.abc import Callable
 from struct import Struct
 
@@ -23,6 +24,8 @@ AT_ONCE_TOTAL_BYTES_MAX = 64 << 20
 GROWN_BYTES_MIN = 4 << 10
 LASTING_BYTES_MIN = 256 << 10
 """To copy less is cheaper than to do without its buffer."""
+IN_USE_MAX = 6
+"""A consumer has as many answers at a time: two that wait, one that arrives, and those that are worked on."""
 FEW_FRAMES = 4
 SMALL_BYTES_MAX = 1 << 10
 """A frame of up to this size takes little time."""
@@ -37,7 +40,7 @@ class BadFrame(ValueError):
 class ReceiveBuffers:
     """The memory that all connections of one loop receive into."""
 
-    __slots__ = ("_at_once_bytes_max", "_pool", "_pooled_bytes", "_starved", "budget_bytes", "owned_bytes", "promised_bytes", "shared",
+    __slots__ = ("_at_once_bytes_max", "_in_use", "_pool", "_pooled_bytes", "_starved", "budget_bytes", "owned_bytes", "promised_bytes", "shared",
                  "shared_view")
 
     def __init__(self, budget_bytes: int = -1, *, at_once_bytes_max: int = AT_ONCE_BYTES_MAX) -> None:
@@ -53,6 +56,7 @@ class ReceiveBuffers:
         self._at_once_bytes_max = at_once_bytes_max
         self._pool: dict[int, list[bytearray]] = {}
         self._pooled_bytes = 0
+        self._in_use: deque[bytearray] = deque(maxlen=IN_USE_MAX)
 
     @property
     def starved_count(self) -> int:
@@ -94,13 +98,23 @@ class ReceiveBuffers:
             self._pooled_bytes -= grains * POOLED_GRAIN_BYTES
             buffer = waiting.pop()
         else:
-            buffer = bytearray(grains * POOLED_GRAIN_BYTES if size > POOLED_GRAIN_BYTES else size)
+            buffer = self._back_from_use(grains * POOLED_GRAIN_BYTES) or bytearray(
+                grains * POOLED_GRAIN_BYTES if size > POOLED_GRAIN_BYTES else size)
         self.owned_bytes += len(buffer)
         return buffer
 
     def give_away(self, buffer: bytearray) -> None:
-        """Somebody keeps it."""
+        """Somebody keeps it for now. The last few are remembered, as they can be used again when nobody looks at them any more."""
         self.owned_bytes -= len(buffer)
+        self._in_use.append(buffer)
+
+    def _back_from_use(self, size: int) -> bytearray | None:
+        """One of that size that was given away, and that nobody looks at any more."""
+        for index, buffer in enumerate(self._in_use):
+            if len(buffer) == size and not _is_looked_at(buffer):
+                del self._in_use[index]
+                return buffer
+        return None
 
     def give_back(self, buffer: bytearray) -> None:
         """Fresh memory costs a page fault per 4 kB: keep some of it."""
@@ -297,6 +311,15 @@ class FrameReader:
             self._own = larger
             self._own_view = memoryview(larger)
         self._room = room
+
+
+def _is_looked_at(buffer: bytearray) -> bool:
+    """Whether there are views of it: Python refuses to resize it then."""
+    try:
+        buffer.append(buffer.pop())
+    except BufferError:
+        return True
+    return False
 
 
 def _handle_nothing(buffer: bytearray, view: memoryview, start: int, end: int) -> bool:
