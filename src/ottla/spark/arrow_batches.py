@@ -1,20 +1,16 @@
 """Fetch answers as Arrow record batches with Spark's columns, built from whole arrays: no work in Python for each record."""
 
-from collections.abc import Iterator, Sequence
-from struct import Struct
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 from ottla.client.fetcher import Fetched
 from ottla.spark.ranges import OffsetRange
-from ottla.wire.batches import CODEC_MASK, CONTROL_BIT, HEADER, LENGTH_OVERHEAD, RECORDS_AT
-from ottla.wire.column_decoding import FetchedPartition, decode_fetched
-from ottla.wire.errors import MalformedMessage
+from ottla.wire.column_decoding import FetchedBatches, FetchedPartition
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from ottla.base.ports import Buffer
     from ottla.wire.columns import RecordColumns
 
 DECODED_BYTES_MAX = 16 << 20
@@ -24,9 +20,6 @@ GROWTH_AT_FIRST = 64.0
 ROWS_MAX = 65_536
 BATCH_BYTES_MAX = 1 << 20
 """Of one batch on its way to Spark, which keeps two of them outside its heap."""
-
-_read_kind = Struct(">8xi9xh").unpack_from
-"""A batch's length and attributes."""
 
 
 class ArrowDecoder:
@@ -43,42 +36,17 @@ class ArrowDecoder:
 
     def batches(self, fetched: Fetched) -> Iterator[Any]:
         """The records of one answer that are in the range; MalformedMessage where a batch of them is damaged."""
-        start = max(fetched.fetch_offset, self._range.start)
-        for piece, is_compressed, aborted in self._pieces(fetched):
-            columns = decode_fetched([FetchedPartition(piece, start, aborted)], read_committed=self._read_committed,
-                                     check_crcs=self._check_crcs)
-            if is_compressed:
-                self._growth = max(len(columns.data) / max(len(piece), 1), self._growth / 2, 1.0)
-            start = max(start, columns.next_offsets[0])
+        fetched_from = FetchedPartition(fetched.records, max(fetched.fetch_offset, self._range.start), fetched.aborted)
+        batches = FetchedBatches([fetched_from], read_committed=self._read_committed, check_crcs=self._check_crcs)
+        first = 0
+        while first < len(batches):
+            end = batches.piece_end(first, DECODED_BYTES_MAX, self._growth)
+            columns = batches.decode(first, end)
+            compressed_bytes = batches.compressed_bytes(first, end)
+            if compressed_bytes:
+                self._growth = max(len(columns.data) / compressed_bytes, self._growth / 2, 1.0)
+            first = end
             yield from self._sliced(columns)
-
-    def _pieces(self, fetched: Fetched) -> Iterator["tuple[Buffer, bool, Sequence[tuple[int, int]]]"]:
-        """The answer in pieces that are not too large when they are decompressed, whether they are compressed, and the aborted
-        transactions that had not ended before them."""
-        whole = memoryview(fetched.records)
-        position = first = 0
-        decoded, is_compressed = 0.0, False
-        aborted: Sequence[tuple[int, int]] = fetched.aborted
-        still_open = aborted
-        while len(whole) - position >= RECORDS_AT:
-            length, attributes = _read_kind(whole, position)
-            if length < 0:
-                raise MalformedMessage(f"a batch with a length below zero at {position}")
-            has_codec = attributes & CODEC_MASK != 0
-            size = (length + LENGTH_OVERHEAD) * (self._growth if has_codec else 1)
-            if position > first and decoded + size > DECODED_BYTES_MAX:
-                yield whole[first:position], is_compressed, aborted
-                first, decoded, is_compressed, aborted = position, 0.0, False, still_open
-                size = (length + LENGTH_OVERHEAD) * (self._growth if has_codec else 1)
-            if attributes & CONTROL_BIT and still_open:
-                # The first marker of a producer after the beginning of an aborted transaction is its end.
-                base_offset, _, _, _, _, _, _, _, _, producer, *_ = HEADER.unpack_from(whole, position)
-                still_open = [each for each in still_open if each[0] != producer or each[1] > base_offset]
-            decoded += size
-            is_compressed = is_compressed or has_codec
-            position += length + LENGTH_OVERHEAD
-        if first < len(whole):
-            yield whole[first:], is_compressed, aborted
 
     def _sliced(self, columns: "RecordColumns") -> Iterator[Any]:
         rows = len(columns)

@@ -16,7 +16,7 @@ REFUSED = {
 }
 """Configs that Spark's connector refuses too, and what to use."""
 
-DEFAULTS = {"fetch.max.bytes": str(8 << 20), "max.partition.fetch.bytes": str(4 << 20), "allow.auto.create.topics": "false"}
+DEFAULTS = {"fetch.max.bytes": str(8 << 20), "max.partition.fetch.bytes": str(8 << 20), "allow.auto.create.topics": "false"}
 """A task reads one partition: answers of some megabytes are decoded at the best rate, and a few of them fit into any executor."""
 
 

@@ -5,6 +5,7 @@ It is the client's fetcher, with a range in the place of a user's wishes: it sto
 
 import asyncio
 from collections.abc import Iterator, Mapping
+from queue import Empty, SimpleQueue
 from typing import Any, Self
 
 from ottla.base.errors import ErrorCode
@@ -42,13 +43,20 @@ class TopicGone(Exception):
 
 
 class RangeFetch:
-    """`answers()` yields what was fetched until the range is read; `seek` goes on elsewhere after OffsetsGone."""
+    """`answers()` yields what was fetched until the range is read; `seek` goes on elsewhere after OffsetsGone.
+
+    One answer is always handed over ahead, so that the thread that decodes never waits for one that has arrived: to wake another thread and
+    to be woken by it takes longer than to decode a hundred records.
+    """
 
     def __init__(self, settings: Mapping[str, Any], wanted: OffsetRange, *, wait_seconds_max: float) -> None:
         self._config = consumer_config(_for_range(settings, wanted), {})
         self._partition = TopicPartition(wanted.topic, wanted.partition)
         self._range = wanted
         self._wait_seconds_max = wait_seconds_max
+        self._ready: SimpleQueue[Fetched | Exception | None] = SimpleQueue()
+        """Answers; last of all why there are no more of them, or None: the range is read."""
+        self._has_ended = False
         self._background = Background("ottla-fetch")
         try:
             self._background.run(self._start())
@@ -64,25 +72,24 @@ class RangeFetch:
         self._positions.replace([self._partition])
         self._state = self._positions.states[self._partition]
         self._state.jump(self._range.start)
-        self._news = asyncio.Event()
         self._is_out_of_range = False
         self._missing_since_ms: float | None = None
+        self._fetcher = Fetcher(self._core, self._config, self._positions, self._on_news, self._on_out_of_range)
         self._core.watchers.append(self._on_metadata)
         self._core.watch([self._range.topic])
-        self._fetcher = Fetcher(self._core, self._config, self._positions, self._on_news, self._on_out_of_range)
         self._core.ask_refresh()
 
     def _on_news(self) -> None:
         if self._state.fetch_offset >= self._range.end:
             self._state.is_paused = True      # what lies behind the range is another task's
-        self._news.set()
+        self._hand_over()
 
     def _on_metadata(self, cluster: Cluster) -> None:
         if cluster.errors.get(self._range.topic) != ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
             self._missing_since_ms = None
         elif self._missing_since_ms is None:
             self._missing_since_ms = self._core.now_ms()
-        self._news.set()
+        self._hand_over()
 
     @property
     def _is_topic_gone(self) -> bool:
@@ -92,42 +99,54 @@ class RangeFetch:
     def _on_out_of_range(self, partition: TopicPartition) -> None:
         self._is_out_of_range = True
         self._state.is_paused = True
-        self._news.set()
+        self._hand_over()
 
     def answers(self) -> Iterator[Fetched]:
         """Answers in order; the last may reach beyond the range. TimedOut where no record comes for too long."""
-        while (found := self._background.run(self._next())) is not None:
+        self._background.soon(self._hand_over)
+        while True:
+            try:
+                found = self._ready.get(timeout=self._wait_seconds_max)
+            except Empty:
+                raise TimedOut(f"No record of {self._partition} from offset {self._state.fetch_offset} came within "
+                               f"{self._wait_seconds_max:g} s (option kafkaConsumer.pollTimeoutMs).") from None
+            if found is None:
+                return
+            if isinstance(found, Exception):
+                raise found
+            self._background.soon(self._hand_over)
             yield found
 
-    async def _next(self) -> Fetched | None:
-        try:
-            async with asyncio.timeout(self._wait_seconds_max):
-                return await self._wait()
-        except TimeoutError:
-            raise TimedOut(f"No record of {self._partition} from offset {self._state.fetch_offset} came within "
-                           f"{self._wait_seconds_max:g} s (option kafkaConsumer.pollTimeoutMs).") from None
-
-    async def _wait(self) -> Fetched | None:
+    def _hand_over(self) -> None:
+        """On the loop: the next answer, where none waits; or what is the matter, when there are none left."""
+        if self._has_ended or not self._ready.empty():
+            return
         state, fetcher = self._state, self._fetcher
-        while True:
-            self._news.clear()
-            answer = fetcher.take()
-            if answer is not None:
-                part = answer.parts[0]
-                assert state.offset is not None
-                if not fetcher.answers:
-                    state.offset = state.fetch_offset      # so that an offset that is gone is told at once
-                return part
-            if state.fetch_offset >= self._range.end:
-                return None
-            if fetcher.failures:
-                raise fetcher.failures.popleft()
-            if self._is_out_of_range:
-                raise await self._describe_gap()
-            if self._is_topic_gone:
-                raise TopicGone
+        answer = fetcher.take()
+        if answer is not None:
+            if not fetcher.answers:
+                state.offset = state.fetch_offset      # so that an offset that is gone is told at once
+            self._ready.put(answer.parts[0])
+        elif state.fetch_offset >= self._range.end:
+            self._end(None)
+        elif fetcher.failures:
+            self._end(fetcher.failures.popleft())
+        elif self._is_out_of_range:
+            self._has_ended = True
+            self._core.loop.create_task(self._describe_gap()).add_done_callback(self._on_gap)
+        elif self._is_topic_gone:
+            self._end(TopicGone())
+        else:
             fetcher.fetch()
-            await self._news.wait()
+
+    def _end(self, why: Exception | None) -> None:
+        self._has_ended = True
+        self._ready.put(why)
+
+    def _on_gap(self, task: "asyncio.Task[OffsetsGone]") -> None:
+        if not task.cancelled():
+            failure = task.exception()
+            self._ready.put(failure if isinstance(failure, Exception) else task.result())
 
     async def _describe_gap(self) -> OffsetsGone:
         """Where the partition begins now, to tell what was lost."""
@@ -145,7 +164,7 @@ class RangeFetch:
         """Go on there: offsets before it are gone."""
 
         async def jump() -> None:
-            self._is_out_of_range = False
+            self._is_out_of_range = self._has_ended = False
             self._state.jump(offset)
             self._state.is_paused = offset >= self._range.end
 

@@ -56,7 +56,7 @@ class _Listed:
         self.buffers: list[memoryview] = []
         """Where each batch is."""
         self.starts: list[int] = []
-        self.headers: list[memoryview] = []
+        self.headers: list[bytes] = []
         self.counts: list[int] = []
         """How many batches each partition has."""
 
@@ -76,36 +76,65 @@ class _Listed:
                 offset = HEADER.unpack_from(buffer, position)[0]
                 raise MalformedMessage(f"the batch at offset {offset} is not what its checksum says")
             starts.append(position)
-            headers.append(buffer[position : position + RECORDS_AT])
+            headers.append(buffer[position : position + RECORDS_AT].tobytes())
             position = after
         count = len(starts) - listed_before
         self.counts.append(count)
         self.buffers += [buffer] * count
 
 
+class FetchedBatches:
+    """The batches of one fetch answer whose records are wanted; MalformedMessage where one is damaged.
+
+    Batches that are cut off by the end, control batches, those before the offset that was asked for and, where only committed ones are
+    wanted, those of aborted transactions are left out. `len()` says how many remain.
+    """
+
+    def __init__(self, partitions: Sequence[FetchedPartition], *, read_committed: bool = False, check_crcs: bool = True) -> None:
+        import numpy as np  # loaded where there is something to decode with it
+
+        from ottla.wire.batch_table import BatchTable
+
+        self._listed = listed = _Listed()
+        for partition in partitions:
+            listed.add(partition.records, check_crcs=check_crcs)
+        self._table = table = BatchTable(b"".join(listed.headers), listed.counts)
+        self._fetch_offsets = [partition.fetch_offset for partition in partitions]
+        chosen = ~table.is_control & (table.count > 0) & (table.last_offset >= np.array(self._fetch_offsets, np.int64)[table.partition])
+        if read_committed:
+            _leave_out_aborted(chosen, table, listed, [partition.aborted for partition in partitions])
+        self._rows = np.flatnonzero(chosen)
+        self._sizes = table.size[self._rows]
+        self._codecs = table.codec[self._rows]
+
+    def __len__(self) -> int:
+        return len(self._rows)
+
+    def compressed_bytes(self, first: int, end: int) -> int:
+        """Of some of the batches, those that are not compressed left out."""
+        return int(self._sizes[first:end][self._codecs[first:end] != 0].sum())
+
+    def piece_end(self, first: int, bytes_max: int, growth: float) -> int:
+        """How far batches may be decoded together, where compressed ones become so many times larger; always one at least."""
+        import numpy as np
+
+        sizes = np.where(self._codecs[first:] != 0, self._sizes[first:] * growth, self._sizes[first:])
+        return first + max(int(np.searchsorted(np.cumsum(sizes), bytes_max, side="right")), 1)
+
+    def decode(self, first: int = 0, end: int | None = None, *, output_max: int = OUTPUT_BYTES_MAX) -> "RecordColumns":
+        """The records of all batches or of some, without those before the offset that was asked for. `next_offsets` of the result stand
+        behind all that was fetched."""
+        from ottla.wire.columns import assemble
+
+        rows = self._rows[first:end]
+        data, starts, ends = _payloads(self._listed, self._table, rows, output_max)
+        return assemble(data, starts, ends, self._table, rows, self._fetch_offsets)
+
+
 def decode_fetched(partitions: Sequence[FetchedPartition], *, read_committed: bool = False, check_crcs: bool = True,
                    output_max: int = OUTPUT_BYTES_MAX) -> "RecordColumns":
-    """The records of all partitions of one fetch answer, in their order; MalformedMessage where a batch is damaged.
-
-    Batches that are cut off by the end, control batches, records before the offset that was asked for and, where only committed ones are
-    wanted, those of aborted transactions are left out; `next_offsets` of the result stand behind all that was seen.
-    """
-    import numpy as np  # loaded where there is something to decode with it
-
-    from ottla.wire.batch_table import BatchTable
-    from ottla.wire.columns import assemble
-
-    listed = _Listed()
-    for partition in partitions:
-        listed.add(partition.records, check_crcs=check_crcs)
-    table = BatchTable(b"".join(listed.headers), listed.counts)
-    fetch_offsets = [partition.fetch_offset for partition in partitions]
-    chosen = ~table.is_control & (table.count > 0) & (table.last_offset >= np.array(fetch_offsets, np.int64)[table.partition])
-    if read_committed:
-        _leave_out_aborted(chosen, table, listed, [partition.aborted for partition in partitions])
-    rows = np.flatnonzero(chosen)
-    data, starts, ends = _payloads(listed, table, rows, output_max)
-    return assemble(data, starts, ends, table, rows, fetch_offsets)
+    """The records of all partitions of one fetch answer, in their order."""
+    return FetchedBatches(partitions, read_committed=read_committed, check_crcs=check_crcs).decode(output_max=output_max)
 
 
 def _leave_out_aborted(chosen: "Mask", table: "BatchTable", listed: _Listed, aborted_of_partitions: list[Aborted]) -> None:
