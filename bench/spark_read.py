@@ -34,7 +34,7 @@ class Kind:
 
 
 KINDS = (Kind("100 bytes", 100), Kind("100 bytes, a header", 100, 0.5, headers=True), Kind("100 bytes, zstd", 100, 0.5, codec="zstd"),
-         Kind("1 kB", 1000, 0.5))
+         Kind("1 kB", 1000))
 
 
 def records_of(kind: Kind, count: int) -> Iterator[dict[str, Any]]:

@@ -12,6 +12,7 @@ from ottla.spark.errors import SourceError
 from ottla.spark.ranges import OffsetRange
 from ottla.spark.schema import record_schema
 from ottla.wire.batches import Record, build_batch
+from ottla.wire.column_decoding import FetchedBatches
 from tests.spark.readers import batch_reader, read, source, values
 
 
@@ -38,14 +39,14 @@ def test_compressed_answers_are_decoded_in_pieces(make_topic, produce, read_opti
     wanted = [b"%06d" % index * 1000 for index in range(400)]
     produce(topic, wanted, codec="zstd")
     seen = []
-    decode = arrow_batches.decode_fetched
+    decode = FetchedBatches.decode
 
-    def watched(*arguments, **more):
-        columns = decode(*arguments, **more)
+    def watched(*arguments):
+        columns = decode(*arguments)
         seen.append(len(columns.data))
         return columns
 
-    monkeypatch.setattr(arrow_batches, "decode_fetched", watched)
+    monkeypatch.setattr(FetchedBatches, "decode", watched)
     monkeypatch.setattr(arrow_batches, "DECODED_BYTES_MAX", 100_000)
     assert values(read(read_options(topic))) == wanted
     assert max(seen) <= 200_000
@@ -54,8 +55,7 @@ def test_compressed_answers_are_decoded_in_pieces(make_topic, produce, read_opti
 
 @pytest.mark.parametrize("codec", [0, 4])
 def test_answers_with_aborted_transactions_are_decoded_in_pieces(monkeypatch, codec):
-    """Every batch is a piece: which transactions are still open goes from one to the next, and so does that one has ended. Producer 7
-    aborts twice and commits between and after, producer 8 commits all the while."""
+    """Every batch that is wanted is a piece. Producer 7 aborts twice and commits between and after, producer 8 commits all the while."""
     story = [(7, "a"), (8, "b"), (7, "a"), (7, "abort"), (7, "b"), (7, "commit"), (7, "a"), (8, "b"), (8, "commit"), (7, "abort"),
              (8, "b"), (7, "b"), (7, "commit"), (8, "commit")]
     records = bytearray()
@@ -67,14 +67,15 @@ def test_answers_with_aborted_transactions_are_decoded_in_pieces(monkeypatch, co
     fetched = Fetched(TopicPartition("t", 0), 0, 0, bytes(records), ((7, 0), (7, 6)))
     schema = to_arrow_schema(record_schema(include_headers=False), timezone="UTC")
     pieces = []
-    decode = arrow_batches.decode_fetched
-    monkeypatch.setattr(arrow_batches, "decode_fetched", lambda parts, **more: pieces.append(parts) or decode(parts, **more))
-    for bytes_max, count in ((1, len(story)), (1 << 20, 1)):
+    decode = FetchedBatches.decode
+    monkeypatch.setattr(FetchedBatches, "decode", lambda *arguments: pieces.append(arguments) or decode(*arguments))
+    wanted = [offset for offset, (_, word) in enumerate(story) if word == "b"]
+    for bytes_max, count in ((1, len(wanted)), (1 << 20, 1)):
         monkeypatch.setattr(arrow_batches, "DECODED_BYTES_MAX", bytes_max)
         pieces.clear()
         decoder = arrow_batches.ArrowDecoder(schema, OffsetRange("t", 0, 0, len(story)), read_committed=True, check_crcs=True)
         found = [int(value) for batch in decoder.batches(fetched) for value in batch.column("value").to_pylist()]
-        assert found == [offset for offset, (_, word) in enumerate(story) if word == "b"]
+        assert found == wanted
         assert len(pieces) == count
 
 
@@ -90,14 +91,14 @@ def test_batches_have_a_size_that_suits_spark(make_topic, produce, read_options)
 def test_damage_is_told_with_its_place(make_topic, produce, read_options, monkeypatch):
     topic = make_topic()
     produce(topic, [b"a" * 100])
-    decode = arrow_batches.decode_fetched
+    list_batches = FetchedBatches.__init__
 
-    def spoilt(partitions, **more):
+    def spoilt(batches, partitions, **more):
         bad = bytearray(partitions[0].records)
         bad[-10] ^= 1      # inside the value
-        return decode([partitions[0]._replace(records=bytes(bad))], **more)
+        list_batches(batches, [partitions[0]._replace(records=bytes(bad))], **more)
 
-    monkeypatch.setattr(arrow_batches, "decode_fetched", spoilt)
+    monkeypatch.setattr(FetchedBatches, "__init__", spoilt)
     with pytest.raises(SourceError, match=f"{topic}-0 is damaged between offsets 0 and 1: .*checksum"):
         read(read_options(topic))
     read(read_options(topic, kafka__check__crcs="false"))

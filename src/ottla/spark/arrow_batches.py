@@ -18,7 +18,7 @@ DECODED_BYTES_MAX = 16 << 20
 GROWTH_AT_FIRST = 64.0
 """What is assumed of compressed batches before the first was seen."""
 ROWS_MAX = 65_536
-BATCH_BYTES_MAX = 1 << 20
+BATCH_BYTES_MAX = 2 << 20
 """Of one batch on its way to Spark, which keeps two of them outside its heap."""
 
 

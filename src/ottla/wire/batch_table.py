@@ -24,32 +24,23 @@ class BatchTable:
     def __init__(self, headers: bytes, batches_of_partitions: Sequence[int]) -> None:
         """The bytes of all headers, and how many of them each partition has."""
         found = np.frombuffer(headers, _HEADER)
-        self.attributes = found["attributes"].astype(np.int64)
+        attributes = found["attributes"].astype(np.int64)
+        self.codec: Column = attributes & CODEC_MASK
+        self.is_control: Mask = attributes & CONTROL_BIT != 0
+        self.is_of_transactions: Mask = attributes & (TRANSACTIONAL_BIT | CONTROL_BIT) != 0
+        """Their records and the markers at their ends."""
         self.base_offset = found["base_offset"].astype(np.int64)
         self.last_offset = self.base_offset + found["last_offset_delta"]
         self.count = found["count"].astype(np.int64)
         self.size = found["length"].astype(np.int64) + LENGTH_OVERHEAD
         self.leader_epoch = found["leader_epoch"].astype(np.int32)
         self.producer_id = found["producer_id"].astype(np.int64)
-        self.is_append_time = (self.attributes & LOG_APPEND_TIME_BIT != 0).astype(np.int8)
+        self.is_append_time = (attributes & LOG_APPEND_TIME_BIT != 0).astype(np.int8)
         self.timestamp = np.where(self.is_append_time, found["max_timestamp"], found["base_timestamp"]).astype(np.int64)
         """What those of the records are counted from: with append time it is that of all of them."""
         self.partition = np.repeat(np.arange(len(batches_of_partitions), dtype=np.int32), batches_of_partitions)
         self.bounds = [0, *np.cumsum(batches_of_partitions).tolist()]
         """Where the rows of each partition begin, and where the last ones end."""
-
-    @property
-    def codec(self) -> Column:
-        return self.attributes & CODEC_MASK
-
-    @property
-    def is_control(self) -> Mask:
-        return self.attributes & CONTROL_BIT != 0
-
-    @property
-    def is_of_transactions(self) -> Mask:
-        """Their records and the markers at their ends."""
-        return self.attributes & (TRANSACTIONAL_BIT | CONTROL_BIT) != 0
 
     def next_offsets(self, fetch_offsets: Sequence[int]) -> list[int]:
         """Where each partition goes on behind its batches."""

@@ -40,8 +40,8 @@ class BadFrame(ValueError):
 class ReceiveBuffers:
     """The memory that all connections of one loop receive into."""
 
-    __slots__ = ("_at_once_bytes_max", "_in_use", "_pool", "_pooled_bytes", "_starved", "budget_bytes", "owned_bytes", "promised_bytes", "shared",
-                 "shared_view")
+    __slots__ = ("_at_once_bytes_max", "_in_use", "_pool", "_pooled_bytes", "_starved", "budget_bytes", "owned_bytes", "promised_bytes",
+                 "shared", "shared_view")
 
     def __init__(self, budget_bytes: int = -1, *, at_once_bytes_max: int = AT_ONCE_BYTES_MAX) -> None:
         self.shared = bytearray(RECEIVE_BYTES)

@@ -29,12 +29,18 @@ class Collector:
         return len(self.frames) not in self.hold_after
 
     def feed(self, data: bytes) -> None:
-        while data:
-            room = self.reader.get_buffer(len(data))
-            size = min(len(room), len(data))
-            room[:size] = data[:size]
-            data = data[size:]
-            self.reader.received(size)
+        feed(self.reader, data)
+
+
+def feed(reader: FrameReader, stream: bytes) -> None:
+    """As much at a time as the reader has room for."""
+    rest = memoryview(stream)
+    while rest:
+        target = reader.get_buffer(-1)
+        count = min(len(target), len(rest))
+        target[:count] = rest[:count]
+        reader.received(count)
+        rest = rest[count:]
 
 
 bodies = st.lists(st.one_of(st.binary(max_size=40), st.integers(0, 600_000).map(lambda size: b"x" * size)), max_size=12)
@@ -114,15 +120,31 @@ def test_what_is_to_last_is_not_overwritten(size: int) -> None:
     buffers = ReceiveBuffers()
     reader = FrameReader(buffers, 5_000_000, handle)
     for number in range(1, 5):
-        stream = memoryview(frame(bytes([number]) * size))
-        while stream:
-            target = reader.get_buffer(-1)
-            count = min(len(target), len(stream))
-            target[:count] = stream[:count]
-            reader.received(count)
-            stream = stream[count:]
+        feed(reader, frame(bytes([number]) * size))
     assert [bytes(each) for each in kept] == [bytes([number]) * size for number in range(1, 5)]
     assert buffers.owned_bytes == 0
+
+
+def test_what_nobody_looks_at_any_more_is_used_again() -> None:
+    """And what somebody still looks at is not, however many frames follow."""
+    kept: list[memoryview] = []
+
+    def handle(buffer: bytearray, view: memoryview, start: int, end: int) -> bool:
+        lasting = reader.lasting(view, start, end)
+        assert isinstance(lasting, memoryview)
+        kept.append(lasting)
+        return True
+
+    reader = FrameReader(ReceiveBuffers(), 5_000_000, handle)
+    seen: set[int] = set()
+    for number in range(40):
+        feed(reader, frame(bytes([number]) * 1_000_000))
+        if number % 4 == 3:
+            first, *others = kept[-4:]
+            seen.update(id(each.obj) for each in others)
+            del kept[-3:], others, first
+    assert [bytes(each) for each in kept] == [bytes([number]) * 1_000_000 for number in range(0, 40, 4)]
+    assert len(seen) < 15        # of thirty that were let go
 
 
 def test_many_frames_are_handled_in_turns() -> None:
