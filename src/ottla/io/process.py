@@ -14,6 +14,10 @@ FREED_BYTES_KEPT = 16 << 20
 """Freed memory that glibc may keep for what comes next."""
 MAPPED_BYTES_MIN = 8 << 20
 """Only blocks of this size have pages of their own, which are given back at once."""
+TURN_NANOSECONDS = 100_000
+"""What the loop wants of a processor at a time; less is not to be had."""
+_SCHED_SETATTR = {"x86_64": 314, "aarch64": 274}
+"""The number of the system call, which Python has no name for."""
 _M_TRIM_THRESHOLD = -1
 _M_MMAP_THRESHOLD = -3
 _M_ARENA_MAX = -8
@@ -84,6 +88,33 @@ def share_interpreter() -> None:
     """Let the loop have the interpreter back soon. It lends it each time that it asks the kernel for something, four times a request; and a
     worker that computes, as one that looks into a large compressed batch does, would keep it for 5 ms each time."""
     sys.setswitchinterval(SWITCH_SECONDS)
+
+
+def ask_for_short_turns() -> bool:
+    """Let the thread that calls, which is the loop's, have a processor soon after it woke, also where others compute all the time: the
+    kernel prefers those who want little at a time. Linux 6.12 and later know this wish; False where it is not known.
+
+    All threads that are started later inherit it: see `ask_for_long_turns`.
+    """
+    return _ask_for_turns(TURN_NANOSECONDS)
+
+
+def ask_for_long_turns() -> bool:
+    """For a thread that computes: as the kernel gives them to everybody."""
+    return _ask_for_turns(0)
+
+
+def _ask_for_turns(nanoseconds: int) -> bool:
+    import ctypes
+    import platform
+    from struct import pack
+
+    number = _SCHED_SETATTR.get(platform.machine())
+    if number is None or sys.platform != "linux" or os.sched_getscheduler(0) != os.SCHED_OTHER:
+        return False
+    # struct sched_attr: size, policy, flags, nice, priority, runtime, deadline, period
+    wish = pack("=IIQiIQQQ", 48, os.SCHED_OTHER, 0, os.getpriority(os.PRIO_PROCESS, 0), 0, nanoseconds, 0, 0)
+    return bool(ctypes.CDLL(None).syscall(number, 0, wish, 0) == 0)
 
 
 def give_back_freed_memory() -> None:

@@ -81,6 +81,7 @@ def run(config: NodeConfig, *, on_serving: Callable[[Node], None], on_impatience
     process.raise_descriptor_limit()
     process.keep_freed_memory()
     process.share_interpreter()
+    process.ask_for_short_turns()
     with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
         runner.run(_serve(config, on_serving, on_impatience, on_recovered))
 

@@ -29,7 +29,7 @@ UNSENT_BYTES_MAX = 64 << 10
 MESSAGE_BYTES_MAX = 16 << 20
 """What is read becomes objects, many times its bytes: requests without records are kept far below what Produce may have."""
 
-TURN_SECONDS_MAX = 0.001
+TURN_SECONDS_MAX = 0.0003
 """How long one connection's requests are handled while others may wait."""
 
 _read_start = Struct(">hhih").unpack_from

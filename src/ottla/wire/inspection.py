@@ -5,6 +5,7 @@ wrong in two ways, as the client is told of one.
 """
 
 from collections.abc import Iterable
+from itertools import islice
 from typing import NamedTuple, NoReturn
 
 from ottla.base.errors import ErrorCode
@@ -42,7 +43,7 @@ OUTPUT_MAX = 128 << 20
 """Of a batch that is decompressed. Apache Kafka has no limit; clients fill batches by their size before compression, some megabytes."""
 RECORDS_MAX = 1_000_000
 """In a batch: seven bytes are enough for one, and much fewer once they are compressed."""
-RECORD_ERRORS_MAX = 10_000
+RECORD_ERRORS_MAX = 1000
 """Records of which a client is told why they were refused; of the others only how many there are."""
 
 _new_tuple = tuple.__new__
@@ -149,9 +150,12 @@ def inspect(records: memoryview, rules: Rules, now_ms: int, effort: Effort = ALO
             lowest < now_ms - rules.timestamp_before_max_ms or highest > now_ms + rules.timestamp_after_max_ms
             or lowest < LONG_MIN or highest > LONG_MAX)):
         # Something may be wrong with single records, which is found out one by one.
+        stepped = step_through(data, 0, count, lengths_matter=False)
+        if lowest > now_ms + rules.timestamp_after_max_ms >= 0 and highest <= LONG_MAX and not rules.compacted and not is_append_time_said:
+            # All of them are of the future: those that are told of are enough.
+            _check_each(islice(stepped, RECORD_ERRORS_MAX), rules, now_ms, base_timestamp, None, more=max(count - RECORD_ERRORS_MAX, 0))
         if count > effort.stepped_max:
             raise TooMuchEffort
-        stepped = step_through(data, 0, count, lengths_matter=False)
         highest = _check_each(stepped, rules, now_ms, base_timestamp, max_timestamp if is_append_time_said else None)
     if highest < NO_TIMESTAMP:
         highest = NO_TIMESTAMP
@@ -197,8 +201,9 @@ def _decompressed(codec: int, payload: bytes, effort: Effort) -> bytes | memoryv
         raise BatchRejected(ErrorCode.UNKNOWN_SERVER_ERROR, str(error)) from None
 
 
-def _check_each(stepped: Iterable[SteppedRecord], rules: Rules, now_ms: int, base_timestamp: int, append_time_said: int | None) -> int:
-    """Keys and timestamps of all records; returns the highest timestamp."""
+def _check_each(stepped: Iterable[SteppedRecord], rules: Rules, now_ms: int, base_timestamp: int, append_time_said: int | None, *,
+                more: int = 0) -> int:
+    """Keys and timestamps of all records; returns the highest timestamp. `more` are known to be refused, and not looked at."""
     errors: list[RecordError] = []
     has_bad_timestamp = False
     highest = LONG_MIN
@@ -223,7 +228,7 @@ def _check_each(stepped: Iterable[SteppedRecord], rules: Rules, now_ms: int, bas
                 errors.append(RecordError(index, why))
     if errors:
         code = ErrorCode.INVALID_TIMESTAMP if has_bad_timestamp else ErrorCode.INVALID_RECORD
-        message = f"{refused} of {count} records were refused; the first: {errors[0].message}"
+        message = f"{refused + more} of {count + more} records were refused; the first: {errors[0].message}"
         raise BatchRejected(code, message, message=message, record_errors=tuple(errors))
     return highest
 

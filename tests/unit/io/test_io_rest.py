@@ -7,6 +7,7 @@ import sys
 import threading
 import time
 from collections import Counter
+from pathlib import Path
 
 import pytest
 
@@ -170,3 +171,41 @@ def test_a_thread_that_computes_makes_way_soon() -> None:
         assert sys.getswitchinterval() < before
     finally:
         sys.setswitchinterval(before)
+
+
+def test_the_loop_has_short_turns_and_workers_have_long_ones() -> None:
+    """Where the kernel knows the wish; it says in /proc what it gives."""
+    program = """
+import asyncio
+from pathlib import Path
+from ottla.io.process import ask_for_short_turns
+from ottla.io.workers import ThreadWorkers
+
+def turn():
+    lines = Path("/proc/thread-self/sched").read_text().splitlines()
+    return next(int(line.split()[-1]) for line in lines if line.startswith("se.slice"))
+
+async def main():
+    workers = ThreadWorkers(asyncio.get_running_loop(), 1)
+    print(turn(), await workers.run(turn))
+    workers.close()
+
+usual = turn()
+if ask_for_short_turns():
+    print(usual)
+    asyncio.run(main())
+"""
+    if not any(line.startswith("se.slice") for line in _lines("/proc/thread-self/sched")):
+        pytest.skip("this kernel does not tell how long turns are")
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    if not done.stdout:
+        pytest.skip("this kernel does not know the wish for short turns")
+    usual, loop, worker = map(int, done.stdout.split())
+    assert loop < usual == worker
+
+
+def _lines(path: str) -> list[str]:
+    try:
+        return Path(path).read_text().splitlines()
+    except OSError:
+        return []

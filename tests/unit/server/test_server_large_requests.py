@@ -1,17 +1,26 @@
 """Large requests: as any other, but in turns, in slices, and with a bound on what waits and on what is in them."""
 
 import asyncio
-from collections.abc import Generator
+from collections.abc import Callable, Generator
+from typing import Any
 
 import pytest
 
+from ottla.base.errors import ErrorCode
+from ottla.node.assemble import assemble
+from ottla.node.config import node_config
 from ottla.server.turns import REST, Turns
+from ottla.sim.client import SimulatedClient
+from ottla.sim.world import World
 from ottla.testing import Broker
+from ottla.wire.batches import Record, build_batch
+from ottla.wire.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
 from ottla.wire.messages.create_topics import CreatableTopic, CreateTopicsRequest
 from ottla.wire.messages.describe_topic_partitions import DescribeTopicPartitionsRequest
-from ottla.wire.messages.fetch import FetchPartition, FetchRequest, FetchTopic
+from ottla.wire.messages.fetch import FetchPartition, FetchRequest, FetchResponse, FetchTopic
 from ottla.wire.messages.list_offsets import ListOffsetsPartition, ListOffsetsRequest, ListOffsetsTopic
 from ottla.wire.messages.metadata import MetadataRequest, MetadataRequestTopic
+from ottla.wire.messages.produce import PartitionProduceData, ProduceRequest, ProduceResponse, TopicProduceData
 from tests.compat.raw import RawConnection, framed, request_bytes
 
 
@@ -61,6 +70,59 @@ def test_a_large_fetch_is_answered_as_a_small_one_is() -> None:
         assert connection.ask(fetch(2), 12).error_code == 0
         assert connection.ask(fetch(0, session_id=123, session_epoch=1), 12).error_code == 70
         assert broker._broker.node._server.apis[1].errors - before == 3
+
+
+@pytest.mark.parametrize("version", [3, 8, 12])
+def test_a_produce_of_many_partitions_is_answered_as_one_of_few_is(version: int) -> None:
+    """What is there is appended, what is not is refused, each in its place; and without acks the connection ends."""
+    batch = bytes(build_batch([Record(timestamp=0, value=b"x")]))
+    wanted = [PartitionProduceData(index=index, records=batch if index % 2 else None) for index in range(3000)]
+    request = ProduceRequest(acks=1, timeout_ms=1000, topic_data=[TopicProduceData(name="there", partition_data=wanted)])
+    with Broker() as broker, connected(broker) as connection:
+        broker.create_topic("there", partitions=250)
+        answer = connection.ask(request, version)
+        found = [(part.index, part.error_code, part.base_offset) for part in answer.responses[0].partition_responses]
+        there = [(index, 0, 0) if index % 2 else (index, ErrorCode.INVALID_RECORD, -1) for index in range(250)]
+        assert found == [*there, *((index, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, -1) for index in range(250, 3000))]
+        request.topic_data[0].partition_data = [part for part in wanted[:250] if part.records]
+        answer = connection.ask(request, version)
+        assert [part.base_offset for part in answer.responses[0].partition_responses] == [1] * 125
+        request.acks = 0
+        request.topic_data[0].partition_data = wanted
+        connection.send(request, version)
+        assert connection.is_closed()
+
+
+@pytest.mark.parametrize("request_of", [
+    lambda: fetch(1500),
+    lambda: ProduceRequest(acks=1, timeout_ms=1000, topic_data=[
+        TopicProduceData(name="there", partition_data=[PartitionProduceData(index=index) for index in range(4000)])]),
+])
+def test_others_are_served_while_many_partitions_are_looked_at(request_of: Callable[[], FetchRequest | ProduceRequest]) -> None:
+    """One that comes later, and asks for little, has its answer first."""
+    answered: list[str] = []
+
+    async def story(world: World) -> None:
+        ports = world.start("node")
+        config = node_config({"listeners": "PLAINTEXT://node:9092", "log.dirs": "/data"}, directory="/", canonical_host=lambda: "node")
+        node = await world.within(ports, assemble(ports, config))
+        network = world.start("client").network
+        many, few = SimulatedClient(network, "node", 9092), SimulatedClient(network, "node", 9092)
+        await many.connect()
+        await few.connect()
+
+        async def ask(client: SimulatedClient, name: str, request: Any, response: Any, version: int) -> None:
+            await client.call(request, response, version)
+            answered.append(name)
+
+        request = request_of()
+        response = FetchResponse if isinstance(request, FetchRequest) else ProduceResponse
+        await asyncio.gather(ask(many, "many", request, response, 12), ask(few, "few", ApiVersionsRequest(), ApiVersionsResponse, 0))
+        await world.within(ports, node.stop())
+
+    with World(3) as world:
+        world.run(story(world))
+    assert answered == ["few", "many"]
 
 
 @pytest.mark.parametrize("version", [11, 12])

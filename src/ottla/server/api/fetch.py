@@ -5,6 +5,8 @@ log parts from this one from 12 on (KIP-595), the current leader beside errors t
 Skipped: nobody follows a partition here yet, so that every fetch of a follower is refused; see docs/SKIPPED.md.
 """
 
+import asyncio
+from collections.abc import Sequence
 from functools import partial
 
 from ottla.base.errors import ErrorCode
@@ -14,44 +16,95 @@ from ottla.server.fetch_reading import (
     ANSWER,
     FETCH,
     ISOLATION_LEVELS,
+    PLACES_AT_ONCE,
     READ_COMMITTED,
     SEND_FILE_BYTES_MIN,
     WAIT_FOR_DISK,
     Fetch,
     is_cached,
 )
-from ottla.server.fetch_sessions import FINAL_EPOCH, INITIAL_EPOCH, NO_SESSION, FetchSession, next_epoch, places_of
-from ottla.server.large_requests import handle_in_turn
+from ottla.server.fetch_sessions import FINAL_EPOCH, INITIAL_EPOCH, NO_SESSION, FetchSession, Places, next_epoch, places_of
+from ottla.server.large_requests import check_room, handle_in_turn
 from ottla.server.turns import SESSION_REST
 from ottla.wire.fetch_fast import TOPIC_IDS_FROM, FetchWish, PartitionAnswer, pack_fetched, read_fetch
 
 LARGE_BYTES_MIN = 64 << 10
 LARGE_PLACES_MIN = 5_000
 """A request or a session of so many partitions takes some milliseconds: it waits for its turn."""
+MANY_BYTES_MIN = 4 << 10
+"""A smaller request cannot name many partitions."""
 
 
 def handle_raw(connection: ServerConnection, buffer: bytearray, view: memoryview, position: int, end: int, version: int,
                correlation_id: int) -> bool:
-    if end - position > LARGE_BYTES_MIN and position:               # at 0 it is one that has waited for its turn, without its header
-        owned = bytearray(view[position:end])
-        size = len(owned)
-        return handle_in_turn(connection, size, partial(handle_raw, connection, owned, memoryview(owned), 0, size, version, correlation_id))
+    if end - position > LARGE_BYTES_MIN:
+        check_room(connection, end - position)
+        connection.start(_handle_large(connection, bytearray(view[position:end]), version, correlation_id))
+        return connection.wait()
     wish = read_fetch(buffer, view, position, end, version)
+    if end - position > MANY_BYTES_MIN and sum(len(wanted) for _, wanted in wish.topics) > PLACES_AT_ONCE:
+        connection.start(_handle_many(connection, wish, version, correlation_id))
+        return connection.wait()
+    if (wish.session_epoch == FINAL_EPOCH and wish.session_id == NO_SESSION and len(wish.topics) == 1 and len(wish.topics[0][1]) == 1
+            and wish.isolation_level in ISOLATION_LEVELS):
+        is_ready = _maybe_answer_one(connection, wish, version, correlation_id)
+        if is_ready is not None:
+            return is_ready
+    fetch = _fetch_of(connection, wish, version, correlation_id)
+    if not isinstance(fetch, Fetch):
+        return connection.answer(fetch)
+    if fetch.place_count > LARGE_PLACES_MIN:
+        return handle_in_turn(connection, 0, partial(_go_on, fetch), SESSION_REST)
+    return _go_on(fetch)
+
+
+async def _handle_large(connection: ServerConnection, request: bytearray, version: int, correlation_id: int) -> None:
+    """A request that names thousands of partitions, in its turn. It is read by a worker, which takes some milliseconds."""
+    await connection.turns.take(len(request))
+    try:
+        wish = await connection.broker.workers.run(partial(read_fetch, request, memoryview(request), 0, len(request), version))
+        await _handle_many(connection, wish, version, correlation_id)
+    finally:
+        connection.turns.give_back()
+
+
+async def _handle_many(connection: ServerConnection, wish: FetchWish, version: int, correlation_id: int) -> None:
+    """In slices: others have their turn after every few partitions."""
+    places: Places = {}
+    if wish.session_epoch in (INITIAL_EPOCH, FINAL_EPOCH):
+        for topic, wanted in wish.topics:
+            for first in range(0, len(wanted), PLACES_AT_ONCE):
+                await asyncio.sleep(0)
+                places |= places_of(connection.broker, [(topic, wanted[first : first + PLACES_AT_ONCE])], by_id=version >= TOPIC_IDS_FROM)
+    fetch = _fetch_of(connection, wish, version, correlation_id, places)
+    if not isinstance(fetch, Fetch):
+        connection.answer_later(fetch)
+        return
+    connection.on_lost = fetch.on_lost
+    progress = await fetch.proceed_in_slices()
+    if progress == ANSWER:
+        connection.answer_later(await fetch.parts_by_worker() if fetch.place_count > LARGE_PLACES_MIN else fetch.parts())
+    elif progress == WAIT_FOR_DISK:
+        await fetch.read_cold()
+    elif not connection.is_gone:
+        fetch.park()
+
+
+def _fetch_of(connection: ServerConnection, wish: FetchWish, version: int, correlation_id: int,
+              places: Places | None = None) -> Fetch | Sequence[bytes]:
+    """What is to be fetched, where it may be known already which places of a request without a session are meant; or the answer, where
+    the request fails as a whole."""
     by_id = version >= TOPIC_IDS_FROM
     if wish.session_epoch == FINAL_EPOCH or wish.session_epoch == INITIAL_EPOCH:
         if wish.session_id != NO_SESSION:
             connection.fetch_sessions.close(wish.session_id)
-        if (wish.session_epoch == FINAL_EPOCH and len(wish.topics) == 1 and len(wish.topics[0][1]) == 1
-                and wish.isolation_level in ISOLATION_LEVELS):
-            is_ready = _maybe_answer_one(connection, wish, version, correlation_id)
-            if is_ready is not None:
-                return is_ready
-        fetch = Fetch(connection, wish, version, correlation_id, places_of(connection.broker, wish.topics, by_id=by_id), None)
+        places = places or places_of(connection.broker, wish.topics, by_id=by_id)
+        fetch = Fetch(connection, wish, version, correlation_id, places, None)
     else:
         session = _session_of(connection, wish, by_id=by_id)
         if isinstance(session, ErrorCode):
             connection.apis[FETCH].errors += 1
-            return connection.answer(pack_fetched(version, correlation_id, session, NO_SESSION, []))
+            return pack_fetched(version, correlation_id, session, NO_SESSION, [])
         if session.places:
             fetch = Fetch(connection, wish, version, correlation_id, session.places, session)
         else:
@@ -60,10 +113,8 @@ def handle_raw(connection: ServerConnection, buffer: bytearray, view: memoryview
             fetch = Fetch(connection, wish, version, correlation_id, places_of(connection.broker, wish.topics, by_id=by_id), None)
     if wish.isolation_level not in ISOLATION_LEVELS and fetch.is_any_known():
         connection.apis[FETCH].errors += 1
-        return connection.answer(_refused(wish, version, correlation_id))
-    if fetch.place_count > LARGE_PLACES_MIN and position:
-        return handle_in_turn(connection, 0, partial(_go_on, fetch), SESSION_REST)
-    return _go_on(fetch)
+        return _refused(wish, version, correlation_id)
+    return fetch
 
 
 def _go_on(fetch: Fetch) -> bool:

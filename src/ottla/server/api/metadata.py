@@ -37,6 +37,7 @@ TOPIC_OPERATIONS = 3576
 CLUSTER_OPERATIONS = 8096
 MADE_AT_ONCE_MAX = 400
 """Partitions whose bytes are made before others have a turn on the loop: they take 1.7 µs each."""
+ASKED_AT_ONCE_MAX = 200
 _i32 = Struct(">i").pack
 
 Answer = bytes | MetadataResponse
@@ -64,8 +65,21 @@ def handle(broker: Broker, context: RequestContext, request: MetadataRequest, ve
         if everything is not None:
             return _join(envelope, len(image.topics_by_id), [everything], version)
         return _all(form, image, envelope, request, version)
-    topics = _asked_for(broker, form, request, request.topics, version)
-    return _join(envelope, len(topics), topics, version)
+    wanted = [want for want in request.topics if want.topic_id != ZERO_UUID] or request.topics  # names beside ids are not looked at
+    if len(wanted) > ASKED_AT_ONCE_MAX:
+        return _many(broker, form, envelope, request, wanted, version)
+    topics = _asked_for(broker, form, request, wanted, version)
+    return _join(envelope, len(topics), list(topics.values()), version)
+
+
+async def _many(broker: Broker, form: TopicForm, envelope: MetadataResponse, request: MetadataRequest, wanted: list[MetadataRequestTopic],
+                version: int) -> bytes:
+    """In slices: a topic that is not there takes 3 µs."""
+    topics: dict[bytes | str, bytes] = {}
+    for first in range(0, len(wanted), ASKED_AT_ONCE_MAX):
+        topics |= _asked_for(broker, form, request, wanted[first : first + ASKED_AT_ONCE_MAX], version)
+        await asyncio.sleep(0)
+    return _join(envelope, len(topics), list(topics.values()), version)
 
 
 async def _all(form: TopicForm, image: ClusterImage, envelope: MetadataResponse, request: MetadataRequest, version: int) -> bytes:
@@ -93,12 +107,12 @@ def _fault(wanted: list[MetadataRequestTopic], version: int) -> ErrorCode:
 
 
 def _asked_for(broker: Broker, form: TopicForm, request: MetadataRequest, wanted: list[MetadataRequestTopic],
-               version: int) -> list[bytes]:
+               version: int) -> dict[bytes | str, bytes]:
+    """The bytes of each by its name, or by its id where there is none."""
     encoded: dict[bytes | str, bytes] = {}
     missing: list[str] = []
     image = broker.image
-    by_id = [want for want in wanted if want.topic_id != ZERO_UUID]
-    for want in by_id or wanted:  # names beside ids are not looked at, as in Kafka
+    for want in wanted:
         if want.topic_id != ZERO_UUID:
             topic = image.topics_by_id.get(Uuid(want.topic_id))
             if topic is None:
@@ -117,7 +131,7 @@ def _asked_for(broker: Broker, form: TopicForm, request: MetadataRequest, wanted
             encoded[topic.name] = _topic(form, image, topic, request, version)
     if missing and request.allow_auto_topic_creation and broker.settings.is_auto_create_enabled:
         broker.create_in_background(missing)
-    return list(encoded.values())
+    return encoded
 
 
 def _failed(version: int, error: ErrorCode, name: str | None, topic_id: Uuid = ZERO_UUID) -> bytes:
