@@ -74,7 +74,8 @@ def test_answers_with_aborted_transactions_are_decoded_in_pieces(monkeypatch, co
         monkeypatch.setattr(arrow_batches, "DECODED_BYTES_MAX", bytes_max)
         pieces.clear()
         decoder = arrow_batches.ArrowDecoder(schema, OffsetRange("t", 0, 0, len(story)), read_committed=True, check_crcs=True)
-        found = [int(value) for batch in decoder.batches(fetched) for value in batch.column("value").to_pylist()]
+        found = [int(value) for columns in decoder.columns_of(fetched) for batch in decoder.batches_of(columns)
+                 for value in batch.column("value").to_pylist()]
         assert found == wanted
         assert len(pieces) == count
 

@@ -34,8 +34,8 @@ class ArrowDecoder:
         self._growth = GROWTH_AT_FIRST
         """How much larger compressed records become, as of the last pieces."""
 
-    def batches(self, fetched: Fetched) -> Iterator[Any]:
-        """The records of one answer that are in the range; MalformedMessage where a batch of them is damaged."""
+    def columns_of(self, fetched: Fetched) -> "Iterator[RecordColumns]":
+        """The records of one answer, decompressed and found; MalformedMessage where a batch of them is damaged."""
         fetched_from = FetchedPartition(fetched.records, max(fetched.fetch_offset, self._range.start), fetched.aborted)
         batches = FetchedBatches([fetched_from], read_committed=self._read_committed, check_crcs=self._check_crcs)
         first = 0
@@ -46,9 +46,10 @@ class ArrowDecoder:
             if compressed_bytes:
                 self._growth = max(len(columns.data) / compressed_bytes, self._growth / 2, 1.0)
             first = end
-            yield from self._sliced(columns)
+            yield columns
 
-    def _sliced(self, columns: "RecordColumns") -> Iterator[Any]:
+    def batches_of(self, columns: "RecordColumns") -> Iterator[Any]:
+        """Those of them that are in the range."""
         rows = len(columns)
         if rows and columns.offsets[-1] >= self._range.end:
             rows = int(columns.offsets.searchsorted(self._range.end))

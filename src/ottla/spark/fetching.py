@@ -170,6 +170,10 @@ class RangeFetch:
 
         self._background.run(jump())
 
+    def interrupt(self) -> None:
+        """Nobody wants more: whoever waits for an answer waits no longer."""
+        self._ready.put(None)
+
     def close(self) -> None:
         async def end() -> None:
             self._positions.replace(())

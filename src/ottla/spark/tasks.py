@@ -30,6 +30,7 @@ def read_range(wanted: OffsetRange, schema: "StructType", options: Options, raw:
     """The records of a range. Offsets that are gone end the task, or are passed over with `failOnDataLoss=false`."""
     from pyspark.sql.pandas.types import to_arrow_schema
 
+    from ottla.spark.ahead import Ahead
     from ottla.spark.arrow_batches import ArrowDecoder
     from ottla.spark.fetching import RangeFetch
     from ottla.spark.schema import record_schema
@@ -43,9 +44,12 @@ def read_range(wanted: OffsetRange, schema: "StructType", options: Options, raw:
                            check_crcs=settings.get("check.crcs", "true").strip().lower() == "true")
     try:
         with RangeFetch(settings, wanted, wait_seconds_max=options["kafkaConsumer.pollTimeoutMs"] / 1000) as fetch:
-            for fetched in _without_gaps(fetch, wanted, options["failOnDataLoss"]):
-                for batch in decoder.batches(fetched):
-                    yield batch if convert is None else convert(batch)
+            answers = _without_gaps(fetch, wanted, options["failOnDataLoss"])
+            decoded = (columns for fetched in answers for columns in decoder.columns_of(fetched))
+            with Ahead(decoded, fetch.interrupt) as ahead:
+                for columns in ahead:
+                    for batch in decoder.batches_of(columns):
+                        yield batch if convert is None else convert(batch)
     except MalformedMessage as error:
         raise SourceError(f"{wanted.topic}-{wanted.partition} is damaged between offsets {wanted.start} and {wanted.end}: {error}. "
                           "Read around it with startingOffsets and endingOffsets, or let another replica lead.") from error

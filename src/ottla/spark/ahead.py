@@ -1,0 +1,57 @@
+"""An iterator whose items are made on a thread of its own, one ahead of who takes them."""
+
+import threading
+from collections.abc import Callable, Iterator
+from queue import SimpleQueue
+from typing import Generic, Self, TypeVar
+
+T = TypeVar("T")
+
+
+class _Failed:
+    def __init__(self, error: Exception) -> None:
+        self.error = error
+
+
+class Ahead(Generic[T]):
+    """A context that is iterated over once. At its end `interrupt` is called, to wake the thread from what it may wait for."""
+
+    def __init__(self, items: Iterator[T], interrupt: Callable[[], None]) -> None:
+        self._items = items
+        self._interrupt = interrupt
+        self._made: SimpleQueue[T | _Failed | None] = SimpleQueue()
+        """The last one is None, or what went wrong."""
+        self._wanted = threading.Semaphore(1)
+        self._is_over = False
+        self._thread = threading.Thread(target=self._run, name="ottla-decode", daemon=True)
+
+    def _run(self) -> None:
+        while True:
+            self._wanted.acquire()
+            if self._is_over:
+                return
+            try:
+                item = next(self._items, None)
+            except Exception as error:
+                self._made.put(_Failed(error))
+                return
+            self._made.put(item)
+            if item is None:
+                return
+
+    def __iter__(self) -> Iterator[T]:
+        while (item := self._made.get()) is not None:
+            if isinstance(item, _Failed):
+                raise item.error
+            self._wanted.release()
+            yield item
+
+    def __enter__(self) -> Self:
+        self._thread.start()
+        return self
+
+    def __exit__(self, *ended: object) -> None:
+        self._is_over = True
+        self._wanted.release()
+        self._interrupt()
+        self._thread.join()

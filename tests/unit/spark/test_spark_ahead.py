@@ -1,0 +1,69 @@
+"""Items that are made on another thread, one ahead of who takes them."""
+
+import threading
+from collections.abc import Iterator
+
+import pytest
+
+from ottla.spark.ahead import Ahead
+
+
+def nothing() -> None:
+    pass
+
+
+def test_items_come_in_order_from_another_thread() -> None:
+    makers = set()
+
+    def items() -> Iterator[int]:
+        for number in range(100):
+            makers.add(threading.get_ident())
+            yield number
+
+    with Ahead(items(), nothing) as ahead:
+        assert list(ahead) == list(range(100))
+    assert len(makers) == 1
+    assert threading.get_ident() not in makers
+
+
+def test_one_is_made_ahead_and_no_more() -> None:
+    made = []
+    is_made = threading.Semaphore(0)
+
+    def items() -> Iterator[int]:
+        for number in range(10):
+            made.append(number)
+            is_made.release()
+            yield number
+
+    with Ahead(items(), nothing) as ahead:
+        for number in ahead:
+            assert is_made.acquire(timeout=10)
+            assert len(made) <= number + 2
+
+
+def test_what_fails_there_fails_here_after_what_was_made() -> None:
+    def items() -> Iterator[int]:
+        yield 1
+        raise ValueError("spoilt")
+
+    with Ahead(items(), nothing) as ahead:
+        taken = iter(ahead)
+        assert next(taken) == 1
+        with pytest.raises(ValueError, match="spoilt"):
+            next(taken)
+
+
+def test_who_wants_no_more_does_not_wait_for_what_never_comes() -> None:
+    waiting = threading.Event()
+    interrupted = threading.Event()
+
+    def items() -> Iterator[int]:
+        yield 1
+        waiting.set()
+        assert interrupted.wait(60)
+
+    with Ahead(items(), interrupted.set) as ahead:
+        assert next(iter(ahead)) == 1
+        assert waiting.wait(10)
+    assert threading.active_count() == len([thread for thread in threading.enumerate() if thread.name != "ottla-decode"])
