@@ -37,12 +37,17 @@ async def handle_large(connection: "ServerConnection", api: Api, version: int, c
     if not isinstance(response, bytes):
         response = await response
         if isinstance(response, Message):
-            await turns.take(0)
-            try:
-                response = await _encoded(connection, api, version, response)
-            finally:
-                turns.give_back()
+            response = await encoded_in_turn(connection, api, version, response)
     connection.answer_later([connection.respond(api, version, correlation_id, response)])
+
+
+async def encoded_in_turn(connection: "ServerConnection", api: Api, version: int, response: Message) -> bytes:
+    """The bytes of a large answer; its errors are counted."""
+    await connection.turns.take(0)
+    try:
+        return await _encoded(connection, api, version, response)
+    finally:
+        connection.turns.give_back()
 
 
 async def _encoded(connection: "ServerConnection", api: Api, version: int, response: Any) -> bytes:

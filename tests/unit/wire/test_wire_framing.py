@@ -6,7 +6,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from ottla.wire.framing import POOLED_BYTES_MAX, BadFrame, FrameReader, ReceiveBuffers
+from ottla.wire.framing import IN_USE_BYTES_MAX, POOLED_BYTES_MAX, BadFrame, FrameReader, ReceiveBuffers
 
 FRAME_MAX = 1 << 20
 
@@ -145,6 +145,15 @@ def test_what_nobody_looks_at_any_more_is_used_again() -> None:
             del kept[-3:], others, first
     assert [bytes(each) for each in kept] == [bytes([number]) * 1_000_000 for number in range(0, 40, 4)]
     assert len(seen) < 15        # of thirty that were let go
+
+
+def test_what_was_given_away_is_remembered_up_to_a_maximum() -> None:
+    buffers = ReceiveBuffers()
+    for _ in range(5):
+        buffers.give_away(buffers.take(IN_USE_BYTES_MAX // 3))
+    assert 0 < sum(map(len, buffers._in_use)) <= IN_USE_BYTES_MAX
+    buffers.give_away(buffers.take(IN_USE_BYTES_MAX + 1))
+    assert not buffers._in_use
 
 
 def test_many_frames_are_handled_in_turns() -> None:

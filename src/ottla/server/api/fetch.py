@@ -30,7 +30,7 @@ from ottla.wire.fetch_fast import TOPIC_IDS_FROM, FetchWish, PartitionAnswer, pa
 
 LARGE_BYTES_MIN = 64 << 10
 LARGE_PLACES_MIN = 5_000
-"""A request or a session of so many partitions takes some milliseconds: it waits for its turn."""
+"""A session of so many partitions takes some milliseconds: it waits for its turn. An answer of so many is packed by a worker."""
 MANY_BYTES_MIN = 4 << 10
 """A smaller request cannot name many partitions."""
 

@@ -12,7 +12,7 @@ from ottla.base.errors import ApiError, ErrorCode
 from ottla.runtime.broker import Broker, Partitions
 from ottla.runtime.partition import INLINE_COMPRESSED_BYTES_MAX, Partition
 from ottla.server.connection import ServerConnection
-from ottla.server.error_counts import error_count
+from ottla.server.large_requests import encoded_in_turn
 from ottla.wire.inspection import ALONE, IN_WORKER, BatchRejected, Inspection, TooMuchEffort
 from ottla.wire.messages.produce import BatchIndexAndErrorMessage, PartitionProduceResponse, ProduceResponse, TopicProduceResponse
 from ottla.wire.produce_fast import (
@@ -25,7 +25,6 @@ from ottla.wire.produce_fast import (
     read_produce,
     read_single,
 )
-from ottla.wire.schema import encode_in_slices
 
 ACKS = (-1, 0, 1)
 PARTS_AT_ONCE = 100
@@ -211,17 +210,9 @@ async def _answer_many(connection: ServerConnection, version: int, correlation_i
             response.partition_responses += map(_partition_response, some)
             await asyncio.sleep(0)
         responses.append(response)
-    message = ProduceResponse(responses=responses)
     api = connection.apis[0]
-    api.errors += error_count(message)
-    slices = encode_in_slices(message, version)
-    while True:
-        await asyncio.sleep(0)
-        try:
-            next(slices)
-        except StopIteration as end:
-            connection.answer_later([connection.respond(api, version, correlation_id, end.value)])
-            return
+    body = await encoded_in_turn(connection, api, version, ProduceResponse(responses=responses))
+    connection.answer_later([connection.respond(api, version, correlation_id, body)])
 
 
 def _is_any_refused(outcomes: Outcomes) -> bool:
