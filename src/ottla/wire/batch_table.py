@@ -1,7 +1,6 @@
 """The headers of many batches as columns."""
 
 from collections.abc import Sequence
-from itertools import pairwise
 
 import numpy as np
 from numpy.typing import NDArray
@@ -44,9 +43,12 @@ class BatchTable:
 
     def next_offsets(self, fetch_offsets: Sequence[int]) -> list[int]:
         """Where each partition goes on behind its batches."""
-        return [max(offset, int(self.last_offset[first:end].max()) + 1) if end > first else offset
-                for offset, (first, end) in zip(fetch_offsets, pairwise(self.bounds), strict=True)]
+        found = np.array(fetch_offsets, np.int64)
+        np.maximum.at(found, self.partition, self.last_offset + 1)
+        return found.tolist()  # type: ignore[no-any-return]
 
     def last_epochs(self) -> list[int]:
         """Of the last batch of each partition; -1 where it has none."""
-        return [int(self.leader_epoch[end - 1]) if end > first else -1 for first, end in pairwise(self.bounds)]
+        found = np.full(len(self.bounds) - 1, -1)
+        found[self.partition] = self.leader_epoch          # where there are several, the last one stays
+        return found.tolist()
