@@ -15,9 +15,13 @@ T = TypeVar("T")
 
 
 class Clock(Protocol):
-    """Wall time. Deadlines use the event loop's own time."""
+    """Wall time, and how long something takes. Deadlines use the event loop's own time, which knows whole milliseconds only."""
 
     def now_ms(self) -> int: ...
+
+    def seconds(self) -> float:
+        """Since some moment, to the microsecond."""
+        ...
 
 
 class Rng(Protocol):

@@ -29,7 +29,8 @@ if TYPE_CHECKING:
     from ottla.server.metrics import ProcessFacts
 
 WORKER_THREADS_MAX = 4
-GARBAGE_THRESHOLD = 10_000
+GARBAGE_THRESHOLD = 100_000
+"""More new objects than the largest request makes: what it needs for a moment is not looked at."""
 TRIM_SECONDS = 10.0
 TRIM_CHANGE = 0.05
 log = logging.getLogger("ottla.node")
@@ -133,6 +134,7 @@ async def _give_back_memory(workers: ThreadWorkers) -> None:
     known = process.resident_bytes()
     while True:
         await asyncio.sleep(TRIM_SECONDS)
+        gc.collect(1)
         if abs(process.resident_bytes() - known) > TRIM_CHANGE * known:
             await workers.run(process.give_back_freed_memory)
             known = process.resident_bytes()
@@ -145,7 +147,8 @@ def process_facts() -> "ProcessFacts":
 
 
 def _spare_the_collector() -> None:
-    """What is there now stays, and need not be looked at again and again; requests leave no cycles, so that it may run rarely."""
+    """What is there now stays, and need not be looked at again and again; requests leave no cycles, so that it may run rarely: by the
+    clock (see `_give_back_memory`), as by the number of new objects it would be busy whenever a request names thousands of partitions."""
     gc.collect()
     gc.freeze()
     gc.set_threshold(GARBAGE_THRESHOLD, 20, 20)

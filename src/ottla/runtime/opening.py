@@ -1,5 +1,5 @@
-"""Opens the partitions of new topics. Their directories are made, and put on the disk, by a worker; then their logs are opened, for a few
-milliseconds in each turn of the loop, so that nobody notices that somebody creates a thousand partitions."""
+"""Opens the partitions of new topics. Their directories are made, and put on the disk, by a worker; then their logs are opened, a few
+in each turn, so that nobody notices that somebody creates a thousand partitions."""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
@@ -10,8 +10,7 @@ from ottla.base.ports import Disk
 from ottla.log.partition_log import make_log_directories
 from ottla.runtime.broker import Broker
 from ottla.runtime.log_directories import LogDirectory
-
-TURN_SECONDS = 0.005
+from ottla.runtime.rounds import SLICE_SECONDS
 
 Place = Callable[[Uuid, int], tuple[LogDirectory, str] | None]
 """The directory and the path at which a partition is to be made; None where it is not to be here, or no longer."""
@@ -74,8 +73,8 @@ class Opening:
             if flushing is not None:       # a worker still writes to a log of that name, which has been deleted
                 await asyncio.wait([flushing])
         placed = await self._make(placed)
-        loop = self._broker.loop
-        turn_ends = loop.time() + TURN_SECONDS
+        clock = self._broker.clock
+        turn_ends = clock.seconds() + SLICE_SECONDS
         for topic_id, index, directory, path in placed:
             if not directory.is_online:
                 self._broker.loop.call_soon(self.want, topic_id, index)
@@ -87,9 +86,9 @@ class Opening:
                 continue
             if not is_wanted:
                 await self._broker.workers.run(partial(self._disk.remove_tree, path))
-            if loop.time() >= turn_ends:
-                await asyncio.sleep(0)
-                turn_ends = loop.time() + TURN_SECONDS
+            if clock.seconds() >= turn_ends:
+                await self._broker.rounds.next()
+                turn_ends = clock.seconds() + SLICE_SECONDS
 
     async def _make(self, placed: list[Placed]) -> list[Placed]:
         """What could be made: the directories stand for themselves."""

@@ -58,7 +58,7 @@ class Retention:
         for first in range(0, len(partitions), PARTITIONS_PER_TURN_MAX):
             some = partitions[first : first + PARTITIONS_PER_TURN_MAX]
             await delete_old_segments(self._broker, [partition for partition in some if not partition.log.config.compacted])
-            await asyncio.sleep(0)
+            await self._broker.rounds.next()
 
 
 async def delete_old_segments(broker: Broker, partitions: Sequence[Partition]) -> None:

@@ -157,7 +157,7 @@ class Shards:
                 offset = next_offset
                 look += 1
                 if look % BATCHES_PER_LOOK == 0 and now_ms() >= until_ms:
-                    await asyncio.sleep(0)
+                    await self._broker.rounds.next()
                     if shard.state != ShardState.LOADING:
                         return count
                     until_ms = now_ms() + SLICE_MS

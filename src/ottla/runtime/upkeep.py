@@ -99,7 +99,7 @@ class Upkeep:
         """Those that are here, some in each turn of the loop."""
         for at, partition in enumerate(self._broker.all_partitions()):
             if at % PARTITIONS_PER_TURN_MAX == PARTITIONS_PER_TURN_MAX - 1:
-                await asyncio.sleep(0)
+                await self._broker.rounds.next()
             if self._stopping.is_set():
                 return
             if not partition.is_gone:

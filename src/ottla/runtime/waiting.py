@@ -46,5 +46,6 @@ class ParkedFetch:
         self._on_ready()
 
     def _leave(self) -> None:
+        del self._timer                                   # which knows this one: nobody needs to look for the cycle
         for partition in self._partitions:
             partition.parked.pop(self, None)

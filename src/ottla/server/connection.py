@@ -6,13 +6,14 @@ is held in the same way. A connection so holds at most one answer more than the 
 """
 
 import asyncio
-from collections.abc import Callable, Coroutine, Sequence
+from collections.abc import Coroutine, Sequence
 from functools import partial
 from struct import Struct
 from typing import TYPE_CHECKING, Any
 
 from ottla.base.context import RequestContext
 from ottla.base.ports import Buffer, Connection, File
+from ottla.runtime.rounds import SLICE_SECONDS
 from ottla.server.dispatch import Api
 from ottla.server.error_counts import Encoded, error_count
 from ottla.server.large_requests import LARGE_BYTES_MIN, check_room, handle_large
@@ -28,9 +29,6 @@ UNSENT_BYTES_MAX = 64 << 10
 """Answers are gathered up to this size before they are written."""
 MESSAGE_BYTES_MAX = 16 << 20
 """What is read becomes objects, many times its bytes: requests without records are kept far below what Produce may have."""
-
-TURN_SECONDS_MAX = 0.0003
-"""How long one connection's requests are handled while others may wait."""
 
 _read_start = Struct(">hhih").unpack_from
 _frame_start = Struct(">ii").pack
@@ -199,13 +197,6 @@ class ServerConnection:
         self._is_waiting = True
         return False
 
-    def handle_later(self, handle: Callable[[], bool]) -> None:
-        """A request that had to wait for its turn is handled now; it may have to wait for something else."""
-        if self._connection is not None:
-            self._is_waiting = False
-            handle()
-            self._resume()
-
     def answer_later(self, parts: Sequence[Buffer | FilePart]) -> None:
         """The answer of a request that waited; an empty one sends nothing (acks=0)."""
         self._is_waiting = False
@@ -276,11 +267,11 @@ class ServerConnection:
 
     def _on_many_frames(self, is_first: bool) -> bool:
         """Requests that arrived together are handled together, for a while: then others have their turn, and the rest the next one."""
-        now = self.broker.loop.time()
+        now = self.broker.clock.seconds()
         if is_first:
             self._turn_began = now
-        elif now - self._turn_began >= TURN_SECONDS_MAX:
-            self.broker.loop.call_soon(self._resume)
+        elif now - self._turn_began >= SLICE_SECONDS:
+            self.broker.rounds.after(self._resume)
             return True
         return False
 

@@ -4,8 +4,9 @@ from collections.abc import Callable, Iterator
 from functools import cache
 from typing import Any, NamedTuple, cast
 
-from ottla.wire.schema import Message
+from ottla.wire.schema import Message, Slices
 
+COUNTED_AT_ONCE = 3000
 _DEPTH_MAX = 4
 
 
@@ -17,25 +18,34 @@ class Encoded(NamedTuple):
 
 
 def error_count(response: Message) -> int:
-    return _counter(type(response))(response)
+    return cast("int", _counter(type(response))(response))
+
+
+def error_count_in_slices(response: Message) -> Slices[int]:
+    """The same of a large one."""
+    return cast("Slices[int]", _counter(type(response), in_slices=True)(response))
 
 
 @cache
-def _counter(cls: type[Message]) -> Callable[[Message], int]:
+def _counter(cls: type[Message], *, in_slices: bool = False) -> Callable[[Message], object]:
     """Loops over the arrays that can tell an error, written out, as every answer is counted."""
     env: dict[str, Any] = {}
-    exec("\n".join(("def count(at_0):", "    found = 0", *_steps(cls, 0), "    return found")), env)
-    return cast("Callable[[Message], int]", env["count"])
+    pause = ["    yield"] if in_slices else []
+    exec("\n".join(("def count(at_0):", "    found = seen = 0", *_steps(cls, 0, in_slices=in_slices), *pause, "    return found")), env)
+    return cast("Callable[[Message], object]", env["count"])
 
 
-def _steps(cls: type[Message], depth: int) -> Iterator[str]:
+def _steps(cls: type[Message], depth: int, *, in_slices: bool) -> Iterator[str]:
     """The lines that look into one message of a kind, which is called `at_` and its depth; none where it cannot tell errors."""
     indent = "    " * (depth + 1)
     if any(field.name == "error_code" for field in cls.FIELDS):
         yield f"{indent}if at_{depth}.error_code: found += 1"
     for field in cls.FIELDS:
         if field.kind == "array" and not isinstance(field.item, str) and depth < _DEPTH_MAX:
-            inner = list(_steps(field.item, depth + 1))
+            inner = list(_steps(field.item, depth + 1, in_slices=in_slices))
             if inner:
                 yield f"{indent}for at_{depth + 1} in at_{depth}.{field.name} or ():"
                 yield from inner
+                if in_slices:
+                    yield f"{indent}    seen += 1"
+                    yield f"{indent}    if seen % {COUNTED_AT_ONCE} == 0: yield"

@@ -1,13 +1,10 @@
 """Requests that are large, and have no records: read and answered in slices, in turns with one another (see `turns`)."""
 
-from collections.abc import Callable
-from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from ottla.base.context import RequestContext
 from ottla.server.dispatch import Api
-from ottla.server.error_counts import error_count
-from ottla.server.turns import REST
+from ottla.server.error_counts import error_count_in_slices
 from ottla.wire.errors import MalformedMessage
 from ottla.wire.schema import Message, decode_in_slices, encode_in_slices
 
@@ -51,15 +48,8 @@ async def encoded_in_turn(connection: "ServerConnection", api: Api, version: int
 
 
 async def _encoded(connection: "ServerConnection", api: Api, version: int, response: Any) -> bytes:
-    api.errors += error_count(response)
+    api.errors += await connection.turns.run(error_count_in_slices(response))
     return await connection.turns.run(encode_in_slices(response, version))
-
-
-def handle_in_turn(connection: "ServerConnection", size: int, handle: Callable[[], bool], rest_factor: int = REST) -> bool:
-    """The result of a raw handler whose request is large: what `handle` does with it is done in its turn, in one piece."""
-    check_room(connection, size)
-    connection.start(connection.turns.once(size, partial(connection.handle_later, handle), rest_factor))
-    return connection.wait()
 
 
 def check_room(connection: "ServerConnection", size: int) -> None:

@@ -35,7 +35,7 @@ class Server:
         self.frame_max = broker.settings.request_bytes_max
         self.buffers = ReceiveBuffers(self._number("queued.max.request.bytes"))
         self.fetch_sessions = FetchSessions(rng, slots_max=self._number("max.incremental.fetch.session.cache.slots"))
-        self.turns = Turns(broker.loop)
+        self.turns = Turns(broker.loop, broker.clock)
         self.bytes_in_ended = 0
         self.bytes_out_ended = 0
         self.accepted = self.refused = self.idle_closed = 0

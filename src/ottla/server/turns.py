@@ -5,17 +5,15 @@ What is counted is the time that a slice took; after it the loop belongs to othe
 
 import asyncio
 from collections import deque
-from collections.abc import Callable
 from typing import TypeVar
 
+from ottla.base.ports import Clock
 from ottla.wire.schema import Slices
 
 T = TypeVar("T")
 
 REST = 9
 """Large requests take one part of the loop's time, all others have so many."""
-SESSION_REST = 2
-"""The same for fetches in sessions of many partitions, which serious consumers send without end."""
 REST_SECONDS_MAX = 1.0
 WAITING_BYTES_MAX = 64 << 20
 """Of large requests that wait for their turn."""
@@ -24,8 +22,9 @@ WAITING_BYTES_MAX = 64 << 20
 class Turns:
     """`take` before work and `give_back` after it; `run` does work that comes in slices."""
 
-    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
+    def __init__(self, loop: asyncio.AbstractEventLoop, clock: Clock) -> None:
         self._loop = loop
+        self._clock = clock
         self._waiting: deque[asyncio.Future[None]] = deque()
         self._is_taken = False
         self._began = 0.0
@@ -49,31 +48,23 @@ class Turns:
             finally:
                 self.waiting_bytes -= size
         self._is_taken = True
-        self._began = self._loop.time()
+        self._began = self._clock.seconds()
 
-    def give_back(self, rest_factor: int = REST) -> None:
+    def give_back(self) -> None:
         """The next one comes when others have had theirs."""
-        rest = min(rest_factor * (self._loop.time() - self._began), REST_SECONDS_MAX)
+        rest = min(REST * (self._clock.seconds() - self._began), REST_SECONDS_MAX)
         self._loop.call_later(rest, self._next)
-
-    async def once(self, size: int, work: Callable[[], None], rest_factor: int) -> None:
-        """Work that comes in one piece."""
-        await self.take(size)
-        try:
-            work()
-        finally:
-            self.give_back(rest_factor)
 
     async def run(self, work: Slices[T]) -> T:
         """The result of work that comes in slices; the turn must have been taken."""
-        loop = self._loop
+        clock = self._clock
         while True:
-            self._began = loop.time()
+            self._began = clock.seconds()
             try:
                 next(work)
             except StopIteration as end:
                 return end.value  # type: ignore[no-any-return]
-            await asyncio.sleep(min(REST * (loop.time() - self._began), REST_SECONDS_MAX))
+            await asyncio.sleep(min(REST * (clock.seconds() - self._began), REST_SECONDS_MAX))
 
     def _next(self) -> None:
         while self._waiting:

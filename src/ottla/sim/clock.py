@@ -24,3 +24,6 @@ class SimulatedClock:
         now_ms = EPOCH_MS + int(self._loop.time() * 1_000) + self.offset_ms
         self._trace.add(self._process.name, "now_ms", now_ms)
         return now_ms
+
+    def seconds(self) -> float:
+        return self._loop.time()

@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 from ottla.wire.errors import MalformedMessage
 from ottla.wire.headers import read_uvarint, skip_tags
+from ottla.wire.schema import Slices, whole
 from ottla.wire.varint import unsigned_varint
 
 FLEXIBLE_FROM = 12
@@ -18,6 +19,8 @@ RACK_FROM = 11
 REPLICA_STATE_TAG = 1
 PARTITIONS_MAX = 50_000
 """In one request. Kafka has no such limit, and its clients do not come near it: a broker leads some thousands."""
+PACKED_AT_ONCE = 200
+"""Answers of partitions, between two pauses."""
 
 _i16 = Struct(">h").unpack_from
 _i32 = Struct(">i").unpack_from
@@ -25,9 +28,11 @@ _limits = Struct(">iiibii").unpack_from
 _limits_with_replica = Struct(">iiiibii").unpack_from
 _limits_without_session = Struct(">iiiib").unpack_from
 _partition_12 = Struct(">iiqiqi").unpack_from
-_partition_9 = Struct(">iiqqi").unpack_from
-_partition_5 = Struct(">iqqi").unpack_from
-_partition_4 = Struct(">iqi").unpack_from
+_PARTITION_12_BYTES = 33
+_partitions_12 = Struct(">iiqiqix").iter_unpack
+_partitions_9 = Struct(">iiqqi")
+_partitions_5 = Struct(">iqqi")
+_partitions_4 = Struct(">iqi")
 
 _one_wish_with_id = Struct(">B16sBiiqiqi5s").unpack_from
 ONE_WITH_ID_BYTES = 1 + 16 + 1 + 32 + 5
@@ -111,13 +116,7 @@ def _read_flexible(buffer: bytearray, view: memoryview, position: int, end: int,
         total += partition_count + 1
         if total > PARTITIONS_MAX:
             raise MalformedMessage(f"a Fetch request for more than {PARTITIONS_MAX} partitions")
-        partitions: list[PartitionWish] = []
-        for _ in range(partition_count - 1):
-            if position + 33 > end:
-                raise MalformedMessage("a Fetch request that ends inside a partition")
-            index, leader_epoch, offset, last_epoch, _, most = _partition_12(buffer, position)
-            partitions.append((index, leader_epoch, offset, last_epoch, most))
-            position = skip_tags(buffer, position + 32, end)
+        partitions, position = _flexible_partitions(buffer, view, position, end, partition_count - 1)
         topics.append((topic, partitions))
         position = skip_tags(buffer, position, end)
     forgotten_count, position = read_uvarint(buffer, position, end)
@@ -133,6 +132,22 @@ def _read_flexible(buffer: bytearray, view: memoryview, position: int, end: int,
         position = skip_tags(buffer, position, end)
     size, position = read_uvarint(buffer, position, end)
     return topics, forgotten, position + max(size - 1, 0)
+
+
+def _flexible_partitions(buffer: bytearray, view: memoryview, position: int, end: int, count: int) -> tuple[list[PartitionWish], int]:
+    """Those of one topic; at once where none of them has tags, which takes a fifth of the time."""
+    stop = position + _PARTITION_12_BYTES * count
+    if count > 0 and stop <= end and not any(view[position + _PARTITION_12_BYTES - 1 : stop : _PARTITION_12_BYTES]):
+        return [(index, leader_epoch, offset, last_epoch, most)
+                for index, leader_epoch, offset, last_epoch, _, most in _partitions_12(view[position:stop])], stop
+    partitions: list[PartitionWish] = []
+    for _ in range(count):
+        if position + _PARTITION_12_BYTES > end:
+            raise MalformedMessage("a Fetch request that ends inside a partition")
+        index, leader_epoch, offset, last_epoch, _, most = _partition_12(buffer, position)
+        partitions.append((index, leader_epoch, offset, last_epoch, most))
+        position = skip_tags(buffer, position + _PARTITION_12_BYTES - 1, end)
+    return partitions, position
 
 
 def _topic(buffer: bytearray, view: memoryview, position: int, end: int, version: int) -> tuple[bytes, int]:
@@ -157,27 +172,23 @@ def _read_plain(buffer: bytearray, view: memoryview, position: int, end: int,
     count, position = _plain_count(buffer, position, end)
     topics: list[TopicWish] = []
     total = 0
-    size = 32 - 4 if version >= 9 else 24 if version >= 5 else 16
+    form = _partitions_9 if version >= 9 else _partitions_5 if version >= 5 else _partitions_4
     for _ in range(count):
         topic, position = _plain_topic(buffer, view, position, end)
         partition_count, position = _plain_count(buffer, position, end)
         total += partition_count + 1
         if total > PARTITIONS_MAX:
             raise MalformedMessage(f"a Fetch request for more than {PARTITIONS_MAX} partitions")
-        partitions: list[PartitionWish] = []
-        for _ in range(partition_count):
-            if position + size > end:
-                raise MalformedMessage("a Fetch request that ends inside a partition")
-            leader_epoch = -1
-            if version >= 9:
-                index, leader_epoch, offset, _, most = _partition_9(buffer, position)
-            elif version >= 5:
-                index, offset, _, most = _partition_5(buffer, position)
-            else:
-                index, offset, most = _partition_4(buffer, position)
-            partitions.append((index, leader_epoch, offset, -1, most))
-            position += size
+        stop = position + form.size * partition_count
+        if stop > end:
+            raise MalformedMessage("a Fetch request that ends inside a partition")
+        rows = form.iter_unpack(view[position:stop])
+        if version >= 9:
+            partitions = [(index, leader_epoch, offset, -1, most) for index, leader_epoch, offset, _, most in rows]
+        else:
+            partitions = [(index, -1, offset, -1, rest[-1]) for index, offset, *rest in rows]
         topics.append((topic, partitions))
+        position = stop
     forgotten: list[tuple[bytes, list[int]]] = []
     if version >= SESSIONS_FROM:
         count, position = _plain_count(buffer, position, end)
@@ -261,14 +272,15 @@ def pack_fetched(version: int, correlation_id: int, error: int, session_id: int,
     if version >= TOPIC_IDS_FROM and len(topics) == 1 and len(topics[0][1]) == 1 and topics[0][1][0].aborted is None:
         head, tail = _pack_one(correlation_id, error, session_id, topics[0][0], topics[0][1][0])
         return [head, tail] if topics[0][1][0].record_bytes > 0 else [head + tail]
+    return whole(pack_fetched_in_slices(version, correlation_id, error, session_id, topics))
+
+
+def pack_fetched_in_slices(version: int, correlation_id: int, error: int, session_id: int,
+                           topics: list[tuple[bytes, list[PartitionAnswer]]]) -> Slices[list[bytes]]:
+    """As `pack_fetched`, of many partitions."""
     pack = _pack_flexible if version >= FLEXIBLE_FROM else _pack_plain
-    pieces = pack(version, error, session_id, topics)
-    size = 4 + sum(map(len, pieces))
-    for _, answers in topics:
-        for answer in answers:
-            if answer.record_bytes > 0:
-                size += answer.record_bytes
-    pieces[0] = _frame_start(size, correlation_id) + pieces[0]
+    pieces, record_bytes = yield from pack(version, error, session_id, topics)
+    pieces[0] = _frame_start(4 + sum(map(len, pieces)) + record_bytes, correlation_id) + pieces[0]
     return pieces
 
 
@@ -282,8 +294,11 @@ def _pack_one(correlation_id: int, error: int, session_id: int, topic: bytes, an
     return head + size, tags + b"\0\0"
 
 
-def _pack_flexible(version: int, error: int, session_id: int, topics: list[tuple[bytes, list[PartitionAnswer]]]) -> list[bytes]:
+def _pack_flexible(version: int, error: int, session_id: int,
+                   topics: list[tuple[bytes, list[PartitionAnswer]]]) -> Slices[tuple[list[bytes], int]]:
+    """The pieces, and how many bytes of records belong between them."""
     pieces: list[bytes] = []
+    packed = record_bytes = 0
     now = bytearray(_flexible_start(0, 0, error, session_id, 0)[:-1])
     now += unsigned_varint(len(topics) + 1)
     for topic, answers in topics:
@@ -302,17 +317,24 @@ def _pack_flexible(version: int, error: int, session_id: int, topics: list[tuple
             now += _NULL_ARRAY                                       # no preferred read replica: -1
             now += unsigned_varint(answer.record_bytes + 1)
             if answer.record_bytes > 0:
+                record_bytes += answer.record_bytes
                 pieces.append(bytes(now))
                 now = bytearray()
             now += answer.tags
+            packed += 1
+            if packed % PACKED_AT_ONCE == 0:
+                yield
         now += b"\0"
     now += b"\0"
     pieces.append(bytes(now))
-    return pieces
+    return pieces, record_bytes
 
 
-def _pack_plain(version: int, error: int, session_id: int, topics: list[tuple[bytes, list[PartitionAnswer]]]) -> list[bytes]:
+def _pack_plain(version: int, error: int, session_id: int,
+                topics: list[tuple[bytes, list[PartitionAnswer]]]) -> Slices[tuple[list[bytes], int]]:
+    """As `_pack_flexible`, up to version 11."""
     pieces: list[bytes] = []
+    packed = record_bytes = 0
     if version >= SESSIONS_FROM:
         now = bytearray(_plain_start_7(0, error, session_id, len(topics)))
     else:
@@ -331,7 +353,11 @@ def _pack_plain(version: int, error: int, session_id: int, topics: list[tuple[by
                 now += _NULL_ARRAY                                   # no preferred read replica: -1
             now += _i32_pack(answer.record_bytes)
             if answer.record_bytes > 0:
+                record_bytes += answer.record_bytes
                 pieces.append(bytes(now))
                 now = bytearray()
+            packed += 1
+            if packed % PACKED_AT_ONCE == 0:
+                yield
     pieces.append(bytes(now))
-    return pieces
+    return pieces, record_bytes

@@ -29,6 +29,8 @@ IN_USE_MAX, IN_USE_BYTES_MAX = 6, 48 << 20
 FEW_FRAMES = 4
 SMALL_BYTES_MAX = 1 << 10
 """A frame of up to this size takes little time."""
+MANY_BYTES_MIN = 2 << 10
+"""What arrived together and is smaller is a few small frames at most, or one."""
 
 _read_size = Struct(">i").unpack_from
 
@@ -131,7 +133,7 @@ class FrameReader:
     """One connection's place in its stream. `handle(buffer, start, end)` is called for each frame; it returns False to be called no more
     for now: the frames that follow are kept until `resume`. `on_starved` is told that nothing more can be received until `on_room` is.
     Where many frames arrived together, `on_many` is asked after every few of them, and after each that is not small, whether others should
-    have a turn first: the rest is kept until `resume` then, too. The first time it is told that it is the first."""
+    have a turn first: the rest is kept until `resume` then, too. The first time, before much is handled, it is told that it is the first."""
 
     __slots__ = ("_buffers", "_filled", "_frame_max", "_handle", "_is_kept", "_on_many", "_on_room", "_on_starved", "_own", "_own_view",
                  "_promised", "_room", "_target", "is_held", "is_starved")
@@ -243,6 +245,8 @@ class FrameReader:
         position = handled = 0
         is_first = True
         handle = self._handle
+        if filled > MANY_BYTES_MIN and self._on_many is not None:
+            is_first = self._on_many(True)
         while filled - position >= 4:
             size = _read_size(buffer, position)[0]
             if not 0 <= size <= self._frame_max:

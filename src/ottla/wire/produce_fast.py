@@ -22,7 +22,7 @@ _read_single = _single.unpack_from
 _single_size = _single.size
 
 BATCH_BYTES_MIN = 61
-EMPTY_PARTS_MAX = 20_000
+EMPTY_PARTS_MAX = 1_000
 """Partitions that a request may name beyond those that its bytes have batches for: each costs many times its eight bytes."""
 
 PartitionPart = tuple[int, int, int]

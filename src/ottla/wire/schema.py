@@ -50,6 +50,7 @@ __all__ = [
     "u16",
     "u32",
     "uuid",
+    "whole",
 ]
 
 SLICE_ITEMS = 400
@@ -61,6 +62,15 @@ M = TypeVar("M", bound="Message")
 T = TypeVar("T")
 Slices = Generator[None, None, T]
 """Work that gives way now and then; its result comes at its end."""
+
+
+def whole(work: Slices[T]) -> T:
+    """Its result, without giving way."""
+    while True:
+        try:
+            next(work)
+        except StopIteration as end:
+            return end.value  # type: ignore[no-any-return]
 
 
 @dataclass_transform(field_specifiers=(boolean, i8, i16, u16, i32, u32, i64, f64, uuid, string, binary, batches, array, struct))

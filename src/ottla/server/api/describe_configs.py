@@ -6,7 +6,6 @@ all, as none does; unknown names are left out. A success has an empty error mess
 Many resources are described in slices, and what is the same of them is encoded once: most topics have no configs of their own.
 """
 
-import asyncio
 from collections.abc import Coroutine
 from struct import Struct
 from typing import Any
@@ -71,7 +70,7 @@ async def _describe_many(broker: Broker, request: DescribeConfigsRequest, versio
                 raise MalformedMessage(f"a request for more than {ANSWER_BYTES_MAX} bytes of configs")
         if described >= AT_ONCE_MAX or number % ENCODED_AT_ONCE_MAX == 0:
             described = 0
-            await asyncio.sleep(0)
+            await broker.rounds.next()
     start = encode(DescribeConfigsResponse(), version)[:THROTTLE_BYTES] + _count(len(request.resources), version)
     return Encoded(b"".join([start, *parts, _no_tags(version)]), errors)
 

@@ -4,7 +4,6 @@ A page ends after as many partitions as the client wants, and at most `max.reque
 begins. No names ask for all topics. A long page is made in slices.
 """
 
-import asyncio
 from collections.abc import Coroutine
 from typing import Any
 
@@ -43,10 +42,11 @@ def handle(broker: Broker, context: RequestContext, request: DescribeTopicPartit
     allowed = config_value(broker, PAGE_LIMIT)
     assert isinstance(allowed, int), allowed
     room = max(min(allowed, request.response_partition_limit), 1)
-    return _page(image, names, cursor, room)
+    return _page(broker, names, cursor, room)
 
 
-async def _page(image: ClusterImage, names: list[str], cursor: Cursor | None, room: int) -> DescribeTopicPartitionsResponse:
+async def _page(broker: Broker, names: list[str], cursor: Cursor | None, room: int) -> DescribeTopicPartitionsResponse:
+    image = broker.image
     start = cursor.topic_name if cursor is not None else ""
     response = DescribeTopicPartitionsResponse()
     described = 0
@@ -59,7 +59,7 @@ async def _page(image: ClusterImage, names: list[str], cursor: Cursor | None, ro
         described += 1 if topic is None else len(topic.partitions)
         if described > AT_ONCE_MAX:
             described = 0
-            await asyncio.sleep(0)
+            await broker.rounds.next()
         if topic is None:
             response.topics.append(_missing(name))
             continue

@@ -5,7 +5,6 @@ log parts from this one from 12 on (KIP-595), the current leader beside errors t
 Skipped: nobody follows a partition here yet, so that every fetch of a follower is refused; see docs/SKIPPED.md.
 """
 
-import asyncio
 from collections.abc import Sequence
 from functools import partial
 
@@ -24,13 +23,10 @@ from ottla.server.fetch_reading import (
     is_cached,
 )
 from ottla.server.fetch_sessions import FINAL_EPOCH, INITIAL_EPOCH, NO_SESSION, FetchSession, Places, next_epoch, places_of
-from ottla.server.large_requests import check_room, handle_in_turn
-from ottla.server.turns import SESSION_REST
+from ottla.server.large_requests import check_room
 from ottla.wire.fetch_fast import TOPIC_IDS_FROM, FetchWish, PartitionAnswer, pack_fetched, read_fetch
 
 LARGE_BYTES_MIN = 64 << 10
-LARGE_PLACES_MIN = 5_000
-"""A session of so many partitions takes some milliseconds: it waits for its turn. An answer of so many is packed by a worker."""
 MANY_BYTES_MIN = 4 << 10
 """A smaller request cannot name many partitions."""
 
@@ -53,8 +49,10 @@ def handle_raw(connection: ServerConnection, buffer: bytearray, view: memoryview
     fetch = _fetch_of(connection, wish, version, correlation_id)
     if not isinstance(fetch, Fetch):
         return connection.answer(fetch)
-    if fetch.place_count > LARGE_PLACES_MIN:
-        return handle_in_turn(connection, 0, partial(_go_on, fetch), SESSION_REST)
+    if fetch.place_count > PLACES_AT_ONCE:
+        connection.on_lost = fetch.on_lost
+        connection.start(fetch.go_on_in_slices())
+        return connection.wait()
     return _go_on(fetch)
 
 
@@ -74,20 +72,14 @@ async def _handle_many(connection: ServerConnection, wish: FetchWish, version: i
     if wish.session_epoch in (INITIAL_EPOCH, FINAL_EPOCH):
         for topic, wanted in wish.topics:
             for first in range(0, len(wanted), PLACES_AT_ONCE):
-                await asyncio.sleep(0)
+                await connection.broker.rounds.next()
                 places |= places_of(connection.broker, [(topic, wanted[first : first + PLACES_AT_ONCE])], by_id=version >= TOPIC_IDS_FROM)
     fetch = _fetch_of(connection, wish, version, correlation_id, places)
     if not isinstance(fetch, Fetch):
         connection.answer_later(fetch)
         return
     connection.on_lost = fetch.on_lost
-    progress = await fetch.proceed_in_slices()
-    if progress == ANSWER:
-        connection.answer_later(await fetch.parts_by_worker() if fetch.place_count > LARGE_PLACES_MIN else fetch.parts())
-    elif progress == WAIT_FOR_DISK:
-        await fetch.read_cold()
-    elif not connection.is_gone:
-        fetch.park()
+    await fetch.go_on_in_slices()
 
 
 def _fetch_of(connection: ServerConnection, wish: FetchWish, version: int, correlation_id: int,

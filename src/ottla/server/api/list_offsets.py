@@ -4,8 +4,6 @@ Special timestamps: -1 latest, -2 earliest, -3 largest timestamp (from version 7
 tiered (9), -6 earliest pending upload (11). Without tiered storage -4 is the beginning, and -5 and -6 find nothing.
 """
 
-import asyncio
-from collections import Counter
 from functools import partial
 
 from ottla.base.context import RequestContext
@@ -35,7 +33,6 @@ async def handle(broker: Broker, context: RequestContext, request: ListOffsetsRe
         return ListOffsetsResponse(topics=[
             ListOffsetsTopicResponse(name=topic.name, partitions=[_failed(part, error) for part in topic.partitions])
             for topic in request.topics])
-    seen = Counter((topic.name, part.partition_index) for topic in request.topics for part in topic.partitions)
     found = 0
     topics: dict[str, dict[int, ListOffsetsPartitionResponse]] = {}
     for topic in request.topics:
@@ -43,8 +40,8 @@ async def handle(broker: Broker, context: RequestContext, request: ListOffsetsRe
         for part in topic.partitions:
             found += 1
             if found % FOUND_AT_ONCE_MAX == 0:
-                await asyncio.sleep(0)          # others have their turn: a partition takes 2 µs
-            if seen[topic.name, part.partition_index] > 1:
+                await broker.rounds.next()          # others have their turn: a partition takes 2 µs
+            if part.partition_index in answers:          # named twice
                 answers[part.partition_index] = _failed(part, ErrorCode.INVALID_REQUEST)
             else:
                 answers[part.partition_index] = answer = await _find(broker, topic.name, part, version)

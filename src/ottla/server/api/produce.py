@@ -4,7 +4,6 @@ Idempotent producers are served (KIP-98), topic ids from version 13 on (KIP-516)
 Skipped: transactional batches are refused; see docs/SKIPPED.md. As in Kafka a transactional id alone changes nothing.
 """
 
-import asyncio
 import contextlib
 from typing import NamedTuple
 
@@ -181,7 +180,7 @@ async def _append_inspected(connection: ServerConnection, view: memoryview, vers
         for part in wanted:
             seen += 1
             if seen % PARTS_AT_ONCE == 0:
-                await asyncio.sleep(0)
+                await broker.rounds.next()
             index, start, stop = part
             partition = _partition(partitions_of.get(topic), index)
             inspection = None
@@ -208,7 +207,7 @@ async def _answer_many(connection: ServerConnection, version: int, correlation_i
             some = done[first : first + PARTS_AT_ONCE]
             _look_at_storage(connection.broker, [(topic, some)], by_id=version >= TOPIC_IDS_FROM)
             response.partition_responses += map(_partition_response, some)
-            await asyncio.sleep(0)
+            await connection.broker.rounds.next()
         responses.append(response)
     api = connection.apis[0]
     body = await encoded_in_turn(connection, api, version, ProduceResponse(responses=responses))

@@ -1,0 +1,69 @@
+"""What takes long is done in slices, and in each round of the loop one of those who have more to do has its turn.
+
+A request of its own is a matter of microseconds, but there are requests that name thousands of partitions, connections on which hundreds of
+requests arrive together, and work that looks at all logs. If each of them had a slice in each round, whoever asks for little would wait
+for the slices of all.
+"""
+
+import asyncio
+from collections import deque
+from collections.abc import Callable
+from functools import partial
+from typing import TypeVar
+
+from ottla.base.ports import Clock
+from ottla.wire.schema import Slices
+
+T = TypeVar("T")
+
+SLICE_SECONDS = 0.0003
+"""What one turn may take."""
+TURN_EVERY_SECONDS = 0.003
+"""Where rounds are long, as all are busy, there are more turns in each: so much of the loop's time is for slices at least."""
+
+
+class Rounds:
+    """`after` calls back when it is one's turn, `next` is awaited."""
+
+    __slots__ = ("_began", "_clock", "_loop", "_waiting")
+
+    def __init__(self, loop: asyncio.AbstractEventLoop, clock: Clock) -> None:
+        self._loop = loop
+        self._clock = clock
+        self._waiting: deque[Callable[[], object]] = deque()
+        self._began = 0.0
+
+    def after(self, work: Callable[[], object]) -> None:
+        """Do it when all who wait already have had a turn."""
+        if not self._waiting:
+            self._began = self._clock.seconds()
+            self._loop.call_soon(self._turn)
+        self._waiting.append(work)
+
+    def next(self) -> "asyncio.Future[None]":
+        """One's next turn."""
+        future = self._loop.create_future()
+        self.after(partial(_wake, future))
+        return future
+
+    async def run(self, work: Slices[T]) -> T:
+        """The result of work that comes in slices."""
+        while True:
+            try:
+                next(work)
+            except StopIteration as end:
+                return end.value  # type: ignore[no-any-return]
+            await self.next()
+
+    def _turn(self) -> None:
+        now = self._clock.seconds()
+        turns, self._began = 1 + int((now - self._began) / TURN_EVERY_SECONDS), now
+        for _ in range(min(turns, len(self._waiting))):
+            self._loop.call_soon(self._waiting.popleft())
+        if self._waiting:
+            self._loop.call_soon(self._turn)
+
+
+def _wake(future: "asyncio.Future[None]") -> None:
+    if not future.done():
+        future.set_result(None)
