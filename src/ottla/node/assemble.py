@@ -170,7 +170,8 @@ async def _start(ports: Ports, config: NodeConfig, storage: Storage, failed: "as
     image = metadata_log.load(storage.cluster_id)
     controller = ControllerDriver(
         Controller(image, ControllerSettings(config.node_id, config.static), ports.rng), metadata_log, ports.clock)
-    broker = Broker(settings=_broker_settings(config), image=image, clock=ports.clock, workers=ports.workers, controller=controller)
+    broker = Broker(settings=_broker_settings(config), image=image, clock=ports.clock, workers=ports.workers, processes=ports.processes,
+                    controller=controller)
     directories = _log_directories(storage, config)
     broker.coordinators = Coordinators(broker, ports.rng)
     publisher = Publisher(broker, ports.disk, ports.rng, directories, on_failed)

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ottla.base.errors import ErrorCode
 from ottla.base.ids import Uuid
-from ottla.base.ports import Clock, Workers
+from ottla.base.ports import Clock, Processes, Workers
 from ottla.metadata.configs import merged_broker_config
-from ottla.metadata.image import ClusterImage, VersionRange
+from ottla.metadata.image import ClusterImage, TopicImage, VersionRange
 from ottla.runtime.controller_driver import ControllerDriver
 from ottla.runtime.internal_topics import InternalTopics, internal_topic
 from ottla.runtime.log_directories import LogDirectories
@@ -65,11 +65,12 @@ class Broker:
     """One node's broker side. Handlers read it; only the publisher changes what it holds."""
 
     def __init__(self, *, settings: BrokerSettings, image: ClusterImage, clock: Clock, workers: Workers,
-                 controller: ControllerDriver) -> None:
+                 processes: Processes, controller: ControllerDriver) -> None:
         self.settings = settings
         self.image = image
         self.clock = clock
         self.workers = workers
+        self.processes = processes
         self.controller = controller
         self.log_directories: LogDirectories
         """Set by the publisher, which keeps partitions in them."""
@@ -176,16 +177,21 @@ class Broker:
         self.partitions_by_name[topic.encode()] = partitions
         self.offline.setdefault(topic_id, {})[index] = None
 
+    def topic_image(self, topic: str | bytes) -> TopicImage | None:
+        """A topic by its name or its id."""
+        return self.image.topics_by_name.get(topic) if isinstance(topic, str) else self.image.topics_by_id.get(Uuid(topic))
+
     def missing_error(self, topic: str | bytes, index: int) -> ErrorCode:
-        """What is said of a partition that was not found, of a topic by its name or its id. One that is still to be opened has no leader
-        yet; who hears that asks again."""
-        image = self.image
-        found = image.topics_by_name.get(topic) if isinstance(topic, str) else image.topics_by_id.get(Uuid(topic))
-        if found is None:
+        """What is said of a partition that was not found, of a topic by its name or its id."""
+        return self.missing_error_in(self.topic_image(topic), index)
+
+    def missing_error_in(self, topic: TopicImage | None, index: int) -> ErrorCode:
+        """The same of a topic that was looked up. A partition that is still to be opened has no leader yet; who hears that asks again."""
+        if topic is None:
             return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
-        if index in self.offline.get(found.topic_id, ()):
+        if index in self.offline.get(topic.topic_id, ()):
             return ErrorCode.KAFKA_STORAGE_ERROR
-        return ErrorCode.NOT_LEADER_OR_FOLLOWER if index in found.partitions else ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+        return ErrorCode.NOT_LEADER_OR_FOLLOWER if index in topic.partitions else ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
 
     def remove_topic(self, name: str, topic_id: Uuid) -> list[Partition]:
         """Called by the publisher: the partitions that were here."""

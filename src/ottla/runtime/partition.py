@@ -2,7 +2,6 @@
 
 from collections import deque
 from collections.abc import Callable
-from functools import partial
 
 from ottla.base.errors import ApiError, ErrorCode
 from ottla.base.ids import Uuid
@@ -11,7 +10,7 @@ from ottla.log.partition_log import INLINE_COMPRESSED_BYTES_MAX, ColdRead, LogSl
 from ottla.log.segment import LENT_BYTES_MAX
 from ottla.runtime.waiting import ParkedFetch
 from ottla.wire.batches import ATTRIBUTES_AT
-from ottla.wire.inspection import BatchRejected, Effort, Inspection, inspect
+from ottla.wire.inspection import BatchRejected, Inspection
 
 __all__ = ["INLINE_COMPRESSED_BYTES_MAX", "LENT_BYTES_MAX", "ColdRead", "InternalPartition", "LogSlice", "Partition", "PartitionLog"]
 
@@ -117,10 +116,6 @@ class Partition:
         if not 0 <= wanted <= self.high_watermark:
             raise ApiError(ErrorCode.OFFSET_OUT_OF_RANGE, f"{offset} is not between 0 and the high watermark, {self.high_watermark}")
         self.log.advance_start(wanted)
-
-    def inspection_of(self, records: memoryview, now_ms: int, effort: Effort) -> Callable[[], Inspection]:
-        """The work of inspecting a batch, for a worker; it raises BatchRejected, and TooMuchEffort where that is not enough."""
-        return partial(inspect, records, self.log.config.rules(), now_ms, effort)
 
     def end_of_epoch(self, epoch: int) -> tuple[int, int]:
         """The largest epoch up to the one asked for, and the offset at which it ends; (-1, -1) where that is not known.

@@ -9,7 +9,7 @@ import asyncio
 from collections import deque
 from collections.abc import Callable
 from functools import partial
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from ottla.base.ports import Clock
 from ottla.wire.schema import Slices
@@ -20,6 +20,10 @@ SLICE_SECONDS = 0.0003
 """What one turn may take."""
 TURN_EVERY_SECONDS = 0.003
 """Where rounds are long, as all are busy, there are more turns in each: so much of the loop's time is for slices at least."""
+
+
+FREED_AT_ONCE = 2000
+"""Objects, with what only they know."""
 
 
 class Rounds:
@@ -54,6 +58,17 @@ class Rounds:
             except StopIteration as end:
                 return end.value  # type: ignore[no-any-return]
             await self.next()
+
+    async def let_go(self, *many: list[Any] | dict[Any, Any]) -> None:
+        """Empty what nobody needs any more, in slices: to free a hundred thousand objects takes some milliseconds."""
+        for each in many:
+            while len(each) > FREED_AT_ONCE:
+                if isinstance(each, list):
+                    del each[-FREED_AT_ONCE:]
+                else:
+                    for _ in range(FREED_AT_ONCE):
+                        each.popitem()
+                await self.next()
 
     def _turn(self) -> None:
         now = self._clock.seconds()

@@ -6,10 +6,11 @@ from typing import NamedTuple, TypeVar
 
 from ottla.base.errors import ErrorCode
 from ottla.base.ports import Buffer, File
+from ottla.metadata.image import TopicImage
 from ottla.runtime.partition import LENT_BYTES_MAX, ColdRead, LogSlice, Partition
 from ottla.runtime.waiting import ParkedFetch
 from ottla.server.connection import FilePart, ServerConnection
-from ottla.server.fetch_sessions import INITIAL_EPOCH, NO_SESSION, FetchSession, Place, Places, next_epoch
+from ottla.server.fetch_sessions import FINAL_EPOCH, INITIAL_EPOCH, NO_SESSION, FetchSession, Place, Places, next_epoch
 from ottla.wire.fetch_fast import (
     TOPIC_IDS_FROM,
     FetchWish,
@@ -68,7 +69,7 @@ class NotRead(Exception):
 class Fetch:
     """`proceed` says what comes next: `parts` is the answer, `park` waits for data, `read_cold` for the disk."""
 
-    __slots__ = ("_answers", "_broker", "_cold_parts", "_correlation_id", "_failures", "_found", "_has_waited", "_is_any_known",
+    __slots__ = ("_answers", "_broker", "_cold_parts", "_correlation_id", "_failures", "_found", "_has_waited", "_images", "_is_any_known",
                  "_is_final", "_is_lost", "_lookups", "_parked", "_parts", "_places", "_room", "_session", "_size", "_slices", "_version",
                  "_wish", "connection")
 
@@ -114,6 +115,8 @@ class Fetch:
         progress = await self._proceed_in_slices()
         if progress == ANSWER:
             self.connection.answer_later(await self._parts_in_slices())
+            if self._wish.session_epoch == FINAL_EPOCH:
+                await self._broker.rounds.let_go(self._answers, self._failures, self._places)
         elif progress == WAIT_FOR_DISK:
             await self.read_cold()
         elif not self._is_lost:
@@ -138,6 +141,7 @@ class Fetch:
         self._failures: list[Answered] = []
         self._slices: list[LogSlice] = []
         self._lookups: list[Lookup] = []
+        self._images: dict[bytes, TopicImage | None] = {}
         self._room = min(self._wish.max_bytes, self._broker.settings.fetch_bytes_max)
         self._size = 0
         self._is_final = self._is_any_known = False
@@ -239,7 +243,9 @@ class Fetch:
         """A partition that is not here. The result says whether the client is told at once: Kafka lets it wait for others meanwhile."""
         index = place.want[0]
         by_id = self._version >= TOPIC_IDS_FROM
-        error = self._broker.missing_error(place.topic if by_id else place.topic.decode(errors="replace"), index)
+        if place.topic not in self._images:
+            self._images[place.topic] = self._broker.topic_image(place.topic if by_id else place.topic.decode(errors="replace"))
+        error = self._broker.missing_error_in(self._images[place.topic], index)
         if error != ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
             self._answers.append((place, _failed(index, error)))
             return True
@@ -332,9 +338,11 @@ class Fetch:
 
     async def _parts_in_slices(self) -> list[Buffer | FilePart]:
         """As `parts`, of many partitions."""
-        told = self._told()
-        await self._broker.rounds.next()
-        return self._with_records(await self._broker.rounds.run(pack_fetched_in_slices(*told)))
+        rounds, told = self._broker.rounds, self._told()
+        await rounds.next()
+        parts = self._with_records(await rounds.run(pack_fetched_in_slices(*told)))
+        await rounds.let_go(*(answers for _, answers in told[-1]))
+        return parts
 
     def _told(self) -> tuple[int, int, int, int, list[tuple[bytes, list[PartitionAnswer]]]]:
         """What is packed."""

@@ -1,5 +1,6 @@
 """Requests that are large, and have no records: read and answered in slices, in turns with one another (see `turns`)."""
 
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 from ottla.base.context import RequestContext
@@ -11,6 +12,7 @@ from ottla.wire.schema import Message, decode_in_slices, encode_in_slices
 if TYPE_CHECKING:
     from ottla.server.connection import ServerConnection
 
+FEW_ITEMS_MAX = 20
 LARGE_BYTES_MIN = 32 << 10
 """What is smaller takes some milliseconds at most."""
 
@@ -36,6 +38,7 @@ async def handle_large(connection: "ServerConnection", api: Api, version: int, c
         if isinstance(response, Message):
             response = await encoded_in_turn(connection, api, version, response)
     connection.answer_later([connection.respond(api, version, correlation_id, response)])
+    await connection.broker.rounds.let_go(*_arrays(request))
 
 
 async def encoded_in_turn(connection: "ServerConnection", api: Api, version: int, response: Message) -> bytes:
@@ -47,9 +50,22 @@ async def encoded_in_turn(connection: "ServerConnection", api: Api, version: int
         connection.turns.give_back()
 
 
-async def _encoded(connection: "ServerConnection", api: Api, version: int, response: Any) -> bytes:
+async def _encoded(connection: "ServerConnection", api: Api, version: int, response: Message) -> bytes:
     api.errors += await connection.turns.run(error_count_in_slices(response))
-    return await connection.turns.run(encode_in_slices(response, version))
+    encoded = await connection.turns.run(encode_in_slices(response, version))
+    await connection.broker.rounds.let_go(*_arrays(response))
+    return encoded
+
+
+def _arrays(message: Message) -> Iterator[list[Any]]:
+    """Those of a message, and of the few in it that can have large ones."""
+    for field in type(message).FIELDS:
+        if field.kind == "array":
+            items = getattr(message, field.name) or []
+            if len(items) <= FEW_ITEMS_MAX and not isinstance(field.item, str):
+                for item in items:
+                    yield from _arrays(item)
+            yield items
 
 
 def check_room(connection: "ServerConnection", size: int) -> None:

@@ -133,7 +133,8 @@ class FrameReader:
     """One connection's place in its stream. `handle(buffer, start, end)` is called for each frame; it returns False to be called no more
     for now: the frames that follow are kept until `resume`. `on_starved` is told that nothing more can be received until `on_room` is.
     Where many frames arrived together, `on_many` is asked after every few of them, and after each that is not small, whether others should
-    have a turn first: the rest is kept until `resume` then, too. The first time, before much is handled, it is told that it is the first."""
+    have a turn first: the rest is kept until `resume` then, too. The first time, before all but a little, it is told that it is the first.
+    """
 
     __slots__ = ("_buffers", "_filled", "_frame_max", "_handle", "_is_kept", "_on_many", "_on_room", "_on_starved", "_own", "_own_view",
                  "_promised", "_room", "_target", "is_held", "is_starved")

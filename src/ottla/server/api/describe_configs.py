@@ -72,7 +72,9 @@ async def _describe_many(broker: Broker, request: DescribeConfigsRequest, versio
             described = 0
             await broker.rounds.next()
     start = encode(DescribeConfigsResponse(), version)[:THROTTLE_BYTES] + _count(len(request.resources), version)
-    return Encoded(b"".join([start, *parts, _no_tags(version)]), errors)
+    joined = b"".join([start, *parts, _no_tags(version)])
+    await broker.rounds.let_go(parts)
+    return Encoded(joined, errors)
 
 
 def _key(broker: Broker, resource: DescribeConfigsResource) -> tuple[Any, ...]:

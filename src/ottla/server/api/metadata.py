@@ -85,7 +85,9 @@ async def _many(broker: Broker, form: TopicForm, envelope: MetadataResponse, req
     for some in _slices(by_id or wanted):
         topics |= _asked_for(broker, form, request, some, version)
         await broker.rounds.next()
-    return _join(envelope, len(topics), list(topics.values()), version)
+    joined = _join(envelope, len(topics), list(topics.values()), version)
+    await broker.rounds.let_go(topics)
+    return joined
 
 
 async def _all(broker: Broker, form: TopicForm, envelope: MetadataResponse, request: MetadataRequest, version: int) -> bytes:

@@ -5,14 +5,16 @@ Skipped: transactional batches are refused; see docs/SKIPPED.md. As in Kafka a t
 """
 
 import contextlib
+from functools import partial
 from typing import NamedTuple
 
 from ottla.base.errors import ApiError, ErrorCode
 from ottla.runtime.broker import Broker, Partitions
+from ottla.runtime.inspecting import inspect_apart
 from ottla.runtime.partition import INLINE_COMPRESSED_BYTES_MAX, Partition
 from ottla.server.connection import ServerConnection
 from ottla.server.large_requests import encoded_in_turn
-from ottla.wire.inspection import ALONE, IN_WORKER, BatchRejected, Inspection, TooMuchEffort
+from ottla.wire.inspection import IN_WORKER, BatchRejected, Inspection, TooMuchEffort, inspect
 from ottla.wire.messages.produce import BatchIndexAndErrorMessage, PartitionProduceResponse, ProduceResponse, TopicProduceResponse
 from ottla.wire.produce_fast import (
     TOPIC_IDS_FROM,
@@ -242,13 +244,13 @@ async def _append_postponed(connection: ServerConnection, version: int, correlat
 
 
 async def _inspected(connection: ServerConnection, partition: Partition, records: memoryview) -> Inspection:
-    """A worker looks at a batch; at one that takes much only while no other such is looked at."""
+    """A worker looks at a batch; at one that takes much another process, while no other such is looked at."""
     broker = connection.broker
     with contextlib.suppress(TooMuchEffort):
-        return await broker.workers.run(partition.inspection_of(records, broker.clock.now_ms(), IN_WORKER))
+        return await broker.workers.run(partial(inspect, records, partition.log.config.rules(), broker.clock.now_ms(), IN_WORKER))
     await connection.turns.take(len(records))
     try:
-        return await broker.workers.run(partition.inspection_of(records, broker.clock.now_ms(), ALONE))
+        return await inspect_apart(broker.processes, broker.workers, records, partition.log.config.rules(), broker.clock.now_ms())
     finally:
         connection.turns.give_back()
 
