@@ -2,7 +2,6 @@
 
 import asyncio
 import gc
-import itertools
 import logging
 import os
 import signal
@@ -33,7 +32,6 @@ WORKER_THREADS_MAX = 4
 GARBAGE_THRESHOLD = 1_000_000
 """More new objects than the largest requests make: what they need for a moment is not looked at."""
 TRIM_SECONDS = 10.0
-TRIMS_PER_COLLECTION = 2
 TRIM_CHANGE = 0.05
 log = logging.getLogger("ottla.node")
 
@@ -134,10 +132,9 @@ async def _serve(config: NodeConfig, on_serving: Callable[[Node], None], on_impa
 async def _give_back_memory(workers: ThreadWorkers) -> None:
     """After a storm the node is as small as before: what was freed is kept while there is use for it, but not for ever."""
     known = process.resident_bytes()
-    for number in itertools.count(1):
+    while True:
         await asyncio.sleep(TRIM_SECONDS)
-        if number % TRIMS_PER_COLLECTION == 0:
-            gc.collect(1)
+        gc.collect(1)
         if abs(process.resident_bytes() - known) > TRIM_CHANGE * known:
             await workers.run(process.give_back_freed_memory)
             known = process.resident_bytes()

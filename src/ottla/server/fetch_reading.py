@@ -39,6 +39,9 @@ NO_ERROR = 0
 NO_TAGS = b"\0"
 
 T = TypeVar("T")
+
+_new_tuple = tuple.__new__
+"""A NamedTuple's own `__new__` is a Python function, which costs as much as the tuple."""
 Key = tuple[bytes, int, bool]
 """Topic, partition, and whether it comes first in the answer, where its first batch is whole whatever its size."""
 Answered = tuple[Place, PartitionAnswer]
@@ -243,9 +246,10 @@ class Fetch:
         """A partition that is not here. The result says whether the client is told at once: Kafka lets it wait for others meanwhile."""
         index = place.want[0]
         by_id = self._version >= TOPIC_IDS_FROM
-        if place.topic not in self._images:
-            self._images[place.topic] = self._broker.topic_image(place.topic if by_id else place.topic.decode(errors="replace"))
-        error = self._broker.missing_error_in(self._images[place.topic], index)
+        topic = place.topic
+        if topic not in self._images:
+            self._images[topic] = self._broker.topic_image(topic if by_id else topic.decode(errors="replace"))
+        error = self._broker.missing_error_in(self._images[topic], index)
         if error != ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
             self._answers.append((place, _failed(index, error)))
             return True
@@ -255,7 +259,7 @@ class Fetch:
             elif self._broker.partition(place.name, index) is not None:
                 self._answers.append((place, _failed(index, ErrorCode.INCONSISTENT_TOPIC_ID)))
                 return True
-        self._failures.append((place, PartitionAnswer(index, error, -1, -1, -1, (), 0)))
+        self._failures.append((place, _new_tuple(PartitionAnswer, (index, error, -1, -1, -1, (), 0, NO_TAGS))))
         return False
 
     # Reading

@@ -178,14 +178,15 @@ class FetchSessions:
                 insort(self._ranks, rank)
         return True
 
-    def close(self, session_id: int) -> None:
+    def close(self, session_id: int) -> FetchSession | None:
         """Forget a session, if there is one of this id."""
         session = self._sessions.pop(session_id, None)
         if session is not None:
             self.partition_count -= self._counted.pop(session_id)
             self._forget_rank(session)
+        return session
 
-    def forget_orphans(self, now_ms: int) -> None:
+    def orphans(self, now_ms: int) -> list[int]:
         """Those whose clients are gone, the ones that were used longest ago first."""
         orphans = []
         for session in self._sessions.values():
@@ -193,8 +194,7 @@ class FetchSessions:
                 break
             if session.owner is not None and session.owner.is_gone:
                 orphans.append(session.session_id)
-        for session_id in orphans:
-            self.close(session_id)
+        return orphans
 
     def _maybe_evict(self, size: int, now_ms: int) -> bool:
         """Make room for a session of this size, if one may go for it."""

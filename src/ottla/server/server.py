@@ -221,7 +221,8 @@ class Server:
         """One timer for all: who has moved no byte for too long is closed."""
         now, idle = self.broker.loop.time(), self._idle_seconds
         self._maybe_new_configs()
-        self.fetch_sessions.forget_orphans(self.broker.clock.now_ms())
+        if orphans := self.fetch_sessions.orphans(self.broker.clock.now_ms()):
+            self.broker.spawn(self._close_sessions(orphans))
         if idle >= 0:
             for connection in list(self._connections):
                 progress = connection.progress
@@ -233,6 +234,14 @@ class Server:
                     connection.abort()
         interval = min(max(idle / SWEEPS_PER_IDLE_TIME, SWEEP_SECONDS_MIN), SWEEP_SECONDS_MAX) if idle >= 0 else SWEEP_SECONDS_MAX
         self._sweep_timer = self.broker.loop.call_later(interval, self._sweep)
+
+    async def _close_sessions(self, session_ids: list[int]) -> None:
+        """In slices, as hundreds of sessions of thousands of partitions may go at once."""
+        for session_id in session_ids:
+            session = self.fetch_sessions.close(session_id)
+            if session is not None:
+                await self.broker.rounds.let_go(session.places)
+            await self.broker.rounds.next()
 
     # Configs
 

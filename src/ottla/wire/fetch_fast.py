@@ -254,6 +254,7 @@ _plain_start_7 = Struct(">ihii").pack
 _plain_start_4 = Struct(">ii").pack
 _answer = Struct(">ihqqq").pack
 _answer_4 = Struct(">ihqq").pack
+_without_records = Struct(">ihqqqBiB").pack
 _i32_pack = Struct(">i").pack
 _i16_pack = Struct(">h").pack
 _pair = Struct(">qq").pack
@@ -307,20 +308,25 @@ def _pack_flexible(version: int, error: int, session_id: int,
         now += topic
         now += unsigned_varint(len(answers) + 1)
         for answer in answers:
-            now += _answer(*answer[:5])
-            if answer.aborted is None:
-                now += b"\0"
+            partition, own_error, high_watermark, last_stable_offset, log_start_offset, aborted, size, tags = answer
+            if size <= 0 and not aborted:                            # as most are, where there are many
+                now += _without_records(partition, own_error, high_watermark, last_stable_offset, log_start_offset,
+                                        0 if aborted is None else 1, -1, size + 1)
             else:
-                now += unsigned_varint(len(answer.aborted) + 1)
-                for aborted in answer.aborted:
-                    now += _pair(*aborted) + b"\0"
-            now += _NULL_ARRAY                                       # no preferred read replica: -1
-            now += unsigned_varint(answer.record_bytes + 1)
-            if answer.record_bytes > 0:
-                record_bytes += answer.record_bytes
-                pieces.append(bytes(now))
-                now = bytearray()
-            now += answer.tags
+                now += _answer(partition, own_error, high_watermark, last_stable_offset, log_start_offset)
+                if aborted is None:
+                    now += b"\0"
+                else:
+                    now += unsigned_varint(len(aborted) + 1)
+                    for pair in aborted:
+                        now += _pair(*pair) + b"\0"
+                now += _NULL_ARRAY                                   # no preferred read replica: -1
+                now += unsigned_varint(size + 1)
+                if size > 0:
+                    record_bytes += size
+                    pieces.append(bytes(now))
+                    now = bytearray()
+            now += tags
             packed += 1
             if packed % PACKED_AT_ONCE == 0:
                 yield
