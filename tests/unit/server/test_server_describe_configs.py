@@ -1,5 +1,6 @@
 """DescribeConfigs answers as Apache Kafka 4.3 was heard to answer."""
 
+import asyncio
 from types import SimpleNamespace
 from typing import Any, cast
 
@@ -8,8 +9,10 @@ import pytest
 from ottla.base.context import RequestContext
 from ottla.base.errors import ErrorCode
 from ottla.base.ids import Uuid
+from ottla.io.clock import RealClock
 from ottla.metadata.image import CLUSTER_DEFAULTS, ClusterImage, ConfigResource, ResourceType, TopicImage
 from ottla.runtime.broker import Broker
+from ottla.runtime.rounds import Rounds
 from ottla.server.api import describe_configs
 from ottla.server.api.describe_configs import handle
 from ottla.wire.errors import MalformedMessage
@@ -27,7 +30,7 @@ TOPIC, BROKER, LOGGER, CLIENT_METRICS, GROUP = (kind.value for kind in ResourceT
 
 
 @pytest.fixture
-def broker() -> Broker:
+async def broker() -> Broker:
     topic = TopicImage("a", Uuid(bytes(16)), {})
     image = ClusterImage(
         cluster_id="c",
@@ -39,7 +42,7 @@ def broker() -> Broker:
         },
     )
     settings = SimpleNamespace(node_id=1, static_configs={"node.id": "1", "broker.id": "1", "ssl.keystore.password": "x"})
-    return cast(Broker, SimpleNamespace(image=image, settings=settings))
+    return cast(Broker, SimpleNamespace(image=image, settings=settings, rounds=Rounds(asyncio.get_running_loop(), RealClock())))
 
 
 def ask(broker: Broker, *resources: tuple[int, str, list[str] | None], version: int = 4, **options: bool) -> list[DescribeConfigsResult]:
@@ -122,7 +125,7 @@ def test_secrets_stay_here(broker: Broker) -> None:
 
 @pytest.mark.parametrize("version", [1, 3, 4])
 @pytest.mark.parametrize("keys", [None, ["retention.ms", "node.id"]])
-def test_many_resources_are_described_as_each_alone(broker: Broker, version: int, keys: list[str] | None) -> None:
+async def test_many_resources_are_described_as_each_alone(broker: Broker, version: int, keys: list[str] | None) -> None:
     """With what is set for one topic, or for none, with errors between them, and with the same again."""
     names = [*((TOPIC, name) for name in ("a", "b", "c", "no", "b")), *((BROKER, name) for name in ("1", "2", "")), (GROUP, "g")]
     resources = [(kind, name, keys) for kind, name in names]
@@ -130,22 +133,14 @@ def test_many_resources_are_described_as_each_alone(broker: Broker, version: int
     options = {"include_synonyms": True, "include_documentation": version >= 3}
     alone = [result for resource in resources for result in ask(broker, resource, version=version, **options)]
     request = DescribeConfigsRequest(resources=[DescribeConfigsResource(*resource) for resource in resources], **options)
-    body, errors = in_one_go(handle(broker, cast(RequestContext, None), request, version))
+    body, errors = await cast(Any, handle(broker, cast(RequestContext, None), request, version))
     plain = encode(DescribeConfigsResponse(results=alone), version)
     assert body == plain
     assert errors == 2
 
 
-def test_an_answer_is_bounded(broker: Broker, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_an_answer_is_bounded(broker: Broker, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(describe_configs, "ANSWER_BYTES_MAX", 100_000)
     request = DescribeConfigsRequest(resources=[DescribeConfigsResource(BROKER, "1", None)] * 100)
     with pytest.raises(MalformedMessage):
-        in_one_go(handle(broker, cast(RequestContext, None), request, 4))
-
-
-def in_one_go(work: Any) -> Any:
-    while True:
-        try:
-            work.send(None)
-        except StopIteration as end:
-            return end.value
+        await cast(Any, handle(broker, cast(RequestContext, None), request, 4))

@@ -111,11 +111,11 @@ def test_sessions_whose_clients_are_gone_are_forgotten_after_a_while():
     clients = [Client() for _ in range(3)]
     first, second, third = (sessions.open(places(5), is_by_id=True, now_ms=0, owner=client) for client in clients)
     clients[0].is_gone = clients[1].is_gone = True
-    sessions.forget_orphans(ORPHANED_MS - 1)
-    assert len(sessions) == 3
+    assert sessions.orphans(ORPHANED_MS - 1) == []
     session = sessions.get(second)
     session.owner = clients[2]
     sessions.touch(session, ORPHANED_MS)
-    sessions.forget_orphans(ORPHANED_MS)
+    assert sessions.orphans(ORPHANED_MS) == [first]
+    sessions.close(first)
     assert [sessions.get(each) is not None for each in (first, second, third)] == [False, True, True]
     assert sessions.partition_count == 10

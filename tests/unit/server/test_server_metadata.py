@@ -1,10 +1,13 @@
 """Metadata of all topics: as many as there are, right after each change, and in turns with others while it is being made."""
 
-from collections.abc import Coroutine
-from typing import Any
+import asyncio
+from types import SimpleNamespace
+from typing import Any, cast
 
 from ottla.base.ids import Uuid
+from ottla.io.clock import RealClock
 from ottla.metadata.image import ClusterImage, PartitionImage, TopicImage
+from ottla.runtime.rounds import Rounds
 from ottla.runtime.topic_bytes import TopicForm
 from ottla.server.api.metadata import _all
 from ottla.testing import Broker
@@ -42,24 +45,26 @@ def test_all_topics_at_every_version_after_every_change() -> None:
             assert all(told(connection, version) == {"b": (1, unsaid)} for version in range(14))
 
 
-def test_many_topics_are_encoded_in_slices() -> None:
+async def test_many_topics_are_encoded_in_slices() -> None:
     """Others have a turn on the loop meanwhile; what was made once is not made again."""
     partition = PartitionImage((1,), (1,), 1, 0, 0, (Uuid(bytes(16)),))
     topics = {topic_id: TopicImage(f"topic-{number}", topic_id, dict.fromkeys(range(100), partition))
               for number in range(20) for topic_id in [Uuid(number.to_bytes(16, "big"))]}
-    form, image = TopicForm(), ClusterImage("c", topics_by_id=topics)
-    first = run(_all(form, image, MetadataResponse(), MetadataRequest(topics=None), 12))
-    again = run(_all(form, image, MetadataResponse(), MetadataRequest(topics=None), 12))
-    assert (first[0], again[0], first[1]) == (4, 0, again[1])
-    answer, _ = decode(MetadataResponse, 12, first[1], 0)
+    rounds = CountingRounds(asyncio.get_running_loop(), RealClock())
+    form, broker = TopicForm(), SimpleNamespace(image=ClusterImage("c", topics_by_id=topics), rounds=rounds)
+    first = await _all(cast(Any, broker), form, MetadataResponse(), MetadataRequest(topics=None), 12)
+    assert rounds.count == 4
+    again = await _all(cast(Any, broker), form, MetadataResponse(), MetadataRequest(topics=None), 12)
+    assert (rounds.count, first) == (4, again)
+    answer, _ = decode(MetadataResponse, 12, first, 0)
     assert [(topic.name, len(topic.partitions)) for topic in answer.topics] == [(f"topic-{number}", 100) for number in range(20)]
 
 
-def run(work: Coroutine[Any, Any, bytes]) -> tuple[int, bytes]:
-    """How often it gave way, and what it returned."""
-    for turns in range(1000):
-        try:
-            work.send(None)
-        except StopIteration as end:
-            return turns, end.value
-    raise AssertionError("it never ends")
+class CountingRounds(Rounds):
+    """How often others had a turn."""
+
+    count = 0
+
+    def next(self) -> "asyncio.Future[None]":
+        self.count += 1
+        return super().next()

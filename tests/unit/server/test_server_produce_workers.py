@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from ottla.base.ports import Workers
+from ottla.base.ports import Processes, Workers
 from ottla.node.assemble import Node, assemble
 from ottla.node.config import node_config
 from ottla.sim.client import Disconnected, SimulatedClient, records_of
@@ -24,6 +24,18 @@ class WatchedWorkers:
     def run(self, work: Any) -> Any:
         self.names.append(getattr(getattr(work, "func", work), "__name__", ""))
         return self._workers.run(work)
+
+
+class WatchedProcesses:
+    """The same for other processes."""
+
+    def __init__(self, processes: Processes) -> None:
+        self._processes = processes
+        self.names: list[str] = []
+
+    def run(self, work: str, request: bytes, on_report: Any) -> Any:
+        self.names.append(work)
+        return self._processes.run(work, request, on_report)
 
 
 @pytest.mark.parametrize("version", [8, 13])
@@ -55,7 +67,8 @@ def test_who_inspects_a_batch(version: int, codec: int, kept: str, size: int, in
 @pytest.mark.parametrize("codec", [1, 2, 3, 4])
 @pytest.mark.parametrize(("size", "inspections"), [(60_000, 0), (140_000, 1), (1_000_000, 1), (5_000_000, 2)])
 def test_a_small_batch_that_becomes_large_is_left_to_a_worker(version: int, codec: int, size: int, inspections: int) -> None:
-    """Each batch of its request is appended once, and all are answered together; what is very large comes one after another."""
+    """Each batch of its request is appended once, and all are answered together; what is very large comes one after another, and is
+    looked at by another process."""
     async def story(world: World) -> None:
         ports = world.start("node")
         config = node_config({"listeners": "PLAINTEXT://node:9092", "log.dirs": "/data"}, directory="/", canonical_host=lambda: "node")
@@ -64,6 +77,7 @@ def test_a_small_batch_that_becomes_large_is_left_to_a_worker(version: int, code
         await client.connect()
         await client.create_topic("t", 3, {})
         watched = node.broker.workers = WatchedWorkers(ports.workers)
+        others = node.broker.processes = WatchedProcesses(ports.processes)
         now_ms = ports.clock.now_ms()
         batches = [bytes(build_batch([Record(timestamp=now_ms, value=bytes(count))], codec=codec)) for count in (10, size, 20)]
         parts = [PartitionProduceData(index=index, records=batch) for index, batch in enumerate(batches)]
@@ -81,7 +95,8 @@ def test_a_small_batch_that_becomes_large_is_left_to_a_worker(version: int, code
         lengths = [[len(record.value or b"") for record in records_of(records, 0)] for records in fetched]
         assert lengths == [[10] * 2, [size] * 2, [20] * 2]
         if len(batches[1]) <= 4096:
-            assert watched.names.count("inspect") == 2 * inspections
+            assert watched.names.count("inspect") == 2 * min(inspections, 1)
+            assert others.names == ["ottla.runtime.inspecting:serve"] * 2 * (inspections == 2)
         await world.within(ports, node.stop())
 
     with World(6) as world:

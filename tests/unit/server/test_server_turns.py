@@ -16,7 +16,7 @@ REQUESTS = 200
 
 
 def test_requests_that_arrive_together_are_answered_in_order_and_in_turns(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(connection, "TURN_SECONDS_MAX", 0)     # whatever is asked takes long
+    monkeypatch.setattr(connection, "SLICE_SECONDS", 0)     # whatever is asked takes long
 
     async def story(world: World) -> Any:
         ports = world.start("node")

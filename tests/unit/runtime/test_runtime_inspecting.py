@@ -1,0 +1,86 @@
+"""What another process says of a batch is what this one would have said."""
+
+import asyncio
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from ottla.base.ports import ProcessFailed
+from ottla.io.processes import ChildProcesses
+from ottla.io.workers import ThreadWorkers
+from ottla.runtime.inspecting import inspect_apart, serve
+from ottla.wire.batches import Record, build_batch
+from ottla.wire.inspection import BatchRejected, Inspection, Rules, inspect
+
+NOW_MS = 1_750_000_000_000
+
+
+class HereAndNow:
+    """The work of another process, done in this one."""
+
+    def run(self, work: str, request: bytes, on_report: Callable[[bytes], None]) -> "asyncio.Future[None]":
+        for report in serve(None, request):  # type: ignore[arg-type]
+            on_report(report)
+        done: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        done.set_result(None)
+        return done
+
+
+class NoProcesses:
+    def run(self, work: str, request: bytes, on_report: Callable[[bytes], None]) -> "asyncio.Future[None]":
+        done: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        done.set_exception(ProcessFailed("there are too many"))
+        return done
+
+
+def batch(count: int, *, codec: int = 4, late_ms: int = 0, **options: Any) -> memoryview:
+    records = [Record(timestamp=NOW_MS + late_ms * (index % 2), value=b"v" * index) for index in range(count)]
+    return memoryview(bytes(build_batch(records, codec=codec, **options)))
+
+
+def said(work: Callable[[], Inspection]) -> Any:
+    try:
+        return work()
+    except BatchRejected as error:
+        return error.code, error.reason, error.message, error.record_errors, error.has_log_start
+
+
+CASES = [
+    (batch(300), Rules()),
+    (batch(300, producer_id=7, producer_epoch=1, base_sequence=5), Rules(log_append_time=True)),
+    (batch(300), Rules(target_codec=1, target_level=9)),
+    (batch(300, codec=0), Rules(target_codec=3)),
+    (batch(300, late_ms=10**8), Rules()),
+    (batch(300), Rules(compacted=True)),
+    (batch(300), Rules(max_message_bytes=10)),
+    (memoryview(bytes(batch(300))[:-20] + bytes(20)), Rules()),
+    (memoryview(b"\n" * 30), Rules()),
+]
+
+
+@pytest.mark.parametrize(("records", "rules"), CASES)
+async def test_the_same_is_said(records: memoryview, rules: Rules) -> None:
+    expected = said(lambda: inspect(records, rules, NOW_MS))
+    workers = ThreadWorkers(asyncio.get_running_loop(), 1)
+    for processes in (HereAndNow(), NoProcesses()):
+        try:
+            found = await inspect_apart(processes, workers, records, rules, NOW_MS)
+        except BatchRejected as error:
+            found = error.code, error.reason, error.message, error.record_errors, error.has_log_start  # type: ignore[assignment]
+        assert found == expected
+        assert type(found) is type(expected)
+    workers.close()
+
+
+async def test_a_real_process_looks_at_a_bomb() -> None:
+    workers = ThreadWorkers(asyncio.get_running_loop(), 1)
+    processes = ChildProcesses(asyncio.get_running_loop(), workers)
+    bomb = memoryview(bytes(build_batch([Record(timestamp=NOW_MS, value=bytes(140 << 20))], codec=4)))
+    try:
+        assert await inspect_apart(processes, workers, *CASES[0], NOW_MS) == inspect(*CASES[0], NOW_MS)
+        with pytest.raises(BatchRejected, match="MESSAGE_TOO_LARGE"):
+            await inspect_apart(processes, workers, bomb, Rules(), NOW_MS)
+    finally:
+        processes.close()
+        workers.close()

@@ -1,0 +1,91 @@
+"""Rounds: one of those who have more to do has its turn in each, and what is let go is let go in slices."""
+
+import asyncio
+from collections.abc import Generator
+from itertools import pairwise
+
+from ottla.runtime.rounds import FREED_AT_ONCE, TURN_EVERY_SECONDS, Rounds
+
+
+class Clock:
+    now = 0.0
+
+    def seconds(self) -> float:
+        return self.now
+
+    def now_ms(self) -> int:
+        raise AssertionError("nobody asks")
+
+
+async def once_around() -> None:
+    """Until all that is due now, and what that calls for at once, has been done."""
+    loop = asyncio.get_running_loop()
+    for _ in range(2):
+        done = loop.create_future()
+        loop.call_soon(done.set_result, None)
+        await done
+
+
+async def test_one_has_its_turn_in_each_round() -> None:
+    clock, turns = Clock(), []
+    rounds = Rounds(asyncio.get_running_loop(), clock)
+    for name in "abc":
+        rounds.after(lambda name=name: turns.append(name))  # type: ignore[misc]
+    seen = []
+    while len(turns) < 3:
+        await asyncio.sleep(0)
+        seen.append(len(turns))
+    assert turns == ["a", "b", "c"]
+    assert [later - before for before, later in pairwise(seen) if later > before] == [1] * (3 - seen[0])
+
+
+async def test_where_rounds_are_long_more_have_their_turn() -> None:
+    """Else those who have much to do would starve while all are busy."""
+    clock, turns = Clock(), []
+    rounds = Rounds(asyncio.get_running_loop(), clock)
+    for number in range(10):
+        rounds.after(lambda number=number: turns.append(number))  # type: ignore[misc]
+    clock.now += 4.5 * TURN_EVERY_SECONDS
+    await once_around()
+    assert turns[:5] == [0, 1, 2, 3, 4]
+    assert len(turns) < 10
+
+
+async def test_one_that_fails_does_not_stop_the_others() -> None:
+    loop, turns, failures = asyncio.get_running_loop(), [], []
+    loop.set_exception_handler(lambda _, context: failures.append(context["exception"]))
+    rounds = Rounds(loop, Clock())
+
+    def fail() -> None:
+        raise RuntimeError("on purpose")
+
+    rounds.after(fail)
+    rounds.after(lambda: turns.append("next"))
+    given_up = rounds.next()
+    given_up.cancel()
+    await rounds.next()
+    assert (turns, [str(failure) for failure in failures]) == (["next"], ["on purpose"])
+
+
+async def test_slices_are_run_with_others_in_between() -> None:
+    rounds = Rounds(asyncio.get_running_loop(), Clock())
+    order = []
+
+    def work(name: str) -> Generator[None, None, str]:
+        for number in range(3):
+            order.append((name, number))
+            yield
+        return name
+
+    assert await asyncio.gather(rounds.run(work("a")), rounds.run(work("b"))) == ["a", "b"]
+    assert order == [(name, number) for number in range(3) for name in "ab"]
+
+
+async def test_what_is_let_go_is_freed_in_slices() -> None:
+    rounds = Rounds(asyncio.get_running_loop(), Clock())
+    many, named = list(range(3 * FREED_AT_ONCE + 1)), dict.fromkeys(range(FREED_AT_ONCE + 1))
+    letting_go = asyncio.ensure_future(rounds.let_go(many, named))
+    await asyncio.sleep(0)
+    assert len(many) == 2 * FREED_AT_ONCE + 1
+    await letting_go
+    assert (len(many), len(named)) == (1, 1)

@@ -1,0 +1,49 @@
+"""Fetches that wait leave nothing behind that somebody would have to look for."""
+
+import asyncio
+import gc
+import weakref
+
+import pytest
+
+from ottla.runtime.waiting import ParkedFetch
+
+
+class Partition:
+    def __init__(self) -> None:
+        self.parked: dict[ParkedFetch, None] = {}
+
+
+class Fetch:
+    """Knows its parked self until that is ready, as real ones do."""
+
+    def __init__(self, loop: asyncio.AbstractEventLoop, partition: Partition) -> None:
+        self.is_ready = loop.create_future()
+        self.parked: ParkedFetch | None = ParkedFetch(loop, [partition], missing_bytes=10, wait_ms=60_000, on_ready=self.on_ready)  # type: ignore[list-item]
+
+    def on_ready(self) -> None:
+        self.parked = None
+        self.is_ready.set_result(None)
+
+
+@pytest.mark.parametrize("is_lost", [False, True])
+async def test_a_fetch_that_waited_is_freed_at_once(is_lost: bool) -> None:
+    partition, loop = Partition(), asyncio.get_running_loop()
+    fetch = Fetch(loop, partition)
+    gone = weakref.ref(fetch)
+    (parked,) = partition.parked
+    gc.disable()
+    try:
+        if is_lost:
+            parked.cancel()
+            fetch.parked = None
+        else:
+            parked.on_appended(4)
+            parked.on_appended(6)
+            await fetch.is_ready
+        assert not partition.parked
+        del fetch, parked
+        await asyncio.sleep(0)
+        assert gone() is None
+    finally:
+        gc.enable()
