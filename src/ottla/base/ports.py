@@ -23,6 +23,9 @@ class Clock(Protocol):
         """Since some moment, to the microsecond."""
         ...
 
+    def nap(self) -> None:
+        """Do nothing for a moment, less than 0.1 ms: others on this machine may have the processor."""
+
 
 class Rng(Protocol):
     """Randomness."""

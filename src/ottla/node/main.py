@@ -2,6 +2,7 @@
 
 import asyncio
 import gc
+import itertools
 import logging
 import os
 import signal
@@ -31,7 +32,10 @@ if TYPE_CHECKING:
 WORKER_THREADS_MAX = 4
 GARBAGE_THRESHOLD = 1_000_000
 """More new objects than the largest requests make: what they need for a moment is not looked at."""
+FEW_NEW_OBJECTS = 50_000
+"""So many are looked at in some milliseconds."""
 TRIM_SECONDS = 10.0
+TRIMS_PER_COLLECTION = 6
 TRIM_CHANGE = 0.05
 log = logging.getLogger("ottla.node")
 
@@ -132,9 +136,10 @@ async def _serve(config: NodeConfig, on_serving: Callable[[Node], None], on_impa
 async def _give_back_memory(workers: ThreadWorkers) -> None:
     """After a storm the node is as small as before: what was freed is kept while there is use for it, but not for ever."""
     known = process.resident_bytes()
-    while True:
+    for number in itertools.count(1):
         await asyncio.sleep(TRIM_SECONDS)
-        gc.collect(1)
+        if gc.get_count()[0] < FEW_NEW_OBJECTS or number % TRIMS_PER_COLLECTION == 0:
+            gc.collect(1)
         if abs(process.resident_bytes() - known) > TRIM_CHANGE * known:
             await workers.run(process.give_back_freed_memory)
             known = process.resident_bytes()

@@ -29,13 +29,15 @@ FREED_AT_ONCE = 2000
 class Rounds:
     """`after` calls back when it is one's turn, `next` is awaited."""
 
-    __slots__ = ("_began", "_clock", "_loop", "_waiting")
+    __slots__ = ("_began", "_clock", "_loop", "_waiting", "latest")
 
     def __init__(self, loop: asyncio.AbstractEventLoop, clock: Clock) -> None:
         self._loop = loop
         self._clock = clock
         self._waiting: deque[Callable[[], object]] = deque()
         self._began = 0.0
+        self.latest: object = None
+        """Who has sent something since the last turn, if not those who wait for one."""
 
     def after(self, work: Callable[[], object]) -> None:
         """Do it when all who wait already have had a turn."""
@@ -71,6 +73,9 @@ class Rounds:
                 await self.next()
 
     def _turn(self) -> None:
+        if self.latest is not None:          # who was answered may have this very processor to go on with, as the next slice has time
+            self.latest = None
+            self._clock.nap()
         now = self._clock.seconds()
         turns, self._began = 1 + int((now - self._began) / TURN_EVERY_SECONDS), now
         for _ in range(min(turns, len(self._waiting))):

@@ -61,6 +61,7 @@ class ServerConnection:
         self.apis = server.apis
         self.fetch_sessions = server.fetch_sessions
         self.turns = server.turns
+        self._rounds = server.broker.rounds
         self._reader = FrameReader(server.buffers, server.frame_max, self._on_frame, on_starved=self.pause_reading, on_room=self._on_room,
                                    on_many=self._on_many_frames)
         self.get_buffer = self._reader.get_buffer
@@ -92,6 +93,7 @@ class ServerConnection:
 
     def buffer_updated(self, size: int) -> None:
         self.bytes_in += size
+        self._rounds.latest = self
         if self._reader.is_held:
             self.pause_reading()
         try:
@@ -271,7 +273,9 @@ class ServerConnection:
         if is_first:
             self._turn_began = now
         elif now - self._turn_began >= SLICE_SECONDS:
-            self.broker.rounds.after(self._resume)
+            self._rounds.after(self._resume)
+            if self._rounds.latest is self:
+                self._rounds.latest = None
             return True
         return False
 

@@ -27,3 +27,6 @@ class SimulatedClock:
 
     def seconds(self) -> float:
         return self._loop.time()
+
+    def nap(self) -> None:
+        """Nothing passes inside a callback."""

@@ -9,6 +9,10 @@ from ottla.runtime.rounds import FREED_AT_ONCE, TURN_EVERY_SECONDS, Rounds
 
 class Clock:
     now = 0.0
+    naps = 0
+
+    def nap(self) -> None:
+        self.naps += 1
 
     def seconds(self) -> float:
         return self.now
@@ -89,3 +93,15 @@ async def test_what_is_let_go_is_freed_in_slices() -> None:
     assert len(many) == 2 * FREED_AT_ONCE + 1
     await letting_go
     assert (len(many), len(named)) == (1, 1)
+
+
+async def test_who_was_answered_may_go_on_before_the_next_slice() -> None:
+    """Where there are few processors; and only after others were served."""
+    clock = Clock()
+    rounds = Rounds(asyncio.get_running_loop(), clock)
+    await rounds.next()
+    assert clock.naps == 0
+    rounds.latest = "somebody"
+    await rounds.next()
+    await rounds.next()
+    assert clock.naps == 1
