@@ -4,6 +4,8 @@ import asyncio
 from types import SimpleNamespace
 from typing import Any, cast
 
+import pytest
+
 from ottla.base.ids import Uuid
 from ottla.io.clock import RealClock
 from ottla.metadata.image import ClusterImage, PartitionImage, TopicImage
@@ -12,7 +14,7 @@ from ottla.runtime.topic_bytes import TopicForm
 from ottla.server.api.metadata import _all
 from ottla.testing import Broker
 from ottla.wire.messages.delete_topics import DeleteTopicsRequest, DeleteTopicState
-from ottla.wire.messages.metadata import MetadataRequest, MetadataResponse
+from ottla.wire.messages.metadata import MetadataRequest, MetadataRequestTopic, MetadataResponse
 from ottla.wire.schema import decode
 from tests.compat.raw import RawConnection
 
@@ -43,6 +45,25 @@ def test_all_topics_at_every_version_after_every_change() -> None:
         connection.ask(DeleteTopicsRequest(topics=[DeleteTopicState(name="a")], timeout_ms=10_000), 6)
         for _ in range(2):
             assert all(told(connection, version) == {"b": (1, unsaid)} for version in range(14))
+
+
+@pytest.mark.parametrize("version", [9, 10, 12])
+@pytest.mark.parametrize("odd", [
+    MetadataRequestTopic(name="there"), MetadataRequestTopic(name=None), MetadataRequestTopic(topic_id=Uuid(b"i" * 16), name=None)])
+def test_of_many_topics_the_same_is_said_as_of_few(version: int, odd: MetadataRequestTopic) -> None:
+    """Also where one is named by its id, or not at all, which decides about all."""
+    names = [MetadataRequestTopic(name=f"not-there-{number}") for number in range(1000)]
+    if version < 10 and odd.name is None:
+        return                                  # such a request cannot be written down
+    with Broker(config={"auto.create.topics.enable": "false"}) as broker, connected(broker) as connection:
+        broker.create_topic("there", partitions=1)
+        few, many = (connection.ask(MetadataRequest(topics=[*some, odd], allow_auto_topic_creation=False), version)
+                     for some in (names[:3], names))
+    assert many.error_code == few.error_code
+    assert (len(few.topics), len(many.topics)) in ((4, 1001), (1, 1))
+    assert [(topic.name, topic.error_code) for topic in many.topics[:3]][: len(few.topics)] == [
+        (topic.name, topic.error_code) for topic in few.topics[:3]]
+    assert (many.topics[-1].name, many.topics[-1].error_code) == (few.topics[-1].name, few.topics[-1].error_code)
 
 
 async def test_many_topics_are_encoded_in_slices() -> None:

@@ -7,11 +7,12 @@ import pytest
 
 from ottla.base.errors import ErrorCode
 from ottla.client import AsyncConsumer, TopicPartition
-from ottla.server.error_counts import error_count
+from ottla.server.error_counts import error_count, error_count_in_slices
 from ottla.server.metrics_http import REQUEST_BYTES_MAX
 from ottla.testing import AsyncBroker
 from ottla.wire.messages.create_topics import CreatableTopicResult, CreateTopicsResponse
 from ottla.wire.messages.produce import PartitionProduceResponse, ProduceResponse, TopicProduceResponse
+from ottla.wire.schema import whole
 
 
 async def http(port, request):
@@ -95,3 +96,4 @@ def test_errors_are_counted_wherever_a_message_has_them():
     produced = ProduceResponse(responses=[TopicProduceResponse(name="a", partition_responses=[
         PartitionProduceResponse(index=index, error_code=ErrorCode.UNKNOWN_TOPIC_OR_PARTITION) for index in range(2)])])
     assert (error_count(created), error_count(produced)) == (1, 2)
+    assert (whole(error_count_in_slices(created)), whole(error_count_in_slices(produced))) == (1, 2)
