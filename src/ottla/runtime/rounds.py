@@ -16,9 +16,9 @@ from ottla.wire.schema import Slices
 
 T = TypeVar("T")
 
-SLICE_SECONDS = 0.0002
+SLICE_SECONDS = 0.0003
 """What one turn may take."""
-TURN_EVERY_SECONDS = 0.002
+TURN_EVERY_SECONDS = 0.003
 """Where rounds are long, as all are busy, there are more turns in each: so much of the loop's time is for slices at least."""
 
 
