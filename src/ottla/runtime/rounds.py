@@ -20,8 +20,6 @@ SLICE_SECONDS = 0.0003
 """What one turn may take."""
 TURN_EVERY_SECONDS = 0.003
 """Where rounds are long, as all are busy, there are more turns in each: so much of the loop's time is for slices at least."""
-
-
 FREED_AT_ONCE = 2000
 """Objects, with what only they know."""
 

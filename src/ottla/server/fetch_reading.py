@@ -31,6 +31,8 @@ WARMING_BYTES = 256 << 10
 """A worker reads so much at a time to bring a slice into the page cache."""
 PLACES_AT_ONCE = 100
 """So many partitions take 0.3 ms."""
+KNOWN_PLACES_AT_ONCE = 500
+"""Of a session, of whose partitions there is little news."""
 LEADER_IS_TOLD_FROM = 16
 READ_COMMITTED = 1
 ISOLATION_LEVELS = (0, READ_COMMITTED)
@@ -73,8 +75,8 @@ class Fetch:
     """`proceed` says what comes next: `parts` is the answer, `park` waits for data, `read_cold` for the disk."""
 
     __slots__ = ("_answers", "_broker", "_cold_parts", "_correlation_id", "_failures", "_found", "_has_waited", "_images", "_is_any_known",
-                 "_is_final", "_is_lost", "_lookups", "_parked", "_parts", "_places", "_room", "_session", "_size", "_slices", "_version",
-                 "_wish", "connection")
+                 "_is_final", "_is_lost", "_lookups", "_parked", "_parts", "_places", "_places_at_once", "_room", "_session", "_size",
+                 "_slices", "_version", "_wish", "connection")
 
     def __init__(self, connection: ServerConnection, wish: FetchWish, version: int, correlation_id: int, places: Places,
                  session: FetchSession | None) -> None:
@@ -85,14 +87,16 @@ class Fetch:
         self._correlation_id = correlation_id
         self._places = places
         self._session = session
+        self._places_at_once = PLACES_AT_ONCE if session is None else KNOWN_PLACES_AT_ONCE
         self._found: dict[Key, LogSlice | None] = {}
         self._has_waited = False
         self._is_lost = False
         self._parked: ParkedFetch | None = None
 
     @property
-    def place_count(self) -> int:
-        return len(self._places)
+    def has_many_places(self) -> bool:
+        """So that it is done in slices."""
+        return len(self._places) > self._places_at_once
 
     def is_any_known(self) -> bool:
         """Whether at least one partition is there."""
@@ -104,12 +108,14 @@ class Fetch:
         return self._weigh()
 
     async def _proceed_in_slices(self) -> Progress:
-        """As `proceed`, of many partitions: after every few of them others have their turn."""
+        """As `proceed`; where there are many partitions, others have their turn after every few of them."""
+        if not self.has_many_places:
+            return self.proceed()
         self._begin()
         places = list(self._places.values())
-        for first in range(0, len(places), PLACES_AT_ONCE):
+        for first in range(0, len(places), self._places_at_once):
             await self._broker.rounds.next()
-            self._read(places[first : first + PLACES_AT_ONCE])
+            self._read(places[first : first + self._places_at_once])
         await self._broker.rounds.next()
         return self._weigh()
 
@@ -323,7 +329,7 @@ class Fetch:
         self._parked = None
         self._has_waited = True
         self._found.clear()
-        if self.place_count > PLACES_AT_ONCE:
+        if self.has_many_places:
             self.connection.start(self.go_on_in_slices())
             return
         try:
@@ -341,7 +347,9 @@ class Fetch:
         return self._with_records(pack_fetched(*self._told()))
 
     async def _parts_in_slices(self) -> list[Buffer | FilePart]:
-        """As `parts`, of many partitions."""
+        """As `parts`; in slices where there are many partitions."""
+        if not self.has_many_places:
+            return self.parts()
         rounds, told = self._broker.rounds, self._told()
         await rounds.next()
         parts = self._with_records(await rounds.run(pack_fetched_in_slices(*told)))

@@ -49,7 +49,7 @@ def handle_raw(connection: ServerConnection, buffer: bytearray, view: memoryview
     fetch = _fetch_of(connection, wish, version, correlation_id)
     if not isinstance(fetch, Fetch):
         return connection.answer(fetch)
-    if fetch.place_count > PLACES_AT_ONCE:
+    if fetch.has_many_places:
         connection.on_lost = fetch.on_lost
         connection.start(fetch.go_on_in_slices())
         return connection.wait()
