@@ -23,7 +23,7 @@ def _blocking(method: Callable[Concatenate[AsyncAdmin, P], Coroutine[Any, Any, T
     def call(self: "Admin", /, *args: P.args, **kwargs: P.kwargs) -> T:
         if self._is_closed:
             raise Closed("The admin client is closed.")
-        return self._background.run(method(self._inner, *args, **kwargs))
+        return self._background.run(lambda: method(self._inner, *args, **kwargs))
 
     return call
 
@@ -66,7 +66,7 @@ class Admin:
         if not self._is_closed:
             self._is_closed = True
             try:
-                self._background.run(self._inner.close())
+                self._background.run(self._inner.close)
             finally:
                 self._background.close()
 

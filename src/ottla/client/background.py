@@ -3,12 +3,15 @@
 import asyncio
 import threading
 from collections.abc import Callable, Coroutine
+from concurrent.futures import Future
 from concurrent.futures import TimeoutError as FutureTimeoutError
-from typing import Any, TypeVar
+from functools import partial
+from typing import Any, TypeAlias, TypeVar
 
 from ottla.client.errors import Closed, TimedOut
 
 T = TypeVar("T")
+Work: TypeAlias = Callable[[], Coroutine[Any, Any, T]]
 
 
 def new_loop() -> asyncio.AbstractEventLoop:
@@ -33,25 +36,40 @@ class Background:
         asyncio.set_event_loop(self.loop)
         self.loop.run_forever()
 
-    def run(self, work: Coroutine[Any, Any, T], timeout: float | None = None, what: str = "The call") -> T:
-        """Run a coroutine there and wait for it, for at most `timeout` seconds."""
+    def run(self, work: Work[T], timeout: float | None = None, what: str = "The call") -> T:
+        """Run a coroutine there and wait for it, for at most `timeout` seconds. It is made there, too: were it made here, an interrupt
+        before it is handed over would leave one that complains that nobody awaited it."""
         if threading.current_thread() is self._thread:
-            work.close()
             raise RuntimeError("a callback cannot wait for its own client: use the Async face, or another thread")
         if self.loop.is_closed():
-            work.close()
             raise Closed
-        future = asyncio.run_coroutine_threadsafe(work, self.loop)
+        outcome: Future[T] = Future()
         try:
-            return future.result(timeout)
+            self.loop.call_soon_threadsafe(self._begin, work, outcome)
+            return outcome.result(timeout)
         except FutureTimeoutError:
-            if future.done():
+            if outcome.done():
                 raise
-            future.cancel()
+            outcome.cancel()
             raise TimedOut(f"{what} did not end within {timeout} s.") from None
         except BaseException:
-            future.cancel()
+            outcome.cancel()
             raise
+
+    def _begin(self, work: Work[T], outcome: "Future[T]") -> None:
+        try:
+            task = self.loop.create_task(work())
+        except Exception as error:
+            if outcome.set_running_or_notify_cancel():
+                outcome.set_exception(error)
+            return
+
+        def cancel(outcome: "Future[T]") -> None:
+            if outcome.cancelled() and not self.loop.is_closed():
+                self.loop.call_soon_threadsafe(task.cancel)
+
+        task.add_done_callback(partial(_pass_on, outcome))
+        outcome.add_done_callback(cancel)
 
     def soon(self, callback: Callable[..., object], *arguments: object) -> None:
         """Call it there, from any thread."""
@@ -63,3 +81,18 @@ class Background:
         self.loop.call_soon_threadsafe(self.loop.stop)
         self._thread.join()
         self.loop.close()
+
+
+def _pass_on(outcome: "Future[T]", task: "asyncio.Task[T]") -> None:
+    """To the thread that waits, if it still does."""
+    if task.cancelled():
+        outcome.cancel()
+        outcome.set_running_or_notify_cancel()
+        return
+    error = task.exception()
+    if not outcome.set_running_or_notify_cancel():
+        return
+    if error is None:
+        outcome.set_result(task.result())
+    else:
+        outcome.set_exception(error)

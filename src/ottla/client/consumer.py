@@ -9,10 +9,10 @@ A consumer belongs to one thread at a time; `wakeup` alone may be called from an
 """
 
 import re
-from collections.abc import Callable, Coroutine, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, Self, TypeVar
 
-from ottla.client.background import Background
+from ottla.client.background import Background, Work
 from ottla.client.cluster import PartitionInfo
 from ottla.client.column_batch import ColumnBatch
 from ottla.client.consumer_async import CLOSE_SECONDS_MAX
@@ -40,7 +40,7 @@ class Consumer:
             return ConsumerEngine(self._config, self._ports)
 
         try:
-            self._engine = self._background.run(start())
+            self._engine = self._background.run(start)
         except BaseException:
             self._background.close()
             raise
@@ -51,11 +51,10 @@ class Consumer:
         async def work() -> T:
             return call(*arguments)
 
-        return self._run(work())
+        return self._run(work)
 
-    def _run(self, work: Coroutine[Any, Any, T]) -> T:
+    def _run(self, work: Work[T]) -> T:
         if self._is_closed:
-            work.close()
             raise Closed("The consumer is closed.")
         return self._background.run(work)
 
@@ -69,7 +68,7 @@ class Consumer:
 
     def unsubscribe(self) -> None:
         """Leave the group, and read nothing."""
-        self._run(self._engine.unsubscribe())
+        self._run(self._engine.unsubscribe)
 
     def assign(self, partitions: Iterable[TopicPartition]) -> None:
         """Read these partitions, without a group's say. Those that stay keep their place."""
@@ -110,7 +109,7 @@ class Consumer:
     def _step(self, want: Want, timeout: float | None, records_max: int | None = None) -> Step:
         engine = self._engine
         deadline_ms = None if timeout is None else engine.core.now_ms() + timeout * 1000
-        while isinstance(step := self._run(engine.step(want, deadline_ms, records_max)), UserCall):
+        while isinstance(step := self._run(lambda: engine.step(want, deadline_ms, records_max)), UserCall):
             step.function(step.partitions)
         return step
 
@@ -152,7 +151,7 @@ class Consumer:
 
     def position(self, partition: TopicPartition) -> int:
         """The offset of the next record that will be handed out."""
-        return self._run(self._engine.position(partition))
+        return self._run(lambda: self._engine.position(partition))
 
     def lag(self, partition: TopicPartition) -> int | None:
         """How far the end is away, as of the last fetch; None before the first."""
@@ -162,7 +161,8 @@ class Consumer:
 
     def commit(self, offsets: Mapping[TopicPartition, OffsetAndMetadata | int] | None = None) -> None:
         """Commit these offsets, or those of all records that were handed out, and wait until it is done."""
-        self._run(self._engine.require_commits().commit(offsets))
+        commits = self._engine.require_commits()
+        self._run(lambda: commits.commit(offsets))
 
     def commit_soon(self, offsets: Mapping[TopicPartition, OffsetAndMetadata | int] | None = None,
                     callback: "Callable[[dict[TopicPartition, OffsetAndMetadata], ClientError | None], Any] | None" = None) -> None:
@@ -171,21 +171,22 @@ class Consumer:
 
     def committed(self, *partitions: TopicPartition) -> dict[TopicPartition, OffsetAndMetadata | None]:
         """What the group committed for these partitions, or for those that are assigned; None where it did not."""
-        return self._run(self._engine.require_commits().committed(partitions or self.assignment))
+        commits, wanted = self._engine.require_commits(), partitions or self.assignment
+        return self._run(lambda: commits.committed(wanted))
 
     def beginning_offsets(self, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, int]:
-        return self._run(self._engine.beginnings(partitions))
+        return self._run(lambda: self._engine.beginnings(partitions))
 
     def end_offsets(self, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, int]:
         """Behind the last record that can be read: with isolation.level=read_committed, before the first open transaction."""
-        return self._run(self._engine.latest(partitions))
+        return self._run(lambda: self._engine.latest(partitions))
 
     def offsets_for_times(self, times: Mapping[TopicPartition, int]) -> dict[TopicPartition, OffsetAndTimestamp | None]:
         """The first record at or after a time in milliseconds, for each partition; None where there is none."""
-        return self._run(self._engine.offsets_for_times(times))
+        return self._run(lambda: self._engine.offsets_for_times(times))
 
     def partitions_for(self, topic: str) -> tuple[PartitionInfo, ...]:
-        return self._run(self._engine.core.topic(topic, timeout_ms=self._engine.api_timeout_ms)).partitions
+        return self._run(lambda: self._engine.core.topic(topic, timeout_ms=self._engine.api_timeout_ms)).partitions
 
     def metrics(self) -> dict[str, float]:
         """Counters, and how far behind each partition is."""
@@ -198,12 +199,12 @@ class Consumer:
         if self._is_closed:
             return
         try:
-            call = self._run(self._engine.prepare_close())
+            call = self._run(self._engine.prepare_close)
             if call is not None:
                 call.function(call.partitions)
         finally:
             self._is_closed = True
-            self._background.run(self._engine.close(timeout * 1000))
+            self._background.run(lambda: self._engine.close(timeout * 1000))
             self._ports.workers.close()
             self._background.close()
 

@@ -7,6 +7,7 @@
 
 import threading
 from collections.abc import Mapping
+from functools import partial
 from typing import Any, Self
 
 from ottla.client.background import Background
@@ -70,7 +71,7 @@ class Producer:
         settings = self._settings
         self._is_plain = not (settings.key_serializer or settings.value_serializer or settings.interceptors)
         self._background = Background("ottla-producer")
-        self._engine, self._ports = self._background.run(_make(settings, self._background))
+        self._engine, self._ports = self._background.run(lambda: _make(settings, self._background))
         self._try_send = self._engine.accumulator.try_send
 
     def send(
@@ -96,7 +97,7 @@ class Producer:
         record = plain(self._settings, given)
         future = self._try_send(*record)
         if future is None:
-            future = self._background.run(self._engine.send_when_possible(record))
+            future = self._background.run(lambda: self._engine.send_when_possible(record))
         if self._settings.interceptors:
             report_to_interceptors(self._settings, future)
         return future  # type: ignore[return-value]
@@ -120,22 +121,22 @@ class Producer:
             highest = -1 if some is None else int(some.max())
             route = accumulator.routes.get(topic)
             if route is None or highest >= route.count:
-                route = self._background.run(engine.route(topic, max(0, highest)))
+                route = self._background.run(partial(engine.route, topic, max(0, highest)))
             for encoded in encode_piece(accumulator, route, rows.slice(start, end), some):
                 batch = accumulator.try_add(topic, encoded)
-                batches.append(batch or self._background.run(engine.add_when_possible(topic, encoded)))
+                batches.append(batch or self._background.run(partial(engine.add_when_possible, topic, encoded)))
         return BlockingSentColumns(topic, batches)
 
     def flush(self, timeout: float | None = None) -> None:
         """Wait until all records that were sent before this call are acknowledged or have failed; TimedOut after `timeout` seconds."""
         if not self._is_closed:
-            self._background.run(self._engine.flush(), timeout, "flush")
+            self._background.run(self._engine.flush, timeout, "flush")
 
     def partitions_for(self, topic: str) -> tuple[PartitionInfo, ...]:
         """The partitions of a topic, and who leads them."""
         if self._is_closed:
             raise Closed("The producer is closed.")
-        return self._background.run(self._engine.core.topic(topic, timeout_ms=self._settings.block_ms_max)).partitions
+        return self._background.run(lambda: self._engine.core.topic(topic, timeout_ms=self._settings.block_ms_max)).partitions
 
     def metrics(self) -> dict[str, float]:
         return self._engine.metrics()
@@ -147,7 +148,7 @@ class Producer:
                 return
             self._is_closed, self._is_plain = True, False
             try:
-                self._background.run(self._engine.close(timeout))
+                self._background.run(lambda: self._engine.close(timeout))
             finally:
                 self._ports.workers.close()
                 self._background.close()

@@ -59,7 +59,7 @@ class RangeFetch:
         self._has_ended = False
         self._background = Background("ottla-fetch")
         try:
-            self._background.run(self._start())
+            self._background.run(self._start)
         except BaseException:
             self._background.close()
             raise
@@ -168,7 +168,7 @@ class RangeFetch:
             self._state.jump(offset)
             self._state.is_paused = offset >= self._range.end
 
-        self._background.run(jump())
+        self._background.run(jump)
 
     def interrupt(self) -> None:
         """Nobody wants more: whoever waits for an answer waits no longer."""
@@ -181,7 +181,7 @@ class RangeFetch:
             await self._core.close()
 
         try:
-            self._background.run(end())
+            self._background.run(end)
         finally:
             self._ports.workers.close()
             self._background.close()
