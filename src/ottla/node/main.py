@@ -1,8 +1,6 @@
 """A node as a process: the real ports, the event loop, the log lines, and the signals that end it."""
 
 import asyncio
-import gc
-import itertools
 import logging
 import os
 import signal
@@ -16,6 +14,7 @@ from ottla.base.ports import Clock, Disk, Network, Rng
 from ottla.io import process
 from ottla.io.clock import RealClock
 from ottla.io.disk import RealDisk
+from ottla.io.memory import give_back_memory, spare_the_collector
 from ottla.io.processes import ChildProcesses
 from ottla.io.rng import RealRng
 from ottla.io.tcp import TcpNetwork
@@ -30,13 +29,6 @@ if TYPE_CHECKING:
     from ottla.server.metrics import ProcessFacts
 
 WORKER_THREADS_MAX = 4
-GARBAGE_THRESHOLD = 1_000_000
-"""More new objects than the largest requests make: what they need for a moment is not looked at."""
-FEW_NEW_OBJECTS = 50_000
-"""So many are looked at in some milliseconds."""
-TRIM_SECONDS = 10.0
-TRIMS_PER_COLLECTION = 6
-TRIM_CHANGE = 0.05
 log = logging.getLogger("ottla.node")
 
 _SIGNALS = (signal.SIGTERM, signal.SIGINT)
@@ -116,11 +108,11 @@ async def _serve(config: NodeConfig, on_serving: Callable[[Node], None], on_impa
             log.warning("%s: the next start begins anew", reason)
             return
         waiting = loop.create_task(stopping.wait())
-        trimming = loop.create_task(_give_back_memory(ports.workers))
+        trimming = loop.create_task(give_back_memory(ports.workers))
         try:
             if not stopping.is_set():
                 on_serving(node)
-                _spare_the_collector()
+                spare_the_collector()
             await asyncio.wait((waiting, node.failed), return_when=asyncio.FIRST_COMPLETED)
         finally:
             waiting.cancel()
@@ -133,30 +125,10 @@ async def _serve(config: NodeConfig, on_serving: Callable[[Node], None], on_impa
         ports.workers.close()
 
 
-async def _give_back_memory(workers: ThreadWorkers) -> None:
-    """After a storm the node is as small as before: what was freed is kept while there is use for it, but not for ever."""
-    known = process.resident_bytes()
-    for number in itertools.count(1):
-        await asyncio.sleep(TRIM_SECONDS)
-        if gc.get_count()[0] < FEW_NEW_OBJECTS or number % TRIMS_PER_COLLECTION == 0:
-            gc.collect(1)
-        if abs(process.resident_bytes() - known) > TRIM_CHANGE * known:
-            await workers.run(process.give_back_freed_memory)
-            known = process.resident_bytes()
-
-
 def process_facts() -> "ProcessFacts":
     from ottla.server.metrics import ProcessFacts
 
     return ProcessFacts(process.resident_bytes(), process.cpu_seconds(), process.open_descriptors())
-
-
-def _spare_the_collector() -> None:
-    """What is there now stays, and need not be looked at again and again; requests leave no cycles, so that it may run rarely: by the
-    clock (see `_give_back_memory`), as by the number of new objects it would be busy whenever a request names thousands of partitions."""
-    gc.collect()
-    gc.freeze()
-    gc.set_threshold(GARBAGE_THRESHOLD, 20, 20)
 
 
 def set_up_logging(level: str) -> None:
