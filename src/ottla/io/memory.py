@@ -13,7 +13,7 @@ NEW_OBJECTS_MAX = 1_000_000
 NEVER = 1 << 30
 CHECK_SECONDS = 10.0
 RESIDENT_CHANGE = 0.05
-COLLECTION_SHARE = 1 / 1000
+COLLECTION_SHARE = 1 / 500
 """Of the time. A collection holds up everything, for 0.1 s where a million objects are new."""
 FULL_COLLECTION_SECONDS = 3600.0
 
