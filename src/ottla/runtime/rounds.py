@@ -18,6 +18,10 @@ T = TypeVar("T")
 
 SLICE_SECONDS = 0.0003
 """What one turn may take."""
+LONE_SLICE_SECONDS = 0.002
+"""While nobody else is about: to answer together what arrived together is cheaper, and who comes now waits for so long once."""
+COMPANY_SECONDS = 0.1
+"""Who has sent something is about for so long."""
 TURN_EVERY_SECONDS = 0.003
 """Where rounds are long, as all are busy, there are more turns in each: so much of the loop's time is for slices at least."""
 FREED_AT_ONCE = 2000
@@ -27,7 +31,7 @@ FREED_AT_ONCE = 2000
 class Rounds:
     """`after` calls back when it is one's turn, `next` is awaited."""
 
-    __slots__ = ("_began", "_clock", "_loop", "_waiting", "latest")
+    __slots__ = ("_began", "_changes_seen", "_clock", "_company_until", "_loop", "_waiting", "changes", "latest", "sender")
 
     def __init__(self, loop: asyncio.AbstractEventLoop, clock: Clock) -> None:
         self._loop = loop
@@ -36,6 +40,19 @@ class Rounds:
         self._began = 0.0
         self.latest: object = None
         """Who has sent something since the last turn, if not those who wait for one."""
+        self.sender: object = None
+        """Who was the last to send something."""
+        self.changes = 0
+        """How often that was somebody else than before."""
+        self._changes_seen = 0
+        self._company_until = 0.0
+
+    def slice_seconds(self, now: float) -> float:
+        """What a turn may take that is under way: it depends on whether more than one is about."""
+        if self._changes_seen != self.changes:
+            self._changes_seen = self.changes
+            self._company_until = now + COMPANY_SECONDS
+        return SLICE_SECONDS if self._waiting or now < self._company_until else LONE_SLICE_SECONDS
 
     def after(self, work: Callable[[], object]) -> None:
         """Do it when all who wait already have had a turn."""

@@ -93,7 +93,11 @@ class ServerConnection:
 
     def buffer_updated(self, size: int) -> None:
         self.bytes_in += size
-        self._rounds.latest = self
+        rounds = self._rounds
+        rounds.latest = self
+        if rounds.sender is not self:
+            rounds.sender = self
+            rounds.changes += 1
         if self._reader.is_held:
             self.pause_reading()
         try:
@@ -114,6 +118,8 @@ class ServerConnection:
     def connection_lost(self, error: Exception | None) -> None:
         connection, self._connection = self._connection, None
         self._out.clear()
+        if self._rounds.sender is self:
+            self._rounds.sender = None
         self._reader.release()
         self._server.on_disconnected(self, 0 if connection is None else connection.sent_bytes)
         if self.on_lost is not None:
@@ -272,7 +278,7 @@ class ServerConnection:
         now = self.broker.clock.seconds()
         if is_first:
             self._turn_began = now
-        elif now - self._turn_began >= SLICE_SECONDS:
+        elif (spent := now - self._turn_began) >= SLICE_SECONDS and spent >= self._rounds.slice_seconds(now):
             self._rounds.after(self._resume)
             if self._rounds.latest is self:
                 self._rounds.latest = None

@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import Generator
 from itertools import pairwise
 
-from ottla.runtime.rounds import FREED_AT_ONCE, TURN_EVERY_SECONDS, Rounds
+from ottla.runtime.rounds import COMPANY_SECONDS, FREED_AT_ONCE, LONE_SLICE_SECONDS, SLICE_SECONDS, TURN_EVERY_SECONDS, Rounds
 
 
 class Clock:
@@ -105,3 +105,16 @@ async def test_who_was_answered_may_go_on_before_the_next_slice() -> None:
     await rounds.next()
     await rounds.next()
     assert clock.naps == 1
+
+
+async def test_a_slice_is_longer_while_nobody_else_is_about() -> None:
+    clock = Clock()
+    rounds = Rounds(asyncio.get_running_loop(), clock)
+    assert rounds.slice_seconds(1.0) == LONE_SLICE_SECONDS
+    rounds.changes += 1
+    assert rounds.slice_seconds(1.0) == SLICE_SECONDS
+    assert rounds.slice_seconds(1.0 + COMPANY_SECONDS * 0.9) == SLICE_SECONDS
+    assert rounds.slice_seconds(1.0 + COMPANY_SECONDS * 1.1) == LONE_SLICE_SECONDS
+    rounds.after(lambda: None)
+    assert rounds.slice_seconds(5.0) == SLICE_SECONDS
+    await once_around()
