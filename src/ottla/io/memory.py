@@ -27,7 +27,7 @@ def spare_the_collector() -> None:
 
 
 class Collections:
-    """When cycles are looked for: seldom enough that it takes no more than its share of the time; once in a long while among all objects."""
+    """When cycles are looked for: so seldom that it takes its share of the time at most; once in a long while among all objects."""
 
     def __init__(self, seconds: Callable[[], float] = time.monotonic, collect: Callable[[int], object] = gc.collect) -> None:
         self._seconds = seconds
