@@ -97,7 +97,7 @@ class ServerConnection:
         rounds.latest = self
         if rounds.sender is not self:
             rounds.sender = self
-            rounds.changes += 1
+            rounds.has_company = True
         if self._reader.is_held:
             self.pause_reading()
         try:

@@ -111,7 +111,7 @@ async def test_a_slice_is_longer_while_nobody_else_is_about() -> None:
     clock = Clock()
     rounds = Rounds(asyncio.get_running_loop(), clock)
     assert rounds.slice_seconds(1.0) == LONE_SLICE_SECONDS
-    rounds.changes += 1
+    rounds.has_company = True
     assert rounds.slice_seconds(1.0) == SLICE_SECONDS
     assert rounds.slice_seconds(1.0 + COMPANY_SECONDS * 0.9) == SLICE_SECONDS
     assert rounds.slice_seconds(1.0 + COMPANY_SECONDS * 1.1) == LONE_SLICE_SECONDS
