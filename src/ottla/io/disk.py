@@ -56,7 +56,7 @@ class RealFile:
 
     __slots__ = ("_descriptor", "_is_nowait", "_path", "_scratch", "_size")
 
-    def __init__(self, path: str, descriptor: int, size: int | None, scratch: bytearray) -> None:
+    def __init__(self, path: str, descriptor: int, size: int | None, scratch: memoryview) -> None:
         self._path = path
         self._descriptor = descriptor
         self._size = size  # None for a reader: another may write to it, so that each question goes to the file system
@@ -144,7 +144,7 @@ class RealFile:
     def lend_if_cached(self, position: int, size: int) -> memoryview | None:
         if not self._is_nowait:
             return memoryview(self.read_at(position, size))
-        buffer = memoryview(self._scratch if size <= _SCRATCH_BYTES else bytearray(size))[:size]
+        buffer = self._scratch[:size] if size <= _SCRATCH_BYTES else memoryview(bytearray(size))
         try:
             count = os.preadv(self._descriptor, (buffer,), position, _NOWAIT)
         except BlockingIOError:
@@ -154,9 +154,9 @@ class RealFile:
                 raise
             self._is_nowait = False  # a file system in memory, or one that cannot say
             return memoryview(self.read_at(position, size))
-        if count < size and position + count < self.size():
-            return None  # the rest is on the disk
-        return buffer[:count]
+        if count == size:
+            return buffer
+        return None if position + count < self.size() else buffer[:count]  # the rest is on the disk, or there is none
 
     def size(self) -> int:
         size = self._size
@@ -221,7 +221,7 @@ class RealDisk:
     __slots__ = ("_scratch",)
 
     def __init__(self) -> None:
-        self._scratch = bytearray(_SCRATCH_BYTES)
+        self._scratch = memoryview(bytearray(_SCRATCH_BYTES))
 
     def open(self, path: str, *, create: bool = False) -> RealFile:
         descriptor = os.open(path, os.O_RDWR | (os.O_CREAT if create else 0), 0o644)

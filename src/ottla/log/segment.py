@@ -247,15 +247,17 @@ class Segment:
         elif max_bytes > LENT_BYTES_MAX:
             return None
         else:
-            position, last = self.offsets().around(offset)
+            position, last = (self.offset_index or self.offsets()).around(offset)
             skipped = SCAN_BYTES if last is None else last - position
             if skipped > SKIPPED_BYTES_MAX:
                 return None
         size = self.size - position
-        wanted = min(max_bytes, size)
+        wanted = max_bytes if max_bytes < size else size
         if wanted > LENT_BYTES_MAX:
             return None
-        data = self.opened().lend_if_cached(position, min(wanted + skipped, size))
+        self.was_used = True
+        file = self.file or self.opened()
+        data = file.lend_if_cached(position, min(wanted + skipped, size))
         if data is None:
             return None
         at = 0

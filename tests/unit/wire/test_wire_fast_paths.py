@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ottla.wire.errors import MalformedMessage
-from ottla.wire.fetch_fast import PartitionAnswer, current_leader, diverging_epoch, pack_fetched, read_fetch
+from ottla.wire.fetch_fast import PartitionAnswer, current_leader, diverging_epoch, pack_fetched, pack_found, read_fetch
 from ottla.wire.messages.fetch import (
     AbortedTransaction,
     EpochEndOffset,
@@ -186,6 +186,13 @@ def test_fetch_answers_are_packed_alike(version, correlation_id, error, session_
     assert len(pieces) == len(records) + 1
     whole = b"".join(piece + data for piece, data in zip(pieces, [*records, b""], strict=True))
     assert whole == len(payload).to_bytes(4, "big") + payload
+
+
+@given(versions_of_fetch, i32, ids, i32, i64, i64, st.none() | st.lists(st.tuples(i64, i64), max_size=2).map(tuple), st.integers(1, 1 << 30))
+def test_the_records_of_one_partition_are_packed_as_those_of_several(version, correlation_id, topic, index, high, start, aborted, size):
+    answer = PartitionAnswer(index, 0, high, high, start, aborted, size)
+    expected = pack_fetched(version, correlation_id, 0, 0, [(topic, [answer])])
+    assert [*pack_found(version, correlation_id, topic, index, high, start, aborted, size)] == expected
 
 
 SAMPLE_PRODUCE = ProduceRequest(acks=1, timeout_ms=5, topic_data=[
