@@ -45,6 +45,12 @@ class GrowingOffsetIndex:
             return start, start
         return start, positions[index] if index < len(positions) else None
 
+    def position_up_to(self, limit: int) -> int:
+        """Where the last batch starts that has an entry and does not start behind the limit."""
+        positions = self.positions
+        count = bisect_right(positions, limit)
+        return positions[count - 1] if count else 0
+
     def last_position(self) -> int:
         """Where the last batch that has an entry starts."""
         return self.positions[-1] if self.positions else 0
@@ -97,6 +103,10 @@ class MappedOffsetIndex(MappedEntries):
         if relative == wanted:
             return start, start
         return start, self._position(index) if index < self._count else None
+
+    def position_up_to(self, limit: int) -> int:
+        count = bisect_right(range(self._count), limit, key=self._position)
+        return self._position(count - 1) if count else 0
 
     def last_position(self) -> int:
         """Where the last batch that has an entry starts."""

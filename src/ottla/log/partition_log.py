@@ -14,6 +14,7 @@ from ottla.log import partition_metadata, recovery, time_search
 from ottla.log.beginning import begin_at
 from ottla.log.config import LogConfig
 from ottla.log.flushing import AtomicWrite, ClosedSegment, Flushable, FlushPlan, NewNames
+from ottla.log.lending import lend
 from ottla.log.offset_index import ENTRY_BYTES as OFFSET_ENTRY_BYTES
 from ottla.log.open_files import OpenFiles
 from ottla.log.producer_state import snapshot_path
@@ -232,12 +233,12 @@ class PartitionLog:
                 return found
 
     def lend(self, offset: int, max_bytes: int, *, limit_offset: int) -> memoryview | None:
-        """What `read` would find, where that is at hand; the memory is used again, by the next call for any log. None where `read` is to
-        be asked."""
+        """What `read` would find, where that is at hand, perhaps without a batch that is not whole; the memory is used again, by the next
+        call for any log. None where `read` is to be asked."""
         if not offset < limit_offset == self.log_end_offset:
             return None
         is_active = offset >= self._active.base_offset
-        return (self._active if is_active else self.segments[max(bisect_right(self._bases, offset) - 1, 0)]).lend(offset, max_bytes)
+        return lend(self._active if is_active else self.segments[max(bisect_right(self._bases, offset) - 1, 0)], offset, max_bytes)
 
     def offset_for_timestamp(self, timestamp_ms: int) -> time_search.Found | None:
         """Timestamp, offset and leader epoch of the first record that is not older. May be called in a worker."""

@@ -22,16 +22,14 @@ SUFFIXES = (OFFSET_INDEX_SUFFIX, TIME_INDEX_SUFFIX, TRANSACTION_INDEX_SUFFIX, LO
 
 SCAN_BYTES = 8192 + 64
 """One read of the search from an index entry on: two entries are 4 kB apart, and the batch that ends behind that."""
-LENT_BYTES_MAX = 256 << 10
-"""Of more it is cheaper to send the file."""
-SKIPPED_BYTES_MAX = 64 << 10
-"""Bytes that are read only because the batch that is looked for may be among them."""
 SCAN_HEADER_BYTES = 27
-_scan = Struct(">qi11xi").unpack_from
+scan = Struct(">qi11xi").unpack_from
+"""Base offset, length and last offset delta of a batch."""
 
 TAIL_BATCHES_MAX = 256
 """Batches since the last index entry whose positions are known: those who read at the end of the log need no search."""
 NO_TAIL = 1 << 63
+NO_BOOKMARK = (-1, 0)
 
 
 ReadAt = Callable[[int, int], bytes | None]
@@ -51,6 +49,7 @@ class Segment:
     __slots__ = (
         "aborted",
         "base_offset",
+        "bookmark",
         "bytes_since_entry",
         "created_ms",
         "disk",
@@ -93,6 +92,8 @@ class Segment:
         self.max_timestamp = -1
         self.max_timestamp_offset = base_offset
         self.last_offset = base_offset - 1
+        self.bookmark = NO_BOOKMARK
+        """The offset that whoever read last will ask for next, and the position of its batch."""
         self.tail_from = NO_TAIL
         self.tail_offsets: list[int] = []
         self.tail_positions: list[int] = []
@@ -123,6 +124,7 @@ class Segment:
         self.max_timestamp = -1
         self.max_timestamp_offset = self.base_offset
         self.last_offset = self.base_offset - 1
+        self.bookmark = NO_BOOKMARK
         self.forget_tail()
 
     def append(self, batch: Buffer, size: int, last_offset: int, max_timestamp: int, index_interval_bytes: int) -> None:
@@ -229,44 +231,11 @@ class Segment:
             at = 0
             last = min(len(data), end - position) - SCAN_HEADER_BYTES
             while at <= last:
-                base, length, delta = _scan(data, at)
+                base, length, delta = scan(data, at)
                 if base + delta >= offset:
                     return position + at, length + LENGTH_OVERHEAD
                 at += length + LENGTH_OVERHEAD
             position += at
-        return None
-
-    def lend(self, offset: int, max_bytes: int) -> memoryview | None:
-        """Bytes from the batch that holds an offset on, found and read at once; None where they are many, not at hand, or have to be
-        searched for: the batch may lie far behind its entry in the index, or is larger than what is asked for."""
-        if offset >= self.tail_from:
-            index = bisect_left(self.tail_offsets, offset)
-            if index == len(self.tail_offsets):
-                return None
-            position, skipped = self.tail_positions[index], 0
-        elif max_bytes > LENT_BYTES_MAX:
-            return None
-        else:
-            position, last = (self.offset_index or self.offsets()).around(offset)
-            skipped = SCAN_BYTES if last is None else last - position
-            if skipped > SKIPPED_BYTES_MAX:
-                return None
-        size = self.size - position
-        wanted = max_bytes if max_bytes < size else size
-        if wanted > LENT_BYTES_MAX:
-            return None
-        self.was_used = True
-        file = self.file or self.opened()
-        data = file.lend_if_cached(position, min(wanted + skipped, size))
-        if data is None:
-            return None
-        at = 0
-        while at + SCAN_HEADER_BYTES <= len(data):
-            base, length, delta = _scan(data, at)
-            if base + delta >= offset:
-                end = at + min(max_bytes, size - at)
-                return data[at:end] if at + length + LENGTH_OVERHEAD <= end <= len(data) else None
-            at += length + LENGTH_OVERHEAD
         return None
 
     def first_header(self) -> BatchHeader | None:

@@ -6,8 +6,8 @@ from collections.abc import Callable
 from ottla.base.errors import ApiError, ErrorCode
 from ottla.base.ids import Uuid
 from ottla.log.config import LogConfig
+from ottla.log.lending import LENT_BYTES_MAX
 from ottla.log.partition_log import INLINE_COMPRESSED_BYTES_MAX, ColdRead, LogSlice, PartitionLog
-from ottla.log.segment import LENT_BYTES_MAX
 from ottla.runtime.waiting import ParkedFetch
 from ottla.wire.batches import ATTRIBUTES_AT
 from ottla.wire.inspection import BatchRejected, Inspection

@@ -117,10 +117,63 @@ def test_batches_of_any_size_are_lent_where_they_begin(tmp_path: Path) -> None:
     log.roll(now_ms=NOW)
     append(log, batch(b"the last"))
     stored = stored_batches(log)
+    assert log.lend(8, 80_000, limit_offset=log.log_end_offset) is None
     for offset in range(2 * len(sizes)):
         lent = log.lend(offset, 80_000, limit_offset=log.log_end_offset)
-        assert (lent is None) == (offset == 8)
-        assert lent is None or bytes(lent) == b"".join(stored[offset // 2:len(sizes)])[:80_000]
+        assert lent is not None                    # at 8, too, as it is where the one before ended
+        assert b"".join(stored[offset // 2:len(sizes)])[:80_000].startswith(lent)
+        assert batch_starts(bytes(lent))
+
+
+@pytest.mark.parametrize("is_closed", [False, True])
+@pytest.mark.parametrize("size", [100, 1_500, 4_000, 9_000, 30_000])
+def test_of_many_bytes_only_whole_batches_are_lent_where_that_costs_little(tmp_path: Path, size: int, is_closed: bool) -> None:
+    """A reader gets on, from one batch to the one after the last that it got whole, whether what it is lent ends with a batch or not."""
+    log = open_log(tmp_path)
+    while log.log_end_offset < 400_000 // size:
+        append(log, batch(bytes(size + log.log_end_offset % 7)))
+    if is_closed:
+        log.roll(now_ms=NOW)
+        append(log, batch(b"the last"))
+        log.segments[0].write_indexes()
+        log.segments[0].use_index_files()
+    stored = stored_batches(log)
+    offset, cut, end = 0, 0, len(stored) - is_closed
+    while offset < end:
+        lent = log.lend(offset, 65_536, limit_offset=log.log_end_offset)
+        assert lent is not None
+        expected = b"".join(stored[offset:end])[:65_536]
+        assert expected.startswith(lent)
+        whole = [read_header(lent[at:]).last_offset for at in batch_starts(bytes(lent))]
+        cut += len(lent) < len(expected)
+        assert len(expected) - len(lent) < size + 100
+        assert whole[0] == offset
+        offset = whole[-1] + 1
+    assert cut > 0 or size == 100
+
+
+def batch_starts(data: bytes) -> list[int]:
+    """Of whole batches."""
+    starts, at = [], 0
+    while at + 61 <= len(data) and at + read_header(memoryview(data)[at:]).size <= len(data):
+        starts.append(at)
+        at += read_header(memoryview(data)[at:]).size
+    return starts
+
+
+def test_readers_in_several_places_do_not_confuse_each_other(tmp_path: Path) -> None:
+    log = open_log(tmp_path)
+    for index in range(300):
+        append(log, batch(b"%d" % index * 1000))
+    stored = stored_batches(log)
+    places = [0, 0, 50, 51, 200]
+    while any(place < len(stored) for place in places):
+        for reader, place in enumerate(places):
+            if place < len(stored):
+                lent = log.lend(place, 40_000 + reader, limit_offset=len(stored))
+                assert lent is not None
+                assert b"".join(stored[place:])[: len(lent)] == lent
+                places[reader] += len(batch_starts(bytes(lent)))
 
 
 def test_reading_stops_at_the_limit(tmp_path: Path) -> None:

@@ -64,7 +64,7 @@ def build(path, version, microseconds):
     path.chmod(0o755)
 
 
-@pytest.mark.parametrize("version, microseconds, chosen", [
+@pytest.mark.parametrize(("version", "microseconds", "chosen"), [
     ("3.12", 800, "other"),
     ("3.12", 950, "bin"),       # not by much
     ("3.13", 500, "bin"),       # who wants another version says so

@@ -188,7 +188,8 @@ def test_fetch_answers_are_packed_alike(version, correlation_id, error, session_
     assert whole == len(payload).to_bytes(4, "big") + payload
 
 
-@given(versions_of_fetch, i32, ids, i32, i64, i64, st.none() | st.lists(st.tuples(i64, i64), max_size=2).map(tuple), st.integers(1, 1 << 30))
+@given(versions_of_fetch, i32, ids, i32, i64, i64, st.none() | st.lists(st.tuples(i64, i64), max_size=2).map(tuple),
+       st.integers(1, 1 << 30))
 def test_the_records_of_one_partition_are_packed_as_those_of_several(version, correlation_id, topic, index, high, start, aborted, size):
     answer = PartitionAnswer(index, 0, high, high, start, aborted, size)
     expected = pack_fetched(version, correlation_id, 0, 0, [(topic, [answer])])
