@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 BYTES_MAX = 16 << 20
 """More than that is not looked through at once: guessing takes three times the memory."""
 BYTES_MIN = 16
-FLAGS_MIN = 1 << 16
+FLAGS_MIN = 384 << 10
 """From so many bytes on it pays to look at eight of their flags together."""
 TABLE_SIZES = (256, 1 << 10, 1 << 15)
 """Of the tables of what records look like. Batches of more records are not compared with them."""
