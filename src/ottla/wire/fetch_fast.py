@@ -283,12 +283,9 @@ def pack_fetched(version: int, correlation_id: int, error: int, session_id: int,
 def pack_found(version: int, correlation_id: int, topic: bytes, partition: int, high_watermark: int, log_start_offset: int,
                aborted: tuple[tuple[int, int], ...] | None, record_bytes: int) -> Sequence[bytes]:
     """The pieces before and behind the records of one partition that has some, of a request without a session."""
+    answer = _new_tuple(PartitionAnswer, (partition, 0, high_watermark, high_watermark, log_start_offset, aborted, record_bytes, b"\0"))
     if version >= TOPIC_IDS_FROM and aborted is None:
-        size = unsigned_varint(record_bytes + 1)
-        head = _one_with_id(_ONE_BYTES + len(size) + record_bytes + 1, correlation_id, 0, 0, 0, 0, 2, topic, 2, partition, 0,
-                            high_watermark, high_watermark, log_start_offset, 0, -1)
-        return head + size, b"\0\0\0"
-    answer = PartitionAnswer(partition, 0, high_watermark, high_watermark, log_start_offset, aborted, record_bytes)
+        return _pack_one(correlation_id, 0, 0, topic, answer)
     return pack_fetched(version, correlation_id, 0, 0, [(topic, [answer])])
 
 

@@ -12,7 +12,7 @@ from ottla.log.config import LogConfig, TimestampType
 from ottla.log.partition_log import BatchRejected, ColdRead, PartitionLog, TopicIdMismatch
 from ottla.sim.disk import SimulatedDisk
 from ottla.sim.log_files import check_log_files
-from ottla.wire.batches import Record, build_batch, decode_records, read_header
+from ottla.wire.batches import Record, build_batch, decode_records, iterate_batches, read_header
 from tests.unit.log.logs import NOW, TOPIC_ID, append, batch, index_entries, open_log, read_all, stored_batches, stored_records
 
 
@@ -122,7 +122,7 @@ def test_batches_of_any_size_are_lent_where_they_begin(tmp_path: Path) -> None:
         lent = log.lend(offset, 80_000, limit_offset=log.log_end_offset)
         assert lent is not None                    # at 8, too, as it is where the one before ended
         assert b"".join(stored[offset // 2:len(sizes)])[:80_000].startswith(lent)
-        assert batch_starts(bytes(lent))
+        assert list(iterate_batches(lent))
 
 
 @pytest.mark.parametrize("is_closed", [False, True])
@@ -144,21 +144,12 @@ def test_of_many_bytes_only_whole_batches_are_lent_where_that_costs_little(tmp_p
         assert lent is not None
         expected = b"".join(stored[offset:end])[:65_536]
         assert expected.startswith(lent)
-        whole = [read_header(lent[at:]).last_offset for at in batch_starts(bytes(lent))]
+        whole = [header.last_offset for _, header in iterate_batches(lent)]
         cut += len(lent) < len(expected)
         assert len(expected) - len(lent) < size + 100
         assert whole[0] == offset
         offset = whole[-1] + 1
     assert cut > 0 or size == 100
-
-
-def batch_starts(data: bytes) -> list[int]:
-    """Of whole batches."""
-    starts, at = [], 0
-    while at + 61 <= len(data) and at + read_header(memoryview(data)[at:]).size <= len(data):
-        starts.append(at)
-        at += read_header(memoryview(data)[at:]).size
-    return starts
 
 
 def test_readers_in_several_places_do_not_confuse_each_other(tmp_path: Path) -> None:
@@ -173,7 +164,7 @@ def test_readers_in_several_places_do_not_confuse_each_other(tmp_path: Path) -> 
                 lent = log.lend(place, 40_000 + reader, limit_offset=len(stored))
                 assert lent is not None
                 assert b"".join(stored[place:])[: len(lent)] == lent
-                places[reader] += len(batch_starts(bytes(lent)))
+                places[reader] += len(list(iterate_batches(lent)))
 
 
 def test_reading_stops_at_the_limit(tmp_path: Path) -> None:
