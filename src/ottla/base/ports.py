@@ -63,7 +63,7 @@ class File(Protocol):
     def path(self) -> str: ...
 
     def append(self, parts: Sequence[Buffer]) -> int:
-        """Write all parts at the end of the file, in one gathered write; return how many bytes that was."""
+        """Write all parts at the end of the file, in one gathered write; return where it ends now."""
 
     def write_at(self, position: int, data: Buffer) -> None: ...
 

@@ -89,8 +89,8 @@ class RealFile:
                 raise
         if written != total:
             self._finish_short_write(parts, end, written)
-        self._size = end + total
-        return total
+        self._size = end = end + total
+        return end
 
     def _write_gathered(self, parts: Sequence[Buffer], end: int) -> int:
         if len(parts) <= _PARTS_MAX and _HAS_GATHERED_WRITE:

@@ -13,16 +13,15 @@ UNDEFINED_OFFSET = -1
 
 
 class LeaderEpochs:
-    """Epochs and the offsets at which they start; both rise."""
+    """Epochs and the offsets at which they start; both rise. `latest` is the last of them, which every append looks at."""
+
+    __slots__ = ("_epochs", "_starts", "is_dirty", "latest")
 
     def __init__(self, entries: list[tuple[int, int]] | None = None) -> None:
         self._epochs = [epoch for epoch, _ in entries or ()]
         self._starts = [start for _, start in entries or ()]
         self.is_dirty = False
-
-    @property
-    def latest(self) -> int:
-        return self._epochs[-1] if self._epochs else UNDEFINED_EPOCH
+        self.latest = self._epochs[-1] if self._epochs else UNDEFINED_EPOCH
 
     def entries(self) -> list[tuple[int, int]]:
         return list(zip(self._epochs, self._starts, strict=True))
@@ -36,6 +35,7 @@ class LeaderEpochs:
             self._starts.pop()
         self._epochs.append(epoch)
         self._starts.append(start_offset)
+        self.latest = epoch
         self.is_dirty = True
 
     def epoch_for(self, offset: int) -> int:
@@ -69,6 +69,7 @@ class LeaderEpochs:
             self._epochs.pop()
             self._starts.pop()
             self.is_dirty = True
+        self.latest = self._epochs[-1] if self._epochs else UNDEFINED_EPOCH
 
     def truncate_from_start(self, start_offset: int) -> None:
         """Forget epochs that ended before the log's new start; the one that holds it starts there now."""

@@ -4,8 +4,6 @@ Where many bytes are asked for, a batch that does not fit is left out: its first
 too, where the next request of the same reader begins, which spares it the search.
 """
 
-from bisect import bisect_left
-
 from ottla.log.segment import SCAN_BYTES, SCAN_HEADER_BYTES, Segment, scan
 from ottla.wire.batches import LENGTH_OVERHEAD
 
@@ -26,10 +24,10 @@ def lend(segment: Segment, offset: int, max_bytes: int) -> memoryview | None:
     skipped = 0
     if offset != marked:
         if offset >= segment.tail_from:
-            index = bisect_left(segment.tail_offsets, offset)
-            if index == len(segment.tail_offsets):
+            found = segment.in_tail(offset)
+            if found is None:
                 return None
-            position = segment.tail_positions[index]
+            position = found[0]
         elif max_bytes > LENT_BYTES_MAX:
             return None
         else:

@@ -180,7 +180,7 @@ class PartitionLog:
             _pack_i16(records, ATTRIBUTES_AT, attributes & KNOWN_ATTRIBUTES | (LOG_APPEND_TIME_BIT if append_time >= 0 else 0))
             _pack_i64(records, MAX_TIMESTAMP_AT, max_timestamp)
             write_checksum(records)
-        segment.append(records, size, last_offset, max_timestamp, self._index_interval_bytes)
+        segment.append(records, last_offset, max_timestamp, self._index_interval_bytes)
         self.log_end_offset = last_offset + 1
         if self._roll_timestamp == ASK_ALWAYS:
             self._set_roll_limits()
@@ -195,7 +195,7 @@ class PartitionLog:
         header = read_header(batch)
         assert (header.base_offset, header.size) == (self.log_end_offset, len(batch)), (header, self.log_end_offset, len(batch))
         segment = self._maybe_roll(header.size, header.last_offset, header.max_timestamp, now_ms)
-        segment.append(batch, header.size, header.last_offset, header.max_timestamp, self._index_interval_bytes)
+        segment.append(batch, header.last_offset, header.max_timestamp, self._index_interval_bytes)
         self.log_end_offset = header.last_offset + 1
         self._set_roll_limits()
         self.epochs.assign(header.leader_epoch, header.base_offset)

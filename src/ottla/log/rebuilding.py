@@ -52,7 +52,7 @@ def rebuild(segment: Segment, config: LogConfig, epochs: LeaderEpochs, producers
     next_offset = base = segment.base_offset
     offset_max = base + OFFSETS_PER_SEGMENT_MAX
     interval, latest_epoch = config.index_interval_bytes, epochs.latest
-    bytes_since_entry = end = 0
+    entry_position = end = 0
     highest, highest_offset = -1, base
     done_before = progress.done_bytes
     for at, fields, batch in scan_fields(file, 0, size):
@@ -62,12 +62,11 @@ def rebuild(segment: Segment, config: LogConfig, epochs: LeaderEpochs, producers
             break
         if max_timestamp > highest:
             highest, highest_offset = max_timestamp, last_offset
-        if bytes_since_entry > interval:
+        if at - entry_position > interval:
             offsets.append(last_offset, at)
             times.maybe_append(highest, highest_offset)
-            bytes_since_entry = 0
+            entry_position = at
             progress.tell(done_before + at)
-        bytes_since_entry += length + LENGTH_OVERHEAD
         end = at + length + LENGTH_OVERHEAD
         next_offset = last_offset + 1
         if leader_epoch > latest_epoch:
@@ -81,10 +80,9 @@ def rebuild(segment: Segment, config: LogConfig, epochs: LeaderEpochs, producers
             else:
                 producers.remember(producer_id, epoch, sequence, last_delta + 1, base_offset, max_timestamp)
     segment.size = end
-    segment.bytes_since_entry = bytes_since_entry
+    segment.entry_position = entry_position
     segment.max_timestamp, segment.max_timestamp_offset = highest, highest_offset
-    segment.last_offset = next_offset - 1
-    segment.forget_tail()
+    segment.start_tail(next_offset)
     progress.done_bytes = done_before + size
     if end < size:
         _cut_off(file, end)
@@ -104,7 +102,7 @@ def index_closed(segment: Segment, config: LogConfig) -> None:
     segment.aborted = None  # which transactions are open where the segment begins is not known here
     for position, header in scan_headers(segment.opened(), 0, size):
         segment.size = position
-        segment.on_batch(header.size, header.last_offset, header.max_timestamp, config.index_interval_bytes)
+        segment.on_batch(position + header.size, header.last_offset, header.max_timestamp, config.index_interval_bytes)
     segment.size = size
     close(segment)
 

@@ -187,9 +187,8 @@ def _resume(segment: Segment) -> int | None:
             segment.max_timestamp, segment.max_timestamp_offset = header.max_timestamp, end - 1
         expected = at + header.size
     segment.size = size
-    segment.last_offset = end - 1
-    segment.forget_tail()
-    segment.bytes_since_entry = expected - offsets.last_position()
+    segment.start_tail(end)
+    segment.entry_position = offsets.last_position()
     return end if expected == size else None
 
 

@@ -26,8 +26,8 @@ SCAN_HEADER_BYTES = 27
 scan = Struct(">qi11xi").unpack_from
 """Base offset, length and last offset delta of a batch."""
 
-TAIL_BATCHES_MAX = 256
-"""Batches since the last index entry whose positions are known: those who read at the end of the log need no search."""
+TAIL_WORDS_MAX = 2 * 256
+"""Of 256 batches since the last index entry the positions are known: those who read at the end of the log need no search."""
 NO_TAIL = 1 << 63
 NO_BOOKMARK = (-1, 0)
 
@@ -50,23 +50,21 @@ class Segment:
         "aborted",
         "base_offset",
         "bookmark",
-        "bytes_since_entry",
         "created_ms",
         "disk",
+        "entry_position",
         "file",
         "files",
         "first_timestamp",
         "is_writable",
-        "last_offset",
         "max_timestamp",
         "max_timestamp_offset",
         "offset_index",
         "size",
         "stem",
         "suffix",
+        "tail",
         "tail_from",
-        "tail_offsets",
-        "tail_positions",
         "time_index",
         "was_used",
     )
@@ -87,16 +85,16 @@ class Segment:
         self.time_index: TimeIndex | None = None
         self.aborted: list[AbortedTransaction] | None = None
         """Those whose markers are here, while the segment grows; afterwards they stand in their file."""
-        self.bytes_since_entry = 0
+        self.entry_position = 0
+        """Where the batch starts that got the last entry in the indexes."""
         self.first_timestamp: int | None = None
         self.max_timestamp = -1
         self.max_timestamp_offset = base_offset
-        self.last_offset = base_offset - 1
         self.bookmark = NO_BOOKMARK
         """The offset that whoever read last will ask for next, and the position of its batch."""
         self.tail_from = NO_TAIL
-        self.tail_offsets: list[int] = []
-        self.tail_positions: list[int] = []
+        self.tail: list[int] = []
+        """The last offset and the position of each batch there, by turns: of a thousand logs one list each stays in the caches."""
 
     @property
     def log_path(self) -> str:
@@ -120,39 +118,38 @@ class Segment:
         self.offset_index = GrowingOffsetIndex(self.base_offset)
         self.time_index = GrowingTimeIndex(self.base_offset)
         self.aborted = []
-        self.bytes_since_entry = 0
+        self.entry_position = 0
         self.max_timestamp = -1
         self.max_timestamp_offset = self.base_offset
-        self.last_offset = self.base_offset - 1
         self.bookmark = NO_BOOKMARK
-        self.forget_tail()
+        self.start_tail(self.base_offset)
 
-    def append(self, batch: Buffer, size: int, last_offset: int, max_timestamp: int, index_interval_bytes: int) -> None:
+    def append(self, batch: Buffer, last_offset: int, max_timestamp: int, index_interval_bytes: int) -> None:
         """Write one batch at the end. If that raises, nothing has changed."""
         file = self.file
         if file is None:
             file = self.opened()
         self.was_used = True
-        file.append((batch,))
-        self.on_batch(size, last_offset, max_timestamp, index_interval_bytes)
+        self.on_batch(file.append((batch,)), last_offset, max_timestamp, index_interval_bytes)
 
-    def on_batch(self, size: int, last_offset: int, max_timestamp: int, index_interval_bytes: int) -> None:
-        """A batch stands at the end of what is indexed."""
+    def on_batch(self, end: int, last_offset: int, max_timestamp: int, index_interval_bytes: int) -> None:
+        """A batch stands at the end of what is indexed, and reaches to this end.
+
+        Of a thousand logs in turn what is looked at here is in no cache: each field, and each number in one, counts.
+        """
         if max_timestamp > self.max_timestamp:
             self.max_timestamp = max_timestamp
             self.max_timestamp_offset = last_offset
-        tail_offsets = self.tail_offsets
-        if self.bytes_since_entry > index_interval_bytes:
+        position = self.size
+        tail = self.tail
+        if position - self.entry_position > index_interval_bytes:
             self.add_entry(last_offset)
-        elif len(tail_offsets) == TAIL_BATCHES_MAX:
-            self.forget_tail()
-        if self.first_timestamp is None:
+        elif len(tail) == TAIL_WORDS_MAX:
+            self.start_tail(tail[-2] + 1)
+        if not position:
             self.first_timestamp = max_timestamp
-        tail_offsets.append(last_offset)
-        self.tail_positions.append(self.size)
-        self.last_offset = last_offset
-        self.bytes_since_entry += size
-        self.size += size
+        tail += last_offset, position
+        self.size = end
 
     def add_entry(self, last_offset: int) -> None:
         """The batch at the current end gets an entry in both indexes."""
@@ -160,14 +157,14 @@ class Segment:
         assert isinstance(self.time_index, GrowingTimeIndex), self.stem
         self.offset_index.append(last_offset, self.size)
         self.time_index.maybe_append(self.max_timestamp, self.max_timestamp_offset)
-        self.bytes_since_entry = 0
-        self.forget_tail()
+        self.entry_position = self.size
+        if self.tail:
+            self.start_tail(self.tail[-2] + 1)
 
-    def forget_tail(self) -> None:
-        """The next batch is the first whose position is known without a search."""
-        self.tail_from = self.last_offset + 1
-        self.tail_offsets.clear()
-        self.tail_positions.clear()
+    def start_tail(self, offset: int) -> None:
+        """The next batch, at this offset, is the first whose position is known without a search."""
+        self.tail_from = offset
+        self.tail.clear()
 
     def on_aborted(self, transaction: AbortedTransaction) -> None:
         """The marker of an aborted transaction was written."""
@@ -216,12 +213,7 @@ class Segment:
     def locate(self, offset: int, read_at: ReadAt) -> tuple[int, int] | None:
         """Position and size of the batch that holds an offset, or of the next one if none does; None where the segment ends before."""
         if offset >= self.tail_from:
-            tail = self.tail_offsets
-            index = bisect_left(tail, offset)
-            if index == len(tail):
-                return None
-            position = self.tail_positions[index]
-            return position, (self.tail_positions[index + 1] if index + 1 < len(tail) else self.size) - position
+            return self.in_tail(offset)
         position = self.offsets().position_of(offset)
         end = self.size
         while position < end:
@@ -238,6 +230,15 @@ class Segment:
             position += at
         return None
 
+    def in_tail(self, offset: int) -> tuple[int, int] | None:
+        """The same, of an offset that is not before `tail_from`."""
+        tail = self.tail
+        at = 2 * bisect_left(tail[::2], offset)
+        if at == len(tail):
+            return None
+        position = tail[at + 1]
+        return position, (tail[at + 3] if at + 2 < len(tail) else self.size) - position
+
     def first_header(self) -> BatchHeader | None:
         return read_header(self.opened().read_at(0, RECORDS_AT)) if self.size >= RECORDS_AT else None
 
@@ -251,8 +252,7 @@ class Segment:
     def finish_indexes(self) -> None:
         """The last entry of the time index says what the highest timestamp of the whole segment is. No batch will follow."""
         self.tail_from = NO_TAIL
-        self.tail_offsets.clear()
-        self.tail_positions.clear()
+        self.tail.clear()
         if isinstance(self.time_index, GrowingTimeIndex):
             self.time_index.maybe_append(self.max_timestamp, self.max_timestamp_offset)
 

@@ -5,7 +5,7 @@ from collections.abc import Callable
 
 from ottla.base.errors import ApiError, ErrorCode
 from ottla.base.ids import Uuid
-from ottla.log.config import LogConfig
+from ottla.log.config import LONG_MAX, LogConfig
 from ottla.log.lending import LENT_BYTES_MAX
 from ottla.log.partition_log import INLINE_COMPRESSED_BYTES_MAX, ColdRead, LogSlice, PartitionLog
 from ottla.runtime.waiting import ParkedFetch
@@ -81,7 +81,7 @@ class Partition:
         log = self.log
         flushed, end, messages_max = log.recovery_point, log.log_end_offset, log.config.flush_messages
         if self.on_flush_due is None or end - flushed < messages_max:
-            self.flush_at = min(flushed + messages_max, NEVER)
+            self.flush_at = NEVER if messages_max == LONG_MAX else flushed + messages_max
             self.advance_high_watermark(end)
         else:
             self.flush_at = 0

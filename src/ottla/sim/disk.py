@@ -32,7 +32,7 @@ class SimulatedFile:
         data = b"".join(parts)
         self._check_writable()
         self._disk.write(self._inode, "append", self._path, len(self._inode.cached), data)
-        return len(data)
+        return len(self._inode.cached)
 
     def write_at(self, position: int, data: Buffer) -> None:
         self._check_writable()
