@@ -1,5 +1,6 @@
 """Taking turns: each broker is warmed with a load, then they are measured in rounds; and what such rounds look like in a table."""
 
+import itertools
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -70,25 +71,30 @@ def measure_once(load: Load, target: Target, topic_id: bytes, seconds: float) ->
     return figures
 
 
-def measure(load: Load, targets: Sequence[Target], effort: Effort) -> Results:
-    """Warm each broker with this load, then take turns. The medians of the rounds, and the lowest and highest rate."""
-    name = f"bench-{time.time_ns()}"
+def measure(loads: Sequence[Load], targets: Sequence[Target], effort: Effort) -> dict[str, Results]:
+    """Warm each broker with each load, then take turns. The medians of the rounds, and the lowest and highest rate, by the load's label."""
     connections = {target.name: Connection(target.port) for target in targets}
-    topics = {target.name: frames.create_topic(connections[target.name], name, partitions=load.partitions) for target in targets}
-    for target in targets:
+    names = {load.label: f"bench-{time.time_ns()}" for load in loads}
+    topics: dict[tuple[str, str], bytes] = {}
+    for load, target in itertools.product(loads, targets):
+        connection = connections[target.name]
+        topic_id = frames.create_topic(connection, names[load.label], partitions=load.partitions)
+        topics[load.label, target.name] = topic_id
         if load.reads:
-            fill(connections[target.name], frames.produce(topics[target.name], frames.batch(FILL_RECORDS, 100)), effort.fill_requests)
-        load.run(target.port, topics[target.name], effort.warm_seconds)
+            fill(connection, frames.produce(topic_id, frames.batch(FILL_RECORDS, 100)), effort.fill_requests)
+        load.run(target.port, topic_id, effort.warm_seconds)
     settle()
-    runs: dict[str, list[Figures]] = {target.name: [] for target in targets}
+    runs: dict[tuple[str, str], list[Figures]] = {pair: [] for pair in topics}
     for _ in range(effort.rounds):
-        for target in targets:
-            runs[target.name].append(measure_once(load, target, topics[target.name], effort.round_seconds))
+        for load, target in itertools.product(loads, targets):
+            pair = load.label, target.name
+            runs[pair].append(measure_once(load, target, topics[pair], effort.round_seconds))
     for connection in connections.values():
-        frames.delete_topic(connection, name)
+        for name in names.values():
+            frames.delete_topic(connection, name)
         connection.close()
     settle()
-    return {name: summarize(figures, load.unit) for name, figures in runs.items()}
+    return {load.label: {target.name: summarize(runs[load.label, target.name], load.unit) for target in targets} for load in loads}
 
 
 def summarize(rounds: Sequence[Figures], unit: str) -> dict[str, Any]:
@@ -154,12 +160,17 @@ def goals(load: Load, results: Results) -> list[Goal]:
     ]
 
 
-def run_loads(title: str, loads: Sequence[Load], targets: Sequence[Target], effort: Effort, say: Say, *, what: str) -> Report:
-    """Measure each load; one row and one line of README for each. `what` opens the note: what the loads are."""
+def run_loads(title: str, loads: Sequence[Load], targets: Sequence[Target], effort: Effort, say: Say, *, what: str,
+              by_turns: bool = False) -> Report:
+    """Measure each load; one row and one line of README for each. `what` opens the note: what the loads are.
+
+    `by_turns` is for loads that are compared with each other: they alternate as the brokers do.
+    """
     results: dict[str, Results] = {}
-    for load in loads:
-        results[load.label] = measure(load, targets, effort)
-        say(line(load, results[load.label]))
+    for group in [loads] if by_turns else [[load] for load in loads]:
+        results |= measure(group, targets, effort)
+        for load in group:
+            say(line(load, results[load.label]))
     head = ["load", KAFKA, "p50 / p99 / CPU, µs", "Ottla", "p50 / p99 / CPU, µs", "rate", "p99", "CPU"]
     note = (
         f"{what} Medians of {effort.rounds} rounds of {effort.round_seconds:g} s (lowest–highest), alternating, after "
