@@ -38,7 +38,7 @@ class Effort:
     rest_seconds: float = 30.0
     swarm_seconds: float = 5.0
     cold_bytes: int = 4_000_000_000
-    cold_rounds: int = 3
+    cold_rounds: int = 5
     paced_seconds: float = 10.0
     listed_topics: int = 1000
     listing_seconds: float = 20.0

@@ -16,6 +16,7 @@ from typing import Any, Self
 
 PEER_VERSION = "4.0.0"
 CONNECTOR = f"org.apache.spark:spark-sql-kafka-0-10_2.13:{PEER_VERSION}"
+ROOT = Path(__file__).resolve().parent.parent
 CACHE = Path.home() / ".cache" / f"pyspark-{PEER_VERSION}"
 TITLES = {"kafka": "Spark's connector", "ottla": "ottla"}
 """By the formats' names."""
@@ -41,20 +42,20 @@ def peer_python() -> str:
 
 
 class Job:
-    """A script that runs in one of the environments: it takes one line of JSON after another and answers each with one."""
+    """A module that runs in one of the environments: it takes one line of JSON after another and answers each with one."""
 
-    def __init__(self, format_name: str, script: Path, arguments: Sequence[str]) -> None:
+    def __init__(self, format_name: str, module: str, arguments: Sequence[str]) -> None:
         python = peer_python() if format_name == "kafka" else os.environ.get("OTTLA_SPARK_PYTHON", sys.executable)
         environment = os.environ | {"PYSPARK_PYTHON": python, "PYSPARK_DRIVER_PYTHON": python}
         if format_name == "kafka":
             environment["PYSPARK_SUBMIT_ARGS"] = f"--packages {CONNECTOR} pyspark-shell"
         self.format_name = format_name
         self._complaints = tempfile.TemporaryFile("w+")  # noqa: SIM115  # a pipe that nobody reads would fill up and stop Spark
-        self._process = subprocess.Popen([python, str(script), format_name, *arguments], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
-                                         stderr=self._complaints, text=True, env=environment)
+        self._process = subprocess.Popen([python, "-m", module, format_name, *arguments], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+                                         stderr=self._complaints, text=True, env=environment, cwd=ROOT)
 
     def ask(self, **question: Any) -> dict[str, Any]:
-        """What the script answers; SparkUnavailable with its last words if it has ended instead."""
+        """What it answers; SparkUnavailable with its last words if it has ended instead."""
         process = self._process
         assert process.stdin is not None
         assert process.stdout is not None

@@ -8,7 +8,6 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 from bench.confluent import fill
@@ -16,7 +15,7 @@ from bench.peers import BrokerProcess
 from bench.report import Effort, Goal, Report, quotient, ratio
 from bench.spark_environments import TITLES, Job
 
-JOB = Path(__file__).with_name("spark_read_job.py")
+JOB = "bench.spark_read_job"
 ONE_ROW_PAUSE_SECONDS = 0.3
 ONE_ROW_ROWS = 30
 BATCH_MIN, AVAILABLE_MIN, ONE_ROW_MS_MAX = 1.5, 1.3, 150.0

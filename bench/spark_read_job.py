@@ -1,5 +1,5 @@
-"""A Spark driver that is told by lines of JSON what to read, and answers with how long it took. Both environments do the same,
-by two formats; that with `ottla` has Ottla's own session."""
+"""A Spark driver that is told by lines of JSON what to read, and answers with how long it took. Both environments do the same, by two
+formats."""
 
 import json
 import sys
@@ -8,28 +8,9 @@ import time
 from collections.abc import Callable
 from typing import Any
 
+from bench.spark_session import session
+
 SECONDS_MAX = 300
-
-
-def session(format_name: str) -> Any:
-    if format_name == "ottla":
-        import ottla.spark
-
-        spark = ottla.spark.session("bench", master="local[2]", config={"spark.ui.enabled": "false", "spark.driver.memory": "2g"})
-        spark.sparkContext.setLogLevel("ERROR")
-        return spark
-    from pyspark.sql import SparkSession
-
-    builder = SparkSession.builder.master("local[2]").appName("bench")
-    configs = {"spark.ui.enabled": "false", "spark.ui.showConsoleProgress": "false", "spark.driver.memory": "2g",
-               "spark.sql.execution.arrow.maxBytesPerBatch": "2147483647"}
-    package = "org.apache.spark.sql.execution.streaming"
-    configs["spark.sql.streaming.checkpointFileManagerClass"] = f"{package}.FileSystemBasedCheckpointFileManager"
-    for name, value in configs.items():
-        builder = builder.config(name, value)
-    spark = builder.getOrCreate()
-    spark.sparkContext.setLogLevel("ERROR")
-    return spark
 
 
 def read_batch(spark: Any, format_name: str, options: dict[str, str]) -> dict[str, Any]:
@@ -71,7 +52,7 @@ def wait_for_rows(spark: Any, format_name: str, options: dict[str, str], rows: i
 
 def main() -> None:
     (format_name,) = sys.argv[1:]
-    spark = session(format_name)
+    spark = session(format_name, memory="2g")
     works: dict[str, Callable[..., dict[str, Any]]] = {
         "batch": read_batch, "available": read_available, "count": count_rows, "rows": wait_for_rows,
     }

@@ -6,7 +6,6 @@ import statistics
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 
 from bench.peers import BrokerProcess
 from bench.report import Effort, Goal, Report, quotient, ratio
@@ -15,7 +14,7 @@ from bench.spark_environments import TITLES, Job
 PARTITIONS = 2
 WARM_ROUNDS = 1
 RATIO_MIN = 1.5
-JOB = Path(__file__).with_name("spark_write_job.py")
+JOB = "bench.spark_write_job"
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,32 +1,15 @@
-"""One environment's part of `bench.spark_write`: it knows PySpark only, as it runs in the peer's environment too; that with `ottla` has
-Ottla's own session."""
+"""One environment's part of `bench.spark_write`: it is told by lines of JSON where to write, and answers with how long it took."""
 
 import json
 import sys
 import time
-from typing import Any
 
-
-def session(format_name: str) -> Any:
-    config = {"spark.ui.enabled": "false", "spark.driver.memory": "4g"}
-    if format_name == "ottla":
-        import ottla.spark
-
-        spark = ottla.spark.session("bench", master="local[2]", config=config)
-    else:
-        from pyspark.sql import SparkSession
-
-        builder = SparkSession.builder.master("local[2]").config("spark.sql.execution.arrow.maxBytesPerBatch", "2147483647")
-        for name, value in config.items():
-            builder = builder.config(name, value)
-        spark = builder.getOrCreate()
-    spark.sparkContext.setLogLevel("ERROR")
-    return spark
+from bench.spark_session import session
 
 
 def main() -> None:
     format_name, records, value_bytes, has_headers = sys.argv[1], int(sys.argv[2]), int(sys.argv[3]), sys.argv[4] == "headers"
-    spark = session(format_name)
+    spark = session(format_name, memory="4g")
     from pyspark.sql import functions as f
 
     digits = f.repeat(f.sha2(f.col("id").cast("string"), 256), value_bytes // 64 + 1)
