@@ -251,8 +251,7 @@ class Segment:
 
     def finish_indexes(self) -> None:
         """The last entry of the time index says what the highest timestamp of the whole segment is. No batch will follow."""
-        self.tail_from = NO_TAIL
-        self.tail.clear()
+        self.start_tail(NO_TAIL)
         if isinstance(self.time_index, GrowingTimeIndex):
             self.time_index.maybe_append(self.max_timestamp, self.max_timestamp_offset)
 

@@ -42,8 +42,9 @@ def test_other_clients_read_what_is_written(client: str, codec: int, data: bytes
     pytest.importorskip("aiokafka")
     pytest.importorskip("kafka")
     reader = _readers()[client][codec]
+    packed = compress(codec, data)
     try:
-        found = bytes(reader(compress(codec, data)))
+        found = bytes(reader(packed))
     except (ImportError, NotImplementedError, AssertionError, TypeError) as error:
         pytest.skip(f"{client} has no {CODEC_NAMES[codec]} here: {error}")
     assert found == data
