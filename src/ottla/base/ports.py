@@ -76,6 +76,13 @@ class File(Protocol):
     def lend_if_cached(self, position: int, size: int) -> memoryview | None:
         """As `read_at_if_cached`, in memory that is used again: until the next call for any file, and from the loop's thread only."""
 
+    def is_cached(self, position: int, size: int) -> bool:
+        """Whether the end of a slice can be read without the disk: its beginning was looked at just before, to find the slice, and what
+        lies between comes and goes with them, nearly always."""
+
+    def bring_in(self, position: int, size: int) -> None:
+        """Return once a slice, and what may come after it for one who reads on, need not be waited for. Call it from a worker."""
+
     def size(self) -> int: ...
 
     def truncate(self, size: int) -> None: ...

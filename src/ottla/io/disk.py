@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from ottla.base.disk_errors import flush_error
 from ottla.base.ports import Buffer
 from ottla.io import process
+from ottla.io.read_ahead import ReadAhead
 
 # The most parts that one gathered write takes; POSIX promises 16, Linux and macOS take 1024.
 _PARTS_MAX = max(16, os.sysconf("SC_IOV_MAX")) if "SC_IOV_MAX" in os.sysconf_names else 16
@@ -17,10 +18,14 @@ _PARTS_MAX = max(16, os.sysconf("SC_IOV_MAX")) if "SC_IOV_MAX" in os.sysconf_nam
 # Reads up to this size that must not wait go through one reused buffer, which saves clearing a fresh one each time.
 _SCRATCH_BYTES = 1 << 20
 
+# Pieces in which a file is read only to have it in the page cache, where the system does not walk through it by itself.
+_WALKED_BYTES = 256 << 10
+
 _NOWAIT = getattr(os, "RWF_NOWAIT", 0)
-_NOWAIT_UNSUPPORTED = (errno.EOPNOTSUPP, errno.ENOTSUP, errno.EINVAL, errno.ENOSYS)
+_NOWAIT_UNSUPPORTED = _SENDING_UNSUPPORTED = (errno.EOPNOTSUPP, errno.ENOTSUP, errno.EINVAL, errno.ENOSYS)
 _FULL_FLUSH = getattr(fcntl, "F_FULLFSYNC", None)
 _HAS_GATHERED_WRITE = hasattr(os, "pwritev")
+_HAS_ADVICE = hasattr(os, "posix_fadvise")
 
 
 def _flush_descriptor(descriptor: int) -> None:
@@ -54,7 +59,7 @@ class RealFile:
     One that others may still use is let go instead, and closes itself when the last of them has let go of it.
     """
 
-    __slots__ = ("_descriptor", "_is_nowait", "_path", "_scratch", "_size")
+    __slots__ = ("_descriptor", "_is_nowait", "_path", "_read_ahead", "_scratch", "_size")
 
     def __init__(self, path: str, descriptor: int, size: int | None, scratch: memoryview) -> None:
         self._path = path
@@ -62,6 +67,7 @@ class RealFile:
         self._size = size  # None for a reader: another may write to it, so that each question goes to the file system
         self._scratch = scratch
         self._is_nowait = bool(_NOWAIT)
+        self._read_ahead: ReadAhead | None = None  # while somebody reads it from the disk
 
     @property
     def path(self) -> str:
@@ -144,6 +150,8 @@ class RealFile:
     def lend_if_cached(self, position: int, size: int) -> memoryview | None:
         if not self._is_nowait:
             return memoryview(self.read_at(position, size))
+        if self._read_ahead is not None and self._read_ahead.leads_out(position, size):
+            return None
         buffer = self._scratch[:size] if size <= _SCRATCH_BYTES else memoryview(bytearray(size))
         try:
             count = os.preadv(self._descriptor, (buffer,), position, _NOWAIT)
@@ -157,6 +165,42 @@ class RealFile:
         if count == size:
             return buffer
         return None if position + count < self.size() else buffer[:count]  # the rest is on the disk, or there is none
+
+    def is_cached(self, position: int, size: int) -> bool:
+        if self._read_ahead is not None and self._read_ahead.leads_out(position, size):
+            return False
+        return self.read_at_if_cached(position + size - 1, 1) is not None
+
+    def bring_in(self, position: int, size: int) -> None:
+        read_ahead = self._read_ahead
+        if read_ahead is None:
+            read_ahead = self._read_ahead = ReadAhead()
+            if _HAS_ADVICE:
+                os.posix_fadvise(self._descriptor, 0, 0, os.POSIX_FADV_RANDOM)  # the kernel reads what it is told to, and no more
+        end = read_ahead.move(position, size, self.size())
+        if end > position:
+            if _HAS_ADVICE:
+                os.posix_fadvise(self._descriptor, position, end - position, os.POSIX_FADV_WILLNEED)
+            self._walk(position, end)
+        if not read_ahead:
+            self._read_ahead = None
+            if _HAS_ADVICE:
+                os.posix_fadvise(self._descriptor, 0, 0, os.POSIX_FADV_NORMAL)
+
+    def _walk(self, position: int, end: int) -> None:
+        """Wait until all of it is in the page cache."""
+        if sys.platform == "linux":
+            nowhere = os.open(os.devnull, os.O_WRONLY)
+            try:
+                while position < end and (walked := os.sendfile(nowhere, self._descriptor, position, end - position)):
+                    position += walked  # no byte is copied
+            except OSError as error:
+                if error.errno not in _SENDING_UNSUPPORTED:
+                    raise
+            finally:
+                os.close(nowhere)
+        for start in range(position, end, _WALKED_BYTES):
+            self.read_at(start, min(_WALKED_BYTES, end - start))
 
     def size(self) -> int:
         size = self._size

@@ -56,6 +56,12 @@ class SimulatedFile:
         data = self.read_at_if_cached(position, size)
         return None if data is None else self._disk.lend(data)
 
+    def is_cached(self, position: int, size: int) -> bool:
+        return self.read_at_if_cached(position + size - 1, 1) is not None
+
+    def bring_in(self, position: int, size: int) -> None:
+        self.read_at(position, size)
+
     def size(self) -> int:
         self._check_open()
         return len(self._inode.cached)

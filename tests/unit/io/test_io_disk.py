@@ -121,6 +121,53 @@ def test_a_read_that_would_wait_says_so(disk, tmp_path, monkeypatch):
     file.close()
 
 
+def drop_from_cache(file):
+    file.flush()
+    descriptor = os.open(file.path, os.O_RDONLY)
+    os.posix_fadvise(descriptor, 0, 0, os.POSIX_FADV_DONTNEED)
+    os.close(descriptor)
+
+
+@pytest.mark.skipif(not hasattr(os, "posix_fadvise") or not hasattr(os, "RWF_NOWAIT"), reason="the system cannot be told to forget a file")
+def test_what_is_brought_in_need_not_be_waited_for(disk, tmp_path):
+    """What lies behind it is left to a worker, without a look, as long as one reads on."""
+    file = disk.open(f"{tmp_path}/f", create=True)
+    file.append([os.urandom(10 << 20)])
+    drop_from_cache(file)
+    file.bring_in(0, 1 << 20)
+    left_to_workers = []
+    for position in range(0, 10 << 20, 1 << 20):
+        if not file.is_cached(position, 1 << 20):
+            left_to_workers.append(position >> 20)
+            assert file.read_at_if_cached(position, 2 << 20) is None
+            file.bring_in(position, 1 << 20)
+        assert file.is_cached(position, 1 << 20)
+        assert file.read_at_if_cached(position, 1 << 20) == file.read_at(position, 1 << 20)
+    assert left_to_workers == [1, 3, 7]
+    assert file._read_ahead is None
+    file.close()
+
+
+def test_a_window_is_walked_by_reading_where_sending_is_not_supported(disk, tmp_path, monkeypatch):
+    file = disk.open(f"{tmp_path}/f", create=True)
+    file.append([bytes(1 << 20)])
+    read = []
+    monkeypatch.setattr(real, "_HAS_ADVICE", False)
+    monkeypatch.setattr(real.RealFile, "read_at", lambda file, position, size: read.append((position, size)))
+    for number, expected in ((errno.EINVAL, [(100, 256 << 10), (100 + (256 << 10), 44 << 10)]), (errno.EIO, None)):
+        def refuse(*_, number=number):
+            raise OSError(number, "cannot be sent")
+
+        monkeypatch.setattr(real.os, "sendfile", refuse)
+        if expected is None:
+            with pytest.raises(OSError, match="cannot be sent"):
+                file.bring_in(100, 300 << 10)
+        else:
+            file.bring_in(100, 300 << 10)
+            assert read == expected
+    file.close()
+
+
 def test_a_reader_does_not_write(disk, tmp_path):
     disk.write_atomically(f"{tmp_path}/f", b"data")
     reader = disk.open_read_only(f"{tmp_path}/f")

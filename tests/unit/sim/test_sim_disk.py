@@ -72,7 +72,7 @@ class TwoDisks(RuleBasedStateMachine):
     @rule(data=st.data())
     def use(self, data):
         real, simulated = self.files[data.draw(st.sampled_from(sorted(self.files)))]
-        what = data.draw(st.sampled_from(["append", "write_at", "truncate", "read_at", "if_cached", "map", "flush", "again"]))
+        what = data.draw(st.sampled_from(["append", "write_at", "truncate", "read_at", "if_cached", "bring_in", "map", "flush", "again"]))
         place, size, blob = data.draw(_PLACE), data.draw(_PLACE), data.draw(_DATA)
         calls = {
             "append": lambda file: file.append([blob, b"", blob[:3]]),
@@ -80,6 +80,7 @@ class TwoDisks(RuleBasedStateMachine):
             "truncate": lambda file: file.truncate(place),
             "read_at": lambda file: file.read_at(place, size),
             "if_cached": lambda file: file.read_at_if_cached(place, size),
+            "bring_in": lambda file: file.bring_in(place, size),
             "map": lambda file: bytes(file.map()),
             "flush": lambda file: file.flush(),
             "again": lambda file: file.size(),

@@ -20,7 +20,6 @@ from ottla.server.fetch_reading import (
     SEND_FILE_BYTES_MIN,
     WAIT_FOR_DISK,
     Fetch,
-    is_cached,
 )
 from ottla.server.fetch_sessions import FINAL_EPOCH, INITIAL_EPOCH, NO_SESSION, FetchSession, Places, next_epoch, places_of
 from ottla.server.large_requests import check_room
@@ -160,7 +159,9 @@ def _maybe_answer_one(connection: ServerConnection, wish: FetchWish, version: in
 def _file_of(log: PartitionLog, offset: int, room: int, high_watermark: int) -> FilePart | None:
     """Records that are many and in the page cache; None where they are not, or not found that easily."""
     found = log.read(offset, room, limit_offset=high_watermark, at_least_one=True, may_wait=False)
-    return FilePart(*found) if found is not None and found.size >= SEND_FILE_BYTES_MIN and is_cached(*found) else None
+    if found is None or found.size < SEND_FILE_BYTES_MIN or not found.file.is_cached(found.position, found.size):
+        return None
+    return FilePart(*found)
 
 
 def _session_of(connection: ServerConnection, wish: FetchWish, *, by_id: bool) -> FetchSession | ErrorCode:

@@ -1,0 +1,60 @@
+"""How far is read ahead."""
+
+from ottla.io.read_ahead import WINDOW_BYTES_MAX, WINDOWS_MAX, ReadAhead
+
+FAR = 1 << 40
+
+
+def read_on(ahead, position, size, times):
+    """The windows of one who reads on."""
+    ends = []
+    for _ in range(times):
+        ends.append(ahead.move(position, size, FAR))
+        position = ends[-1]
+    return ends
+
+
+def test_a_window_grows_while_one_reads_on():
+    ends = read_on(ReadAhead(), 1000, 1 << 20, 7)
+    assert [after - before >> 20 for before, after in zip([1000, *ends], ends, strict=False)] == [1, 2, 4, 8, 8, 8, 8]
+    assert WINDOW_BYTES_MAX == 8 << 20
+
+
+def test_who_asks_for_more_gets_it():
+    ahead = ReadAhead()
+    assert read_on(ahead, 0, 3 * WINDOW_BYTES_MAX, 2) == [3 * WINDOW_BYTES_MAX, 6 * WINDOW_BYTES_MAX]
+
+
+def test_only_what_begins_in_a_window_leads_out_of_it():
+    ahead = ReadAhead()
+    assert not ahead.leads_out(0, 10)
+    ahead.move(100, 50, FAR)
+    assert {where for where in range(300) if ahead.leads_out(where, 20)} == set(range(131, 151))
+    assert not ahead.leads_out(150, 0)
+
+
+def test_a_jump_begins_anew():
+    ahead = ReadAhead()
+    ends = read_on(ahead, 0, 100, 3)
+    assert ahead.move(ends[-1] + 1, 100, FAR) == ends[-1] + 101
+
+
+def test_some_read_at_their_own_places_and_none_is_kept_for_ever():
+    ahead = ReadAhead()
+    places = [number * 1_000_000 for number in range(WINDOWS_MAX)]
+    for place in places:
+        ahead.move(place, 100, FAR)
+    assert [ahead.move(place + 100, 100, FAR) - place for place in places] == [300] * WINDOWS_MAX
+    ahead.move(500_000_000, 100, FAR)
+    assert [ahead.leads_out(place + 300, 1) for place in places] == [False] + [True] * (WINDOWS_MAX - 1)
+
+
+def test_nothing_is_left_at_the_end_of_the_file():
+    """Where more is appended, who reads there finds it in memory, and needs no worker."""
+    ahead = ReadAhead()
+    ahead.move(0, 100, 1000)
+    assert ahead
+    assert ahead.move(100, 100, 250) == 250
+    assert not ahead
+    assert not ahead.leads_out(250, 10)
+    assert ahead.move(500, 10, 250) == 250
