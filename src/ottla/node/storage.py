@@ -53,8 +53,6 @@ class Storage(NamedTuple):
     metadata_directory: DataDirectory
     previous_broker_epoch: int
     """The epoch in which this node stopped in order; -1 if it did not, or has never run."""
-    was_formatted: bool
-    """This start has formatted the metadata directory: the cluster is new."""
     failed: Mapping[str, OSError] = {}
     """Directories that cannot be used, with the reasons. The node goes without them; the one that holds the metadata log is never here."""
 
@@ -99,8 +97,7 @@ def prepare_storage(
         found = {path: meta for path in attempts.left(paths) for meta in attempts.of(path, partial(_read_meta, disk, path))}
         known = {path: meta for path, meta in found.items() if meta is not None}
         _check(known, node_id, cluster_id)
-        was_formatted = found[metadata_dir] is None
-        if was_formatted:
+        if found[metadata_dir] is None:
             _check_is_new(metadata_dir, known)
             attempts.refuse_any()
         for path in found:
@@ -127,7 +124,6 @@ def prepare_storage(
         directories=tuple(directories.values()),
         metadata_directory=directories[metadata_dir],
         previous_broker_epoch=NO_EPOCH if previous is None else previous,
-        was_formatted=was_formatted,
         failed=attempts.failed,
     )
 

@@ -73,7 +73,7 @@ def test_new_directories_are_formatted(disk: SimulatedDisk, rng: CountingRng) ->
     """One cluster id, one id for each directory, and the records that a new cluster starts with."""
     storage = prepare(disk, rng, "/a", "/b/c")
     cluster = uuid_text(numbered(1))
-    assert (storage.cluster_id, storage.node_id, storage.was_formatted, storage.previous_broker_epoch) == (cluster, 1, True, -1)
+    assert (storage.cluster_id, storage.node_id, storage.previous_broker_epoch) == (cluster, 1, -1)
     assert [(found.path, found.directory_id, found.is_clean) for found in storage.directories] == [
         ("/a", numbered(2), False),
         ("/b/c", numbered(3), False),
@@ -89,7 +89,7 @@ def test_the_second_start_finds_the_same(disk: SimulatedDisk, rng: CountingRng) 
     first = released(prepare(disk, rng, "/a", "/b"))
     before = dict(disk.storage.files())
     second = released(prepare(disk, CountingRng(500), "/a", "/b"))
-    assert (second.cluster_id, second.was_formatted) == (first.cluster_id, False)
+    assert second.cluster_id == first.cluster_id
     assert [found.directory_id for found in second.directories] == [found.directory_id for found in first.directories]
     assert dict(disk.storage.files()) == before
 
@@ -110,14 +110,14 @@ def test_a_metadata_directory_of_its_own(disk: SimulatedDisk, rng: CountingRng) 
 def test_what_kafka_formatted_is_taken(disk: SimulatedDisk, rng: CountingRng) -> None:
     write_meta(disk, "/a")
     storage = prepare(disk, rng, "/a")
-    assert (storage.cluster_id, storage.directories[0].directory_id, storage.was_formatted) == (CLUSTER, numbered(77), False)
+    assert (storage.cluster_id, storage.directories[0].directory_id) == (CLUSTER, numbered(77))
     assert storage.read_bootstrap_records(disk) == BOOTSTRAP
 
 
 def test_a_new_directory_beside_old_ones(disk: SimulatedDisk, rng: CountingRng) -> None:
     write_meta(disk, "/a")
     storage = prepare(disk, rng, "/a", "/new")
-    assert (storage.cluster_id, storage.was_formatted) == (CLUSTER, False)
+    assert storage.cluster_id == CLUSTER
     assert meta(disk, "/new")["cluster.id"] == CLUSTER
     assert storage.directories[1].directory_id == numbered(1)
 
@@ -187,7 +187,8 @@ def test_logs_without_their_meta_properties(disk: SimulatedDisk, rng: CountingRn
 
 def test_other_files_are_no_hindrance(disk: SimulatedDisk, rng: CountingRng) -> None:
     disk.make_directories("/a/lost+found")
-    assert prepare(disk, rng, "/a").was_formatted
+    prepare(disk, rng, "/a")
+    assert disk.exists("/a/meta.properties")
 
 
 def test_one_node_at_a_time(disk: SimulatedDisk, rng: CountingRng) -> None:
@@ -274,7 +275,7 @@ def test_a_formatted_directory_survives_a_power_cut() -> None:
         first = prepare(disk, CountingRng(), "/x/y/a", "/x/y/b")
         disk.crash("flushed")
         second = prepare(SimulatedDisk(disk.storage), CountingRng(900), "/x/y/a", "/x/y/b")
-        assert (second.cluster_id, second.was_formatted) == (first.cluster_id, False)
+        assert second.cluster_id == first.cluster_id
 
 
 def test_the_marker_is_json_that_kafka_reads(disk: SimulatedDisk, rng: CountingRng) -> None:
