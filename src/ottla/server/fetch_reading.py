@@ -2,13 +2,14 @@
 
 from collections.abc import Callable, Iterable, Sequence
 from functools import partial
-from typing import NamedTuple, ParamSpec, TypeVar
+from typing import ParamSpec, TypeVar
 
 from ottla.base.errors import ErrorCode
 from ottla.base.ports import Buffer, File
 from ottla.metadata.image import TopicImage
 from ottla.runtime.partition import LENT_BYTES_MAX, ColdRead, LogSlice, Partition
 from ottla.runtime.waiting import ParkedFetch
+from ottla.server.cold_reading import Key, Lookup, NotRead, look_up, read_slices
 from ottla.server.connection import FilePart, ServerConnection
 from ottla.server.fetch_sessions import FINAL_EPOCH, INITIAL_EPOCH, NO_SESSION, FetchSession, Place, Places, next_epoch
 from ottla.wire.fetch_fast import (
@@ -43,31 +44,12 @@ T = TypeVar("T")
 
 _new_tuple = tuple.__new__
 """A NamedTuple's own `__new__` is a Python function, which costs as much as the tuple."""
-Key = tuple[bytes, int, bool]
-"""Topic, partition, and whether it comes first in the answer, where its first batch is whole whatever its size."""
 Answered = tuple[Place, PartitionAnswer]
 
 
 Progress = int
 """What a fetch does next."""
 ANSWER, WAIT_FOR_DATA, WAIT_FOR_DISK = range(3)
-
-
-class Lookup(NamedTuple):
-    """A position that only the disk knows."""
-
-    key: Key
-    path: str
-    find: Callable[[], LogSlice | None]
-
-
-class NotRead(Exception):
-    """The file system has refused to read what lies at a path."""
-
-    def __init__(self, path: str, error: OSError) -> None:
-        super().__init__(path, error)
-        self.path = path
-        self.error = error
 
 
 class Fetch:
@@ -294,11 +276,11 @@ class Fetch:
         while progress is WAIT_FOR_DISK:
             try:
                 if self._lookups:
-                    self._found.update(await workers.run(partial(_look_up, self._lookups)))
+                    self._found.update(await workers.run(partial(look_up, self._lookups)))
                     progress = await self._proceed_in_slices()
                 else:
                     wanted = [(index, self._slices[index], isinstance(self._parts[index], FilePart)) for index in self._cold_parts]
-                    for index, data in await workers.run(partial(_read_slices, wanted)):
+                    for index, data in await workers.run(partial(read_slices, wanted)):
                         self._parts[index] = data
                     progress = ANSWER
             except NotRead as failure:
@@ -432,31 +414,6 @@ def _by_topic(answers: Sequence[Answered]) -> list[tuple[bytes, list[PartitionAn
         else:
             topics[-1][1].append(answer)
     return topics
-
-
-def _look_up(lookups: Sequence[Lookup]) -> dict[Key, LogSlice | None]:
-    """Runs in a worker."""
-    found = {}
-    for lookup in lookups:
-        try:
-            slice_found = found[lookup.key] = lookup.find()
-            if slice_found is not None and slice_found.size:
-                slice_found.file.bring_in(slice_found.position, slice_found.size)
-        except OSError as error:
-            raise NotRead(lookup.path, error) from error
-    return found
-
-
-def _read_slices(wanted: Sequence[tuple[int, LogSlice, bool]]) -> list[tuple[int, Buffer | FilePart]]:
-    """Runs in a worker: what is sent from its file is only brought into the page cache."""
-    parts: list[tuple[int, Buffer | FilePart]] = []
-    for index, (file, position, size), is_sent in wanted:
-        try:
-            file.bring_in(position, size)
-            parts.append((index, FilePart(file, position, size) if is_sent else file.read_at(position, size)))
-        except OSError as error:
-            raise NotRead(file.path, error) from error
-    return parts
 
 
 async def _fail(error: Exception) -> None:
