@@ -22,7 +22,7 @@ _SCRATCH_BYTES = 1 << 20
 _WALKED_BYTES = 256 << 10
 
 _NOWAIT = getattr(os, "RWF_NOWAIT", 0)
-_NOWAIT_UNSUPPORTED = _SENDING_UNSUPPORTED = (errno.EOPNOTSUPP, errno.ENOTSUP, errno.EINVAL, errno.ENOSYS)
+_UNSUPPORTED = (errno.EOPNOTSUPP, errno.ENOTSUP, errno.EINVAL, errno.ENOSYS)
 _FULL_FLUSH = getattr(fcntl, "F_FULLFSYNC", None)
 _HAS_GATHERED_WRITE = hasattr(os, "pwritev")
 _HAS_ADVICE = hasattr(os, "posix_fadvise")
@@ -150,7 +150,8 @@ class RealFile:
     def lend_if_cached(self, position: int, size: int) -> memoryview | None:
         if not self._is_nowait:
             return memoryview(self.read_at(position, size))
-        if self._read_ahead is not None and self._read_ahead.leads_out(position, size):
+        read_ahead = self._read_ahead  # a worker may forget it meanwhile
+        if read_ahead is not None and read_ahead.leads_out(position, size):
             return None
         buffer = self._scratch[:size] if size <= _SCRATCH_BYTES else memoryview(bytearray(size))
         try:
@@ -158,7 +159,7 @@ class RealFile:
         except BlockingIOError:
             return None
         except OSError as error:
-            if error.errno not in _NOWAIT_UNSUPPORTED:
+            if error.errno not in _UNSUPPORTED:
                 raise
             self._is_nowait = False  # a file system in memory, or one that cannot say
             return memoryview(self.read_at(position, size))
@@ -167,7 +168,8 @@ class RealFile:
         return None if position + count < self.size() else buffer[:count]  # the rest is on the disk, or there is none
 
     def is_cached(self, position: int, size: int) -> bool:
-        if self._read_ahead is not None and self._read_ahead.leads_out(position, size):
+        read_ahead = self._read_ahead
+        if read_ahead is not None and read_ahead.leads_out(position, size):
             return False
         return self.read_at_if_cached(position + size - 1, 1) is not None
 
@@ -195,7 +197,7 @@ class RealFile:
                 while position < end and (walked := os.sendfile(nowhere, self._descriptor, position, end - position)):
                     position += walked  # no byte is copied
             except OSError as error:
-                if error.errno not in _SENDING_UNSUPPORTED:
+                if error.errno not in _UNSUPPORTED:
                     raise
             finally:
                 os.close(nowhere)
