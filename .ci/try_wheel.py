@@ -36,9 +36,13 @@ def test_round_trip(ottla_broker):
 
 
 def run(*command: str | Path, cwd: Path) -> str:
-    done = subprocess.run([str(word) for word in command], cwd=cwd, capture_output=True, text=True, check=False, stdin=subprocess.DEVNULL)
+    done = subprocess.run(
+        [str(word) for word in command], cwd=cwd, capture_output=True, text=True, check=False, stdin=subprocess.DEVNULL
+    )
     if done.returncode:
-        raise SystemExit(f"{' '.join(str(word) for word in command)} ended with {done.returncode}:\n{done.stdout}{done.stderr}")
+        raise SystemExit(
+            f"{' '.join(str(word) for word in command)} ended with {done.returncode}:\n{done.stdout}{done.stderr}"
+        )
     return done.stdout
 
 
@@ -77,7 +81,9 @@ def type_in_quick_start(dist: Path, directory: Path) -> int:
     settings = {"PIP_FIND_LINKS": str(dist), "PIP_DISABLE_PIP_VERSION_CHECK": "1"}
     with PageReader(directory, bootstrap=bootstrap, environment=settings) as reader:
         count = reader.type_in(blocks(DOCS / "quick-start.md"))
-    origin = run(directory / "venv" / "bin" / "python", "-c", "import ottla; print(ottla.__file__)", cwd=directory).strip()
+    origin = run(
+        directory / "venv" / "bin" / "python", "-c", "import ottla; print(ottla.__file__)", cwd=directory
+    ).strip()
     if not origin.startswith(str(directory)):
         raise SystemExit(f"the quick start was tried with {origin}")
     return count
@@ -99,12 +105,29 @@ def main() -> None:
             print(broker.output())
             if code:
                 raise SystemExit(f"ottla start ended with {code} after SIGTERM")
-        run(python, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", "pytest", "kafka-python", cwd=home)
+        run(
+            python, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", "pytest", "kafka-python", cwd=home
+        )
         (home / "test_outside.py").write_text(TEST)
-        print(run(python, "-m", "pytest", "-q", "-W", "ignore::DeprecationWarning", "-p", "no:cacheprovider", "test_outside.py", cwd=home))
+        print(
+            run(
+                python,
+                "-m",
+                "pytest",
+                "-q",
+                "-W",
+                "ignore::DeprecationWarning",
+                "-p",
+                "no:cacheprovider",
+                "test_outside.py",
+                cwd=home,
+            )
+        )
         (home / "quick-start").mkdir()
         count = type_in_quick_start(wheel.resolve().parent, home / "quick-start")
-    print(f"{wheel.name}, outside the checkout: {RECORDS} records there and back, a test with the fixture, {count} blocks of quick start")
+    print(
+        f"{wheel.name}, outside the checkout: {RECORDS} records there and back, a test with the fixture, {count} blocks of quick start"
+    )
 
 
 if __name__ == "__main__":

@@ -21,8 +21,12 @@ from bench.peers import BrokerProcess, OttlaProcess, resident_bytes
 from bench.report import QUICK, Effort, Goal, Report, table
 
 LOADED, TARGET = "loaded", "attacked"
-SETTINGS = {"ottla.auto.create.topics.max": "100", "connections.max.idle.ms": "60000", "producer.id.expiration.ms": "20000",
-            "producer.id.expiration.check.interval.ms": "5000"}
+SETTINGS = {
+    "ottla.auto.create.topics.max": "100",
+    "connections.max.idle.ms": "60000",
+    "producer.id.expiration.ms": "20000",
+    "producer.id.expiration.check.interval.ms": "5000",
+}
 """Topics that come by asking stay, as they should, and producers are remembered for a day: here the first are few, and the second are
 forgotten while the node rests, so that memory tells of what leaks."""
 REST_SECONDS_MAX = 30.0
@@ -69,12 +73,16 @@ def besiege(broker: BrokerProcess, *, seed: int, alone_seconds: float, seconds: 
         say("each attack once")
         took = attackers.submit(attack_once_each, broker.port, TARGET, target, seed).result()
         say(", ".join(f"{name} {spent:.1f} s" for name, spent in took.items()))
-        attackers.submit(attack_for, broker.port, TARGET, target, seed + 1, max(seconds / WARMING_PARTS, WARMING_SECONDS_MIN)).result()
+        attackers.submit(
+            attack_for, broker.port, TARGET, target, seed + 1, max(seconds / WARMING_PARTS, WARMING_SECONDS_MIN)
+        ).result()
         rest(broker, idle)
         alone = producer.submit(produce_checked, broker.port, loaded, first, alone_seconds)
         read = consumer.submit(consume_checked, broker.port, loaded, first, alone_seconds).result()
         before = resident_bytes(broker.pid)
-        say(f"alone: {alone.result().count} records, p99 {percentile(alone.result().waits, 0.99) * 1e3:.2f} ms, {before >> 20} MB")
+        say(
+            f"alone: {alone.result().count} records, p99 {percentile(alone.result().waits, 0.99) * 1e3:.2f} ms, {before >> 20} MB"
+        )
         attack = attackers.submit(attack_for, broker.port, TARGET, target, seed, seconds)
         under = producer.submit(produce_checked, broker.port, loaded, alone.result().count, seconds)
         reader = consumer.submit(consume_checked, broker.port, loaded, read, seconds)
@@ -84,8 +92,18 @@ def besiege(broker: BrokerProcess, *, seed: int, alone_seconds: float, seconds: 
         consumer.submit(consume_checked, broker.port, loaded, first, 60 + seconds, produced.count).result()
     after = rest(broker, before)
     return Outcome(
-        produced.count - first, percentile(alone.result().waits, 0.5), percentile(alone.result().waits, 0.99),
-        percentile(produced.waits, 0.5), percentile(produced.waits, 0.99), max(produced.waits), idle, before, peak, after, acts)
+        produced.count - first,
+        percentile(alone.result().waits, 0.5),
+        percentile(alone.result().waits, 0.99),
+        percentile(produced.waits, 0.5),
+        percentile(produced.waits, 0.99),
+        max(produced.waits),
+        idle,
+        before,
+        peak,
+        after,
+        acts,
+    )
 
 
 def watch(broker: BrokerProcess, running: Sequence[object], before: int) -> int:
@@ -112,17 +130,27 @@ def report_of(outcome: Outcome, seconds: float, seed: int) -> Report:
     latency, memory = outcome.p99 / outcome.p99_alone, outcome.resident_after / outcome.resident_before
     rows = [
         ["records, each acknowledged, read and compared", "", f"{outcome.records:,}"],
-        ["produce, acks=all: p50 / p99 / longest", f"{outcome.p50_alone * 1e3:.2f} / {outcome.p99_alone * 1e3:.2f} ms",
-         f"{outcome.p50 * 1e3:.2f} / {outcome.p99 * 1e3:.2f} / {outcome.worst * 1e3:.0f} ms"],
-        ["memory: before / at most / after", f"{outcome.resident_before / 1e6:.0f} MB",
-         f"{outcome.resident_peak / 1e6:.0f} / {outcome.resident_after / 1e6:.0f} MB"],
+        [
+            "produce, acks=all: p50 / p99 / longest",
+            f"{outcome.p50_alone * 1e3:.2f} / {outcome.p99_alone * 1e3:.2f} ms",
+            f"{outcome.p50 * 1e3:.2f} / {outcome.p99 * 1e3:.2f} / {outcome.worst * 1e3:.0f} ms",
+        ],
+        [
+            "memory: before / at most / after",
+            f"{outcome.resident_before / 1e6:.0f} MB",
+            f"{outcome.resident_peak / 1e6:.0f} / {outcome.resident_after / 1e6:.0f} MB",
+        ],
         *([f"attack: {name}", "", f"{count:,}"] for name, count in outcome.acts.items()),
     ]
-    goals = [Goal("p99 of produce under attack, over alone", latency, LATENCY_GOAL),
-             Goal("memory after the attack, over before", memory, MEMORY_GOAL)]
-    note = (f"One node, attacked for {seconds:.0f} s (seed {seed}) beside a producer and a consumer: not one record was wrong or lost. "
-            f"Memory before is that after a first attack of a {WARMING_PARTS}th of the time; idle the node had "
-            f"{outcome.resident_idle / 1e6:.0f} MB.")
+    goals = [
+        Goal("p99 of produce under attack, over alone", latency, LATENCY_GOAL),
+        Goal("memory after the attack, over before", memory, MEMORY_GOAL),
+    ]
+    note = (
+        f"One node, attacked for {seconds:.0f} s (seed {seed}) beside a producer and a consumer: not one record was wrong or lost. "
+        f"Memory before is that after a first attack of a {WARMING_PARTS}th of the time; idle the node had "
+        f"{outcome.resident_idle / 1e6:.0f} MB."
+    )
     figures = {name: getattr(outcome, name) for name in Outcome.__slots__}
     return Report("Under attack", ["", "alone", "under attack"], rows, note, figures, goals=goals)
 
@@ -130,7 +158,9 @@ def report_of(outcome: Outcome, seconds: float, seed: int) -> Report:
 def run(effort: Effort, say: Say, *, seed: int = 1) -> Report:
     with OttlaProcess(settings=SETTINGS) as broker:
         try:
-            outcome = besiege(broker, seed=seed, alone_seconds=effort.attack_alone_seconds, seconds=effort.attack_seconds, say=say)
+            outcome = besiege(
+                broker, seed=seed, alone_seconds=effort.attack_alone_seconds, seconds=effort.attack_seconds, say=say
+            )
         finally:
             say(f"the node's last words:\n{broker.output()[-1500:]}")
         return report_of(outcome, effort.attack_seconds, seed)
@@ -145,8 +175,12 @@ def main() -> None:
     options = parser.parse_args()
     effort = QUICK if options.quick else replace(Effort(), attack_seconds=60 * options.minutes)
     began = time.monotonic()
-    report = run(effort, lambda text: print(f"{time.monotonic() - began:6.1f} s  {text}", flush=True), seed=options.seed)
-    print(f"\n{table(report.head, report.rows)}\n{table(['bar', 'limit', 'measured', 'holds'], [goal.cells() for goal in report.goals])}")
+    report = run(
+        effort, lambda text: print(f"{time.monotonic() - began:6.1f} s  {text}", flush=True), seed=options.seed
+    )
+    print(
+        f"\n{table(report.head, report.rows)}\n{table(['bar', 'limit', 'measured', 'holds'], [goal.cells() for goal in report.goals])}"
+    )
     if not all(goal.holds for goal in report.goals):
         sys.exit(1)
 

@@ -91,6 +91,7 @@ def request(message: Message, version: int) -> bytes:
 
 # Connections
 
+
 def slow_writer(arena: Arena) -> None:
     data = produce(arena.target_id, batch_of([arena.source.randbytes(200)]))
     with arena.connect() as connection:
@@ -116,7 +117,10 @@ def half_open(arena: Arena) -> None:
     held = [arena.connect() for _ in range(20)]
     for connection in held:
         size = arena.source.choice((100 * MB, 5 * MB, 70_000, 100 * MB - 1))
-        connection.sendall(struct.pack(">ihhi", size, arena.source.choice((0, 1, 3)), 9, 1) + bytes(arena.source.choice((0, 100, 60_000))))
+        connection.sendall(
+            struct.pack(">ihhi", size, arena.source.choice((0, 1, 3)), 9, 1)
+            + bytes(arena.source.choice((0, 100, 60_000)))
+        )
     time.sleep(HELD_SECONDS)
     close(held, reset=arena.source.random() < 0.5)
 
@@ -137,6 +141,7 @@ def close(connections: Iterable[socket.socket], *, reset: bool) -> None:
 
 
 # Bytes
+
 
 def spoilt_requests(arena: Arena) -> None:
     """Requests of every API, spoilt by the byte, about a topic that they may delete."""
@@ -183,23 +188,32 @@ def created(names: Iterable[str], partitions: int) -> bytes:
 
 def bad_names(arena: Arena) -> None:
     asked = [MetadataRequestTopic(name=name) for name in BAD_NAMES]
-    arena.ask(created(BAD_NAMES, 1),
-              request(MetadataRequest(topics=asked, allow_auto_topic_creation=True), 12))
+    arena.ask(created(BAD_NAMES, 1), request(MetadataRequest(topics=asked, allow_auto_topic_creation=True), 12))
 
 
 # Size
 
+
 def large_messages(arena: Arena) -> None:
     count = arena.source.choice((5_000, 40_000, 60_000))
     names = [MetadataRequestTopic(name=f"n{number}") for number in range(count)]
-    offsets = ListOffsetsTopic(name=arena.target, partitions=[ListOffsetsPartition(partition_index=index) for index in range(count)])
-    configs = [DescribeConfigsResource(resource_type=2, resource_name=f"n{number}", configuration_keys=None) for number in range(count)]
-    arena.ask(arena.source.choice((
-        request(MetadataRequest(topics=names, allow_auto_topic_creation=False), 12),
-        request(ListOffsetsRequest(replica_id=-1, topics=[offsets]), 6),
-        request(DescribeConfigsRequest(resources=configs), 4),
-        request(DescribeConfigsRequest(resources=[DescribeConfigsResource(4, "0", None)] * 300), 4),
-    )))
+    offsets = ListOffsetsTopic(
+        name=arena.target, partitions=[ListOffsetsPartition(partition_index=index) for index in range(count)]
+    )
+    configs = [
+        DescribeConfigsResource(resource_type=2, resource_name=f"n{number}", configuration_keys=None)
+        for number in range(count)
+    ]
+    arena.ask(
+        arena.source.choice(
+            (
+                request(MetadataRequest(topics=names, allow_auto_topic_creation=False), 12),
+                request(ListOffsetsRequest(replica_id=-1, topics=[offsets]), 6),
+                request(DescribeConfigsRequest(resources=configs), 4),
+                request(DescribeConfigsRequest(resources=[DescribeConfigsResource(4, "0", None)] * 300), 4),
+            )
+        )
+    )
 
 
 def many_partitions(arena: Arena) -> None:
@@ -214,20 +228,31 @@ def bombs(arena: Arena) -> None:
     for bomb in arena.source.sample(arena.bombs, 2):
         arena.ask(produce(arena.target_id, bomb))
     search = ListOffsetsPartition(partition_index=0, timestamp=int(time.time() * 1000))
-    arena.ask(request(ListOffsetsRequest(replica_id=-1, topics=[ListOffsetsTopic(name=arena.target, partitions=[search])]), 6))
+    arena.ask(
+        request(ListOffsetsRequest(replica_id=-1, topics=[ListOffsetsTopic(name=arena.target, partitions=[search])]), 6)
+    )
 
 
 def make_bombs() -> list[bytes]:
     now_ms = int(time.time() * 1000)
-    made = [bytes(build_batch([Record(timestamp=now_ms, value=bytes(size))], codec=codec))
-            for codec in (1, 2, 3, 4) for size in (200_000, 3 * MB, 20 * MB, 140 * MB)]
-    made += [tiny_records(count, codec, now_ms + late_ms)
-             for count in (50_000, 500_000, 5_000_000) for codec in (1, 4) for late_ms in (0, 10**10)]
+    made = [
+        bytes(build_batch([Record(timestamp=now_ms, value=bytes(size))], codec=codec))
+        for codec in (1, 2, 3, 4)
+        for size in (200_000, 3 * MB, 20 * MB, 140 * MB)
+    ]
+    made += [
+        tiny_records(count, codec, now_ms + late_ms)
+        for count in (50_000, 500_000, 5_000_000)
+        for codec in (1, 4)
+        for late_ms in (0, 10**10)
+    ]
     return [bomb for bomb in made if len(bomb) < MB]
 
 
 def tiny_records(count: int, codec: int, timestamp: int) -> bytes:
-    batch = build_batch([Record(timestamp=timestamp)], codec=codec)[:RECORDS_AT] + compress(codec, b"\x0c\0\0\0\1\1\0" * count)
+    batch = build_batch([Record(timestamp=timestamp)], codec=codec)[:RECORDS_AT] + compress(
+        codec, b"\x0c\0\0\0\1\1\0" * count
+    )
     struct.pack_into(">i", batch, 8, len(batch) - 12)
     struct.pack_into(">i", batch, 23, count - 1)
     struct.pack_into(">i", batch, 57, count)
@@ -237,19 +262,35 @@ def tiny_records(count: int, codec: int, timestamp: int) -> bytes:
 
 # State
 
+
 def producer_ids(arena: Arena) -> None:
     """Producers that come, write one record and never come again."""
     arena.ask(*([request(InitProducerIdRequest(transactional_id=None, transaction_timeout_ms=1000), 4)] * 20))
     now_ms = int(time.time() * 1000)
-    arena.ask(*(produce(arena.target_id, bytes(build_batch(
-        [Record(timestamp=now_ms, value=b"x")], producer_id=arena.source.getrandbits(40), producer_epoch=0, base_sequence=0)))
-        for _ in range(100)))
+    arena.ask(
+        *(
+            produce(
+                arena.target_id,
+                bytes(
+                    build_batch(
+                        [Record(timestamp=now_ms, value=b"x")],
+                        producer_id=arena.source.getrandbits(40),
+                        producer_epoch=0,
+                        base_sequence=0,
+                    )
+                ),
+            )
+            for _ in range(100)
+        )
+    )
 
 
 def fetch_of(arena: Arena, indexes: Iterable[int], *, session_epoch: int = -1) -> bytes:
     wanted = [FetchPartition(partition=index, partition_max_bytes=1000) for index in indexes]
     topics = [FetchTopic(topic=arena.target, partitions=wanted)]
-    return request(FetchRequest(max_wait_ms=0, min_bytes=0, max_bytes=MB, session_epoch=session_epoch, topics=topics), 12)
+    return request(
+        FetchRequest(max_wait_ms=0, min_bytes=0, max_bytes=MB, session_epoch=session_epoch, topics=topics), 12
+    )
 
 
 def fetch_sessions(arena: Arena) -> None:
@@ -265,8 +306,11 @@ def topics_by_asking(arena: Arena) -> None:
 def topics_that_come_and_go(arena: Arena) -> None:
     names = [arena.name() for _ in range(3)]
     gone = [DeleteTopicState(name=name) for name in names]
-    arena.ask(created(names, 4), request(MetadataRequest(topics=None), 12),
-              request(DeleteTopicsRequest(topics=gone, timeout_ms=5000), 6))
+    arena.ask(
+        created(names, 4),
+        request(MetadataRequest(topics=None), 12),
+        request(DeleteTopicsRequest(topics=gone, timeout_ms=5000), 6),
+    )
 
 
 ATTACKS: tuple[Callable[[Arena], None], ...] = (

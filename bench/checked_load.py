@@ -107,8 +107,8 @@ def values_in(records: bytearray) -> list[tuple[int, bytes]]:
             size, position = read_uvarint(records, position)
             record_end = position + size // 2
             _, position = read_uvarint(records, position + 1)  # the timestamp
-            _, position = read_uvarint(records, position)      # the offset
-            _, position = read_uvarint(records, position)      # the key, which is null
+            _, position = read_uvarint(records, position)  # the offset
+            _, position = read_uvarint(records, position)  # the key, which is null
             value_size, position = read_uvarint(records, position)
             found.append((base_offset + index, bytes(records[position : position + value_size // 2])))
             position = record_end

@@ -77,7 +77,9 @@ def read_aiokafka(bootstrap: str, topic: str, records: int) -> tuple[float, floa
     import aiokafka  # type: ignore[import-untyped]
 
     async def work() -> tuple[float, float]:
-        consumer = aiokafka.AIOKafkaConsumer(bootstrap_servers=bootstrap, auto_offset_reset="earliest", enable_auto_commit=False)
+        consumer = aiokafka.AIOKafkaConsumer(
+            bootstrap_servers=bootstrap, auto_offset_reset="earliest", enable_auto_commit=False
+        )
         await consumer.start()
         partition = aiokafka.TopicPartition(topic, 0)
         consumer.assign([partition])
@@ -185,11 +187,15 @@ def _report(rates: Rates, records: int) -> Report:
         bar = judged(clients)
         by_record = max(clients[client]["records_per_second"] for client in OURS[:2])
         columns = max(clients[client]["records_per_second"] for client in OURS[3:])
-        goals += [Goal(f"consuming record by record ({broker})", quotient(by_record, bar), 1.0, at_most=False),
-                  Goal(f"consuming as columns ({broker})", quotient(columns, bar), 5.0, at_most=False)]
+        goals += [
+            Goal(f"consuming record by record ({broker})", quotient(by_record, bar), 1.0, at_most=False),
+            Goal(f"consuming as columns ({broker})", quotient(columns, bar), 5.0, at_most=False),
+        ]
     figures = {"records": records, "record_bytes": RECORD_SIZE, "clients": rates}
-    note = ("One partition, records of 100 bytes in batches of 16 kB; each client in a process of its own, medians of all rounds. "
-            "The last column is to the better of kafka-python and aiokafka.")
+    note = (
+        "One partition, records of 100 bytes in batches of 16 kB; each client in a process of its own, medians of all rounds. "
+        "The last column is to the better of kafka-python and aiokafka."
+    )
     return Report("Consuming", HEAD, rows(rates), note, figures, goals=goals)
 
 

@@ -36,7 +36,12 @@ def write_kafka_python(bootstrap: str, topic: str, records: int) -> tuple[float,
 def write_confluent(bootstrap: str, topic: str, records: int) -> tuple[float, float]:
     from confluent_kafka import Producer
 
-    settings = {"bootstrap.servers": bootstrap, "enable.idempotence": True, "linger.ms": LINGER_MS, "batch.size": BATCH_BYTES}
+    settings = {
+        "bootstrap.servers": bootstrap,
+        "enable.idempotence": True,
+        "linger.ms": LINGER_MS,
+        "batch.size": BATCH_BYTES,
+    }
     producer = Producer(settings)
 
     def send(topic: str, value: bytes) -> None:
@@ -77,7 +82,11 @@ def write_aiokafka(bootstrap: str, topic: str, records: int) -> tuple[float, flo
 
     async def work() -> tuple[float, float]:
         producer = aiokafka.AIOKafkaProducer(
-            bootstrap_servers=bootstrap, acks="all", enable_idempotence=True, linger_ms=LINGER_MS, max_batch_size=BATCH_BYTES
+            bootstrap_servers=bootstrap,
+            acks="all",
+            enable_idempotence=True,
+            linger_ms=LINGER_MS,
+            max_batch_size=BATCH_BYTES,
         )
         await producer.start()
         for _ in range(WARM_RECORDS):
@@ -151,7 +160,9 @@ def _report(rates: Rates, records: int) -> Report:
     for broker, clients in rates.items():
         for client in ("ottla", "ottla, async"):
             what = f"producing with {client} ({broker})"
-            goals.append(Goal(what, quotient(clients[client]["records_per_second"], judged(clients)), BAR, at_most=False))
+            goals.append(
+                Goal(what, quotient(clients[client]["records_per_second"], judged(clients)), BAR, at_most=False)
+            )
     note = (
         f"{records:,} records of {len(VALUE)} bytes to {PARTITIONS} partitions, acks=all, idempotent, batches of up to "
         f"{BATCH_BYTES} bytes, linger {LINGER_MS} ms; each client in a process of its own, medians of all rounds. "

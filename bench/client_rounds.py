@@ -40,7 +40,11 @@ def work_and_tell(works: Mapping[str, Work]) -> None:
     seconds, cpu = works[client](bootstrap, topic, records)
     peak = re.search(r"^VmHWM:\s+(\d+) kB", Path("/proc/self/status").read_text(), re.MULTILINE)
     memory_mb = int(peak[1]) / 1024 if peak else 0.0
-    print(json.dumps({"records_per_second": records / seconds, "cpu_us_per_record": cpu / records * 1e6, "memory_mb": memory_mb}))
+    print(
+        json.dumps(
+            {"records_per_second": records / seconds, "cpu_us_per_record": cpu / records * 1e6, "memory_mb": memory_mb}
+        )
+    )
 
 
 def take_turns(module: str, clients: Sequence[str], broker: BrokerProcess, topic: str, records: int, effort: Effort,

@@ -62,7 +62,9 @@ def is_cached(file: int, position: int) -> bool:
         return False
 
 
-def one_round(broker: BrokerProcess, topics: dict[str, bytes], old: str, effort: Effort, pool: ProcessPoolExecutor) -> Figures:
+def one_round(
+    broker: BrokerProcess, topics: dict[str, bytes], old: str, effort: Effort, pool: ProcessPoolExecutor
+) -> Figures:
     """The producer alone, then beside a reader until that has read all."""
     data = frames.produce(topics["new"], frames.batch(PACED_RECORDS, 100))
     settle()
@@ -132,7 +134,9 @@ def report(runs: dict[str, list[Figures]], medians: Results, effort: Effort) -> 
     )
     measured = ours["beside_p99_us"] / 1e3 if ours else None
     what = f"Produce p99 beside the reader: the larger of {TIMES_ALONE_MAX:g}× alone and {KAFKA}'s"
-    plotted = {name: [one["alone_p99_us"] / 1e3, one["beside_p99_us"] / 1e3] for name, one in medians.items() if name in TITLES}
+    plotted = {
+        name: [one["alone_p99_us"] / 1e3, one["beside_p99_us"] / 1e3] for name, one in medians.items() if name in TITLES
+    }
     return Report(
         "A cold reader beside a producer",
         HEAD,

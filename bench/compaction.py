@@ -37,8 +37,12 @@ RATE_MIN, P99_MAX = 1.0, 1.0
 
 def batches(size: int) -> Iterator[bytes]:
     """Batches whose keys are drawn from a tenth as many as there are records: a form, with other keys put into it each time."""
-    form = build_batch([Record(timestamp=int(time.time() * 1000), key=b"key-" + b"0" * KEY_DIGITS, value=b"v" * VALUE_BYTES)
-                        for _ in range(RECORDS_A_BATCH)])
+    form = build_batch(
+        [
+            Record(timestamp=int(time.time() * 1000), key=b"key-" + b"0" * KEY_DIGITS, value=b"v" * VALUE_BYTES)
+            for _ in range(RECORDS_A_BATCH)
+        ]
+    )
     data = np.frombuffer(form, np.uint8)
     pattern = np.frombuffer(b"key-" + b"0" * KEY_DIGITS, np.uint8)
     starts = np.flatnonzero((np.lib.stride_tricks.sliding_window_view(data, len(pattern)) == pattern).all(axis=1)) + 4
@@ -56,8 +60,19 @@ def batches(size: int) -> Iterator[bytes]:
 def fill(broker: BrokerProcess, topic: str, size: int) -> None:
     """A topic that is not cleaned yet."""
     with Admin(bootstrap_servers=broker.bootstrap) as admin:
-        topic_id = bytes(admin.create_topic(topic, 1, 1, {
-            "cleanup.policy": "compact", "segment.bytes": str(SEGMENT_BYTES), "file.delete.delay.ms": "1000", **NEVER}).id)
+        topic_id = bytes(
+            admin.create_topic(
+                topic,
+                1,
+                1,
+                {
+                    "cleanup.policy": "compact",
+                    "segment.bytes": str(SEGMENT_BYTES),
+                    "file.delete.delay.ms": "1000",
+                    **NEVER,
+                },
+            ).id
+        )
     connection, waiting = Connection(broker.port), 0
     time.sleep(1)  # a leader that does not lead yet would refuse the first
     for batch in batches(size):
@@ -133,8 +148,10 @@ def run(kinds: Sequence[type[BrokerProcess]], effort: Effort, say: Say) -> Repor
             seconds[kind.name], cpu[kind.name] = clean(broker, "quiet")
             loaded[kind.name], latencies = clean_under_load(broker, "busy")
             p99[kind.name] = percentile(latencies, 0.99) / 1e3
-        say(f"{kind.name}: {seconds[kind.name]:.1f} s, CPU {cpu[kind.name]:.1f} s; with a producer {loaded[kind.name]:.1f} s, whose p99 is "
-            f"{p99[kind.name]:.2f} ms (median {statistics.median(latencies) * 1e3:.2f} ms)")
+        say(
+            f"{kind.name}: {seconds[kind.name]:.1f} s, CPU {cpu[kind.name]:.1f} s; with a producer {loaded[kind.name]:.1f} s, whose p99 is "
+            f"{p99[kind.name]:.2f} ms (median {statistics.median(latencies) * 1e3:.2f} ms)"
+        )
     size = effort.compacted_bytes / 1e6
     rates = {name: size / value for name, value in seconds.items()}
     rows = [
@@ -145,11 +162,20 @@ def run(kinds: Sequence[type[BrokerProcess]], effort: Effort, say: Say) -> Repor
         row("p99 of that producer", p99, ".2f", " ms"),
     ]
     return Report(
-        title="Compaction", head=HEAD, rows=rows,
+        title="Compaction",
+        head=HEAD,
+        rows=rows,
         note=f"100-byte records, 10 % of them the latest of their keys, segments of {SEGMENT_BYTES >> 20} MB, batches of {RECORDS_A_BATCH} "
-             "records, all in the page cache. The topic is let be cleaned by a change of its configs; it is clean when the broker's "
-             "cleaner-offset-checkpoint says so.",
+        "records, all in the page cache. The topic is let be cleaned by a change of its configs; it is clean when the broker's "
+        "cleaner-offset-checkpoint says so.",
         figures={"seconds": seconds, "cpu_seconds": cpu, "seconds_under_load": loaded, "p99_ms": p99},
-        goals=[Goal("compaction: MB/s to Kafka's", quotient(rates.get("ottla"), rates.get("kafka")), RATE_MIN, at_most=False),
-               Goal("p99 of a producer during compaction to Kafka's", quotient(p99.get("ottla"), p99.get("kafka")), P99_MAX)],
-        summary=[rows[0]])
+        goals=[
+            Goal(
+                "compaction: MB/s to Kafka's", quotient(rates.get("ottla"), rates.get("kafka")), RATE_MIN, at_most=False
+            ),
+            Goal(
+                "p99 of a producer during compaction to Kafka's", quotient(p99.get("ottla"), p99.get("kafka")), P99_MAX
+            ),
+        ],
+        summary=[rows[0]],
+    )

@@ -14,7 +14,8 @@ def run(targets: Sequence[Target], effort: Effort, say: Say) -> Report:
     values = frames.events(RECORDS)
     batches = {codec: frames.batch_of(values, codec) for codec in frames.CODECS}
     loads = [
-        Load(f"{RECORDS} records, {codec}, {len(records) / 1e3:.1f} kB", produce_load(records, 5)) for codec, records in batches.items()
+        Load(f"{RECORDS} records, {codec}, {len(records) / 1e3:.1f} kB", produce_load(records, 5))
+        for codec, records in batches.items()
     ]
     what = f"One connection, 5 in flight, acks=1; batches of {RECORDS} records of about 100 bytes of JSON each."
     return run_loads("Compressed batches", loads, targets, effort, say, what=what)

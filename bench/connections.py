@@ -81,7 +81,11 @@ def report(idle: dict[str, float], results: dict[int, Results], effort: Effort) 
     rows = [cells(count, one) for count, one in results.items()]
     idle_row = row(f"Memory of {MANY:,} idle connections", idle, ".1f", " MB")
     fair = {name: one["fairness"] for name, one in results[MANY].items()}
-    fair_row = [f"Slowest of {MANY:,} connections to their mean", *(f"{fair[name]:.2f}" if name in fair else "–" for name in TITLES), ""]
+    fair_row = [
+        f"Slowest of {MANY:,} connections to their mean",
+        *(f"{fair[name]:.2f}" if name in fair else "–" for name in TITLES),
+        "",
+    ]
     rates = {name: [results[count][name]["per_second"] for count in COUNTS] for name in fair}
     note = (
         f"Produce 170 B, {IN_FLIGHT} in flight on each connection, all to one partition, from one process; medians of {effort.rounds} "
@@ -94,7 +98,16 @@ def report(idle: dict[str, float], results: dict[int, Results], effort: Effort) 
         label = f"Produce 170 B, {count:,} connection{'s' if count > 1 else ''}"
         briefs.append(row(label, {name: one["per_second"] for name, one in each.items()}, ",.0f", " req/s"))
         briefs[-1][-1] += f", p99 {compare(each, 'p99_us')}, CPU {compare(each, 'cpu_us')}"
-    head = ["connections", KAFKA, "p50 / p99 / CPU, µs; fairness", "Ottla", "p50 / p99 / CPU, µs; fairness", "rate", "p99", "CPU"]
+    head = [
+        "connections",
+        KAFKA,
+        "p50 / p99 / CPU, µs; fairness",
+        "Ottla",
+        "p50 / p99 / CPU, µs; fairness",
+        "rate",
+        "p99",
+        "CPU",
+    ]
     return Report(
         "Many connections",
         head,
@@ -104,9 +117,18 @@ def report(idle: dict[str, float], results: dict[int, Results], effort: Effort) 
         [*briefs, fair_row, idle_row],
         [
             Goal(f"Memory of {MANY:,} idle connections on top of idle", idle.get("ottla"), IDLE_MB_MAX, unit=" MB"),
-            Goal(f"Slowest of {MANY:,} active connections to their mean", fair.get("ottla"), FAIRNESS_MIN, at_most=False),
+            Goal(
+                f"Slowest of {MANY:,} active connections to their mean", fair.get("ottla"), FAIRNESS_MIN, at_most=False
+            ),
         ],
-        Plot("lines", "Produce 170 B on many connections", "req/s", [f"{count:,}" for count in COUNTS], by_broker(rates), "connections"),
+        Plot(
+            "lines",
+            "Produce 170 B on many connections",
+            "req/s",
+            [f"{count:,}" for count in COUNTS],
+            by_broker(rates),
+            "connections",
+        ),
     )
 
 
@@ -117,7 +139,9 @@ def cells(count: int, results: Results) -> list[str]:
             one = results[name]
             low, high = one["spread"]
             line.append(f"{one['per_second']:,.0f} req/s ({low:,.0f}–{high:,.0f})")
-            line.append(" / ".join(shown(one, key) for key in ("p50_us", "p99_us", "cpu_us")) + f"; {one['fairness']:.2f}")
+            line.append(
+                " / ".join(shown(one, key) for key in ("p50_us", "p99_us", "cpu_us")) + f"; {one['fairness']:.2f}"
+            )
         else:
             line += ["–", "–"]
     return [*line, *(compare(results, key) for key in ("per_second", "p99_us", "cpu_us"))]

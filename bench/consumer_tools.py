@@ -22,7 +22,9 @@ PERCENTILES = re.compile(r"Percentiles: 50th = (\d+), 99th = (\d+)")
 
 def tool(broker: BrokerProcess, name: str, *arguments: str) -> str:
     command = kafka_tool_command(f"org.apache.kafka.tools.{name}", *arguments, flags=SERVER_FLAGS)
-    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=TOOL_SECONDS_MAX, stdin=subprocess.DEVNULL)
+    done = subprocess.run(
+        command, capture_output=True, text=True, check=False, timeout=TOOL_SECONDS_MAX, stdin=subprocess.DEVNULL
+    )
     if done.returncode or "Exception" in done.stdout + done.stderr:
         raise BrokerRefused(f"{name} against {broker.name}:\n{done.stdout[-1500:]}{done.stderr[-1500:]}")
     return done.stdout
@@ -100,5 +102,11 @@ def report(medians: Results, runs: dict[str, dict[str, list[Figures]]], effort: 
             Goal("EndToEndLatency: average to Kafka's", times(medians, "average_ms"), LATENCY_MAX),
             Goal("EndToEndLatency: p99 to Kafka's", times(medians, "p99_ms"), LATENCY_MAX),
         ],
-        Plot("bars", "EndToEndLatency", "ms", ["average"], by_broker({name: [one["average_ms"]] for name, one in medians.items()})),
+        Plot(
+            "bars",
+            "EndToEndLatency",
+            "ms",
+            ["average"],
+            by_broker({name: [one["average_ms"]] for name, one in medians.items()}),
+        ),
     )

@@ -27,7 +27,9 @@ KINDS = ("import", "first broker of the process", "second broker")
 
 
 def probe() -> list[float]:
-    done = subprocess.run([sys.executable, "-c", PROBE], capture_output=True, text=True, check=True, stdin=subprocess.DEVNULL)
+    done = subprocess.run(
+        [sys.executable, "-c", PROBE], capture_output=True, text=True, check=True, stdin=subprocess.DEVNULL
+    )
     return [float(word) for word in done.stdout.split()]
 
 
@@ -35,7 +37,10 @@ def run(effort: Effort, say: Callable[[str], None]) -> Report:
     probe()  # so that the files are in the page cache, as they are in anyone's second run of their tests
     times = [probe() for _ in range(max(3, effort.starts))]
     columns = dict(zip(KINDS, zip(*times, strict=True), strict=True))
-    say("Fixture: " + ", ".join(f"{kind} {statistics.median(seconds) * 1e3:.0f} ms" for kind, seconds in columns.items()))
+    say(
+        "Fixture: "
+        + ", ".join(f"{kind} {statistics.median(seconds) * 1e3:.0f} ms" for kind, seconds in columns.items())
+    )
     medians = [statistics.median(seconds) * 1e3 for seconds in columns.values()]
     rows = [
         [kind, f"{statistics.median(seconds) * 1e3:.0f} ms", f"{min(seconds) * 1e3:.0f}–{max(seconds) * 1e3:.0f} ms"]

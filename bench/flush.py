@@ -36,7 +36,9 @@ def measure(brokers: Sequence[BrokerProcess], topics: dict[str, bytes], count: i
         runs: dict[str, list[Figures]] = {broker.name: [] for broker in brokers}
         for _ in range(effort.rounds):
             for broker in brokers:
-                runs[broker.name].append(measure_round(broker, swarms[broker.name], topics[broker.name], effort.round_seconds))
+                runs[broker.name].append(
+                    measure_round(broker, swarms[broker.name], topics[broker.name], effort.round_seconds)
+                )
     return {name: summarize(rounds, "per_second") for name, rounds in runs.items()}
 
 
@@ -50,18 +52,38 @@ def run(kinds: Sequence[type[BrokerProcess]], effort: Effort, say: Callable[[str
         results = {}
         for count in COUNTS:
             results[count] = measure(brokers, topics, count, effort)
-            told = (f"{name} {one['per_second']:,.0f} req/s, p99 {one['p99_us']:,.0f} µs" for name, one in results[count].items())
+            told = (
+                f"{name} {one['per_second']:,.0f} req/s, p99 {one['p99_us']:,.0f} µs"
+                for name, one in results[count].items()
+            )
             say(f"Flushed, {count} connection{'s' if count > 1 else ''}: {'; '.join(told)}")
     return report(results, effort)
 
 
 def report(results: dict[int, Results], effort: Effort) -> Report:
-    labels = {count: f"Produce 170 B, flush.messages=1, {count} connection{'s' if count > 1 else ''}" for count in COUNTS}
-    head = ["connections", KAFKA, "p50 / p99 / CPU, µs; fairness", "Ottla", "p50 / p99 / CPU, µs; fairness", "rate", "p99", "CPU"]
+    labels = {
+        count: f"Produce 170 B, flush.messages=1, {count} connection{'s' if count > 1 else ''}" for count in COUNTS
+    }
+    head = [
+        "connections",
+        KAFKA,
+        "p50 / p99 / CPU, µs; fairness",
+        "Ottla",
+        "p50 / p99 / CPU, µs; fairness",
+        "rate",
+        "p99",
+        "CPU",
+    ]
     summary = []
     for count, one in results.items():
         rates = [f"{one[name]['per_second']:,.0f} req/s" if name in one else "–" for name in ("kafka", "ottla")]
-        summary.append([labels[count], *rates, f"{compare(one, 'per_second')}, p99 {compare(one, 'p99_us')}, CPU {compare(one, 'cpu_us')}"])
+        summary.append(
+            [
+                labels[count],
+                *rates,
+                f"{compare(one, 'per_second')}, p99 {compare(one, 'p99_us')}, CPU {compare(one, 'cpu_us')}",
+            ]
+        )
     drawn = {name: [results[count][name]["per_second"] for count in COUNTS] for name in results[CONNECTIONS]}
     return Report(
         "Flushed to the disk",

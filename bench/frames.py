@@ -75,7 +75,10 @@ def batch(records: int, record_size: int) -> bytes:
 def events(count: int) -> list[bytes]:
     """Values of about 100 bytes as an application writes them, that compress to a third or so."""
     chooser = random.Random(11)
-    kinds, places = ("created", "paid", "packed", "shipped", "delivered"), ("Praha", "Brno", "Ostrava", "Lhota pod Horou")
+    kinds, places = (
+        ("created", "paid", "packed", "shipped", "delivered"),
+        ("Praha", "Brno", "Ostrava", "Lhota pod Horou"),
+    )
     return [
         f'{{"order":{chooser.randrange(10**9)},"event":"{chooser.choice(kinds)}","place":"{chooser.choice(places)}",'
         f'"amount":{chooser.randrange(10**6) / 100},"note":"{chooser.randbytes(chooser.randrange(4, 16)).hex()}"}}'.encode()
@@ -107,7 +110,10 @@ def compress(data: bytes, codec: Codec) -> bytes:
             block = bytes(cramjam.snappy.compress_raw(data))
             return b"\x82SNAPPY\0" + struct.pack(">iii", 1, 1, len(block)) + block
         case "lz4":
-            blocks = (bytes(cramjam.lz4.compress_block(data[at : at + 65536], store_size=False)) for at in range(0, len(data), 65536))
+            blocks = (
+                bytes(cramjam.lz4.compress_block(data[at : at + 65536], store_size=False))
+                for at in range(0, len(data), 65536)
+            )
             return LZ4_HEAD + b"".join(struct.pack("<I", len(block)) + block for block in blocks) + bytes(4)
         case "zstd":
             return bytes(cramjam.zstd.compress(data, 3))
@@ -121,7 +127,9 @@ def frame(key: int, version: int, body: bytes, *, flexible: bool) -> bytes:
 def produce(topic_id: bytes, records: bytes, *, partition: int = 0, acks: int = 1) -> bytes:
     """One batch to one partition; with acks=0 there is no answer."""
     part = struct.pack(">i", partition) + uvarint(len(records) + 1) + records + b"\0"
-    return frame(PRODUCE, 13, b"\0" + struct.pack(">hi", acks, 30000) + b"\2" + topic_id + b"\2" + part + b"\0\0", flexible=True)
+    return frame(
+        PRODUCE, 13, b"\0" + struct.pack(">hi", acks, 30000) + b"\2" + topic_id + b"\2" + part + b"\0\0", flexible=True
+    )
 
 
 def produce_error(answer: bytes | bytearray) -> int:
@@ -155,7 +163,12 @@ def fetch(topic_id: bytes, offset: int, size: int) -> bytes:
     """From partition 0, at most `size` bytes, outside of any session."""
     partition = struct.pack(">iiqiqi", 0, -1, offset, -1, -1, size) + b"\0"
     head = struct.pack(">iiibii", 500, 1, size, 0, 0, -1)
-    return frame(FETCH, 17, head + b"\2" + topic_id + b"\2" + partition + b"\0" + b"\1" + compact_string("") + b"\0", flexible=True)
+    return frame(
+        FETCH,
+        17,
+        head + b"\2" + topic_id + b"\2" + partition + b"\0" + b"\1" + compact_string("") + b"\0",
+        flexible=True,
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -245,7 +258,9 @@ def create_topic(connection: Connection, name: str, *, partitions: int = 1) -> b
     topic_id, led = b"", 0
     while time.monotonic() < deadline:
         if not topic_id:
-            answer = connection.ask(frame(METADATA, 12, b"\2" + bytes(TOPIC_ID_SIZE) + named + b"\0\0\0\0", flexible=True))
+            answer = connection.ask(
+                frame(METADATA, 12, b"\2" + bytes(TOPIC_ID_SIZE) + named + b"\0\0\0\0", flexible=True)
+            )
             found = answer.find(named, 5)
             seen = bytes(answer[found + len(named) : found + len(named) + TOPIC_ID_SIZE]) if found > 0 else b""
             topic_id = seen if any(seen) else b""

@@ -23,7 +23,9 @@ def offset_commit(group: str, topic: str, offset: int, *, partitions: int = 1) -
     """By a consumer that is no member."""
     parts = b"".join(struct.pack(">iqi", index, offset, -1) + b"\1\0" for index in range(partitions))
     topics = b"\2" + compact_string(topic) + uvarint(partitions + 1) + parts + b"\0"
-    return frame(OFFSET_COMMIT, 8, compact_string(group) + struct.pack(">i", -1) + b"\1\0" + topics + b"\0", flexible=True)
+    return frame(
+        OFFSET_COMMIT, 8, compact_string(group) + struct.pack(">i", -1) + b"\1\0" + topics + b"\0", flexible=True
+    )
 
 
 def offset_commit_error(answer: bytes | bytearray, topic: str) -> int:
@@ -43,7 +45,13 @@ def offset_fetch_error(answer: bytes | bytearray, size: int) -> int:
 
 def join_group(group: str, member: str, metadata: bytes) -> bytes:
     protocols = struct.pack(">i", 1) + string("range") + struct.pack(">i", len(metadata)) + metadata
-    body = string(group) + struct.pack(">ii", SESSION_MS, REBALANCE_MS) + string(member) + struct.pack(">h", -1) + string("consumer")
+    body = (
+        string(group)
+        + struct.pack(">ii", SESSION_MS, REBALANCE_MS)
+        + string(member)
+        + struct.pack(">h", -1)
+        + string("consumer")
+    )
     return frame(JOIN_GROUP, 5, body + protocols, flexible=False)
 
 
@@ -67,7 +75,13 @@ def read_joined(answer: bytes | bytearray) -> Joined:
 
 def sync_group(group: str, generation: int, member: str, assignments: Mapping[str, bytes]) -> bytes:
     parts = b"".join(string(name) + struct.pack(">i", len(data)) + data for name, data in assignments.items())
-    body = string(group) + struct.pack(">i", generation) + string(member) + struct.pack(">h", -1) + struct.pack(">i", len(assignments))
+    body = (
+        string(group)
+        + struct.pack(">i", generation)
+        + string(member)
+        + struct.pack(">h", -1)
+        + struct.pack(">i", len(assignments))
+    )
     return frame(SYNC_GROUP, 3, body + parts, flexible=False)
 
 

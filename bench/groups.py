@@ -46,7 +46,11 @@ def make_coordinator(broker: BrokerProcess, group: str, topic: str) -> None:
 
 
 def commit(broker: BrokerProcess, group: str, topic: str, seconds: float, in_flight: int) -> Figures:
-    connection, before, request = Connection(broker.port), cpu_seconds(broker.pid), group_frames.offset_commit(group, topic, 7)
+    connection, before, request = (
+        Connection(broker.port),
+        cpu_seconds(broker.pid),
+        group_frames.offset_commit(group, topic, 7),
+    )
     latencies: list[float] = []
     sent: list[float] = []
     began = time.perf_counter()
@@ -92,10 +96,14 @@ class Members:
             raise BrokerRefused(f"members could not join: {joined[0]}")
         self._names = [one.member for one in joined]
         each = PARTITIONS // MEMBERS
-        parts = {name: group_frames.assignment(self._topic, index * each, each) for index, name in enumerate(self._names)}
+        parts = {
+            name: group_frames.assignment(self._topic, index * each, each) for index, name in enumerate(self._names)
+        }
         for connection, one in zip(self._connections, joined, strict=True):
             connection.send(
-                group_frames.sync_group(self._group, one.generation, one.member, parts if one.member == one.leader else {})
+                group_frames.sync_group(
+                    self._group, one.generation, one.member, parts if one.member == one.leader else {}
+                )
             )
         for connection in self._connections:
             error = group_frames.sync_error(connection.receive())
@@ -119,7 +127,9 @@ def fill_groups(broker: BrokerProcess, topic: str, count: int) -> None:
     for first in range(0, count, FILLERS):
         using = connections[: min(FILLERS, count - first)]
         for index, connection in enumerate(using):
-            connection.send(group_frames.offset_commit(f"loaded-{first + index}", topic, first + index, partitions=OFFSETS_A_GROUP))
+            connection.send(
+                group_frames.offset_commit(f"loaded-{first + index}", topic, first + index, partitions=OFFSETS_A_GROUP)
+            )
         if any(group_frames.offset_commit_error(connection.receive(), topic) for connection in using):
             raise BrokerRefused(f"{broker.name} refused a commit")
     for connection in connections:
@@ -137,7 +147,9 @@ def load_seconds(broker: BrokerProcess, count: int) -> tuple[float, float]:
             asked = time.perf_counter()
             other.ask(frames.api_versions())
             slowest = max(slowest, time.perf_counter() - asked)
-            error = group_frames.offset_fetch_error(*connection.ask_sized(group_frames.offset_fetch(f"loaded-{number}")))
+            error = group_frames.offset_fetch_error(
+                *connection.ask_sized(group_frames.offset_fetch(f"loaded-{number}"))
+            )
             if not error:
                 break
             if error != group_frames.LOADING and time.perf_counter() - began > READY_SECONDS_MAX:
@@ -153,7 +165,10 @@ def run(kinds: Sequence[type[BrokerProcess]], effort: Effort, say: Say) -> Repor
     loading: dict[str, tuple[float, float]] = {}
     with contextlib.ExitStack() as stack:
         brokers = [stack.enter_context(kind(settings=SETTINGS)) for kind in kinds]
-        members = {broker.name: stack.enter_context(contextlib.closing(Members(broker, "large", "spread"))) for broker in brokers}
+        members = {
+            broker.name: stack.enter_context(contextlib.closing(Members(broker, "large", "spread")))
+            for broker in brokers
+        }
         for broker in brokers:
             make_coordinator(broker, "committer", "committed")
             for in_flight in (1, IN_FLIGHT):
@@ -166,13 +181,12 @@ def run(kinds: Sequence[type[BrokerProcess]], effort: Effort, say: Say) -> Repor
                     rounds[str(in_flight)].setdefault(broker.name, []).append(figures)
                 rebalances.setdefault(broker.name, []).append(members[broker.name].rebalance(b"round %d" % turn))
     for kind in kinds:
-        with kind(settings=SETTINGS) as broker:        # a fresh one, which has no other commits to read
+        with kind(settings=SETTINGS) as broker:  # a fresh one, which has no other commits to read
             make_coordinator(broker, "committer", "committed")
             fill_groups(broker, "committed", effort.loaded_groups)
             loading[broker.name] = load_seconds(broker, effort.loaded_groups)
     medians: dict[str, Results] = {
-        kind: {name: median_figures(runs) for name, runs in by_name.items()}
-        for kind, by_name in rounds.items()
+        kind: {name: median_figures(runs) for name, runs in by_name.items()} for kind, by_name in rounds.items()
     }
     rebalance = {name: statistics.median(seconds) * 1e3 for name, seconds in rebalances.items()}
     for name, figures in medians[str(IN_FLIGHT)].items():
@@ -183,7 +197,9 @@ def run(kinds: Sequence[type[BrokerProcess]], effort: Effort, say: Say) -> Repor
     return report(medians, rebalance, loading, effort)
 
 
-def report(medians: dict[str, Results], rebalance: dict[str, float], loading: dict[str, tuple[float, float]], effort: Effort) -> Report:
+def report(
+    medians: dict[str, Results], rebalance: dict[str, float], loading: dict[str, tuple[float, float]], effort: Effort
+) -> Report:
     rows = []
     for kind, results in medians.items():
         what = f"OffsetCommit, {kind} in flight"
@@ -192,7 +208,14 @@ def report(medians: dict[str, Results], rebalance: dict[str, float], loading: di
     rows.append(row(f"Rebalance of {MEMBERS} members, {PARTITIONS:,} partitions", rebalance, ",.0f", " ms"))
     groups = f"{effort.loaded_groups:,} groups × {OFFSETS_A_GROUP} offsets"
     rows.append(row(f"{groups} loaded after a restart", {name: one[0] for name, one in loading.items()}, ".2f", " s"))
-    rows.append(row("the slowest answer to somebody else meanwhile", {name: one[1] * 1e3 for name, one in loading.items()}, ".1f", " ms"))
+    rows.append(
+        row(
+            "the slowest answer to somebody else meanwhile",
+            {name: one[1] * 1e3 for name, one in loading.items()},
+            ".1f",
+            " ms",
+        )
+    )
     note = (
         f"One connection commits one partition's offset, over and over: medians of {effort.rounds} rounds of {effort.round_seconds:g} s, "
         f"alternating, after {effort.warm_seconds:g} s to warm up. The rebalance is eager, by raw members in one process, from the first "

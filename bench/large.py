@@ -61,7 +61,13 @@ def write_log(directory: Path, segments: int, batch: bytes, per_segment: int, se
     for number in range(segments):
         positions = [at * step for at in range(per_segment)]
         is_last = number == segments - 1
-        write_segment(directory, number * per_segment, batch, positions, size=positions[-1] + len(batch) if is_last else segment_bytes)
+        write_segment(
+            directory,
+            number * per_segment,
+            batch,
+            positions,
+            size=positions[-1] + len(batch) if is_last else segment_bytes,
+        )
 
 
 def seek_latencies(broker: BrokerProcess, topic_id: bytes, end: int, size: int) -> list[float]:
@@ -119,12 +125,17 @@ def run(kinds: Sequence[type[BrokerProcess]], effort: Effort, say: Callable[[str
                 found[kind.name] = measure(broker, effort)
             finally:
                 broker.close()
-        say(f"{kind.name}: " + ", ".join(f"{name} {statistics.median(figures):.2f}" for name, figures in found[kind.name].items()))
+        say(
+            f"{kind.name}: "
+            + ", ".join(f"{name} {statistics.median(figures):.2f}" for name, figures in found[kind.name].items())
+        )
     return report(found, effort, left_out)
 
 
 def report(found: dict[str, dict[str, list[float]]], effort: Effort, left_out: str) -> Report:
-    medians = {key: {name: statistics.median(one[key]) for name, one in found.items()} for key in next(iter(found.values()))}
+    medians = {
+        key: {name: statistics.median(one[key]) for name, one in found.items()} for key in next(iter(found.values()))
+    }
     small, large = SIZES_GB
     grown = {name: quotient(medians[f"seek_{large}"][name], medians[f"seek_{small}"][name]) for name in found}
     held = f"{effort.held_partitions:,} partitions × {SEGMENTS} segments"

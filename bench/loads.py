@@ -90,7 +90,11 @@ def silent_load(records: bytes) -> Run:
         accepted(connection.ask(last))
         took = clock() - start
         connection.close()
-        return {"per_second": (count + 1) / took, "mb_per_second": (count + 1) * len(data) / took / 1e6, "requests": count + 1}
+        return {
+            "per_second": (count + 1) / took,
+            "mb_per_second": (count + 1) * len(data) / took / 1e6,
+            "requests": count + 1,
+        }
 
     return run
 
@@ -127,7 +131,9 @@ def fill(connection: Connection, data: bytes, count: int) -> None:
         answered += 1
 
 
-def produce_at_pace(port: int, data: bytes, per_second: float, seconds: float, *, also: Callable[[], bool] = lambda: False) -> list[float]:
+def produce_at_pace(
+    port: int, data: bytes, per_second: float, seconds: float, *, also: Callable[[], bool] = lambda: False
+) -> list[float]:
     """Send a Produce `per_second` times a second, for that long and for as long as `also` says; latencies, ascending, in seconds."""
     clock, interval, sent = time.perf_counter, 1 / per_second, deque[float]()
     latencies: list[float] = []

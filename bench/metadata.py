@@ -24,7 +24,9 @@ ALONE_SHARE = 0.5
 
 def create(target: Target, connection: Connection, stamp: int, effort: Effort) -> None:
     """The topics, and wait until all of them are listed."""
-    frames.create_topics(connection, [f"listed-{stamp}-{number}" for number in range(effort.listed_topics)], partitions=PARTITIONS)
+    frames.create_topics(
+        connection, [f"listed-{stamp}-{number}" for number in range(effort.listed_topics)], partitions=PARTITIONS
+    )
     deadline = time.monotonic() + frames.LEADER_SECONDS_MAX
     while frames.metadata_topic_count(connection.ask(frames.metadata_of_all())) < effort.listed_topics:
         if time.monotonic() > deadline:
@@ -32,7 +34,9 @@ def create(target: Target, connection: Connection, stamp: int, effort: Effort) -
         time.sleep(0.1)
 
 
-def one_round(target: Target, topic_id: bytes, effort: Effort, pool: ProcessPoolExecutor) -> tuple[Figures, list[float]]:
+def one_round(
+    target: Target, topic_id: bytes, effort: Effort, pool: ProcessPoolExecutor
+) -> tuple[Figures, list[float]]:
     produce = produce_load(frames.batch(1, 100), 1)
     alone = produce(target.port, topic_id, effort.listing_seconds * ALONE_SHARE)
     asked = pool.submit(ask_at_pace, target.port, frames.metadata_of_all(), PER_SECOND, effort.listing_seconds)
@@ -60,11 +64,15 @@ def run(targets: Sequence[Target], effort: Effort, say: Say) -> Report:
         began = time.monotonic()
         create(target, connections[target.name], stamp, effort)
         topics[target.name] = frames.create_topic(connections[target.name], f"beside-{stamp}")
-        say(f"{target.name}: {effort.listed_topics:,} topics of {PARTITIONS} partitions made in {time.monotonic() - began:.1f} s")
+        say(
+            f"{target.name}: {effort.listed_topics:,} topics of {PARTITIONS} partitions made in {time.monotonic() - began:.1f} s"
+        )
         ask_at_pace(target.port, frames.metadata_of_all(), 4 * PER_SECOND, effort.warm_seconds)
         produce_load(frames.batch(1, 100), 1)(target.port, topics[target.name], effort.warm_seconds)
     settle()
-    time.sleep(effort.rest_seconds)  # what so many new partitions leave to the brokers' upkeep is none of this test's business
+    time.sleep(
+        effort.rest_seconds
+    )  # what so many new partitions leave to the brokers' upkeep is none of this test's business
     runs: dict[str, list[Figures]] = {target.name: [] for target in targets}
     asked: dict[str, list[float]] = {target.name: [] for target in targets}
     with other_process() as pool:
@@ -77,7 +85,10 @@ def run(targets: Sequence[Target], effort: Effort, say: Say) -> Report:
         connection.close()
     medians: Results = {name: median_figures(rounds) for name, rounds in runs.items()}
     for name, latencies in asked.items():
-        medians[name] |= {"answer_p50_ms": percentile(latencies, 0.5) / 1e3, "answer_p99_ms": percentile(latencies, 0.99) / 1e3}
+        medians[name] |= {
+            "answer_p50_ms": percentile(latencies, 0.5) / 1e3,
+            "answer_p99_ms": percentile(latencies, 0.99) / 1e3,
+        }
         one = medians[name]
         say(
             f"{name}: Metadata p99 {one['answer_p99_ms']:.1f} ms; Produce p99 {one['alone_p99_us']:,.0f} µs alone, "
@@ -105,7 +116,10 @@ def report(runs: dict[str, list[Figures]], medians: Results, effort: Effort) -> 
         f"beside it: {effort.listing_rounds} rounds of {effort.listing_seconds:g} s, alternating; Metadata's latencies of all rounds "
         "together, medians of Produce's. The CPU of one Metadata is that of many, one after another, while nothing else is asked."
     )
-    plotted = {name: [one["answer_p99_ms"], one["alone_p99_us"] / 1e3, one["beside_p99_us"] / 1e3] for name, one in medians.items()}
+    plotted = {
+        name: [one["answer_p99_ms"], one["alone_p99_us"] / 1e3, one["beside_p99_us"] / 1e3]
+        for name, one in medians.items()
+    }
     return Report(
         "Metadata of many partitions",
         HEAD,

@@ -17,14 +17,19 @@ def run(targets: Sequence[Target], effort: Effort, say: Say) -> Report:
     records = frames.batch(1, 100)
     labels = [f"Produce 170 B to {count:,} partition{'s' if count > 1 else ''}" for count in COUNTS]
     loads = [
-        Load(label, produce_load(records, 5, partitions=count), partitions=count) for label, count in zip(labels, COUNTS, strict=True)
+        Load(label, produce_load(records, 5, partitions=count), partitions=count)
+        for label, count in zip(labels, COUNTS, strict=True)
     ]
     what = "One connection, 5 in flight, acks=1, each request to the next partition of one topic."
     report = run_loads("Many partitions", loads, targets, effort, say, what=what, by_turns=True)
     measured = report.figures[labels[0]]
     cpu = {name: [report.figures[label][name]["cpu_us"] for label in labels] for name in TITLES if name in measured}
     grown = {name: quotient(figures[-1], figures[0]) for name, figures in cpu.items()}
-    row = [f"CPU of {COUNTS[-1]:,} partitions to one's", *(f"{grown[name]:.2f}×" if name in grown else "–" for name in TITLES), ""]
+    row = [
+        f"CPU of {COUNTS[-1]:,} partitions to one's",
+        *(f"{grown[name]:.2f}×" if name in grown else "–" for name in TITLES),
+        "",
+    ]
     return replace(
         report,
         summary=[*report.summary, row],

@@ -52,7 +52,13 @@ LOGGING = """Configuration:
     Root: {level: WARN, AppenderRef: [{ref: STDERR}]}
 """
 # What Kafka's own start script passes, so that the peer runs as its makers run it.
-SERVER_FLAGS = ("-server", "-XX:+UseG1GC", "-XX:MaxGCPauseMillis=20", "-XX:InitiatingHeapOccupancyPercent=35", "-Djava.awt.headless=true")
+SERVER_FLAGS = (
+    "-server",
+    "-XX:+UseG1GC",
+    "-XX:MaxGCPauseMillis=20",
+    "-XX:InitiatingHeapOccupancyPercent=35",
+    "-Djava.awt.headless=true",
+)
 # A tool lives for a second: the quick compiler and the small collector save half of that.
 TOOL_FLAGS = ("-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Djava.awt.headless=true")
 
@@ -106,7 +112,9 @@ def _fetch_jars(maven: str, cache: Path, libs: Path) -> None:
     command = [maven, "-q", "-B", "-f", str(pom), "dependency:copy-dependencies", f"-DoutputDirectory={libs}"]
     done = subprocess.run(command, capture_output=True, text=True, check=False, stdin=subprocess.DEVNULL)
     if done.returncode:
-        raise PeerUnavailable(f"Maven could not fetch Kafka {KAFKA_VERSION}: {(done.stdout + done.stderr).strip()[-500:]}")
+        raise PeerUnavailable(
+            f"Maven could not fetch Kafka {KAFKA_VERSION}: {(done.stdout + done.stderr).strip()[-500:]}"
+        )
     (cache / "complete").touch()
 
 
@@ -132,7 +140,12 @@ def kafka_tool(
     With `check`, a failure raises RuntimeError with what the tool printed.
     """
     done = subprocess.run(
-        kafka_tool_command(tool, *arguments), input=stdin or "", capture_output=True, text=True, timeout=timeout, check=False
+        kafka_tool_command(tool, *arguments),
+        input=stdin or "",
+        capture_output=True,
+        text=True,
+        timeout=timeout,
+        check=False,
     )
     if check and done.returncode:
         raise RuntimeError(f"{tool} {' '.join(arguments)} ended with {done.returncode}:\n{done.stdout}{done.stderr}")
@@ -201,7 +214,9 @@ class BrokerProcess:
 
     name = ""
 
-    def __init__(self, *, settings: Mapping[str, str] | None = None, port: int | None = None, data_dir: Path | None = None) -> None:
+    def __init__(
+        self, *, settings: Mapping[str, str] | None = None, port: int | None = None, data_dir: Path | None = None
+    ) -> None:
         self.settings = dict(settings or {})
         self.port = port or free_port()
         self._home: Path | None = None
@@ -254,7 +269,9 @@ class BrokerProcess:
         while not serves_metadata(self.port):
             ended = self.process.poll()
             if ended is not None or time.monotonic() > deadline:
-                reason = f"ended with {ended}" if ended is not None else f"did not serve within {START_SECONDS_MAX:.0f} s"
+                reason = (
+                    f"ended with {ended}" if ended is not None else f"did not serve within {START_SECONDS_MAX:.0f} s"
+                )
                 self.kill()
                 raise RuntimeError(f"{self.name} on port {self.port} {reason}:\n{self.output()[-3000:]}")
             time.sleep(0.02)
@@ -267,7 +284,9 @@ class BrokerProcess:
             return self.process.wait(STOP_SECONDS_MAX)
         except subprocess.TimeoutExpired:
             self.kill()
-            raise RuntimeError(f"{self.name} did not stop within {STOP_SECONDS_MAX:.0f} s:\n{self.output()[-3000:]}") from None
+            raise RuntimeError(
+                f"{self.name} did not stop within {STOP_SECONDS_MAX:.0f} s:\n{self.output()[-3000:]}"
+            ) from None
 
     def kill(self) -> None:
         """SIGKILL: what the process had not handed to the kernel is gone."""
@@ -302,7 +321,12 @@ class ApacheKafka(BrokerProcess):
     name = "kafka"
 
     def __init__(
-        self, *, settings: Mapping[str, str] | None = None, port: int | None = None, data_dir: Path | None = None, heap: str = "1g"
+        self,
+        *,
+        settings: Mapping[str, str] | None = None,
+        port: int | None = None,
+        data_dir: Path | None = None,
+        heap: str = "1g",
     ) -> None:
         kafka_class_path()
         super().__init__(settings=settings, port=port, data_dir=data_dir)
@@ -311,7 +335,8 @@ class ApacheKafka(BrokerProcess):
 
     def properties(self) -> dict[str, str]:
         one_replica = {
-            f"{topic}.replication.factor": "1" for topic in ("offsets.topic", "transaction.state.log", "share.coordinator.state.topic")
+            f"{topic}.replication.factor": "1"
+            for topic in ("offsets.topic", "transaction.state.log", "share.coordinator.state.topic")
         }
         return {
             "process.roles": "broker,controller",
@@ -334,7 +359,14 @@ class ApacheKafka(BrokerProcess):
         config.write_text("".join(f"{name}={value}\n" for name, value in self.properties().items()))
         if not (self.data_dir / "meta.properties").exists():
             cluster_id = base64.urlsafe_b64encode(os.urandom(16)).decode().rstrip("=")
-            kafka_tool("kafka.tools.StorageTool", "format", "--cluster-id", cluster_id.replace("-", "A"), "--config", str(config))
+            kafka_tool(
+                "kafka.tools.StorageTool",
+                "format",
+                "--cluster-id",
+                cluster_id.replace("-", "A"),
+                "--config",
+                str(config),
+            )
 
     def command(self) -> list[str]:
         self.format()

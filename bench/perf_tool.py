@@ -41,7 +41,9 @@ def produce(broker: BrokerProcess, records: int, *, pace: int = -1) -> Figures:
         "--num-records", str(records), "--record-size", str(RECORD_SIZE), "--throughput", str(pace), *warming,
         "--command-property", "acks=all", flags=SERVER_FLAGS,
     )  # fmt: skip
-    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=TOOL_SECONDS_MAX, stdin=subprocess.DEVNULL)
+    done = subprocess.run(
+        command, capture_output=True, text=True, check=False, timeout=TOOL_SECONDS_MAX, stdin=subprocess.DEVNULL
+    )
     cpu = cpu_seconds(broker.pid) - before
     lines = list(LAST_LINE.finditer(done.stdout))
     whole = [found for found in lines if int(found["records"]) == records and not found["steady"]]
@@ -116,7 +118,11 @@ def report(free: Rounds, paced: Rounds, effort: Effort) -> Report:
         note,
         {"runs": free, "paced": paced},
         [
-            ["Java producer, acks=all, 100 B records", *(f"{cell} records/s" for cell in rows[0][1:3]), f"{rows[0][3]}, CPU {cpu}"],
+            [
+                "Java producer, acks=all, 100 B records",
+                *(f"{cell} records/s" for cell in rows[0][1:3]),
+                f"{rows[0][3]}, CPU {cpu}",
+            ],
             [f"The same at {PACE:,} records/s, p99", *(f"{cell} ms" for cell in rows[5][1:3]), rows[5][3]],
         ],
         [

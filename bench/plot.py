@@ -45,7 +45,12 @@ def draw(plot: Plot) -> str:
             height, parts = _lines(plot)
     head = f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {height}" width="{WIDTH}" height="{height}" role="img">'
     title = f"{plot.title}, {plot.unit}" if plot.unit else plot.title
-    opening = [head, f"<title>{escape(title)}</title><style>{STYLE}</style>", _text(8, 22, title, "title"), *_legend(plot)]
+    opening = [
+        head,
+        f"<title>{escape(title)}</title><style>{STYLE}</style>",
+        _text(8, 22, title, "title"),
+        *_legend(plot),
+    ]
     return "\n".join([*opening, *parts, "</svg>"]) + "\n"
 
 
@@ -101,7 +106,9 @@ def _bars(plot: Plot) -> tuple[int, list[str]]:
             value = values[row]
             if value is not None:
                 top, width = y + index * ROW, max(value * scale, 1.0)
-                parts.append(f'<rect x="{LABELS}" y="{top}" width="{width:.1f}" height="{ROW - 3}" rx="2" fill="{colour}"/>')
+                parts.append(
+                    f'<rect x="{LABELS}" y="{top}" width="{width:.1f}" height="{ROW - 3}" rx="2" fill="{colour}"/>'
+                )
                 parts.append(_text(LABELS + width + 5, top + ROW - 6, short(value), "value"))
     return bottom + FOOT, parts
 
@@ -126,7 +133,9 @@ def _ratios(plot: Plot) -> tuple[int, list[str]]:
             value = values[row]
             if value is not None and value > 0:
                 x = LABELS + (math.log2(value) - low) * scale
-                parts.append(f'<circle cx="{x:.1f}" cy="{y:.1f}" r="5.5" fill="{colour}"><title>{value:.2f}×</title></circle>')
+                parts.append(
+                    f'<circle cx="{x:.1f}" cy="{y:.1f}" r="5.5" fill="{colour}"><title>{value:.2f}×</title></circle>'
+                )
     return bottom + FOOT, parts
 
 
@@ -144,7 +153,9 @@ def _lines(plot: Plot) -> tuple[int, list[str]]:
     parts.append(_text((LINES_LEFT + right) / 2, bottom + 36, plot.axis, anchor="middle"))
     for values, colour in zip(plot.series.values(), COLOURS, strict=False):
         points = [
-            (LINES_LEFT + 20 + index * step, bottom - value * scale, value) for index, value in enumerate(values) if value is not None
+            (LINES_LEFT + 20 + index * step, bottom - value * scale, value)
+            for index, value in enumerate(values)
+            if value is not None
         ]
         path = " ".join(f"{x:.1f},{y:.1f}" for x, y, _ in points)
         parts.append(f'<polyline points="{path}" fill="none" stroke="{colour}" stroke-width="2.5"/>')

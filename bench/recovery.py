@@ -44,7 +44,10 @@ def first_ack(broker: BrokerProcess, topic_id: bytes) -> float:
     began = time.perf_counter()
     broker.spawn()
     while time.perf_counter() - began < START_SECONDS_MAX:
-        with contextlib.suppress(OSError, BrokerRefused, socket.timeout), contextlib.closing(Connection(broker.port)) as connection:
+        with (
+            contextlib.suppress(OSError, BrokerRefused, socket.timeout),
+            contextlib.closing(Connection(broker.port)) as connection,
+        ):
             while True:
                 if frames.produce_error(connection.ask(data)) == 0:
                     return time.perf_counter() - began
@@ -94,12 +97,22 @@ def run(kinds: Sequence[type[BrokerProcess]], effort: Effort, say: Callable[[str
     return Report(
         "Recovery",
         HEAD,
-        [drawn, row("first ack after an unclean stop", unclean, ".2f", " s"), row("first ack after a clean stop", clean, ".2f", " s")],
+        [
+            drawn,
+            row("first ack after an unclean stop", unclean, ".2f", " s"),
+            row("first ack after a clean stop", clean, ".2f", " s"),
+        ],
         f"One partition of {size} in batches of 16 kB, in the page cache; from the start of the process to the first acknowledged Produce, "
         f"without clean-shutdown marker and recovery points, less the same after a clean stop; the lowest of {effort.recovery_rounds}. "
         "Brokers send a heartbeat every 50 ms, so that nobody waits for the next one.",
         {"seconds": times},
         [drawn],
         [Goal(f"{label}, speed", quotient(taken.get("kafka"), taken.get("ottla")), SPEED_MIN, at_most=False)],
-        Plot("bars", label, "s", ["recovery", "clean start"], by_broker({name: [taken[name], clean[name]] for name in times})),
+        Plot(
+            "bars",
+            label,
+            "s",
+            ["recovery", "clean start"],
+            by_broker({name: [taken[name], clean[name]] for name in times}),
+        ),
     )

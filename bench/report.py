@@ -155,7 +155,9 @@ def row(label: str, figures: Mapping[str, float | None], shape: str, unit: str =
 
 def rows_of(kinds: Sequence[tuple[str, str, str, str]], results: Mapping[str, Mapping[str, float]]) -> list[list[str]]:
     """Such a line for each kind: its label, which of each broker's figures it shows, their shape and unit."""
-    return [row(label, {name: one[key] for name, one in results.items()}, shape, unit) for label, key, shape, unit in kinds]
+    return [
+        row(label, {name: one[key] for name, one in results.items()}, shape, unit) for label, key, shape, unit in kinds
+    ]
 
 
 def by_broker(figures: Mapping[str, Sequence[float | None]]) -> dict[str, Sequence[float | None]]:

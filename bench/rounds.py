@@ -94,7 +94,10 @@ def measure(loads: Sequence[Load], targets: Sequence[Target], effort: Effort) ->
             frames.delete_topic(connection, name)
         connection.close()
     settle()
-    return {load.label: {target.name: summarize(runs[load.label, target.name], load.unit) for target in targets} for load in loads}
+    return {
+        load.label: {target.name: summarize(runs[load.label, target.name], load.unit) for target in targets}
+        for load in loads
+    }
 
 
 def summarize(rounds: Sequence[Figures], unit: str) -> dict[str, Any]:
@@ -160,8 +163,16 @@ def goals(load: Load, results: Results) -> list[Goal]:
     ]
 
 
-def run_loads(title: str, loads: Sequence[Load], targets: Sequence[Target], effort: Effort, say: Say, *, what: str,
-              by_turns: bool = False) -> Report:
+def run_loads(
+    title: str,
+    loads: Sequence[Load],
+    targets: Sequence[Target],
+    effort: Effort,
+    say: Say,
+    *,
+    what: str,
+    by_turns: bool = False,
+) -> Report:
     """Measure each load; one row and one line of README for each. `what` opens the note: what the loads are.
 
     `by_turns` is for loads that are compared with each other: they alternate as the brokers do.
@@ -185,7 +196,9 @@ def run_loads(title: str, loads: Sequence[Load], targets: Sequence[Target], effo
         results,
         [brief(load, results[load.label]) for load in loads],
         [goal for load in loads for goal in goals(load, results[load.label])],
-        rate_plot(title, loads, results) if len({load.unit for load in loads}) == 1 else ratio_plot(title, loads, results),
+        rate_plot(title, loads, results)
+        if len({load.unit for load in loads}) == 1
+        else ratio_plot(title, loads, results),
     )
 
 

@@ -51,8 +51,15 @@ class Job:
             environment["PYSPARK_SUBMIT_ARGS"] = f"--packages {CONNECTOR} pyspark-shell"
         self.format_name = format_name
         self._complaints = tempfile.TemporaryFile("w+")  # noqa: SIM115  # a pipe that nobody reads would fill up and stop Spark
-        self._process = subprocess.Popen([python, "-m", module, format_name, *arguments], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
-                                         stderr=self._complaints, text=True, env=environment, cwd=ROOT)
+        self._process = subprocess.Popen(
+            [python, "-m", module, format_name, *arguments],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=self._complaints,
+            text=True,
+            env=environment,
+            cwd=ROOT,
+        )
 
     def ask(self, **question: Any) -> dict[str, Any]:
         """What it answers; SparkUnavailable with its last words if it has ended instead."""

@@ -67,7 +67,7 @@ def _worker_bytes() -> list[int]:
                 continue
             status = (process / "status").read_text()
         except OSError:
-            continue           # it has ended meanwhile
+            continue  # it has ended meanwhile
         found += [int(line.split()[1]) * 1024 for line in status.splitlines() if line.startswith("VmRSS:")]
     return found
 
@@ -86,9 +86,17 @@ def run(brokers: Sequence[BrokerProcess], effort: Effort, say: Callable[[str], N
         frames.delete_topic(connection, topic)
         connection.close()
         peaks.append(max(seen))
-        say(f"{records:,} records: {records / took:,.0f} rows/s, the largest Python worker had {peaks[-1] / 1e6:.0f} MB")
+        say(
+            f"{records:,} records: {records / took:,.0f} rows/s, the largest Python worker had {peaks[-1] / 1e6:.0f} MB"
+        )
         rows.append([f"{records / 1e6:,.0f} M records", f"{records / took:,.0f}", f"{peaks[-1] / 1e6:.0f} MB"])
     note = "A batch read into Spark's `noop`, two partitions, `local[2]`, a session that has just started; looked at five times a second."
     goal = Goal(f"memory of a Spark task, {TIMES_LONGER} times the records", peaks[1] / peaks[0], GROWTH_MAX)
-    return Report("Memory of Spark's tasks", ("", "rows/s", "peak of the largest Python worker"), rows, note, {"peak_bytes": peaks},
-                  goals=[goal])
+    return Report(
+        "Memory of Spark's tasks",
+        ("", "rows/s", "peak of the largest Python worker"),
+        rows,
+        note,
+        {"peak_bytes": peaks},
+        goals=[goal],
+    )

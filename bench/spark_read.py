@@ -32,8 +32,12 @@ class Kind:
     headers: bool = False
 
 
-KINDS = (Kind("100 bytes", 100), Kind("100 bytes, a header", 100, 0.5, headers=True), Kind("100 bytes, zstd", 100, 0.5, codec="zstd"),
-         Kind("1 kB", 1000))
+KINDS = (
+    Kind("100 bytes", 100),
+    Kind("100 bytes, a header", 100, 0.5, headers=True),
+    Kind("100 bytes, zstd", 100, 0.5, codec="zstd"),
+    Kind("1 kB", 1000),
+)
 
 
 def records_of(kind: Kind, count: int) -> Iterator[dict[str, Any]]:
@@ -78,12 +82,18 @@ def run(brokers: Sequence[BrokerProcess], effort: Effort, say: Callable[[str], N
     return _report(figures)
 
 
-def measure_kind(broker: BrokerProcess, kind: Kind, drivers: dict[str, Job], effort: Effort, say: Callable[[str], None]) -> Any:
+def measure_kind(
+    broker: BrokerProcess, kind: Kind, drivers: dict[str, Job], effort: Effort, say: Callable[[str], None]
+) -> Any:
     records = int(effort.perf_records * 4 / 3 * kind.share)
     topic = f"spark-{time.time_ns()}"
     fill(broker.bootstrap, topic, 2, records_of(kind, records), **{"compression.type": kind.codec})
-    options = {"kafka.bootstrap.servers": broker.bootstrap, "subscribe": topic, "startingOffsets": "earliest",
-               "includeHeaders": str(kind.headers).lower()}
+    options = {
+        "kafka.bootstrap.servers": broker.bootstrap,
+        "subscribe": topic,
+        "startingOffsets": "earliest",
+        "includeHeaders": str(kind.headers).lower(),
+    }
     for driver in drivers.values():
         if driver.ask(what="count", options=options)["rows"] != records:
             raise RuntimeError(f"{driver.format_name} does not see all records")
@@ -93,7 +103,7 @@ def measure_kind(broker: BrokerProcess, kind: Kind, drivers: dict[str, Job], eff
         for number in range(effort.perf_rounds + 1):
             for name, driver in drivers.items():
                 rate = records / driver.ask(what=what, options=options)["seconds"]
-                if number:      # the first only warms
+                if number:  # the first only warms
                     rounds[name].append(rate)
                     say(f"{broker.name}, {kind.name}, {what}, {name}, round {number}: {rate:,.0f} rows/s")
         for name, rates in rounds.items():
@@ -101,7 +111,9 @@ def measure_kind(broker: BrokerProcess, kind: Kind, drivers: dict[str, Job], eff
     return found
 
 
-def measure_one_row(broker: BrokerProcess, drivers: dict[str, Job], say: Callable[[str], None]) -> dict[str, dict[str, float]]:
+def measure_one_row(
+    broker: BrokerProcess, drivers: dict[str, Job], say: Callable[[str], None]
+) -> dict[str, dict[str, float]]:
     from confluent_kafka.admin import AdminClient, NewTopic  # type: ignore[attr-defined]
 
     found = {}
@@ -122,13 +134,24 @@ def _report(figures: dict[str, Any]) -> Report:
     for label, found in figures.items():
         ours, theirs = found["ottla"], found["kafka"]
         if "p50_ms" in ours:
-            rows.append([label, f"{theirs['p50_ms']:.0f} ms", f"{ours['p50_ms']:.0f} ms", ratio(ours["p50_ms"], theirs["p50_ms"])])
+            rows.append(
+                [
+                    label,
+                    f"{theirs['p50_ms']:.0f} ms",
+                    f"{ours['p50_ms']:.0f} ms",
+                    ratio(ours["p50_ms"], theirs["p50_ms"]),
+                ]
+            )
             goals.append(Goal(f"micro-batch of {label}", ours["p50_ms"], ONE_ROW_MS_MAX, unit=" ms"))
             continue
         for what, least in (("batch", BATCH_MIN), ("available", AVAILABLE_MIN)):
             name = "batch read" if what == "batch" else "AvailableNow"
-            rows.append([f"{name}, {label}", f"{theirs[what]:,.0f}", f"{ours[what]:,.0f}", ratio(ours[what], theirs[what])])
+            rows.append(
+                [f"{name}, {label}", f"{theirs[what]:,.0f}", f"{ours[what]:,.0f}", ratio(ours[what], theirs[what])]
+            )
             goals.append(Goal(f"Spark, {name}, {label}", quotient(ours[what], theirs[what]), least, at_most=False))
-    note = ("Rows a second into Spark's `noop`, two partitions, `local[2]`, medians after a warm round, both sources by turns; PySpark 4.0 "
-            "with its own connector beside PySpark 4.3 with `ottla`. One row: a micro-batch, checkpoints by the file-system manager.")
+    note = (
+        "Rows a second into Spark's `noop`, two partitions, `local[2]`, medians after a warm round, both sources by turns; PySpark 4.0 "
+        "with its own connector beside PySpark 4.3 with `ottla`. One row: a micro-batch, checkpoints by the file-system manager."
+    )
     return Report("Reading with Spark", ("", "Spark's connector", "ottla", "ratio"), rows, note, figures, goals=goals)

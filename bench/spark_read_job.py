@@ -22,8 +22,15 @@ def read_batch(spark: Any, format_name: str, options: dict[str, str]) -> dict[st
 def read_available(spark: Any, format_name: str, options: dict[str, str]) -> dict[str, Any]:
     with tempfile.TemporaryDirectory() as checkpoint:
         began = time.perf_counter()
-        query = (spark.readStream.format(format_name).options(**options).load().writeStream.format("noop")
-                 .option("checkpointLocation", checkpoint).trigger(availableNow=True).start())
+        query = (
+            spark.readStream.format(format_name)
+            .options(**options)
+            .load()
+            .writeStream.format("noop")
+            .option("checkpointLocation", checkpoint)
+            .trigger(availableNow=True)
+            .start()
+        )
         query.awaitTermination()
         return {"seconds": time.perf_counter() - began}
 
@@ -35,8 +42,14 @@ def count_rows(spark: Any, format_name: str, options: dict[str, str]) -> dict[st
 def wait_for_rows(spark: Any, format_name: str, options: dict[str, str], rows: int) -> dict[str, Any]:
     """A query that runs on; another process writes a record when it is told that the one before was read."""
     with tempfile.TemporaryDirectory() as checkpoint:
-        query = (spark.readStream.format(format_name).options(**options).load().writeStream.format("noop")
-                 .option("checkpointLocation", checkpoint).start())
+        query = (
+            spark.readStream.format(format_name)
+            .options(**options)
+            .load()
+            .writeStream.format("noop")
+            .option("checkpointLocation", checkpoint)
+            .start()
+        )
         deadline = time.monotonic() + SECONDS_MAX
         found: list[float] = []
         seen = -1
@@ -54,7 +67,10 @@ def main() -> None:
     (format_name,) = sys.argv[1:]
     spark = session(format_name, memory="2g")
     works: dict[str, Callable[..., dict[str, Any]]] = {
-        "batch": read_batch, "available": read_available, "count": count_rows, "rows": wait_for_rows,
+        "batch": read_batch,
+        "available": read_available,
+        "count": count_rows,
+        "rows": wait_for_rows,
     }
     for line in sys.stdin:
         asked = json.loads(line)

@@ -51,7 +51,9 @@ def remove(bootstrap: str, topic: str) -> None:
         admin.delete_topics([topic])
 
 
-def measure(case: Case, broker: BrokerProcess, records: int, rounds: int, say: Callable[[str], None]) -> dict[str, float]:
+def measure(
+    case: Case, broker: BrokerProcess, records: int, rounds: int, say: Callable[[str], None]
+) -> dict[str, float]:
     """Rows a second, by format."""
     count = int(records * case.share)
     arguments = [str(count), str(case.value_bytes), "headers" if case.has_headers else "plain"]
@@ -62,7 +64,11 @@ def measure(case: Case, broker: BrokerProcess, records: int, rounds: int, say: C
             for job in jobs:
                 topic = f"spark-write-{time.time_ns()}"
                 create(broker.bootstrap, topic)
-                options = {"kafka.bootstrap.servers": broker.bootstrap, "topic": topic, "kafka.compression.type": case.codec}
+                options = {
+                    "kafka.bootstrap.servers": broker.bootstrap,
+                    "topic": topic,
+                    "kafka.compression.type": case.codec,
+                }
                 took = job.ask(options=options)["seconds"]
                 if number >= WARM_ROUNDS:
                     say(f"{broker.name}, {case.name}: {TITLES[job.format_name]}, {count / took:,.0f} rows/s")
@@ -79,9 +85,25 @@ def run(brokers: Sequence[BrokerProcess], effort: Effort, say: Callable[[str], N
             rates = measure(case, broker, records, effort.perf_rounds, say)
             theirs = rates["kafka"]
             figures[f"{broker.name}, {case.name}"] = rates
-            rows.append([f"{case.name} ({broker.name})", f"{theirs:,.0f}", f"{rates['ottla']:,.0f}", ratio(rates["ottla"], theirs)])
+            rows.append(
+                [
+                    f"{case.name} ({broker.name})",
+                    f"{theirs:,.0f}",
+                    f"{rates['ottla']:,.0f}",
+                    ratio(rates["ottla"], theirs),
+                ]
+            )
             what = f"Spark's batch write, {case.name} ({broker.name})"
             goals.append(Goal(what, quotient(rates["ottla"], theirs), RATIO_MIN, at_most=False))
-    note = (f"{records:,} records (fewer where they are larger) to {PARTITIONS} partitions, local[2], rows from memory, medians of "
-            f"{effort.perf_rounds} alternating rounds; the peer is PySpark 4.0.0 with spark-sql-kafka-0-10, each with its default configs.")
-    return Report("Writing from Spark", ("rows/s", TITLES["kafka"], TITLES["ottla"], "ratio"), rows, note, {"rates": figures}, goals=goals)
+    note = (
+        f"{records:,} records (fewer where they are larger) to {PARTITIONS} partitions, local[2], rows from memory, medians of "
+        f"{effort.perf_rounds} alternating rounds; the peer is PySpark 4.0.0 with spark-sql-kafka-0-10, each with its default configs."
+    )
+    return Report(
+        "Writing from Spark",
+        ("rows/s", TITLES["kafka"], TITLES["ottla"], "ratio"),
+        rows,
+        note,
+        {"rates": figures},
+        goals=goals,
+    )

@@ -79,7 +79,9 @@ class Swarm:
         poll.close()
         return figures_of_many(latencies[:in_time], counts, took) | {"requests": len(latencies)}
 
-    def _turn(self, poll: select.epoll, by_number: dict[int, Member], data: bytes, latencies: list[float], end: float) -> None:
+    def _turn(
+        self, poll: select.epoll, by_number: dict[int, Member], data: bytes, latencies: list[float], end: float
+    ) -> None:
         """Answer every answer with a request until the end; without `data`, until all are answered."""
         clock, waiting = time.perf_counter, sum(len(member.sent) for member in self.members)
         while (now := clock()) < end and waiting:

@@ -18,7 +18,9 @@ def loads() -> list[Load]:
     """Batches of records of about 100 bytes; the bars beside them."""
 
     def produce(label: str, records: int, in_flight: int, bars: Bars) -> Load:
-        return Load(f"Produce {label}, {in_flight} in flight", produce_load(frames.batch(records, 100), in_flight), bars=bars)
+        return Load(
+            f"Produce {label}, {in_flight} in flight", produce_load(frames.batch(records, 100), in_flight), bars=bars
+        )
 
     def fetch(label: str, size: int, bars: Bars) -> Load:
         return Load(f"Fetch {label}", fetch_load(size), "mb_per_second", True, bars=bars)

@@ -17,7 +17,12 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     group = parser.getgroup("simulation")
-    group.addoption("--seeds", type=int, default=int(os.environ.get("OTTLA_SIM_SEEDS", SEEDS)), help="how many seeds each seeded test runs")
+    group.addoption(
+        "--seeds",
+        type=int,
+        default=int(os.environ.get("OTTLA_SIM_SEEDS", SEEDS)),
+        help="how many seeds each seeded test runs",
+    )
     group.addoption("--seed", type=int, default=None, help="replay this seed only")
 
 

@@ -31,7 +31,9 @@ def read_schemas(source: Path) -> dict[str, Schema]:
     texts = [path.read_text() for path in sorted(source.rglob("*.json"))]
     for jar in sorted(source.glob("kafka-*.jar")):
         with zipfile.ZipFile(jar) as archive:
-            names = [name for name in archive.namelist() if re.fullmatch(r"(common/)?(message|metadata)/\w+\.json", name)]
+            names = [
+                name for name in archive.namelist() if re.fullmatch(r"(common/)?(message|metadata)/\w+\.json", name)
+            ]
             texts += [archive.read(name).decode() for name in names]
     schemas = [json.loads(re.sub(r"(?m)(^|\s)//.*$", "", text)) for text in texts]
     return {schema["name"]: schema for schema in schemas}
@@ -92,7 +94,9 @@ class Module:
         nested, lines = self.fields(schema["fields"], common, (first, last))
         self.classes[schema["name"]] = "\n".join([f"class {schema['name']}(Message):", *head, *nested, *lines]).rstrip()
 
-    def add_struct(self, name: str, fields: list[Schema], common: dict[str, list[Schema]], valid: tuple[int, int]) -> list[str]:
+    def add_struct(
+        self, name: str, fields: list[Schema], common: dict[str, list[Schema]], valid: tuple[int, int]
+    ) -> list[str]:
         """Declare a struct; where another message of the module has a different one of its name, hand it back to be nested."""
         nested, lines = self.fields(fields, common, valid)
         text = "\n".join([f"class {name}(Message):", *nested, *(lines or ["    pass"])])
@@ -100,7 +104,9 @@ class Module:
             return []
         return [*["    " + line if line else "" for line in text.split("\n")], ""]
 
-    def fields(self, fields: list[Schema], common: dict[str, list[Schema]], valid: tuple[int, int]) -> tuple[list[str], list[str]]:
+    def fields(
+        self, fields: list[Schema], common: dict[str, list[Schema]], valid: tuple[int, int]
+    ) -> tuple[list[str], list[str]]:
         nested: list[str] = []
         lines: list[str] = []
         for field in fields:
@@ -173,7 +179,9 @@ def main(arguments: list[str]) -> None:
     for name in arguments[1:]:
         if name not in schemas:
             sys.exit(f"no schema of {name} in {arguments[0]}")
-        module.add_message(schemas[name], schemas.get(name.removesuffix("Response") + "Request") if name.endswith("Response") else None)
+        module.add_message(
+            schemas[name], schemas.get(name.removesuffix("Response") + "Request") if name.endswith("Response") else None
+        )
     sys.stdout.write(module.text())
 
 

@@ -121,7 +121,10 @@ def _table(parameters: Iterable[Any]) -> str:
         is_flag = bool(getattr(each, "is_flag", False))
         metavar = "" if is_flag or not is_option else f" {each.metavar or each.name.upper()}"
         names = (
-            ", ".join(f"`{name}{metavar if index == 0 else ''}`" for index, name in enumerate([*each.opts, *each.secondary_opts]))
+            ", ".join(
+                f"`{name}{metavar if index == 0 else ''}`"
+                for index, name in enumerate([*each.opts, *each.secondary_opts])
+            )
             if is_option
             else f"`{_argument(each)}`"
         )

@@ -8,7 +8,12 @@ from pathlib import Path
 
 from ottla.metadata.configs import BROKER_CONFIGS, CLIENT_METRICS_CONFIGS, GROUP_CONFIGS, TOPIC_CONFIGS, Definition
 from ottla.metadata.configs.documentation import sentence
-from ottla.metadata.configs.effects import BROKER_CONFIGS_WITH_EFFECT, MEANINGLESS_CONFIGS, PARTIAL_EFFECTS, TOPIC_CONFIGS_WITH_EFFECT
+from ottla.metadata.configs.effects import (
+    BROKER_CONFIGS_WITH_EFFECT,
+    MEANINGLESS_CONFIGS,
+    PARTIAL_EFFECTS,
+    TOPIC_CONFIGS_WITH_EFFECT,
+)
 from ottla.metadata.configs.values import allowed_in_words
 
 TARGET = Path(__file__).resolve().parent.parent / "docs" / "CONFIGS.md"
@@ -48,21 +53,39 @@ def page() -> str:
         (
             INTRODUCTION,
             *section("Topics", "A topic's own configs.", TOPIC_CONFIGS.values(), _topic_effect),
-            *section("Brokers", "In the properties file or by `--set`.", BROKER_CONFIGS.values(), _broker_effect, with_update=True),
-            *section("Ottla's own", "Configs that Kafka does not have, in the properties file or by `--set`.", OWN_CONFIGS, _broker_effect),
+            *section(
+                "Brokers",
+                "In the properties file or by `--set`.",
+                BROKER_CONFIGS.values(),
+                _broker_effect,
+                with_update=True,
+            ),
+            *section(
+                "Ottla's own",
+                "Configs that Kafka does not have, in the properties file or by `--set`.",
+                OWN_CONFIGS,
+                _broker_effect,
+            ),
             *section("Groups", "A group's own configs.", GROUP_CONFIGS.values(), lambda name: "not yet"),
-            *section("Client metrics", "A subscription's configs.", CLIENT_METRICS_CONFIGS.values(), lambda name: "not yet"),
+            *section(
+                "Client metrics", "A subscription's configs.", CLIENT_METRICS_CONFIGS.values(), lambda name: "not yet"
+            ),
         )
     )
 
 
 def section(
-    title: str, about: str, definitions: Iterable[Definition], effect: Callable[[str], str], *, with_update: bool = False
+    title: str,
+    about: str,
+    definitions: Iterable[Definition],
+    effect: Callable[[str], str],
+    *,
+    with_update: bool = False,
 ) -> list[str]:
     columns = ["config", "type", "default", "allowed", *(["changes"] if with_update else []), "effect", "what it does"]
     lines = [f"## {title}", about, "", _row(columns), _row(["---"] * len(columns))]
     for definition in sorted(definitions):
-        if is_own(definition) and with_update:             # they have a section of their own
+        if is_own(definition) and with_update:  # they have a section of their own
             continue
         if definition.internal and not definition.dynamic and not is_own(definition):
             continue

@@ -73,7 +73,11 @@ def main(arguments: list[str]) -> None:
             last = min(last, stable_versions(schemas[name.removesuffix("Response") + "Request"])[1])
         flexible = versions(schema["flexibleVersions"])[0]
         common = {struct["name"]: struct["fields"] for struct in schema.get("commonStructs", [])}
-        kept = {first, min(max(first, flexible), last), last} if last - first >= VERSIONS_KEPT_MAX else {*range(first, last + 1)}
+        kept = (
+            {first, min(max(first, flexible), last), last}
+            if last - first >= VERSIONS_KEPT_MAX
+            else {*range(first, last + 1)}
+        )
         for version in sorted(kept):
             values = sample(schema["fields"], common, version, Random(f"{name} {version}"))
             cases.append({"message": name, "version": version, "values": values})

@@ -1,6 +1,6 @@
 """Draw docs/images/demo.svg: `ottla demo` as it looks when a consumer was killed and its partitions have moved.
 
-    .venv/bin/python tools/picture_demo.py
+.venv/bin/python tools/picture_demo.py
 """
 
 import io

@@ -41,7 +41,10 @@ class Victim:
     def metrics(self) -> dict[str, float]:
         with urllib.request.urlopen(f"http://127.0.0.1:{self.metrics_port}/metrics", timeout=10) as answer:
             lines = answer.read().decode().splitlines()
-        return {name: float(value) for name, _, value in (line.rpartition(" ") for line in lines if not line.startswith("#"))}
+        return {
+            name: float(value)
+            for name, _, value in (line.rpartition(" ") for line in lines if not line.startswith("#"))
+        }
 
     def wait_for(self, name: str, value: float, *, at_most: bool = False) -> None:
         """The loop has to notice first."""
@@ -109,7 +112,9 @@ class Witness:
                 while not self._stopping.is_set():
                     began = time.perf_counter()
                     batch = bytes(build_batch([Record(value=b"%d" % self.count)]))
-                    data = [TopicProduceData(name=WITNESSED, partition_data=[PartitionProduceData(index=0, records=batch)])]
+                    data = [
+                        TopicProduceData(name=WITNESSED, partition_data=[PartitionProduceData(index=0, records=batch)])
+                    ]
                     answer = connection.ask(ProduceRequest(acks=-1, timeout_ms=10_000, topic_data=data), 11)
                     result = answer.responses[0].partition_responses[0]
                     assert (result.error_code, result.base_offset) == (0, self.count)
@@ -127,8 +132,11 @@ class Witness:
                 topics = [FetchTopic(topic=WITNESSED, partitions=[wish])]
                 request = FetchRequest(max_wait_ms=0, min_bytes=1, max_bytes=1 << 20, topics=topics)
                 records = bytes(connection.ask(request, 12).responses[0].partitions[0].records)
-                found = [record.value for at, header in iterate_batches(records)
-                         for record in decode_records(records[at : at + header.size])]
+                found = [
+                    record.value
+                    for at, header in iterate_batches(records)
+                    for record in decode_records(records[at : at + header.size])
+                ]
                 assert found, f"{self.count - len(values)} records are missing"
                 values += found
         return values

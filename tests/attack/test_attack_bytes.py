@@ -32,7 +32,9 @@ def attacked(start_victim):
     """A node, and a recorder that it sends its clients to."""
     recorder = Recorder()
     advertised = f"PLAINTEXT://127.0.0.1:{recorder.port}"
-    victim = start_victim(advertised_listeners=advertised, socket_request_max_bytes="10000000", auto_create_topics_enable="false")
+    victim = start_victim(
+        advertised_listeners=advertised, socket_request_max_bytes="10000000", auto_create_topics_enable="false"
+    )
     recorder.start(victim.address)
     yield victim, recorder
     recorder.close()
@@ -47,7 +49,9 @@ def use(bootstrap):
     admin.delete_topics(["gone"])["gone"].result(10)
     admin.describe_configs([ConfigResource(ConfigResource.Type.TOPIC, "used")])
     for codec in ("none", "gzip", "snappy", "lz4", "zstd"):
-        producer = Producer({"bootstrap.servers": bootstrap, "compression.type": codec, "enable.idempotence": True, "linger.ms": 5})
+        producer = Producer(
+            {"bootstrap.servers": bootstrap, "compression.type": codec, "enable.idempotence": True, "linger.ms": 5}
+        )
         for number in range(20):
             producer.produce("used", b"value %d" % number * 30, b"key", headers=[("h", b"x")])
         assert producer.flush(10) == 0
@@ -93,7 +97,9 @@ def test_spoilt_traffic_of_real_clients(attacked, witness_of):
     kinds = collections.Counter(int.from_bytes(request[:2], "big") for request in requests)
     assert {0, 1, 2, 3, 18, 19, 20, 22, 32, 37} <= kinds.keys(), kinds
     # Few of each kind: otherwise it would be all fetches.
-    by_kind = {key: [request for request in requests if request[:2] == key.to_bytes(2, "big")][:40] for key in sorted(kinds)}
+    by_kind = {
+        key: [request for request in requests if request[:2] == key.to_bytes(2, "big")][:40] for key in sorted(kinds)
+    }
     requests = [request for kind in by_kind.values() for request in kind]
     source = random.Random(SEED)
     source.shuffle(requests)

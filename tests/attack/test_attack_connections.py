@@ -8,7 +8,11 @@ import time
 import pytest
 
 from ottla.wire.messages.api_versions import ApiVersionsRequest
-from ottla.wire.messages.incremental_alter_configs import AlterableConfig, AlterConfigsResource, IncrementalAlterConfigsRequest
+from ottla.wire.messages.incremental_alter_configs import (
+    AlterableConfig,
+    AlterConfigsResource,
+    IncrementalAlterConfigsRequest,
+)
 from ottla.wire.messages.metadata import MetadataRequest
 from ottla.wire.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
 from tests.attack.conftest import is_served
@@ -144,7 +148,9 @@ def test_a_size_that_is_only_announced_costs_no_memory(start_victim, witness_of)
 def test_large_requests_wait_for_room_in_the_budget(start_victim):
     """One that never ends holds the budget: another large one waits, small ones do not, and the room comes back."""
     size = 2_000_000
-    victim = start_victim(queued_max_request_bytes=str(size), socket_request_max_bytes=str(size), message_max_bytes=str(size))
+    victim = start_victim(
+        queued_max_request_bytes=str(size), socket_request_max_bytes=str(size), message_max_bytes=str(size)
+    )
     victim.create_topic("events")
     holder, large, small = victim.connect(), victim.connect(), victim.connect()
     holder.send_bytes(struct.pack(">i", size) + bytes(10))

@@ -66,7 +66,9 @@ def broker() -> Iterator[Broker]:
 def broker_lives(broker: Broker) -> None:
     """A broker that ended is said at once, not by each test that waits for it."""
     if broker.process is not None and broker.process.process.poll() is not None:
-        pytest.fail(f"the broker ended with {broker.process.process.poll()}:\n{broker.process.output()[-3000:]}", pytrace=False)
+        pytest.fail(
+            f"the broker ended with {broker.process.process.poll()}:\n{broker.process.output()[-3000:]}", pytrace=False
+        )
 
 
 @pytest.fixture(scope="session")
@@ -94,7 +96,13 @@ def java_tools(jvm: Jvm) -> Jvm:
 
 @pytest.fixture(scope="session")
 def client_named(jvm: Jvm) -> Callable[[str], Client]:
-    known: tuple[Client, ...] = (ConfluentClient(), KafkaPythonClient(), AiokafkaClient(), KcatClient(), JavaClient(jvm))
+    known: tuple[Client, ...] = (
+        ConfluentClient(),
+        KafkaPythonClient(),
+        AiokafkaClient(),
+        KcatClient(),
+        JavaClient(jvm),
+    )
     by_name = {client.name: client for client in known}
 
     def find(name: str) -> Client:
@@ -137,7 +145,9 @@ def new_name(broker: Broker, topic_names: Callable[[], str]) -> Iterator[Callabl
 def make_topic(broker: Broker, new_name: Callable[[], str]) -> MakeTopic:
     def make(partitions: int = 1, **configs: str) -> str:
         name = new_name()
-        create_topic(broker.bootstrap, name, partitions, {key.replace("_", "."): value for key, value in configs.items()})
+        create_topic(
+            broker.bootstrap, name, partitions, {key.replace("_", "."): value for key, value in configs.items()}
+        )
         return name
 
     return make

@@ -18,15 +18,21 @@ from tests.compat.clients.jvm import JAVA_SOURCES
 from tests.compat.group_member import HEARTBEAT_MS, session_ms
 
 WAIT_SECONDS_MAX = 40.0
-JAVA_ASSIGNORS = {"range": "RangeAssignor", "roundrobin": "RoundRobinAssignor", "sticky": "StickyAssignor",
-                  "cooperative-sticky": "CooperativeStickyAssignor"}
+JAVA_ASSIGNORS = {
+    "range": "RangeAssignor",
+    "roundrobin": "RoundRobinAssignor",
+    "sticky": "StickyAssignor",
+    "cooperative-sticky": "CooperativeStickyAssignor",
+}
 KCAT_ASSIGNED = re.compile(rb"assigned: (.*)")
 
 
 class Member:
     """A process that reads as one member of a group; its words are taken by a thread."""
 
-    def __init__(self, name: str, client: str, bootstrap: str, group: str, topic: str, assignor: str, instance: str | None) -> None:
+    def __init__(
+        self, name: str, client: str, bootstrap: str, group: str, topic: str, assignor: str, instance: str | None
+    ) -> None:
         self.name = name
         self.owned: list[int] = []
         self.assignments = 0
@@ -36,7 +42,9 @@ class Member:
         self._client = client
         command = _command(client, bootstrap, group, topic, assignor, instance)
         pipe = subprocess.PIPE
-        self.process = subprocess.Popen(command, stdin=pipe, stdout=pipe, stderr=pipe if client == "kcat" else self.errors)
+        self.process = subprocess.Popen(
+            command, stdin=pipe, stdout=pipe, stderr=pipe if client == "kcat" else self.errors
+        )
         streams = [self.process.stdout, self.process.stderr] if client == "kcat" else [self.process.stdout]
         self._threads = [threading.Thread(target=self._listen, args=(stream,), daemon=True) for stream in streams]
         for thread in self._threads:
@@ -74,7 +82,7 @@ class Member:
         elif "read" in event:
             partition, *offsets = event["read"]
             self.read.setdefault(partition, []).extend(offsets)
-        elif event.get("name") == "partitions_assigned":                   # Java's; of a cooperative assignor only what is new
+        elif event.get("name") == "partitions_assigned":  # Java's; of a cooperative assignor only what is new
             self._now_owns(sorted({*self.owned, *(place["partition"] for place in event["partitions"])}))
         elif event.get("name") == "partitions_revoked":
             gone = {place["partition"] for place in event["partitions"]}
@@ -101,22 +109,67 @@ class Member:
 def _command(client: str, bootstrap: str, group: str, topic: str, assignor: str, instance: str | None) -> list[str]:
     session = session_ms(instance)
     if client == "kcat":
-        settings = [f"session.timeout.ms={session}", f"heartbeat.interval.ms={HEARTBEAT_MS}",
-                    f"partition.assignment.strategy={assignor}", "auto.offset.reset=earliest",
-                    "auto.commit.interval.ms=100", "topic.metadata.refresh.interval.ms=1000"]
-        return ["kcat", "-b", bootstrap, "-G", group, "-u", "-f", r"@%p %o\n", *(word for text in settings for word in ("-X", text)), topic]
+        settings = [
+            f"session.timeout.ms={session}",
+            f"heartbeat.interval.ms={HEARTBEAT_MS}",
+            f"partition.assignment.strategy={assignor}",
+            "auto.offset.reset=earliest",
+            "auto.commit.interval.ms=100",
+            "topic.metadata.refresh.interval.ms=1000",
+        ]
+        return [
+            "kcat",
+            "-b",
+            bootstrap,
+            "-G",
+            group,
+            "-u",
+            "-f",
+            r"@%p %o\n",
+            *(word for text in settings for word in ("-X", text)),
+            topic,
+        ]
     if client == "java":
         with tempfile.NamedTemporaryFile("w", suffix=".properties", delete=False) as file:
             file.write(f"heartbeat.interval.ms={HEARTBEAT_MS}\nmetadata.max.age.ms=1000\n")
-        return [java_command(), *TOOL_FLAGS, "-Xmx128m", f"-Dlog4j2.configurationFile={JAVA_SOURCES / 'log4j2.yaml'}", "-cp",
-                f"{jar_cache()}/libs/*", "org.apache.kafka.tools.VerifiableConsumer", "--bootstrap-server", bootstrap, "--topic", topic,
-                "--group-id", group, "--session-timeout", str(session), "--reset-policy", "earliest", "--command-config", file.name,
-                "--assignment-strategy", f"org.apache.kafka.clients.consumer.{JAVA_ASSIGNORS[assignor]}",
-                *(("--group-instance-id", instance) if instance else ())]
+        return [
+            java_command(),
+            *TOOL_FLAGS,
+            "-Xmx128m",
+            f"-Dlog4j2.configurationFile={JAVA_SOURCES / 'log4j2.yaml'}",
+            "-cp",
+            f"{jar_cache()}/libs/*",
+            "org.apache.kafka.tools.VerifiableConsumer",
+            "--bootstrap-server",
+            bootstrap,
+            "--topic",
+            topic,
+            "--group-id",
+            group,
+            "--session-timeout",
+            str(session),
+            "--reset-policy",
+            "earliest",
+            "--command-config",
+            file.name,
+            "--assignment-strategy",
+            f"org.apache.kafka.clients.consumer.{JAVA_ASSIGNORS[assignor]}",
+            *(("--group-instance-id", instance) if instance else ()),
+        ]
     if client in programs.PROGRAMS:
         words = (bootstrap, group, topic, assignor, str(session), str(HEARTBEAT_MS))
         return [*programs.command(client), "member", *words, *([instance] if instance else [])]
-    return [sys.executable, "-m", "tests.compat.group_member", client, bootstrap, group, topic, assignor, *([instance] if instance else [])]
+    return [
+        sys.executable,
+        "-m",
+        "tests.compat.group_member",
+        client,
+        bootstrap,
+        group,
+        topic,
+        assignor,
+        *([instance] if instance else []),
+    ]
 
 
 class Crew:
@@ -145,14 +198,24 @@ class Crew:
     def wait_until_shared(self) -> None:
         """Every partition is owned once, and nobody has none."""
         everything = list(range(self._partitions))
-        self.wait(lambda: sorted(itertools.chain(*(member.owned for member in self.members.values()))) == everything
-                  and all(member.owned for member in self.members.values()), "the partitions are shared")
+        self.wait(
+            lambda: (
+                sorted(itertools.chain(*(member.owned for member in self.members.values()))) == everything
+                and all(member.owned for member in self.members.values())
+            ),
+            "the partitions are shared",
+        )
 
     def wait_until_read(self, ends: dict[int, int]) -> None:
-        self.wait(lambda: all(set(range(end)) <= self.offsets(partition) for partition, end in ends.items()), f"all up to {ends} is read")
+        self.wait(
+            lambda: all(set(range(end)) <= self.offsets(partition) for partition, end in ends.items()),
+            f"all up to {ends} is read",
+        )
 
     def offsets(self, partition: int) -> set[int]:
-        return {offset for member in (*self.former, *self.members.values()) for offset in member.read.get(partition, [])}
+        return {
+            offset for member in (*self.former, *self.members.values()) for offset in member.read.get(partition, [])
+        }
 
     def wait(self, condition: Callable[[], bool], what: str) -> None:
         deadline = time.monotonic() + WAIT_SECONDS_MAX

@@ -41,13 +41,29 @@ def session_ms(instance: str | None) -> int:
 def run_confluent(bootstrap: str, group: str, topic: str, assignor: str, instance: str | None) -> None:
     from confluent_kafka import Consumer, KafkaError, KafkaException
 
-    config = {"bootstrap.servers": bootstrap, "group.id": group, "auto.offset.reset": "earliest", "enable.auto.commit": False,
-              "session.timeout.ms": session_ms(instance), "heartbeat.interval.ms": HEARTBEAT_MS, "partition.assignment.strategy": assignor}
+    config = {
+        "bootstrap.servers": bootstrap,
+        "group.id": group,
+        "auto.offset.reset": "earliest",
+        "enable.auto.commit": False,
+        "session.timeout.ms": session_ms(instance),
+        "heartbeat.interval.ms": HEARTBEAT_MS,
+        "partition.assignment.strategy": assignor,
+    }
     if instance:
         config["group.instance.id"] = instance
-    expected = (KafkaError.REBALANCE_IN_PROGRESS, KafkaError.ILLEGAL_GENERATION, KafkaError.UNKNOWN_MEMBER_ID, KafkaError._NO_OFFSET,
-                KafkaError.COORDINATOR_LOAD_IN_PROGRESS, KafkaError.NOT_COORDINATOR, KafkaError._TRANSPORT, KafkaError._WAIT_COORD,
-                KafkaError._TIMED_OUT, KafkaError._ASSIGNMENT_LOST)
+    expected = (
+        KafkaError.REBALANCE_IN_PROGRESS,
+        KafkaError.ILLEGAL_GENERATION,
+        KafkaError.UNKNOWN_MEMBER_ID,
+        KafkaError._NO_OFFSET,
+        KafkaError.COORDINATOR_LOAD_IN_PROGRESS,
+        KafkaError.NOT_COORDINATOR,
+        KafkaError._TRANSPORT,
+        KafkaError._WAIT_COORD,
+        KafkaError._TIMED_OUT,
+        KafkaError._ASSIGNMENT_LOST,
+    )
     consumer, ended = Consumer(config), watched_input()
     consumer.subscribe([topic])
     owned: list[int] | None = None
@@ -78,12 +94,24 @@ def run_kafka_python(bootstrap: str, group: str, topic: str, assignor: str, inst
     from kafka.coordinator.assignors.sticky.sticky_assignor import StickyPartitionAssignor
     from kafka.errors import CommitFailedError, KafkaError
 
-    assignors = {"range": RangePartitionAssignor, "roundrobin": RoundRobinPartitionAssignor, "sticky": StickyPartitionAssignor,
-                 "cooperative-sticky": CooperativeStickyAssignor}
+    assignors = {
+        "range": RangePartitionAssignor,
+        "roundrobin": RoundRobinPartitionAssignor,
+        "sticky": StickyPartitionAssignor,
+        "cooperative-sticky": CooperativeStickyAssignor,
+    }
     consumer = KafkaConsumer(
-        topic, bootstrap_servers=bootstrap, group_id=group, group_instance_id=instance, auto_offset_reset="earliest",
-        enable_auto_commit=False, session_timeout_ms=session_ms(instance), heartbeat_interval_ms=HEARTBEAT_MS, metadata_max_age_ms=1000,
-        partition_assignment_strategy=[assignors[assignor]])
+        topic,
+        bootstrap_servers=bootstrap,
+        group_id=group,
+        group_instance_id=instance,
+        auto_offset_reset="earliest",
+        enable_auto_commit=False,
+        session_timeout_ms=session_ms(instance),
+        heartbeat_interval_ms=HEARTBEAT_MS,
+        metadata_max_age_ms=1000,
+        partition_assignment_strategy=[assignors[assignor]],
+    )
     ended, owned = watched_input(), None
     while not ended.is_set():
         # kafka-python 3.0 forgets a rebalance that ends behind a poll whose time was up: it has no partitions, and is not heard of again.
@@ -110,13 +138,25 @@ def run_aiokafka(bootstrap: str, group: str, topic: str, assignor: str, instance
     from aiokafka.coordinator.assignors.sticky.sticky_assignor import StickyPartitionAssignor
     from aiokafka.errors import CommitFailedError, IllegalStateError
 
-    assignors = {"range": RangePartitionAssignor, "roundrobin": RoundRobinPartitionAssignor, "sticky": StickyPartitionAssignor}
+    assignors = {
+        "range": RangePartitionAssignor,
+        "roundrobin": RoundRobinPartitionAssignor,
+        "sticky": StickyPartitionAssignor,
+    }
 
     async def run() -> None:
         consumer = AIOKafkaConsumer(
-            topic, bootstrap_servers=bootstrap, group_id=group, group_instance_id=instance, auto_offset_reset="earliest",
-            enable_auto_commit=False, session_timeout_ms=session_ms(instance), heartbeat_interval_ms=HEARTBEAT_MS, metadata_max_age_ms=1000,
-            partition_assignment_strategy=[assignors[assignor]])
+            topic,
+            bootstrap_servers=bootstrap,
+            group_id=group,
+            group_instance_id=instance,
+            auto_offset_reset="earliest",
+            enable_auto_commit=False,
+            session_timeout_ms=session_ms(instance),
+            heartbeat_interval_ms=HEARTBEAT_MS,
+            metadata_max_age_ms=1000,
+            partition_assignment_strategy=[assignors[assignor]],
+        )
         ended, owned = watched_input(), None
         await consumer.start()
         while not ended.is_set():

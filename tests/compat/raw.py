@@ -22,17 +22,23 @@ class Silent(Exception):
 
 def response_class(request: type[Message]) -> type[Message]:
     """The class beside a request's that its answers have."""
-    found: type[Message] = getattr(sys.modules[request.__module__], request.__name__.removesuffix("Request") + "Response")
+    found: type[Message] = getattr(
+        sys.modules[request.__module__], request.__name__.removesuffix("Request") + "Response"
+    )
     return found
 
 
 def request_bytes(request: Message, version: int, correlation_id: int = 1, client_id: str | None = "compat") -> bytes:
     """The frame's contents, without its size."""
     flexible = version >= type(request).FLEXIBLE_FROM
-    return header_bytes(type(request).API_KEY, version, correlation_id, client_id, flexible=flexible) + encode(request, version)
+    return header_bytes(type(request).API_KEY, version, correlation_id, client_id, flexible=flexible) + encode(
+        request, version
+    )
 
 
-def header_bytes(key: int, version: int, correlation_id: int = 1, client_id: str | None = "compat", *, flexible: bool = False) -> bytes:
+def header_bytes(
+    key: int, version: int, correlation_id: int = 1, client_id: str | None = "compat", *, flexible: bool = False
+) -> bytes:
     name = None if client_id is None else client_id.encode()
     text = struct.pack(">h", -1) if name is None else struct.pack(">h", len(name)) + name
     return struct.pack(">hhi", key, version, correlation_id) + text + (b"\0" if flexible else b"")
@@ -110,7 +116,9 @@ class RawConnection:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
         self.close()
 
     def _receive(self, size: int) -> bytes:

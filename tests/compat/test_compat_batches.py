@@ -10,7 +10,16 @@ from ottla.wire.messages.fetch import FetchPartition, FetchRequest, FetchTopic
 from ottla.wire.messages.produce import PartitionProduceData, PartitionProduceResponse, ProduceRequest, TopicProduceData
 from tests.compat.conftest import Broker, create_topic
 from tests.compat.raw import RawConnection
-from tests.unit.wire.batch_catalogue import FRAMING, HEADERS, RECORDS, STORED_DIFFERENTLY, TIMES, Case, tells_log_start, tells_why
+from tests.unit.wire.batch_catalogue import (
+    FRAMING,
+    HEADERS,
+    RECORDS,
+    STORED_DIFFERENTLY,
+    TIMES,
+    Case,
+    tells_log_start,
+    tells_why,
+)
 from tests.unit.wire.batch_catalogue_compressed import COMPRESSED, CONVERTED
 
 PRODUCE_VERSION, FETCH_VERSION = 8, 11
@@ -19,8 +28,13 @@ NOT_YET = (3, 6)
 
 
 def produce(connection: RawConnection, topic: str, partition: int, batch: bytes) -> PartitionProduceResponse:
-    request = ProduceRequest(acks=-1, timeout_ms=10_000, topic_data=[TopicProduceData(
-        name=topic, partition_data=[PartitionProduceData(index=partition, records=batch)])])
+    request = ProduceRequest(
+        acks=-1,
+        timeout_ms=10_000,
+        topic_data=[
+            TopicProduceData(name=topic, partition_data=[PartitionProduceData(index=partition, records=batch)])
+        ],
+    )
     for _ in range(100):
         answer: PartitionProduceResponse = connection.ask(request, PRODUCE_VERSION).responses[0].partition_responses[0]
         if answer.error_code not in NOT_YET:
@@ -30,22 +44,39 @@ def produce(connection: RawConnection, topic: str, partition: int, batch: bytes)
 
 
 def fetch(connection: RawConnection, topic: str, partition: int) -> bytes:
-    request = FetchRequest(max_wait_ms=1000, min_bytes=1, max_bytes=1 << 20, session_epoch=-1, topics=[FetchTopic(
-        topic=topic, partitions=[FetchPartition(partition=partition, fetch_offset=0, partition_max_bytes=1 << 20)])])
+    request = FetchRequest(
+        max_wait_ms=1000,
+        min_bytes=1,
+        max_bytes=1 << 20,
+        session_epoch=-1,
+        topics=[
+            FetchTopic(
+                topic=topic,
+                partitions=[FetchPartition(partition=partition, fetch_offset=0, partition_max_bytes=1 << 20)],
+            )
+        ],
+    )
     return bytes(connection.ask(request, FETCH_VERSION).responses[0].partitions[0].records)
 
 
 def said(answer: PartitionProduceResponse) -> tuple[int, tuple[int, ...], bool, int]:
-    return (answer.error_code, tuple(error.batch_index for error in answer.record_errors), answer.error_message is not None,
-            answer.log_start_offset)
+    return (
+        answer.error_code,
+        tuple(error.batch_index for error in answer.record_errors),
+        answer.error_message is not None,
+        answer.log_start_offset,
+    )
 
 
 def expected(case: Case) -> tuple[int, tuple[int, ...], bool, int]:
     return case.code, case.record_errors, tells_why(case), 0 if tells_log_start(case) else -1
 
 
-@pytest.mark.parametrize("cases", [FRAMING, HEADERS, TIMES, RECORDS, COMPRESSED, CONVERTED],
-                         ids=["framing", "headers", "times", "records", "compressed", "converted"])
+@pytest.mark.parametrize(
+    "cases",
+    [FRAMING, HEADERS, TIMES, RECORDS, COMPRESSED, CONVERTED],
+    ids=["framing", "headers", "times", "records", "compressed", "converted"],
+)
 def test_the_catalogue_of_batches(broker: Broker, new_name: Callable[[], str], cases: Sequence[Case]) -> None:
     groups: dict[tuple[tuple[str, str], ...], list[Case]] = {}
     for case in cases:
@@ -65,7 +96,10 @@ def test_the_catalogue_of_batches(broker: Broker, new_name: Callable[[], str], c
                     header, header_sent = read_header(fetch(connection, topic, partition)), read_header(sent)
                     attributes, max_timestamp = header_sent.attributes, header_sent.max_timestamp
                     if case.name in STORED_DIFFERENTLY:
-                        attributes, max_timestamp = STORED_DIFFERENTLY[case.name][0], STORED_DIFFERENTLY[case.name][1](now)
+                        attributes, max_timestamp = (
+                            STORED_DIFFERENTLY[case.name][0],
+                            STORED_DIFFERENTLY[case.name][1](now),
+                        )
                     if (header.attributes, header.max_timestamp) != (attributes, max_timestamp):
                         wrong.append((case.name, header, (attributes, max_timestamp)))
     assert wrong == []

@@ -14,7 +14,8 @@ recorded = functools.cache(load)
 
 
 @pytest.mark.parametrize(
-    ("catalogue", "case", "version"), [pytest.param(*entry, id=f"{entry[0]}: {entry[1].name} v{entry[2]}") for entry in all_cases()]
+    ("catalogue", "case", "version"),
+    [pytest.param(*entry, id=f"{entry[0]}: {entry[1].name} v{entry[2]}") for entry in all_cases()],
 )
 def test_answers_as_recorded(broker: Broker, catalogue: str, case: Case, version: int) -> None:
     expected: Any = recorded(catalogue)[key(case, version)]

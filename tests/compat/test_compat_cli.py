@@ -60,7 +60,9 @@ def test_a_topic_from_its_making_to_its_end(ottla: Ottla, new_name: Callable[[],
     (made,) = ottla("topic", "create", name, "-p", "2", "-c", "retention.ms=100000", "--json")
     assert (made["name"], made["partitions"], made["replication_factor"]) == (name, 2, 1)
     assert made["configs"]["retention.ms"] == "100000"
-    assert {"name": name, "partitions": 2, "replication_factor": 1, "is_internal": False} in ottla("topic", "list", "--json")
+    assert {"name": name, "partitions": 2, "replication_factor": 1, "is_internal": False} in ottla(
+        "topic", "list", "--json"
+    )
     ottla("produce", name, "-k", "k", "-v", "v", "-p", "1")
     assert "Say --yes" in ottla("topic", "alter", name, "-p", "3", code=1)
     assert ottla("topic", "alter", name, "-p", "3", "--unset", "retention.ms", "--yes", "--json") == {
@@ -68,7 +70,11 @@ def test_a_topic_from_its_making_to_its_end(ottla: Ottla, new_name: Callable[[],
     }  # fmt: skip
     (told,) = ottla("topic", "describe", name, "--json")
     assert (told["id"], told["configs"], told["is_internal"]) == (made["id"], {}, False)
-    assert [(each["partition"], each["earliest"], each["latest"]) for each in told["partitions"]] == [(0, 0, 0), (1, 0, 1), (2, 0, 0)]
+    assert [(each["partition"], each["earliest"], each["latest"]) for each in told["partitions"]] == [
+        (0, 0, 0),
+        (1, 0, 1),
+        (2, 0, 0),
+    ]
     assert "TOPIC_ALREADY_EXISTS" in ottla("topic", "create", name, code=1)
     assert "has no config 'retention.mss'" in ottla("topic", "alter", name, "-c", "retention.mss=1", code=1)
     assert "INVALID_CONFIG" in ottla("topic", "alter", name, "-c", "retention.ms=x", code=1)
@@ -79,13 +85,26 @@ def test_a_topic_from_its_making_to_its_end(ottla: Ottla, new_name: Callable[[],
 @pytest.mark.parametrize("codec", ["none", "zstd"])
 def test_records_come_out_as_they_went_in(ottla: Ottla, make_topic: MakeTopic, codec: str) -> None:
     source, target = make_topic(), make_topic()
-    ottla("produce", source, "--keys", "-H", "h=1", "--timestamp", "2026-01-31T12:00:00Z", "--compression", codec, given=b"a\t1\nb\t\xff\n")
+    ottla(
+        "produce",
+        source,
+        "--keys",
+        "-H",
+        "h=1",
+        "--timestamp",
+        "2026-01-31T12:00:00Z",
+        "--compression",
+        codec,
+        given=b"a\t1\nb\t\xff\n",
+    )
     ottla("produce", source, "--null", "", given=b"\n")
     written = ottla("consume", source, "--json", lines=True)
     assert [(each["offset"], each["key"], each.get("value"), each.get("value_base64")) for each in written] == [
         (0, "a", "1", None), (1, "b", None, "/w=="), (2, None, None, None),
     ]  # fmt: skip
-    assert [(each["timestamp"], each["headers"]) for each in written[:2]] == [(1_769_860_800_000, [{"key": "h", "value": "1"}])] * 2
+    assert [(each["timestamp"], each["headers"]) for each in written[:2]] == [
+        (1_769_860_800_000, [{"key": "h", "value": "1"}])
+    ] * 2
     ottla("produce", target, "--json", given="\n".join(map(json.dumps, written)).encode())
     assert ottla("consume", target, "--json", lines=True) == [{**each, "topic": target} for each in written]
     assert [each["offset"] for each in ottla("consume", source, "--from", "1", "--json", lines=True)] == [1, 2]
@@ -94,16 +113,25 @@ def test_records_come_out_as_they_went_in(ottla: Ottla, make_topic: MakeTopic, c
     assert len(ottla("consume", source, "--max", "1", "--json", lines=True)) == 1
 
 
-def test_a_group_from_its_first_read_to_its_end(ottla: Ottla, broker: Broker, make_topic: MakeTopic, group: str) -> None:
+def test_a_group_from_its_first_read_to_its_end(
+    ottla: Ottla, broker: Broker, make_topic: MakeTopic, group: str
+) -> None:
     topic = make_topic(partitions=2)
     for partition in ("0", "1"):
         ottla("produce", topic, "-p", partition, given=b"1\n2\n3\n")
     assert ottla("consume", topic, "--group", group) in ("1\n2\n3\n" * 2, "1\n1\n2\n2\n3\n3\n")
     ottla("produce", topic, "-p", "0", "-v", "4")
     behind = ottla("group", "lag", group, "--json")["partitions"]
-    assert [(each["partition"], each["committed"], each["end"], each["lag"]) for each in behind] == [(0, 3, 4, 1), (1, 3, 3, 0)]
+    assert [(each["partition"], each["committed"], each["end"], each["lag"]) for each in behind] == [
+        (0, 3, 4, 1),
+        (1, 3, 3, 0),
+    ]
     told = ottla("group", "reset-offsets", group, "--topic", f"{topic}:0", "--shift-by", "-2", "--execute", "--json")
-    assert told == {"group": group, "is_executed": True, "partitions": [{"topic": topic, "partition": 0, "old": 3, "new": 1}]}
+    assert told == {
+        "group": group,
+        "is_executed": True,
+        "partitions": [{"topic": topic, "partition": 0, "old": 3, "new": 1}],
+    }
     assert ottla("group", "lag", group, "--json")["total"] == 3
     with Consumer(bootstrap_servers=broker.bootstrap, group_id=group) as consumer:
         consumer.subscribe([topic])
@@ -111,10 +139,15 @@ def test_a_group_from_its_first_read_to_its_end(ottla: Ottla, broker: Broker, ma
             consumer.poll(0.1)
         (described,) = ottla("group", "describe", group, "--json")
         assert (described["state"], described["protocol"]) == ("Stable", "range")
-        assert described["members"][0]["partitions"] == [{"topic": topic, "partition": 0}, {"topic": topic, "partition": 1}]
+        assert described["members"][0]["partitions"] == [
+            {"topic": topic, "partition": 0},
+            {"topic": topic, "partition": 1},
+        ]
         owners = {each["member_id"] for each in ottla("group", "lag", group, "--json")["partitions"]}
         assert owners == {described["members"][0]["member_id"]}
-        assert "Stop its consumers" in ottla("group", "reset-offsets", group, "--all-topics", "--to-earliest", "--execute", code=1)
+        assert "Stop its consumers" in ottla(
+            "group", "reset-offsets", group, "--all-topics", "--to-earliest", "--execute", code=1
+        )
         assert "NON_EMPTY_GROUP" in ottla("group", "delete", group, "--yes", code=1)
     assert group in [each["group"] for each in ottla("group", "list", "--state", "Empty", "--json")]
     assert ottla("group", "delete", group, "--yes", "--json") == [group]
@@ -132,7 +165,12 @@ def test_a_group_of_the_newer_protocol(
     topic = make_topic()
     ottla("produce", topic, given=b"1\n2\n3\n")
     consumer = confluent_kafka.Consumer(
-        {"bootstrap.servers": broker.bootstrap, "group.id": group, "group.protocol": "consumer", "auto.offset.reset": "earliest"}
+        {
+            "bootstrap.servers": broker.bootstrap,
+            "group.id": group,
+            "group.protocol": "consumer",
+            "auto.offset.reset": "earliest",
+        }
     )
     consumer.subscribe([topic])
     record = None
@@ -142,9 +180,16 @@ def test_a_group_of_the_newer_protocol(
     assert f"{group}  Stable, of type consumer: its members cannot be shown yet\n" == ottla("group", "describe", group)
     assert ottla("group", "describe", group, "--json")[0]["members"] is None
     assert ottla("group", "lag", group, "--json")["total"] == 2
-    assert "Stop its consumers" in ottla("group", "reset-offsets", group, "--all-topics", "--to-earliest", "--execute", code=1)
+    assert "Stop its consumers" in ottla(
+        "group", "reset-offsets", group, "--all-topics", "--to-earliest", "--execute", code=1
+    )
     consumer.close()
-    assert ottla("group", "reset-offsets", group, "--all-topics", "--to-earliest", "--execute", "--json")["partitions"][0]["new"] == 0
+    assert (
+        ottla("group", "reset-offsets", group, "--all-topics", "--to-earliest", "--execute", "--json")["partitions"][0][
+            "new"
+        ]
+        == 0
+    )
 
 
 def test_a_group_may_begin_with_a_reset(ottla: Ottla, make_topic: MakeTopic, group: str) -> None:
@@ -201,7 +246,9 @@ def test_lag_is_followed(broker: Broker, make_topic: MakeTopic, group: str) -> N
         producer.send(topic, b"1").result(10)
         admin.alter_group_offsets(group, {TopicPartition(topic, 0): 0})
         words = [sys.executable, "-m", "ottla", "group", "lag", group, "--follow", "--json", "--interval", "0.1"]
-        with subprocess.Popen(words, env={**os.environ, "OTTLA_BOOTSTRAP": broker.bootstrap}, stdout=subprocess.PIPE) as following:
+        with subprocess.Popen(
+            words, env={**os.environ, "OTTLA_BOOTSTRAP": broker.bootstrap}, stdout=subprocess.PIPE
+        ) as following:
             assert following.stdout is not None
             assert json.loads(following.stdout.readline())["total"] == 1
             producer.send(topic, b"2").result(10)

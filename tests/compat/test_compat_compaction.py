@@ -25,9 +25,19 @@ from tests.unit.log.logs import stored_batches
 SEGMENT_BYTES = 1 << 20
 DELETE_RETENTION_MS = 3000
 CONFIG = LogConfig(segment_bytes=SEGMENT_BYTES, compacted=True, deletes=False, delete_retention_ms=DELETE_RETENTION_MS)
-SETTINGS = {"log.cleaner.backoff.ms": "200", "transaction.state.log.replication.factor": "1", "transaction.state.log.min.isr": "1"}
-UNTOUCHED = {"cleanup.policy": "compact", "min.compaction.lag.ms": "100000000", "segment.bytes": str(SEGMENT_BYTES),
-             "delete.retention.ms": str(DELETE_RETENTION_MS), "min.cleanable.dirty.ratio": "0.0", "file.delete.delay.ms": "100"}
+SETTINGS = {
+    "log.cleaner.backoff.ms": "200",
+    "transaction.state.log.replication.factor": "1",
+    "transaction.state.log.min.isr": "1",
+}
+UNTOUCHED = {
+    "cleanup.policy": "compact",
+    "min.compaction.lag.ms": "100000000",
+    "segment.bytes": str(SEGMENT_BYTES),
+    "delete.retention.ms": str(DELETE_RETENTION_MS),
+    "min.cleanable.dirty.ratio": "0.0",
+    "file.delete.delay.ms": "100",
+}
 TOPIC = "cleaned"
 WAIT_SECONDS_MAX = 60
 
@@ -47,16 +57,34 @@ def fill(kafka: ApacheKafka) -> None:
     source, now = random.Random(11), int(time.time() * 1000)
 
     def records(count: int) -> list[Record]:
-        return [Record(timestamp=now - source.randrange(1000), key=b"key %d" % source.randrange(120) * source.randrange(1, 4),
-                       value=None if source.random() < 0.1 else source.randbytes(source.randrange(2500))) for _ in range(count)]
+        return [
+            Record(
+                timestamp=now - source.randrange(1000),
+                key=b"key %d" % source.randrange(120) * source.randrange(1, 4),
+                value=None if source.random() < 0.1 else source.randbytes(source.randrange(2500)),
+            )
+            for _ in range(count)
+        ]
 
     with RawConnection((host, int(port))) as connection:
         for number in range(500):
             is_idempotent = number % 3 == 0
-            produce(connection, TOPIC, 0, bytes(build_batch(
-                records(source.randrange(1, 9)), codec=number % 5, producer_id=500 + number % 2 if is_idempotent else -1,
-                producer_epoch=0 if is_idempotent else -1, base_sequence=-1)) if not is_idempotent else bytes(build_batch(
-                    records(1), producer_id=5000 + number, producer_epoch=0, base_sequence=0)))
+            produce(
+                connection,
+                TOPIC,
+                0,
+                bytes(
+                    build_batch(
+                        records(source.randrange(1, 9)),
+                        codec=number % 5,
+                        producer_id=500 + number % 2 if is_idempotent else -1,
+                        producer_epoch=0 if is_idempotent else -1,
+                        base_sequence=-1,
+                    )
+                )
+                if not is_idempotent
+                else bytes(build_batch(records(1), producer_id=5000 + number, producer_epoch=0, base_sequence=0)),
+            )
     _transactions(kafka.bootstrap, source)
     with RawConnection((host, int(port))) as connection:
         for _ in range(400):
@@ -66,14 +94,19 @@ def fill(kafka: ApacheKafka) -> None:
 def _transactions(bootstrap: str, source: random.Random) -> None:
     from confluent_kafka import Producer
 
-    producers = [Producer({"bootstrap.servers": bootstrap, "transactional.id": f"t{number}", "linger.ms": 0}) for number in range(2)]
+    producers = [
+        Producer({"bootstrap.servers": bootstrap, "transactional.id": f"t{number}", "linger.ms": 0})
+        for number in range(2)
+    ]
     for producer in producers:
         producer.init_transactions(30)
     for number in range(20):
         producer = producers[number % 2]
         producer.begin_transaction()
         for _ in range(source.randrange(1, 20)):
-            producer.produce(TOPIC, source.randbytes(source.randrange(2000)), b"key %d" % source.randrange(120), partition=0)
+            producer.produce(
+                TOPIC, source.randbytes(source.randrange(2000)), b"key %d" % source.randrange(120), partition=0
+            )
         producer.flush(30)
         if number % 3 == 1:
             producer.abort_transaction(30)
@@ -87,7 +120,9 @@ def let_kafka_clean(kafka: ApacheKafka, past: int) -> int:
 
     admin = AdminClient({"bootstrap.servers": kafka.bootstrap})
     entry = ConfigEntry("min.compaction.lag.ms", "0", incremental_operation=AlterConfigOpType.SET)
-    for future in admin.incremental_alter_configs([ConfigResource("TOPIC", TOPIC, incremental_configs=[entry])]).values():
+    for future in admin.incremental_alter_configs(
+        [ConfigResource("TOPIC", TOPIC, incremental_configs=[entry])]
+    ).values():
         future.result(30)
     path = str(kafka.data_dir / checkpoints.CLEAN_OFFSETS_FILE)
     deadline = time.monotonic() + WAIT_SECONDS_MAX
@@ -100,8 +135,15 @@ def let_kafka_clean(kafka: ApacheKafka, past: int) -> int:
 def open_copy(directory: Path, *, config: LogConfig = CONFIG, recovery_point: int | None = None) -> PartitionLog:
     topic_id = read_topic_id(RealDisk(), str(directory))
     assert topic_id is not None
-    return PartitionLog.open(RealDisk(), str(directory), config=config, topic_id=topic_id, now_ms=0, clean=False,
-                             recovery_point=recovery_point)
+    return PartitionLog.open(
+        RealDisk(),
+        str(directory),
+        config=config,
+        topic_id=topic_id,
+        now_ms=0,
+        clean=False,
+        recovery_point=recovery_point,
+    )
 
 
 def contents(log: PartitionLog, *, before: int) -> list[tuple[int, bool, Record]]:
@@ -109,14 +151,19 @@ def contents(log: PartitionLog, *, before: int) -> list[tuple[int, bool, Record]
     found = []
     for batch in stored_batches(log):
         header = read_header(batch)
-        found += [(record.offset, header.is_control, record) for record in decode_records(batch) if record.offset < before]
+        found += [
+            (record.offset, header.is_control, record) for record in decode_records(batch) if record.offset < before
+        ]
     return found
 
 
 def shapes(log: PartitionLog, *, before: int) -> list[BatchHeader]:
     """The headers, but for what may differ: where timestamps count from, and so lengths; empty batches at ends of segments."""
-    return [header._replace(length=0, crc=0, base_timestamp=0) for header in map(read_header, stored_batches(log))
-            if header.last_offset < before and header.record_count > 0]
+    return [
+        header._replace(length=0, crc=0, base_timestamp=0)
+        for header in map(read_header, stored_batches(log))
+        if header.last_offset < before and header.record_count > 0
+    ]
 
 
 @pytest.mark.timeout(240)
@@ -141,7 +188,8 @@ def test_both_leave_the_same_records(kafka: ApacheKafka, tmp_path: Path) -> None
     assert len(contents(log, before=clean_to)) < len(all_before) / 2
     assert shapes(log, before=clean_to) == shapes(cleaned, before=clean_to)
     assert [entry for segment in log.segments for entry in segment.aborted_transactions()] == [
-        entry for segment in cleaned.segments for entry in segment.aborted_transactions()]
+        entry for segment in cleaned.segments for entry in segment.aborted_transactions()
+    ]
 
     # A topic that is not compacted any more, and of which no checkpoint is left, keeps what it has.
     shutil.copytree(theirs, tmp_path / "copy")
@@ -151,7 +199,9 @@ def test_both_leave_the_same_records(kafka: ApacheKafka, tmp_path: Path) -> None
 
     # Kafka reads what was cleaned here, without complaint, and opens it.
     log.close()
-    files = [str(path) for path in sorted(ours.iterdir()) if path.suffix in (".log", ".index", ".timeindex", ".txnindex")]
+    files = [
+        str(path) for path in sorted(ours.iterdir()) if path.suffix in (".log", ".index", ".timeindex", ".txnindex")
+    ]
     dumped = kafka_tool("org.apache.kafka.tools.DumpLogSegments", "--deep-iteration", "--files", ",".join(files))
     assert "Mismatches" not in dumped.stdout + dumped.stderr
     assert "corrupt" not in (dumped.stdout + dumped.stderr).lower()
@@ -159,7 +209,9 @@ def test_both_leave_the_same_records(kafka: ApacheKafka, tmp_path: Path) -> None
     shutil.copytree(ours, theirs)
     kafka.start()
     _produce_one(kafka)
-    assert _read_committed(kafka) == [record for _, _, record in contents(open_copy(ours), before=1 << 62) if record.offset in _data(ours)]
+    assert _read_committed(kafka) == [
+        record for _, _, record in contents(open_copy(ours), before=1 << 62) if record.offset in _data(ours)
+    ]
 
 
 def _data(directory: Path) -> dict[int, None]:
@@ -170,7 +222,9 @@ def _data(directory: Path) -> dict[int, None]:
     for batch in stored_batches(log):
         header = read_header(batch)
         is_aborted = header.is_transactional and any(
-            entry.producer_id == header.producer_id and entry.first_offset <= header.base_offset < entry.last_offset for entry in aborted)
+            entry.producer_id == header.producer_id and entry.first_offset <= header.base_offset < entry.last_offset
+            for entry in aborted
+        )
         if not header.is_control and not is_aborted:
             seen.update(dict.fromkeys(record.offset for record in decode_records(batch)))
     return seen
@@ -188,7 +242,9 @@ def _read_committed(kafka: ApacheKafka) -> list[Record]:
     """All but the record that was sent last."""
     from confluent_kafka import Consumer, TopicPartition
 
-    consumer = Consumer({"bootstrap.servers": kafka.bootstrap, "group.id": "reader", "isolation.level": "read_committed"})
+    consumer = Consumer(
+        {"bootstrap.servers": kafka.bootstrap, "group.id": "reader", "isolation.level": "read_committed"}
+    )
     consumer.assign([TopicPartition(TOPIC, 0, 0)])
     found: list[Record] = []
     deadline = time.monotonic() + WAIT_SECONDS_MAX

@@ -41,9 +41,12 @@ def test_every_field_comes_back(broker: Broker, client: Client, make_topic: Make
     assert {partition: [record.offset for record in read] for partition, read in found.items()} == {
         partition: list(range(len(sent))) for partition, sent in wanted.items()
     }
-    if client.name == "kcat":  # it cannot be told a timestamp, nor prints one's type or a header's line break unambiguously
+    if (
+        client.name == "kcat"
+    ):  # it cannot be told a timestamp, nor prints one's type or a header's line break unambiguously
         assert {partition: without_time(read) for partition, read in found.items()} == {
-            partition: [Sent(r.partition, r.key, r.value, r.headers) for r in sent] for partition, sent in wanted.items()
+            partition: [Sent(r.partition, r.key, r.value, r.headers) for r in sent]
+            for partition, sent in wanted.items()
         }
         assert all(before <= record.timestamp_ms <= after for read in found.values() for record in read)
         return
@@ -56,7 +59,9 @@ def test_every_field_comes_back(broker: Broker, client: Client, make_topic: Make
 
 
 @pytest.mark.parametrize("codec", ["none", "zstd"])
-def test_sizes_from_one_byte_to_ten_megabytes(broker: Broker, client: Client, make_topic: MakeTopic, codec: Codec) -> None:
+def test_sizes_from_one_byte_to_ten_megabytes(
+    broker: Broker, client: Client, make_topic: MakeTopic, codec: Codec
+) -> None:
     topic = make_topic(1, max_message_bytes=str(BIG))
     sizes = [1, 10, 1000, 16_384, 100_000, 1_000_000, 3_000_001, 10_000_000, 2]
     records = [Sent(0, b"size-%d" % size, noise(size, size)) for size in sizes]
@@ -70,7 +75,11 @@ def test_append_time(broker: Broker, client: Client, make_topic: MakeTopic) -> N
     """A topic with LogAppendTime replaces the producer's timestamps by the broker's clock."""
     topic = make_topic(1, message_timestamp_type="LogAppendTime")
     before = int(time.time() * 1000)
-    client.produce(broker.bootstrap, topic, [Sent(0, b"k%d" % i, b"v", (), None if client.name == "kcat" else START_MS) for i in range(10)])
+    client.produce(
+        broker.bootstrap,
+        topic,
+        [Sent(0, b"k%d" % i, b"v", (), None if client.name == "kcat" else START_MS) for i in range(10)],
+    )
     after = int(time.time() * 1000)
     found = read_all(client, broker, topic, {0: 10})[0]
     assert [record.key for record in found] == [b"k%d" % i for i in range(10)]

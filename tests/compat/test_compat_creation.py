@@ -38,7 +38,9 @@ def test_admin_of_confluent_kafka(broker: Broker, new_name: Callable[[], str]) -
     from confluent_kafka.admin import AdminClient, ConfigResource, NewPartitions, NewTopic
 
     admin, topic = AdminClient({"bootstrap.servers": broker.bootstrap}), new_name()
-    admin.create_topics([NewTopic(topic, 2, 1, config={"retention.ms": "1000", "cleanup.policy": "compact"})])[topic].result(10)
+    admin.create_topics([NewTopic(topic, 2, 1, config={"retention.ms": "1000", "cleanup.policy": "compact"})])[
+        topic
+    ].result(10)
     with pytest.raises(KafkaException) as again:
         admin.create_topics([NewTopic(topic, 2, 1)])[topic].result(10)
     assert again.value.args[0].code() == KafkaError.TOPIC_ALREADY_EXISTS
@@ -60,7 +62,9 @@ def test_admin_of_kafka_python(broker: Broker, new_name: Callable[[], str]) -> N
 
     admin, topic = KafkaAdminClient(bootstrap_servers=broker.bootstrap), new_name()
     try:
-        admin.create_topics({topic: {"num_partitions": 2, "replication_factor": 1, "configs": {"retention.ms": "1000"}}})
+        admin.create_topics(
+            {topic: {"num_partitions": 2, "replication_factor": 1, "configs": {"retention.ms": "1000"}}}
+        )
         eventually(lambda: topic in admin.list_topics())
         eventually(lambda: [len(entry["partitions"]) for entry in admin.describe_topics([topic])] == [2])
         admin.create_partitions({topic: 4})

@@ -18,7 +18,9 @@ QUICK = {"broker.session.timeout.ms": "2000", "broker.heartbeat.interval.ms": "5
 
 
 def create(bootstrap: str, *topics: NewTopic) -> None:
-    admin = AdminClient({"bootstrap.servers": bootstrap})  # held until the answer is there: it cancels what it asked when it goes
+    admin = AdminClient(
+        {"bootstrap.servers": bootstrap}
+    )  # held until the answer is there: it cancels what it asked when it goes
     for future in admin.create_topics(list(topics)).values():
         future.result(30)
 
@@ -82,8 +84,16 @@ def test_there_and_back(tmp_path: Path, stops_cleanly: bool) -> None:
 
 
 def group_of(broker: BrokerProcess, **config: str) -> Consumer:
-    return Consumer({"bootstrap.servers": broker.bootstrap, "group.id": "both", "enable.auto.commit": False, "session.timeout.ms": 6000,
-                     "auto.offset.reset": "earliest", **config})
+    return Consumer(
+        {
+            "bootstrap.servers": broker.bootstrap,
+            "group.id": "both",
+            "enable.auto.commit": False,
+            "session.timeout.ms": 6000,
+            "auto.offset.reset": "earliest",
+            **config,
+        }
+    )
 
 
 def committed(broker: BrokerProcess) -> list[int]:
@@ -93,7 +103,10 @@ def committed(broker: BrokerProcess) -> list[int]:
     try:
         while True:
             try:
-                return [found.offset for found in consumer.committed([TopicPartition("first", index) for index in range(3)], 30)]
+                return [
+                    found.offset
+                    for found in consumer.committed([TopicPartition("first", index) for index in range(3)], 30)
+                ]
             except KafkaException as error:
                 if error.args[0].code() != KafkaError.NOT_COORDINATOR or time.monotonic() > deadline:
                     raise

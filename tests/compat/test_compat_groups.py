@@ -23,13 +23,27 @@ from tests.compat.record import Sent, contents_corpus
 PARTITIONS = 6
 GROUP_TOOL = "org.apache.kafka.tools.consumer.group.ConsumerGroupCommand"
 PAIRS = [
-    ("confluent-kafka", "range"), ("confluent-kafka", "roundrobin"), ("confluent-kafka", "cooperative-sticky"),
-    ("kafka-python", "range"), ("kafka-python", "roundrobin"), ("kafka-python", "sticky"), ("kafka-python", "cooperative-sticky"),
-    ("aiokafka", "range"), ("aiokafka", "roundrobin"), ("aiokafka", "sticky"),
-    ("kcat", "range"), ("kcat", "roundrobin"),
-    ("java", "range"), ("java", "roundrobin"), ("java", "sticky"), ("java", "cooperative-sticky"),
+    ("confluent-kafka", "range"),
+    ("confluent-kafka", "roundrobin"),
+    ("confluent-kafka", "cooperative-sticky"),
+    ("kafka-python", "range"),
+    ("kafka-python", "roundrobin"),
+    ("kafka-python", "sticky"),
+    ("kafka-python", "cooperative-sticky"),
+    ("aiokafka", "range"),
+    ("aiokafka", "roundrobin"),
+    ("aiokafka", "sticky"),
+    ("kcat", "range"),
+    ("kcat", "roundrobin"),
+    ("java", "range"),
+    ("java", "roundrobin"),
+    ("java", "sticky"),
+    ("java", "cooperative-sticky"),
     ("kafkajs", "roundrobin"),
-    ("franz-go", "range"), ("franz-go", "roundrobin"), ("franz-go", "sticky"), ("franz-go", "cooperative-sticky"),
+    ("franz-go", "range"),
+    ("franz-go", "roundrobin"),
+    ("franz-go", "sticky"),
+    ("franz-go", "cooperative-sticky"),
 ]
 LOADING = (14, 16)
 CAN_BE_STATIC = ["confluent-kafka", "kafka-python", "aiokafka", "java", "franz-go"]
@@ -38,7 +52,9 @@ CAN_BE_STATIC = ["confluent-kafka", "kafka-python", "aiokafka", "java", "franz-g
 @pytest.fixture(scope="module")
 def groups_broker() -> Iterator[OttlaProcess]:
     """With sessions as short as they may be: a member that crashed is missed soon."""
-    with OttlaProcess(settings={"group.initial.rebalance.delay.ms": "0", "group.min.session.timeout.ms": "1000"}) as process:
+    with OttlaProcess(
+        settings={"group.initial.rebalance.delay.ms": "0", "group.min.session.timeout.ms": "1000"}
+    ) as process:
         yield process
 
 
@@ -70,7 +86,11 @@ class Topic:
             while answer.groups[0].error_code in LOADING:
                 answer = connection.ask(request, 8)
         assert answer.groups[0].error_code == 0, answer
-        return {found.partition_index: found.committed_offset for topic in answer.groups[0].topics for found in topic.partitions}
+        return {
+            found.partition_index: found.committed_offset
+            for topic in answer.groups[0].topics
+            for found in topic.partitions
+        }
 
 
 class Watch:
@@ -94,14 +114,17 @@ class Watch:
         before: dict[int, int] = {}
         while not self._ended.wait(0.02):
             now = self._topic.committed()
-            self.faults += [f"{partition}: {offset}, then {now.get(partition)}" for partition, offset in before.items()
-                            if now.get(partition, -1) < offset]
+            self.faults += [
+                f"{partition}: {offset}, then {now.get(partition)}"
+                for partition, offset in before.items()
+                if now.get(partition, -1) < offset
+            ]
             before = now
 
 
 def skip_if_missing(client: str, client_named: Callable[[str], Client]) -> None:
     if client not in programs.PROGRAMS:
-        client_named(client)                        # skips by itself
+        client_named(client)  # skips by itself
         return
     reason = programs.missing(client)
     if reason:
@@ -128,7 +151,9 @@ def make_crew(topic: Topic, client_named: Callable[[str], Client]) -> Iterator[C
 
 
 @pytest.mark.parametrize(("client", "assignor"), PAIRS)
-def test_members_come_crash_and_leave(topic: Topic, make_crew: Callable[[str, str], Crew], client: str, assignor: str) -> None:
+def test_members_come_crash_and_leave(
+    topic: Topic, make_crew: Callable[[str, str], Crew], client: str, assignor: str
+) -> None:
     """Two share; one is killed and the other takes over; a new one comes, the old one leaves in order, and all is read and committed."""
     crew = make_crew(client, assignor)
     topic.produce()
@@ -151,7 +176,9 @@ def test_members_come_crash_and_leave(topic: Topic, make_crew: Callable[[str, st
 
 
 @pytest.mark.parametrize("client", CAN_BE_STATIC)
-def test_a_static_member_restarts_without_a_rebalance(topic: Topic, make_crew: Callable[[str, str], Crew], client: str) -> None:
+def test_a_static_member_restarts_without_a_rebalance(
+    topic: Topic, make_crew: Callable[[str, str], Crew], client: str
+) -> None:
     """It gets back what it had, and the others are not asked to give up anything."""
     crew = make_crew(client, "range")
     topic.produce()
@@ -170,10 +197,18 @@ def test_a_static_member_restarts_without_a_rebalance(topic: Topic, make_crew: C
     assert other.assignments == told
 
 
-@pytest.mark.parametrize(("client", "assignor"), [
-    ("confluent-kafka", "range"), ("aiokafka", "range"), ("kafkajs", "roundrobin"), ("franz-go", "cooperative-sticky"),
-])
-def test_a_member_that_slept_comes_back(topic: Topic, make_crew: Callable[[str, str], Crew], client: str, assignor: str) -> None:
+@pytest.mark.parametrize(
+    ("client", "assignor"),
+    [
+        ("confluent-kafka", "range"),
+        ("aiokafka", "range"),
+        ("kafkajs", "roundrobin"),
+        ("franz-go", "cooperative-sticky"),
+    ],
+)
+def test_a_member_that_slept_comes_back(
+    topic: Topic, make_crew: Callable[[str, str], Crew], client: str, assignor: str
+) -> None:
     """Its partitions are read by the other meanwhile; what it believes when it wakes does no harm."""
     crew = make_crew(client, assignor)
     topic.produce()
@@ -193,10 +228,18 @@ def test_a_member_that_slept_comes_back(topic: Topic, make_crew: Callable[[str, 
     assert watch.faults == []
 
 
-@pytest.mark.parametrize(("client", "assignor"), [
-    ("confluent-kafka", "cooperative-sticky"), ("kafkajs", "roundrobin"), ("franz-go", "cooperative-sticky"), ("franz-go", "sticky"),
-])
-def test_all_members_are_rolled(topic: Topic, make_crew: Callable[[str, str], Crew], client: str, assignor: str) -> None:
+@pytest.mark.parametrize(
+    ("client", "assignor"),
+    [
+        ("confluent-kafka", "cooperative-sticky"),
+        ("kafkajs", "roundrobin"),
+        ("franz-go", "cooperative-sticky"),
+        ("franz-go", "sticky"),
+    ],
+)
+def test_all_members_are_rolled(
+    topic: Topic, make_crew: Callable[[str, str], Crew], client: str, assignor: str
+) -> None:
     """Three members are replaced one after another, while records come in."""
     crew = make_crew(client, assignor)
     with Watch(topic) as watch:
@@ -213,8 +256,12 @@ def test_all_members_are_rolled(topic: Topic, make_crew: Callable[[str, str], Cr
     assert watch.faults == []
 
 
-@pytest.mark.parametrize(("client", "codec"), [("kafkajs", "none"), ("kafkajs", "gzip"), *(("franz-go", codec) for codec in CODECS)])
-def test_what_another_language_wrote(topic: Topic, client_named: Callable[[str], Client], client: str, codec: str) -> None:
+@pytest.mark.parametrize(
+    ("client", "codec"), [("kafkajs", "none"), ("kafkajs", "gzip"), *(("franz-go", codec) for codec in CODECS)]
+)
+def test_what_another_language_wrote(
+    topic: Topic, client_named: Callable[[str], Client], client: str, codec: str
+) -> None:
     """Every kind of record comes through, read by a client that the other tests know."""
     skip_if_missing(client, client_named)
 
@@ -231,16 +278,25 @@ def test_what_another_language_wrote(topic: Topic, client_named: Callable[[str],
 
 def is_for_kafkajs(record: Sent) -> bool:
     """Its headers are an object: no name twice, and it has no null in it."""
-    return len({name for name, _ in record.headers}) == len(record.headers) and all(value is not None for _, value in record.headers)
+    return len({name for name, _ in record.headers}) == len(record.headers) and all(
+        value is not None for _, value in record.headers
+    )
 
 
-@pytest.mark.parametrize(("client", "assignor"), [
-    ("confluent-kafka", "range"), ("kafkajs", "roundrobin"), ("franz-go", "cooperative-sticky"),
-])
+@pytest.mark.parametrize(
+    ("client", "assignor"),
+    [
+        ("confluent-kafka", "range"),
+        ("kafkajs", "roundrobin"),
+        ("franz-go", "cooperative-sticky"),
+    ],
+)
 def test_the_node_is_killed(client_named: Callable[[str], Client], client: str, assignor: str) -> None:
     """Members outlive their node: what was committed is there when it comes back, and they go on."""
     skip_if_missing(client, client_named)
-    with OttlaProcess(settings={"group.initial.rebalance.delay.ms": "0", "group.min.session.timeout.ms": "1000"}) as broker:
+    with OttlaProcess(
+        settings={"group.initial.rebalance.delay.ms": "0", "group.min.session.timeout.ms": "1000"}
+    ) as broker:
         topic = Topic(broker)
         crew = Crew(client, topic.bootstrap, topic.group, topic.name, assignor, PARTITIONS)
         try:
@@ -263,6 +319,7 @@ def test_the_node_is_killed(client_named: Callable[[str], Client], client: str, 
 
 def test_kafka_consumer_groups(topic: Topic, make_crew: Callable[[str, str], Crew], java_tools: Jvm) -> None:
     """List, describe, reset, delete offsets and delete, as Kafka's own tool does it."""
+
     def run(*words: str) -> str:
         done = java_tools.tool(GROUP_TOOL, "--bootstrap-server", topic.bootstrap, *words)
         assert done.status == 0, done
@@ -277,7 +334,9 @@ def test_kafka_consumer_groups(topic: Topic, make_crew: Callable[[str, str], Cre
     assert f"{topic.group}" in run("--list", "--state", "stable")
     described = run("--describe", "--group", topic.group)
     rows = [line.split() for line in described.splitlines() if line.startswith(topic.group)]
-    assert sorted((int(row[2]), row[3], row[4], row[5]) for row in rows) == [(index, "10", "10", "0") for index in range(PARTITIONS)]
+    assert sorted((int(row[2]), row[3], row[4], row[5]) for row in rows) == [
+        (index, "10", "10", "0") for index in range(PARTITIONS)
+    ]
     assert "rdkafka" in run("--describe", "--group", topic.group, "--members", "--verbose")
     assert "Stable" in run("--describe", "--group", topic.group, "--state")
     crew.leave("a")
@@ -305,7 +364,9 @@ def test_kafka_reads_the_records_of_groups(
     crew.leave("a")
     with RawConnection(topic.address) as connection:
         assert connection.ask(DeleteGroupsRequest(groups_names=[topic.group]), 2).results[0].error_code == 0
-    files = sorted(str(file) for file in groups_broker.data_dir.glob("__consumer_offsets-*/*.log") if file.stat().st_size)
+    files = sorted(
+        str(file) for file in groups_broker.data_dir.glob("__consumer_offsets-*/*.log") if file.stat().st_size
+    )
     done = java_tools.tool("org.apache.kafka.tools.DumpLogSegments", "--offsets-decoder", "--files", ",".join(files))
     assert (done.status, done.err) == (0, ""), done
     lines = [line for line in done.lines() if topic.group in line]
@@ -313,7 +374,7 @@ def test_kafka_reads_the_records_of_groups(
     offsets = [line for line in lines if '"type":1' in line or '"type":"1"' in line]
     groups = [line for line in lines if line not in offsets]
     assert sum('"offset":10' in line for line in offsets) >= PARTITIONS, lines[:5]
-    assert sum('payload: {"version"' not in line for line in offsets) == PARTITIONS, offsets[-8:]        # tombstones
+    assert sum('payload: {"version"' not in line for line in offsets) == PARTITIONS, offsets[-8:]  # tombstones
     assert any('"protocol":"range"' in line for line in groups), groups
 
 
@@ -321,12 +382,29 @@ def test_console_consumer_and_performance_with_a_group(topic: Topic, java_tools:
     """Kafka's consumers for people, each as a group of its own."""
     topic.produce()
     where = ("--bootstrap-server", topic.bootstrap, "--topic", topic.name)
-    consumed = java_tools.tool("org.apache.kafka.tools.consumer.ConsoleConsumer", *where, "--group", topic.group, "--from-beginning",
-                               "--max-messages", "60", "--timeout-ms", "20000")
+    consumed = java_tools.tool(
+        "org.apache.kafka.tools.consumer.ConsoleConsumer",
+        *where,
+        "--group",
+        topic.group,
+        "--from-beginning",
+        "--max-messages",
+        "60",
+        "--timeout-ms",
+        "20000",
+    )
     assert consumed.status == 0, consumed
     assert sorted(consumed.out.split()) == sorted(str(number) for number in range(10) for _ in range(PARTITIONS))
     assert topic.committed() == topic.ends
-    measured = java_tools.tool("org.apache.kafka.tools.ConsumerPerformance", *where, "--group", f"{topic.group}-perf", "--messages", "60",
-                               "--timeout", "20000")
+    measured = java_tools.tool(
+        "org.apache.kafka.tools.ConsumerPerformance",
+        *where,
+        "--group",
+        f"{topic.group}-perf",
+        "--messages",
+        "60",
+        "--timeout",
+        "20000",
+    )
     assert measured.status == 0, measured
     assert ", 60, " in measured.out

@@ -37,8 +37,10 @@ def kafka() -> Iterator[ApacheKafka]:
 def batches(start_ms: int) -> Iterator[bytearray]:
     source = random.Random(7)
     for n in range(BATCHES):
-        records = [Record(timestamp=start_ms + n * 7 - source.randrange(300), key=b"k", value=bytes(source.randrange(1500)))
-                   for _ in range(source.randrange(1, 4))]
+        records = [
+            Record(timestamp=start_ms + n * 7 - source.randrange(300), key=b"k", value=bytes(source.randrange(1500)))
+            for _ in range(source.randrange(1, 4))
+        ]
         if n % 2:
             yield build_batch(records, codec=source.randrange(5))
         else:  # one producer of five sends one record each time

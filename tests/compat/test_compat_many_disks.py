@@ -14,7 +14,11 @@ from confluent_kafka.admin import AdminClient, NewTopic
 
 from bench.peers import ApacheKafka, BrokerProcess, OttlaProcess, kafka_tool
 from ottla.base.errors import ErrorCode
-from ottla.wire.messages.alter_replica_log_dirs import AlterReplicaLogDir, AlterReplicaLogDirsRequest, AlterReplicaLogDirTopic
+from ottla.wire.messages.alter_replica_log_dirs import (
+    AlterReplicaLogDir,
+    AlterReplicaLogDirsRequest,
+    AlterReplicaLogDirTopic,
+)
 from ottla.wire.messages.describe_log_dirs import DescribeLogDirsRequest
 from tests.compat.clients.jvm import missing
 from tests.compat.raw import RawConnection
@@ -43,7 +47,9 @@ def produce(bootstrap: str, topic: str, values: dict[str, str], partition: int =
 
 def consume(bootstrap: str, topic: str, partition: int = 0) -> list[tuple[str, str]]:
     """To the end of the partition."""
-    consumer = Consumer({"bootstrap.servers": bootstrap, "group.id": "none", "enable.auto.commit": False, "enable.partition.eof": True})
+    consumer = Consumer(
+        {"bootstrap.servers": bootstrap, "group.id": "none", "enable.auto.commit": False, "enable.partition.eof": True}
+    )
     consumer.assign([TopicPartition(topic, partition, 0)])
     found: list[tuple[str, str]] = []
     while True:
@@ -91,13 +97,20 @@ def ask(broker: BrokerProcess, request: object, version: int) -> object:
 def homes(broker: BrokerProcess) -> dict[str, str]:
     """Where each partition is, by the names of the directories."""
     answer = ask(broker, DescribeLogDirsRequest(topics=None), 4)
-    return {f"{topic.name}-{partition.partition_index}": os.path.basename(result.log_dir)
-            for result in answer.results for topic in result.topics for partition in topic.partitions if not partition.is_future_key}
+    return {
+        f"{topic.name}-{partition.partition_index}": os.path.basename(result.log_dir)
+        for result in answer.results
+        for topic in result.topics
+        for partition in topic.partitions
+        if not partition.is_future_key
+    }
 
 
 def verified(home: Path) -> dict[str, object]:
     script = Path(OttlaProcess()._script)
-    done = subprocess.run([str(script), "log", "verify", "--json", str(home)], capture_output=True, text=True, check=False)
+    done = subprocess.run(
+        [str(script), "log", "verify", "--json", str(home)], capture_output=True, text=True, check=False
+    )
     told: dict[str, object] = json.loads(done.stdout)
     return told
 
@@ -110,8 +123,21 @@ def test_directories_of_kafka_and_back(tmp_path: Path) -> None:
         (tmp_path / name).mkdir()
     cleaning = {"log.cleaner.backoff.ms": "200", "log.initial.task.delay.ms": "200"}
     with ApacheKafka(data_dir=tmp_path / "a", settings={**settings, **QUICK, **cleaning}, heap="512m") as kafka:
-        create(kafka.bootstrap, NewTopic("plain", 4, 1), NewTopic("table", 1, 1, config={
-            "cleanup.policy": "compact", "segment.ms": "200", "min.cleanable.dirty.ratio": "0.01", "file.delete.delay.ms": "60000"}))
+        create(
+            kafka.bootstrap,
+            NewTopic("plain", 4, 1),
+            NewTopic(
+                "table",
+                1,
+                1,
+                config={
+                    "cleanup.policy": "compact",
+                    "segment.ms": "200",
+                    "min.cleanable.dirty.ratio": "0.01",
+                    "file.delete.delay.ms": "60000",
+                },
+            ),
+        )
         for index in range(4):
             produce(kafka.bootstrap, "plain", {f"k{index}": f"v{index}"}, index)
         for turn in range(6):
@@ -125,31 +151,53 @@ def test_directories_of_kafka_and_back(tmp_path: Path) -> None:
     assert verified(tmp_path)["problems"] == []
     with OttlaProcess(data_dir=tmp_path / "a", settings=settings) as ottla:
         assert {name: home for name, home in homes(ottla).items() if name.startswith("plain")} == {
-            name: home for name, home in where.items() if name.startswith("plain")}
-        assert [consume(ottla.bootstrap, "plain", index) for index in range(4)] == [[(f"k{index}", f"v{index}")] for index in range(4)]
+            name: home for name, home in where.items() if name.startswith("plain")
+        }
+        assert [consume(ottla.bootstrap, "plain", index) for index in range(4)] == [
+            [(f"k{index}", f"v{index}")] for index in range(4)
+        ]
         served = consume(ottla.bootstrap, "table")
         assert dict(served) == dict(table) == {f"k{number}": "5" for number in range(3)}
         assert committed(ottla.bootstrap, "plain") == 1
         produce(ottla.bootstrap, "plain", {"more": "more"}, 1)
         moved_from = homes(ottla)["plain-0"]
         target = str(tmp_path / ("b" if moved_from == "a" else "a"))
-        answer = ask(ottla, AlterReplicaLogDirsRequest(dirs=[AlterReplicaLogDir(path=target, topics=[
-            AlterReplicaLogDirTopic(name="plain", partitions=[0])])]), 2)
+        answer = ask(
+            ottla,
+            AlterReplicaLogDirsRequest(
+                dirs=[AlterReplicaLogDir(path=target, topics=[AlterReplicaLogDirTopic(name="plain", partitions=[0])])]
+            ),
+            2,
+        )
         assert answer.results[0].partitions[0].error_code == 0
         deadline = time.monotonic() + 30
         while homes(ottla)["plain-0"] == moved_from:
             assert time.monotonic() < deadline
             time.sleep(0.05)
         assert consume(ottla.bootstrap, "plain", 0) == [("k0", "v0")]
-        told = json.loads(kafka_tool("org.apache.kafka.tools.LogDirsCommand", "--bootstrap-server", ottla.bootstrap, "--describe",
-                                     "--topic-list", "plain").stdout.splitlines()[-1])
-        shown = {partition["partition"]: os.path.basename(directory["logDir"])
-                 for directory in told["brokers"][0]["logDirs"] for partition in directory["partitions"]}
+        told = json.loads(
+            kafka_tool(
+                "org.apache.kafka.tools.LogDirsCommand",
+                "--bootstrap-server",
+                ottla.bootstrap,
+                "--describe",
+                "--topic-list",
+                "plain",
+            ).stdout.splitlines()[-1]
+        )
+        shown = {
+            partition["partition"]: os.path.basename(directory["logDir"])
+            for directory in told["brokers"][0]["logDirs"]
+            for partition in directory["partitions"]
+        }
         assert shown["plain-0"] == os.path.basename(target)
         assert ottla.stop() == 0
     assert verified(tmp_path)["problems"] == []
     with ApacheKafka(data_dir=tmp_path / "a", settings={**settings, **QUICK}, heap="512m") as kafka:
-        assert [consume(kafka.bootstrap, "plain", index) for index in range(2)] == [[("k0", "v0")], [("k1", "v1"), ("more", "more")]]
+        assert [consume(kafka.bootstrap, "plain", index) for index in range(2)] == [
+            [("k0", "v0")],
+            [("k1", "v1"), ("more", "more")],
+        ]
         assert homes(kafka)["plain-0"] == os.path.basename(target)
         assert dict(consume(kafka.bootstrap, "table")) == dict(table)
         assert committed(kafka.bootstrap, "plain") == 1
@@ -162,8 +210,11 @@ def test_kafka_reads_every_file(tmp_path: Path) -> None:
     data = tmp_path / "data"
     settings = {"log.index.interval.bytes": "100", "metadata.log.max.record.bytes.between.snapshots": "1000"}
     with OttlaProcess(data_dir=data, settings=settings) as ottla:
-        create(ottla.bootstrap, NewTopic("t", 1, 1, config={"segment.bytes": "1048576", "segment.ms": "500"}),
-               *[NewTopic(f"other-{number}", 5, 1) for number in range(4)])
+        create(
+            ottla.bootstrap,
+            NewTopic("t", 1, 1, config={"segment.bytes": "1048576", "segment.ms": "500"}),
+            *[NewTopic(f"other-{number}", 5, 1) for number in range(4)],
+        )
         for _ in range(4):
             produce(ottla.bootstrap, "t", {f"k{number}": "x" * 500 for number in range(100)})
             time.sleep(0.3)
@@ -171,14 +222,23 @@ def test_kafka_reads_every_file(tmp_path: Path) -> None:
         assert ottla.stop() == 0
     suffixes = (".log", ".index", ".timeindex", ".snapshot", ".txnindex", ".checkpoint")
     files = [path for path in sorted(data.rglob("*")) if path.suffix in suffixes]
-    files = [path for path in files if not path.parent.name.startswith(("other-", "__consumer_offsets-")) or path.stat().st_size]
-    metadata = [path for path in files if path.parent.name == "__cluster_metadata-0" and path.suffix in (".log", ".checkpoint")]
+    files = [
+        path
+        for path in files
+        if not path.parent.name.startswith(("other-", "__consumer_offsets-")) or path.stat().st_size
+    ]
+    metadata = [
+        path for path in files if path.parent.name == "__cluster_metadata-0" and path.suffix in (".log", ".checkpoint")
+    ]
     assert {path.suffix for path in files} >= {".log", ".index", ".timeindex", ".snapshot", ".checkpoint"}
     assert any(path.suffix == ".checkpoint" for path in metadata)
     tool = "org.apache.kafka.tools.DumpLogSegments"
     others = [path for path in files if path not in metadata and path.suffix != ".checkpoint"]
-    for flags, chosen in ((["--deep-iteration", "--print-data-log"], others), (["--cluster-metadata-decoder"], metadata),
-                          (["--verify-index-only"], [path for path in others if path.suffix in (".index", ".timeindex")])):
+    for flags, chosen in (
+        (["--deep-iteration", "--print-data-log"], others),
+        (["--cluster-metadata-decoder"], metadata),
+        (["--verify-index-only"], [path for path in others if path.suffix in (".index", ".timeindex")]),
+    ):
         told = kafka_tool(tool, *flags, "--files", ",".join(map(str, chosen)))
         lines = (told.stdout + told.stderr).splitlines()
         assert [line for line in lines if any(word in line for word in WORDS_OF_COMPLAINT)] == []
@@ -192,7 +252,9 @@ def small_disk(tmp_path: Path) -> Iterator[Path]:
     """Two megabytes in memory, for itself."""
     disk = tmp_path / "small"
     disk.mkdir()
-    mounted = subprocess.run(["mount", "-t", "tmpfs", "-o", "size=2m", "tmpfs", str(disk)], capture_output=True, text=True, check=False)
+    mounted = subprocess.run(
+        ["mount", "-t", "tmpfs", "-o", "size=2m", "tmpfs", str(disk)], capture_output=True, text=True, check=False
+    )
     if mounted.returncode:
         pytest.skip(f"nothing can be mounted here: {mounted.stderr.strip()}")
     try:
@@ -205,8 +267,12 @@ def attempt(bootstrap: str, topic: str, partition: int) -> int | None:
     """Produce once; the offset, or None where it was refused."""
     outcomes: list[int | None] = []
     producer = Producer({"bootstrap.servers": bootstrap, "acks": "all", "retries": 0, "message.timeout.ms": 5000})
-    producer.produce(topic, b"x" * 50_000, partition=partition,
-                     callback=lambda error, message: outcomes.append(None if error else message.offset()))
+    producer.produce(
+        topic,
+        b"x" * 50_000,
+        partition=partition,
+        callback=lambda error, message: outcomes.append(None if error else message.offset()),
+    )
     producer.flush(20)
     return outcomes[0]
 
@@ -217,7 +283,10 @@ def test_a_real_disk_that_is_full(tmp_path: Path, small_disk: Path) -> None:
     settings = {"log.dirs": f"{data},{small_disk}", "metadata.log.dir": str(data)}
     with OttlaProcess(data_dir=data, settings=settings) as ottla:
         create(ottla.bootstrap, NewTopic("t", 2, 1))
-        small, large = (int(name.rpartition("-")[2]) for name, _ in sorted(homes(ottla).items(), key=lambda item: item[1] != "small"))
+        small, large = (
+            int(name.rpartition("-")[2])
+            for name, _ in sorted(homes(ottla).items(), key=lambda item: item[1] != "small")
+        )
         filler = small_disk / "filler"
         filler.write_bytes(bytes(1 << 20))
         count = 0
@@ -239,7 +308,10 @@ def test_a_real_disk_that_goes_away(tmp_path: Path, small_disk: Path) -> None:
     settings = {"log.dirs": f"{data},{small_disk}", "metadata.log.dir": str(data)}
     with OttlaProcess(data_dir=data, settings=settings) as ottla:
         create(ottla.bootstrap, NewTopic("t", 2, 1))
-        small, large = (int(name.rpartition("-")[2]) for name, _ in sorted(homes(ottla).items(), key=lambda item: item[1] != "small"))
+        small, large = (
+            int(name.rpartition("-")[2])
+            for name, _ in sorted(homes(ottla).items(), key=lambda item: item[1] != "small")
+        )
         assert attempt(ottla.bootstrap, "t", small) == 0
         assert ottla.stop() == 0
     subprocess.run(["mount", "-o", "remount,ro", str(small_disk)], check=True)

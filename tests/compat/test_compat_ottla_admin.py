@@ -51,8 +51,13 @@ def grouping(api_keys):
 
 def test_topics_come_and_go(admin, new_name):
     one, two = new_name(), new_name()
-    made = admin.create_topics([NewTopic(one, 3, 1, {"retention.ms": "1000"}), NewTopic(two, assignments={0: (1,), 1: (1,)})])
-    assert [(topic.name, topic.partitions, topic.replication_factor) for topic in made.values()] == [(one, 3, 1), (two, 2, 1)]
+    made = admin.create_topics(
+        [NewTopic(one, 3, 1, {"retention.ms": "1000"}), NewTopic(two, assignments={0: (1,), 1: (1,)})]
+    )
+    assert [(topic.name, topic.partitions, topic.replication_factor) for topic in made.values()] == [
+        (one, 3, 1),
+        (two, 2, 1),
+    ]
     assert made[one].configs["retention.ms"] == "1000"
     assert eventually(lambda: {one, two} <= set(admin.list_topics()))
     described = admin.describe_topics([one])[one]
@@ -101,8 +106,13 @@ def test_offsets_and_their_deletion(broker, admin, make_topic):
         for index in range(10):
             producer.send(topic, b"%d" % index, partition=0, timestamp=1000 + index)
     found = admin.list_offsets({(topic, 0): "latest", (topic, 1): "latest"})
-    assert {place: each.offset for place, each in found.items()} == {TopicPartition(topic, 0): 10, TopicPartition(topic, 1): 0}
-    assert [admin.list_offsets({(topic, 0): spec})[topic, 0].offset for spec in ("earliest", 1004, 5000, "max_timestamp")] == [0, 4, -1, 9]
+    assert {place: each.offset for place, each in found.items()} == {
+        TopicPartition(topic, 0): 10,
+        TopicPartition(topic, 1): 0,
+    }
+    assert [
+        admin.list_offsets({(topic, 0): spec})[topic, 0].offset for spec in ("earliest", 1004, 5000, "max_timestamp")
+    ] == [0, 4, -1, 9]
     assert admin.delete_records({(topic, 0): 6}) == {(topic, 0): 6}
     assert admin.list_offsets({(topic, 0): "earliest"})[topic, 0].offset == 6
     assert admin.delete_records({(topic, 0): -1}) == {(topic, 0): 10}
@@ -155,10 +165,14 @@ def test_configs(admin, make_topic):
     admin.alter_configs({resource: [("append", "cleanup.policy", "compact")]})
     assert eventually(lambda: admin.describe_configs([resource])[resource]["cleanup.policy"].value == "delete,compact")
     admin.alter_configs({resource: {"retention.ms": None}})
-    assert eventually(lambda: admin.describe_configs([resource], names=["retention.ms"])[resource]["retention.ms"].is_default)
+    assert eventually(
+        lambda: admin.describe_configs([resource], names=["retention.ms"])[resource]["retention.ms"].is_default
+    )
     with pytest.raises(BrokerError, match="INVALID_CONFIG"):
         admin.alter_configs({resource: {"retention.ms": "soon"}})
-    broker_configs = admin.describe_configs([ConfigResource("broker", "1")], names=["num.partitions"], documentation=True)
+    broker_configs = admin.describe_configs(
+        [ConfigResource("broker", "1")], names=["num.partitions"], documentation=True
+    )
     assert broker_configs[ConfigResource("broker", "1")]["num.partitions"].documentation
     assert resource in admin.list_config_resources(["topic"])
 
@@ -166,7 +180,10 @@ def test_configs(admin, make_topic):
 def test_groups(admin, make_topic, grouping):
     topic, group = make_topic(partitions=2), f"group-of-{make_topic()}"
     admin.alter_group_offsets(group, {(topic, 0): 5, (topic, 1): CommittedOffset(7, metadata="here")})
-    assert admin.list_group_offsets(group) == {(topic, 0): CommittedOffset(5), (topic, 1): CommittedOffset(7, metadata="here")}
+    assert admin.list_group_offsets(group) == {
+        (topic, 0): CommittedOffset(5),
+        (topic, 1): CommittedOffset(7, metadata="here"),
+    }
     assert admin.list_group_offsets(group, [(topic, 1)]) == {(topic, 1): CommittedOffset(7, metadata="here")}
     assert admin.list_groups()[group].state == "Empty"
     assert group not in admin.list_groups(states=["Stable"])
@@ -197,7 +214,14 @@ def test_a_group_with_members(broker, admin, make_topic, grouping):
 
     topic = make_topic(partitions=2)
     group = f"group-of-{topic}"
-    consumer = Consumer({"bootstrap.servers": broker.bootstrap, "group.id": group, "client.id": "reader", "auto.offset.reset": "earliest"})
+    consumer = Consumer(
+        {
+            "bootstrap.servers": broker.bootstrap,
+            "group.id": group,
+            "client.id": "reader",
+            "auto.offset.reset": "earliest",
+        }
+    )
     consumer.subscribe([topic])
     for _ in range(100):
         consumer.poll(0.2)
@@ -233,7 +257,10 @@ def test_async(broker, new_name):
 def test_an_unreachable_cluster():
     address = f"127.0.0.1:{free_port()}"
     reason = f"{address} cannot be reached"
-    with Admin(bootstrap_servers=address, default_api_timeout_ms=400) as admin, pytest.raises(BootstrapFailed, match=reason):
+    with (
+        Admin(bootstrap_servers=address, default_api_timeout_ms=400) as admin,
+        pytest.raises(BootstrapFailed, match=reason),
+    ):
         admin.list_topics()
     with pytest.raises(ConfigError, match="Did you mean default_api_timeout_ms"):
         Admin(bootstrap_servers=address, default_api_timeout=400)

@@ -23,10 +23,18 @@ def produce(broker):
     from confluent_kafka import Producer
 
     def send(topic, values, partition=0, *, codec="none", keys=None, headers=None, times=None, batch_size=1_000_000):
-        producer = Producer({"bootstrap.servers": broker.bootstrap, "compression.type": codec, "linger.ms": 5, "batch.size": batch_size})
+        producer = Producer(
+            {"bootstrap.servers": broker.bootstrap, "compression.type": codec, "linger.ms": 5, "batch.size": batch_size}
+        )
         for index, value in enumerate(values):
-            producer.produce(topic, value, keys[index] if keys else None, partition, headers=headers or [],
-                             timestamp=times[index] if times else TIME + index)
+            producer.produce(
+                topic,
+                value,
+                keys[index] if keys else None,
+                partition,
+                headers=headers or [],
+                timestamp=times[index] if times else TIME + index,
+            )
         assert producer.flush(30) == 0
 
     return send
@@ -63,8 +71,12 @@ def test_records_come_as_they_were_sent(make_topic, produce, reading, codec):
     keys = [None if index % 5 == 0 else b"%d" % index for index in range(300)]
     produce(topic, values, codec=codec, keys=keys, headers=[("h", b"1"), ("n", None)])
     got = take(reading(topic), 300)
-    assert [(r.topic, r.partition, r.offset, r.timestamp, r.timestamp_type, r.key, r.value, r.headers) for r in got] == [
-        (topic, 0, index, TIME + index, 0, keys[index], values[index], (("h", b"1"), ("n", None))) for index in range(300)]
+    assert [
+        (r.topic, r.partition, r.offset, r.timestamp, r.timestamp_type, r.key, r.value, r.headers) for r in got
+    ] == [
+        (topic, 0, index, TIME + index, 0, keys[index], values[index], (("h", b"1"), ("n", None)))
+        for index in range(300)
+    ]
 
 
 def test_columns_are_whole_answers(make_topic, produce, reading):
@@ -78,8 +90,13 @@ def test_columns_are_whole_answers(make_topic, produce, reading):
         batch = consumer.poll_batch(10)
         assert batch is not None
         assert batch.topics == (topic,)
-        for partition, offset, stamp, value in zip(batch.partition.tolist(), batch.offsets.tolist(), batch.timestamps.tolist(),
-                                                   batch.values.tolist(), strict=True):
+        for partition, offset, stamp, value in zip(
+            batch.partition.tolist(),
+            batch.offsets.tolist(),
+            batch.timestamps.tolist(),
+            batch.values.tolist(),
+            strict=True,
+        ):
             seen[partition].append((offset, stamp, value))
     assert seen == {p: [(index, TIME + index, b"%d:%d" % (p, index)) for index in range(100)] for p in range(3)}
     assert [consumer.position(TopicPartition(topic, p)) for p in range(3)] == [100, 100, 100]

@@ -15,15 +15,27 @@ class Node(ApacheKafka):
     """One of three, in a rack of its own."""
 
     def __init__(self, number, controller_port):
-        racks = {"broker.rack": f"rack-{number}", "replica.selector.class": "org.apache.kafka.common.replica.RackAwareReplicaSelector"}
-        copies = {"offsets.topic.replication.factor": "3", "offsets.topic.num.partitions": "3", "default.replication.factor": "3",
-                  "replica.lag.time.max.ms": "5000", "broker.session.timeout.ms": "3000", "broker.heartbeat.interval.ms": "500"}
+        racks = {
+            "broker.rack": f"rack-{number}",
+            "replica.selector.class": "org.apache.kafka.common.replica.RackAwareReplicaSelector",
+        }
+        copies = {
+            "offsets.topic.replication.factor": "3",
+            "offsets.topic.num.partitions": "3",
+            "default.replication.factor": "3",
+            "replica.lag.time.max.ms": "5000",
+            "broker.session.timeout.ms": "3000",
+            "broker.heartbeat.interval.ms": "500",
+        }
         super().__init__(settings=racks | copies, heap="256m")
         self.number = number
         self.controller_port = controller_port or self._controller_port
 
     def properties(self):
-        found = super().properties() | {"node.id": str(self.number), "controller.quorum.voters": f"1@127.0.0.1:{self.controller_port}"}
+        found = super().properties() | {
+            "node.id": str(self.number),
+            "controller.quorum.voters": f"1@127.0.0.1:{self.controller_port}",
+        }
         if self.number > 1:
             found |= {"process.roles": "broker", "listeners": f"PLAINTEXT://127.0.0.1:{self.port}"}
         return found
@@ -110,8 +122,12 @@ def test_the_closest_replica_is_read(cluster):
     make_topic(cluster, "near", [1])
     fill(cluster, "near", 1, range(50))
     partition = TopicPartition("near", 0)
-    with Consumer(bootstrap_servers=bootstrap(cluster), client_rack="rack-3", auto_offset_reset="earliest",
-                  request_timeout_ms=3000) as consumer:
+    with Consumer(
+        bootstrap_servers=bootstrap(cluster),
+        client_rack="rack-3",
+        auto_offset_reset="earliest",
+        request_timeout_ms=3000,
+    ) as consumer:
         consumer.assign([partition])
         assert take(consumer, 50) == [(0, number) for number in range(50)]
         assert states(consumer)[partition].replica == 3
@@ -128,8 +144,13 @@ def test_leaders_and_coordinators_change(cluster):
     """A broker dies that leads partitions and perhaps coordinates the group: everything is read once, by positions that were committed."""
     make_topic(cluster, "moving", [2, 3, 1])
     fill(cluster, "moving", 3, range(100))
-    configs = {"bootstrap_servers": bootstrap(cluster), "group_id": "movers", "auto_offset_reset": "earliest", "request_timeout_ms": 3000,
-               "heartbeat_interval_ms": 300}
+    configs = {
+        "bootstrap_servers": bootstrap(cluster),
+        "group_id": "movers",
+        "auto_offset_reset": "earliest",
+        "request_timeout_ms": 3000,
+        "heartbeat_interval_ms": 300,
+    }
     with Consumer(**configs) as consumer:
         consumer.subscribe(["moving"])
         first = take(consumer, 300)

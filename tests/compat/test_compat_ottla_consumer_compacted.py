@@ -12,8 +12,14 @@ def compacted(broker, make_topic):
     """A topic whose closed segments hold the last value of each key, once the cleaner has been there."""
     from confluent_kafka import Producer
 
-    topic = make_topic(cleanup_policy="compact", segment_bytes="1048576", segment_ms="100", min_cleanable_dirty_ratio="0.0",
-                       max_compaction_lag_ms="100", min_compaction_lag_ms="0")
+    topic = make_topic(
+        cleanup_policy="compact",
+        segment_bytes="1048576",
+        segment_ms="100",
+        min_cleanable_dirty_ratio="0.0",
+        max_compaction_lag_ms="100",
+        min_compaction_lag_ms="0",
+    )
     producer = Producer({"bootstrap.servers": broker.bootstrap})
     for number in range(200):
         producer.produce(topic, b"%d" % number, b"%d" % (number % 5), partition=0)
@@ -29,7 +35,9 @@ def test_gaps_are_passed(broker, compacted):
         time.sleep(1)
         producer.produce(topic, b"last", b"end", partition=0)
         assert producer.flush(30) == 0
-        with Consumer(bootstrap_servers=broker.bootstrap, auto_offset_reset="earliest", fetch_max_wait_ms=100) as consumer:
+        with Consumer(
+            bootstrap_servers=broker.bootstrap, auto_offset_reset="earliest", fetch_max_wait_ms=100
+        ) as consumer:
             consumer.assign([partition])
             found, end = [], consumer.end_offsets([partition])[partition]
             while consumer.position(partition) < end:

@@ -21,7 +21,9 @@ def transact(broker, new_name):
     from confluent_kafka import Producer
 
     def write(topic, values, end, codec="none"):
-        producer = Producer({"bootstrap.servers": broker.bootstrap, "transactional.id": new_name(), "compression.type": codec})
+        producer = Producer(
+            {"bootstrap.servers": broker.bootstrap, "transactional.id": new_name(), "compression.type": codec}
+        )
         producer.init_transactions(30)
         producer.begin_transaction()
         for value in values:
@@ -37,15 +39,23 @@ def transact(broker, new_name):
 
 
 def read(broker, topic, isolation, count):
-    with Consumer(bootstrap_servers=broker.bootstrap, auto_offset_reset="earliest", isolation_level=isolation,
-                  fetch_max_wait_ms=100) as consumer:
+    with Consumer(
+        bootstrap_servers=broker.bootstrap,
+        auto_offset_reset="earliest",
+        isolation_level=isolation,
+        fetch_max_wait_ms=100,
+    ) as consumer:
         partition = TopicPartition(topic, 0)
         consumer.assign([partition])
         found, deadline = [], time.monotonic() + 20
         while len(found) < count and time.monotonic() < deadline:
             found += consumer.poll(1)
         found += consumer.poll(0.3)
-        return [record.value for record in found], consumer.position(partition), consumer.end_offsets([partition])[partition]
+        return (
+            [record.value for record in found],
+            consumer.position(partition),
+            consumer.end_offsets([partition])[partition],
+        )
 
 
 @pytest.mark.parametrize("codec", ["none", "lz4"])

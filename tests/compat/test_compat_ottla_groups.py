@@ -15,7 +15,12 @@ from ottla.client.consumer_errors import CommitFailed, MemberFenced
 from ottla.client.consumer_record import OffsetAndMetadata
 
 JOIN_GROUP = 11
-QUICK = {"heartbeat_interval_ms": 200, "session_timeout_ms": 6_000, "auto_offset_reset": "earliest", "fetch_max_wait_ms": 100}
+QUICK = {
+    "heartbeat_interval_ms": 200,
+    "session_timeout_ms": 6_000,
+    "auto_offset_reset": "earliest",
+    "fetch_max_wait_ms": 100,
+}
 
 
 @pytest.fixture(autouse=True)
@@ -45,9 +50,12 @@ class Worker:
     def __init__(self, bootstrap, topics, **configs):
         self.consumer = AsyncConsumer(bootstrap_servers=bootstrap, **{**QUICK, **configs})
         self.records, self.heard = [], []
-        self.consumer.subscribe(topics, on_assigned=lambda p: self.heard.append(("assigned", sorted(p))),
-                                on_revoked=lambda p: self.heard.append(("revoked", sorted(p))),
-                                on_lost=lambda p: self.heard.append(("lost", sorted(p))))
+        self.consumer.subscribe(
+            topics,
+            on_assigned=lambda p: self.heard.append(("assigned", sorted(p))),
+            on_revoked=lambda p: self.heard.append(("revoked", sorted(p))),
+            on_lost=lambda p: self.heard.append(("lost", sorted(p))),
+        )
         self.task = asyncio.create_task(self._run())
 
     async def _run(self):
@@ -83,7 +91,9 @@ async def until(condition, seconds=30):
 def owned_once(workers, topic, partitions):
     """Whether each partition is read by one of them, and everybody has some."""
     owned = [partition for worker in workers for partition in worker.owned]
-    return sorted(owned) == [TopicPartition(topic, index) for index in range(partitions)] and all(worker.owned for worker in workers)
+    return sorted(owned) == [TopicPartition(topic, index) for index in range(partitions)] and all(
+        worker.owned for worker in workers
+    )
 
 
 STRATEGIES = ["range", "roundrobin", "sticky", "cooperative-sticky"]
@@ -167,7 +177,13 @@ async def test_who_polls_too_late_is_removed(broker, make_topic, fill, new_name)
     topic, group = make_topic(partitions=2), new_name()
     fill(topic, 2, 10)
     lost = []
-    slow = AsyncConsumer(bootstrap_servers=broker.bootstrap, group_id=group, max_poll_interval_ms=1_000, enable_auto_commit=False, **QUICK)
+    slow = AsyncConsumer(
+        bootstrap_servers=broker.bootstrap,
+        group_id=group,
+        max_poll_interval_ms=1_000,
+        enable_auto_commit=False,
+        **QUICK,
+    )
     slow.subscribe([topic], on_lost=lambda partitions: lost.append(sorted(partitions)))
     while not await slow.poll(1):
         pass
@@ -237,8 +253,12 @@ async def test_new_partitions_and_new_topics_are_found(broker, make_topic, fill,
     admin.create_partitions([NewPartitions(topic, 3)])[topic].result(30)
     await until(lambda: len(worker.owned) == 3)
     await worker.stop()
-    matching = Worker(broker.bootstrap, re.compile(re.escape(topic) + "|" + re.escape(topic.rsplit("-", 1)[0]) + r"-\d+"),
-                      group_id=new_name(), metadata_max_age_ms=300)
+    matching = Worker(
+        broker.bootstrap,
+        re.compile(re.escape(topic) + "|" + re.escape(topic.rsplit("-", 1)[0]) + r"-\d+"),
+        group_id=new_name(),
+        metadata_max_age_ms=300,
+    )
     await until(lambda: len(matching.owned) >= 3)
     another = make_topic(partitions=2)
     await until(lambda: TopicPartition(another, 1) in matching.owned)
@@ -272,7 +292,9 @@ async def test_interceptors_hear_of_commits(broker, make_topic, new_name):
             self.is_closed = True
 
     ear, partition = Ear(), TopicPartition(make_topic(), 0)
-    async with AsyncConsumer(bootstrap_servers=broker.bootstrap, group_id=new_name(), interceptor_classes=[ear]) as consumer:
+    async with AsyncConsumer(
+        bootstrap_servers=broker.bootstrap, group_id=new_name(), interceptor_classes=[ear]
+    ) as consumer:
         await consumer.commit({partition: 3})
     assert (ear.heard, ear.is_closed) == ([{partition: OffsetAndMetadata(3)}], True)
 
@@ -323,6 +345,7 @@ def test_the_blocking_face_in_a_group(broker, make_topic, fill, new_name):
     fill(topic, 2, 10)
     threads = []
     with Consumer(bootstrap_servers=broker.bootstrap, group_id=group, **QUICK) as consumer:
+
         def on_assigned(partitions):
             threads.append(threading.current_thread())
             consumer.seek_to_beginning(*partitions)
@@ -340,7 +363,11 @@ def test_the_blocking_face_in_a_group(broker, make_topic, fill, new_name):
 
 async def share(broker, topic, group, strategy, *, ours_first, make, poll, assigned):
     """A group of one of ours and one of theirs, joined in either order: each has two of the four partitions."""
-    ours = Worker(broker.bootstrap, [topic], group_id=group, partition_assignment_strategy=strategy) if ours_first else None
+    ours = (
+        Worker(broker.bootstrap, [topic], group_id=group, partition_assignment_strategy=strategy)
+        if ours_first
+        else None
+    )
     if ours is not None:
         await until(lambda: len(ours.owned) == 4)
     theirs = make()
@@ -374,17 +401,34 @@ async def test_a_group_with_kafka_python(broker, make_topic, new_name, strategy,
     from kafka.coordinator.assignors.sticky.sticky_assignor import StickyPartitionAssignor
 
     topic, group = make_topic(partitions=4), new_name()
-    assignor = {"range": RangePartitionAssignor, "roundrobin": RoundRobinPartitionAssignor, "sticky": StickyPartitionAssignor}[strategy]
+    assignor = {
+        "range": RangePartitionAssignor,
+        "roundrobin": RoundRobinPartitionAssignor,
+        "sticky": StickyPartitionAssignor,
+    }[strategy]
 
     def make():
-        theirs = KafkaConsumer(bootstrap_servers=broker.bootstrap, group_id=group, partition_assignment_strategy=[assignor],
-                               session_timeout_ms=6_000, heartbeat_interval_ms=200)
+        theirs = KafkaConsumer(
+            bootstrap_servers=broker.bootstrap,
+            group_id=group,
+            partition_assignment_strategy=[assignor],
+            session_timeout_ms=6_000,
+            heartbeat_interval_ms=200,
+        )
         theirs.partitions_for_topic(topic)  # a leader that does not know it yet spreads nothing, and stays with that
         theirs.subscribe([topic])
         return theirs
 
-    await share(broker, topic, group, strategy, ours_first=ours_first, make=make, poll=lambda theirs: theirs.poll(100),
-                assigned=lambda theirs: theirs.assignment() or ())
+    await share(
+        broker,
+        topic,
+        group,
+        strategy,
+        ours_first=ours_first,
+        make=make,
+        poll=lambda theirs: theirs.poll(100),
+        assigned=lambda theirs: theirs.assignment() or (),
+    )
 
 
 @pytest.mark.parametrize("ours_first", [True, False], ids=["ours leads", "theirs leads"])
@@ -395,10 +439,25 @@ async def test_a_group_with_librdkafka(broker, make_topic, new_name, strategy, o
     topic, group = make_topic(partitions=4), new_name()
 
     def make():
-        theirs = Theirs({"bootstrap.servers": broker.bootstrap, "group.id": group, "partition.assignment.strategy": strategy,
-                         "session.timeout.ms": 6_000, "heartbeat.interval.ms": 200})
+        theirs = Theirs(
+            {
+                "bootstrap.servers": broker.bootstrap,
+                "group.id": group,
+                "partition.assignment.strategy": strategy,
+                "session.timeout.ms": 6_000,
+                "heartbeat.interval.ms": 200,
+            }
+        )
         theirs.subscribe([topic])
         return theirs
 
-    await share(broker, topic, group, strategy, ours_first=ours_first, make=make, poll=lambda theirs: theirs.poll(0.1),
-                assigned=lambda theirs: theirs.assignment())
+    await share(
+        broker,
+        topic,
+        group,
+        strategy,
+        ours_first=ours_first,
+        make=make,
+        poll=lambda theirs: theirs.poll(0.1),
+        assigned=lambda theirs: theirs.assignment(),
+    )

@@ -11,7 +11,12 @@ from ottla.client import AsyncConsumer, TopicPartition
 
 JOIN_GROUP = 11
 PARTITIONS = 4
-QUICK = {"heartbeat_interval_ms": 200, "session_timeout_ms": 6_000, "auto_offset_reset": "earliest", "fetch_max_wait_ms": 100}
+QUICK = {
+    "heartbeat_interval_ms": 200,
+    "session_timeout_ms": 6_000,
+    "auto_offset_reset": "earliest",
+    "fetch_max_wait_ms": 100,
+}
 CLASSES = {"range": "Range", "roundrobin": "RoundRobin", "sticky": "Sticky", "cooperative-sticky": "CooperativeSticky"}
 
 
@@ -27,14 +32,28 @@ class JavaMember:
     def __init__(self, broker, topic, group, strategy, path):
         config = path / "consumer.properties"
         name = f"org.apache.kafka.clients.consumer.{CLASSES[strategy]}Assignor"
-        config.write_text(f"partition.assignment.strategy={name}\nheartbeat.interval.ms=200\nsession.timeout.ms=6000\n"
-                          "auto.offset.reset=earliest\nenable.auto.commit=false\n")
+        config.write_text(
+            f"partition.assignment.strategy={name}\nheartbeat.interval.ms=200\nsession.timeout.ms=6000\n"
+            "auto.offset.reset=earliest\nenable.auto.commit=false\n"
+        )
         self.path = path / "printed"
         command = kafka_tool_command(
-            "org.apache.kafka.tools.consumer.ConsoleConsumer", "--bootstrap-server", broker.bootstrap, "--topic", topic, "--group", group,
-            "--command-config", str(config), "--formatter-property", "print.partition=true")
+            "org.apache.kafka.tools.consumer.ConsoleConsumer",
+            "--bootstrap-server",
+            broker.bootstrap,
+            "--topic",
+            topic,
+            "--group",
+            group,
+            "--command-config",
+            str(config),
+            "--formatter-property",
+            "print.partition=true",
+        )
         with self.path.open("wb") as printed:
-            self.process = subprocess.Popen(command, stdout=printed, stderr=subprocess.DEVNULL, stdin=subprocess.DEVNULL)
+            self.process = subprocess.Popen(
+                command, stdout=printed, stderr=subprocess.DEVNULL, stdin=subprocess.DEVNULL
+            )
 
     def seen(self):
         """Partitions and values that it printed."""
@@ -67,7 +86,9 @@ async def until(condition, seconds=40):
 async def test_a_group_with_java(broker, make_topic, new_name, tmp_path, strategy, ours_first):
     """Each has half of the partitions, each record is read by the one that has its partition, and ours takes all over in the end."""
     topic, group = make_topic(partitions=PARTITIONS), new_name()
-    ours = AsyncConsumer(bootstrap_servers=broker.bootstrap, group_id=group, partition_assignment_strategy=strategy, **QUICK)
+    ours = AsyncConsumer(
+        bootstrap_servers=broker.bootstrap, group_id=group, partition_assignment_strategy=strategy, **QUICK
+    )
     seen = []
 
     async def run():
@@ -92,7 +113,9 @@ async def test_a_group_with_java(broker, make_topic, new_name, tmp_path, strateg
         fill(broker, topic, "second")
         await until(lambda: sum(value == "second" for _, value in seen + java.seen()) == PARTITIONS)
         assert sorted(partition for partition, value in seen if value == "second") == sorted(mine)
-        assert sorted(partition for partition, value in java.seen() if value == "second") == sorted(set(range(PARTITIONS)) - set(mine))
+        assert sorted(partition for partition, value in java.seen() if value == "second") == sorted(
+            set(range(PARTITIONS)) - set(mine)
+        )
     finally:
         await asyncio.to_thread(java.stop)
     await until(lambda: sorted(ours.assignment) == [TopicPartition(topic, index) for index in range(PARTITIONS)])

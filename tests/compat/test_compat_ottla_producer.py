@@ -68,9 +68,12 @@ def test_others_read_what_was_sent(broker, make_topic, producing, codec):
     futures = [producer.send(topic, value, key, timestamp=when) for key, value, when in sent]
     told = [future.result(30) for future in futures]
     assert told == [
-        RecordMetadata(topic, 0, index, when, -1 if key is None else len(key), len(value)) for index, (key, value, when) in enumerate(sent)
+        RecordMetadata(topic, 0, index, when, -1 if key is None else len(key), len(value))
+        for index, (key, value, when) in enumerate(sent)
     ]
-    assert read(broker.bootstrap, topic) == [(index, when, key, value, None) for index, (key, value, when) in enumerate(sent)]
+    assert read(broker.bootstrap, topic) == [
+        (index, when, key, value, None) for index, (key, value, when) in enumerate(sent)
+    ]
 
 
 def test_headers_nulls_and_text(broker, make_topic, producing):
@@ -120,7 +123,9 @@ def test_keys_go_where_javas_client_sends_them(broker, make_topic, producing):
         ours.send(topics[1], b"v", key)
     theirs.flush(30)
     ours.flush(30)
-    found = [[sorted(record[2] for record in read(broker.bootstrap, topic, index)) for index in range(7)] for topic in topics]
+    found = [
+        [sorted(record[2] for record in read(broker.bootstrap, topic, index)) for index in range(7)] for topic in topics
+    ]
     # librdkafka takes an empty key for none
     assert [sorted({*part} - {b""}) for part in found[0]] == [sorted({*part} - {b""}) for part in found[1]]
 
@@ -241,7 +246,10 @@ def test_a_record_that_the_topic_refuses(make_topic, producing):
 def test_an_unreachable_bootstrap():
     """The error names the address and what to do."""
     port = free_port()
-    with Producer(bootstrap_servers=f"127.0.0.1:{port}", max_block_ms=400) as producer, pytest.raises(BootstrapFailed) as caught:
+    with (
+        Producer(bootstrap_servers=f"127.0.0.1:{port}", max_block_ms=400) as producer,
+        pytest.raises(BootstrapFailed) as caught,
+    ):
         producer.send("any", b"x")
     assert f"127.0.0.1:{port} cannot be reached" in str(caught.value)
     assert "bootstrap.servers" in str(caught.value)
@@ -251,7 +259,10 @@ def test_a_bootstrap_that_does_not_answer():
     with socket.create_server(("127.0.0.1", 0)) as silent:
         port = silent.getsockname()[1]
         settings = {"max_block_ms": 700, "socket_connection_setup_timeout_ms": 200}
-        with Producer(bootstrap_servers=f"127.0.0.1:{port}", **settings) as producer, pytest.raises((BootstrapFailed, TimedOut)) as caught:
+        with (
+            Producer(bootstrap_servers=f"127.0.0.1:{port}", **settings) as producer,
+            pytest.raises((BootstrapFailed, TimedOut)) as caught,
+        ):
             producer.send("any", b"x")
     assert f"127.0.0.1:{port} did not answer" in str(caught.value)
 
@@ -306,7 +317,9 @@ def proxied():
 def test_lost_connections_neither_lose_nor_double(proxied):
     """Answers get lost after their records are in the log; the connections break; the producer goes on."""
     proxy, broker = proxied
-    with Producer(bootstrap_servers=f"127.0.0.1:{proxy.port}", batch_size=500, linger_ms=1, retry_backoff_ms=10) as producer:
+    with Producer(
+        bootstrap_servers=f"127.0.0.1:{proxy.port}", batch_size=500, linger_ms=1, retry_backoff_ms=10
+    ) as producer:
         producer.send("numbers", b"0").result(30)
         futures = []
         for round_number in range(5):
@@ -320,7 +333,9 @@ def test_lost_connections_neither_lose_nor_double(proxied):
             index + 1 for index, future in enumerate(futures) if future.result().offset >= 0
         ]
         assert producer.metrics()["record-retry-total"] > 0
-    assert [record[3] for record in read(broker.bootstrap, "numbers", count=1501)] == [b"%d" % index for index in range(1501)]
+    assert [record[3] for record in read(broker.bootstrap, "numbers", count=1501)] == [
+        b"%d" % index for index in range(1501)
+    ]
 
 
 def test_a_broker_that_restarts(broker):
@@ -334,7 +349,9 @@ def test_a_broker_that_restarts(broker):
         mine.start()
         producer.flush(60)
         assert all(future.exception() is None for future in futures)
-        assert [record[3] for record in read(mine.bootstrap, "numbers", count=400)] == [b"%d" % index for index in range(400)]
+        assert [record[3] for record in read(mine.bootstrap, "numbers", count=400)] == [
+            b"%d" % index for index in range(400)
+        ]
 
 
 def test_a_broker_that_stays_away(broker):

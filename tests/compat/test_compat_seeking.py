@@ -15,7 +15,10 @@ def filled(broker: Broker, make_topic: MakeTopic) -> str:
     """Two partitions: the first with timestamps 1,000 ms apart in batches and segments of their own size, the second with none."""
     topic = make_topic(2, segment_bytes="1048576", index_interval_bytes="200")
     for start in range(0, COUNT, 5):
-        records = [Sent(0, b"%d" % i, b"value %d " % i + noise(75_000, i), (), START_MS + 1000 * i) for i in range(start, start + 5)]
+        records = [
+            Sent(0, b"%d" % i, b"value %d " % i + noise(75_000, i), (), START_MS + 1000 * i)
+            for i in range(start, start + 5)
+        ]
         ConfluentClient().produce(broker.bootstrap, topic, records)
     return topic
 
@@ -35,7 +38,14 @@ def test_seek_by_offset(broker: Broker, client: Client, filled: str, start: int)
 
 def test_seek_by_time(broker: Broker, client: Client, filled: str) -> None:
     """The first record at or after the moment; none beyond the last."""
-    moments = {START_MS - 1: 0, START_MS: 0, START_MS + 1: 1, START_MS + 17_000: 17, START_MS + 17_001: 18, START_MS + 39_000: 39}
+    moments = {
+        START_MS - 1: 0,
+        START_MS: 0,
+        START_MS + 1: 1,
+        START_MS + 17_000: 17,
+        START_MS + 17_001: 18,
+        START_MS + 39_000: 39,
+    }
     found = {moment: client.offsets(broker.bootstrap, filled, [0], moment)[0] for moment in moments}
     assert found == moments
     # librdkafka gives the end offset where there is none; the others say that there is none.

@@ -39,7 +39,10 @@ def need(api_keys: frozenset[int], key: int, what: str) -> None:
 def test_kafka_topics(broker: Broker, run: Run, new_name: Callable[[], str]) -> None:
     """Create, list, describe, add partitions, delete; and the errors in between."""
     tool, topic = TOOLS + "TopicCommand", new_name()
-    assert f"Created topic {topic}." in run(tool, "--create", "--topic", topic, "--partitions", "2", "--config", "retention.ms=1000000").out
+    assert (
+        f"Created topic {topic}."
+        in run(tool, "--create", "--topic", topic, "--partitions", "2", "--config", "retention.ms=1000000").out
+    )
     assert topic in run(tool, "--create", "--topic", topic, status=1).out
     run(tool, "--create", "--topic", topic, "--if-not-exists")
     assert topic in run(tool, "--list").lines()
@@ -54,7 +57,9 @@ def test_kafka_topics(broker: Broker, run: Run, new_name: Callable[[], str]) -> 
 
     run(tool, "--alter", "--topic", topic, "--partitions", "5")
     assert "PartitionCount: 5" in run(tool, "--describe", "--topic", topic).out
-    assert run(tool, "--alter", "--topic", topic, "--partitions", "3", status=1).out.startswith("Error while executing topic command")
+    assert run(tool, "--alter", "--topic", topic, "--partitions", "3", status=1).out.startswith(
+        "Error while executing topic command"
+    )
     run(tool, "--delete", "--topic", topic)
     assert topic not in run(tool, "--list").lines()
     assert "does not exist" in run(tool, "--describe", "--topic", topic, status=1).out
@@ -63,10 +68,14 @@ def test_kafka_topics(broker: Broker, run: Run, new_name: Callable[[], str]) -> 
 def test_kafka_get_offsets(broker: Broker, run: Run, make_topic: MakeTopic) -> None:
     topic = make_topic(2)
     times = [5, 1, 9, 9, 3]
-    ConfluentClient().produce(broker.bootstrap, topic, [Sent(0, b"k", b"v%d" % i, (), START_MS + time) for i, time in enumerate(times)])
+    ConfluentClient().produce(
+        broker.bootstrap, topic, [Sent(0, b"k", b"v%d" % i, (), START_MS + time) for i, time in enumerate(times)]
+    )
 
     def offsets(*args: str) -> list[str]:
-        return [line.removeprefix(f"{topic}:") for line in run(TOOLS + "GetOffsetShell", "--topic", topic, *args).lines()]
+        return [
+            line.removeprefix(f"{topic}:") for line in run(TOOLS + "GetOffsetShell", "--topic", topic, *args).lines()
+        ]
 
     assert offsets() == offsets("--time", "latest") == offsets("--time", "-1") == ["0:5", "1:0"]
     assert offsets("--time", "earliest") == offsets("--time", "-2") == ["0:0", "1:0"]
@@ -84,7 +93,11 @@ def test_console_producer_and_consumer(run: Run, make_topic: MakeTopic) -> None:
     options = [word for setting in words for word in ("--reader-property", setting)]
     lines = b"h1:a,h2:b\tk1\tv1\nh1:x,h1:y\tk2\tNULL\nh:1\tNULL\tv3\n"
     run(TOOLS + "ConsoleProducer", "--topic", topic, *options, stdin=lines)
-    printed = [word for name in ("key", "offset", "headers", "partition") for word in ("--formatter-property", f"print.{name}=true")]
+    printed = [
+        word
+        for name in ("key", "offset", "headers", "partition")
+        for word in ("--formatter-property", f"print.{name}=true")
+    ]
     place = ["--topic", topic, "--partition", "0", "--timeout-ms", "15000"]
     consumer = TOOLS + "consumer.ConsoleConsumer"
     assert run(consumer, *place, "--offset", "earliest", "--max-messages", "3", *printed).lines() == [
@@ -99,7 +112,15 @@ def test_console_producer_and_consumer(run: Run, make_topic: MakeTopic) -> None:
 def test_producer_perf_test(run: Run, make_topic: MakeTopic, codec: str) -> None:
     topic = make_topic(3)
     size = ["--num-records", "20000", "--record-size", "100", "--throughput", "-1"]
-    done = run(TOOLS + "ProducerPerformance", "--topic", topic, *size, "--command-property", "acks=all", f"compression.type={codec}")
+    done = run(
+        TOOLS + "ProducerPerformance",
+        "--topic",
+        topic,
+        *size,
+        "--command-property",
+        "acks=all",
+        f"compression.type={codec}",
+    )
     assert done.lines()[-1].startswith("20000 records sent")
     held = [int(line.rsplit(":", 1)[1]) for line in run(TOOLS + "GetOffsetShell", "--topic", topic).lines()]
     assert sum(held) == 20_000
@@ -108,7 +129,17 @@ def test_producer_perf_test(run: Run, make_topic: MakeTopic, codec: str) -> None
 def test_consumer_perf_test(run: Run, make_topic: MakeTopic, api_keys: frozenset[int]) -> None:
     need(api_keys, FIND_COORDINATOR, "groups")
     topic = make_topic(1)
-    run(TOOLS + "ProducerPerformance", "--topic", topic, "--num-records", "1000", "--record-size", "100", "--throughput", "-1")
+    run(
+        TOOLS + "ProducerPerformance",
+        "--topic",
+        topic,
+        "--num-records",
+        "1000",
+        "--record-size",
+        "100",
+        "--throughput",
+        "-1",
+    )
     done = run(TOOLS + "ConsumerPerformance", "--topic", topic, "--num-records", "1000", "--timeout", "15000")
     assert done.lines()[-1].split(", ")[4] == "1000"
 
@@ -125,7 +156,9 @@ def test_kafka_configs_describe(run: Run, make_topic: MakeTopic) -> None:
         "retention.ms=1000000 sensitive=false synonyms={DYNAMIC_TOPIC_CONFIG:retention.ms=1000000}",
     ]
     everything = run(tool, "--describe", "--topic", topic, "--all").out
-    assert "segment.bytes=1073741824 sensitive=false synonyms={DEFAULT_CONFIG:log.segment.bytes=1073741824}" in everything
+    assert (
+        "segment.bytes=1073741824 sensitive=false synonyms={DEFAULT_CONFIG:log.segment.bytes=1073741824}" in everything
+    )
     assert "max.message.bytes=1048588 sensitive=false synonyms={DEFAULT_CONFIG:message.max.bytes=1048588}" in everything
 
 
@@ -140,11 +173,27 @@ def test_broker_api_versions(broker: Broker, run: Run) -> None:
     out = run(TOOLS + "BrokerApiVersionsCommand").out
     assert re.match(rf"{re.escape(broker.bootstrap)} \(id: \d+ rack: null isFenced: false\) -> \(", out)
     for key, name, low, high in [
-        (0, "Produce", 0, 13), (1, "Fetch", 4, 18), (2, "ListOffsets", 1, 11), (3, "Metadata", 0, 13), (18, "ApiVersions", 0, 4),
-        (19, "CreateTopics", 2, 7), (20, "DeleteTopics", 1, 6), (22, "InitProducerId", 0, 5), (32, "DescribeConfigs", 1, 4),
-        (37, "CreatePartitions", 0, 3), (60, "DescribeCluster", 0, 2), (21, "DeleteRecords", 0, 2), (23, "OffsetForLeaderEpoch", 2, 4),
-        (33, "AlterConfigs", 0, 2), (35, "DescribeLogDirs", 1, 5), (43, "ElectLeaders", 0, 2), (44, "IncrementalAlterConfigs", 0, 1),
-        (55, "DescribeQuorum", 0, 2), (57, "UpdateFeatures", 0, 2), (61, "DescribeProducers", 0, None), (74, "ListConfigResources", 0, 1),
+        (0, "Produce", 0, 13),
+        (1, "Fetch", 4, 18),
+        (2, "ListOffsets", 1, 11),
+        (3, "Metadata", 0, 13),
+        (18, "ApiVersions", 0, 4),
+        (19, "CreateTopics", 2, 7),
+        (20, "DeleteTopics", 1, 6),
+        (22, "InitProducerId", 0, 5),
+        (32, "DescribeConfigs", 1, 4),
+        (37, "CreatePartitions", 0, 3),
+        (60, "DescribeCluster", 0, 2),
+        (21, "DeleteRecords", 0, 2),
+        (23, "OffsetForLeaderEpoch", 2, 4),
+        (33, "AlterConfigs", 0, 2),
+        (35, "DescribeLogDirs", 1, 5),
+        (43, "ElectLeaders", 0, 2),
+        (44, "IncrementalAlterConfigs", 0, 1),
+        (55, "DescribeQuorum", 0, 2),
+        (57, "UpdateFeatures", 0, 2),
+        (61, "DescribeProducers", 0, None),
+        (74, "ListConfigResources", 0, 1),
         (75, "DescribeTopicPartitions", 0, None),
     ]:
         versions = f"{low} [usable: {low}]" if high is None else f"{low} to {high} [usable: {high}]"
@@ -196,18 +245,28 @@ def test_kafka_log_dirs(broker: Broker, run: Run, make_topic: MakeTopic) -> None
         return {partition["partition"]: partition["size"] for partition in directory["partitions"]}
 
     assert sizes() == {f"{topic}-0": 0, f"{topic}-1": 0}
-    ConfluentClient().produce(broker.bootstrap, topic, [Sent(0, b"k", noise(1000, i), (), START_MS + i) for i in range(9)])
+    ConfluentClient().produce(
+        broker.bootstrap, topic, [Sent(0, b"k", noise(1000, i), (), START_MS + i) for i in range(9)]
+    )
     found = sizes()
     assert found[f"{topic}-1"] == 0
     assert found[f"{topic}-0"] > 9000
     if broker.data_dir is not None:
-        assert found[f"{topic}-0"] == sum(path.stat().st_size for path in (broker.data_dir / f"{topic}-0").glob("*.log"))
+        assert found[f"{topic}-0"] == sum(
+            path.stat().st_size for path in (broker.data_dir / f"{topic}-0").glob("*.log")
+        )
 
 
 def test_kafka_topics_describes_page_by_page(run: Run, make_topic: MakeTopic) -> None:
     topics = sorted(make_topic(3) for _ in range(2))
-    lines = run(TOOLS + "TopicCommand", "--describe", "--topic", "|".join(topics), "--partition-size-limit-per-response", "2").lines()
-    told = [(found[1], int(found[2])) for line in lines if (found := re.search(r"Topic: (\S+)\s+Partition: (\d+)\s+Leader: \d+", line))]
+    lines = run(
+        TOOLS + "TopicCommand", "--describe", "--topic", "|".join(topics), "--partition-size-limit-per-response", "2"
+    ).lines()
+    told = [
+        (found[1], int(found[2]))
+        for line in lines
+        if (found := re.search(r"Topic: (\S+)\s+Partition: (\d+)\s+Leader: \d+", line))
+    ]
     assert sorted(told) == [(topic, index) for topic in topics for index in range(3)]
 
 
@@ -216,7 +275,9 @@ def test_kafka_configs_alter(broker: Broker, run: Run, make_topic: MakeTopic) ->
     topic, tool = make_topic(1), "kafka.admin.ConfigCommand"
     run(tool, "--alter", "--topic", topic, "--add-config", "max.message.bytes=500,cleanup.policy=[compact,delete]")
     assert sorted(line.split()[0] for line in run(tool, "--describe", "--topic", topic).lines()[1:]) == [
-        "cleanup.policy=compact,delete", "max.message.bytes=500"]
+        "cleanup.policy=compact,delete",
+        "max.message.bytes=500",
+    ]
     with pytest.raises(Exception, match=r"MSG_SIZE_TOO_LARGE|Message size too large"):
         ConfluentClient().produce(broker.bootstrap, topic, [Sent(0, b"k", noise(1000), (), START_MS)])
     run(tool, "--alter", "--topic", topic, "--delete-config", "max.message.bytes,cleanup.policy")
@@ -244,10 +305,18 @@ def test_kafka_delete_records(broker: Broker, run: Run, make_topic: MakeTopic, t
     def delete(*places: tuple[int, int]) -> list[str]:
         wanted = [{"topic": topic, "partition": index, "offset": offset} for index, offset in places]
         (tmp_path / "offsets.json").write_text(json.dumps({"partitions": wanted, "version": 1}))
-        return sorted(run(TOOLS + "DeleteRecordsCommand", "--offset-json-file", str(tmp_path / "offsets.json")).lines()[2:])
+        return sorted(
+            run(TOOLS + "DeleteRecordsCommand", "--offset-json-file", str(tmp_path / "offsets.json")).lines()[2:]
+        )
 
-    assert delete((0, 4), (1, -1)) == [f"partition: {topic}-0\tlow_watermark: 4", f"partition: {topic}-1\tlow_watermark: 0"]
-    assert run(TOOLS + "GetOffsetShell", "--topic", topic, "--time", "earliest").lines() == [f"{topic}:0:4", f"{topic}:1:0"]
+    assert delete((0, 4), (1, -1)) == [
+        f"partition: {topic}-0\tlow_watermark: 4",
+        f"partition: {topic}-1\tlow_watermark: 0",
+    ]
+    assert run(TOOLS + "GetOffsetShell", "--topic", topic, "--time", "earliest").lines() == [
+        f"{topic}:0:4",
+        f"{topic}:1:0",
+    ]
     assert "OffsetOutOfRange" in delete((0, 10))[0]
     assert delete((0, -1)) == [f"partition: {topic}-0\tlow_watermark: 9"]
 
@@ -275,12 +344,20 @@ def dump(java_tools: Jvm, *args: str) -> str:
     done = java_tools.tool(TOOLS + "DumpLogSegments", *args)
     assert done.status == 0, done.out + done.err
     assert "isvalid: false" not in done.out
-    for complaint in ("Mismatches in", "Found timestamp mismatch", "Found out of order", "Non-consecutive", "bytes in corrupt"):
+    for complaint in (
+        "Mismatches in",
+        "Found timestamp mismatch",
+        "Found out of order",
+        "Non-consecutive",
+        "bytes in corrupt",
+    ):
         assert complaint.lower() not in done.out.lower(), done.out
     return done.out
 
 
-def test_kafka_dump_log_reads_a_partition(broker: Broker, java_tools: Jvm, make_topic: MakeTopic, data_dir: Path) -> None:
+def test_kafka_dump_log_reads_a_partition(
+    broker: Broker, java_tools: Jvm, make_topic: MakeTopic, data_dir: Path
+) -> None:
     """The records of several segments, and every index agrees with its log."""
     topic = make_topic(1, segment_bytes="1048576", index_interval_bytes="1000")
     records = [Sent(0, b"key-%d" % i, noise(20_000, i), (("h", b"1"),), START_MS + i) for i in range(120)]
@@ -290,18 +367,26 @@ def test_kafka_dump_log_reads_a_partition(broker: Broker, java_tools: Jvm, make_
     logs = sorted(directory.glob("*.log"))
     assert len(logs) > 1
     out = dump(java_tools, "--print-data-log", "--files", ",".join(map(str, logs)))
-    line = r"^\| offset: (\d+) CreateTime: (\d+) keySize: \d+ valueSize: 20000 sequence: -1 headerKeys: \[h\] key: (\S+)"
+    line = (
+        r"^\| offset: (\d+) CreateTime: (\d+) keySize: \d+ valueSize: 20000 sequence: -1 headerKeys: \[h\] key: (\S+)"
+    )
     assert re.findall(line, out, re.MULTILINE) == [(str(i), str(START_MS + i), f"key-{i}") for i in range(120)]
     finished_logs = logs[:-1]  # the active segment's indexes may be in memory, or allocated beyond their last entry
     indexes = [log.with_suffix(suffix) for log in finished_logs for suffix in (".index", ".timeindex")]
     deadline = time.monotonic() + 10  # a closed segment's indexes are written a moment later
     while not all(index.exists() for index in indexes) and time.monotonic() < deadline:
         time.sleep(0.01)
-    assert re.search(r"^offset: \d+ position: \d+$", dump(java_tools, "--files", ",".join(map(str, indexes))), re.MULTILINE)
-    assert dump(java_tools, "--index-sanity-check", "--files", ",".join(map(str, indexes))).count("passed sanity check") == len(indexes)
+    assert re.search(
+        r"^offset: \d+ position: \d+$", dump(java_tools, "--files", ",".join(map(str, indexes))), re.MULTILINE
+    )
+    assert dump(java_tools, "--index-sanity-check", "--files", ",".join(map(str, indexes))).count(
+        "passed sanity check"
+    ) == len(indexes)
 
 
-def test_kafka_dump_log_reads_the_metadata_log(broker: Broker, java_tools: Jvm, make_topic: MakeTopic, data_dir: Path) -> None:
+def test_kafka_dump_log_reads_the_metadata_log(
+    broker: Broker, java_tools: Jvm, make_topic: MakeTopic, data_dir: Path
+) -> None:
     topic = make_topic(2)
     log = data_dir / "__cluster_metadata-0" / f"{0:020d}.log"
     out = dump(java_tools, "--cluster-metadata-decoder", "--files", str(log))
@@ -318,4 +403,6 @@ def test_kafka_storage_info(broker: Broker, java_tools: Jvm, tmp_path: Path, dat
     )
     done = java_tools.tool("kafka.tools.StorageTool", "info", "--config", str(config))
     assert done.status == 0, done.out + done.err
-    assert re.search(r"Found metadata: \{cluster.id=[\w-]{22}, directory.id=[\w-]{22}, node.id=\d+, version=1\}", done.out)
+    assert re.search(
+        r"Found metadata: \{cluster.id=[\w-]{22}, directory.id=[\w-]{22}, node.id=\d+, version=1\}", done.out
+    )

@@ -24,9 +24,23 @@ def test_kafkas_tool_reads_every_file(tmp_path: Path) -> None:
     filled(open_log(tmp_path / "t-0")).close()
     files = [str(path) for path in sorted((tmp_path / "t-0").glob("0*"))]
     assert [Path(path).suffix for path in files] == [
-        ".index", ".log", ".timeindex", ".txnindex", ".index", ".log", ".snapshot", ".timeindex", ".txnindex", ".snapshot"]
+        ".index",
+        ".log",
+        ".timeindex",
+        ".txnindex",
+        ".index",
+        ".log",
+        ".snapshot",
+        ".timeindex",
+        ".txnindex",
+        ".snapshot",
+    ]
     told = kafka_tool(DUMP, "--print-data-log", "--files", ",".join(files)).stdout
     found = re.findall(r"producerId: (\d+) firstOffset: (\d+) lastOffset: (\d+) lastStableOffset: (\d+)", told)
     assert found == [("1", "0", "3", "2"), ("2", "2", "5", "4")]
-    assert re.findall(r"endTxnMarker: (\w+) coordinatorEpoch: (\d+)", told) == [("ABORT", "3"), ("ABORT", "3"), ("COMMIT", "3")]
+    assert re.findall(r"endTxnMarker: (\w+) coordinatorEpoch: (\d+)", told) == [
+        ("ABORT", "3"),
+        ("ABORT", "3"),
+        ("COMMIT", "3"),
+    ]
     assert not re.search(r"(?i)mismatch|corrupt|invalid|exception|error|not found", told), told

@@ -36,7 +36,9 @@ def fetch(topic: str, offset: int, *, partition_max_bytes: int = 1 << 20, **fiel
 
 
 def end_offset(topic: str) -> ListOffsetsRequest:
-    return ListOffsetsRequest(replica_id=-1, topics=[ListOffsetsTopic(name=topic, partitions=[ListOffsetsPartition(timestamp=-1)])])
+    return ListOffsetsRequest(
+        replica_id=-1, topics=[ListOffsetsTopic(name=topic, partitions=[ListOffsetsPartition(timestamp=-1)])]
+    )
 
 
 @pytest.fixture
@@ -80,7 +82,9 @@ def test_pipelined_requests_are_answered_in_order(broker: Broker, led_topic: str
     """A hundred requests in one write; each answer is of the kind and the version that was asked for."""
     requests = some_requests(led_topic, 100)
     with RawConnection(broker.address) as connection:
-        connection.send_bytes(b"".join(framed(request_bytes(request, version, i)) for i, (request, version) in enumerate(requests)))
+        connection.send_bytes(
+            b"".join(framed(request_bytes(request, version, i)) for i, (request, version) in enumerate(requests))
+        )
         for i, (request, version) in enumerate(requests):
             correlation_id, _ = read_response(type(request), version, connection.receive_frame())
             assert correlation_id == i
@@ -91,7 +95,9 @@ def test_a_pipelined_fetch_sees_what_was_produced_before_it(broker: Broker, led_
         requests: list[tuple[Message, int]] = []
         for i in range(20):
             requests += [(produce(led_topic, b"value %d" % i), 11), (fetch(led_topic, i), 12)]
-        connection.send_bytes(b"".join(framed(request_bytes(request, version, i)) for i, (request, version) in enumerate(requests)))
+        connection.send_bytes(
+            b"".join(framed(request_bytes(request, version, i)) for i, (request, version) in enumerate(requests))
+        )
         for i in range(20):
             assert connection.receive(ProduceRequest, 11).responses[0].partition_responses[0].base_offset == i
             records = connection.receive(FetchRequest, 12).responses[0].partitions[0].records
@@ -144,7 +150,8 @@ BOMBS = {
     "a negative string where none may be null": header_bytes(3, 1) + struct.pack(">ih", 1, -1),
     "2^28 tags in the header": header_bytes(3, 9) + b"\xff\xff\xff\x7f" + b"\x00\x00",
     "a tag longer than the frame": header_bytes(3, 9) + b"\x01\x05\xff\xff\x7f",
-    "records longer than the frame": header_bytes(0, 3) + struct.pack(">hhiihsiii", -1, -1, 1000, 1, 1, b"t", 1, 0, 2**30),
+    "records longer than the frame": header_bytes(0, 3)
+    + struct.pack(">hhiihsiii", -1, -1, 1000, 1, 1, b"t", 1, 0, 2**30),
     "a client id longer than the frame": struct.pack(">hhih", 18, 0, 1, 30_000) + b"short",
 }
 

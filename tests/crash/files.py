@@ -33,7 +33,9 @@ def check_partition(directory: Path) -> Checked:
         found = _check_log(log, base)
         expected = found[-1][1].last_offset + 1 if found else base
         batches += len(found)
-        if log != logs[-1] or log.with_suffix(".index").exists():  # a node may keep those of the active segment in memory
+        if (
+            log != logs[-1] or log.with_suffix(".index").exists()
+        ):  # a node may keep those of the active segment in memory
             offset_entries += _check_offset_index(log.with_suffix(".index"), base, dict(found))
             time_entries += _check_time_index(log.with_suffix(".timeindex"), base, found)
     return Checked(len(logs), batches, offset_entries, time_entries, expected)
@@ -46,7 +48,9 @@ def _check_log(log: Path, base: int) -> list[tuple[int, BatchHeader]]:
     assert end == len(data), f"{log} has {len(data) - end} bytes behind its last batch"
     offset = base
     for position, header in found:
-        assert header.base_offset == offset, f"{log} at {position}: offset {header.base_offset} where {offset} comes next"
+        assert header.base_offset == offset, (
+            f"{log} at {position}: offset {header.base_offset} where {offset} comes next"
+        )
         assert has_valid_checksum(data[position : position + header.size]), f"{log} at {position}: wrong checksum"
         offset = header.last_offset + 1
     return found
@@ -80,8 +84,12 @@ def _check_time_index(index: Path, base: int, batches: list[tuple[int, BatchHead
         assert relative >= last_offset, f"{index}: offset {relative} after {last_offset}"
         holder = [header for _, header in batches if header.base_offset <= base + relative <= header.last_offset]
         assert len(holder) == 1, f"{index}: offset {base + relative} is in {len(holder)} batches"
-        assert holder[0].max_timestamp == timestamp, f"{index}: {timestamp} is not the highest in the batch of {base + relative}"
-        before = max((header.max_timestamp for _, header in batches if header.last_offset <= base + relative), default=timestamp)
+        assert holder[0].max_timestamp == timestamp, (
+            f"{index}: {timestamp} is not the highest in the batch of {base + relative}"
+        )
+        before = max(
+            (header.max_timestamp for _, header in batches if header.last_offset <= base + relative), default=timestamp
+        )
         assert before <= timestamp, f"{index}: {before} came before offset {base + relative} with {timestamp}"
         last_time, last_offset = timestamp, relative
         count += 1

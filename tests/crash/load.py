@@ -56,7 +56,9 @@ class Sending:
 class Sender:
     """One producer on one connection, with several requests in flight. It outlives the broker: `run` again after each start."""
 
-    def __init__(self, name: int, topic: str, books: dict[int, Book], lock: threading.Lock, *, acks: int, idempotent: bool) -> None:
+    def __init__(
+        self, name: int, topic: str, books: dict[int, Book], lock: threading.Lock, *, acks: int, idempotent: bool
+    ) -> None:
         self.name = name
         self.acked_batches = 0
         self.failure: BaseException | None = None
@@ -114,7 +116,9 @@ class Sender:
     def _choose(self) -> Sending:
         partition = self._random.choice(list(self._books))
         count = self._random.choice([1, 1, 2, 5])
-        sending = Sending(partition, self._next_sequence[partition], range(self._next_number, self._next_number + count))
+        sending = Sending(
+            partition, self._next_sequence[partition], range(self._next_number, self._next_number + count)
+        )
         self._next_number += count
         self._next_sequence[partition] += count
         with self._lock:
@@ -123,11 +127,19 @@ class Sender:
         return sending
 
     def _request(self, sending: Sending) -> ProduceRequest:
-        records = [Record(0, START_MS + number, b"%d" % number, value_of(self.name, number)) for number in sending.numbers]
-        marks = {"producer_id": self._producer_id, "producer_epoch": 0, "base_sequence": sending.sequence} if self._idempotent else {}
+        records = [
+            Record(0, START_MS + number, b"%d" % number, value_of(self.name, number)) for number in sending.numbers
+        ]
+        marks = (
+            {"producer_id": self._producer_id, "producer_epoch": 0, "base_sequence": sending.sequence}
+            if self._idempotent
+            else {}
+        )
         batch = build_batch(records, codec=self.name % 5, **marks)  # type: ignore[arg-type]
         data = [PartitionProduceData(index=sending.partition, records=bytes(batch))]
-        return ProduceRequest(acks=self._acks, timeout_ms=10_000, topic_data=[TopicProduceData(name=self._topic, partition_data=data)])
+        return ProduceRequest(
+            acks=self._acks, timeout_ms=10_000, topic_data=[TopicProduceData(name=self._topic, partition_data=data)]
+        )
 
     def _note(self, sending: Sending, base_offset: int) -> None:
         with self._lock:
@@ -135,7 +147,9 @@ class Sender:
             for delta, number in enumerate(sending.numbers):
                 book.unknown.pop((self.name, number), None)
                 known = book.acked.setdefault(base_offset + delta, (self.name, number))
-                assert known == (self.name, number), f"offset {base_offset + delta} was given to {known} and to {(self.name, number)}"
+                assert known == (self.name, number), (
+                    f"offset {base_offset + delta} was given to {known} and to {(self.name, number)}"
+                )
         self.acked_batches += 1
 
     def _give_up_waiting(self) -> None:
@@ -187,14 +201,25 @@ def check(address: Address, topic: str, books: dict[int, Book], *, anew: bool = 
             if anew:
                 book.seen.clear()
                 book.checked_to = 0
-            assert end > max(book.acked, default=-1), f"partition {partition} ends at {end}, before what was acknowledged"
+            assert end > max(book.acked, default=-1), (
+                f"partition {partition} ends at {end}, before what was acknowledged"
+            )
             for record in read(connection, topic, partition, book.checked_to, end):
                 assert record.value is not None
                 name = name_in(record.value)
                 assert record.value == value_of(*name), f"partition {partition} offset {record.offset} was changed"
-                assert book.acked.get(record.offset, name) == name, (partition, record.offset, book.acked[record.offset], name)
+                assert book.acked.get(record.offset, name) == name, (
+                    partition,
+                    record.offset,
+                    book.acked[record.offset],
+                    name,
+                )
                 is_known = name in book.unknown or record.offset in book.acked
-                assert is_known, f"{name} is at {record.offset} of partition {partition}, and was acknowledged elsewhere"
-                assert name not in book.seen, f"{name} is at {book.seen[name]} and at {record.offset} of partition {partition}"
+                assert is_known, (
+                    f"{name} is at {record.offset} of partition {partition}, and was acknowledged elsewhere"
+                )
+                assert name not in book.seen, (
+                    f"{name} is at {book.seen[name]} and at {record.offset} of partition {partition}"
+                )
                 book.seen[name] = record.offset
             book.checked_to = end

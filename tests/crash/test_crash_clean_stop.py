@@ -28,7 +28,9 @@ def test_a_stopped_node_goes_on(start_broker: StartBroker) -> None:
         assert numbers(broker) == list(range(end))
         with RawConnection(address(broker)) as connection:
             assert produce(connection, end - 1, producer_id) == (0, end - 1), "the last one is a duplicate"
-            assert produce(connection, end - 2, producer_id)[0] == 45, "a snapshot keeps one batch per producer, in Kafka's format too"
+            assert produce(connection, end - 2, producer_id)[0] == 45, (
+                "a snapshot keeps one batch per producer, in Kafka's format too"
+            )
             assert produce(connection, end + 1, producer_id)[0] == 45, "a gap is seen"
             assert produce(connection, end, producer_id) == (0, end)
 

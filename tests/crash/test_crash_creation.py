@@ -109,5 +109,7 @@ def check_topics(broker: BrokerProcess, maker: Maker) -> None:
             for partition in range(size):
                 wait_for(lambda name=name, partition=partition: is_led(name, partition))  # type: ignore[misc]
     # Those of topics that are going, or that nobody knows, are set aside under a longer name, as Kafka sets them aside.
-    directories = {path.name for path in broker.data_dir.glob("made-*") if not path.name.endswith(("-delete", "-stray"))}
+    directories = {
+        path.name for path in broker.data_dir.glob("made-*") if not path.name.endswith(("-delete", "-stray"))
+    }
     assert directories == {f"{name}-{partition}" for name, size in found.items() for partition in range(size)}

@@ -113,7 +113,9 @@ def empty(suffix: str) -> Callable[[Path], None]:
     return change
 
 
-NEXT = bytes(build_batch([Record(0, START_MS, b"k", b"61 never acknowledged" * 100)], base_offset=BATCHES, leader_epoch=0))
+NEXT = bytes(
+    build_batch([Record(0, START_MS, b"k", b"61 never acknowledged" * 100)], base_offset=BATCHES, leader_epoch=0)
+)
 DAMAGES: dict[str, tuple[Callable[[Path], None], int]] = {
     "half a batch at the end": (append(NEXT[:1000]), BATCHES),
     "half a batch's header at the end": (append(NEXT[:30]), BATCHES),

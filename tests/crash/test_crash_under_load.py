@@ -45,8 +45,16 @@ class SteadyProducer:
         self.sent = 0
         self._topic = topic
         quick = {"reconnect.backoff.ms": 20, "reconnect.backoff.max.ms": 100, "retry.backoff.ms": 20, "linger.ms": 2}
-        self._producer = Producer({"bootstrap.servers": bootstrap, "enable.idempotence": True, "message.timeout.ms": 120_000,
-                                   "log_level": 0, "allow.auto.create.topics": False, **quick})
+        self._producer = Producer(
+            {
+                "bootstrap.servers": bootstrap,
+                "enable.idempotence": True,
+                "message.timeout.ms": 120_000,
+                "log_level": 0,
+                "allow.auto.create.topics": False,
+                **quick,
+            }
+        )
 
     def feed(self, count: int) -> None:
         """Send a few more; those before them may still wait for a broker."""
@@ -77,11 +85,18 @@ def values_of(broker: BrokerProcess, topic: str) -> list[bytes]:
 
 def dump_logs(jvm: Jvm, directories: list[Path]) -> None:
     """Kafka's own tool finds nothing wrong either."""
-    files = sorted(path for directory in directories for suffix in ("log", "index", "timeindex") for path in directory.glob(f"*.{suffix}"))
+    files = sorted(
+        path
+        for directory in directories
+        for suffix in ("log", "index", "timeindex")
+        for path in directory.glob(f"*.{suffix}")
+    )
     done = jvm.tool("org.apache.kafka.tools.DumpLogSegments", "--deep-iteration", "--files", ",".join(map(str, files)))
     assert done.status == 0, done.err
     for complaint in ("isvalid: false", "mismatch", "out of order", "non-consecutive", "corrupt"):
-        assert complaint not in done.out.lower(), [line for line in done.out.splitlines() if complaint in line.lower()][:5]
+        assert complaint not in done.out.lower(), [line for line in done.out.splitlines() if complaint in line.lower()][
+            :5
+        ]
 
 
 @pytest.mark.timeout(240)

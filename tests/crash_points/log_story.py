@@ -39,15 +39,22 @@ class Promises:
 
     def owed(self, start_offset: int, end_offset: int) -> list[tuple[int, bytes]]:
         """What a reader finds between two offsets."""
-        return [(offset, self.sent[offset]) for offset in range(start_offset, end_offset) if offset not in self.compacted]
+        return [
+            (offset, self.sent[offset]) for offset in range(start_offset, end_offset) if offset not in self.compacted
+        ]
 
     def append(self, *, leader_epoch: int = 0) -> None:
         source = self.source
-        values = [b"%d " % (len(self.sent) + at) + source.randbytes(source.randint(0, 60)) for at in range(source.randint(1, 3))]
+        values = [
+            b"%d " % (len(self.sent) + at) + source.randbytes(source.randint(0, 60))
+            for at in range(source.randint(1, 3))
+        ]
         producer = source.choice((-1, 7, 8))
         first = self.sequences.get(producer, 0) if producer >= 0 else -1
         records = [Record(timestamp=NOW + source.randint(0, 50), value=value) for value in values]
-        batch = build_batch(records, producer_id=producer, producer_epoch=0 if producer >= 0 else -1, base_sequence=first)
+        batch = build_batch(
+            records, producer_id=producer, producer_epoch=0 if producer >= 0 else -1, base_sequence=first
+        )
         self.sent += values
         self.log.append(memoryview(batch), leader_epoch=leader_epoch, now_ms=NOW)
         self.sequences[producer] = first + len(values)
@@ -61,9 +68,16 @@ class Promises:
             self.sequences[producer_id] = first + 1
         else:
             first, record = -1, Record(timestamp=NOW, key=pack(">hh", 0, mark), value=pack(">hi", 0, 1))
-        batch = build_batch([record], base_offset=self.log.log_end_offset, leader_epoch=max(self.log.epochs.latest, 0),
-                            producer_id=producer_id, producer_epoch=0, base_sequence=first, is_transactional=True,
-                            is_control=mark is not None)
+        batch = build_batch(
+            [record],
+            base_offset=self.log.log_end_offset,
+            leader_epoch=max(self.log.epochs.latest, 0),
+            producer_id=producer_id,
+            producer_epoch=0,
+            base_sequence=first,
+            is_transactional=True,
+            is_control=mark is not None,
+        )
         self.sent.append(record.value or b"")
         self.log.append_as_is(batch, now_ms=NOW)
         self.appended_end = self.log.log_end_offset
@@ -92,8 +106,16 @@ def open_anew(disk: SimulatedDisk, *, config: LogConfig = CONFIG) -> PartitionLo
         disk.flush_directory("/")
     point = checkpoints.read(disk, POINTS_PATH).get(PLACE, 0)
     start = checkpoints.read(disk, STARTS_PATH).get(PLACE, 0)
-    return PartitionLog.open(disk, DIRECTORY, config=config, topic_id=TOPIC_ID, now_ms=NOW, clean=False, recovery_point=point,
-                             start_offset=start)
+    return PartitionLog.open(
+        disk,
+        DIRECTORY,
+        config=config,
+        topic_id=TOPIC_ID,
+        now_ms=NOW,
+        clean=False,
+        recovery_point=point,
+        start_offset=start,
+    )
 
 
 def new_promises(disk: SimulatedDisk, source: random.Random) -> Promises:
@@ -105,13 +127,19 @@ def check_log(disk: SimulatedDisk, promises: Promises, keep: Keep) -> PartitionL
     log = open_anew(disk)
     promised = promises.appended_end if keep == "page-cache" else promises.flushed_end
     assert log.log_end_offset >= promised, f"ends at {log.log_end_offset}, {promised} was promised"
-    assert log.log_start_offset >= promises.start_offset, f"begins at {log.log_start_offset}, not {promises.start_offset}"
+    assert log.log_start_offset >= promises.start_offset, (
+        f"begins at {log.log_start_offset}, not {promises.start_offset}"
+    )
     found = [(record.offset, record.value) for record in read_all(log, log.log_start_offset)]
     assert found == promises.owed(log.log_start_offset, log.log_end_offset)
     check_rebuilt(log)
     check_answers(log)
     go_on(log, promises)
-    wrong = [each for each in check_log_files(disk.storage.files()) if not promises.compacted or "the segment before it ends" not in each]
+    wrong = [
+        each
+        for each in check_log_files(disk.storage.files())
+        if not promises.compacted or "the segment before it ends" not in each
+    ]
     assert not wrong, wrong
     return log
 
@@ -131,13 +159,20 @@ def go_on(log: PartitionLog, promises: Promises) -> None:
 
 def check_rebuilt(log: PartitionLog) -> None:
     """Indexes, epochs and producers equal those of a log that grew by the same batches (invariant 25)."""
-    grown = PartitionLog.open(SimulatedDisk(cold_reads=0.0), "/grown/t-0", config=log.config, topic_id=TOPIC_ID, now_ms=NOW, clean=True,
-                              start_offset=log.segments[0].base_offset)
+    grown = PartitionLog.open(
+        SimulatedDisk(cold_reads=0.0),
+        "/grown/t-0",
+        config=log.config,
+        topic_id=TOPIC_ID,
+        now_ms=NOW,
+        clean=True,
+        start_offset=log.segments[0].base_offset,
+    )
     bases = [segment.base_offset for segment in log.segments]
     for stored in stored_batches(log):
         base_offset = read_header(stored).base_offset
         if base_offset in bases:
-            grown.log_end_offset = base_offset      # which is further on where compaction has left a gap
+            grown.log_end_offset = base_offset  # which is further on where compaction has left a gap
             grown.roll(now_ms=NOW)
         grown.append_as_is(bytearray(stored), now_ms=NOW)
     if grown.log_end_offset in bases:
@@ -145,27 +180,41 @@ def check_rebuilt(log: PartitionLog) -> None:
     for segment in grown.segments[:-1]:
         segment.finish_indexes()
     assert index_entries(log) == index_entries(grown)
-    if not bases[0]:             # else a transaction may have begun in a segment that is gone
+    if not bases[0]:  # else a transaction may have begun in a segment that is gone
         found, expected = ([segment.aborted_transactions() for segment in one.segments] for one in (log, grown))
         assert found == expected
     grown.advance_start(log.log_start_offset)
-    assert log.epochs.entries() == grown.epochs.entries(), (log.epochs.entries(), grown.epochs.entries(), log.log_start_offset, bases)
+    assert log.epochs.entries() == grown.epochs.entries(), (
+        log.epochs.entries(),
+        grown.epochs.entries(),
+        log.log_start_offset,
+        bases,
+    )
     remembered, regrown = dict(log.producers.items()), dict(grown.producers.items())
-    for producer_id in regrown if bases[0] else remembered | regrown:   # a producer outlives its records, if a snapshot has it
+    for producer_id in (
+        regrown if bases[0] else remembered | regrown
+    ):  # a producer outlives its records, if a snapshot has it
         assert _known(remembered[producer_id]) == _known(regrown[producer_id])
 
 
 def _known(producer: Producer) -> tuple[object, ...]:
     """All that a snapshot keeps: the last batch without its time, where a marker came later."""
-    return (producer.epoch, producer.last_timestamp, [batch[:4] for batch in producer.batches[-1:]], producer.coordinator_epoch,
-            producer.transaction_first_offset)
+    return (
+        producer.epoch,
+        producer.last_timestamp,
+        [batch[:4] for batch in producer.batches[-1:]],
+        producer.coordinator_epoch,
+        producer.transaction_first_offset,
+    )
 
 
 def check_answers(log: PartitionLog) -> None:
     """What is asked by time and by epoch agrees with the records (invariant 27)."""
     records = read_all(log, log.log_start_offset)
     for timestamp in {record.timestamp for record in records[::5]} | {NOW - 1, NOW + 1000}:
-        expected = next(((record.timestamp, record.offset) for record in records if record.timestamp >= timestamp), None)
+        expected = next(
+            ((record.timestamp, record.offset) for record in records if record.timestamp >= timestamp), None
+        )
         found = log.offset_for_timestamp(timestamp)
         assert (found and found[:2]) == expected, (timestamp, found, expected)
     entries = log.epochs.entries()

@@ -43,12 +43,21 @@ class Kept:
         source = self.source
         for _ in range(count):
             first = self.log.log_end_offset
-            records = [(source.choice(KEYS), None if source.random() < 0.2 else source.randbytes(source.randint(0, 30)))
-                       for _ in range(source.randint(1, 4))]
+            records = [
+                (source.choice(KEYS), None if source.random() < 0.2 else source.randbytes(source.randint(0, 30)))
+                for _ in range(source.randint(1, 4))
+            ]
             producer = source.choice((-1, 7, 8))
             is_transaction = producer == 8
-            append_records(self.log, records, now_ms=NOW, codec=source.choice((0, 0, 4)), producer_id=producer,
-                           transactional=is_transaction, base_sequence=first if producer >= 0 else -1)
+            append_records(
+                self.log,
+                records,
+                now_ms=NOW,
+                codec=source.choice((0, 0, 4)),
+                producer_id=producer,
+                transactional=is_transaction,
+                base_sequence=first if producer >= 0 else -1,
+            )
             for at, (key, value) in enumerate(records):
                 self.written[first + at] = Record(first + at, NOW + at, key, value)
             if is_transaction:
@@ -59,7 +68,9 @@ class Kept:
         self.log.roll(now_ms=NOW)
         self.log.flush()
         self.end_offset = self.log.log_end_offset
-        checkpoints.write(self.log.disk, POINTS_PATH, {PLACE: self.source.randint(0, self.log.recovery_point)})  # which may be old
+        checkpoints.write(
+            self.log.disk, POINTS_PATH, {PLACE: self.source.randint(0, self.log.recovery_point)}
+        )  # which may be old
 
     def clean(self, now_ms: int) -> None:
         result = clean(self.log, self.clean_to, now_ms=now_ms)
@@ -88,8 +99,10 @@ def check_readers(log: PartitionLog, state: Kept) -> None:
     found: dict[int, Record] = {}
     for batch in stored_batches(log):
         header = read_header(batch)
-        is_aborted = any(entry.producer_id == header.producer_id and entry.first_offset <= header.base_offset < entry.last_offset
-                         for entry in aborted)
+        is_aborted = any(
+            entry.producer_id == header.producer_id and entry.first_offset <= header.base_offset < entry.last_offset
+            for entry in aborted
+        )
         if not header.is_control and not is_aborted:
             found |= {record.offset: record for record in decode_records(batch)}
     latest: dict[bytes | None, Record] = {}

@@ -125,7 +125,10 @@ class OnceCompacted(LogScenario):
                 state.flush(to_end=False)
 
 
-@pytest.mark.parametrize("scenario", [Appends(), Flushes(), Beginnings(), Stops(), Transactions(), OnceCompacted()],
-                         ids=lambda scenario: scenario.name)
+@pytest.mark.parametrize(
+    "scenario",
+    [Appends(), Flushes(), Beginnings(), Stops(), Transactions(), OnceCompacted()],
+    ids=lambda scenario: scenario.name,
+)
 def test_a_log_keeps_its_promises_wherever_it_is_stopped(scenario: LogScenario, sim_seed: int) -> None:
     assert explore(scenario, sim_seed) > 100

@@ -89,7 +89,10 @@ def pattern(expected: str) -> str:
         if line.strip() == "...":
             parts.append(r"(?:[^\n]*\n)*?")
         else:
-            parts.append("[^\n]*?".join(re.escape(part.rstrip()) if not rest else re.escape(part) for part, rest in _cut(line)) + r"[ ]*\n")
+            parts.append(
+                "[^\n]*?".join(re.escape(part.rstrip()) if not rest else re.escape(part) for part, rest in _cut(line))
+                + r"[ ]*\n"
+            )
     return "".join(parts)
 
 

@@ -33,13 +33,20 @@ class PageReader:
     """`bootstrap` takes the place of the address that is written, in what is typed and in what is seen; `tools` is where commands are."""
 
     def __init__(
-        self, directory: Path, *, bootstrap: str = WRITTEN, tools: Path | None = None, environment: Mapping[str, str] | None = None
+        self,
+        directory: Path,
+        *,
+        bootstrap: str = WRITTEN,
+        tools: Path | None = None,
+        environment: Mapping[str, str] | None = None,
     ) -> None:
         self._directory = directory
         self._bootstrap = bootstrap
         self._port = bootstrap.rpartition(":")[2]
         tools = Path(sys.executable).parent if tools is None else tools
-        clean = {name: value for name, value in os.environ.items() if not name.startswith(("PYTEST_", "OTTLA_", "COV_"))}
+        clean = {
+            name: value for name, value in os.environ.items() if not name.startswith(("PYTEST_", "OTTLA_", "COV_"))
+        }
         self._environment = {
             **clean, "PATH": f"{tools}:{os.environ['PATH']}", "PYTHONDONTWRITEBYTECODE": "1",
             "PYTHONWARNINGS": "ignore::DeprecationWarning", **(environment or {}),
@@ -93,8 +100,21 @@ class PageReader:
         self._printed = out.getvalue()
 
     def _run_pytest(self, names: list[str]) -> None:
-        command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "--durations=5", "--rootdir", ".", *names]
-        done = subprocess.run(command, cwd=self._directory, env=self._environment, capture_output=True, text=True, check=False)
+        command = [
+            sys.executable,
+            "-m",
+            "pytest",
+            "-q",
+            "-p",
+            "no:cacheprovider",
+            "--durations=5",
+            "--rootdir",
+            ".",
+            *names,
+        ]
+        done = subprocess.run(
+            command, cwd=self._directory, env=self._environment, capture_output=True, text=True, check=False
+        )
         print(done.stdout)
         if done.returncode or "skipped" in done.stdout:
             raise Mismatch(f"pytest ended with {done.returncode}\n{done.stdout}{done.stderr}")
@@ -120,7 +140,9 @@ class PageReader:
         """The command goes on; this much of its output must come."""
         expected = self._expected[block.name]
         if not terminal.wait(lambda: begins_as_expected(terminal.seen, expected), STEP_SECONDS_MAX):
-            raise Mismatch(f"{block}: expected\n{expected}\nbut after {STEP_SECONDS_MAX:g} s there was\n{terminal.seen}")
+            raise Mismatch(
+                f"{block}: expected\n{expected}\nbut after {STEP_SECONDS_MAX:g} s there was\n{terminal.seen}"
+            )
 
     def _finish(self, block: Block, terminal: Terminal, typed: str) -> None:
         if not terminal.wait(lambda: terminal.status() is not None, STEP_SECONDS_MAX):

@@ -27,7 +27,9 @@ def moment(owners: str, *, state: str = "Stable", at_s: float = 0.0) -> Moment:
 def test_chronicle_tells_what_changed_between_settled_moments() -> None:
     chronicle = Chronicle()
     unsettled = (moment("aa..", state="PreparingRebalance"), moment("aa.."))
-    told = [chronicle.follow(each) for each in (moment("aabb"), moment("aabb"), *unsettled, moment("aaaa"), moment("aaca"))]
+    told = [
+        chronicle.follow(each) for each in (moment("aabb"), moment("aabb"), *unsettled, moment("aaaa"), moment("aaca"))
+    ]
     assert told == [
         ["a joined the group", "b joined the group"],
         [],

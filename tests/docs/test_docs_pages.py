@@ -26,7 +26,9 @@ ELSEWHERE = {
     "README.md": "an index",
     "CONFIGS.md": "generated",
     "cli.md": "generated",
-    **dict.fromkeys(("ARCHITECTURE.md", "OPERATING.md", "SKIPPED.md", "STYLE.md", "TESTING.md"), "for operators and contributors"),
+    **dict.fromkeys(
+        ("ARCHITECTURE.md", "OPERATING.md", "SKIPPED.md", "STYLE.md", "TESTING.md"), "for operators and contributors"
+    ),
 }
 """Where other pages are tried, or why there is nothing to try."""
 
@@ -34,7 +36,10 @@ ELSEWHERE = {
 def sections() -> list[tuple[str, str, list[Block]]]:
     found = [(page, "", blocks(DOCS / page)) for page in WHOLE]
     for page in BY_SECTION:
-        found += [(page, heading, list(inside)) for heading, inside in groupby(blocks(DOCS / page), lambda block: block.heading)]
+        found += [
+            (page, heading, list(inside))
+            for heading, inside in groupby(blocks(DOCS / page), lambda block: block.heading)
+        ]
     tour = [block for block in blocks(DOCS.parent / "README.md") if block.heading in TOUR]
     return [*found, ("../README.md", "", tour)]
 
@@ -55,7 +60,9 @@ def require(heading: str) -> dict[str, str]:
 
 
 @pytest.mark.timeout(180)
-@pytest.mark.parametrize(("heading", "written"), [pytest.param(*each[1:], id=f"{each[0]}:{each[1]}") for each in sections()])
+@pytest.mark.parametrize(
+    ("heading", "written"), [pytest.param(*each[1:], id=f"{each[0]}:{each[1]}") for each in sections()]
+)
 def test_typed_in(heading: str, written: list[Block], tmp_path: Path) -> None:
     variables = require(heading)
     if any(re.search(r"^\$ ottla start", block.text, re.MULTILINE) for block in written):
@@ -73,7 +80,9 @@ def test_no_page_is_left_out() -> None:
     )
 
 
-@pytest.mark.parametrize("page", [DOCS.parent / "README.md", *sorted(DOCS.glob("*.md"))], ids=lambda page: "/".join(page.parts[-2:]))
+@pytest.mark.parametrize(
+    "page", [DOCS.parent / "README.md", *sorted(DOCS.glob("*.md"))], ids=lambda page: "/".join(page.parts[-2:])
+)
 def test_links_lead_somewhere(page: Path) -> None:
     targets = re.findall(r"\]\(([^)#:]+)\)", page.read_text())
     assert [target for target in targets if not (page.parent / target).exists()] == []

@@ -17,16 +17,26 @@ def typed(tmp_path: Path, page: str) -> int:
 
 def test_blocks_have_language_name_heading_and_place(tmp_path: Path) -> None:
     path = tmp_path / "page.md"
-    path.write_text("# Page\n```python\none = 1\n```\n## Part\n- item\n  ```console here\n  $ ls\n  ```\n```\nplain\n```\n")
+    path.write_text(
+        "# Page\n```python\none = 1\n```\n## Part\n- item\n  ```console here\n  $ ls\n  ```\n```\nplain\n```\n"
+    )
     found = [(block.line, block.heading, block.language, block.name, block.text) for block in blocks(path)]
-    assert found == [(2, "", "python", "", "one = 1\n"), (7, "Part", "console", "here", "$ ls\n"), (10, "Part", "", "", "plain\n")]
+    assert found == [
+        (2, "", "python", "", "one = 1\n"),
+        (7, "Part", "console", "here", "$ ls\n"),
+        (10, "Part", "", "", "plain\n"),
+    ]
 
 
 def test_commands_have_their_output(tmp_path: Path) -> None:
     path = tmp_path / "page.md"
     path.write_text("```console\nfrom before\n$ cat <<E\n> one\n> E\none\n$ true\n```\n")
     (block,) = blocks(path)
-    assert [(step.typed, step.output) for step in commands(block)] == [("", "from before\n"), ("cat <<E\none\nE", "one\n"), ("true", "")]
+    assert [(step.typed, step.output) for step in commands(block)] == [
+        ("", "from before\n"),
+        ("cat <<E\none\nE", "one\n"),
+        ("true", ""),
+    ]
 
 
 @pytest.mark.parametrize(

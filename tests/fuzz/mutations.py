@@ -15,7 +15,13 @@ from ottla.wire.schema import Message, encode
 _header = Struct(">hhih")
 _i32 = Struct(">i")
 _NUMBERS = {"i8": 8, "i16": 16, "i32": 32, "i64": 64, "u16": 15, "u32": 31}
-_USUAL = {"acks": (-1, 0, 1), "max_wait_ms": (0, 5), "timeout_ms": (0, 1000), "num_partitions": (-1, 1, 2), "replication_factor": (-1, 1)}
+_USUAL = {
+    "acks": (-1, 0, 1),
+    "max_wait_ms": (0, 5),
+    "timeout_ms": (0, 1000),
+    "num_partitions": (-1, 1, 2),
+    "replication_factor": (-1, 1),
+}
 _INTERESTING = (-1, 0, 1, 2, 127, 128, 255, 0x7FFF, 0x8000, 0xFFFF, 0x10000, 0x7FFF_FFFF, -0x8000_0000, 0x4000_0000)
 
 
@@ -25,7 +31,12 @@ def messages(suffix: str) -> dict[int, type[Message]]:
     for info in pkgutil.iter_modules(ottla.wire.messages.__path__):
         module = importlib.import_module(f"{ottla.wire.messages.__name__}.{info.name}")
         for value in vars(module).values():
-            if isinstance(value, type) and issubclass(value, Message) and hasattr(value, "API_KEY") and value.__name__.endswith(suffix):
+            if (
+                isinstance(value, type)
+                and issubclass(value, Message)
+                and hasattr(value, "API_KEY")
+                and value.__name__.endswith(suffix)
+            ):
                 found[value.API_KEY] = value
     return dict(sorted(found.items()))
 
@@ -79,7 +90,10 @@ class Requests:
         source = self._random
         count = source.randint(1, 5)
         batch = build_batch(
-            [Record(timestamp=source.choice((-1, 5)), value=source.randbytes(20), headers=(("h", b"v"),)) for _ in range(count)],
+            [
+                Record(timestamp=source.choice((-1, 5)), value=source.randbytes(20), headers=(("h", b"v"),))
+                for _ in range(count)
+            ],
             codec=source.choice((0, 0, 1, 2, 3, 4)),
             producer_id=source.choice((-1, -1, 7)),
             producer_epoch=source.choice((-1, 0)),
@@ -131,7 +145,9 @@ def _signed(number: int) -> int:
 
 def _varint(data: bytearray, source: Random) -> None:
     place = _place(data, source)
-    data[place : place + 1] = source.choice((b"\xff\xff\xff\xff\x0f", b"\xff\xff\xff\xff\x7f", b"\x80\x80\x80\x80\x80\x80", b"\xff" * 12))
+    data[place : place + 1] = source.choice(
+        (b"\xff\xff\xff\xff\x0f", b"\xff\xff\xff\xff\x7f", b"\x80\x80\x80\x80\x80\x80", b"\xff" * 12)
+    )
 
 
 def _cut(data: bytearray, source: Random) -> None:

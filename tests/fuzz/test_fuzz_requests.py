@@ -77,7 +77,9 @@ def check_answers(sent, frames, apis):
     for frame in frames:
         correlation_id = int.from_bytes(frame[:4], "big", signed=True)
         asked = (request for request in rest if _head(request)[2] == correlation_id)
-        assert any(is_answer(frame, *_head(request)[:2], apis) for request in asked), f"{frame[:100]!r} answers nothing that was asked"
+        assert any(is_answer(frame, *_head(request)[:2], apis) for request in asked), (
+            f"{frame[:100]!r} answers nothing that was asked"
+        )
 
 
 def is_answer(frame, key, version, apis):
@@ -149,7 +151,9 @@ async def besiege(world):
     assert (server.buffers.owned_bytes, server.buffers.promised_bytes, server.buffers.starved_count) == (0, 0, 0)
     assert server.failed == 0
     fetched = await witness.fetch("witness", 0, 0)
-    assert [record.value for record in records_of(fetched.records, 0)] == [b"%d" % number for number in range(CONNECTIONS)]
+    assert [record.value for record in records_of(fetched.records, 0)] == [
+        b"%d" % number for number in range(CONNECTIONS)
+    ]
     witness.close()
     await world.within(ports, node.stop())
     return answers

@@ -63,7 +63,9 @@ class GroupBook:
 
     def own(self, era: str, generation: int, partition: int, member: str) -> None:
         before = self.owners.setdefault((era, generation, partition), member)
-        assert before == member, f"16: {before} and {member} own partition {partition} in generation {generation} of {self.name}"
+        assert before == member, (
+            f"16: {before} and {member} own partition {partition} in generation {generation} of {self.name}"
+        )
 
     def next_offset(self, partition: int) -> int:
         self.sent[partition] += 1
@@ -76,7 +78,8 @@ class GroupBook:
     def check(self, found: dict[int, int], acked_before: dict[int, int]) -> None:
         for partition, offset in found.items():
             assert acked_before[partition] <= offset <= self.sent[partition], (
-                f"15: {self.name} has {offset} for partition {partition}, {acked_before[partition]} was acknowledged")
+                f"15: {self.name} has {offset} for partition {partition}, {acked_before[partition]} was acknowledged"
+            )
 
 
 class GroupMember:
@@ -118,16 +121,27 @@ class GroupMember:
         crashes = self.story.crashes
         joined = await self.join(client)
         if self.random.random() < 0.1:
-            client.abort()                                # gone before it hears what it has
+            client.abort()  # gone before it hears what it has
             raise Disconnected("a member crashed")
         assignments = []
         if joined.leader == joined.member_id:
             members = [member.member_id for member in joined.members]
-            assignments = [SyncGroupRequestAssignment(member, bytes(range(at, PARTITIONS, len(members))))
-                           for at, member in enumerate(members)]
-        answer = await client.call(SyncGroupRequest(
-            group_id=self.group, generation_id=joined.generation_id, member_id=self.member_id, group_instance_id=self.instance,
-            protocol_type="consumer", protocol_name="mine", assignments=assignments), SyncGroupResponse)
+            assignments = [
+                SyncGroupRequestAssignment(member, bytes(range(at, PARTITIONS, len(members))))
+                for at, member in enumerate(members)
+            ]
+        answer = await client.call(
+            SyncGroupRequest(
+                group_id=self.group,
+                generation_id=joined.generation_id,
+                member_id=self.member_id,
+                group_instance_id=self.instance,
+                protocol_type="consumer",
+                protocol_name="mine",
+                assignments=assignments,
+            ),
+            SyncGroupResponse,
+        )
         if answer.error_code in REJOIN:
             return
         _expect(answer.error_code)
@@ -141,9 +155,15 @@ class GroupMember:
         await self.work(client, joined.generation_id, list(answer.assignment))
 
     async def join(self, client: SimulatedClient) -> JoinGroupResponse:
-        request = JoinGroupRequest(group_id=self.group, session_timeout_ms=SESSION_MS, rebalance_timeout_ms=REBALANCE_MS,
-                                   member_id=self.member_id, group_instance_id=self.instance, protocol_type="consumer",
-                                   protocols=[JoinGroupRequestProtocol("mine", b"\0\0\0\0\0\0\0\0\0\0")])
+        request = JoinGroupRequest(
+            group_id=self.group,
+            session_timeout_ms=SESSION_MS,
+            rebalance_timeout_ms=REBALANCE_MS,
+            member_id=self.member_id,
+            group_instance_id=self.instance,
+            protocol_type="consumer",
+            protocols=[JoinGroupRequestProtocol("mine", b"\0\0\0\0\0\0\0\0\0\0")],
+        )
         answer = await client.call(request, JoinGroupResponse)
         if answer.error_code == ErrorCode.MEMBER_ID_REQUIRED:
             request.member_id = answer.member_id
@@ -155,7 +175,9 @@ class GroupMember:
     async def work(self, client: SimulatedClient, generation: int, partitions: list[int]) -> None:
         while not self.story.is_over:
             await asyncio.sleep(self.random.uniform(0.0, 1.0))
-            answer = await client.call(HeartbeatRequest(self.group, generation, self.member_id, self.instance), HeartbeatResponse)
+            answer = await client.call(
+                HeartbeatRequest(self.group, generation, self.member_id, self.instance), HeartbeatResponse
+            )
             if answer.error_code in REJOIN:
                 return
             _expect(answer.error_code)
@@ -168,10 +190,19 @@ class GroupMember:
     async def commit(self, client: SimulatedClient, generation: int, partition: int) -> bool:
         offset = self.book.next_offset(partition)
         crashes = self.story.crashes
-        answer = await client.call(OffsetCommitRequest(
-            group_id=self.group, generation_id_or_member_epoch=generation, member_id=self.member_id, group_instance_id=self.instance,
-            topics=[OffsetCommitRequestTopic(name=TOPIC, partitions=[OffsetCommitRequestPartition(partition, offset)])]),
-            OffsetCommitResponse, 9)
+        answer = await client.call(
+            OffsetCommitRequest(
+                group_id=self.group,
+                generation_id_or_member_epoch=generation,
+                member_id=self.member_id,
+                group_instance_id=self.instance,
+                topics=[
+                    OffsetCommitRequestTopic(name=TOPIC, partitions=[OffsetCommitRequestPartition(partition, offset)])
+                ],
+            ),
+            OffsetCommitResponse,
+            9,
+        )
         self.story.expect_no_power_cut_since(crashes)
         error = answer.topics[0].partitions[0].error_code
         if error in REJOIN:
@@ -226,7 +257,9 @@ class GroupStory(Story):
         await self.stop_node()
 
     def workload(self) -> Sequence[Coroutine[Any, Any, None]]:
-        members = [GroupMember(self, group, f"{group}-m{at}") for group in GROUPS for at in range(self.random.randint(1, 4))]
+        members = [
+            GroupMember(self, group, f"{group}-m{at}") for group in GROUPS for at in range(self.random.randint(1, 4))
+        ]
         return [*(member.run() for member in members), self.look_now_and_then(), self.disturb()]
 
     async def look_now_and_then(self) -> None:
@@ -240,8 +273,15 @@ class GroupStory(Story):
 
     async def look(self, book: GroupBook) -> dict[int, int]:
         """The group's offsets, which must be those of the book."""
-        request = OffsetFetchRequest(groups=[OffsetFetchRequestGroup(group_id=book.name, topics=[
-            OffsetFetchRequestTopics(name=TOPIC, partition_indexes=list(range(PARTITIONS)))])], require_stable=True)
+        request = OffsetFetchRequest(
+            groups=[
+                OffsetFetchRequestGroup(
+                    group_id=book.name,
+                    topics=[OffsetFetchRequestTopics(name=TOPIC, partition_indexes=list(range(PARTITIONS)))],
+                )
+            ],
+            require_stable=True,
+        )
         while True:
             client = await self.connected()
             acked_before, crashes = dict(book.acked), self.crashes

@@ -66,7 +66,9 @@ class Shortener:
         self.sent += 1
         records = [Record(value=b"%d %d" % (self.sent, index)) for index in range(self.random.choice((1, 3, 10)))]
         answer = await client.produce(TOPIC, 0, build_batch(records), acks=-1, version=self.random.randint(7, 12))
-        assert answer.error_code in (0, ErrorCode.KAFKA_STORAGE_ERROR if self.story.has_faults else 0), answer.error_code
+        assert answer.error_code in (0, ErrorCode.KAFKA_STORAGE_ERROR if self.story.has_faults else 0), (
+            answer.error_code
+        )
 
     async def delete(self, client: SimulatedClient) -> None:
         """To a place between beginning and end, or to the end."""
@@ -75,11 +77,18 @@ class Shortener:
         wanted = self.random.choice((self.random.randint(start, end), -1))
         self.asked = max(self.asked, end if wanted == -1 else wanted)
         topic = DeleteRecordsTopic(name=TOPIC, partitions=[DeleteRecordsPartition(partition_index=0, offset=wanted)])
-        answer = await client.call(DeleteRecordsRequest(topics=[topic], timeout_ms=1000), DeleteRecordsResponse, self.random.randint(0, 2))
+        answer = await client.call(
+            DeleteRecordsRequest(topics=[topic], timeout_ms=1000), DeleteRecordsResponse, self.random.randint(0, 2)
+        )
         self.story.expect_no_power_cut_since(crashes)
         result = answer.topics[0].partitions[0]
         self.expect_a_directory(result.error_code)
-        assert (result.error_code, result.low_watermark) == (0, end if wanted == -1 else wanted), (wanted, start, end, result)
+        assert (result.error_code, result.low_watermark) == (0, end if wanted == -1 else wanted), (
+            wanted,
+            start,
+            end,
+            result,
+        )
         self.low = result.low_watermark
 
     async def offset(self, client: SimulatedClient, which: int) -> int:

@@ -104,7 +104,11 @@ class Story:
         await self.shortener.check_last()
         await self.administrator.check()
         await self.stop_node()
-        wrong = [fault for fault in check_log_files(self.world.storage("node").files()) if not self.shortener.is_of_deleted(fault)]
+        wrong = [
+            fault
+            for fault in check_log_files(self.world.storage("node").files())
+            if not self.shortener.is_of_deleted(fault)
+        ]
         assert not wrong, wrong
         await self.start_node()
         assert await self.read_all() == before
@@ -196,9 +200,16 @@ class Story:
         producers = [Producer(self, f"p{number}", acks=acks) for number, acks in enumerate((1, -1, 0))]
         idempotent = [IdempotentProducer(self, f"i{number}") for number in range(2)]
         readers = [self.read_along(partition) for partition in self.partitions()]
-        readers += [SessionReader(self, version).run() for version in (self.random.randint(7, 12), self.random.randint(13, 18))]
-        return [*(producer.run() for producer in (*producers, *idempotent)), *readers, self.administrator.run(), self.shortener.run(),
-                self.disturb()]
+        readers += [
+            SessionReader(self, version).run() for version in (self.random.randint(7, 12), self.random.randint(13, 18))
+        ]
+        return [
+            *(producer.run() for producer in (*producers, *idempotent)),
+            *readers,
+            self.administrator.run(),
+            self.shortener.run(),
+            self.disturb(),
+        ]
 
     async def disturb(self) -> None:
         """Links that are cut for a while, and a clock that jumps."""
@@ -287,25 +298,38 @@ class Story:
                 later = [(record.timestamp, record.offset) for record in records if record.timestamp >= time]
                 asked[time] = later[0] if later else (-1, -1)
             for time, expected in asked.items():
-                answer = await client.list_offsets(*partition, time, version=self.random.randint(7 if time == MAX_TIMESTAMP else 1, 11))
+                answer = await client.list_offsets(
+                    *partition, time, version=self.random.randint(7 if time == MAX_TIMESTAMP else 1, 11)
+                )
                 assert (answer.error_code, answer.timestamp, answer.offset) == (0, *expected), (partition, time)
         client.close()
-
 
     async def check_epochs(self) -> None:
         """OffsetForLeaderEpoch agrees with the log: an epoch ends where the first batch of a later one begins, or with the log."""
         client = await self.connected()
         metadata = await client.call(MetadataRequest(topics=None), MetadataResponse, 12)
-        leading = {(topic.name, part.partition_index): part.leader_epoch for topic in metadata.topics for part in topic.partitions}
+        leading = {
+            (topic.name, part.partition_index): part.leader_epoch
+            for topic in metadata.topics
+            for part in topic.partitions
+        }
         for name, index in self.partitions():
             starts, end = await self.epoch_starts(client, (name, index))
             for epoch in starts:
-                asked = OffsetForLeaderPartition(partition=index, current_leader_epoch=leading[name, index], leader_epoch=epoch)
-                request = OffsetForLeaderEpochRequest(replica_id=-1, topics=[OffsetForLeaderTopic(topic=name, partitions=[asked])])
+                asked = OffsetForLeaderPartition(
+                    partition=index, current_leader_epoch=leading[name, index], leader_epoch=epoch
+                )
+                request = OffsetForLeaderEpochRequest(
+                    replica_id=-1, topics=[OffsetForLeaderTopic(topic=name, partitions=[asked])]
+                )
                 answer = await client.call(request, OffsetForLeaderEpochResponse, self.random.randint(3, 4))
                 found = answer.topics[0].partitions[0]
                 later = [start for other, start in starts.items() if other > epoch]
-                assert (found.error_code, found.leader_epoch, found.end_offset) == (0, epoch, min([*later, end])), (name, index, starts)
+                assert (found.error_code, found.leader_epoch, found.end_offset) == (0, epoch, min([*later, end])), (
+                    name,
+                    index,
+                    starts,
+                )
         client.close()
 
     async def epoch_starts(self, client: SimulatedClient, partition: Partition) -> tuple[dict[int, int], int]:

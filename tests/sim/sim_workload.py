@@ -10,7 +10,11 @@ from ottla.sim.clock import EPOCH_MS
 from ottla.sim.history import Partition, Send
 from ottla.sim.rng import stream
 from ottla.wire.batches import Record, build_batch
-from ottla.wire.messages.create_partitions import CreatePartitionsRequest, CreatePartitionsResponse, CreatePartitionsTopic
+from ottla.wire.messages.create_partitions import (
+    CreatePartitionsRequest,
+    CreatePartitionsResponse,
+    CreatePartitionsTopic,
+)
 from ottla.wire.messages.delete_topics import DeleteTopicsRequest, DeleteTopicsResponse
 from ottla.wire.messages.fetch import FetchPartition, FetchRequest, FetchResponse, FetchTopic
 from ottla.wire.messages.metadata import MetadataRequest, MetadataResponse
@@ -77,7 +81,10 @@ class Producer:
 
     def batch(self, send: Send, **producer: int) -> bytearray:
         now_ms = int(self.story.world.loop.time() * 1000) + EPOCH_MS
-        records = [Record(timestamp=now_ms + self.random.randint(-5000, 5000), value=value, key=b"key") for value in send.values]
+        records = [
+            Record(timestamp=now_ms + self.random.randint(-5000, 5000), value=value, key=b"key")
+            for value in send.values
+        ]
         return build_batch(records, codec=self.random.choice(CODECS), **producer)
 
 
@@ -114,7 +121,9 @@ class IdempotentProducer(Producer):
             if not self.pending:
                 self.prepare()
             if self.random.random() < 0.2:
-                self.story.world.loop.call_later(self.random.uniform(0.0, 0.005), client.abort)  # the answers, or some, are lost
+                self.story.world.loop.call_later(
+                    self.random.uniform(0.0, 0.005), client.abort
+                )  # the answers, or some, are lost
             attempts += [self.attempt(client, *one) for one in list(self.pending)]
             results = await asyncio.gather(*attempts, return_exceptions=True)
             failures = [result for result in results if isinstance(result, BaseException)]
@@ -143,8 +152,12 @@ class IdempotentProducer(Producer):
             del self.acked[:-1]
         for _ in range(self.random.randint(1, IN_FLIGHT_MAX)):
             sequence = self.sequences.get(partition, 0)
-            send = self.story.history.sending(f"{self.name}/{self.producer_id}", partition, self.values(), is_idempotent=True)
-            batch = self.batch(send, producer_id=self.producer_id, producer_epoch=self.producer_epoch, base_sequence=sequence)
+            send = self.story.history.sending(
+                f"{self.name}/{self.producer_id}", partition, self.values(), is_idempotent=True
+            )
+            batch = self.batch(
+                send, producer_id=self.producer_id, producer_epoch=self.producer_epoch, base_sequence=sequence
+            )
             self.sequences[partition] = sequence + len(send.values)
             self.pending.append((send, batch, self.random.randint(7, 13)))
 
@@ -205,9 +218,19 @@ class SessionReader:
     async def follow(self, client: SimulatedClient) -> None:
         session_id = epoch = 0
         while not self.story.is_over:
-            changed = {partition: offset for partition, offset in self.next_offsets.items() if self.offsets.get(partition) != offset}
-            request = FetchRequest(max_wait_ms=self.random.randint(0, 300), min_bytes=1, max_bytes=50_000, session_id=session_id,
-                                   session_epoch=epoch, topics=self.topics(client, changed))
+            changed = {
+                partition: offset
+                for partition, offset in self.next_offsets.items()
+                if self.offsets.get(partition) != offset
+            }
+            request = FetchRequest(
+                max_wait_ms=self.random.randint(0, 300),
+                min_bytes=1,
+                max_bytes=50_000,
+                session_id=session_id,
+                session_epoch=epoch,
+                topics=self.topics(client, changed),
+            )
             crashes = self.story.crashes
             known_before = {partition: self.story.history.high_watermark(partition) for partition in self.next_offsets}
             answer = await client.call(request, FetchResponse, self.version)
@@ -225,9 +248,15 @@ class SessionReader:
 
     def topics(self, client: SimulatedClient, changed: dict[Partition, int]) -> list[FetchTopic]:
         return [
-            FetchTopic(topic=topic, topic_id=client.topic_ids[topic], partitions=[
-                FetchPartition(partition=index, fetch_offset=offset, partition_max_bytes=20_000)
-                for (name, index), offset in changed.items() if name == topic])
+            FetchTopic(
+                topic=topic,
+                topic_id=client.topic_ids[topic],
+                partitions=[
+                    FetchPartition(partition=index, fetch_offset=offset, partition_max_bytes=20_000)
+                    for (name, index), offset in changed.items()
+                    if name == topic
+                ],
+            )
             for topic in dict.fromkeys(topic for topic, _ in changed)
         ]
 
@@ -270,7 +299,9 @@ class Administrator:
             await asyncio.sleep(self.random.uniform(0.0, 0.5))
             if self.random.random() < 0.4:
                 count += self.random.randint(1, 2)
-                await self.until_answered(lambda client, name=name, count=count: self.add_partitions(client, name, count))
+                await self.until_answered(
+                    lambda client, name=name, count=count: self.add_partitions(client, name, count)
+                )
                 self.partitions[name] = count
             if self.random.random() < 0.4:
                 await self.until_answered(lambda client, name=name: self.delete(client, name))
@@ -294,11 +325,15 @@ class Administrator:
     async def add_partitions(self, client: SimulatedClient, name: str, count: int) -> None:
         topic = CreatePartitionsTopic(name=name, count=count, assignments=None)
         answer = await client.call(CreatePartitionsRequest(topics=[topic], timeout_ms=1000), CreatePartitionsResponse)
-        assert answer.results[0].error_code in (0, ErrorCode.INVALID_PARTITIONS), answer  # which it has already, if this was asked before
+        assert answer.results[0].error_code in (0, ErrorCode.INVALID_PARTITIONS), (
+            answer
+        )  # which it has already, if this was asked before
 
     async def delete(self, client: SimulatedClient, name: str) -> None:
         version = self.random.randint(1, 5)
-        answer = await client.call(DeleteTopicsRequest(topic_names=[name], timeout_ms=1000), DeleteTopicsResponse, version)
+        answer = await client.call(
+            DeleteTopicsRequest(topic_names=[name], timeout_ms=1000), DeleteTopicsResponse, version
+        )
         assert answer.responses[0].error_code in (0, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION), answer
 
     async def check(self) -> None:
@@ -306,7 +341,9 @@ class Administrator:
         client = await self.story.connected()
         answer = await client.call(MetadataRequest(topics=None), MetadataResponse, self.random.randint(1, 13))
         found = {topic.name: len(topic.partitions) for topic in answer.topics}
-        assert dict(sorted(found.items())) == dict(sorted((self.partitions | self.story.topics | self.story.shortener.topics).items()))
+        assert dict(sorted(found.items())) == dict(
+            sorted((self.partitions | self.story.topics | self.story.shortener.topics).items())
+        )
         client.close()
 
 

@@ -17,7 +17,9 @@ def asked(question):
 
     async def story(world):
         ports = world.start("node")
-        node = await world.within(ports, assemble(ports, sim_story.simulated_config(auto__create__topics__enable="false")))
+        node = await world.within(
+            ports, assemble(ports, sim_story.simulated_config(auto__create__topics__enable="false"))
+        )
         client = SimulatedClient(world.start("client").network, "node", sim_story.PORT)
         await client.connect()
         assert (await client.create_topic("known", 1)).error_code == 0
@@ -34,7 +36,9 @@ def metadata(version, *topics):
         ids = {"known": client.topic_ids["known"]}
         wanted = [MetadataRequestTopic(name=name, topic_id=ids.get(topic_id, topic_id)) for name, topic_id in topics]
         answer = await client.call(MetadataRequest(topics=wanted), MetadataResponse, version)
-        found = [(topic.error_code, topic.name, topic.topic_id if topic.error_code else None) for topic in answer.topics]
+        found = [
+            (topic.error_code, topic.name, topic.topic_id if topic.error_code else None) for topic in answer.topics
+        ]
         return found, len(answer.brokers), answer.cluster_id is not None, answer.controller_id, answer.error_code
 
     return asked(question)
@@ -45,7 +49,10 @@ def test_ids_have_no_meaning_before_version_12(version):
     """The whole request is refused, topic by topic, as it was asked."""
     nothing = (0, False, -1, 0)
     assert metadata(version, ("known", NO_ID), (None, ID)) == ([(42, "known", NO_ID), (42, "", ID)], *nothing)
-    assert metadata(version, (None, NO_ID), ("x", NO_ID), ("x", NO_ID)) == ([(42, "", NO_ID), (42, "x", NO_ID), (42, "x", NO_ID)], *nothing)
+    assert metadata(version, (None, NO_ID), ("x", NO_ID), ("x", NO_ID)) == (
+        [(42, "", NO_ID), (42, "x", NO_ID), (42, "x", NO_ID)],
+        *nothing,
+    )
     assert metadata(version, ("known", ID)) == ([(42, "known", ID)], *nothing)
 
 
@@ -60,4 +67,10 @@ def test_names_beside_ids_are_not_looked_at(version):
 @pytest.mark.parametrize("version", [12, 13])
 def test_neither_a_name_nor_an_id(version):
     error = -1 if version >= 13 else 0
-    assert metadata(version, ("known", NO_ID), (None, NO_ID)) == ([(-1, "known", NO_ID), (-1, "", NO_ID)], 0, False, -1, error)
+    assert metadata(version, ("known", NO_ID), (None, NO_ID)) == (
+        [(-1, "known", NO_ID), (-1, "", NO_ID)],
+        0,
+        False,
+        -1,
+        error,
+    )

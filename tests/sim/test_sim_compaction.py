@@ -15,8 +15,14 @@ pytestmark = pytest.mark.timeout(120)
 
 TOPIC = "compacted"
 KEYS = [b"key %d" % number for number in range(8)]
-CONFIGS = {"cleanup.policy": "compact", "internal.segment.bytes": "1500", "min.cleanable.dirty.ratio": "0.01", "delete.retention.ms": "700",
-           "file.delete.delay.ms": "300", "index.interval.bytes": "200"}
+CONFIGS = {
+    "cleanup.policy": "compact",
+    "internal.segment.bytes": "1500",
+    "min.cleanable.dirty.ratio": "0.01",
+    "delete.retention.ms": "700",
+    "file.delete.delay.ms": "300",
+    "index.interval.bytes": "200",
+}
 
 
 class CompactionStory(Story):
@@ -30,7 +36,9 @@ class CompactionStory(Story):
     cleanings = 0
 
     async def tell(self) -> None:
-        self.config = simulated_config(log__cleaner__backoff__ms="100", log__cleaner__io__max__bytes__per__second="100000")
+        self.config = simulated_config(
+            log__cleaner__backoff__ms="100", log__cleaner__io__max__bytes__per__second="100000"
+        )
         self.sent, self.acked, self.unsure = {}, {}, {}
         await self.start_node()
         client = await self.connected()
@@ -127,8 +135,16 @@ class CompactionStory(Story):
     def check_contents(self, found: dict[int, Record]) -> None:
         self.check_known(found)
         for key in KEYS:
-            promised = max((record for record in self.acked.values() if record.key == key), key=lambda record: record.offset, default=None)
-            latest = max((record for record in found.values() if record.key == key), key=lambda record: record.offset, default=None)
+            promised = max(
+                (record for record in self.acked.values() if record.key == key),
+                key=lambda record: record.offset,
+                default=None,
+            )
+            latest = max(
+                (record for record in found.values() if record.key == key),
+                key=lambda record: record.offset,
+                default=None,
+            )
             if promised is None:
                 continue
             if latest is None:

@@ -10,7 +10,6 @@ import sim_story
 pytestmark = pytest.mark.timeout(60)  # a seed takes less than a second: one that spins should not hold up the others
 
 
-
 def test_a_killed_node_keeps_every_acked_record(sim_seed):
     """The page cache survives a dead process, and so does everything that was answered."""
     world = sim_story.play(sim_seed, keep="page-cache")

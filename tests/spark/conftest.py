@@ -36,8 +36,16 @@ def bootstrap() -> Iterator[str]:
 def spark() -> Iterator[Any]:
     import ottla.spark
 
-    session = ottla.spark.session("tests", master="local[2]", config={
-        "spark.ui.enabled": "false", "spark.sql.shuffle.partitions": "2", "spark.sql.session.timeZone": "UTC", "spark.driver.memory": "1g"})
+    session = ottla.spark.session(
+        "tests",
+        master="local[2]",
+        config={
+            "spark.ui.enabled": "false",
+            "spark.sql.shuffle.partitions": "2",
+            "spark.sql.session.timeZone": "UTC",
+            "spark.driver.memory": "1g",
+        },
+    )
     session.sparkContext.setLogLevel("ERROR")
     yield session
     session.stop()
@@ -85,12 +93,26 @@ def produce(bootstrap: str) -> Callable[..., None]:
     """Write values to a partition; with `start_ms` each record is a millisecond after the one before."""
     from ottla.client import Producer
 
-    def write(topic: str, values: list[bytes | None], partition: int = 0, *, key: bytes | None = None, start_ms: int | None = None,
-              headers: Any = (), codec: str = "none") -> None:
+    def write(
+        topic: str,
+        values: list[bytes | None],
+        partition: int = 0,
+        *,
+        key: bytes | None = None,
+        start_ms: int | None = None,
+        headers: Any = (),
+        codec: str = "none",
+    ) -> None:
         with Producer(bootstrap_servers=bootstrap, compression_type=codec) as producer:
             for index, value in enumerate(values):
-                producer.send(topic, value, key=key, partition=partition, headers=list(headers),
-                              timestamp=None if start_ms is None else start_ms + index)
+                producer.send(
+                    topic,
+                    value,
+                    key=key,
+                    partition=partition,
+                    headers=list(headers),
+                    timestamp=None if start_ms is None else start_ms + index,
+                )
 
     return write
 

@@ -32,14 +32,20 @@ def hold_once(at: bytes, mark: Path) -> Any:
 def copying(spark: Any, options: dict[str, str], topic: str, checkpoint: str, held: Any) -> Any:
     passed = f.udf(held, "binary", useArrow=False)("value").alias("value")
     frame = spark.readStream.format("ottla").options(**options).load().select(passed)
-    return frame.writeStream.format("ottla").option("kafka.bootstrap.servers", options["kafka.bootstrap.servers"]).option(
-        "topic", topic).option("checkpointLocation", checkpoint)
+    return (
+        frame.writeStream.format("ottla")
+        .option("kafka.bootstrap.servers", options["kafka.bootstrap.servers"])
+        .option("topic", topic)
+        .option("checkpointLocation", checkpoint)
+    )
 
 
 def main() -> None:
     options, topic, checkpoint, at, mark = sys.argv[1:]
     spark = ottla.spark.session(master="local[2]", config={"spark.ui.enabled": "false"})
-    copying(spark, json.loads(options), topic, checkpoint, hold_once(at.encode(), Path(mark))).start().awaitTermination()
+    copying(
+        spark, json.loads(options), topic, checkpoint, hold_once(at.encode(), Path(mark))
+    ).start().awaitTermination()
 
 
 if __name__ == "__main__":

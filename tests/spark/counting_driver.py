@@ -22,13 +22,20 @@ def note(directory: Path) -> Any:
 
 def counting(spark: Any, options: dict[str, str], checkpoint: str, directory: Path) -> Any:
     frame = spark.readStream.format("ottla").options(**options).load()
-    return frame.groupBy("value").count().writeStream.outputMode("complete").foreachBatch(note(directory)).option(
-        "checkpointLocation", checkpoint)
+    return (
+        frame.groupBy("value")
+        .count()
+        .writeStream.outputMode("complete")
+        .foreachBatch(note(directory))
+        .option("checkpointLocation", checkpoint)
+    )
 
 
 def main() -> None:
     options, checkpoint, directory = sys.argv[1:]
-    spark = ottla.spark.session(master="local[2]", config={"spark.ui.enabled": "false", "spark.sql.shuffle.partitions": "2"})
+    spark = ottla.spark.session(
+        master="local[2]", config={"spark.ui.enabled": "false", "spark.sql.shuffle.partitions": "2"}
+    )
     counting(spark, json.loads(options), checkpoint, Path(directory)).start().awaitTermination()
 
 

@@ -8,24 +8,41 @@ from typing import Any
 
 def shown(row: Any) -> list[Any]:
     """A row as JSON has it; bytes as hexadecimal digits."""
-    return [[[pair.key, None if pair.value is None else bytes(pair.value).hex()] for pair in field] if isinstance(field, list)
-            else bytes(field).hex() if isinstance(field, bytearray | bytes) else str(field) for field in row]
+    return [
+        [[pair.key, None if pair.value is None else bytes(pair.value).hex()] for pair in field]
+        if isinstance(field, list)
+        else bytes(field).hex()
+        if isinstance(field, bytearray | bytes)
+        else str(field)
+        for field in row
+    ]
 
 
 def main() -> None:
     from pyspark.sql import SparkSession
 
     options, checkpoint = json.loads(sys.argv[1]), sys.argv[2]
-    builder = SparkSession.builder.master("local[1]").config("spark.ui.enabled", "false").config("spark.sql.session.timeZone", "UTC")
+    builder = (
+        SparkSession.builder.master("local[1]")
+        .config("spark.ui.enabled", "false")
+        .config("spark.sql.session.timeZone", "UTC")
+    )
     spark = builder.getOrCreate()
     frame = spark.read.format("kafka").options(**options).load()
     rows = [shown(row) for row in frame.orderBy("topic", "partition", "offset").collect()]
     refusal = None
-    started = spark.readStream.format("kafka").options(**options, startingOffsets="earliest").load().writeStream.format("noop").option(
-        "checkpointLocation", checkpoint).trigger(availableNow=True).start()
+    started = (
+        spark.readStream.format("kafka")
+        .options(**options, startingOffsets="earliest")
+        .load()
+        .writeStream.format("noop")
+        .option("checkpointLocation", checkpoint)
+        .trigger(availableNow=True)
+        .start()
+    )
     try:
         started.awaitTermination()
-    except Exception as error:      # whatever it is, the test reads it
+    except Exception as error:  # whatever it is, the test reads it
         refusal = str(error)
     print(json.dumps({"schema": json.loads(frame.schema.json()), "rows": rows, "refusal": refusal}))
     spark.stop()

@@ -34,13 +34,24 @@ def kill_once(at: bytes, mark: str) -> Any:
 
 def main() -> None:
     master, options, checkpoint, directory, at, mark = sys.argv[1:]
-    spark = ottla.spark.session(master=master, config={
-        "spark.ui.enabled": "false", "spark.executor.cores": "1", "spark.executor.memory": "512m", "spark.cores.max": "2",
-        "spark.driver.host": "127.0.0.1", "spark.sql.shuffle.partitions": "2"})
+    spark = ottla.spark.session(
+        master=master,
+        config={
+            "spark.ui.enabled": "false",
+            "spark.executor.cores": "1",
+            "spark.executor.memory": "512m",
+            "spark.cores.max": "2",
+            "spark.driver.host": "127.0.0.1",
+            "spark.sql.shuffle.partitions": "2",
+        },
+    )
     passed = f.udf(kill_once(at.encode(), mark), "binary", useArrow=False)("value").alias("value")
-    counted = spark.readStream.format("ottla").options(**json.loads(options)).load().select(passed).groupBy("value").count()
-    counted.writeStream.outputMode("complete").foreachBatch(note(Path(directory))).option("checkpointLocation", checkpoint).trigger(
-        availableNow=True).start().awaitTermination()
+    counted = (
+        spark.readStream.format("ottla").options(**json.loads(options)).load().select(passed).groupBy("value").count()
+    )
+    counted.writeStream.outputMode("complete").foreachBatch(note(Path(directory))).option(
+        "checkpointLocation", checkpoint
+    ).trigger(availableNow=True).start().awaitTermination()
     spark.stop()
 
 

@@ -73,7 +73,9 @@ class _Handler(BaseHTTPRequestHandler):
         body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
         match self.path.strip("/").split("/"):
             case ["subjects", subject, "versions"]:
-                self._answer(200, {"id": self.server.register(unquote(subject), body["schema"], body.get("schemaType", "AVRO"))})
+                self._answer(
+                    200, {"id": self.server.register(unquote(subject), body["schema"], body.get("schemaType", "AVRO"))}
+                )
             case _:
                 self._answer(404, {"error_code": 404, "message": "no such path"})
 

@@ -56,14 +56,36 @@ def test_compressed_answers_are_decoded_in_pieces(make_topic, produce, read_opti
 @pytest.mark.parametrize("codec", [0, 4])
 def test_answers_with_aborted_transactions_are_decoded_in_pieces(monkeypatch, codec):
     """Every batch that is wanted is a piece. Producer 7 aborts twice and commits between and after, producer 8 commits all the while."""
-    story = [(7, "a"), (8, "b"), (7, "a"), (7, "abort"), (7, "b"), (7, "commit"), (7, "a"), (8, "b"), (8, "commit"), (7, "abort"),
-             (8, "b"), (7, "b"), (7, "commit"), (8, "commit")]
+    story = [
+        (7, "a"),
+        (8, "b"),
+        (7, "a"),
+        (7, "abort"),
+        (7, "b"),
+        (7, "commit"),
+        (7, "a"),
+        (8, "b"),
+        (8, "commit"),
+        (7, "abort"),
+        (8, "b"),
+        (7, "b"),
+        (7, "commit"),
+        (8, "commit"),
+    ]
     records = bytearray()
     for offset, (producer, word) in enumerate(story):
         is_marker = word in ("abort", "commit")
         key = {"abort": b"\0\0\0\0", "commit": b"\0\0\0\1"}.get(word)
-        records += build_batch([Record(offset, 0, key, b"%d" % offset)], base_offset=offset, codec=0 if is_marker else codec,
-                               producer_id=producer, producer_epoch=0, base_sequence=0, is_control=is_marker, is_transactional=True)
+        records += build_batch(
+            [Record(offset, 0, key, b"%d" % offset)],
+            base_offset=offset,
+            codec=0 if is_marker else codec,
+            producer_id=producer,
+            producer_epoch=0,
+            base_sequence=0,
+            is_control=is_marker,
+            is_transactional=True,
+        )
     fetched = Fetched(TopicPartition("t", 0), 0, 0, bytes(records), ((7, 0), (7, 6)))
     schema = to_arrow_schema(record_schema(include_headers=False), timezone="UTC")
     pieces = []
@@ -73,9 +95,15 @@ def test_answers_with_aborted_transactions_are_decoded_in_pieces(monkeypatch, co
     for bytes_max, count in ((1, len(wanted)), (1 << 20, 1)):
         monkeypatch.setattr(arrow_batches, "DECODED_BYTES_MAX", bytes_max)
         pieces.clear()
-        decoder = arrow_batches.ArrowDecoder(schema, OffsetRange("t", 0, 0, len(story)), read_committed=True, check_crcs=True)
-        found = [int(value) for columns in decoder.columns_of(fetched) for batch in decoder.batches_of(columns)
-                 for value in batch.column("value").to_pylist()]
+        decoder = arrow_batches.ArrowDecoder(
+            schema, OffsetRange("t", 0, 0, len(story)), read_committed=True, check_crcs=True
+        )
+        found = [
+            int(value)
+            for columns in decoder.columns_of(fetched)
+            for batch in decoder.batches_of(columns)
+            for value in batch.column("value").to_pylist()
+        ]
         assert found == wanted
         assert len(pieces) == count
 
@@ -96,7 +124,7 @@ def test_damage_is_told_with_its_place(make_topic, produce, read_options, monkey
 
     def spoilt(batches, partitions, **more):
         bad = bytearray(partitions[0].records)
-        bad[-10] ^= 1      # inside the value
+        bad[-10] ^= 1  # inside the value
         list_batches(batches, [partitions[0]._replace(records=bytes(bad))], **more)
 
     monkeypatch.setattr(FetchedBatches, "__init__", spoilt)

@@ -21,19 +21,51 @@ def test_rows_have_all_that_a_record_has(make_topic, produce, read_options):
 
     pairs = [{"key": "a", "value": b"1"}, {"key": "a", "value": None}]
     assert rows == [
-        {"key": b"k", "value": b"v", "topic": topic, "partition": 0, "offset": 0, "timestamp": at(1_700_000_000_123), "timestampType": 0,
-         "headers": pairs},
-        {"key": b"k", "value": None, "topic": topic, "partition": 0, "offset": 1, "timestamp": at(1_700_000_000_124), "timestampType": 0,
-         "headers": pairs},
-        {"key": None, "value": b"w", "topic": topic, "partition": 0, "offset": 2, "timestamp": at(1_700_000_000_500), "timestampType": 0,
-         "headers": None},
+        {
+            "key": b"k",
+            "value": b"v",
+            "topic": topic,
+            "partition": 0,
+            "offset": 0,
+            "timestamp": at(1_700_000_000_123),
+            "timestampType": 0,
+            "headers": pairs,
+        },
+        {
+            "key": b"k",
+            "value": None,
+            "topic": topic,
+            "partition": 0,
+            "offset": 1,
+            "timestamp": at(1_700_000_000_124),
+            "timestampType": 0,
+            "headers": pairs,
+        },
+        {
+            "key": None,
+            "value": b"w",
+            "topic": topic,
+            "partition": 0,
+            "offset": 2,
+            "timestamp": at(1_700_000_000_500),
+            "timestampType": 0,
+            "headers": None,
+        },
     ]
 
 
 def test_without_include_headers_there_is_no_such_column(make_topic, produce, read_options):
     topic = make_topic()
     produce(topic, [b"v"], headers=[("a", b"1")])
-    assert list(read(read_options(topic))[0]) == ["key", "value", "topic", "partition", "offset", "timestamp", "timestampType"]
+    assert list(read(read_options(topic))[0]) == [
+        "key",
+        "value",
+        "topic",
+        "partition",
+        "offset",
+        "timestamp",
+        "timestampType",
+    ]
 
 
 def test_the_brokers_time_is_told_as_such(make_topic, produce, read_options):
@@ -50,10 +82,13 @@ def test_all_codecs(make_topic, produce, read_options, codec):
     produce(topic, wanted, codec=codec, headers=[("h", b"x")])
     rows = read(read_options(topic, includeHeaders="true"))
     assert values(rows) == wanted
-    assert {json.dumps([(pair["key"], pair["value"].decode()) for pair in row["headers"]]) for row in rows} == {'[["h", "x"]]'}
+    assert {json.dumps([(pair["key"], pair["value"].decode()) for pair in row["headers"]]) for row in rows} == {
+        '[["h", "x"]]'
+    }
 
 
 # What is read
+
 
 def test_subscribe_takes_several_topics(make_topic, produce, read_options):
     one, two = make_topic(), make_topic()
@@ -80,14 +115,17 @@ def test_a_pattern_that_matches_nothing_reads_nothing(read_options):
     assert read(read_options(subscribePattern="no-such-.*")) == []
 
 
-@pytest.mark.parametrize(("more", "message"), [
-    ({}, "Nothing says what to read: give one of the options subscribe"),
-    ({"subscribe": "a", "subscribePattern": "b"}, "Options subscribe and subscribePattern exclude each other"),
-    ({"subscribe": " , "}, "Option subscribe names no topic"),
-    ({"subscribePattern": "("}, "Option subscribePattern is no regular expression"),
-    ({"assign": "[1]"}, "Option assign must be JSON such as"),
-    ({"assign": "{}"}, "Option assign names no partition"),
-])
+@pytest.mark.parametrize(
+    ("more", "message"),
+    [
+        ({}, "Nothing says what to read: give one of the options subscribe"),
+        ({"subscribe": "a", "subscribePattern": "b"}, "Options subscribe and subscribePattern exclude each other"),
+        ({"subscribe": " , "}, "Option subscribe names no topic"),
+        ({"subscribePattern": "("}, "Option subscribePattern is no regular expression"),
+        ({"assign": "[1]"}, "Option assign must be JSON such as"),
+        ({"assign": "{}"}, "Option assign names no partition"),
+    ],
+)
 def test_what_to_read_must_be_said_once(read_options, more, message):
     with pytest.raises(OptionError, match=message.replace("(", "[(]")):
         batch_reader(read_options(**more))
@@ -108,6 +146,7 @@ def test_brokers_that_do_not_answer_are_named(read_options):
 
 # Where it begins and ends
 
+
 @pytest.fixture
 def numbered(make_topic, produce):
     """Two partitions with ten values each, a millisecond apart from 1,000,000,000,000 on."""
@@ -118,55 +157,86 @@ def numbered(make_topic, produce):
 
 
 def between(*bounds):
-    return [b"%d-%d" % (partition, index) for partition, (first, last) in enumerate(bounds) for index in range(first, last)]
+    return [
+        b"%d-%d" % (partition, index) for partition, (first, last) in enumerate(bounds) for index in range(first, last)
+    ]
 
 
-@pytest.mark.parametrize(("start", "end", "found"), [
-    ({}, {}, ((0, 10), (0, 10))),
-    ({"startingOffsets": "earliest"}, {"endingOffsets": "latest"}, ((0, 10), (0, 10))),
-    ({"startingOffsets": {"0": 3, "1": -2}}, {"endingOffsets": {"0": 7, "1": -1}}, ((3, 7), (0, 10))),
-    ({"startingTimestamp": "1000000000004"}, {"endingTimestamp": "1000000000006"}, ((4, 6), (4, 6))),
-    ({"startingOffsetsByTimestamp": {"0": 1_000_000_000_002, "1": 0}},
-     {"endingOffsetsByTimestamp": {"0": 1_000_000_000_003, "1": 2 * 10**12}}, ((2, 3), (0, 10))),
-    ({"startingTimestamp": "1000000000008", "startingOffsetsByTimestamp": {"0": 0, "1": 0}, "startingOffsets": "earliest"}, {},
-     ((8, 10), (8, 10))),
-    ({"startingTimestamp": str(3 * 10**12), "startingOffsetsByTimestampStrategy": "latest"}, {}, ((10, 10), (10, 10))),
-    ({}, {"endingTimestamp": str(3 * 10**12)}, ((0, 10), (0, 10))),
-])
+@pytest.mark.parametrize(
+    ("start", "end", "found"),
+    [
+        ({}, {}, ((0, 10), (0, 10))),
+        ({"startingOffsets": "earliest"}, {"endingOffsets": "latest"}, ((0, 10), (0, 10))),
+        ({"startingOffsets": {"0": 3, "1": -2}}, {"endingOffsets": {"0": 7, "1": -1}}, ((3, 7), (0, 10))),
+        ({"startingTimestamp": "1000000000004"}, {"endingTimestamp": "1000000000006"}, ((4, 6), (4, 6))),
+        (
+            {"startingOffsetsByTimestamp": {"0": 1_000_000_000_002, "1": 0}},
+            {"endingOffsetsByTimestamp": {"0": 1_000_000_000_003, "1": 2 * 10**12}},
+            ((2, 3), (0, 10)),
+        ),
+        (
+            {
+                "startingTimestamp": "1000000000008",
+                "startingOffsetsByTimestamp": {"0": 0, "1": 0},
+                "startingOffsets": "earliest",
+            },
+            {},
+            ((8, 10), (8, 10)),
+        ),
+        (
+            {"startingTimestamp": str(3 * 10**12), "startingOffsetsByTimestampStrategy": "latest"},
+            {},
+            ((10, 10), (10, 10)),
+        ),
+        ({}, {"endingTimestamp": str(3 * 10**12)}, ((0, 10), (0, 10))),
+    ],
+)
 def test_where_a_read_begins_and_ends(numbered, read_options, start, end, found):
-    given = {name: json.dumps({numbered: value}) if isinstance(value, dict) else value for name, value in (start | end).items()}
+    given = {
+        name: json.dumps({numbered: value}) if isinstance(value, dict) else value
+        for name, value in (start | end).items()
+    }
     assert values(read(read_options(numbered, **given))) == between(*found)
 
 
 def test_a_time_that_no_record_has_is_an_error_by_default(numbered, read_options):
-    with pytest.raises(SourceError, match=r"startingTimestamp: no record of .*-0 is at or after 3000000000000.*ByTimestampStrategy"):
+    with pytest.raises(
+        SourceError, match=r"startingTimestamp: no record of .*-0 is at or after 3000000000000.*ByTimestampStrategy"
+    ):
         read(read_options(numbered, startingTimestamp=3 * 10**12))
 
 
-@pytest.mark.parametrize(("name", "value", "message"), [
-    ("startingOffsets", "latest", "startingOffsets of a batch read cannot be latest"),
-    ("startingOffsets", '{"t":{"0":-1}}', "startingOffsets of a batch read cannot be latest"),
-    ("endingOffsets", "earliest", "endingOffsets cannot be earliest"),
-    ("endingOffsets", '{"t":{"0":-2}}', "endingOffsets cannot be earliest"),
-    ("startingOffsets", "first", "startingOffsets must be earliest, latest or JSON such as"),
-    ("startingOffsets", '{"t":{"0":-3}}', "startingOffsets has offset -3 for t-0"),
-    ("startingOffsets", '{"t":{"0":"5"}}', "startingOffsets must be earliest"),
-    ("startingOffsetsByTimestamp", "earliest", "startingOffsetsByTimestamp must be JSON such as"),
-    ("startingOffsetsByTimestamp", '{"t":{"0":-1}}', "startingOffsetsByTimestamp has a negative time for t-0"),
-    ("startingTimestamp", "now", "startingTimestamp must be a whole number"),
-    ("startingOffsetsByTimestampStrategy", "nearest", "must be one of error, latest"),
-    ("failOnDataLoss", "maybe", "failOnDataLoss must be true or false"),
-    ("minPartitions", "0", "minPartitions must be at least 1"),
-    ("maxRecordsPerPartition", "many", "maxRecordsPerPartition must be a whole number"),
-    ("startingOffset", "earliest", "no option 'startingoffset'. Did you mean startingOffsets"),
-    ("isolationLevel", "dirty", "isolationLevel must be one of read_uncommitted, read_committed"),
-    ("kafka.auto.offset.reset", "earliest", "kafka.auto.offset.reset cannot be set: where to begin is said by startingOffsets"),
-    ("kafka.enable.auto.commit", "true", "kafka.enable.auto.commit cannot be set"),
-    ("kafka.key.deserializer", "x", "kafka.key.deserializer cannot be set"),
-    ("kafka.value.deserializer", "x", "kafka.value.deserializer cannot be set"),
-    ("kafka.interceptor.classes", "x", "kafka.interceptor.classes cannot be set"),
-    ("kafka.fetch.max.byte", "1", "has no config 'fetch.max.byte'. Did you mean fetch.max.bytes"),
-])
+@pytest.mark.parametrize(
+    ("name", "value", "message"),
+    [
+        ("startingOffsets", "latest", "startingOffsets of a batch read cannot be latest"),
+        ("startingOffsets", '{"t":{"0":-1}}', "startingOffsets of a batch read cannot be latest"),
+        ("endingOffsets", "earliest", "endingOffsets cannot be earliest"),
+        ("endingOffsets", '{"t":{"0":-2}}', "endingOffsets cannot be earliest"),
+        ("startingOffsets", "first", "startingOffsets must be earliest, latest or JSON such as"),
+        ("startingOffsets", '{"t":{"0":-3}}', "startingOffsets has offset -3 for t-0"),
+        ("startingOffsets", '{"t":{"0":"5"}}', "startingOffsets must be earliest"),
+        ("startingOffsetsByTimestamp", "earliest", "startingOffsetsByTimestamp must be JSON such as"),
+        ("startingOffsetsByTimestamp", '{"t":{"0":-1}}', "startingOffsetsByTimestamp has a negative time for t-0"),
+        ("startingTimestamp", "now", "startingTimestamp must be a whole number"),
+        ("startingOffsetsByTimestampStrategy", "nearest", "must be one of error, latest"),
+        ("failOnDataLoss", "maybe", "failOnDataLoss must be true or false"),
+        ("minPartitions", "0", "minPartitions must be at least 1"),
+        ("maxRecordsPerPartition", "many", "maxRecordsPerPartition must be a whole number"),
+        ("startingOffset", "earliest", "no option 'startingoffset'. Did you mean startingOffsets"),
+        ("isolationLevel", "dirty", "isolationLevel must be one of read_uncommitted, read_committed"),
+        (
+            "kafka.auto.offset.reset",
+            "earliest",
+            "kafka.auto.offset.reset cannot be set: where to begin is said by startingOffsets",
+        ),
+        ("kafka.enable.auto.commit", "true", "kafka.enable.auto.commit cannot be set"),
+        ("kafka.key.deserializer", "x", "kafka.key.deserializer cannot be set"),
+        ("kafka.value.deserializer", "x", "kafka.value.deserializer cannot be set"),
+        ("kafka.interceptor.classes", "x", "kafka.interceptor.classes cannot be set"),
+        ("kafka.fetch.max.byte", "1", "has no config 'fetch.max.byte'. Did you mean fetch.max.bytes"),
+    ],
+)
 def test_wrong_options_are_named(read_options, name, value, message):
     with pytest.raises(OptionError, match=message):
         batch_reader(read_options("t") | {name: value})
@@ -178,7 +248,9 @@ def test_bootstrap_servers_are_needed():
 
 
 def test_all_partitions_must_have_an_offset(numbered, read_options):
-    with pytest.raises(OptionError, match=f"startingOffsets must name every partition that is read, and lacks {numbered}-1"):
+    with pytest.raises(
+        OptionError, match=f"startingOffsets must name every partition that is read, and lacks {numbered}-1"
+    ):
         read(read_options(numbered, startingOffsets=json.dumps({numbered: {"0": 1}})))
     with pytest.raises(OptionError, match=f"startingOffsets names {numbered}-2, which is not among"):
         read(read_options(numbered, startingOffsets=json.dumps({numbered: {"0": 1, "1": 1, "2": 1}})))
@@ -187,16 +259,24 @@ def test_all_partitions_must_have_an_offset(numbered, read_options):
 def test_vanished_offsets_are_data_loss_unless_told_otherwise(numbered, admin, read_options):
     admin.delete_records({(numbered, 0): 6})
     start = json.dumps({numbered: {"0": 2, "1": 8}})
-    with pytest.raises(DataLoss, match=f"startingOffsets names offset 2 of {numbered}-0, but its offsets are from 6 to 10.*failOnDataLoss"):
+    with pytest.raises(
+        DataLoss,
+        match=f"startingOffsets names offset 2 of {numbered}-0, but its offsets are from 6 to 10.*failOnDataLoss",
+    ):
         read(read_options(numbered, startingOffsets=start))
-    assert values(read(read_options(numbered, startingOffsets=start, failOnDataLoss="false"))) == between((6, 10), (8, 10))
+    assert values(read(read_options(numbered, startingOffsets=start, failOnDataLoss="false"))) == between(
+        (6, 10), (8, 10)
+    )
 
 
 def test_offsets_that_vanish_between_planning_and_reading(numbered, admin, read_options):
     """A task is told by the broker; it ends or goes on where the partition begins now."""
     from tests.spark.readers import rows_of
 
-    careful, careless = batch_reader(read_options(numbered)), batch_reader(read_options(numbered, failOnDataLoss="false"))
+    careful, careless = (
+        batch_reader(read_options(numbered)),
+        batch_reader(read_options(numbered, failOnDataLoss="false")),
+    )
     planned = careful.partitions()
     admin.delete_records({(numbered, 0): 4, (numbered, 1): 10})
     with pytest.raises(DataLoss, match=f"Offsets 0 to 3 of {numbered}-0 are gone"):
@@ -213,6 +293,7 @@ def test_an_end_beyond_the_last_record(numbered, read_options):
 
 # Tasks
 
+
 def test_one_task_for_each_partition_that_has_something(make_topic, produce, read_options):
     topic = make_topic(3)
     produce(topic, [b"x"] * 4, 1)
@@ -221,9 +302,19 @@ def test_one_task_for_each_partition_that_has_something(make_topic, produce, rea
 
 def test_min_partitions_and_max_records_split(numbered, read_options):
     assert ranges_of(batch_reader(read_options(numbered, minPartitions=4)).partitions()) == [
-        (numbered, 0, 0, 5), (numbered, 0, 5, 10), (numbered, 1, 0, 5), (numbered, 1, 5, 10)]
+        (numbered, 0, 0, 5),
+        (numbered, 0, 5, 10),
+        (numbered, 1, 0, 5),
+        (numbered, 1, 5, 10),
+    ]
     assert ranges_of(batch_reader(read_options(numbered, maxRecordsPerPartition=4)).partitions()) == [
-        (numbered, 0, 0, 3), (numbered, 0, 3, 6), (numbered, 0, 6, 10), (numbered, 1, 0, 3), (numbered, 1, 3, 6), (numbered, 1, 6, 10)]
+        (numbered, 0, 0, 3),
+        (numbered, 0, 3, 6),
+        (numbered, 0, 6, 10),
+        (numbered, 1, 0, 3),
+        (numbered, 1, 3, 6),
+        (numbered, 1, 6, 10),
+    ]
     assert values(read(read_options(numbered, maxRecordsPerPartition=3))) == between((0, 10), (0, 10))
 
 
@@ -232,11 +323,16 @@ def test_small_answers_are_put_together(make_topic, produce, read_options):
     topic = make_topic()
     wanted = [b"%06d" % index * 50 for index in range(3000)]
     produce(topic, wanted, codec="zstd")
-    assert values(read(read_options(topic, kafka__max__partition__fetch__bytes=20_000, kafka__fetch__max__bytes=20_000))) == wanted
+    assert (
+        values(read(read_options(topic, kafka__max__partition__fetch__bytes=20_000, kafka__fetch__max__bytes=20_000)))
+        == wanted
+    )
 
 
 def test_options_of_streams_do_nothing_here(numbered, read_options):
-    options = read_options(numbered, maxOffsetsPerTrigger=1, minOffsetsPerTrigger=5, maxTriggerDelay="1m", groupIdPrefix="p")
+    options = read_options(
+        numbered, maxOffsetsPerTrigger=1, minOffsetsPerTrigger=5, maxTriggerDelay="1m", groupIdPrefix="p"
+    )
     options["topic"] = "that-of-a-sink"
     assert values(read(options)) == between((0, 10), (0, 10))
 
@@ -248,7 +344,9 @@ def test_a_task_gives_up_after_its_time(numbered, read_options):
     reader = batch_reader(read_options(numbered, kafkaConsumer__pollTimeoutMs=200))
     planned = reader.partitions()
     reader._options.kafka["bootstrap.servers"] = "127.0.0.1:1"
-    with pytest.raises(SourceError, match=rf"No record of {numbered}-0 from offset 0 came within 0.2 s \(option kafkaConsumer.poll"):
+    with pytest.raises(
+        SourceError, match=rf"No record of {numbered}-0 from offset 0 came within 0.2 s \(option kafkaConsumer.poll"
+    ):
         rows_of(reader, planned)
 
 
@@ -268,6 +366,9 @@ def test_questions_are_asked_again(read_options, monkeypatch):
         asked.append(1)
         raise broker_error(ErrorCode.LEADER_NOT_AVAILABLE)
 
-    with Lookup(options, topics_of(options)) as lookup, pytest.raises(SourceError, match="Looking failed: LEADER_NOT_AVAILABLE"):
+    with (
+        Lookup(options, topics_of(options)) as lookup,
+        pytest.raises(SourceError, match="Looking failed: LEADER_NOT_AVAILABLE"),
+    ):
         lookup._ask("Looking", question)
     assert (len(asked), slept) == (3, [0.07, 0.07])

@@ -46,8 +46,18 @@ def free_port() -> int:
 def wheel(tmp_path_factory):
     """As `pip wheel` makes it, without a network."""
     directory = tmp_path_factory.mktemp("wheel")
-    command = [sys.executable, "-m", "pip", "wheel", "--quiet", "--no-deps", "--no-build-isolation", "--wheel-dir", str(directory),
-               str(ROOT)]
+    command = [
+        sys.executable,
+        "-m",
+        "pip",
+        "wheel",
+        "--quiet",
+        "--no-deps",
+        "--no-build-isolation",
+        "--wheel-dir",
+        str(directory),
+        str(ROOT),
+    ]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     if done.returncode:
         pytest.skip(f"no wheel could be made: {done.stderr[-300:]}")
@@ -66,17 +76,42 @@ def cluster(tmp_path_factory):
     port = free_port()
     address = f"spark://127.0.0.1:{port}"
     program = [str(Path(pyspark.__file__).parent / "bin" / "spark-class")]
-    environment = dict(os.environ) | {"SPARK_HOME": str(Path(pyspark.__file__).parent), "JAVA_HOME": str(find_java_home(dict(os.environ))),
-                                      "PYSPARK_PYTHON": sys.executable, "SPARK_DAEMON_MEMORY": "256m", "SPARK_NO_DAEMONIZE": "1"}
+    environment = dict(os.environ) | {
+        "SPARK_HOME": str(Path(pyspark.__file__).parent),
+        "JAVA_HOME": str(find_java_home(dict(os.environ))),
+        "PYSPARK_PYTHON": sys.executable,
+        "SPARK_DAEMON_MEMORY": "256m",
+        "SPARK_NO_DAEMONIZE": "1",
+    }
     deploy = "org.apache.spark.deploy"
     commands = [[*program, f"{deploy}.master.Master", "--host", "127.0.0.1", "--port", str(port), "--webui-port", "0"]]
-    commands += [[*program, f"{deploy}.worker.Worker", "--host", "127.0.0.1", "--webui-port", "0", "--cores", "1", "--memory", "1g",
-                  "--work-dir", str(directory / f"worker-{number}"), address] for number in range(2)]
+    commands += [
+        [
+            *program,
+            f"{deploy}.worker.Worker",
+            "--host",
+            "127.0.0.1",
+            "--webui-port",
+            "0",
+            "--cores",
+            "1",
+            "--memory",
+            "1g",
+            "--work-dir",
+            str(directory / f"worker-{number}"),
+            address,
+        ]
+        for number in range(2)
+    ]
     running = []
     try:
         with logged.open("wb") as log:
             for command in commands:
-                running.append(subprocess.Popen(command, stdout=log, stderr=log, env=environment, start_new_session=True, cwd=directory))
+                running.append(
+                    subprocess.Popen(
+                        command, stdout=log, stderr=log, env=environment, start_new_session=True, cwd=directory
+                    )
+                )
         deadline = time.monotonic() + SECONDS_MAX
         while logged.read_text(errors="replace").count("Successfully registered with master") < 2:
             assert time.monotonic() < deadline, logged.read_text(errors="replace")[-3000:]
@@ -95,7 +130,7 @@ def test_two_workers_read_with_the_wheel_alone(cluster, wheel, tmp_path):
 
     script = tmp_path / "driver.py"
     script.write_text(DRIVER)
-    carried = tmp_path / "carried.zip"      # Spark puts archives on the path; a wheel is one
+    carried = tmp_path / "carried.zip"  # Spark puts archives on the path; a wheel is one
     shutil.copy(wheel, carried)
     with Broker() as broker:
         broker.create_topic("spread", 2)
@@ -124,10 +159,23 @@ def test_an_executor_that_is_killed_in_the_midst_of_a_stateful_query(cluster, tm
         with Producer(bootstrap_servers=broker.bootstrap) as producer:
             for index, value in enumerate(values):
                 producer.send("counted", value, partition=index % 2)
-        options = {"kafka.bootstrap.servers": broker.bootstrap, "subscribe": "counted", "startingOffsets": "earliest",
-                   "maxOffsetsPerTrigger": "400"}
-        command = [sys.executable, "-m", "tests.spark.losing_driver", cluster, json.dumps(options), str(tmp_path / "checkpoint"),
-                   str(counts), "here", str(mark)]
+        options = {
+            "kafka.bootstrap.servers": broker.bootstrap,
+            "subscribe": "counted",
+            "startingOffsets": "earliest",
+            "maxOffsetsPerTrigger": "400",
+        }
+        command = [
+            sys.executable,
+            "-m",
+            "tests.spark.losing_driver",
+            cluster,
+            json.dumps(options),
+            str(tmp_path / "checkpoint"),
+            str(counts),
+            "here",
+            str(mark),
+        ]
         done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=SECONDS_MAX, cwd=ROOT)
     assert done.returncode == 0, done.stderr[-3000:]
     killed = json.loads(mark.read_text())

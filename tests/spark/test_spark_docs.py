@@ -15,7 +15,11 @@ def test_the_examples_run(spark, bootstrap, make_topic, produce, tmp_path, monke
     monkeypatch.setattr(ottla.spark, "session", lambda: spark, raising=False)
     names = {}
     for block in re.findall(r"^```py\n(.*?)^```", PAGE.read_text(), re.MULTILINE | re.DOTALL):
-        text = block.replace("127.0.0.1:9092", bootstrap).replace("/tmp/", f"{tmp_path}/").replace('format("console")', 'format("noop")')
+        text = (
+            block.replace("127.0.0.1:9092", bootstrap)
+            .replace("/tmp/", f"{tmp_path}/")
+            .replace('format("console")', 'format("noop")')
+        )
         exec(text, names)
         names["query"].processAllAvailable()
         assert names["query"].exception() is None

@@ -70,7 +70,11 @@ def test_aborted_transactions_and_markers_are_left_out(kafka, topic, transact, c
     transact(topic, [b"b1", b"b2", b"b3"], "abort", codec)
     transact(topic, [b"c1"], "commit", codec)
     assert values(read(options_of(kafka, topic, isolationLevel="read_committed"))) == [b"a1", b"a2", b"c1"]
-    assert values(read(options_of(kafka, topic, **{"kafka.isolation.level": "read_committed"}))) == [b"a1", b"a2", b"c1"]
+    assert values(read(options_of(kafka, topic, **{"kafka.isolation.level": "read_committed"}))) == [
+        b"a1",
+        b"a2",
+        b"c1",
+    ]
     assert values(read(options_of(kafka, topic))) == [b"a1", b"a2", b"b1", b"b2", b"b3", b"c1"]
 
 
@@ -91,7 +95,7 @@ def test_an_open_transaction_holds_a_stream_back(kafka, topic, transact):
     assert found == [b"a"]
     open_one.commit_transaction(30)
     deadline = time.monotonic() + 30
-    while reader.latestOffset(end, ReadAllAvailable()) == end:     # markers are written a moment after the answer
+    while reader.latestOffset(end, ReadAllAvailable()) == end:  # markers are written a moment after the answer
         assert time.monotonic() < deadline
         time.sleep(0.05)
     assert micro_batch(reader, end)[1] == [b"b", b"c"]
@@ -111,8 +115,14 @@ def test_a_compacted_partition_has_gaps(kafka, topic_names):
     from ottla.client import Admin
 
     name = topic_names()
-    configs = {"cleanup.policy": "compact", "segment.bytes": "1048576", "min.cleanable.dirty.ratio": "0.001", "segment.ms": "100",
-               "max.compaction.lag.ms": "100", "min.compaction.lag.ms": "0"}
+    configs = {
+        "cleanup.policy": "compact",
+        "segment.bytes": "1048576",
+        "min.cleanable.dirty.ratio": "0.001",
+        "segment.ms": "100",
+        "max.compaction.lag.ms": "100",
+        "min.compaction.lag.ms": "0",
+    }
     with Admin(bootstrap_servers=kafka) as admin:
         admin.create_topic(name, 1, 1, configs)
         producer = Producer({"bootstrap.servers": kafka})
@@ -120,7 +130,7 @@ def test_a_compacted_partition_has_gaps(kafka, topic_names):
             producer.produce(name, b"%d" % index, key=b"%d" % (index % 3), partition=0)
             if index % 50 == 49:
                 producer.flush(30)
-                time.sleep(0.15)     # until a new segment is begun with the next record: the last one is never compacted
+                time.sleep(0.15)  # until a new segment is begun with the next record: the last one is never compacted
         deadline = time.monotonic() + 60
         while len(rows := read(options_of(kafka, name))) == 300:
             assert time.monotonic() < deadline, "the partition was not compacted"
@@ -137,12 +147,24 @@ def test_kafkas_own_tool_shows_the_lag_of_a_query(kafka, topic, transact, spark,
 
     transact(topic, [b"a", b"b"], "commit")
     group = topic_names()
-    frame = spark.readStream.format("ottla").options(**options_of(kafka, topic, startingOffsets="earliest", groupId=group)).load()
-    started = frame.writeStream.format("noop").option("checkpointLocation", str(tmp_path)).trigger(availableNow=True).start()
+    frame = (
+        spark.readStream.format("ottla")
+        .options(**options_of(kafka, topic, startingOffsets="earliest", groupId=group))
+        .load()
+    )
+    started = (
+        frame.writeStream.format("noop").option("checkpointLocation", str(tmp_path)).trigger(availableNow=True).start()
+    )
     ottla.spark.track(started).awaitTermination(120)
     try:
-        told = kafka_tool("org.apache.kafka.tools.consumer.group.ConsumerGroupCommand", "--bootstrap-server", kafka, "--describe",
-                          "--group", group)
+        told = kafka_tool(
+            "org.apache.kafka.tools.consumer.group.ConsumerGroupCommand",
+            "--bootstrap-server",
+            kafka,
+            "--describe",
+            "--group",
+            group,
+        )
     except PeerUnavailable as reason:
         pytest.skip(str(reason))
     row = next(line.split() for line in told.stdout.splitlines() if topic in line)

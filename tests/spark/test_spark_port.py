@@ -43,18 +43,32 @@ def run_ours(spark, options, checkpoint, **more):
     """The values of what is there."""
     found = []
     frame = spark.readStream.format("ottla").options(**options | {"startingOffsets": "earliest"} | more).load()
-    frame.writeStream.foreachBatch(lambda batch, number: found.extend(bytes(row.value) for row in batch.collect())).option(
-        "checkpointLocation", checkpoint).trigger(availableNow=True).start().awaitTermination(SECONDS_MAX)
+    frame.writeStream.foreachBatch(
+        lambda batch, number: found.extend(bytes(row.value) for row in batch.collect())
+    ).option("checkpointLocation", checkpoint).trigger(availableNow=True).start().awaitTermination(SECONDS_MAX)
     return found
 
 
 @pytest.mark.timeout(600)
-def test_the_same_schema_and_rows_and_neither_takes_the_others_checkpoint(peer, spark, make_topic, produce, read_options, tmp_path):
-    topic = make_topic(2, retention_ms="-1")      # the records are old
-    produce(topic, [b"a", None, b""], 0, key=b"k", start_ms=1_700_000_000_123, headers=[("h", b"1"), ("h", None), ("i", b"")])
+def test_the_same_schema_and_rows_and_neither_takes_the_others_checkpoint(
+    peer, spark, make_topic, produce, read_options, tmp_path
+):
+    topic = make_topic(2, retention_ms="-1")  # the records are old
+    produce(
+        topic,
+        [b"a", None, b""],
+        0,
+        key=b"k",
+        start_ms=1_700_000_000_123,
+        headers=[("h", b"1"), ("h", None), ("i", b"")],
+    )
     produce(topic, [b"b"] * 50, 1, start_ms=1_600_000_000_999, codec="zstd")
     produce(topic, [b"c"], 0, start_ms=0)
-    options = {"kafka.bootstrap.servers": read_options()["kafka.bootstrap.servers"], "subscribe": topic, "includeHeaders": "true"}
+    options = {
+        "kafka.bootstrap.servers": read_options()["kafka.bootstrap.servers"],
+        "subscribe": topic,
+        "includeHeaders": "true",
+    }
     checkpoint = str(tmp_path / "checkpoint")
     theirs = run_peer(peer, options, checkpoint)
     frame = spark.read.format("ottla").options(**options).load()
@@ -62,7 +76,9 @@ def test_the_same_schema_and_rows_and_neither_takes_the_others_checkpoint(peer, 
     assert json.loads(frame.schema.json()) == theirs["schema"]
     assert [shown(row) for row in frame.orderBy("topic", "partition", "offset").collect()] == theirs["rows"]
     produce(topic, [b"new"], 1)
-    with pytest.raises(PySparkException, match=r"(?s)written by Spark's own Kafka connector .*set option startingOffsets to") as refused:
+    with pytest.raises(
+        PySparkException, match=r"(?s)written by Spark's own Kafka connector .*set option startingOffsets to"
+    ) as refused:
         run_ours(spark, options, checkpoint)
     place = re.search(r"set option startingOffsets to (\S+)", str(refused.value)).group(1)
     ours = str(tmp_path / "ours")

@@ -11,8 +11,10 @@ from pyspark.sql import functions as F
 import ottla.spark
 from tests.spark.readers import marked
 
-KAFKA_SCHEMA = ("struct<key:binary,value:binary,topic:string,partition:int,offset:bigint,timestamp:timestamp,timestampType:int,"
-                "headers:array<struct<key:string,value:binary>>>")
+KAFKA_SCHEMA = (
+    "struct<key:binary,value:binary,topic:string,partition:int,offset:bigint,timestamp:timestamp,timestampType:int,"
+    "headers:array<struct<key:string,value:binary>>>"
+)
 
 
 @pytest.fixture
@@ -22,7 +24,9 @@ def frame(spark, read_options):
 
 @pytest.fixture
 def stream(spark, read_options):
-    return lambda topic, **more: spark.readStream.format("ottla").options(**read_options(topic, startingOffsets="earliest") | more).load()
+    return lambda topic, **more: (
+        spark.readStream.format("ottla").options(**read_options(topic, startingOffsets="earliest") | more).load()
+    )
 
 
 def collected(spark, query_name):
@@ -35,7 +39,9 @@ def run_to_end(frame, checkpoint, rows):
     def take(batch, number):
         rows.extend((number, row.partition, row.offset, bytes(row.value)) for row in batch.collect())
 
-    query = frame.writeStream.foreachBatch(take).option("checkpointLocation", checkpoint).trigger(availableNow=True).start()
+    query = (
+        frame.writeStream.foreachBatch(take).option("checkpointLocation", checkpoint).trigger(availableNow=True).start()
+    )
     query.awaitTermination(120)
     assert query.exception() is None
     return query
@@ -48,11 +54,20 @@ def test_a_batch_read_in_spark(spark, make_topic, produce, frame):
     found = frame(topic, includeHeaders="true")
     assert found.schema.simpleString() == KAFKA_SCHEMA
     assert all(field.nullable for field in found.schema)
-    counted = found.groupBy("partition").agg(F.count("*").alias("rows"), F.sum(F.col("value").cast("string").cast("int")).alias("total"),
-                                             F.max(F.size("headers")).alias("headers")).orderBy("partition").collect()
+    counted = (
+        found.groupBy("partition")
+        .agg(
+            F.count("*").alias("rows"),
+            F.sum(F.col("value").cast("string").cast("int")).alias("total"),
+            F.max(F.size("headers")).alias("headers"),
+        )
+        .orderBy("partition")
+        .collect()
+    )
     assert [tuple(row) for row in counted] == [(0, 1000, 499_500, 1), (1, 500, 124_750, None)]
-    assert found.where("partition = 0").selectExpr("headers[0].key", "headers[0].value", "cast(key as string)").distinct().collect() == [
-        ("h", bytearray(b"1"), "k")]
+    assert found.where("partition = 0").selectExpr(
+        "headers[0].key", "headers[0].value", "cast(key as string)"
+    ).distinct().collect() == [("h", bytearray(b"1"), "k")]
 
 
 def test_the_name_is_known_without_registering(spark, read_options, make_topic, produce):
@@ -90,7 +105,9 @@ def test_offsets_stand_in_the_checkpoint_as_sparks_connector_writes_them(make_to
     topic = make_topic(2)
     produce(topic, [b"a"], 1)
     run_to_end(stream(topic), checkpoint, [])
-    assert json.loads(Path(checkpoint, "offsets", "0").read_text().splitlines()[-1]) == marked({topic: {"0": 0, "1": 1}})
+    assert json.loads(Path(checkpoint, "offsets", "0").read_text().splitlines()[-1]) == marked(
+        {topic: {"0": 0, "1": 1}}
+    )
 
 
 @pytest.mark.parametrize("is_committed", [True, False])
@@ -108,7 +125,9 @@ def test_a_checkpoint_of_sparks_connector_is_refused(make_topic, produce, stream
         for commit in Path(checkpoint, "commits").glob("*1*"):
             commit.unlink()
     produce(topic, [b"c"])
-    with pytest.raises(PySparkException, match=r"(?s)written by Spark's own Kafka connector .*set option startingOffsets to .*") as refused:
+    with pytest.raises(
+        PySparkException, match=r"(?s)written by Spark's own Kafka connector .*set option startingOffsets to .*"
+    ) as refused:
         run_to_end(stream(topic), checkpoint, [])
     rows: list = []
     place = re.search(r"set option startingOffsets to (\S+)", str(refused.value)).group(1)
@@ -121,42 +140,69 @@ def test_a_tracked_run_leaves_no_lag(make_topic, produce, admin, stream, checkpo
 
     topic, group = make_topic(), topic_names()
     produce(topic, [b"a", b"b", b"c"])
-    query = stream(topic, groupId=group, maxOffsetsPerTrigger="2").writeStream.format("noop").option("checkpointLocation", checkpoint)
+    query = (
+        stream(topic, groupId=group, maxOffsetsPerTrigger="2")
+        .writeStream.format("noop")
+        .option("checkpointLocation", checkpoint)
+    )
     tracked = ottla.spark.track(query.trigger(availableNow=True).start())
     assert tracked.awaitTermination(120)
     assert admin.list_group_offsets(group)[TopicPartition(topic, 0)].offset == 3
     assert tracked.lastProgress["numInputRows"] == 1
 
 
-def test_two_sources_of_one_query_have_groups_of_their_own(spark, make_topic, produce, admin, stream, checkpoint, topic_names):
+def test_two_sources_of_one_query_have_groups_of_their_own(
+    spark, make_topic, produce, admin, stream, checkpoint, topic_names
+):
     from ottla.client import TopicPartition
 
     one, two, group, other = make_topic(), make_topic(), topic_names(), topic_names()
     produce(one, [b"a"])
     produce(two, [b"b", b"c"])
     both = stream(one, groupId=group).union(stream(two, groupId=other))
-    tracked = ottla.spark.track(both.writeStream.format("noop").option("checkpointLocation", checkpoint).trigger(availableNow=True).start())
+    tracked = ottla.spark.track(
+        both.writeStream.format("noop").option("checkpointLocation", checkpoint).trigger(availableNow=True).start()
+    )
     tracked.awaitTermination(120)
-    assert {name: {place: told.offset for place, told in admin.list_group_offsets(name).items()} for name in (group, other)} == {
-        group: {TopicPartition(one, 0): 1}, other: {TopicPartition(two, 0): 2}}
+    assert {
+        name: {place: told.offset for place, told in admin.list_group_offsets(name).items()} for name in (group, other)
+    } == {group: {TopicPartition(one, 0): 1}, other: {TopicPartition(two, 0): 2}}
 
 
 def test_a_windowed_count(spark, make_topic, produce, stream, checkpoint):
     topic = make_topic()
     produce(topic, [b"a", b"b", b"a"] * 10, start_ms=1_700_000_000_000)
-    counted = (stream(topic).withWatermark("timestamp", "1 second").groupBy(F.window("timestamp", "10 seconds"), "value").count()
-               .writeStream.format("memory").queryName("windowed").outputMode("complete").option("checkpointLocation", checkpoint)
-               .trigger(availableNow=True).start())
+    counted = (
+        stream(topic)
+        .withWatermark("timestamp", "1 second")
+        .groupBy(F.window("timestamp", "10 seconds"), "value")
+        .count()
+        .writeStream.format("memory")
+        .queryName("windowed")
+        .outputMode("complete")
+        .option("checkpointLocation", checkpoint)
+        .trigger(availableNow=True)
+        .start()
+    )
     counted.awaitTermination(120)
-    assert sorted((bytes(row.value), row["count"]) for row in spark.table("windowed").collect()) == [(b"a", 20), (b"b", 10)]
+    assert sorted((bytes(row.value), row["count"]) for row in spark.table("windowed").collect()) == [
+        (b"a", 20),
+        (b"b", 10),
+    ]
 
 
-@pytest.mark.parametrize(("more", "message"), [
-    ({"startingOffset": "earliest"}, "Did you mean startingOffsets"),
-    ({"subscribe": "no-such-topic"}, "There is no topic 'no-such-topic', which option subscribe names"),
-    ({"kafka.bootstrap.servers": "127.0.0.1:1", "kafka.default.api.timeout.ms": "500"}, "kafka.bootstrap.servers [(]127.0.0.1:1[)]"),
-    ({"minPartitions": "none"}, "minPartitions must be a whole number"),
-])
+@pytest.mark.parametrize(
+    ("more", "message"),
+    [
+        ({"startingOffset": "earliest"}, "Did you mean startingOffsets"),
+        ({"subscribe": "no-such-topic"}, "There is no topic 'no-such-topic', which option subscribe names"),
+        (
+            {"kafka.bootstrap.servers": "127.0.0.1:1", "kafka.default.api.timeout.ms": "500"},
+            "kafka.bootstrap.servers [(]127.0.0.1:1[)]",
+        ),
+        ({"minPartitions": "none"}, "minPartitions must be a whole number"),
+    ],
+)
 def test_errors_reach_the_user(spark, read_options, more, message):
     with pytest.raises(PySparkException, match=message):
         spark.read.format("ottla").options(**read_options("t") | more).load().count()

@@ -38,12 +38,19 @@ def test_a_driver_that_is_killed_and_a_broker_that_restarts(spark, tmp_path):
     counts.mkdir()
     with Broker(data=tmp_path / "data") as broker:
         broker.create_topic("counted", 2)
-        options = {"kafka.bootstrap.servers": broker.bootstrap, "subscribe": "counted", "startingOffsets": "earliest",
-                   "maxOffsetsPerTrigger": "50", "groupId": "counting"}
+        options = {
+            "kafka.bootstrap.servers": broker.bootstrap,
+            "subscribe": "counted",
+            "startingOffsets": "earliest",
+            "maxOffsetsPerTrigger": "50",
+            "groupId": "counting",
+        }
         produce(broker.bootstrap, "counted", [b"%d" % (index % 7) for index in range(1000)])
         command = [sys.executable, "-m", "tests.spark.counting_driver", json.dumps(options), checkpoint, str(counts)]
         with (tmp_path / "driver.log").open("wb") as log:
-            driver = subprocess.Popen(command, stdout=log, stderr=log, start_new_session=True, cwd=Path(__file__).parents[2])
+            driver = subprocess.Popen(
+                command, stdout=log, stderr=log, start_new_session=True, cwd=Path(__file__).parents[2]
+            )
         try:
             wait_for(lambda: driver.poll() is not None or (counts / "3.json").exists(), "micro-batches of the driver")
             assert driver.poll() is None, (tmp_path / "driver.log").read_text()[-3000:]
@@ -58,8 +65,11 @@ def test_a_driver_that_is_killed_and_a_broker_that_restarts(spark, tmp_path):
         query = counting(spark, options, checkpoint, counts).trigger(availableNow=True).start()
         assert query.awaitTermination(SECONDS_MAX)
         last = max((int(path.stem) for path in counts.glob("*.json")), default=-1)
-        expected = {str(number): sum(index % 7 == number for index in range(1000)) + sum(index % 7 == number for index in range(40))
-                    for number in range(7)}
+        expected = {
+            str(number): sum(index % 7 == number for index in range(1000))
+            + sum(index % 7 == number for index in range(40))
+            for number in range(7)
+        }
         assert json.loads((counts / f"{last}.json").read_text()) == expected
 
 
@@ -71,22 +81,42 @@ def test_a_driver_that_is_killed_while_it_writes(spark, tmp_path):
     with Broker() as broker:
         broker.create_topic("from", 2)
         broker.create_topic("to", 2)
-        options = {"kafka.bootstrap.servers": broker.bootstrap, "subscribe": "from", "startingOffsets": "earliest",
-                   "maxOffsetsPerTrigger": "200"}
+        options = {
+            "kafka.bootstrap.servers": broker.bootstrap,
+            "subscribe": "from",
+            "startingOffsets": "earliest",
+            "maxOffsetsPerTrigger": "200",
+        }
         written = {"kafka.bootstrap.servers": broker.bootstrap, "subscribe": "to"}
         produce(broker.bootstrap, "from", rows)
-        command = [sys.executable, "-m", "tests.spark.copying_driver", json.dumps(options), "to", str(checkpoint), "500", str(mark)]
+        command = [
+            sys.executable,
+            "-m",
+            "tests.spark.copying_driver",
+            json.dumps(options),
+            "to",
+            str(checkpoint),
+            "500",
+            str(mark),
+        ]
         with (tmp_path / "driver.log").open("wb") as log:
-            driver = subprocess.Popen(command, stdout=log, stderr=log, start_new_session=True, cwd=Path(__file__).parents[2])
+            driver = subprocess.Popen(
+                command, stdout=log, stderr=log, start_new_session=True, cwd=Path(__file__).parents[2]
+            )
         try:
-            wait_for(lambda: driver.poll() is not None or (mark.exists() and len(read(written)) >= 500), "a half of a micro-batch")
+            wait_for(
+                lambda: driver.poll() is not None or (mark.exists() and len(read(written)) >= 500),
+                "a half of a micro-batch",
+            )
             assert driver.poll() is None, (tmp_path / "driver.log").read_text()[-3000:]
         finally:
             os.killpg(driver.pid, signal.SIGKILL)
             driver.wait()
         assert sorted(path.name for path in (checkpoint / "commits").glob("[0-9]*")) == ["0", "1"]
         produce(broker.bootstrap, "from", [b"new"] * 40)
-        query = copying(spark, options, "to", str(checkpoint), hold_once(b"500", mark)).trigger(availableNow=True).start()
+        query = (
+            copying(spark, options, "to", str(checkpoint), hold_once(b"500", mark)).trigger(availableNow=True).start()
+        )
         assert query.awaitTermination(SECONDS_MAX)
         found = Counter(values(read(written)))
     assert {row: found[row] for row in rows[:400]} == dict.fromkeys(rows[:400], 1)

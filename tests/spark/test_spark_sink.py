@@ -33,7 +33,9 @@ def read_all(bootstrap: str, topic: str, partitions: int) -> list[Any]:
 @pytest.fixture
 def write(bootstrap: str) -> Callable[..., None]:
     def save(frame: Any, **options: str) -> None:
-        given = {"kafka.bootstrap.servers": bootstrap} | {name.replace("__", "."): value for name, value in options.items()}
+        given = {"kafka.bootstrap.servers": bootstrap} | {
+            name.replace("__", "."): value for name, value in options.items()
+        }
         frame.write.format("ottla").options(**given).mode("append").save()
 
     return save
@@ -69,7 +71,9 @@ def test_rows_go_where_javas_clients_send_them(spark: Any, bootstrap: str, make_
     """By the key's hash; rows of a key in their order, and each row once. Rows without a key are spread."""
     topic = make_topic(5)
     frame = spark.range(0, 20_000, 1, 2).select(
-        f.when(f.col("id") % 4 > 0, f.concat(f.lit("key-"), f.col("id") % 701)).alias("key"), f.col("id").cast("string").alias("value"))
+        f.when(f.col("id") % 4 > 0, f.concat(f.lit("key-"), f.col("id") % 701)).alias("key"),
+        f.col("id").cast("string").alias("value"),
+    )
     write(frame, topic=topic)
     messages = read_all(bootstrap, topic, 5)
     assert sorted(int(m.value()) for m in messages) == list(range(20_000))
@@ -86,7 +90,9 @@ def test_rows_go_where_javas_clients_send_them(spark: Any, bootstrap: str, make_
 @pytest.mark.parametrize("codec", ["gzip", "snappy", "lz4", "zstd"])
 def test_codecs(spark: Any, bootstrap: str, make_topic: Any, write: Any, codec: str) -> None:
     topic = make_topic(1)
-    write(spark.range(3000).select(f.col("id").cast("string").alias("value")), topic=topic, kafka__compression__type=codec)
+    write(
+        spark.range(3000).select(f.col("id").cast("string").alias("value")), topic=topic, kafka__compression__type=codec
+    )
     assert sorted(int(m.value()) for m in read_all(bootstrap, topic, 1)) == list(range(3000))
 
 
@@ -105,7 +111,9 @@ def test_large_records_are_split_or_refused_by_name(spark: Any, bootstrap: str, 
     values = spark.range(50).select(f.lpad(f.col("id").cast("string"), 9_000, "0").alias("value"))
     write(values.coalesce(1), topic=topic)
     assert [int(m.value()[-3:]) for m in read_all(bootstrap, topic, 1)] == list(range(50))
-    with pytest.raises(Exception, match=f"(?s)partition 0 of topic '{topic}'.*MESSAGE_TOO_LARGE|MESSAGE_TOO_LARGE.*{topic}"):
+    with pytest.raises(
+        Exception, match=f"(?s)partition 0 of topic '{topic}'.*MESSAGE_TOO_LARGE|MESSAGE_TOO_LARGE.*{topic}"
+    ):
         write(spark.range(1).select(f.repeat(f.lit("x"), 30_000).alias("value")), topic=topic)
 
 
@@ -120,16 +128,24 @@ def test_failures_say_where(spark: Any, make_topic: Any, write: Any) -> None:
         write(spark.range(1).select(f.col("id").alias("value")), topic=topic)
 
 
-def test_a_stream_writes_every_batch(spark: Any, bootstrap: str, make_topic: Any, checkpoint: str, tmp_path: Path) -> None:
+def test_a_stream_writes_every_batch(
+    spark: Any, bootstrap: str, make_topic: Any, checkpoint: str, tmp_path: Path
+) -> None:
     """From files, in micro-batches; after a restart it goes on, and a batch that was not committed is written again: nothing is lost."""
     topic, source = make_topic(2), tmp_path / "source"
     source.mkdir()
 
     def run() -> None:
         frame = spark.readStream.schema("value string").option("maxFilesPerTrigger", "1").text(str(source))
-        query = (frame.select(f.col("value").alias("key"), "value").writeStream.format("ottla")
-                 .option("kafka.bootstrap.servers", bootstrap).option("topic", topic).option("checkpointLocation", checkpoint)
-                 .trigger(availableNow=True).start())
+        query = (
+            frame.select(f.col("value").alias("key"), "value")
+            .writeStream.format("ottla")
+            .option("kafka.bootstrap.servers", bootstrap)
+            .option("topic", topic)
+            .option("checkpointLocation", checkpoint)
+            .trigger(availableNow=True)
+            .start()
+        )
         query.awaitTermination()
 
     for number in range(3):
@@ -141,7 +157,7 @@ def test_a_stream_writes_every_batch(spark: Any, bootstrap: str, make_topic: Any
     assert sorted(m.value() for m in read_all(bootstrap, topic, 2)) == wanted
     last = max(int(path.name) for path in (Path(checkpoint) / "commits").iterdir() if path.name.isdigit())
     for path in (Path(checkpoint) / "commits").glob(f"*{last}*"):
-        path.unlink()      # as if the driver had died before it committed
+        path.unlink()  # as if the driver had died before it committed
     run()
     again = sorted(m.value() for m in read_all(bootstrap, topic, 2))
     assert sorted(set(again)) == wanted

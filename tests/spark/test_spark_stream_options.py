@@ -51,7 +51,7 @@ def test_by_default_from_the_end(make_topic, produce, reader_of):
     reader = reader_of(topic)
     start = reader.initialOffset()
     produce(topic, [b"b"])
-    assert micro_batch(reader, start) == (start, [])      # the first micro-batch of a place that is of now is empty
+    assert micro_batch(reader, start) == (start, [])  # the first micro-batch of a place that is of now is empty
     assert micro_batch(reader, start) == (marked({topic: {"0": 2}}), [b"b"])
 
 
@@ -70,13 +70,19 @@ def test_a_first_micro_batch_that_is_run_again_loses_nothing(make_topic, produce
     assert micro_batch(second, end) == (later, [b"a", b"b"])
 
 
-@pytest.mark.parametrize(("given", "start"), [
-    ({"startingOffsets": {"0": 1, "1": -1}}, {"0": 1, "1": 3}),
-    ({"startingOffsets": {"0": -2, "1": 2}}, {"0": 0, "1": 2}),
-    ({"startingTimestamp": "1000000000001"}, {"0": 1, "1": 1}),
-    ({"startingOffsetsByTimestamp": {"0": 0, "1": 1_000_000_000_002}, "startingOffsets": "latest"}, {"0": 0, "1": 2}),
-    ({"startingTimestamp": str(2 * 10**12), "startingOffsetsByTimestampStrategy": "latest"}, {"0": 3, "1": 3}),
-])
+@pytest.mark.parametrize(
+    ("given", "start"),
+    [
+        ({"startingOffsets": {"0": 1, "1": -1}}, {"0": 1, "1": 3}),
+        ({"startingOffsets": {"0": -2, "1": 2}}, {"0": 0, "1": 2}),
+        ({"startingTimestamp": "1000000000001"}, {"0": 1, "1": 1}),
+        (
+            {"startingOffsetsByTimestamp": {"0": 0, "1": 1_000_000_000_002}, "startingOffsets": "latest"},
+            {"0": 0, "1": 2},
+        ),
+        ({"startingTimestamp": str(2 * 10**12), "startingOffsetsByTimestampStrategy": "latest"}, {"0": 3, "1": 3}),
+    ],
+)
 def test_where_a_stream_begins(make_topic, produce, reader_of, given, start):
     topic = make_topic(2)
     for partition in range(2):
@@ -85,16 +91,22 @@ def test_where_a_stream_begins(make_topic, produce, reader_of, given, start):
     assert reader_of(topic, **more).initialOffset() == marked({topic: start})
 
 
-@pytest.mark.parametrize(("more", "message"), [
-    ({"endingOffsets": "latest"}, "Option endingOffsets has no meaning in a streaming read"),
-    ({"endingTimestamp": "1"}, "Option endingTimestamp has no meaning in a streaming read"),
-    ({"endingOffsetsByTimestamp": "{}"}, "Option endingOffsetsByTimestamp has no meaning in a streaming read"),
-    ({"maxOffsetsPerTrigger": "0"}, "maxOffsetsPerTrigger must be at least 1"),
-    ({"minOffsetsPerTrigger": "9", "maxOffsetsPerTrigger": "8"}, "minOffsetsPerTrigger [(]9[)] is more than maxOffsetsPerTrigger [(]8[)]"),
-    ({"maxTriggerDelay": "soon"}, "maxTriggerDelay must be a time such as 15m"),
-    ({"groupId": "a", "kafka.group.id": "b"}, "groupId and kafka.group.id name different groups"),
-    ({"isolationLevel": "read_committed", "kafka.isolation.level": "read_uncommitted"}, "say different things"),
-])
+@pytest.mark.parametrize(
+    ("more", "message"),
+    [
+        ({"endingOffsets": "latest"}, "Option endingOffsets has no meaning in a streaming read"),
+        ({"endingTimestamp": "1"}, "Option endingTimestamp has no meaning in a streaming read"),
+        ({"endingOffsetsByTimestamp": "{}"}, "Option endingOffsetsByTimestamp has no meaning in a streaming read"),
+        ({"maxOffsetsPerTrigger": "0"}, "maxOffsetsPerTrigger must be at least 1"),
+        (
+            {"minOffsetsPerTrigger": "9", "maxOffsetsPerTrigger": "8"},
+            "minOffsetsPerTrigger [(]9[)] is more than maxOffsetsPerTrigger [(]8[)]",
+        ),
+        ({"maxTriggerDelay": "soon"}, "maxTriggerDelay must be a time such as 15m"),
+        ({"groupId": "a", "kafka.group.id": "b"}, "groupId and kafka.group.id name different groups"),
+        ({"isolationLevel": "read_committed", "kafka.isolation.level": "read_uncommitted"}, "say different things"),
+    ],
+)
 def test_wrong_options_are_named(reader_of, more, message):
     with pytest.raises(OptionError, match=message):
         reader_of("t", **{name.replace(".", "__"): value for name, value in more.items()})
@@ -108,7 +120,7 @@ def test_max_offsets_are_shared_by_what_partitions_have(make_topic, produce, rea
     assert reader.getDefaultReadLimit() == ReadMaxRows(10)
     start = reader.initialOffset()
     assert reader.latestOffset(start, ReadMaxRows(10)) == marked({topic: {"0": 9, "1": 1, "2": 0}})
-    assert reader.latestOffset(start, ReadAllAvailable()) == marked({topic: {"0": 90, "1": 10, "2": 0}})      # Trigger.Once
+    assert reader.latestOffset(start, ReadAllAvailable()) == marked({topic: {"0": 90, "1": 10, "2": 0}})  # Trigger.Once
     ends, count = start, 0
     while (end := reader.latestOffset(ends, ReadMaxRows(10))) != ends:
         count += sum(end[topic].values()) - sum(ends[topic].values())
@@ -126,7 +138,7 @@ def test_min_offsets_wait_until_the_delay_is_over(make_topic, produce, reader_of
     start = reader.initialOffset()
     produce(topic, [b"x"])
     first = reader.latestOffset(start, limit)
-    assert first == marked({topic: {"0": 1}})      # the first trigger does not wait
+    assert first == marked({topic: {"0": 1}})  # the first trigger does not wait
     produce(topic, [b"x"] * 4)
     now[0] += 119
     assert reader.latestOffset(first, limit) == first
@@ -198,7 +210,9 @@ def test_a_topic_that_was_made_again_is_told(make_topic, produce, admin, reader_
     with pytest.raises(DataLoss, match=f"Topic '{topic}' was deleted and made again while the query ran"):
         running.latestOffset(end, ReadAllAvailable())
     restarted = reader_of(topic)
-    with pytest.raises(DataLoss, match=f"{topic}-0 was read up to offset 3 and now ends with 1: the topic was deleted and made again"):
+    with pytest.raises(
+        DataLoss, match=f"{topic}-0 was read up to offset 3 and now ends with 1: the topic was deleted and made again"
+    ):
         restarted.partitions(end, restarted.latestOffset(end, ReadAllAvailable()))
     careless = reader_of(topic, failOnDataLoss="false")
     assert micro_batch(careless, end) == (marked({topic: {"0": 1}}), [b"d"])
@@ -222,8 +236,15 @@ def test_min_partitions_and_max_records_split(make_topic, produce, reader_of):
     topic = make_topic()
     produce(topic, [b"x"] * 10)
     start, end = marked({topic: {"0": 0}}), marked({topic: {"0": 10}})
-    assert ranges_of(reader_of(topic, minPartitions=3).partitions(start, end)) == [(topic, 0, 0, 3), (topic, 0, 3, 6), (topic, 0, 6, 10)]
-    assert ranges_of(reader_of(topic, maxRecordsPerPartition=5).partitions(start, end)) == [(topic, 0, 0, 5), (topic, 0, 5, 10)]
+    assert ranges_of(reader_of(topic, minPartitions=3).partitions(start, end)) == [
+        (topic, 0, 0, 3),
+        (topic, 0, 3, 6),
+        (topic, 0, 6, 10),
+    ]
+    assert ranges_of(reader_of(topic, maxRecordsPerPartition=5).partitions(start, end)) == [
+        (topic, 0, 0, 5),
+        (topic, 0, 5, 10),
+    ]
 
 
 def test_progress_is_committed_to_the_group(make_topic, produce, admin, reader_of, topic_names):
@@ -252,7 +273,9 @@ def test_a_group_that_refuses_does_not_end_the_query(make_topic, bootstrap, prod
 
 def test_a_checkpoint_of_another_source_is_refused(make_topic, reader_of):
     reader = reader_of(make_topic())
-    with pytest.raises(OptionError, match=r"The checkpoint does not hold offsets of topics but .*checkpointLocation of its own"):
+    with pytest.raises(
+        OptionError, match=r"The checkpoint does not hold offsets of topics but .*checkpointLocation of its own"
+    ):
         reader.latestOffset({"offset": 5}, ReadAllAvailable())
 
 
@@ -261,12 +284,19 @@ def test_a_checkpoint_of_sparks_connector_is_refused(make_topic, reader_of):
     topic = make_topic()
     theirs = {topic: {"0": 23}}
     reader = reader_of(topic)
-    message = (r"written by Spark's own Kafka connector .*new checkpointLocation.*set option startingOffsets to "
-               rf'{{"{topic}":{{"0":23}}}}$')
-    for calls in (lambda: reader.latestOffset(theirs, ReadAllAvailable()), lambda: reader.partitions(reader.initialOffset(), theirs)):
+    message = (
+        r"written by Spark's own Kafka connector .*new checkpointLocation.*set option startingOffsets to "
+        rf'{{"{topic}":{{"0":23}}}}$'
+    )
+    for calls in (
+        lambda: reader.latestOffset(theirs, ReadAllAvailable()),
+        lambda: reader.partitions(reader.initialOffset(), theirs),
+    ):
         with pytest.raises(OptionError, match=message):
             calls()
-    with pytest.raises(OptionError, match=r"another version of Ottla [(]its offsets are of format 2, this version knows 1[)]"):
+    with pytest.raises(
+        OptionError, match=r"another version of Ottla [(]its offsets are of format 2, this version knows 1[)]"
+    ):
         reader.latestOffset(theirs | {"@ottla": 2}, ReadAllAvailable())
 
 

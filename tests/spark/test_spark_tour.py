@@ -11,8 +11,13 @@ SECONDS_MAX = 240
 
 
 def test_the_demo_counts_every_order() -> None:
-    done = subprocess.run([sys.executable, "-m", "ottla", "demo", "pipeline", "--seconds", "2", "--plain"], capture_output=True, text=True,
-                          timeout=SECONDS_MAX, check=False)
+    done = subprocess.run(
+        [sys.executable, "-m", "ottla", "demo", "pipeline", "--seconds", "2", "--plain"],
+        capture_output=True,
+        text=True,
+        timeout=SECONDS_MAX,
+        check=False,
+    )
     assert done.returncode == 0, done.stderr
     assert "every order is in them, once" in done.stdout
 
@@ -22,7 +27,9 @@ def test_the_notebook_runs_from_the_first_cell_to_the_last(tmp_path: Path) -> No
     script = tmp_path / "notebook.py"
     script.write_text("\n".join("".join(cell["source"]) for cell in cells if cell["cell_type"] == "code"))
     environment = os.environ | {"TMPDIR": str(tmp_path)}
-    done = subprocess.run([sys.executable, str(script)], capture_output=True, text=True, timeout=SECONDS_MAX, check=False, env=environment)
+    done = subprocess.run(
+        [sys.executable, str(script)], capture_output=True, text=True, timeout=SECONDS_MAX, check=False, env=environment
+    )
     assert done.returncode == 0, done.stderr
     assert "|2023-11-15 00:00:00|apples|   200|" in done.stdout
 
@@ -31,7 +38,13 @@ def test_without_spark_the_demo_says_what_to_install(tmp_path: Path) -> None:
     """A `pyspark` that cannot be imported stands for none."""
     (tmp_path / "pyspark.py").write_text("raise ImportError")
     environment = os.environ | {"PYTHONPATH": os.pathsep.join([str(tmp_path), os.environ.get("PYTHONPATH", "")])}
-    done = subprocess.run([sys.executable, "-m", "ottla", "demo", "pipeline"], capture_output=True, text=True, timeout=60, check=False,
-                          env=environment)
+    done = subprocess.run(
+        [sys.executable, "-m", "ottla", "demo", "pipeline"],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+        env=environment,
+    )
     assert done.returncode == 1
     assert "ottla[spark]" in done.stderr

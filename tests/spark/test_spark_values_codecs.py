@@ -25,7 +25,14 @@ from ottla.spark.values_protobuf import spark_type as protobuf_type
 
 ORDER = "id bigint, name string, price double, ok boolean, tags array<string>, place struct<city:string,zip:int>"
 ROWS: list[Any] = [
-    {"id": 1, "name": 'a "b" \\ c\n', "price": 1.5, "ok": True, "tags": ["x", None, ""], "place": {"city": "Ulm", "zip": 1}},
+    {
+        "id": 1,
+        "name": 'a "b" \\ c\n',
+        "price": 1.5,
+        "ok": True,
+        "tags": ["x", None, ""],
+        "place": {"city": "Ulm", "zip": 1},
+    },
     {"id": -(2**53), "name": "", "price": 1e300, "ok": False, "tags": [], "place": {"city": "Köln", "zip": None}},
     {"id": None, "name": None, "price": None, "ok": None, "tags": None, "place": None},
 ]
@@ -39,10 +46,15 @@ class TestDdl:
     def test_all_types(self) -> None:
         text = "a int, `b c` decimal(5,2) NOT NULL, m MAP<string, array<bigint>>, s struct<x: timestamp, y date> COMMENT 'why'"
         schema = parse_ddl(text, option="valueSchema")
-        assert schema.simpleString() == "struct<a:int,b c:decimal(5,2),m:map<string,array<bigint>>,s:struct<x:timestamp,y:date>>"
+        assert (
+            schema.simpleString()
+            == "struct<a:int,b c:decimal(5,2),m:map<string,array<bigint>>,s:struct<x:timestamp,y:date>>"
+        )
         assert [field.nullable for field in schema.fields] == [True, False, True, True]
 
-    @pytest.mark.parametrize("text", ["", "a", "a int,, b int", "a strng", "a array<int", "a int b int", "a decimal(x)", "a struct<>>"])
+    @pytest.mark.parametrize(
+        "text", ["", "a", "a int,, b int", "a strng", "a array<int", "a int b int", "a decimal(x)", "a struct<>>"]
+    )
     def test_what_is_no_list_of_columns_is_refused(self, text: str) -> None:
         with pytest.raises(OptionError, match="valueSchema"):
             parse_ddl(text, option="valueSchema")
@@ -64,12 +76,18 @@ class TestJson:
         """Document by document the rows are the same."""
         kind = arrow(ORDER)
         codec = JsonCodec(kind)
-        documents = [json.dumps(row).encode() for row in ROWS] + [b'{\n "id": 5,\n "more": [1, {"x": 2}]}', b'{"id":7,"name":"\\u00e4\\n"}']
+        documents = [json.dumps(row).encode() for row in ROWS] + [
+            b'{\n "id": 5,\n "more": [1, {"x": 2}]}',
+            b'{"id":7,"name":"\\u00e4\\n"}',
+        ]
         fast = codec.decode(pa.array(documents, pa.binary()))
         slow = codec.decode_each(pa.array([*documents, None], pa.binary()))
         assert fast.column.to_pylist() == slow.column.to_pylist()[:-1]
         assert fast.column.type == slow.column.type == kind
-        assert fast.column.to_pylist()[3:] == [dict.fromkeys(ROWS[0]) | {"id": 5}, dict.fromkeys(ROWS[0]) | {"id": 7, "name": "ä\n"}]
+        assert fast.column.to_pylist()[3:] == [
+            dict.fromkeys(ROWS[0]) | {"id": 5},
+            dict.fromkeys(ROWS[0]) | {"id": 7, "name": "ä\n"},
+        ]
 
     def test_damage_is_told_by_row(self) -> None:
         """The others of a batch decode; two documents in one value are no document."""
@@ -85,12 +103,19 @@ class TestJson:
         documents[77], documents[300], documents[999] = None, b"x", b'{"id":'
         found = codec.decode(pa.array(documents, pa.binary()))
         assert list(found.errors) == [300, 999]
-        assert found.column.to_pylist() == [None if number in (77, 300, 999) else {"id": number} for number in range(1000)]
+        assert found.column.to_pylist() == [
+            None if number in (77, 300, 999) else {"id": number} for number in range(1000)
+        ]
 
     def test_times_dates_decimals_bytes_and_maps_are_text(self) -> None:
         kind = arrow("t timestamp, d date, n decimal(6,2), b binary, m map<string,int>")
-        row = {"t": datetime.datetime(2024, 5, 6, 7, 8, 9, 123000, datetime.UTC), "d": datetime.date(2024, 5, 6), "n": Decimal("12.30"),
-               "b": b"\0\xff", "m": [("x", 1), ("y", None)]}
+        row = {
+            "t": datetime.datetime(2024, 5, 6, 7, 8, 9, 123000, datetime.UTC),
+            "d": datetime.date(2024, 5, 6),
+            "n": Decimal("12.30"),
+            "b": b"\0\xff",
+            "m": [("x", 1), ("y", None)],
+        }
         codec = JsonCodec(kind)
         (encoded,) = codec.encode(pa.array([row], kind)).to_pylist()
         assert encoded == b'{"t":"2024-05-06T07:08:09.123Z","d":"2024-05-06","n":12.30,"b":"AP8=","m":{"x":1,"y":null}}'
@@ -108,15 +133,25 @@ AVRO = json.dumps({
         {"name": "more", "type": {"type": "map", "values": "int"}},
         {"name": "place", "type": ["null", {"type": "record", "name": "Place", "fields": [{"name": "city", "type": "string"}]}]},
     ]})  # fmt: skip
-AVRO_ROW = {"id": 7, "name": None, "at": datetime.datetime(2024, 1, 2, tzinfo=datetime.UTC), "price": Decimal("1.25"), "kind": "B",
-            "tags": ["x"], "more": [("a", 1)], "place": {"city": "Ulm"}}
+AVRO_ROW = {
+    "id": 7,
+    "name": None,
+    "at": datetime.datetime(2024, 1, 2, tzinfo=datetime.UTC),
+    "price": Decimal("1.25"),
+    "kind": "B",
+    "tags": ["x"],
+    "more": [("a", 1)],
+    "place": {"city": "Ulm"},
+}
 
 
 class TestAvro:
     def test_round_trip_by_a_given_schema(self) -> None:
         kind = avro_type(AVRO, "valueSchema")
-        assert kind.simpleString() == ("struct<id:bigint,name:string,at:timestamp,price:decimal(8,2),kind:string,tags:array<string>,"
-                                       "more:map<string,int>,place:struct<city:string>>")
+        assert kind.simpleString() == (
+            "struct<id:bigint,name:string,at:timestamp,price:decimal(8,2),kind:string,tags:array<string>,"
+            "more:map<string,int>,place:struct<city:string>>"
+        )
         arrow_kind = to_arrow_type(kind, timezone="UTC")
         codec = AvroCodec(arrow_kind, AVRO)
         encoded = codec.encode(pa.array([AVRO_ROW, None], arrow_kind))
@@ -127,20 +162,35 @@ class TestAvro:
         kind = parse_ddl(ORDER + ", t timestamp, m map<string,double>, n decimal(9,3)", option="valueSchema")
         text = schema_from_spark(kind)
         assert avro_type(text, "valueSchema").simpleString() == kind.simpleString()
-        row = {**ROWS[0], "t": datetime.datetime(2024, 1, 2, 3, 4, 5, 6, datetime.UTC), "m": [("k", 0.5)], "n": Decimal("1.125")}
+        row = {
+            **ROWS[0],
+            "t": datetime.datetime(2024, 1, 2, 3, 4, 5, 6, datetime.UTC),
+            "m": [("k", 0.5)],
+            "n": Decimal("1.125"),
+        }
         arrow_kind = to_arrow_type(kind, timezone="UTC")
         codec = AvroCodec(arrow_kind, text)
         assert codec.decode(codec.encode(pa.array([row], arrow_kind))).column.to_pylist() == [row]
 
     def test_another_version_of_the_schema_fills_in_defaults(self) -> None:
         written = json.dumps({"type": "record", "name": "R", "fields": [{"name": "old", "type": "int"}]})
-        wanted = json.dumps({"type": "record", "name": "R", "fields": [
-            {"name": "renamed", "aliases": ["old"], "type": "long"}, {"name": "new", "type": "string", "default": "d"}]})
+        wanted = json.dumps(
+            {
+                "type": "record",
+                "name": "R",
+                "fields": [
+                    {"name": "renamed", "aliases": ["old"], "type": "long"},
+                    {"name": "new", "type": "string", "default": "d"},
+                ],
+            }
+        )
         codec = AvroCodec(to_arrow_type(avro_type(wanted, "valueSchema")), written, wanted)
         assert codec.decode(pa.array([b"\x0e"], pa.binary())).column.to_pylist() == [{"renamed": 7, "new": "d"}]
 
     def test_damage_is_told_by_row(self) -> None:
-        codec = AvroCodec(pa.struct([("a", pa.int64())]), '{"type":"record","name":"R","fields":[{"name":"a","type":"long"}]}')
+        codec = AvroCodec(
+            pa.struct([("a", pa.int64())]), '{"type":"record","name":"R","fields":[{"name":"a","type":"long"}]}'
+        )
         found = codec.decode(pa.array([b"\x02", b"", b"\x02\x02", b"\x04"], pa.binary()))
         assert found.column.to_pylist() == [{"a": 1}, None, None, {"a": 2}]
         assert list(found.errors) == [1, 2]
@@ -183,8 +233,17 @@ def proto_set() -> bytes:
     return descriptor_pb2.FileDescriptorSet(file=[proto_file()]).SerializeToString()
 
 
-PROTO_ROW = {"id": 5, "name": "n", "items": [{"sku": "a"}, {"sku": ""}], "price": None, "more": [("x", 1)], "kind": "BIG",
-             "at": datetime.datetime(2024, 1, 2, tzinfo=datetime.UTC), "big": Decimal(2**64 - 1), "data": b"\0"}
+PROTO_ROW = {
+    "id": 5,
+    "name": "n",
+    "items": [{"sku": "a"}, {"sku": ""}],
+    "price": None,
+    "more": [("x", 1)],
+    "kind": "BIG",
+    "at": datetime.datetime(2024, 1, 2, tzinfo=datetime.UTC),
+    "big": Decimal(2**64 - 1),
+    "data": b"\0",
+}
 
 
 class TestProtobuf:
@@ -238,7 +297,11 @@ def test_a_descriptor_set_may_be_a_file(tmp_path: Any) -> None:
 
     path = tmp_path / "order.desc"
     path.write_bytes(proto_set())
-    assert load_set(str(path), "valueSchema") == load_set(base64.b64encode(proto_set()).decode(), "valueSchema") == proto_set()
+    assert (
+        load_set(str(path), "valueSchema")
+        == load_set(base64.b64encode(proto_set()).decode(), "valueSchema")
+        == proto_set()
+    )
     with pytest.raises(OptionError, match="neither"):
         load_set(str(path) + "!", "valueSchema")
 
@@ -247,11 +310,19 @@ def test_what_a_registry_cannot_be_told_of_is_refused() -> None:
     """Values name the first message of a file, and there are no references to other files."""
     from ottla.spark.values_protobuf import registered_file
 
-    assert base64.b64decode(registered_file(proto_set(), "shop.Order", "valueSchema")) == proto_file().SerializeToString()
-    with pytest.raises(OptionError, match=r"valueSchema: shop\.Item is not the first message of order\.proto.*Put it first"):
+    assert (
+        base64.b64decode(registered_file(proto_set(), "shop.Order", "valueSchema")) == proto_file().SerializeToString()
+    )
+    with pytest.raises(
+        OptionError, match=r"valueSchema: shop\.Item is not the first message of order\.proto.*Put it first"
+    ):
         registered_file(proto_set(), "shop.Item", "valueSchema")
-    other = descriptor_pb2.FileDescriptorProto(name="other.proto", package="shop", syntax="proto3", dependency=["order.proto"])
+    other = descriptor_pb2.FileDescriptorProto(
+        name="other.proto", package="shop", syntax="proto3", dependency=["order.proto"]
+    )
     other.message_type.add(name="Basket")
     both = descriptor_pb2.FileDescriptorSet(file=[proto_file(), other]).SerializeToString()
-    with pytest.raises(OptionError, match=r"other\.proto imports order\.proto, and schemas are registered without references"):
+    with pytest.raises(
+        OptionError, match=r"other\.proto imports order\.proto, and schemas are registered without references"
+    ):
         registered_file(both, None, "valueSchema")

@@ -27,12 +27,19 @@ def registry() -> Iterator[RegistryServer]:
 def frame_of(spark: Any) -> Any:
     return spark.range(0, 200, 1, 2).select(
         f.concat(f.lit("k"), "id").alias("key"),
-        f.struct("id", f.concat(f.lit('n"'), "id").alias("name"), f.array(f.lit("a"), f.col("id").cast("string")).alias("tags"),
-                 f.struct(f.lit("Ulm").alias("city")).alias("place")).alias("value"))
+        f.struct(
+            "id",
+            f.concat(f.lit('n"'), "id").alias("name"),
+            f.array(f.lit("a"), f.col("id").cast("string")).alias("tags"),
+            f.struct(f.lit("Ulm").alias("city")).alias("place"),
+        ).alias("value"),
+    )
 
 
 def write(frame: Any, bootstrap: str, topic: str, **options: str) -> None:
-    frame.write.format("ottla").options(**{"kafka.bootstrap.servers": bootstrap, "topic": topic}, **options).mode("append").save()
+    frame.write.format("ottla").options(**{"kafka.bootstrap.servers": bootstrap, "topic": topic}, **options).mode(
+        "append"
+    ).save()
 
 
 def load(spark: Any, options: dict[str, str]) -> Any:
@@ -44,13 +51,18 @@ def sorted_values(frame: Any) -> list[Any]:
 
 
 @pytest.mark.parametrize("name", ["json", "avro", "protobuf"])
-def test_columns_make_the_way_and_back(spark: Any, bootstrap: str, make_topic: Any, read_options: Any, name: str) -> None:
+def test_columns_make_the_way_and_back(
+    spark: Any, bootstrap: str, make_topic: Any, read_options: Any, name: str
+) -> None:
     topic = make_topic(2)
     schema, message, columns = {
         "json": (DDL, {}, frame_of(spark)),
         "avro": (None, {}, frame_of(spark)),
-        "protobuf": (base64.b64encode(proto_set()).decode(), {"valueMessage": "shop.Order"},
-                     frame_of(spark).select("key", f.struct("value.id", "value.name").alias("value"))),
+        "protobuf": (
+            base64.b64encode(proto_set()).decode(),
+            {"valueMessage": "shop.Order"},
+            frame_of(spark).select("key", f.struct("value.id", "value.name").alias("value")),
+        ),
     }[name]
     if name == "avro":
         from ottla.spark.values_avro import schema_from_spark
@@ -66,45 +78,85 @@ def test_columns_make_the_way_and_back(spark: Any, bootstrap: str, make_topic: A
     assert sorted(row.key for row in found.select("key").collect()) == sorted(f"k{number}" for number in range(200))
 
 
-def test_columns_are_packed_and_streamed(spark: Any, bootstrap: str, make_topic: Any, read_options: Any, checkpoint: str) -> None:
+def test_columns_are_packed_and_streamed(
+    spark: Any, bootstrap: str, make_topic: Any, read_options: Any, checkpoint: str
+) -> None:
     """Without a column `value` the others are its fields; a stream reads them back as columns."""
     topic, copy = make_topic(1), make_topic(1)
     write(spark.range(50).select("id", (f.col("id") * 2).alias("twice")), bootstrap, topic, valueFormat="json")
-    stream = spark.readStream.format("ottla").options(**read_options(topic, startingOffsets="earliest", valueFormat="json",
-                                                                     valueSchema="id bigint, twice bigint")).load()
-    query = (stream.select("value.id", "value.twice").where("id >= 10").writeStream.format("ottla")
-             .options(**{"kafka.bootstrap.servers": bootstrap, "topic": copy, "valueFormat": "json", "checkpointLocation": checkpoint})
-             .trigger(availableNow=True).start())
+    stream = (
+        spark.readStream.format("ottla")
+        .options(
+            **read_options(topic, startingOffsets="earliest", valueFormat="json", valueSchema="id bigint, twice bigint")
+        )
+        .load()
+    )
+    query = (
+        stream.select("value.id", "value.twice")
+        .where("id >= 10")
+        .writeStream.format("ottla")
+        .options(
+            **{
+                "kafka.bootstrap.servers": bootstrap,
+                "topic": copy,
+                "valueFormat": "json",
+                "checkpointLocation": checkpoint,
+            }
+        )
+        .trigger(availableNow=True)
+        .start()
+    )
     query.awaitTermination()
     found = load(spark, read_options(copy, valueFormat="json", valueSchema="id bigint, twice bigint"))
     assert [tuple(value) for value in sorted_values(found)] == [(number, 2 * number) for number in range(10, 50)]
 
 
-def test_a_registry_gives_schemas(spark: Any, bootstrap: str, make_topic: Any, read_options: Any, registry: RegistryServer) -> None:
+def test_a_registry_gives_schemas(
+    spark: Any, bootstrap: str, make_topic: Any, read_options: Any, registry: RegistryServer
+) -> None:
     """The sink registers what it writes; the source asks for the latest on the driver, and for others by their ids in tasks."""
     topic = make_topic(1)
     options = {"valueFormat": "avro", "schemaRegistryUrl": registry.url}
     write(spark.range(20).select("id"), bootstrap, topic, **options, registerSchemas="true")
     assert list(registry.subjects) == [f"{topic}-value"]
-    newer = {"type": "record", "name": "Record", "fields": [{"name": "id", "type": ["null", "long"]}, {"name": "more", "type": "string"}]}
+    newer = {
+        "type": "record",
+        "name": "Record",
+        "fields": [{"name": "id", "type": ["null", "long"]}, {"name": "more", "type": "string"}],
+    }
     schema_id = registry.register(f"{topic}-value", json.dumps(newer))
     write(spark.range(20, 30).select("id", f.lit("m").alias("more")), bootstrap, topic, **options)
     found = load(spark, read_options(topic, **options))
     assert found.schema["value"].dataType.simpleString() == "struct<id:bigint,more:string>"
-    assert [tuple(value) for value in sorted_values(found)] == [(number, None if number < 20 else "m") for number in range(30)]
+    assert [tuple(value) for value in sorted_values(found)] == [
+        (number, None if number < 20 else "m") for number in range(30)
+    ]
     assert f"/schemas/ids/{schema_id}" in registry.asked
 
 
-def test_the_sink_registers_protobuf(spark: Any, bootstrap: str, make_topic: Any, read_options: Any, registry: RegistryServer) -> None:
+def test_the_sink_registers_protobuf(
+    spark: Any, bootstrap: str, make_topic: Any, read_options: Any, registry: RegistryServer
+) -> None:
     """The file of the message, as a descriptor in base64, which registries take as they take the text."""
     topic = make_topic(1)
     options = {"valueFormat": "protobuf", "schemaRegistryUrl": registry.url}
     given = {"valueSchema": base64.b64encode(proto_set()).decode(), "valueMessage": "shop.Order"}
-    write(spark.range(20).select("id", f.lit("n").alias("name")), bootstrap, topic, **options, **given, registerSchemas="true")
+    write(
+        spark.range(20).select("id", f.lit("n").alias("name")),
+        bootstrap,
+        topic,
+        **options,
+        **given,
+        registerSchemas="true",
+    )
     assert list(registry.subjects) == [f"{topic}-value"]
-    assert registry.schemas == [{"schema": base64.b64encode(proto_file().SerializeToString()).decode(), "schemaType": "PROTOBUF"}]
+    assert registry.schemas == [
+        {"schema": base64.b64encode(proto_file().SerializeToString()).decode(), "schemaType": "PROTOBUF"}
+    ]
     found = load(spark, read_options(topic, **options))
-    assert [(value.id, value.name, value.price) for value in sorted_values(found)] == [(number, "n", None) for number in range(20)]
+    assert [(value.id, value.name, value.price) for value in sorted_values(found)] == [
+        (number, "n", None) for number in range(20)
+    ]
 
 
 def framed(schema_id: int, body: bytes) -> bytes:
@@ -123,15 +175,24 @@ def test_values_of_other_writers(make_topic: Any, produce: Any, read_options: An
     first = registry.register(f"{topic}-value", SIMPLE)
     second_text = SIMPLE.replace('"id"', '"id2"')
     second = registry.register("elsewhere", second_text)
-    produce(topic, [framed(first, avro_bytes(SIMPLE, {"id": 1})), None, framed(second, avro_bytes(second_text, {"id2": 2})),
-                    framed(first, avro_bytes(SIMPLE, {"id": 3}))])
+    produce(
+        topic,
+        [
+            framed(first, avro_bytes(SIMPLE, {"id": 1})),
+            None,
+            framed(second, avro_bytes(second_text, {"id2": 2})),
+            framed(first, avro_bytes(SIMPLE, {"id": 3})),
+        ],
+    )
     rows = read(read_options(topic, valueFormat="avro", schemaRegistryUrl=registry.url))
     assert [row["value"] for row in rows] == [{"id": 1}, None, {"id": None}, {"id": 3}]
 
     topic = make_topic(1)
     schema_id = registry.register(f"{topic}-value", '{"type":"object","properties":{"id":{"type":"integer"}}}', "JSON")
     produce(topic, [framed(schema_id, b'{"id": 5}')])
-    assert [row["value"] for row in read(read_options(topic, valueFormat="json", schemaRegistryUrl=registry.url))] == [{"id": 5}]
+    assert [row["value"] for row in read(read_options(topic, valueFormat="json", schemaRegistryUrl=registry.url))] == [
+        {"id": 5}
+    ]
 
     topic = make_topic(1)
     registry.serialized["the text"] = base64.b64encode(proto_file().SerializeToString()).decode()
@@ -144,10 +205,14 @@ def test_values_of_other_writers(make_topic: Any, produce: Any, read_options: An
 BAD = [b'{"id": 1}', b"junk", b'{"id": 2}']
 
 
-def test_a_record_that_does_not_decode_fails_the_query_by_its_place(make_topic: Any, produce: Any, read_options: Any) -> None:
+def test_a_record_that_does_not_decode_fails_the_query_by_its_place(
+    make_topic: Any, produce: Any, read_options: Any
+) -> None:
     topic = make_topic(1)
     produce(topic, BAD)
-    with pytest.raises(Exception, match=f"offset 1 of {topic}-0 does not decode: its value is no json.*errorColumn or errorTopic"):
+    with pytest.raises(
+        Exception, match=f"offset 1 of {topic}-0 does not decode: its value is no json.*errorColumn or errorTopic"
+    ):
         read(read_options(topic, valueFormat="json", valueSchema="id bigint"))
 
 
@@ -167,18 +232,27 @@ def test_or_a_topic_takes_it(make_topic: Any, produce: Any, read_options: Any) -
     (row,) = read(read_options(bad, includeHeaders="true"))
     headers = {pair["key"]: pair["value"] for pair in row["headers"]}
     assert (row["key"], row["value"]) == (b"k", b"junk")
-    assert (headers["ottla.error.topic"], headers["ottla.error.offset"], headers["ottla.error.field"]) == (topic.encode(), b"1", b"value")
+    assert (headers["ottla.error.topic"], headers["ottla.error.offset"], headers["ottla.error.field"]) == (
+        topic.encode(),
+        b"1",
+        b"value",
+    )
 
 
-@pytest.mark.parametrize(("options", "why"), [
-    ({"valueFormat": "json"}, "Option valueSchema is missing"),
-    ({"valueFormat": "avro", "valueSchema": "{"}, "valueSchema is no schema of Avro"),
-    ({"valueFormat": "avro", "schemaRegistryUrl": "http://127.0.0.1:9"}, "schemaRegistryUrl"),
-    ({"valueFormat": "avro", "schemaRegistryUrl": "ftp://x"}, "must begin with http"),
-    ({"valueFormat": "json", "valueSchema": "a int", "errorColumn": "e", "errorTopic": "t"}, "choose one"),
-    ({"valueSchema": "a int"}, "valueSchema needs valueFormat"),
-])
-def test_what_is_wrong_is_told_when_the_read_is_planned(topic_names: Any, read_options: Any, options: dict[str, str], why: str) -> None:
+@pytest.mark.parametrize(
+    ("options", "why"),
+    [
+        ({"valueFormat": "json"}, "Option valueSchema is missing"),
+        ({"valueFormat": "avro", "valueSchema": "{"}, "valueSchema is no schema of Avro"),
+        ({"valueFormat": "avro", "schemaRegistryUrl": "http://127.0.0.1:9"}, "schemaRegistryUrl"),
+        ({"valueFormat": "avro", "schemaRegistryUrl": "ftp://x"}, "must begin with http"),
+        ({"valueFormat": "json", "valueSchema": "a int", "errorColumn": "e", "errorTopic": "t"}, "choose one"),
+        ({"valueSchema": "a int"}, "valueSchema needs valueFormat"),
+    ],
+)
+def test_what_is_wrong_is_told_when_the_read_is_planned(
+    topic_names: Any, read_options: Any, options: dict[str, str], why: str
+) -> None:
     from tests.spark.readers import source
 
     with pytest.raises(Exception, match=why):
@@ -199,6 +273,14 @@ def test_frames_without_a_schema(make_topic: Any, produce: Any, read_options: An
 def test_schemas_may_be_large(make_topic: Any, produce: Any, read_options: Any) -> None:
     """All of Avro's types in one record, written by another library."""
     topic = make_topic(1)
-    produce(topic, [avro_bytes(AVRO, {"id": 1, "name": "n", "at": 0, "price": b"\1", "kind": "A", "tags": [], "more": {}, "place": None})])
+    produce(
+        topic,
+        [
+            avro_bytes(
+                AVRO,
+                {"id": 1, "name": "n", "at": 0, "price": b"\1", "kind": "A", "tags": [], "more": {}, "place": None},
+            )
+        ],
+    )
     (row,) = read(read_options(topic, valueFormat="avro", valueSchema=AVRO))
     assert (row["value"]["id"], row["value"]["kind"], str(row["value"]["price"])) == (1, "A", "0.01")

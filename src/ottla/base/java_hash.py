@@ -15,6 +15,6 @@ def partition_of(key: str, partition_count: int) -> int:
     value = string_hash(key)
     if value > 0x8000_0000:
         value = 0x1_0000_0000 - value
-    elif value == 0x8000_0000:     # has no positive counterpart in 32 bits
+    elif value == 0x8000_0000:  # has no positive counterpart in 32 bits
         value = 0
     return value % partition_count

@@ -48,7 +48,9 @@ def describe(session: Session) -> None:
                 "controller": told.controller,
                 "brokers": [dict(zip(("id", "host", "port", "rack"), row, strict=True)) for row in brokers],
                 "quorum": None if quorum is None else _quorum_document(quorum),
-                "features": [dict(zip(("name", "level", "supported_min", "supported_max"), row, strict=True)) for row in levels],
+                "features": [
+                    dict(zip(("name", "level", "supported_min", "supported_max"), row, strict=True)) for row in levels
+                ],
             }
         )
         return

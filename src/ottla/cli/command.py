@@ -18,7 +18,9 @@ SHARED_NAMES = ("bootstrap", "client_config", "timeout", "is_json")
 _PANEL = "Options of all words"
 
 
-def command(app: typer.Typer, name: str, *, json_help: str = JSON_HELP) -> Callable[[Callable[..., None]], Callable[..., None]]:
+def command(
+    app: typer.Typer, name: str, *, json_help: str = JSON_HELP
+) -> Callable[[Callable[..., None]], Callable[..., None]]:
     """Add a function to an app. Where its first parameter is a Session, the command gets the options that a session is made of."""
 
     def add(function: Callable[..., None]) -> Callable[..., None]:
@@ -56,17 +58,25 @@ def _shared_parameters(json_help: str) -> list[inspect.Parameter]:
     ]  # fmt: skip
     client_config = Annotated[
         Path | None,
-        typer.Option("--client-config", metavar="FILE", rich_help_panel=_PANEL, help="Configs of clients, as Kafka's client.properties."),
+        typer.Option(
+            "--client-config",
+            metavar="FILE",
+            rich_help_panel=_PANEL,
+            help="Configs of clients, as Kafka's client.properties.",
+        ),
     ]
     timeout = Annotated[
         float,
-        typer.Option("--timeout", metavar="SECONDS", min=0.1, rich_help_panel=_PANEL, help="How long to wait for an answer."),
+        typer.Option(
+            "--timeout", metavar="SECONDS", min=0.1, rich_help_panel=_PANEL, help="How long to wait for an answer."
+        ),
     ]
     is_json = Annotated[bool, typer.Option("--json", rich_help_panel=_PANEL, help=json_help)]
     kinds = {"bootstrap": (bootstrap, None), "client_config": (client_config, None), "timeout": (timeout, TIMEOUT_SECONDS),
              "is_json": (is_json, False)}  # fmt: skip
     return [
-        inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, annotation=kind, default=default) for name, (kind, default) in kinds.items()
+        inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, annotation=kind, default=default)
+        for name, (kind, default) in kinds.items()
     ]
 
 

@@ -33,9 +33,14 @@ class Kind(StrEnum):
     BROKER_LOGGER = "broker-logger"
 
 
-KindArgument = Annotated[Kind, typer.Argument(metavar="KIND", help="topic, broker, group, client-metrics or broker-logger.")]
+KindArgument = Annotated[
+    Kind, typer.Argument(metavar="KIND", help="topic, broker, group, client-metrics or broker-logger.")
+]
 NameArgument = Annotated[
-    str, typer.Argument(metavar="NAME", autocompletion=resource_names, help="Which one; broker 'default' is what all brokers share.")
+    str,
+    typer.Argument(
+        metavar="NAME", autocompletion=resource_names, help="Which one; broker 'default' is what all brokers share."
+    ),
 ]
 
 
@@ -66,9 +71,16 @@ def describe(
     for each in names or ():
         if each not in found:
             meant = nearest(each, found)
-            raise Failure(f"{kind} {name} has no config {each!r}", f"Did you mean {meant}?" if meant else "--all shows all there are.")
+            raise Failure(
+                f"{kind} {name} has no config {each!r}",
+                f"Did you mean {meant}?" if meant else "--all shows all there are.",
+            )
     is_shown = set(names or ())
-    chosen = [entry for each, entry in sorted(found.items()) if each in is_shown or (not names and (show_all or not entry.is_default))]
+    chosen = [
+        entry
+        for each, entry in sorted(found.items())
+        if each in is_shown or (not names and (show_all or not entry.is_default))
+    ]
     if session.is_json:
         print_json([_document(entry, has_doc=doc) for entry in chosen])
     elif not chosen:
@@ -78,7 +90,10 @@ def describe(
             print(f"{entry.name} = {_value(entry)}  ({entry.source.replace('_', ' ')})")
             print(f"    {entry.documentation or 'The broker says nothing about it.'}")
     else:
-        rows = [(entry.name, _value(entry), entry.source.replace("_", " "), "read only" if entry.is_read_only else "") for entry in chosen]
+        rows = [
+            (entry.name, _value(entry), entry.source.replace("_", " "), "read only" if entry.is_read_only else "")
+            for entry in chosen
+        ]
         print_table(("config", "value", "source", ""), rows)
 
 
@@ -87,7 +102,9 @@ def set_(
     session: Session,
     kind: KindArgument,
     name: NameArgument,
-    changes: Annotated[list[str], typer.Argument(metavar="CONFIG=VALUE...", help="Also CONFIG+=VALUE and CONFIG-=VALUE, for lists.")],
+    changes: Annotated[
+        list[str], typer.Argument(metavar="CONFIG=VALUE...", help="Also CONFIG+=VALUE and CONFIG-=VALUE, for lists.")
+    ],
     dry_run: DryRun = False,
 ) -> None:
     """Set configs; the others stay as they are.
@@ -141,7 +158,9 @@ def _require(admin: "Admin", kind: Kind, name: str) -> None:
     elif kind in (Kind.BROKER, Kind.BROKER_LOGGER) and name:
         ids = [str(each.node.id) for each in admin.describe_cluster().brokers]
         if name not in ids:
-            raise Failure(f"there is no broker {name!r}", f"There are {', '.join(ids)}, and '{DEFAULT_OF_ALL}' for all of them.")
+            raise Failure(
+                f"there is no broker {name!r}", f"There are {', '.join(ids)}, and '{DEFAULT_OF_ALL}' for all of them."
+            )
 
 
 def _wire_kind(kind: Kind) -> str:

@@ -12,7 +12,12 @@ Change = tuple[str, str, str | None]
 
 
 def change_configs(
-    admin: "Admin", kind: str, name: str, changes: Mapping[str, str | None] | Sequence[Change], *, is_dry_run: bool = False
+    admin: "Admin",
+    kind: str,
+    name: str,
+    changes: Mapping[str, str | None] | Sequence[Change],
+    *,
+    is_dry_run: bool = False,
 ) -> None:
     from ottla.base.errors import ErrorCode
     from ottla.client.admin_results import ConfigResource

@@ -46,27 +46,46 @@ def consume(
     ] = None,
     from_beginning: Annotated[bool, typer.Option("--from-beginning", help="As --from beginning.")] = False,
     follow: Annotated[bool, typer.Option("--follow", "-f", help="Wait for more at the end, until Ctrl-C.")] = False,
-    records_max: Annotated[int | None, typer.Option("--max", "-n", min=1, metavar="N", help="End after so many records.")] = None,
+    records_max: Annotated[
+        int | None, typer.Option("--max", "-n", min=1, metavar="N", help="End after so many records.")
+    ] = None,
     partitions: Partitions = None,
     group: Annotated[
-        str | None, typer.Option("--group", "-g", autocompletion=group_names, help="Read as a member of this group, and commit.")
+        str | None,
+        typer.Option("--group", "-g", autocompletion=group_names, help="Read as a member of this group, and commit."),
     ] = None,
     keys: Annotated[bool, typer.Option("--keys", help="Write keys before values.")] = False,
     headers: Annotated[bool, typer.Option("--headers", help="Write headers.")] = False,
-    timestamps: Annotated[bool, typer.Option("--timestamps", help="Write timestamps, in milliseconds since 1970.")] = False,
+    timestamps: Annotated[
+        bool, typer.Option("--timestamps", help="Write timestamps, in milliseconds since 1970.")
+    ] = False,
     offsets: Annotated[bool, typer.Option("--offsets", help="Write partitions and offsets.")] = False,
-    key_separator: Annotated[str, typer.Option("--key-separator", metavar="TEXT", help="What stands between the parts.")] = "\\t",
-    record_separator: Annotated[str, typer.Option("--record-separator", metavar="TEXT", help="What stands behind a record.")] = "\\n",
-    null: Annotated[str, typer.Option("--null", metavar="TEXT", help="What stands for null.", show_default="nothing")] = "",
+    key_separator: Annotated[
+        str, typer.Option("--key-separator", metavar="TEXT", help="What stands between the parts.")
+    ] = "\\t",
+    record_separator: Annotated[
+        str, typer.Option("--record-separator", metavar="TEXT", help="What stands behind a record.")
+    ] = "\\n",
+    null: Annotated[
+        str, typer.Option("--null", metavar="TEXT", help="What stands for null.", show_default="nothing")
+    ] = "",
     isolation: Annotated[
-        str | None, typer.Option(metavar="LEVEL", help="read_uncommitted or read_committed.", show_default="read_uncommitted")
+        str | None,
+        typer.Option(metavar="LEVEL", help="read_uncommitted or read_committed.", show_default="read_uncommitted"),
     ] = None,
 ) -> None:
     """Consume records of topics, and write their values, one on each line. It ends where the end was when it began.
 
     With several parts in a line they come in this order: partition, offset, timestamp, headers, key, value.
     """
-    wanted = {"partition": offsets, "offset": offsets, "timestamp": timestamps, "headers": headers, "key": keys, "value": True}
+    wanted = {
+        "partition": offsets,
+        "offset": offsets,
+        "timestamp": timestamps,
+        "headers": headers,
+        "key": keys,
+        "value": True,
+    }
     parts = tuple(part for part, is_wanted in wanted.items() if is_wanted)
     line = LineFormat(parts, separator(key_separator), separator(record_separator), null.encode())
     if from_beginning and begin not in (None, BEGINNING):
@@ -81,7 +100,9 @@ def consume(
     with session.admin() as admin:
         described = require_topics(admin, topics)
     with session.consumer(configs) as consumer:
-        reading = _Reading(consumer, line, is_json=session.is_json, has_group=group is not None, records_max=records_max)
+        reading = _Reading(
+            consumer, line, is_json=session.is_json, has_group=group is not None, records_max=records_max
+        )
         if group is None:
             _assign(consumer, {name: len(topic.partitions) for name, topic in described.items()}, partitions, where)
         else:
@@ -97,7 +118,9 @@ def _assign(consumer: "Consumer", counts: dict[str, int], chosen: list[int] | No
             if each >= count:
                 raise typer.BadParameter(f"{name} has partitions 0 to {count - 1}, and no {each}")
     places = [
-        TopicPartition(name, index) for name, count in counts.items() for index in (dict.fromkeys(chosen) if chosen else range(count))
+        TopicPartition(name, index)
+        for name, count in counts.items()
+        for index in (dict.fromkeys(chosen) if chosen else range(count))
     ]
     consumer.assign(places)
     seek_all(consumer, places, where)
@@ -106,7 +129,9 @@ def _assign(consumer: "Consumer", counts: dict[str, int], chosen: list[int] | No
 class _Reading:
     """Records from the consumer to the output, and what is left of them."""
 
-    def __init__(self, consumer: "Consumer", line: LineFormat, *, is_json: bool, has_group: bool, records_max: int | None) -> None:
+    def __init__(
+        self, consumer: "Consumer", line: LineFormat, *, is_json: bool, has_group: bool, records_max: int | None
+    ) -> None:
         self._consumer, self._line, self._is_json, self._has_group = consumer, line, is_json, has_group
         self._left = records_max
         self._ends: dict[TopicPartition, int] = {}
@@ -121,7 +146,9 @@ class _Reading:
             give_up_at = time.monotonic() + seconds_max
             try:
                 while self._left != 0:
-                    records = self._consumer.poll(POLL_SECONDS, max_records=min(self._left or POLL_RECORDS_MAX, POLL_RECORDS_MAX))
+                    records = self._consumer.poll(
+                        POLL_SECONDS, max_records=min(self._left or POLL_RECORDS_MAX, POLL_RECORDS_MAX)
+                    )
                     if records:
                         self._write(records)
                         bar.tell(self._written, f"{self._written:,} records")

@@ -34,7 +34,9 @@ def begin_at(text: str | None, *, is_following: bool, has_group: bool) -> Begin:
     if text in (END, "latest"):
         return Begin("latest")
     if has_group:
-        raise typer.BadParameter("a group begins where it left off; --from beginning or end says where, if it has never read")
+        raise typer.BadParameter(
+            "a group begins where it left off; --from beginning or end says where, if it has never read"
+        )
     if text.isdigit():
         return Begin("earliest", offset=int(text))
     if text.startswith("-") and text[1:].isdigit():

@@ -60,9 +60,15 @@ class Story(StrEnum):
 
 
 def demo(
-    story: Annotated[Story, typer.Argument(help="group: consumers of which one is killed; pipeline: Spark adds up orders.")] = Story.GROUP,
-    seconds: Annotated[float, typer.Option("--seconds", min=0, help="How long; 0 goes on until Ctrl-C.")] = DEFAULT_SECONDS,
-    plain: Annotated[bool, typer.Option("--plain", help="Lines of text instead of a picture, as where there is no terminal.")] = False,
+    story: Annotated[
+        Story, typer.Argument(help="group: consumers of which one is killed; pipeline: Spark adds up orders.")
+    ] = Story.GROUP,
+    seconds: Annotated[
+        float, typer.Option("--seconds", min=0, help="How long; 0 goes on until Ctrl-C.")
+    ] = DEFAULT_SECONDS,
+    plain: Annotated[
+        bool, typer.Option("--plain", help="Lines of text instead of a picture, as where there is no terminal.")
+    ] = False,
 ) -> None:
     """Watch a broker, traffic, and a group of consumers of which one is killed, or a pipeline on Spark. Nothing is left behind."""
     if story is Story.PIPELINE:
@@ -123,7 +129,9 @@ class Show:
         for name in NAMES:
             self._start_worker(name)
         self._traffic.start()
-        self._view.tell(0, f"{len(NAMES)} consumers start, and {ORDERS_PER_SECOND} orders a second go into {PARTITIONS} partitions")
+        self._view.tell(
+            0, f"{len(NAMES)} consumers start, and {ORDERS_PER_SECOND} orders a second go into {PARTITIONS} partitions"
+        )
         turns = _turns(seconds)
         began_s = time.monotonic()
         due_s, turn = next(turns)
@@ -157,7 +165,9 @@ class Show:
     def summary(self) -> str:
         last = self._moments[-1]
         killed = sum(worker.is_killed for worker in self._workers)
-        lines = [f"\n{last.produced:,} orders were produced and {last.handled:,} handled, each at least once; {last.lag:,} are left."]
+        lines = [
+            f"\n{last.produced:,} orders were produced and {last.handled:,} handled, each at least once; {last.lag:,} are left."
+        ]
         if killed:
             died = "One consumer was killed" if killed == 1 else f"{killed} consumers were killed"
             lines.append(f"{died}; partitions changed hands {self._chronicle.moved} times.")
@@ -178,7 +188,9 @@ class Show:
             return
         first = self._moments[0]
         passed_s = max(LOOK_SECONDS, moment.at_s - first.at_s)
-        self._view.show(moment, (moment.produced - first.produced) / passed_s, (moment.handled - first.handled) / passed_s)
+        self._view.show(
+            moment, (moment.produced - first.produced) / passed_s, (moment.handled - first.handled) / passed_s
+        )
 
     def _start_worker(self, name: str) -> None:
         if len(self._workers) >= len(NAMES):

@@ -47,7 +47,12 @@ class Traffic:
     def _produce(self, number: int) -> None:
         # A fixed stride visits all customers in an order that looks like chance and is the same in every demo.
         customer = number * 37 % CUSTOMERS
-        order = {"order": number, "customer": customer, "item": ITEMS[number % len(ITEMS)], "cents": 100 + number * 53 % 4900}
+        order = {
+            "order": number,
+            "customer": customer,
+            "item": ITEMS[number % len(ITEMS)],
+            "cents": 100 + number * 53 % 4900,
+        }
         self._producer.send(self._topic, json.dumps(order).encode(), key=f"customer-{customer}".encode())
 
 
@@ -63,7 +68,9 @@ class Worker:
     def start(cls, name: str, bootstrap: str, topic: str, group: str) -> "Worker":
         command = [sys.executable, "-m", "ottla.cli.demo_consumer", bootstrap, topic, group, name]
         # In a session of its own, so that Ctrl-C is heard by the demo alone, which then ends everybody in order.
-        return cls(name, subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, start_new_session=True))
+        return cls(
+            name, subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, start_new_session=True)
+        )
 
     @property
     def pid(self) -> int:

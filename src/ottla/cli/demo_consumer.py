@@ -46,7 +46,7 @@ def consume(bootstrap: str, topic: str, group: str, name: str) -> None:
                 break
             if orders:
                 time.sleep(len(orders) / ORDERS_PER_SECOND_MAX)  # the work
-                with contextlib.suppress(CommitFailed):     # the group has gone on without it: others handle these again
+                with contextlib.suppress(CommitFailed):  # the group has gone on without it: others handle these again
                     consumer.commit()
 
 

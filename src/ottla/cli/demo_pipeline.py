@@ -73,7 +73,9 @@ def pipeline(seconds: float, *, is_plain: bool, is_over: threading.Event) -> Non
         import pyarrow  # noqa: F401
         import pyspark  # noqa: F401
     except ImportError:
-        raise Failure("The pipeline runs on Spark, which is not installed.", advice="pip install 'ottla[spark]'") from None
+        raise Failure(
+            "The pipeline runs on Spark, which is not installed.", advice="pip install 'ottla[spark]'"
+        ) from None
     with ExitStack() as stack:
         show = Pipeline(stack, _plain if is_plain or not sys.stdout.isatty() else _live(stack))
         show.run(seconds, is_over)
@@ -138,8 +140,10 @@ class Pipeline:
         if self._sales.orders != produced:
             raise Failure(f"{produced:,} orders were made, and {self._sales.orders:,} are in the sums.")
         windows = len({start for start, _ in self._sales.cells})
-        return (f"\n{produced:,} orders in topic {ORDERS!r} became {self._sales.updates:,} sums of {windows} windows in topic {SALES!r}: "
-                "every order is in them, once.")
+        return (
+            f"\n{produced:,} orders in topic {ORDERS!r} became {self._sales.updates:,} sums of {windows} windows in topic {SALES!r}: "
+            "every order is in them, once."
+        )
 
 
 def start_query(spark: Any, bootstrap: str, checkpoint: str) -> Any:
@@ -155,7 +159,13 @@ def start_query(spark: Any, bootstrap: str, checkpoint: str) -> Any:
     sums = (
         orders.groupBy(f.window("timestamp", f"{WINDOW_SECONDS} seconds"), "value.item")
         .agg(f.count("*").alias("orders"), f.sum("value.cents").alias("cents"))
-        .select(f.col("item").alias("key"), f.date_format("window.start", "HH:mm:ss").alias("start"), "item", "orders", "cents")
+        .select(
+            f.col("item").alias("key"),
+            f.date_format("window.start", "HH:mm:ss").alias("start"),
+            "item",
+            "orders",
+            "cents",
+        )
     )
     return (
         sums.writeStream.format("ottla").outputMode("complete").trigger(processingTime=TRIGGER)
@@ -212,7 +222,9 @@ def _picture(produced: int, sales: Sales, batch_ms: int | None) -> Any:
 
     start, items = sales.latest()
     most = max((cents for _, cents in items.values()), default=0) or 1
-    table = Table(title=f"window of {WINDOW_SECONDS} s from {start or '-'}", title_justify="left", caption_justify="left")
+    table = Table(
+        title=f"window of {WINDOW_SECONDS} s from {start or '-'}", title_justify="left", caption_justify="left"
+    )
     for name in ("item", "orders", "sum", ""):
         table.add_column(name, justify="right" if name in ("orders", "sum") else "left")
     for row in _rows(items, most):

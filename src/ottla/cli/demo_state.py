@@ -50,12 +50,15 @@ def look(admin: Admin, topic: str, group: str, partitions: int, at_s: float) -> 
         described = admin.describe_groups([group])[group]
         committed = admin.list_group_offsets(group)
     except ClientError:  # nobody has joined yet
-        return Moment(at_s, "Empty", {}, tuple(Partition(place.partition, ends[place].offset, 0, None) for place in places))
+        return Moment(
+            at_s, "Empty", {}, tuple(Partition(place.partition, ends[place].offset, 0, None) for place in places)
+        )
     members = {member.client_id: tuple(place.partition for place in member.assignment) for member in described.members}
     owners = {number: name for name, owned in members.items() for number in owned}
     offsets = {place.partition: told.offset for place, told in committed.items()}
     found = tuple(
-        Partition(place.partition, ends[place].offset, offsets.get(place.partition, 0), owners.get(place.partition)) for place in places
+        Partition(place.partition, ends[place].offset, offsets.get(place.partition, 0), owners.get(place.partition))
+        for place in places
     )
     return Moment(at_s, described.state, dict(sorted(members.items())), found)
 
@@ -83,7 +86,9 @@ class Chronicle:
         for (before, after), numbers in ways.items():
             self.moved += len(numbers)
             told.append(f"{_named(numbers)} moved from {before} to {after}")
-        self.owners = {partition.number: partition.owner for partition in moment.partitions if partition.owner is not None}
+        self.owners = {
+            partition.number: partition.owner for partition in moment.partitions if partition.owner is not None
+        }
         self.members = tuple(moment.members)
         return told
 

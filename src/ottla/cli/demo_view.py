@@ -89,7 +89,9 @@ class LiveView:
             f"[bold]{self.title}[/bold]   {moment.at_s:4.1f} s   in [bold]{produced_rate:,.0f}[/bold]/s   "
             f"out [bold]{handled_rate:,.0f}[/bold]/s   lag [bold]{moment.lag:,}[/bold]   group {state}"
         )
-        events = Panel("\n".join(self.events[-EVENTS_SHOWN:]), title="what happened", title_align="left", height=EVENTS_SHOWN + 2)
+        events = Panel(
+            "\n".join(self.events[-EVENTS_SHOWN:]), title="what happened", title_align="left", height=EVENTS_SHOWN + 2
+        )
         return Group(head, "", Columns([self._partitions(moment), self._members(moment)]), events)
 
     def _partitions(self, moment: Moment) -> "Table":

@@ -22,17 +22,27 @@ def format_(
         str | None, typer.Argument(metavar="FILE.properties", help="Configuration as Apache Kafka's server.properties.")
     ] = None,
     config: Annotated[
-        str | None, typer.Option("--config", "-c", metavar="FILE.properties", help="The same, as kafka-storage takes it.")
+        str | None,
+        typer.Option("--config", "-c", metavar="FILE.properties", help="The same, as kafka-storage takes it."),
     ] = None,
-    settings: Annotated[list[str] | None, typer.Option("--set", metavar="NAME=VALUE", help="One config; may be given many times.")] = None,
-    data: Annotated[str | None, typer.Option("--data", metavar="DIR", help="Where the data is kept.", show_default="./ottla-data")] = None,
+    settings: Annotated[
+        list[str] | None, typer.Option("--set", metavar="NAME=VALUE", help="One config; may be given many times.")
+    ] = None,
+    data: Annotated[
+        str | None, typer.Option("--data", metavar="DIR", help="Where the data is kept.", show_default="./ottla-data")
+    ] = None,
     cluster_id: Annotated[
-        str | None, typer.Option("--cluster-id", "-t", metavar="ID", help="16 bytes in URL-safe base 64.", show_default="a new one")
+        str | None,
+        typer.Option(
+            "--cluster-id", "-t", metavar="ID", help="16 bytes in URL-safe base 64.", show_default="a new one"
+        ),
     ] = None,
     ignore_formatted: Annotated[
         bool, typer.Option("--ignore-formatted", "-g", help="Directories that are formatted already are no failure.")
     ] = False,
-    is_json: Annotated[bool, typer.Option("--json", help="Print JSON for programs instead of text for people.")] = False,
+    is_json: Annotated[
+        bool, typer.Option("--json", help="Print JSON for programs instead of text for people.")
+    ] = False,
 ) -> None:
     """Format the data directories of a node. `ottla start` does it by itself; this is for those who want to choose when, and the id.
 
@@ -50,9 +60,15 @@ def format_(
     try:
         given, places = node_settings(words, temporary=None, canonical_host=socket.getfqdn)
         node = node_config(given, places=places, cluster_id=cluster_id)
-        formatted = [path for path in dict.fromkeys((node.metadata_log_dir, *node.log_dirs)) if os.path.exists(f"{path}/meta.properties")]
+        formatted = [
+            path
+            for path in dict.fromkeys((node.metadata_log_dir, *node.log_dirs))
+            if os.path.exists(f"{path}/meta.properties")
+        ]
         if formatted and not ignore_formatted:
-            raise Failure(f"{', '.join(formatted)}: formatted already", "Say --ignore-formatted to leave them as they are.")
+            raise Failure(
+                f"{', '.join(formatted)}: formatted already", "Say --ignore-formatted to leave them as they are."
+            )
         storage = format_storage(node)
     except UsageError as error:
         raise typer.BadParameter(str(error)) from error

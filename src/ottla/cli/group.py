@@ -24,9 +24,12 @@ def register(root: typer.Typer) -> None:
 def list_groups(
     session: Session,
     state: Annotated[
-        list[str] | None, typer.Option("--state", metavar="STATE", help="Only these: Stable, Empty, Dead, PreparingRebalance, ...")
+        list[str] | None,
+        typer.Option("--state", metavar="STATE", help="Only these: Stable, Empty, Dead, PreparingRebalance, ..."),
     ] = None,
-    kind: Annotated[list[str] | None, typer.Option("--type", metavar="TYPE", help="Only these: classic, consumer, share, ...")] = None,
+    kind: Annotated[
+        list[str] | None, typer.Option("--type", metavar="TYPE", help="Only these: classic, consumer, share, ...")
+    ] = None,
 ) -> None:
     """List groups.
 
@@ -50,20 +53,28 @@ def describe(session: Session, names: Groups) -> None:
     """
     with session.admin() as admin:
         listed = admin.list_groups()
-        found = [admin.describe_groups([name])[name] if is_classic(listed[name]) else listed[name] for name in require_groups(admin, names)]
+        found = [
+            admin.describe_groups([name])[name] if is_classic(listed[name]) else listed[name]
+            for name in require_groups(admin, names)
+        ]
     if session.is_json:
         print_json([_document(each) for each in found])
         return
     for index, each in enumerate(found):
         if isinstance(each, GroupListing):
-            print(("\n" if index else "") + f"{each.group}  {each.state}, of type {each.type}: its members cannot be shown yet")
+            print(
+                ("\n" if index else "")
+                + f"{each.group}  {each.state}, of type {each.type}: its members cannot be shown yet"
+            )
             continue
-        told = (
-            f"{each.group}  {each.state}, {len(each.members)} member{'s' if len(each.members) != 1 else ''}, coordinator {each.coordinator}"
-        )
+        plural = "s" if len(each.members) != 1 else ""
+        told = f"{each.group}  {each.state}, {len(each.members)} member{plural}, coordinator {each.coordinator}"
         print(("\n" if index else "") + told + (f", {each.protocol}" if each.protocol else ""))
         if each.members:
-            rows = [(member.member_id, member.instance_id, member.client_id, member.host, _shown(member)) for member in each.members]
+            rows = [
+                (member.member_id, member.instance_id, member.client_id, member.host, _shown(member))
+                for member in each.members
+            ]
             print_table(("member", "instance", "client", "host", "partitions"), rows)
 
 
@@ -71,7 +82,9 @@ def _shown(member: MemberDescription) -> str:
     topics: dict[str, list[int]] = {}
     for place in member.assignment:
         topics.setdefault(place.topic, []).append(place.partition)
-    return " ".join(f"{topic}:{','.join(map(str, sorted(indexes)))}" for topic, indexes in sorted(topics.items())) or "-"
+    return (
+        " ".join(f"{topic}:{','.join(map(str, sorted(indexes)))}" for topic, indexes in sorted(topics.items())) or "-"
+    )
 
 
 def _document(group: GroupDescription | GroupListing) -> dict[str, Any]:

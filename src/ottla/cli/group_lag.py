@@ -50,7 +50,9 @@ def lag(
         typer.Argument(metavar="GROUP...", autocompletion=group_names, help="Names of groups.", show_default="all"),
     ] = None,
     follow: Annotated[bool, typer.Option("--follow", "-f", help="Look again and again, until Ctrl-C.")] = False,
-    interval: Annotated[float, typer.Option("--interval", "-i", min=0.1, metavar="SECONDS", help="How long to wait between looks.")] = 1.0,
+    interval: Annotated[
+        float, typer.Option("--interval", "-i", min=0.1, metavar="SECONDS", help="How long to wait between looks.")
+    ] = 1.0,
 ) -> None:
     """Show how far groups are behind: the end of each partition less what was committed.
 
@@ -96,7 +98,12 @@ def _ends(admin: "Admin", places: "list[TopicPartition]") -> "dict[TopicPartitio
     known = admin.list_topics(include_internal=True)
     topics = list(dict.fromkeys(place.topic for place in places if place.topic in known))
     described = admin.describe_topics(topics) if topics else {}
-    led = {(name, each.partition) for name, topic in described.items() for each in topic.partitions if each.leader is not None}
+    led = {
+        (name, each.partition)
+        for name, topic in described.items()
+        for each in topic.partitions
+        if each.leader is not None
+    }
     wanted: dict[tuple[str, int], str | int] = {place: "latest" for place in places if place in led}
     return {place: info.offset for place, info in admin.list_offsets(wanted).items()} if wanted else {}
 
@@ -134,5 +141,9 @@ def _picture(found: list[PartitionLag], behind: int, change: float) -> "Renderab
     from rich.text import Text
 
     style = "red" if change > 0 else "green"
-    foot = Text(f"\n{time.strftime('%H:%M:%S')}  lag in all: {behind:,}  ").append(f"{change:+,.0f}/s", style=style).append("  Ctrl-C ends")
+    foot = (
+        Text(f"\n{time.strftime('%H:%M:%S')}  lag in all: {behind:,}  ")
+        .append(f"{change:+,.0f}/s", style=style)
+        .append("  Ctrl-C ends")
+    )
     return Group(make_table(_COLUMNS, [each.row for each in found]), foot)

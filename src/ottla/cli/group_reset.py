@@ -25,20 +25,34 @@ def reset_offsets(
     name: Group,
     topic: Annotated[
         list[str] | None,
-        typer.Option("--topic", "-t", metavar="TOPIC[:0,1]", autocompletion=topic_names, help="A topic, or some of its partitions."),
+        typer.Option(
+            "--topic",
+            "-t",
+            metavar="TOPIC[:0,1]",
+            autocompletion=topic_names,
+            help="A topic, or some of its partitions.",
+        ),
     ] = None,
-    all_topics: Annotated[bool, typer.Option("--all-topics", help="All topics that the group has committed offsets of.")] = False,
+    all_topics: Annotated[
+        bool, typer.Option("--all-topics", help="All topics that the group has committed offsets of.")
+    ] = False,
     to_earliest: Annotated[bool, typer.Option("--to-earliest", help="To the beginning.")] = False,
     to_latest: Annotated[bool, typer.Option("--to-latest", help="To the end.")] = False,
     to_current: Annotated[bool, typer.Option("--to-current", help="To what is committed now.")] = False,
     to_offset: Annotated[int | None, typer.Option("--to-offset", min=0, metavar="N", help="To this offset.")] = None,
     to_datetime: Annotated[
-        str | None, typer.Option("--to-datetime", metavar="TIME", help="To the first record at or after 2026-01-31T12:00:00Z.")
+        str | None,
+        typer.Option("--to-datetime", metavar="TIME", help="To the first record at or after 2026-01-31T12:00:00Z."),
     ] = None,
     by_duration: Annotated[
-        str | None, typer.Option("--by-duration", metavar="DURATION", help="To the first record of the last 15m, 1h30m or PT1H30M.")
+        str | None,
+        typer.Option(
+            "--by-duration", metavar="DURATION", help="To the first record of the last 15m, 1h30m or PT1H30M."
+        ),
     ] = None,
-    shift_by: Annotated[int | None, typer.Option("--shift-by", metavar="N", help="So many on; back, where N is negative.")] = None,
+    shift_by: Annotated[
+        int | None, typer.Option("--shift-by", metavar="N", help="So many on; back, where N is negative.")
+    ] = None,
     execute: Annotated[
         bool, typer.Option("--execute/--dry-run", help="Do it, or show what would be done.", show_default="--dry-run")
     ] = False,
@@ -106,7 +120,9 @@ def _goal(
 def _require_idle(admin: "Admin", name: str) -> None:
     group = admin.list_groups().get(name)
     if group is not None and group.state in _BUSY:
-        raise Failure(f"group {name!r} is {group.state}: its members would not hear of it", "Stop its consumers, then reset.")
+        raise Failure(
+            f"group {name!r} is {group.state}: its members would not hear of it", "Stop its consumers, then reset."
+        )
 
 
 def _places(admin: "Admin", texts: list[str]) -> "list[TopicPartition]":
@@ -147,7 +163,8 @@ def _moved(
     for place in places:
         if goal.offset is None and place not in committed and goal.shift:
             raise Failure(
-                f"group has committed nothing of {place} that could be shifted", "Say --to-earliest, --to-latest or --to-offset first."
+                f"group has committed nothing of {place} that could be shifted",
+                "Say --to-earliest, --to-latest or --to-offset first.",
             )
         wanted = goal.offset if goal.offset is not None else committed.get(place, latest[place]) + goal.shift
         new[place] = min(max(wanted, earliest[place]), latest[place])
@@ -157,7 +174,12 @@ def _moved(
 
 
 def _report(
-    session: Session, name: str, committed: "dict[TopicPartition, int]", new: "dict[TopicPartition, int]", *, is_executed: bool
+    session: Session,
+    name: str,
+    committed: "dict[TopicPartition, int]",
+    new: "dict[TopicPartition, int]",
+    *,
+    is_executed: bool,
 ) -> None:
     rows = [(place.topic, place.partition, committed.get(place), offset) for place, offset in new.items()]
     if session.is_json:

@@ -10,10 +10,13 @@ from ottla.cli.failure import Failure
 from ottla.cli.output import note, print_json, print_table
 from ottla.cli.progress import Bar
 
-app = typer.Typer(no_args_is_help=True, help="Look into data directories. Nothing is changed, and a node may use them meanwhile.")
+app = typer.Typer(
+    no_args_is_help=True, help="Look into data directories. Nothing is changed, and a node may use them meanwhile."
+)
 
 Paths = Annotated[
-    list[str], typer.Argument(metavar="PATH...", help="Segments, indexes, snapshots, checkpoints, or directories of them.")
+    list[str],
+    typer.Argument(metavar="PATH...", help="Segments, indexes, snapshots, checkpoints, or directories of them."),
 ]
 Json = Annotated[bool, typer.Option("--json", help=JSON_HELP)]
 
@@ -25,7 +28,9 @@ def register(root: typer.Typer) -> None:
 @command(app, "dump")
 def dump(
     paths: Paths,
-    records: Annotated[bool, typer.Option("--records", "-r", help="The records of each batch, with keys and values.")] = False,
+    records: Annotated[
+        bool, typer.Option("--records", "-r", help="The records of each batch, with keys and values.")
+    ] = False,
     is_json: Annotated[bool, typer.Option("--json", help="Print a line of JSON for each entry.")] = False,
 ) -> None:
     """Print what files hold: batches, entries of indexes, producers, epochs, offsets.
@@ -53,7 +58,9 @@ def dump(
             broken += 1
             note(f"{stored.path}: {error}")
     if broken:
-        raise Failure(f"{broken} files could not be read to their ends", "`ottla log verify` says what is wrong with them.")
+        raise Failure(
+            f"{broken} files could not be read to their ends", "`ottla log verify` says what is wrong with them."
+        )
 
 
 @command(app, "verify")
@@ -74,12 +81,16 @@ def verify(paths: Paths, is_json: Json = False) -> None:
         checked = Verifying(on_bytes=_teller(bar)).verify(files)
     if is_json:
         problems = [{"file": each.path, "position": each.position, "problem": each.text} for each in checked.problems]
-        print_json({"files": checked.files, "batches": checked.batches, "records": checked.records, "problems": problems})
+        print_json(
+            {"files": checked.files, "batches": checked.batches, "records": checked.records, "problems": problems}
+        )
     else:
         for problem in checked.problems:
             print(f"{problem.path}:{f' at {problem.position}:' if problem.position >= 0 else ''} {problem.text}")
-        print(f"{checked.files:,} files, {checked.batches:,} batches, {checked.records:,} records: "
-              f"{len(checked.problems) or 'no'} problem{'' if len(checked.problems) == 1 else 's'}")
+        print(
+            f"{checked.files:,} files, {checked.batches:,} batches, {checked.records:,} records: "
+            f"{len(checked.problems) or 'no'} problem{'' if len(checked.problems) == 1 else 's'}"
+        )
     if checked.problems:
         raise typer.Exit(1)
 
@@ -87,7 +98,9 @@ def verify(paths: Paths, is_json: Json = False) -> None:
 @command(app, "stats")
 def stats(
     paths: Paths,
-    quick: Annotated[bool, typer.Option("--quick", help="Headers of batches only: nothing of keys and compression.")] = False,
+    quick: Annotated[
+        bool, typer.Option("--quick", help="Headers of batches only: nothing of keys and compression.")
+    ] = False,
     is_json: Json = False,
 ) -> None:
     """Measure what is stored, by topic and partition: sizes, rates, compression, distinct keys, batches, the time that it spans.
@@ -105,7 +118,16 @@ def stats(
     if is_json:
         print_json({"topics": topics, "partitions": told})
         return
-    columns = ["name", "segments", "log_bytes", "batches", "records", "batch_bytes_average", "seconds", "records_per_second"]
+    columns = [
+        "name",
+        "segments",
+        "log_bytes",
+        "batches",
+        "records",
+        "batch_bytes_average",
+        "seconds",
+        "records_per_second",
+    ]
     if not quick:
         columns += ["compression_ratio", "distinct_keys", "tombstones"]
     heads = [column.replace("_", " ").upper() for column in columns]

@@ -29,7 +29,7 @@ class Checkpoints:
         from ottla.log import checkpoints
 
         data = read_bytes(stored.path)
-        self._offsets[stored.path] = checkpoints.decode(data) if data else {}       # Kafka begins with an empty file
+        self._offsets[stored.path] = checkpoints.decode(data) if data else {}  # Kafka begins with an empty file
 
     def beyond(self, ends: dict[str, LogEnd]) -> Iterator[tuple[str, str]]:
         """The file and what is wrong in it, for each offset behind the end of its log. `ends`: of the logs that were read, by directory."""
@@ -38,7 +38,10 @@ class Checkpoints:
                 directory = os.path.join(os.path.dirname(path), f"{topic}-{index}")
                 end = ends.get(directory)
                 if end is not None and offset > end.offset and not _has_grown(directory, end):
-                    yield path, f"{topic}-{index} is said to have come to offset {offset}, and its log ends at {end.offset}"
+                    yield (
+                        path,
+                        f"{topic}-{index} is said to have come to offset {offset}, and its log ends at {end.offset}",
+                    )
 
 
 def _has_grown(directory: str, end: LogEnd) -> bool:

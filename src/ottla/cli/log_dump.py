@@ -11,7 +11,15 @@ if TYPE_CHECKING:
     from ottla.wire.batches import BatchHeader, Record
 
 CODECS = ("none", "gzip", "snappy", "lz4", "zstd")
-CONTROLS = {0: "abort", 1: "commit", 2: "leader change", 3: "snapshot header", 4: "snapshot footer", 5: "kraft version", 6: "kraft voters"}
+CONTROLS = {
+    0: "abort",
+    1: "commit",
+    2: "leader change",
+    3: "snapshot header",
+    4: "snapshot footer",
+    5: "kraft version",
+    6: "kraft voters",
+}
 METADATA_LOG = "__cluster_metadata-0"
 
 
@@ -38,7 +46,9 @@ def dump(stored: Stored, *, with_records: bool) -> Iterator[dict[str, Any]]:
             from ottla.log import checkpoints
 
             data = read_bytes(stored.path)
-            for (topic, index), offset in sorted(checkpoints.decode(data).items()) if data else ():  # Kafka begins with an empty file
+            for (topic, index), offset in (
+                sorted(checkpoints.decode(data).items()) if data else ()
+            ):  # Kafka begins with an empty file
                 yield {"topic": topic, "partition": index, "offset": offset}
         case Kind.JSON:
             yield json.loads(read_bytes(stored.path) or b"{}")
@@ -50,12 +60,23 @@ def dump(stored: Stored, *, with_records: bool) -> Iterator[dict[str, Any]]:
 
 
 def batch_entry(position: int, header: "BatchHeader") -> dict[str, Any]:
-    return {"position": position, "size": header.size, "base_offset": header.base_offset, "last_offset": header.last_offset,
-            "count": header.record_count, "leader_epoch": header.leader_epoch,
-            "codec": CODECS[header.codec] if header.codec < len(CODECS) else header.codec,
-            "timestamp_type": "LogAppendTime" if header.has_log_append_time else "CreateTime", "base_timestamp": header.base_timestamp,
-            "max_timestamp": header.max_timestamp, "producer_id": header.producer_id, "producer_epoch": header.producer_epoch,
-            "base_sequence": header.base_sequence, "is_transactional": header.is_transactional, "is_control": header.is_control}
+    return {
+        "position": position,
+        "size": header.size,
+        "base_offset": header.base_offset,
+        "last_offset": header.last_offset,
+        "count": header.record_count,
+        "leader_epoch": header.leader_epoch,
+        "codec": CODECS[header.codec] if header.codec < len(CODECS) else header.codec,
+        "timestamp_type": "LogAppendTime" if header.has_log_append_time else "CreateTime",
+        "base_timestamp": header.base_timestamp,
+        "max_timestamp": header.max_timestamp,
+        "producer_id": header.producer_id,
+        "producer_epoch": header.producer_epoch,
+        "base_sequence": header.base_sequence,
+        "is_transactional": header.is_transactional,
+        "is_control": header.is_control,
+    }
 
 
 def index_entries(stored: Stored) -> Iterator[dict[str, Any]]:
@@ -79,8 +100,10 @@ def _segment(stored: Stored, *, with_records: bool) -> Iterator[dict[str, Any]]:
     for position, header, batch in batches(stored.path):
         entry = batch_entry(position, header)
         if with_records:
-            entry["records"] = [_control(record) if header.is_control else _record(record, is_metadata=is_metadata)
-                                for record in decode_records(batch)]
+            entry["records"] = [
+                _control(record) if header.is_control else _record(record, is_metadata=is_metadata)
+                for record in decode_records(batch)
+            ]
         yield entry
         end = position + header.size
     if end < stored.size:
@@ -113,7 +136,16 @@ def _producers(stored: Stored) -> Iterator[dict[str, Any]]:
     table = ProducerTable()
     table.restore(read_bytes(stored.path))
     for producer_id, producer in table.items():
-        _, last_sequence, first_offset, last_offset, _ = producer.batches[-1] if producer.batches else (-1, -1, -1, -1, -1)
-        yield {"producer_id": producer_id, "producer_epoch": producer.epoch, "last_sequence": last_sequence, "first_offset": first_offset,
-               "last_offset": last_offset, "last_timestamp": producer.last_timestamp, "coordinator_epoch": producer.coordinator_epoch,
-               "transaction_first_offset": producer.transaction_first_offset}
+        _, last_sequence, first_offset, last_offset, _ = (
+            producer.batches[-1] if producer.batches else (-1, -1, -1, -1, -1)
+        )
+        yield {
+            "producer_id": producer_id,
+            "producer_epoch": producer.epoch,
+            "last_sequence": last_sequence,
+            "first_offset": first_offset,
+            "last_offset": last_offset,
+            "last_timestamp": producer.last_timestamp,
+            "coordinator_epoch": producer.coordinator_epoch,
+            "transaction_first_offset": producer.transaction_first_offset,
+        }

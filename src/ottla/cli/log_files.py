@@ -13,8 +13,12 @@ if TYPE_CHECKING:
 
 WORK_SUFFIXES = (".deleted", ".cleaned", ".swap", ".tmp")
 """Of files that are on their way in or out."""
-OFFSET_FILES = ("recovery-point-offset-checkpoint", "log-start-offset-checkpoint", "replication-offset-checkpoint",
-                "cleaner-offset-checkpoint")
+OFFSET_FILES = (
+    "recovery-point-offset-checkpoint",
+    "log-start-offset-checkpoint",
+    "replication-offset-checkpoint",
+    "cleaner-offset-checkpoint",
+)
 
 
 class Kind(Enum):
@@ -33,10 +37,22 @@ class Kind(Enum):
     JSON = "state"
 
 
-_BY_SUFFIX = {".log": Kind.SEGMENT, ".checkpoint": Kind.SNAPSHOT, ".index": Kind.OFFSET_INDEX, ".timeindex": Kind.TIME_INDEX,
-              ".txnindex": Kind.TRANSACTION_INDEX, ".snapshot": Kind.PRODUCERS}
-_BY_NAME = {"leader-epoch-checkpoint": Kind.EPOCHS, "partition.metadata": Kind.PARTITION, "meta.properties": Kind.PROPERTIES,
-            "quorum-state": Kind.JSON, ".kafka_cleanshutdown": Kind.JSON, **dict.fromkeys(OFFSET_FILES, Kind.OFFSETS)}
+_BY_SUFFIX = {
+    ".log": Kind.SEGMENT,
+    ".checkpoint": Kind.SNAPSHOT,
+    ".index": Kind.OFFSET_INDEX,
+    ".timeindex": Kind.TIME_INDEX,
+    ".txnindex": Kind.TRANSACTION_INDEX,
+    ".snapshot": Kind.PRODUCERS,
+}
+_BY_NAME = {
+    "leader-epoch-checkpoint": Kind.EPOCHS,
+    "partition.metadata": Kind.PARTITION,
+    "meta.properties": Kind.PROPERTIES,
+    "quorum-state": Kind.JSON,
+    ".kafka_cleanshutdown": Kind.JSON,
+    **dict.fromkeys(OFFSET_FILES, Kind.OFFSETS),
+}
 
 
 class Stored(NamedTuple):
@@ -72,8 +88,10 @@ def stored_files(paths: Iterable[str]) -> list[Stored]:
         if os.path.isfile(path):
             kind = kind_of(path)
             if kind is None:
-                raise Failure(f"{path}: nothing that a broker writes has such a name",
-                              "Segments end in .log, indexes in .index, .timeindex or .txnindex, snapshots in .snapshot or .checkpoint.")
+                raise Failure(
+                    f"{path}: nothing that a broker writes has such a name",
+                    "Segments end in .log, indexes in .index, .timeindex or .txnindex, snapshots in .snapshot or .checkpoint.",
+                )
             found[os.path.normpath(path)] = kind
             continue
         for directory, below, names in os.walk(path):

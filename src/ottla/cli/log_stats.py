@@ -72,8 +72,18 @@ class PartitionStats:
             self.tombstones += record.value is None
 
     def merge(self, other: "PartitionStats") -> None:
-        for name in ("segments", "log_bytes", "other_bytes", "batches", "records", "stored_bytes", "plain_bytes", "tombstones", "keyless",
-                     "control_batches"):
+        for name in (
+            "segments",
+            "log_bytes",
+            "other_bytes",
+            "batches",
+            "records",
+            "stored_bytes",
+            "plain_bytes",
+            "tombstones",
+            "keyless",
+            "control_batches",
+        ):
             setattr(self, name, getattr(self, name) + getattr(other, name))
         self.batch_bytes_max = max(self.batch_bytes_max, other.batch_bytes_max)
         for codec, count in other.codecs.items():
@@ -81,7 +91,9 @@ class PartitionStats:
         self.keys.update(other.keys)
         self.producers.update(other.producers)
         if other.last_timestamp >= 0:
-            self.first_timestamp = other.first_timestamp if self.first_timestamp < 0 else min(self.first_timestamp, other.first_timestamp)
+            self.first_timestamp = (
+                other.first_timestamp if self.first_timestamp < 0 else min(self.first_timestamp, other.first_timestamp)
+            )
             self.last_timestamp = max(self.last_timestamp, other.last_timestamp)
 
     def document(self, *, with_records: bool) -> dict[str, Any]:
@@ -99,17 +111,29 @@ class PartitionStats:
             "bytes_per_second": round(self.log_bytes / seconds, 1) if seconds else None,
         }  # fmt: skip
         if with_records:
-            told |= {"compression_ratio": round(self.plain_bytes / self.stored_bytes, 3) if self.stored_bytes else None,
-                     "distinct_keys": len(self.keys), "is_distinct_keys_exact": len(self.keys) < KEYS_MAX,
-                     "records_without_key": self.keyless, "tombstones": self.tombstones}
+            told |= {
+                "compression_ratio": round(self.plain_bytes / self.stored_bytes, 3) if self.stored_bytes else None,
+                "distinct_keys": len(self.keys),
+                "is_distinct_keys_exact": len(self.keys) < KEYS_MAX,
+                "records_without_key": self.keyless,
+                "tombstones": self.tombstones,
+            }
         return told
 
 
-def gather(files: Iterable[Stored], *, with_records: bool, on_bytes: Callable[[int], None] = lambda size: None) -> list[PartitionStats]:
+def gather(
+    files: Iterable[Stored], *, with_records: bool, on_bytes: Callable[[int], None] = lambda size: None
+) -> list[PartitionStats]:
     """By partition, in the order of their names. Files of a running node that are gone meanwhile are passed over."""
     found: dict[str, PartitionStats] = {}
     for stored in files:
-        if stored.kind not in (Kind.SEGMENT, Kind.OFFSET_INDEX, Kind.TIME_INDEX, Kind.TRANSACTION_INDEX, Kind.PRODUCERS):
+        if stored.kind not in (
+            Kind.SEGMENT,
+            Kind.OFFSET_INDEX,
+            Kind.TIME_INDEX,
+            Kind.TRANSACTION_INDEX,
+            Kind.PRODUCERS,
+        ):
             continue
         name = partition_name(stored.path)
         stats = found.setdefault(name, PartitionStats(name))

@@ -71,7 +71,9 @@ class Verifying:
         for stored in of_kind[Kind.SNAPSHOT]:
             self.batch_count += len(list(self.segment(stored, next_offset=0, is_last=False)))
         for stored in files:
-            if stored.kind not in READ_BEFORE and not (of_kind[Kind.SEGMENT] and stored.kind in (Kind.EPOCHS, Kind.PRODUCERS)):
+            if stored.kind not in READ_BEFORE and not (
+                of_kind[Kind.SEGMENT] and stored.kind in (Kind.EPOCHS, Kind.PRODUCERS)
+            ):
                 self.attempt(stored, partial(_read_through, stored))
         if not of_kind[Kind.SEGMENT]:
             for stored in of_kind[Kind.OFFSET_INDEX] + of_kind[Kind.TIME_INDEX]:
@@ -109,7 +111,9 @@ class Verifying:
         self.attempt(stored, read)
         return found
 
-    def segment(self, stored: Stored, *, next_offset: int, is_last: bool) -> "Iterator[tuple[int, BatchHeader, memoryview]]":
+    def segment(
+        self, stored: Stored, *, next_offset: int, is_last: bool
+    ) -> "Iterator[tuple[int, BatchHeader, memoryview]]":
         """The batches that are whole; those that are not are said, and are the last that can be read of a file."""
         from ottla.wire.batches import has_valid_checksum
 
@@ -120,10 +124,18 @@ class Verifying:
                 end = position + header.size
                 self._on_bytes(header.size)
                 if not has_valid_checksum(batch):
-                    self.say(stored.path, position, f"the checksum of the batch at offset {header.base_offset} is not that of its bytes")
+                    self.say(
+                        stored.path,
+                        position,
+                        f"the checksum of the batch at offset {header.base_offset} is not that of its bytes",
+                    )
                     continue
                 if header.base_offset < next_offset:
-                    self.say(stored.path, position, f"the batch begins at offset {header.base_offset}, and {next_offset} was to come")
+                    self.say(
+                        stored.path,
+                        position,
+                        f"the batch begins at offset {header.base_offset}, and {next_offset} was to come",
+                    )
                 next_offset = max(next_offset, header.last_offset + 1)
                 self._records(stored, position, header, batch)
                 yield position, header, batch
@@ -139,7 +151,11 @@ class Verifying:
         try:
             records = decode_records(batch)
         except (MalformedMessage, ValueError) as error:
-            self.say(stored.path, position, f"the records of the batch at offset {header.base_offset} cannot be read: {error}")
+            self.say(
+                stored.path,
+                position,
+                f"the records of the batch at offset {header.base_offset} cannot be read: {error}",
+            )
             return
         self.record_count += len(records)
         if len(records) != header.record_count:
@@ -147,8 +163,11 @@ class Verifying:
         offset = header.base_offset - 1
         for record in records:
             if not offset < record.offset <= header.last_offset:
-                self.say(stored.path, position,
-                         f"a record at offset {record.offset} after {offset}, in a batch that ends at {header.last_offset}")
+                self.say(
+                    stored.path,
+                    position,
+                    f"a record at offset {record.offset} after {offset}, in a batch that ends at {header.last_offset}",
+                )
                 return
             offset = record.offset
 
@@ -161,8 +180,11 @@ class _Partition:
 
         self._verifying = verifying
         self._segments = sorted(of_kind[Kind.SEGMENT], key=lambda stored: stored.base_offset)
-        self._indexes = {(stored.kind, stored.base_offset): stored for kind in (Kind.OFFSET_INDEX, Kind.TIME_INDEX, Kind.TRANSACTION_INDEX)
-                         for stored in of_kind[kind]}
+        self._indexes = {
+            (stored.kind, stored.base_offset): stored
+            for kind in (Kind.OFFSET_INDEX, Kind.TIME_INDEX, Kind.TRANSACTION_INDEX)
+            for stored in of_kind[kind]
+        }
         self._snapshots = sorted(of_kind[Kind.PRODUCERS], key=lambda stored: stored.base_offset)
         self._producers = ProducerTable()
         self._first_offset = self._segments[0].base_offset
@@ -176,10 +198,14 @@ class _Partition:
             next_offset = self._segment(stored, next_offset, is_last=at == len(self._segments) - 1)
             following = self._segments[at + 1].base_offset if at + 1 < len(self._segments) else None
             if following is not None and next_offset > following:
-                self._verifying.say(stored.path, -1, f"it ends at offset {next_offset - 1}, and the next segment begins at {following}")
+                self._verifying.say(
+                    stored.path, -1, f"it ends at offset {next_offset - 1}, and the next segment begins at {following}"
+                )
         self._compare_snapshots(next_offset)
         for snapshot in self._snapshots:
-            self._verifying.say(snapshot.path, -1, f"it is of offset {snapshot.base_offset}, and the log ends at {next_offset}")
+            self._verifying.say(
+                snapshot.path, -1, f"it is of offset {snapshot.base_offset}, and the log ends at {next_offset}"
+            )
         return LogEnd(next_offset, self._segments[-1].base_offset)
 
     def _segment(self, stored: Stored, next_offset: int, *, is_last: bool) -> int:
@@ -210,9 +236,17 @@ class _Partition:
         self._latest_epoch = max(self._latest_epoch, header.leader_epoch)
         # An epoch that has just begun may not be in the file yet, which is written from time to time.
         known = -1 if self._epochs is None else self._epochs.epoch_for(header.base_offset)
-        if self._epochs is not None and 0 <= header.leader_epoch <= self._epochs.latest and known not in (-1, header.leader_epoch):
-            self._verifying.say(stored.path, position, f"the batch at offset {header.base_offset} is of leader epoch "
-                                f"{header.leader_epoch}, and of {known} in leader-epoch-checkpoint")
+        if (
+            self._epochs is not None
+            and 0 <= header.leader_epoch <= self._epochs.latest
+            and known not in (-1, header.leader_epoch)
+        ):
+            self._verifying.say(
+                stored.path,
+                position,
+                f"the batch at offset {header.base_offset} is of leader epoch "
+                f"{header.leader_epoch}, and of {known} in leader-epoch-checkpoint",
+            )
             self._epochs = None
 
     def _check_offsets(self, stored: Stored, positions: list[int], bounds: list[tuple[int, int, int]]) -> None:
@@ -222,11 +256,16 @@ class _Partition:
         for number, (offset, position) in enumerate(self._verifying.rising(index)):
             at = bisect_left(positions, position)
             if at == len(positions) or positions[at] != position:
-                self._verifying.say(index.path, number * 8, f"no batch begins at position {position}, where offset {offset} should be")
+                self._verifying.say(
+                    index.path, number * 8, f"no batch begins at position {position}, where offset {offset} should be"
+                )
                 return
             if offset < bounds[at][0]:
-                self._verifying.say(index.path, number * 8,
-                                    f"the batch at position {position} begins at offset {bounds[at][0]}, after {offset}")
+                self._verifying.say(
+                    index.path,
+                    number * 8,
+                    f"the batch at position {position} begins at offset {bounds[at][0]}, after {offset}",
+                )
                 return
 
     def _check_times(self, stored: Stored, bounds: list[tuple[int, int, int]]) -> None:
@@ -239,11 +278,16 @@ class _Partition:
                 latest = max(latest, bounds[at][2])
                 at += 1
             if latest > timestamp:
-                self._verifying.say(index.path, number * 12,
-                                    f"a record up to offset {offset} has timestamp {latest}, later than {timestamp}")
+                self._verifying.say(
+                    index.path,
+                    number * 12,
+                    f"a record up to offset {offset} has timestamp {latest}, later than {timestamp}",
+                )
                 return
             if bounds and offset > bounds[-1][1]:
-                self._verifying.say(index.path, number * 12, f"offset {offset} lies behind the segment's end, {bounds[-1][1]}")
+                self._verifying.say(
+                    index.path, number * 12, f"offset {offset} lies behind the segment's end, {bounds[-1][1]}"
+                )
                 return
 
     def _check_transactions(self, stored: Stored, aborted: "Iterable[NamedTuple]", *, is_last: bool) -> None:
@@ -251,11 +295,15 @@ class _Partition:
 
         index = self._indexes.get((Kind.TRANSACTION_INDEX, stored.base_offset))
         if index is None or is_last:
-            return                        # that of the active segment is written when it is closed, and checked by itself
+            return  # that of the active segment is written when it is closed, and checked by itself
 
         def compare() -> None:
             for entry in transactions.decode(read_bytes(index.path), index.path):
-                if entry.last_offset >= self._first_offset and entry not in found and entry.first_offset >= self._first_offset:
+                if (
+                    entry.last_offset >= self._first_offset
+                    and entry not in found
+                    and entry.first_offset >= self._first_offset
+                ):
                     self._verifying.say(index.path, -1, f"{entry} is not what the markers in the log say")
 
         found = list(aborted)
@@ -276,13 +324,20 @@ class _Partition:
     def _compare(self, snapshot: Stored, kept: "ProducerTable") -> None:
         for producer_id, producer in kept.items():
             if not producer.batches or producer.batches[-1][3] < self._first_offset:
-                continue                                    # its batches have been deleted since
+                continue  # its batches have been deleted since
             found = self._producers.get(producer_id)
             told = producer.epoch, producer.batches[-1][1], producer.batches[-1][3]
-            read = (found.epoch, found.batches[-1][1], found.batches[-1][3]) if found is not None and found.batches else None
+            read = (
+                (found.epoch, found.batches[-1][1], found.batches[-1][3])
+                if found is not None and found.batches
+                else None
+            )
             if read != told:
-                self._verifying.say(snapshot.path, -1,
-                                    f"producer {producer_id} has epoch, sequence and offset {told}, and {read} in the log")
+                self._verifying.say(
+                    snapshot.path,
+                    -1,
+                    f"producer {producer_id} has epoch, sequence and offset {told}, and {read} in the log",
+                )
 
     def _read_epochs(self, files: list[Stored]) -> "LeaderEpochs | None":
         found: list[LeaderEpochs] = []

@@ -32,7 +32,10 @@ def unknown_topic(admin: "Admin", name: str) -> Failure:
     meant = nearest(name, known)
     if meant is not None:
         return Failure(f"there is no topic {name!r}", f"Did you mean {meant}? `ottla topic list` shows all there are.")
-    return Failure(f"there is no topic {name!r}", f"Make it with `ottla topic create {name}`; `ottla topic list` shows those there are.")
+    return Failure(
+        f"there is no topic {name!r}",
+        f"Make it with `ottla topic create {name}`; `ottla topic list` shows those there are.",
+    )
 
 
 def require_groups(admin: "Admin", names: Iterable[str]) -> list[str]:

@@ -58,7 +58,10 @@ def main(argv: Sequence[str] | None = None) -> int:
             return 0
         case "start":
             if sys.platform == "win32":
-                print("ottla: Ottla runs on Linux (and, untested, on macOS). On Windows, run it inside WSL 2.", file=sys.stderr)
+                print(
+                    "ottla: Ottla runs on Linux (and, untested, on macOS). On Windows, run it inside WSL 2.",
+                    file=sys.stderr,
+                )
                 return 1
             try:
                 from ottla.cli.start import start
@@ -84,17 +87,32 @@ def make_parser() -> argparse.ArgumentParser:
         epilog=_START_EXAMPLES,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    start.add_argument("file", nargs="?", metavar="FILE.properties", help="configuration as Apache Kafka's server.properties")
-    start.add_argument("--set", action="append", default=[], metavar="NAME=VALUE", help="one config; may be given many times")
+    start.add_argument(
+        "file", nargs="?", metavar="FILE.properties", help="configuration as Apache Kafka's server.properties"
+    )
+    start.add_argument(
+        "--set", action="append", default=[], metavar="NAME=VALUE", help="one config; may be given many times"
+    )
     start.add_argument("--host", help="the address to listen at; 0.0.0.0 is all of this machine's (default: 127.0.0.1)")
     start.add_argument("--port", type=_port, help="the port to listen at; 0 takes a free one (default: 9092)")
-    start.add_argument("--advertise", metavar="HOST[:PORT]", help="the address that clients are told to connect to, if it is another one")
+    start.add_argument(
+        "--advertise",
+        metavar="HOST[:PORT]",
+        help="the address that clients are told to connect to, if it is another one",
+    )
     where = start.add_mutually_exclusive_group()
     where.add_argument("--data", metavar="DIR", help="where the data is kept (default: ./ottla-data)")
-    where.add_argument("--ephemeral", action="store_true", help="keep the data in a temporary directory and remove it at exit")
-    start.add_argument("--cluster-id", metavar="ID", help="the cluster that the data must belong to; a new directory gets this id")
+    where.add_argument(
+        "--ephemeral", action="store_true", help="keep the data in a temporary directory and remove it at exit"
+    )
     start.add_argument(
-        "--log-level", choices=("debug", "info", "warning", "error"), default="warning", help="what to log on stderr (default: warning)"
+        "--cluster-id", metavar="ID", help="the cluster that the data must belong to; a new directory gets this id"
+    )
+    start.add_argument(
+        "--log-level",
+        choices=("debug", "info", "warning", "error"),
+        default="warning",
+        help="what to log on stderr (default: warning)",
     )
     words.add_parser("version", help=SERVED["version"])
     for name, word in WORDS.items():

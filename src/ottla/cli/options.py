@@ -15,17 +15,27 @@ Group = Annotated[str, typer.Argument(metavar="GROUP", autocompletion=group_name
 Groups = Annotated[list[str], typer.Argument(metavar="GROUP...", autocompletion=group_names, help="Names of groups.")]
 Yes = Annotated[bool, typer.Option("--yes", "-y", help="Do it without asking.")]
 DryRun = Annotated[bool, typer.Option("--dry-run", help="Ask the broker whether it would work, and change nothing.")]
-Configs = Annotated[list[str] | None, typer.Option("--config", "-c", metavar="NAME=VALUE", help="A config; may be given many times.")]
-Compression = Annotated[str | None, typer.Option(metavar="CODEC", help="none, gzip, snappy, lz4 or zstd.", show_default="none")]
+Configs = Annotated[
+    list[str] | None, typer.Option("--config", "-c", metavar="NAME=VALUE", help="A config; may be given many times.")
+]
+Compression = Annotated[
+    str | None, typer.Option(metavar="CODEC", help="none, gzip, snappy, lz4 or zstd.", show_default="none")
+]
 Acks = Annotated[
     str | None,
-    typer.Option(metavar="ACKS", help="Who has to have a record before it counts: all, 1 (the leader) or 0 (nobody).", show_default="all"),
+    typer.Option(
+        metavar="ACKS",
+        help="Who has to have a record before it counts: all, 1 (the leader) or 0 (nobody).",
+        show_default="all",
+    ),
 ]
 Linger = Annotated[
-    float | None, typer.Option("--linger", min=0, metavar="MS", help="How long a batch waits for more records.", show_default="5")
+    float | None,
+    typer.Option("--linger", min=0, metavar="MS", help="How long a batch waits for more records.", show_default="5"),
 ]
 Partitions = Annotated[
-    list[int] | None, typer.Option("--partition", "-p", min=0, metavar="N", help="This partition only; may be given many times.")
+    list[int] | None,
+    typer.Option("--partition", "-p", min=0, metavar="N", help="This partition only; may be given many times."),
 ]
 
 

@@ -45,7 +45,9 @@ def make_table(columns: Sequence[str], rows: Sequence[Sequence[Any]]) -> "Table"
 
     table = Table(box=None, pad_edge=False, header_style="bold cyan")
     for index, name in enumerate(columns):
-        is_number = any(row[index] is not None for row in rows) and all(isinstance(row[index], int | float | None) for row in rows)
+        is_number = any(row[index] is not None for row in rows) and all(
+            isinstance(row[index], int | float | None) for row in rows
+        )
         table.add_column(name, justify="right" if is_number else "left", overflow="fold")
     for row in rows:
         table.add_row(*(each if isinstance(each, Text) else Text(_shown(each)) for each in row))

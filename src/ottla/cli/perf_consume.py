@@ -21,8 +21,12 @@ def consume(
     records: Annotated[
         int | None, typer.Option("--records", "-n", min=1, metavar="N", help="How many records.", show_default="all")
     ] = None,
-    one_by_one: Annotated[bool, typer.Option("--one-by-one", help="Make an object of each record, instead of taking columns.")] = False,
-    fetch_size: Annotated[int, typer.Option("--fetch-size", min=1, metavar="BYTES", help="max.partition.fetch.bytes.")] = 1 << 20,
+    one_by_one: Annotated[
+        bool, typer.Option("--one-by-one", help="Make an object of each record, instead of taking columns.")
+    ] = False,
+    fetch_size: Annotated[
+        int, typer.Option("--fetch-size", min=1, metavar="BYTES", help="max.partition.fetch.bytes.")
+    ] = 1 << 20,
 ) -> None:
     """Consume a topic from its beginning as fast as it goes, up to what is its end now.
 
@@ -36,7 +40,9 @@ def consume(
     count = size = 0
     with (
         Bar(f"consume {topic}", wanted) as bar,
-        session.consumer({"enable.auto.commit": False, "max.partition.fetch.bytes": fetch_size, "max.poll.records": 5_000}) as consumer,
+        session.consumer(
+            {"enable.auto.commit": False, "max.partition.fetch.bytes": fetch_size, "max.poll.records": 5_000}
+        ) as consumer,
     ):
         consumer.assign(list(latest))
         consumer.seek_to_beginning()

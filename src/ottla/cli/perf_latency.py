@@ -55,4 +55,6 @@ def _round_trip(session: Session, producer: "Producer", consumer: "Consumer", to
         if any(record.value == value for record in found):
             return ended - started
         if not found:
-            raise Failure(f"a record to {topic} did not come back within {session.timeout_seconds:g} s", "Is the broker busy?")
+            raise Failure(
+                f"a record to {topic} did not come back within {session.timeout_seconds:g} s", "Is the broker busy?"
+            )

@@ -27,12 +27,17 @@ def produce(
     topic: Topic,
     records: Records = 100_000,
     size: Size = 100,
-    rate: Annotated[float, typer.Option("--rate", min=0, metavar="N", help="Records per second.", show_default="as fast as it goes")] = 0.0,
+    rate: Annotated[
+        float, typer.Option("--rate", min=0, metavar="N", help="Records per second.", show_default="as fast as it goes")
+    ] = 0.0,
     compression: Compression = None,
     acks: Acks = None,
     linger: Linger = None,
     batch_size: Annotated[
-        int | None, typer.Option("--batch-size", min=0, metavar="BYTES", help="How large a batch may become.", show_default="16384")
+        int | None,
+        typer.Option(
+            "--batch-size", min=0, metavar="BYTES", help="How large a batch may become.", show_default="16384"
+        ),
     ] = None,
 ) -> None:
     """Produce random values as fast as they go, or at a rate. Latency is from the send to the acknowledgement.
@@ -61,7 +66,10 @@ def produce(
         producer.flush()
         seconds = clock() - started
         failed = int(producer.metrics()["record-error-total"])
-    show(rates(records - failed, (records - failed) * size, seconds) | {"latency_ms": latencies(taken)}, is_json=session.is_json)
+    show(
+        rates(records - failed, (records - failed) * size, seconds) | {"latency_ms": latencies(taken)},
+        is_json=session.is_json,
+    )
     if failed:
         raise Failure(f"{failed:,} of {records:,} records were not acknowledged", "`ottla produce` says why.")
 

@@ -37,28 +37,43 @@ def produce(
     session: Session,
     topic: Topic,
     files: Annotated[
-        list[Path] | None, typer.Argument(metavar="FILE...", help="Files to read; - is the input.", show_default="the input")
+        list[Path] | None,
+        typer.Argument(metavar="FILE...", help="Files to read; - is the input.", show_default="the input"),
     ] = None,
     value: Annotated[
-        list[str] | None, typer.Option("--value", "-v", metavar="TEXT", help="A value, instead of reading any; may be given many times.")
+        list[str] | None,
+        typer.Option("--value", "-v", metavar="TEXT", help="A value, instead of reading any; may be given many times."),
     ] = None,
-    key: Annotated[str | None, typer.Option("--key", "-k", metavar="TEXT", help="The key of records that bring none.")] = None,
+    key: Annotated[
+        str | None, typer.Option("--key", "-k", metavar="TEXT", help="The key of records that bring none.")
+    ] = None,
     keys: Annotated[bool, typer.Option("--keys", help="Lines hold a key, the separator and the value.")] = False,
-    key_separator: Annotated[str, typer.Option("--key-separator", metavar="TEXT", help="What stands between key and value.")] = "\\t",
-    record_separator: Annotated[str, typer.Option("--record-separator", metavar="TEXT", help="What stands behind a record.")] = "\\n",
+    key_separator: Annotated[
+        str, typer.Option("--key-separator", metavar="TEXT", help="What stands between key and value.")
+    ] = "\\t",
+    record_separator: Annotated[
+        str, typer.Option("--record-separator", metavar="TEXT", help="What stands behind a record.")
+    ] = "\\n",
     whole: Annotated[bool, typer.Option("--whole", help="Each file is one record.")] = False,
-    null: Annotated[str | None, typer.Option("--null", metavar="TEXT", help="What stands for a value that is null, a tombstone.")] = None,
+    null: Annotated[
+        str | None, typer.Option("--null", metavar="TEXT", help="What stands for a value that is null, a tombstone.")
+    ] = None,
     header: Annotated[
-        list[str] | None, typer.Option("--header", "-H", metavar="NAME=VALUE", help="A header of every record; may be given many times.")
+        list[str] | None,
+        typer.Option("--header", "-H", metavar="NAME=VALUE", help="A header of every record; may be given many times."),
     ] = None,
     timestamp: Annotated[
         str | None,
         typer.Option(
-            "--timestamp", metavar="TIME", help="2026-01-31T12:00:00Z, @MILLISECONDS, or 15m for that long ago.", show_default="now"
+            "--timestamp",
+            metavar="TIME",
+            help="2026-01-31T12:00:00Z, @MILLISECONDS, or 15m for that long ago.",
+            show_default="now",
         ),
     ] = None,
     partition: Annotated[
-        int | None, typer.Option("--partition", "-p", min=0, metavar="N", help="Where to send them.", show_default="by the key")
+        int | None,
+        typer.Option("--partition", "-p", min=0, metavar="N", help="Where to send them.", show_default="by the key"),
     ] = None,
     keep_partitions: Annotated[
         bool, typer.Option("--keep-partitions", help="With --json: use the partitions that the records name.")
@@ -66,7 +81,9 @@ def produce(
     compression: Compression = None,
     acks: Acks = None,
     linger: Linger = None,
-    report: Annotated[bool, typer.Option("--report", help="Print a JSON line for each record that was acknowledged.")] = False,
+    report: Annotated[
+        bool, typer.Option("--report", help="Print a JSON line for each record that was acknowledged.")
+    ] = False,
 ) -> None:
     """Produce records: one for each line of files or of the input, or one for each --value.
 
@@ -75,7 +92,12 @@ def produce(
     if value and files:
         raise typer.BadParameter("say --value or name files, not both")
     common = _common(key, header, timestamp, partition)
-    parser = _Parser(session.is_json, separator(key_separator) if keys else None, None if null is None else null.encode(), keep_partitions)
+    parser = _Parser(
+        session.is_json,
+        separator(key_separator) if keys else None,
+        None if null is None else null.encode(),
+        keep_partitions,
+    )
     if value:
         raw: Iterator[tuple[bytes, int]] = ((text.encode(), len(text)) for text in value)
     else:
@@ -127,7 +149,12 @@ class _Parser:
     """What the bytes of one record mean."""
 
     def __init__(self, is_json: bool, key_separator: bytes | None, null: bytes | None, keeps_partitions: bool) -> None:
-        self._is_json, self._key_separator, self._null, self._keeps_partitions = is_json, key_separator, null, keeps_partitions
+        self._is_json, self._key_separator, self._null, self._keeps_partitions = (
+            is_json,
+            key_separator,
+            null,
+            keeps_partitions,
+        )
 
     def parse(self, raw: bytes, number: int) -> InputRecord:
         if self._is_json:
@@ -137,14 +164,19 @@ class _Parser:
         if self._key_separator is not None:
             key, found, raw = raw.partition(self._key_separator)
             if not found:
-                raise Failure(f"line {number} has no {self._key_separator!r} between key and value", "Name another with --key-separator.")
+                raise Failure(
+                    f"line {number} has no {self._key_separator!r} between key and value",
+                    "Name another with --key-separator.",
+                )
         return InputRecord(None if raw == self._null else raw, key)
 
 
 class _Sending:
     """Records on their way, and what came of them."""
 
-    def __init__(self, session: Session, producer: "Producer", topic: str, common: InputRecord, bar: Bar, tally: _Tally) -> None:
+    def __init__(
+        self, session: Session, producer: "Producer", topic: str, common: InputRecord, bar: Bar, tally: _Tally
+    ) -> None:
         self._session, self._producer, self._topic, self._common = session, producer, topic, common
         self._bar, self._tally = bar, tally
         self._pending: list[BlockingSendFuture] = []
@@ -178,7 +210,9 @@ class _Sending:
         except UnknownTopic as error:
             with self._session.admin() as admin:
                 if self._topic in admin.list_topics(include_internal=True):
-                    raise Failure(error.message, f"`ottla topic describe {self._topic}` shows its partitions.") from error
+                    raise Failure(
+                        error.message, f"`ottla topic describe {self._topic}` shows its partitions."
+                    ) from error
                 raise unknown_topic(admin, self._topic) from error
         self._pending.append(future)
         if len(self._pending) > PENDING_MAX:

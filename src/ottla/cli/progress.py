@@ -20,7 +20,12 @@ class Bar:
             from rich.console import Console
             from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
-            columns = (TextColumn("{task.description}"), BarColumn(), TextColumn("{task.fields[told]}"), TimeElapsedColumn())
+            columns = (
+                TextColumn("{task.description}"),
+                BarColumn(),
+                TextColumn("{task.fields[told]}"),
+                TimeElapsedColumn(),
+            )
             last = (TimeRemainingColumn(),) if self._total else ()
             bar = Progress(*columns, *last, console=Console(stderr=True), transient=True)
             bar.start()

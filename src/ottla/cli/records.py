@@ -65,7 +65,9 @@ def from_json(line: bytes, number: int) -> InputRecord:
         timestamp, partition = told.get("timestamp"), told.get("partition")
         if not isinstance(timestamp, int | None) or not isinstance(partition, int | None):
             raise ValueError("timestamp and partition must be whole numbers")
-        return InputRecord(_bytes_of(told, "value"), _bytes_of(told, "key"), _headers_of(told.get("headers")), timestamp, partition)
+        return InputRecord(
+            _bytes_of(told, "value"), _bytes_of(told, "key"), _headers_of(told.get("headers")), timestamp, partition
+        )
     except ValueError as error:
         raise Failure(f"line {number}: {error}") from None
 
@@ -85,7 +87,9 @@ def _headers_of(told: Any) -> list[tuple[str, bytes | None]] | None:
         return None
     if isinstance(told, dict):
         told = [{"key": name, "value": value} for name, value in told.items()]
-    if not isinstance(told, list) or not all(isinstance(each, dict) and isinstance(each.get("key"), str) for each in told):
+    if not isinstance(told, list) or not all(
+        isinstance(each, dict) and isinstance(each.get("key"), str) for each in told
+    ):
         raise ValueError('headers must be an object, or a list of {"key": ..., "value": ...}')
     return [(each["key"], _bytes_of(each, "value")) for each in told]
 
@@ -123,7 +127,9 @@ class LineFormat:
     def write(self, records: "Iterable[ConsumerRecord]") -> bytes:
         if self.parts == ("value",):
             return b"".join([(self.null if record.value is None else record.value) + self.end for record in records])
-        return b"".join([self.between.join([self._part(record, part) for part in self.parts]) + self.end for record in records])
+        return b"".join(
+            [self.between.join([self._part(record, part) for part in self.parts]) + self.end for record in records]
+        )
 
     def _part(self, record: "ConsumerRecord", part: str) -> bytes:
         match part:
@@ -131,6 +137,9 @@ class LineFormat:
                 content: bytes | None = getattr(record, part)
                 return self.null if content is None else content
             case "headers":
-                return b",".join(name.encode() + b"=" + (self.null if content is None else content) for name, content in record.headers)
+                return b",".join(
+                    name.encode() + b"=" + (self.null if content is None else content)
+                    for name, content in record.headers
+                )
             case _:
                 return str(getattr(record, part)).encode()

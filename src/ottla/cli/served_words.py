@@ -28,10 +28,14 @@ def _parameter(action: argparse.Action) -> inspect.Parameter:
 
 
 def _kind(action: argparse.Action) -> Any:
-    metavar = action.metavar if isinstance(action.metavar, str) else "|".join(action.choices) if action.choices else None
+    metavar = (
+        action.metavar if isinstance(action.metavar, str) else "|".join(action.choices) if action.choices else None
+    )
     if not action.option_strings:
         return Annotated[str | None, typer.Argument(metavar=metavar, help=action.help)]
-    kind: Any = bool if _is_flag(action) else list[str] | None if isinstance(action, argparse._AppendAction) else str | None
+    kind: Any = (
+        bool if _is_flag(action) else list[str] | None if isinstance(action, argparse._AppendAction) else str | None
+    )
     choices = list(action.choices or ())
     return Annotated[
         kind,

@@ -38,7 +38,10 @@ class Session:
 
         timeout_ms = self.timeout_seconds * 1000
         # A record is given up after some tries, however much has been put off for it to become a batch.
-        patience = {"request.timeout.ms": timeout_ms, "delivery.timeout.ms": 4 * timeout_ms + configs.get("linger.ms", 0)}
+        patience = {
+            "request.timeout.ms": timeout_ms,
+            "delivery.timeout.ms": 4 * timeout_ms + configs.get("linger.ms", 0),
+        }
         return Producer(self._configs_for(PRODUCER, {"max.block.ms": timeout_ms, **configs}, patience))
 
     def consumer(self, configs: Mapping[str, Any]) -> "Consumer":
@@ -48,7 +51,9 @@ class Session:
         defaults = {"default.api.timeout.ms": self.timeout_seconds * 1000, "allow.auto.create.topics": False}
         return Consumer(self._configs_for(CONSUMER, {**defaults, **configs}))
 
-    def _configs_for(self, options: Any, own: Mapping[str, Any], defaults: Mapping[str, Any] | None = None) -> dict[str, Any]:
+    def _configs_for(
+        self, options: Any, own: Mapping[str, Any], defaults: Mapping[str, Any] | None = None
+    ) -> dict[str, Any]:
         """A file may serve several kinds of clients: what belongs to another kind is left out."""
         known = {option.name for option in options} if self.configs else frozenset()
         taken = {name: value for name, value in self.configs.items() if name in known}

@@ -44,7 +44,11 @@ def node_settings(
 
 def _defaults() -> dict[str, str]:
     """Where there is no file. Kafka's own quick start, too, does not let the first members of a group wait for more."""
-    return {"listeners": f"PLAINTEXT://{DEFAULT_HOST}:{DEFAULT_PORT}", "log.dirs": DEFAULT_DATA, "group.initial.rebalance.delay.ms": "0"}
+    return {
+        "listeners": f"PLAINTEXT://{DEFAULT_HOST}:{DEFAULT_PORT}",
+        "log.dirs": DEFAULT_DATA,
+        "group.initial.rebalance.delay.ms": "0",
+    }
 
 
 def _place_listener(settings: dict[str, str], arguments: argparse.Namespace, canonical_host: Callable[[], str]) -> None:

@@ -59,8 +59,13 @@ def _run(config: NodeConfig, *, is_ephemeral: bool, remove: Callable[[], None], 
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
     with RecoveryBar() as bar:
-        run(config, on_serving=lambda node: announce(node.bootstrap), on_impatience=remove, log_level=log_level,
-            on_recovered=bar.tell if sys.stderr.isatty() else None)
+        run(
+            config,
+            on_serving=lambda node: announce(node.bootstrap),
+            on_impatience=remove,
+            log_level=log_level,
+            on_recovered=bar.tell if sys.stderr.isatty() else None,
+        )
 
 
 class RecoveryBar:
@@ -74,7 +79,9 @@ class RecoveryBar:
         if recovered.logs == recovered.logs_total:
             self._end()
         elif self._bar is not None:
-            self._bar.tell(recovered.logs, f"{recovered.logs} of {recovered.logs_total}, {recovered.read_bytes / 1e6:,.0f} MB read")
+            self._bar.tell(
+                recovered.logs, f"{recovered.logs} of {recovered.logs_total}, {recovered.read_bytes / 1e6:,.0f} MB read"
+            )
         elif time.monotonic() - self._began > BAR_SECONDS_MIN:
             self._bar = Bar("Checking logs", recovered.logs_total)
             self._bar.__enter__()

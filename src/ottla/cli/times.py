@@ -7,7 +7,8 @@ import typer
 
 _UNITS_MS = {"ms": 1, "s": 1_000, "m": 60_000, "h": 3_600_000, "d": 86_400_000, "w": 604_800_000}
 _ISO_DURATION = re.compile(
-    r"P(?=.)(?:(\d+(?:\.\d+)?)D)?(?:T(?=.)(?:(\d+(?:\.\d+)?)H)?(?:(\d+(?:\.\d+)?)M)?(?:(\d+(?:\.\d+)?)S)?)?", re.IGNORECASE
+    r"P(?=.)(?:(\d+(?:\.\d+)?)D)?(?:T(?=.)(?:(\d+(?:\.\d+)?)H)?(?:(\d+(?:\.\d+)?)M)?(?:(\d+(?:\.\d+)?)S)?)?",
+    re.IGNORECASE,
 )
 
 
@@ -33,7 +34,9 @@ def duration_ms(text: str, *, is_optional: bool = False) -> int | None:
         units = (_UNITS_MS["d"], _UNITS_MS["h"], _UNITS_MS["m"], _UNITS_MS["s"])
         return round(sum(float(part) * unit for part, unit in zip(iso.groups(), units, strict=True) if part))
     if re.fullmatch(r"(\d+(\.\d+)?(ms|s|m|h|d|w))+", text):
-        return round(sum(float(number) * _UNITS_MS[unit] for number, _, unit in re.findall(r"(\d+(\.\d+)?)(ms|s|m|h|d|w)", text)))
+        return round(
+            sum(float(number) * _UNITS_MS[unit] for number, _, unit in re.findall(r"(\d+(\.\d+)?)(ms|s|m|h|d|w)", text))
+        )
     if is_optional:
         return None
     raise typer.BadParameter(f"{text!r} is no duration: write 90s, 15m, 1h30m, 2d or PT1H30M")

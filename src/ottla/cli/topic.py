@@ -24,16 +24,30 @@ def create(
     names: Annotated[list[str], typer.Argument(metavar="TOPIC...", help="Names of topics to make.")],
     partitions: Annotated[
         int | None,
-        typer.Option("--partitions", "-p", min=1, metavar="N", help="How many partitions.", show_default="the broker's num.partitions"),
+        typer.Option(
+            "--partitions",
+            "-p",
+            min=1,
+            metavar="N",
+            help="How many partitions.",
+            show_default="the broker's num.partitions",
+        ),
     ] = None,
     replication_factor: Annotated[
         int | None,
         typer.Option(
-            "--replication-factor", "-r", min=1, metavar="N", help="Replicas.", show_default="the broker's default.replication.factor"
+            "--replication-factor",
+            "-r",
+            min=1,
+            metavar="N",
+            help="Replicas.",
+            show_default="the broker's default.replication.factor",
         ),
     ] = None,
     configs: Configs = None,
-    if_not_exists: Annotated[bool, typer.Option("--if-not-exists", help="A topic that exists already is no failure.")] = False,
+    if_not_exists: Annotated[
+        bool, typer.Option("--if-not-exists", help="A topic that exists already is no failure.")
+    ] = False,
     dry_run: DryRun = False,
 ) -> None:
     """Create topics.
@@ -48,7 +62,9 @@ def create(
         if if_not_exists:
             existing = admin.list_topics(include_internal=True)
             wanted = [name for name in wanted if name not in existing]
-        new = [NewTopic(name, partitions or -1, replication_factor or -1, dict(assignments(configs))) for name in wanted]
+        new = [
+            NewTopic(name, partitions or -1, replication_factor or -1, dict(assignments(configs))) for name in wanted
+        ]
         made = admin.create_topics(new, validate_only=dry_run) if new else {}
     if session.is_json:
         print_json(
@@ -82,7 +98,12 @@ def list_topics(
         described = admin.describe_topics(listed) if listed else {}
     names = ("name", "partitions", "replication_factor", "is_internal")
     rows = [
-        (name, len(topic.partitions), max((len(each.replicas) for each in topic.partitions), default=0), topic.is_internal)
+        (
+            name,
+            len(topic.partitions),
+            max((len(each.replicas) for each in topic.partitions), default=0),
+            topic.is_internal,
+        )
         for name, topic in sorted(described.items())
     ]
     if session.is_json:

@@ -24,9 +24,13 @@ SAMPLE_SECONDS_MAX = 2.0
 def alter(
     session: Session,
     name: Topic,
-    partitions: Annotated[int | None, typer.Option("--partitions", "-p", min=1, metavar="N", help="How many there shall be.")] = None,
+    partitions: Annotated[
+        int | None, typer.Option("--partitions", "-p", min=1, metavar="N", help="How many there shall be.")
+    ] = None,
     configs: Configs = None,
-    unset: Annotated[list[str] | None, typer.Option("--unset", metavar="NAME", help="A config that goes back to its default.")] = None,
+    unset: Annotated[
+        list[str] | None, typer.Option("--unset", metavar="NAME", help="A config that goes back to its default.")
+    ] = None,
     dry_run: DryRun = False,
     yes: Yes = False,
 ) -> None:
@@ -48,7 +52,8 @@ def alter(
         if partitions is not None and partitions != present:
             if partitions < present:
                 raise Failure(
-                    f"{name} has {present} partitions, and they cannot become fewer", "Make a new topic, and copy what is to be kept."
+                    f"{name} has {present} partitions, and they cannot become fewer",
+                    "Make a new topic, and copy what is to be kept.",
                 )
             if not dry_run and _has_keys(session, admin, topic):
                 require_consent(
@@ -82,10 +87,16 @@ def _has_keys(session: Session, admin: "Admin", topic: "TopicDescription") -> bo
     with session.consumer({"enable.auto.commit": False, "group.id": None}) as consumer:
         consumer.assign(filled)
         for place in filled:
-            consumer.seek(TopicPartition(*place), max(earliest[place].offset, latest[place].offset - SAMPLE_RECORDS_MAX))
+            consumer.seek(
+                TopicPartition(*place), max(earliest[place].offset, latest[place].offset - SAMPLE_RECORDS_MAX)
+            )
         seen: dict[TopicPartition, int] = {}
         while len(seen) < len(filled) and (records := consumer.poll(SAMPLE_SECONDS_MAX)):
             if any(record.key is not None for record in records):
                 return True
-            seen.update((each.topic_partition, each.offset) for each in records if each.offset + 1 >= latest[each.topic_partition].offset)
+            seen.update(
+                (each.topic_partition, each.offset)
+                for each in records
+                if each.offset + 1 >= latest[each.topic_partition].offset
+            )
     return False

@@ -24,7 +24,10 @@ def describe(
     session: Session,
     names: Topics,
     under_replicated: Annotated[
-        bool, typer.Option("--under-replicated", help="Only partitions with replicas that are not in sync, or without a leader.")
+        bool,
+        typer.Option(
+            "--under-replicated", help="Only partitions with replicas that are not in sync, or without a leader."
+        ),
     ] = False,
 ) -> None:
     """Describe topics: partitions, leaders, replicas, offsets, and the configs that were set.
@@ -43,7 +46,11 @@ def describe(
     documents = []
     for name, topic in topics.items():
         own = {each.name: each.value for each in configs[resources[name]].values() if each.source == "dynamic_topic"}
-        parts = [each for each in topic.partitions if not under_replicated or len(each.in_sync) < len(each.replicas) or each.leader is None]
+        parts = [
+            each
+            for each in topic.partitions
+            if not under_replicated or len(each.in_sync) < len(each.replicas) or each.leader is None
+        ]
         rows = [_row(name, each, earliest, latest) for each in parts]
         documents.append((topic, own, rows))
     if session.is_json:
@@ -64,7 +71,10 @@ def describe(
 def offsets(admin: "Admin", topics: "dict[str, TopicDescription]", spec: str) -> "Ends":
     """An end of every partition that has a leader to ask."""
     places: dict[tuple[str, int], str | int] = {
-        (name, each.partition): spec for name, topic in topics.items() for each in topic.partitions if each.leader is not None
+        (name, each.partition): spec
+        for name, topic in topics.items()
+        for each in topic.partitions
+        if each.leader is not None
     }
     return admin.list_offsets(places) if places else {}
 
@@ -75,4 +85,12 @@ def _row(topic: str, each: "PartitionDescription", earliest: "Ends", latest: "En
     place = TopicPartition(topic, each.partition)
     ends = (earliest[place].offset, latest[place].offset) if each.leader is not None else (None, None)
     leader = each.leader.id if each.leader is not None else None
-    return (each.partition, leader, each.leader_epoch, list(each.replicas), list(each.in_sync), list(each.offline), *ends)
+    return (
+        each.partition,
+        leader,
+        each.leader_epoch,
+        list(each.replicas),
+        list(each.in_sync),
+        list(each.offline),
+        *ends,
+    )

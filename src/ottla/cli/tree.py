@@ -33,7 +33,10 @@ def run(arguments: Sequence[str]) -> int:
 def build(words: Iterable[str]) -> typer.Typer:
     """`ottla` with these words."""
     root = typer.Typer(
-        name="ottla", no_args_is_help=True, pretty_exceptions_enable=False, context_settings={"help_option_names": ["--help", "-h"]}
+        name="ottla",
+        no_args_is_help=True,
+        pretty_exceptions_enable=False,
+        context_settings={"help_option_names": ["--help", "-h"]},
     )
 
     @root.callback()

@@ -13,7 +13,14 @@ if TYPE_CHECKING:
     from ottla.client.column_batch import ColumnBatch
     from ottla.client.consumer import Consumer
     from ottla.client.consumer_async import AsyncConsumer
-    from ottla.client.consumer_errors import CommitFailed, LogTruncated, MemberFenced, NoOffset, OffsetOutOfRange, Wakeup
+    from ottla.client.consumer_errors import (
+        CommitFailed,
+        LogTruncated,
+        MemberFenced,
+        NoOffset,
+        OffsetOutOfRange,
+        Wakeup,
+    )
     from ottla.client.consumer_record import ConsumerRecord, OffsetAndMetadata, OffsetAndTimestamp
     from ottla.client.errors import (
         BootstrapFailed,

@@ -43,7 +43,18 @@ def small_varints() -> tuple[bytes, ...]:
 class PartitionQueue:
     """The batches of one partition: `batches` wait (the last may be `open`), `in_flight` are on their way, both in order."""
 
-    __slots__ = ("batches", "epoch", "in_flight", "needs_reset", "next_sequence", "open", "partition", "producer_id", "retrying", "topic")
+    __slots__ = (
+        "batches",
+        "epoch",
+        "in_flight",
+        "needs_reset",
+        "next_sequence",
+        "open",
+        "partition",
+        "producer_id",
+        "retrying",
+        "topic",
+    )
 
     def __init__(self, topic: str, partition: int) -> None:
         self.topic = topic
@@ -126,7 +137,13 @@ class Accumulator:
     # What senders do
 
     def try_send(
-        self, topic: str, value: bytes | None, key: bytes | None, partition: int | None, timestamp: int | None, headers: Headers | None
+        self,
+        topic: str,
+        value: bytes | None,
+        key: bytes | None,
+        partition: int | None,
+        timestamp: int | None,
+        headers: Headers | None,
     ) -> SendFuture | None:
         """The future of a record that is in its batch now; None where its topic, or memory for it, must be waited for first.
 
@@ -172,7 +189,16 @@ class Accumulator:
             delta = timestamp - batch.base_timestamp
             times = varints[delta] if 0 <= delta < TABLE_SIZE else varlong(delta)
             offset = varints[index] if index < TABLE_SIZE else varint(index)
-            size = 1 + len(times) + len(offset) + len(key_length) + len(key_bytes) + len(value_length) + len(value) + len(tail)
+            size = (
+                1
+                + len(times)
+                + len(offset)
+                + len(key_length)
+                + len(key_bytes)
+                + len(value_length)
+                + len(value)
+                + len(tail)
+            )
             length = varints[size] if size < TABLE_SIZE else varint(size)
             batch.buffer += b"".join((length, b"\0", times, offset, key_length, key_bytes, value_length, value, tail))
             batch.count = index + 1
@@ -180,11 +206,15 @@ class Accumulator:
                 batch.max_timestamp = timestamp
         return self._future(batch, index, timestamp, key_size, value_size)
 
-    def _new_batch(self, route: TopicRoute, queue: PartitionQueue, is_sticky: bool, timestamp: int, estimate: int) -> ProducerBatch | None:
+    def _new_batch(
+        self, route: TopicRoute, queue: PartitionQueue, is_sticky: bool, timestamp: int, estimate: int
+    ) -> ProducerBatch | None:
         """Close the open batch and begin another, in the next partition where it is time to change; None where memory is short."""
         settings = self.settings
         if RECORDS_AT + estimate > settings.request_size_max:
-            raise RecordTooLarge(f"A record of {estimate} bytes is larger than max.request.size, {settings.request_size_max}.")
+            raise RecordTooLarge(
+                f"A record of {estimate} bytes is larger than max.request.size, {settings.request_size_max}."
+            )
         if timestamp < 0:
             raise ValueError(f"a timestamp is milliseconds since 1970, not {timestamp}")
         if is_sticky and route.sticky_bytes >= settings.batch_size:
@@ -196,14 +226,18 @@ class Accumulator:
         reserved = max(limit, RECORDS_AT + estimate)
         if self.memory_used + reserved > settings.buffer_memory:
             if reserved > settings.buffer_memory:
-                raise RecordTooLarge(f"A record of {estimate} bytes is larger than buffer.memory, {settings.buffer_memory}.")
+                raise RecordTooLarge(
+                    f"A record of {estimate} bytes is larger than buffer.memory, {settings.buffer_memory}."
+                )
             self.is_starved = True
             self._wake()
             return None
         self.memory_used += reserved
         if is_sticky:
             route.sticky_bytes += limit
-        batch = ProducerBatch(route.name, queue.partition, (self._serial,), limit, reserved, self._now_ms(), timestamp, self.lock)
+        batch = ProducerBatch(
+            route.name, queue.partition, (self._serial,), limit, reserved, self._now_ms(), timestamp, self.lock
+        )
         self._serial += 1
         queue.open = batch
         queue.batches.append(batch)
@@ -225,7 +259,9 @@ class Accumulator:
                 self._wake()
                 return None
             self.memory_used += size
-            batch = ProducerBatch(topic, encoded.partition, (self._serial,), size, size, self._now_ms(), encoded.base_timestamp, self.lock)
+            batch = ProducerBatch(
+                topic, encoded.partition, (self._serial,), size, size, self._now_ms(), encoded.base_timestamp, self.lock
+            )
             batch.buffer = encoded.buffer  # type: ignore[assignment]  # a view; nothing is appended to a batch that was never open
             batch.count = encoded.count
             batch.max_timestamp = encoded.max_timestamp

@@ -16,7 +16,9 @@ P = ParamSpec("P")
 T = TypeVar("T")
 
 
-def _blocking(method: Callable[Concatenate[AsyncAdmin, P], Coroutine[Any, Any, T]]) -> Callable[Concatenate["Admin", P], T]:
+def _blocking(
+    method: Callable[Concatenate[AsyncAdmin, P], Coroutine[Any, Any, T]],
+) -> Callable[Concatenate["Admin", P], T]:
     """The same call, waited for."""
 
     @wraps(method)

@@ -28,7 +28,13 @@ from ottla.wire.messages.describe_configs import (
     DescribeConfigsResult,
 )
 from ottla.wire.messages.describe_log_dirs import DescribeLogDirsRequest, DescribeLogDirsResponse
-from ottla.wire.messages.describe_quorum import DescribeQuorumRequest, DescribeQuorumResponse, PartitionData, ReplicaState, TopicData
+from ottla.wire.messages.describe_quorum import (
+    DescribeQuorumRequest,
+    DescribeQuorumResponse,
+    PartitionData,
+    ReplicaState,
+    TopicData,
+)
 from ottla.wire.messages.incremental_alter_configs import (
     AlterableConfig,
     AlterConfigsResource,
@@ -72,7 +78,10 @@ class ClusterAdmin(AdminCore):
         found: dict[int, tuple[LogDir, ...]] = {}
         for node in chosen:
             answer = await self._ask(
-                DescribeLogDirsRequest(topics=None), DescribeLogDirsResponse, node=node, check=lambda told: raise_for(told.error_code)
+                DescribeLogDirsRequest(topics=None),
+                DescribeLogDirsResponse,
+                node=node,
+                check=lambda told: raise_for(told.error_code),
             )
             found[node] = tuple(
                 LogDir(
@@ -102,11 +111,15 @@ class ClusterAdmin(AdminCore):
         finalized = {each.name: (each.min_version_level, each.max_version_level) for each in answer.finalized_features}
         return Features(supported, finalized, answer.finalized_features_epoch)
 
-    async def update_features(self, levels: Mapping[str, int], *, kind: str = "upgrade", validate_only: bool = False) -> None:
+    async def update_features(
+        self, levels: Mapping[str, int], *, kind: str = "upgrade", validate_only: bool = False
+    ) -> None:
         """Raise features to levels, or lower them ("safe_downgrade", "unsafe_downgrade")."""
         updates = [FeatureUpdateKey(name, level, upgrade_type=UPGRADES[kind]) for name, level in levels.items()]
         request = UpdateFeaturesRequest(feature_updates=updates, validate_only=validate_only)
-        answer = await self._ask(request, UpdateFeaturesResponse, check=lambda told: raise_for(told.error_code, told.error_message))
+        answer = await self._ask(
+            request, UpdateFeaturesResponse, check=lambda told: raise_for(told.error_code, told.error_message)
+        )
         errors: dict[str, ClientError] = {
             each.feature: broker_error(each.error_code, each.error_message, about=f"feature {each.feature!r}")
             for each in answer.results
@@ -125,7 +138,13 @@ class ClusterAdmin(AdminCore):
 
         answer = await self._ask(request, DescribeQuorumResponse, check=check)
         part = answer.topics[0].partitions[0]
-        return Quorum(part.leader_id, part.leader_epoch, part.high_watermark, _replicas(part.current_voters), _replicas(part.observers))
+        return Quorum(
+            part.leader_id,
+            part.leader_epoch,
+            part.high_watermark,
+            _replicas(part.current_voters),
+            _replicas(part.observers),
+        )
 
     # Configs
 
@@ -141,8 +160,13 @@ class ClusterAdmin(AdminCore):
         results: dict[ConfigResource, dict[str, ConfigEntry]] = {}
         errors: dict[ConfigResource, ClientError] = {}
         for node, group in _by_node(resources).items():
-            asked = [DescribeConfigsResource(RESOURCE_KINDS[each.kind], each.name, list(names) if names else None) for each in group]
-            request = DescribeConfigsRequest(resources=asked, include_synonyms=synonyms, include_documentation=documentation)
+            asked = [
+                DescribeConfigsResource(RESOURCE_KINDS[each.kind], each.name, list(names) if names else None)
+                for each in group
+            ]
+            request = DescribeConfigsRequest(
+                resources=asked, include_synonyms=synonyms, include_documentation=documentation
+            )
             answer = await self._ask(request, DescribeConfigsResponse, node=node)
             for result in answer.results:
                 resource, error = _told_of(result)
@@ -153,14 +177,20 @@ class ClusterAdmin(AdminCore):
         return outcome("describe_configs", results, errors)
 
     async def alter_configs(
-        self, changes: Mapping[ConfigResource, Mapping[str, str | None] | Sequence[Change]], *, validate_only: bool = False
+        self,
+        changes: Mapping[ConfigResource, Mapping[str, str | None] | Sequence[Change]],
+        *,
+        validate_only: bool = False,
     ) -> None:
         """Change single configs and leave the others: a mapping sets them (None: back to the default), a list of (operation, name,
         value) appends and subtracts as well."""
         results: dict[ConfigResource, None] = {}
         errors: dict[ConfigResource, ClientError] = {}
         for node, group in _by_node(changes).items():
-            asked = [AlterConfigsResource(RESOURCE_KINDS[each.kind], each.name, _alterations(changes[each])) for each in group]
+            asked = [
+                AlterConfigsResource(RESOURCE_KINDS[each.kind], each.name, _alterations(changes[each]))
+                for each in group
+            ]
             request = IncrementalAlterConfigsRequest(resources=asked, validate_only=validate_only)
             answer = await self._ask(request, IncrementalAlterConfigsResponse, node=node)
             for told in answer.responses:
@@ -203,19 +233,28 @@ def _told_of(told: DescribeConfigsResult | AlterConfigsResourceResponse) -> tupl
 def _entry(told: DescribeConfigsResourceResult) -> ConfigEntry:
     synonyms = tuple((each.name, each.value, SOURCES.get(each.source, "unknown")) for each in told.synonyms)
     source = SOURCES.get(told.config_source, "unknown")
-    return ConfigEntry(told.name, told.value, source, told.read_only, told.is_sensitive, synonyms, told.documentation or None)
+    return ConfigEntry(
+        told.name, told.value, source, told.read_only, told.is_sensitive, synonyms, told.documentation or None
+    )
 
 
 def _alterations(changes: Mapping[str, str | None] | Sequence[Change]) -> list[AlterableConfig]:
     if isinstance(changes, Mapping):
-        return [AlterableConfig(name, OPERATIONS["delete" if value is None else "set"], value) for name, value in changes.items()]
+        return [
+            AlterableConfig(name, OPERATIONS["delete" if value is None else "set"], value)
+            for name, value in changes.items()
+        ]
     return [AlterableConfig(name, OPERATIONS[operation], value) for operation, name, value in changes]
 
 
 def _replicas(states: Iterable[ReplicaState]) -> tuple[QuorumReplica, ...]:
     return tuple(
         QuorumReplica(
-            each.replica_id, each.replica_directory_id, each.log_end_offset, each.last_fetch_timestamp, each.last_caught_up_timestamp
+            each.replica_id,
+            each.replica_directory_id,
+            each.log_end_offset,
+            each.last_fetch_timestamp,
+            each.last_caught_up_timestamp,
         )
         for each in states
     )

@@ -34,7 +34,9 @@ AskLeader = Callable[[int, list[TopicPartition]], Awaitable[Mapping[TopicPartiti
 class AdminCore:
     """Configs are Kafka's: a mapping with dotted names, keywords with underscores, or both. `ports` are for simulations."""
 
-    def __init__(self, config: Mapping[str, Any] | None = None, *, ports: ClientPorts | None = None, **keywords: Any) -> None:
+    def __init__(
+        self, config: Mapping[str, Any] | None = None, *, ports: ClientPorts | None = None, **keywords: Any
+    ) -> None:
         self._config: Config = parse(config, keywords, ADMIN, kind="The admin client")
         self._ports = ports
         self._own_workers: Any = None
@@ -91,7 +93,12 @@ class AdminCore:
         return await self._core.retrying(attempt, timeout_ms=self.timeout_ms, what=what)
 
     async def _ask_coordinator(
-        self, group: str, request: Message, answer: type[R], check: Callable[[R], object], version_max: int | None = None
+        self,
+        group: str,
+        request: Message,
+        answer: type[R],
+        check: Callable[[R], object],
+        version_max: int | None = None,
     ) -> R:
         """As `_ask`, of the broker that coordinates a group."""
 
@@ -114,7 +121,9 @@ class AdminCore:
         await self._core.retrying(self._core.refresh, timeout_ms=self.timeout_ms, what="Metadata")
         return sorted(self._core.cluster.nodes)
 
-    async def _by_leader(self, partitions: Iterable[TopicPartition], ask: "AskLeader[V]", what: str) -> dict[TopicPartition, V]:
+    async def _by_leader(
+        self, partitions: Iterable[TopicPartition], ask: "AskLeader[V]", what: str
+    ) -> dict[TopicPartition, V]:
         """Ask the leader of each partition; what passes (a leader that has moved) is tried again, for those partitions alone."""
         wanted = list(dict.fromkeys(partitions))
         results: dict[TopicPartition, V] = {}

@@ -43,9 +43,13 @@ class GroupAdmin(AdminCore):
         request = ListGroupsRequest(list(states), list(types))
         found: dict[str, GroupListing] = {}
         for node in await self._nodes():
-            answer = await self._ask(request, ListGroupsResponse, node=node, check=lambda told: raise_for(told.error_code))
+            answer = await self._ask(
+                request, ListGroupsResponse, node=node, check=lambda told: raise_for(told.error_code)
+            )
             for each in answer.groups:
-                found[each.group_id] = GroupListing(each.group_id, each.protocol_type, each.group_state, each.group_type)
+                found[each.group_id] = GroupListing(
+                    each.group_id, each.protocol_type, each.group_state, each.group_type
+                )
         return dict(sorted(found.items()))
 
     async def describe_groups(self, groups: Iterable[str]) -> dict[str, GroupDescription]:
@@ -76,7 +80,9 @@ class GroupAdmin(AdminCore):
                 for each in told.members
             )
             coordinator = await self._coordinators.find(group)
-            results[group] = GroupDescription(group, told.group_state, told.protocol_type, told.protocol_data, members, coordinator)
+            results[group] = GroupDescription(
+                group, told.group_state, told.protocol_type, told.protocol_data, members, coordinator
+            )
         return outcome("describe_groups", results, errors)
 
     async def delete_groups(self, groups: Iterable[str]) -> None:
@@ -102,13 +108,19 @@ class GroupAdmin(AdminCore):
         """What a group has committed, for some partitions or for all; partitions without an offset are left out."""
         places = None if partitions is None else by_topic(partitions)
         new_topics = (
-            None if places is None else [OffsetFetchRequestTopics(name=topic, partition_indexes=ids) for topic, ids in places.items()]
+            None
+            if places is None
+            else [OffsetFetchRequestTopics(name=topic, partition_indexes=ids) for topic, ids in places.items()]
         )
         old_topics = None if places is None else [OffsetFetchRequestTopic(topic, ids) for topic, ids in places.items()]
-        node = await self._core.retrying(lambda: self._coordinators.find(group), timeout_ms=self.timeout_ms, what=f"group {group!r}")
+        node = await self._core.retrying(
+            lambda: self._coordinators.find(group), timeout_ms=self.timeout_ms, what=f"group {group!r}"
+        )
         version = (await self._core.link(node)).version_for(OffsetFetchRequest, BY_NAME_VERSION_MAX)
         if version >= MANY_GROUPS_FROM:
-            request = OffsetFetchRequest(groups=[OffsetFetchRequestGroup(group, topics=new_topics)], require_stable=require_stable)
+            request = OffsetFetchRequest(
+                groups=[OffsetFetchRequestGroup(group, topics=new_topics)], require_stable=require_stable
+            )
         else:
             request = OffsetFetchRequest(group_id=group, topics=old_topics, require_stable=require_stable)
 
@@ -124,7 +136,9 @@ class GroupAdmin(AdminCore):
                 if each.error_code:
                     errors[place] = broker_error(each.error_code, about=str(place))
                 elif each.committed_offset >= 0:
-                    found[place] = CommittedOffset(each.committed_offset, each.committed_leader_epoch, each.metadata or "")
+                    found[place] = CommittedOffset(
+                        each.committed_offset, each.committed_leader_epoch, each.metadata or ""
+                    )
         return outcome("list_group_offsets", found, errors)
 
     async def alter_group_offsets(self, group: str, offsets: Mapping[Place, int | CommittedOffset]) -> None:
@@ -169,7 +183,11 @@ class GroupAdmin(AdminCore):
 
 
 def _raise_some(what: str, group: str, answer: OffsetCommitResponse | OffsetDeleteResponse) -> None:
-    codes = {TopicPartition(topic.name, each.partition_index): each.error_code for topic in answer.topics for each in topic.partitions}
+    codes = {
+        TopicPartition(topic.name, each.partition_index): each.error_code
+        for topic in answer.topics
+        for each in topic.partitions
+    }
     errors: dict[TopicPartition, ClientError] = {
         place: broker_error(code, about=f"{place} of group {group!r}") for place, code in codes.items() if code
     }

@@ -18,7 +18,11 @@ class SomeFailed(ClientError):
         self.errors = dict(errors)
         first = next(iter(errors.values()))
         told = " ".join(error.message for error in errors.values())
-        super().__init__(f"{what}: {len(errors)} of {len(errors) + len(results)} failed. {told}", code=first.code, advice=first.advice)
+        super().__init__(
+            f"{what}: {len(errors)} of {len(errors) + len(results)} failed. {told}",
+            code=first.code,
+            advice=first.advice,
+        )
 
 
 @dataclass(frozen=True, slots=True)

@@ -29,14 +29,31 @@ from ottla.wire.messages.create_topics import (
     CreateTopicsRequest,
     CreateTopicsResponse,
 )
-from ottla.wire.messages.delete_records import DeleteRecordsPartition, DeleteRecordsRequest, DeleteRecordsResponse, DeleteRecordsTopic
+from ottla.wire.messages.delete_records import (
+    DeleteRecordsPartition,
+    DeleteRecordsRequest,
+    DeleteRecordsResponse,
+    DeleteRecordsTopic,
+)
 from ottla.wire.messages.delete_topics import DeleteTopicsRequest, DeleteTopicsResponse, DeleteTopicState
 from ottla.wire.messages.describe_producers import DescribeProducersRequest, DescribeProducersResponse, TopicRequest
 from ottla.wire.messages.elect_leaders import ElectLeadersRequest, ElectLeadersResponse, TopicPartitions
-from ottla.wire.messages.list_offsets import ListOffsetsPartition, ListOffsetsRequest, ListOffsetsResponse, ListOffsetsTopic
+from ottla.wire.messages.list_offsets import (
+    ListOffsetsPartition,
+    ListOffsetsRequest,
+    ListOffsetsResponse,
+    ListOffsetsTopic,
+)
 from ottla.wire.messages.metadata import MetadataRequest, MetadataRequestTopic, MetadataResponse
 
-OFFSET_SPECS = {"latest": -1, "earliest": -2, "max_timestamp": -3, "earliest_local": -4, "latest_tiered": -5, "earliest_pending_upload": -6}
+OFFSET_SPECS = {
+    "latest": -1,
+    "earliest": -2,
+    "max_timestamp": -3,
+    "earliest_local": -4,
+    "latest_tiered": -5,
+    "earliest_pending_upload": -6,
+}
 """The ends of a partition, by name; any other time is milliseconds since 1970."""
 ISOLATION_LEVELS = ("read_uncommitted", "read_committed")
 _PASSING = (ErrorCode.NOT_CONTROLLER, ErrorCode.REQUEST_TIMED_OUT, ErrorCode.THROTTLING_QUOTA_EXCEEDED)
@@ -52,19 +69,25 @@ def _raise_passing(numbers: Iterable[int]) -> None:
 class TopicAdmin(AdminCore):
     """Calls about several things return a mapping; where some fail, SomeFailed tells which, and what of the rest came of it."""
 
-    async def create_topics(self, topics: Iterable[NewTopic], *, validate_only: bool = False) -> dict[str, CreatedTopic]:
+    async def create_topics(
+        self, topics: Iterable[NewTopic], *, validate_only: bool = False
+    ) -> dict[str, CreatedTopic]:
         """Make topics, or only check whether they could be made. TOPIC_ALREADY_EXISTS and its like are raised."""
         wanted = [
             CreatableTopic(
                 name=topic.name,
                 num_partitions=-1 if topic.assignments else topic.partitions,
                 replication_factor=-1 if topic.assignments else topic.replication_factor,
-                assignments=[CreatableReplicaAssignment(index, list(ids)) for index, ids in (topic.assignments or {}).items()],
+                assignments=[
+                    CreatableReplicaAssignment(index, list(ids)) for index, ids in (topic.assignments or {}).items()
+                ],
                 configs=[CreatableTopicConfig(name, value) for name, value in topic.configs.items()],
             )
             for topic in topics
         ]
-        request = CreateTopicsRequest(topics=wanted, timeout_ms=int(self._core.request_timeout_ms), validate_only=validate_only)
+        request = CreateTopicsRequest(
+            topics=wanted, timeout_ms=int(self._core.request_timeout_ms), validate_only=validate_only
+        )
         answer = await self._ask(
             request, CreateTopicsResponse, check=lambda told: _raise_passing(topic.error_code for topic in told.topics)
         )
@@ -75,11 +98,17 @@ class TopicAdmin(AdminCore):
                 errors[topic.name] = broker_error(topic.error_code, topic.error_message, about=f"topic {topic.name!r}")
             else:
                 configs = {config.name: config.value for config in topic.configs or ()}
-                results[topic.name] = CreatedTopic(topic.name, topic.topic_id, topic.num_partitions, topic.replication_factor, configs)
+                results[topic.name] = CreatedTopic(
+                    topic.name, topic.topic_id, topic.num_partitions, topic.replication_factor, configs
+                )
         return outcome("create_topics", results, errors)
 
     async def create_topic(
-        self, name: str, partitions: int = -1, replication_factor: int = -1, configs: Mapping[str, str | None] | None = None
+        self,
+        name: str,
+        partitions: int = -1,
+        replication_factor: int = -1,
+        configs: Mapping[str, str | None] | None = None,
     ) -> CreatedTopic:
         """One topic."""
         return (await self.create_topics([NewTopic(name, partitions, replication_factor, configs or {})]))[name]
@@ -87,12 +116,18 @@ class TopicAdmin(AdminCore):
     async def delete_topics(self, names: Iterable[str]) -> None:
         listed = list(names)
         request = DeleteTopicsRequest(
-            topics=[DeleteTopicState(name=name) for name in listed], topic_names=listed, timeout_ms=int(self._core.request_timeout_ms)
+            topics=[DeleteTopicState(name=name) for name in listed],
+            topic_names=listed,
+            timeout_ms=int(self._core.request_timeout_ms),
         )
-        if (await self._core.retrying(self._core.link, timeout_ms=self.timeout_ms, what="Metadata")).version_for(DeleteTopicsRequest) < 6:
+        if (await self._core.retrying(self._core.link, timeout_ms=self.timeout_ms, what="Metadata")).version_for(
+            DeleteTopicsRequest
+        ) < 6:
             request.topics = []
         answer = await self._ask(
-            request, DeleteTopicsResponse, check=lambda told: _raise_passing(topic.error_code for topic in told.responses)
+            request,
+            DeleteTopicsResponse,
+            check=lambda told: _raise_passing(topic.error_code for topic in told.responses),
         )
         results: dict[str, None] = {}
         errors: dict[str, ClientError] = {}
@@ -106,16 +141,23 @@ class TopicAdmin(AdminCore):
 
     async def list_topics(self, *, include_internal: bool = False) -> dict[str, TopicListing]:
         answer = await self._ask(
-            MetadataRequest(topics=None, allow_auto_topic_creation=False), MetadataResponse, check=lambda told: raise_for(told.error_code)
+            MetadataRequest(topics=None, allow_auto_topic_creation=False),
+            MetadataResponse,
+            check=lambda told: raise_for(told.error_code),
         )
         named = [(topic.name or "", topic) for topic in answer.topics if include_internal or not topic.is_internal]
-        return {name: TopicListing(name, topic.topic_id, topic.is_internal) for name, topic in sorted(named, key=lambda pair: pair[0])}
+        return {
+            name: TopicListing(name, topic.topic_id, topic.is_internal)
+            for name, topic in sorted(named, key=lambda pair: pair[0])
+        }
 
     async def describe_topics(self, names: Iterable[str]) -> dict[str, TopicDescription]:
         """Partitions with their leaders and replicas."""
         asked = [MetadataRequestTopic(name=name) for name in names]
         answer = await self._ask(
-            MetadataRequest(topics=asked, allow_auto_topic_creation=False), MetadataResponse, check=lambda told: raise_for(told.error_code)
+            MetadataRequest(topics=asked, allow_auto_topic_creation=False),
+            MetadataResponse,
+            check=lambda told: raise_for(told.error_code),
         )
         self._core.cluster.update(answer)
         nodes = self._core.cluster.nodes
@@ -137,20 +179,30 @@ class TopicAdmin(AdminCore):
         return outcome("describe_topics", results, errors)
 
     async def create_partitions(
-        self, counts: Mapping[str, int], *, assignments: Mapping[str, list[list[int]]] | None = None, validate_only: bool = False
+        self,
+        counts: Mapping[str, int],
+        *,
+        assignments: Mapping[str, list[list[int]]] | None = None,
+        validate_only: bool = False,
     ) -> None:
         """Give topics more partitions, up to a new total. Keys move: records of a key so far stay where they are, new ones may not."""
         wanted = [
             CreatePartitionsTopic(
                 name=name,
                 count=count,
-                assignments=[CreatePartitionsAssignment(ids) for ids in assignments[name]] if assignments and name in assignments else None,
+                assignments=[CreatePartitionsAssignment(ids) for ids in assignments[name]]
+                if assignments and name in assignments
+                else None,
             )
             for name, count in counts.items()
         ]
-        request = CreatePartitionsRequest(topics=wanted, timeout_ms=int(self._core.request_timeout_ms), validate_only=validate_only)
+        request = CreatePartitionsRequest(
+            topics=wanted, timeout_ms=int(self._core.request_timeout_ms), validate_only=validate_only
+        )
         answer = await self._ask(
-            request, CreatePartitionsResponse, check=lambda told: _raise_passing(result.error_code for result in told.results)
+            request,
+            CreatePartitionsResponse,
+            check=lambda told: _raise_passing(result.error_code for result in told.results),
         )
         errors: dict[str, ClientError] = {
             result.name: broker_error(result.error_code, result.error_message, about=f"topic {result.name!r}")
@@ -163,12 +215,17 @@ class TopicAdmin(AdminCore):
         self, wanted: Mapping[Place, str | int], *, isolation_level: str = "read_uncommitted"
     ) -> dict[TopicPartition, OffsetInfo]:
         """The offsets of times: "earliest", "latest", "max_timestamp" and so on, or milliseconds since 1970."""
-        times = {TopicPartition(*place): OFFSET_SPECS[spec] if isinstance(spec, str) else spec for place, spec in wanted.items()}
+        times = {
+            TopicPartition(*place): OFFSET_SPECS[spec] if isinstance(spec, str) else spec
+            for place, spec in wanted.items()
+        }
         isolation = ISOLATION_LEVELS.index(isolation_level)
 
         async def ask(node: int, places: list[TopicPartition]) -> dict[TopicPartition, OffsetInfo | ClientError]:
             topics = [
-                ListOffsetsTopic(topic, [ListOffsetsPartition(index, -1, times[TopicPartition(topic, index)]) for index in indexes])
+                ListOffsetsTopic(
+                    topic, [ListOffsetsPartition(index, -1, times[TopicPartition(topic, index)]) for index in indexes]
+                )
                 for topic, indexes in by_topic(places).items()
             ]
             request = ListOffsetsRequest(
@@ -193,7 +250,9 @@ class TopicAdmin(AdminCore):
 
         async def ask(node: int, places: list[TopicPartition]) -> dict[TopicPartition, int | ClientError]:
             topics = [
-                DeleteRecordsTopic(topic, [DeleteRecordsPartition(index, offsets[TopicPartition(topic, index)]) for index in indexes])
+                DeleteRecordsTopic(
+                    topic, [DeleteRecordsPartition(index, offsets[TopicPartition(topic, index)]) for index in indexes]
+                )
                 for topic, indexes in by_topic(places).items()
             ]
             request = DeleteRecordsRequest(topics=topics, timeout_ms=int(self._core.request_timeout_ms))
@@ -202,7 +261,9 @@ class TopicAdmin(AdminCore):
             for topic in answer.topics:
                 for each in topic.partitions:
                     place = TopicPartition(topic.name, each.partition_index)
-                    found[place] = broker_error(each.error_code, about=str(place)) if each.error_code else each.low_watermark
+                    found[place] = (
+                        broker_error(each.error_code, about=str(place)) if each.error_code else each.low_watermark
+                    )
             return found
 
         return await self._by_leader(offsets, ask, "delete_records")
@@ -210,8 +271,12 @@ class TopicAdmin(AdminCore):
     async def describe_producers(self, partitions: Iterable[Place]) -> dict[TopicPartition, tuple[ProducerState, ...]]:
         """The producers that partitions remember, with their sequences."""
 
-        async def ask(node: int, places: list[TopicPartition]) -> dict[TopicPartition, tuple[ProducerState, ...] | ClientError]:
-            request = DescribeProducersRequest([TopicRequest(topic, indexes) for topic, indexes in by_topic(places).items()])
+        async def ask(
+            node: int, places: list[TopicPartition]
+        ) -> dict[TopicPartition, tuple[ProducerState, ...] | ClientError]:
+            request = DescribeProducersRequest(
+                [TopicRequest(topic, indexes) for topic, indexes in by_topic(places).items()]
+            )
             answer = await self._core.call(node, request, DescribeProducersResponse)
             found: dict[TopicPartition, tuple[ProducerState, ...] | ClientError] = {}
             for topic in answer.topics:
@@ -243,5 +308,7 @@ class TopicAdmin(AdminCore):
         for topic in answer.replica_election_results:
             for each in topic.partition_result:
                 place = TopicPartition(topic.topic, each.partition_id)
-                results[place] = broker_error(each.error_code, each.error_message, about=str(place)) if each.error_code else None
+                results[place] = (
+                    broker_error(each.error_code, each.error_message, about=str(place)) if each.error_code else None
+                )
         return results

@@ -150,7 +150,9 @@ class ProducerBatch:
         about = f"record {index} of a batch for partition {self.partition} of topic {self.topic!r}"
         if index in self.record_errors:
             return broker_error(self.error.code, self.record_errors[index], about=about)
-        return broker_error(ErrorCode.INVALID_RECORD, "another record of its batch was refused, and with it all of them.", about=about)
+        return broker_error(
+            ErrorCode.INVALID_RECORD, "another record of its batch was refused, and with it all of them.", about=about
+        )
 
 
 def after_all(parts: "list[ProducerBatch]", callback: Callable[[], object]) -> None:
@@ -213,7 +215,9 @@ class SendFuture:
             except Exception as error:
                 from asyncio import get_running_loop
 
-                get_running_loop().call_exception_handler({"message": "a callback of a send failed", "exception": error})
+                get_running_loop().call_exception_handler(
+                    {"message": "a callback of a send failed", "exception": error}
+                )
 
         self._when_done(guarded)
 

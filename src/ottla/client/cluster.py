@@ -82,7 +82,9 @@ class Cluster:
         self.cluster_id = answer.cluster_id
         self.controller_id = answer.controller_id
         if answer.brokers:
-            self.nodes = {broker.node_id: Node(broker.node_id, broker.host, broker.port, broker.rack) for broker in answer.brokers}
+            self.nodes = {
+                broker.node_id: Node(broker.node_id, broker.host, broker.port, broker.rack) for broker in answer.brokers
+            }
         named: dict[str, None] = {}
         for topic in answer.topics:
             name = topic.name or self.topic_names.get(topic.topic_id, "")
@@ -121,7 +123,9 @@ class Cluster:
         if topic.topic_id != ZERO_UUID:
             self.topic_names[topic.topic_id] = name
 
-    def set_leader(self, topic: str, partition: int, leader: int, leader_epoch: int, nodes: Iterable[Node] = ()) -> bool:
+    def set_leader(
+        self, topic: str, partition: int, leader: int, leader_epoch: int, nodes: Iterable[Node] = ()
+    ) -> bool:
         """A broker that is not the leader any more may say who is; True where that is news."""
         info = self.topics.get(topic)
         for node in nodes:

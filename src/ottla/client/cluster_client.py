@@ -17,7 +17,15 @@ from ottla.base.ports import ClientPorts
 from ottla.client.backoff import Backoff
 from ottla.client.cluster import Cluster, TopicInfo
 from ottla.client.config import parse_addresses
-from ottla.client.errors import STALE_METADATA, BootstrapFailed, BrokerUnreachable, ClientError, Closed, TimedOut, broker_error
+from ottla.client.errors import (
+    STALE_METADATA,
+    BootstrapFailed,
+    BrokerUnreachable,
+    ClientError,
+    Closed,
+    TimedOut,
+    broker_error,
+)
 from ottla.client.link import Link
 from ottla.wire.framing import ReceiveBuffers
 from ottla.wire.messages.metadata import MetadataRequest, MetadataRequestTopic, MetadataResponse
@@ -122,7 +130,10 @@ class ClusterClient:
             await asyncio.sleep(wait_ms / 1000)
         failures = self._failures.get(address, 0)
         config = self.config
-        first_ms, max_ms = config["socket.connection.setup.timeout.ms"], config["socket.connection.setup.timeout.max.ms"]
+        first_ms, max_ms = (
+            config["socket.connection.setup.timeout.ms"],
+            config["socket.connection.setup.timeout.max.ms"],
+        )
         timeout_ms = min(first_ms * 2 ** min(failures, 10), max_ms)
         link = Link(host, port, config["client.id"] or "", self.ports.network, self._buffers)
         try:
@@ -150,7 +161,9 @@ class ClusterClient:
                 del self._links[key]
                 link.close()
         if self._links:
-            next_ms = min(max(link.last_used_ms + self._idle_ms, now_ms + IDLE_CHECK_MS_MIN) for link in self._links.values())
+            next_ms = min(
+                max(link.last_used_ms + self._idle_ms, now_ms + IDLE_CHECK_MS_MIN) for link in self._links.values()
+            )
             self._idle_timer = self.loop.call_at(next_ms / 1000, self._close_idle)
 
     async def _any_link(self, deadline_ms: float | None) -> Link:

@@ -58,8 +58,13 @@ def key_partitions(keys: BinaryColumn, count: int) -> "NDArray[np.int32]":
     return ((murmur2_column(keys) & POSITIVE) % np.uint32(count)).astype(np.int32)
 
 
-def choose_partitions(accumulator: "Accumulator", route: "TopicRoute", rows: "OutgoingColumns", sizes: "Column",
-                      given: "NDArray[np.int32] | None") -> "NDArray[np.int32]":
+def choose_partitions(
+    accumulator: "Accumulator",
+    route: "TopicRoute",
+    rows: "OutgoingColumns",
+    sizes: "Column",
+    given: "NDArray[np.int32] | None",
+) -> "NDArray[np.int32]":
     """A partition for each row: the one that is given (-1: none is), else by the key, else the one that unkeyed rows go to now."""
     settings = accumulator.settings
     chosen = np.full(len(rows), -1, np.int32) if given is None else given.astype(np.int32)
@@ -81,7 +86,9 @@ def choose_partitions(accumulator: "Accumulator", route: "TopicRoute", rows: "Ou
     return chosen
 
 
-def _ask(accumulator: "Accumulator", route: "TopicRoute", rows: "OutgoingColumns", chosen: "NDArray[np.int32]") -> "NDArray[np.int32]":
+def _ask(
+    accumulator: "Accumulator", route: "TopicRoute", rows: "OutgoingColumns", chosen: "NDArray[np.int32]"
+) -> "NDArray[np.int32]":
     """A partitioner of the user's is asked row by row."""
     partitioner = accumulator.settings.partitioner
     assert partitioner is not None

@@ -22,7 +22,9 @@ PIECE_BYTES_MAX = 4 << 20
 """As much is encoded at once. More is slower: the buffer no longer stays in the processor's cache."""
 
 
-def columns_of(accumulator: "Accumulator", values: Any, keys: Any, timestamps: Any, headers: Any) -> "tuple[OutgoingColumns, Column]":
+def columns_of(
+    accumulator: "Accumulator", values: Any, keys: Any, timestamps: Any, headers: Any
+) -> "tuple[OutgoingColumns, Column]":
     """Columns as the encoder takes them, and how large each record is at most. Each may be an Arrow array, a column of `wire.columns`,
     or None."""
     value_column, key_column = as_binary(values), as_binary(keys)
@@ -32,7 +34,9 @@ def columns_of(accumulator: "Accumulator", values: Any, keys: Any, timestamps: A
     if len(counts) != 1:
         raise ValueError(f"the columns have {' and '.join(map(str, sorted(counts))) or 'no'} rows")
     count = counts.pop()
-    rows = OutgoingColumns(as_times(timestamps, count, accumulator.now_wall_ms()), value_column, key_column, as_headers(headers))
+    rows = OutgoingColumns(
+        as_times(timestamps, count, accumulator.now_wall_ms()), value_column, key_column, as_headers(headers)
+    )
     if rows.headers is not None and len(rows.headers.offsets) != count + 1:
         raise ValueError(f"there are {count} rows, and headers of {len(rows.headers.offsets) - 1}")
     return rows, record_bounds(rows) if count else np.empty(0, np.int64)
@@ -82,7 +86,9 @@ def as_times(timestamps: Any, count: int, now_ms: int) -> "NDArray[np.int64]":
     return found
 
 
-def pieces(rows: OutgoingColumns, bounds: "NDArray[np.int64]", bytes_max: int = PIECE_BYTES_MAX) -> Iterator[tuple[int, int]]:
+def pieces(
+    rows: OutgoingColumns, bounds: "NDArray[np.int64]", bytes_max: int = PIECE_BYTES_MAX
+) -> Iterator[tuple[int, int]]:
     """First and last row of pieces of about so many bytes."""
     running = np.cumsum(bounds)
     start, count = 0, len(rows)
@@ -93,8 +99,9 @@ def pieces(rows: OutgoingColumns, bounds: "NDArray[np.int64]", bytes_max: int = 
         start = end
 
 
-def encode_piece(accumulator: "Accumulator", route: "TopicRoute", rows: OutgoingColumns,
-                 given: "NDArray[np.int32] | None") -> list[EncodedBatch]:
+def encode_piece(
+    accumulator: "Accumulator", route: "TopicRoute", rows: OutgoingColumns, given: "NDArray[np.int32] | None"
+) -> list[EncodedBatch]:
     """The batches of some rows. A record that no request can hold is refused, with its place."""
     settings = accumulator.settings
     bounds = record_bounds(rows)
@@ -102,7 +109,11 @@ def encode_piece(accumulator: "Accumulator", route: "TopicRoute", rows: Outgoing
     largest = int(bounds.max(initial=0))
     if RECORDS_AT + largest > min(settings.request_size_max, settings.buffer_memory):
         where = f"partition {int(partitions[int(bounds.argmax())])} of topic {route.name!r}"
-        name, limit = min(("max.request.size", settings.request_size_max), ("buffer.memory", settings.buffer_memory), key=lambda n: n[1])
+        name, limit = min(
+            ("max.request.size", settings.request_size_max),
+            ("buffer.memory", settings.buffer_memory),
+            key=lambda n: n[1],
+        )
         raise RecordTooLarge(f"A record of {largest} bytes for {where} is larger than {name}, {limit}.")
     bytes_max = min(max(settings.batch_size, 1), settings.request_size_max)
     return encode_columns(rows, partitions, bytes_max=bytes_max)

@@ -15,7 +15,12 @@ from ottla.client.group_offsets import GroupOffsets
 from ottla.client.partitions import TopicPartition
 
 Offsets = dict[TopicPartition, OffsetAndMetadata]
-GONE_ON = (ErrorCode.UNKNOWN_MEMBER_ID, ErrorCode.ILLEGAL_GENERATION, ErrorCode.REBALANCE_IN_PROGRESS, ErrorCode.STALE_MEMBER_EPOCH)
+GONE_ON = (
+    ErrorCode.UNKNOWN_MEMBER_ID,
+    ErrorCode.ILLEGAL_GENERATION,
+    ErrorCode.REBALANCE_IN_PROGRESS,
+    ErrorCode.STALE_MEMBER_EPOCH,
+)
 BEFORE_REBALANCE_MS_MAX = 5_000
 """A commit before a rebalance must not cost the member its place."""
 
@@ -23,8 +28,15 @@ BEFORE_REBALANCE_MS_MAX = 5_000
 class Commits:
     """`consumed` gives what there is to commit."""
 
-    def __init__(self, core: ClusterClient, offsets: GroupOffsets, group: GroupDriver, consumed: Callable[[], Offsets], config: Config,
-                 interceptors: Sequence[Any]) -> None:
+    def __init__(
+        self,
+        core: ClusterClient,
+        offsets: GroupOffsets,
+        group: GroupDriver,
+        consumed: Callable[[], Offsets],
+        config: Config,
+        interceptors: Sequence[Any],
+    ) -> None:
         self._core = core
         self._offsets = offsets
         self._group = group
@@ -56,7 +68,9 @@ class Commits:
 
     def _news(self) -> Offsets:
         """What changed since the last commit."""
-        return {partition: offset for partition, offset in self._consumed().items() if self._last.get(partition) != offset}
+        return {
+            partition: offset for partition, offset in self._consumed().items() if self._last.get(partition) != offset
+        }
 
     async def _commit_quietly(self, offsets: Offsets) -> None:
         """Once: what fails is committed with the next one, or was another's already."""
@@ -86,8 +100,11 @@ class Commits:
             return
         self.due_ms = self._core.now_ms() + self._interval_ms
         try:
-            await self._core.retrying(lambda: self._commit(news), timeout_ms=min(self._timeout_ms, BEFORE_REBALANCE_MS_MAX),
-                                      what="The commit before a rebalance")
+            await self._core.retrying(
+                lambda: self._commit(news),
+                timeout_ms=min(self._timeout_ms, BEFORE_REBALANCE_MS_MAX),
+                what="The commit before a rebalance",
+            )
         except ClientError:
             return  # the group decides who reads on from where: what was read twice is read twice
 
@@ -101,8 +118,11 @@ class Commits:
         except ClientError as error:
             raise self._explained(error) from error
 
-    def commit_soon(self, offsets: Mapping[TopicPartition, OffsetAndMetadata | int] | None,
-                    callback: Callable[[Offsets, ClientError | None], Any] | None) -> None:
+    def commit_soon(
+        self,
+        offsets: Mapping[TopicPartition, OffsetAndMetadata | int] | None,
+        callback: Callable[[Offsets, ClientError | None], Any] | None,
+    ) -> None:
         """Begin a commit. The callback hears how it ended; one that failed is not tried again, as a later one may have come first."""
         wanted = self._consumed() if offsets is None else _offsets(offsets)
         if not wanted:
@@ -129,8 +149,9 @@ class Commits:
         return error
 
     async def committed(self, partitions: Sequence[TopicPartition]) -> dict[TopicPartition, OffsetAndMetadata | None]:
-        found = await self._core.retrying(lambda: self._offsets.fetch(partitions), timeout_ms=self._timeout_ms,
-                                          what="The lookup of committed offsets")
+        found = await self._core.retrying(
+            lambda: self._offsets.fetch(partitions), timeout_ms=self._timeout_ms, what="The lookup of committed offsets"
+        )
         return {partition: found.get(partition) for partition in partitions}
 
     async def close(self) -> None:
@@ -142,5 +163,7 @@ class Commits:
 
 def _offsets(given: Mapping[TopicPartition, OffsetAndMetadata | int]) -> Offsets:
     """Plain numbers stand for offsets without metadata."""
-    return {TopicPartition(*partition): OffsetAndMetadata(offset) if isinstance(offset, int) else offset
-            for partition, offset in given.items()}
+    return {
+        TopicPartition(*partition): OffsetAndMetadata(offset) if isinstance(offset, int) else offset
+        for partition, offset in given.items()
+    }

@@ -74,7 +74,12 @@ def read_any(name: str, value: Any) -> Any:
 SHARED: tuple[Option, ...] = (
     Option("bootstrap.servers", read_list, ()),
     Option("client.id", read_text, "ottla"),
-    Option("client.dns.lookup", read_text, "use_all_dns_ips", choices=("use_all_dns_ips", "resolve_canonical_bootstrap_servers_only")),
+    Option(
+        "client.dns.lookup",
+        read_text,
+        "use_all_dns_ips",
+        choices=("use_all_dns_ips", "resolve_canonical_bootstrap_servers_only"),
+    ),
     Option("request.timeout.ms", read_duration, 30_000, 0),
     Option("connections.max.idle.ms", read_duration, 540_000),
     Option("metadata.max.age.ms", read_duration, 300_000, 0),
@@ -122,7 +127,9 @@ class Config(Mapping[str, Any]):
         return name in self._given
 
 
-def parse(mapping: Mapping[str, Any] | None, keywords: Mapping[str, Any], options: Sequence[Option], *, kind: str) -> Config:
+def parse(
+    mapping: Mapping[str, Any] | None, keywords: Mapping[str, Any], options: Sequence[Option], *, kind: str
+) -> Config:
     """The config of a client (`kind` names it in errors): the mapping's dotted names and the keywords' underscored ones."""
     known = {option.name: option for option in options}
     given: dict[str, Any] = {}
@@ -137,7 +144,9 @@ def parse(mapping: Mapping[str, Any] | None, keywords: Mapping[str, Any], option
     for option in options:
         values[option.name] = _read(option, given[option.name]) if option.name in given else option.default
     if not values.get("bootstrap.servers"):
-        raise ConfigError(f"{kind} needs bootstrap.servers: the addresses of one or more brokers, for example '127.0.0.1:9092'.")
+        raise ConfigError(
+            f"{kind} needs bootstrap.servers: the addresses of one or more brokers, for example '127.0.0.1:9092'."
+        )
     parse_addresses(values["bootstrap.servers"])
     return Config(values, frozenset(given))
 
@@ -157,7 +166,9 @@ def _check_name(name: str, raw: str, known: Mapping[str, Option], kind: str) -> 
 def _read(option: Option, value: Any) -> Any:
     read = option.read(option.name, value)
     if isinstance(read, int | float) and not isinstance(read, bool) and not option.least <= read <= option.most:
-        bounds = f"at least {option.least:g}" if option.most == LONG_MAX else f"from {option.least:g} to {option.most:g}"
+        bounds = (
+            f"at least {option.least:g}" if option.most == LONG_MAX else f"from {option.least:g} to {option.most:g}"
+        )
         raise ConfigError(f"{option.name} must be {bounds}, not {value!r}.")
     if option.choices and read not in option.choices:
         raise ConfigError(f"{option.name} must be one of {', '.join(option.choices)}, not {value!r}.")

@@ -60,8 +60,14 @@ class Consumer:
 
     # What is read
 
-    def subscribe(self, topics: "Iterable[str] | re.Pattern[str]", *, on_assigned: Heard | None = None, on_revoked: Heard | None = None,
-                  on_lost: Heard | None = None) -> None:
+    def subscribe(
+        self,
+        topics: "Iterable[str] | re.Pattern[str]",
+        *,
+        on_assigned: Heard | None = None,
+        on_revoked: Heard | None = None,
+        on_lost: Heard | None = None,
+    ) -> None:
         """Read topics together with the group, by their names or by a compiled pattern that matches whole names. Callbacks are called with
         lists of partitions, from within `poll` and iterations."""
         self._do(self._engine.subscribe, topics, Listener(on_assigned, on_revoked, on_lost))
@@ -147,7 +153,9 @@ class Consumer:
 
     @property
     def paused(self) -> list[TopicPartition]:
-        return self._do(lambda: [partition for partition, state in self._engine.positions.states.items() if state.is_paused])
+        return self._do(
+            lambda: [partition for partition, state in self._engine.positions.states.items() if state.is_paused]
+        )
 
     def position(self, partition: TopicPartition) -> int:
         """The offset of the next record that will be handed out."""
@@ -164,8 +172,11 @@ class Consumer:
         commits = self._engine.require_commits()
         self._run(lambda: commits.commit(offsets))
 
-    def commit_soon(self, offsets: Mapping[TopicPartition, OffsetAndMetadata | int] | None = None,
-                    callback: "Callable[[dict[TopicPartition, OffsetAndMetadata], ClientError | None], Any] | None" = None) -> None:
+    def commit_soon(
+        self,
+        offsets: Mapping[TopicPartition, OffsetAndMetadata | int] | None = None,
+        callback: "Callable[[dict[TopicPartition, OffsetAndMetadata], ClientError | None], Any] | None" = None,
+    ) -> None:
         """Begin to commit; the callback hears the offsets, and the error if there was one, in the consumer's own thread."""
         self._do(self._engine.require_commits().commit_soon, offsets, callback)
 

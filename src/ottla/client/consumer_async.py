@@ -1,12 +1,12 @@
 """The consumer's face for event loops.
 
-    async with AsyncConsumer(bootstrap_servers="127.0.0.1:9092", group_id="billing", auto_offset_reset="earliest") as consumer:
-        consumer.subscribe(["orders"])
-        async for record in consumer:
-            print(record.offset, record.value)
+async with AsyncConsumer(bootstrap_servers="127.0.0.1:9092", group_id="billing", auto_offset_reset="earliest") as consumer:
+    consumer.subscribe(["orders"])
+    async for record in consumer:
+        print(record.offset, record.value)
 
-    async for batch in consumer.batches():                 # the same as columns: NumPy arrays, no work for each record
-        total += batch.values.offsets[-1]
+async for batch in consumer.batches():                 # the same as columns: NumPy arrays, no work for each record
+    total += batch.values.offsets[-1]
 """
 
 # ruff: noqa: ASYNC109 (to poll for a while and get nothing is no failure: no exception says so)
@@ -32,7 +32,9 @@ CLOSE_SECONDS_MAX = 30.0
 class AsyncConsumer:
     """Configs are Kafka's: a mapping with dotted names, keywords with underscores, or both. `ports` are for simulations."""
 
-    def __init__(self, config: Mapping[str, Any] | None = None, *, ports: ClientPorts | None = None, **keywords: Any) -> None:
+    def __init__(
+        self, config: Mapping[str, Any] | None = None, *, ports: ClientPorts | None = None, **keywords: Any
+    ) -> None:
         self._config = consumer_config(config, keywords)
         self._ports = ports
         self._own_workers: Any = None
@@ -55,8 +57,14 @@ class AsyncConsumer:
 
     # What is read
 
-    def subscribe(self, topics: "Iterable[str] | re.Pattern[str]", *, on_assigned: Heard | None = None, on_revoked: Heard | None = None,
-                  on_lost: Heard | None = None) -> None:
+    def subscribe(
+        self,
+        topics: "Iterable[str] | re.Pattern[str]",
+        *,
+        on_assigned: Heard | None = None,
+        on_revoked: Heard | None = None,
+        on_lost: Heard | None = None,
+    ) -> None:
         """Read topics together with the group, by their names or by a compiled pattern that matches whole names. Callbacks are called with
         lists of partitions while the consumer is polled; they may be coroutine functions."""
         self._running().subscribe(topics, Listener(on_assigned, on_revoked, on_lost))
@@ -157,8 +165,11 @@ class AsyncConsumer:
         """Commit these offsets, or those of all records that were handed out, and wait until it is done."""
         await self._running().require_commits().commit(offsets)
 
-    def commit_soon(self, offsets: Mapping[TopicPartition, OffsetAndMetadata | int] | None = None,
-                    callback: "Callable[[dict[TopicPartition, OffsetAndMetadata], ClientError | None], Any] | None" = None) -> None:
+    def commit_soon(
+        self,
+        offsets: Mapping[TopicPartition, OffsetAndMetadata | int] | None = None,
+        callback: "Callable[[dict[TopicPartition, OffsetAndMetadata], ClientError | None], Any] | None" = None,
+    ) -> None:
         """Begin to commit; the callback hears the offsets, and the error if there was one."""
         self._running().require_commits().commit_soon(offsets, callback)
 
@@ -173,7 +184,9 @@ class AsyncConsumer:
         """Behind the last record that can be read: with isolation.level=read_committed, before the first open transaction."""
         return await self._running().latest(partitions)
 
-    async def offsets_for_times(self, times: Mapping[TopicPartition, int]) -> dict[TopicPartition, OffsetAndTimestamp | None]:
+    async def offsets_for_times(
+        self, times: Mapping[TopicPartition, int]
+    ) -> dict[TopicPartition, OffsetAndTimestamp | None]:
         """The first record at or after a time in milliseconds, for each partition; None where there is none."""
         return await self._running().offsets_for_times(times)
 

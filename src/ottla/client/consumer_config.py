@@ -3,7 +3,18 @@
 from collections.abc import Mapping
 from typing import Any
 
-from ottla.client.config import INT_MAX, SHARED, Config, Option, parse, read_any, read_bool, read_duration, read_int, read_text
+from ottla.client.config import (
+    INT_MAX,
+    SHARED,
+    Config,
+    Option,
+    parse,
+    read_any,
+    read_bool,
+    read_duration,
+    read_int,
+    read_text,
+)
 from ottla.client.errors import ConfigError
 
 EARLIEST, LATEST = -2, -1

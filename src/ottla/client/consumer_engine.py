@@ -93,9 +93,15 @@ class ConsumerEngine:
             self.commits = Commits(core, offsets, self.group, self._consumed, config, self.interceptors)
         self.keeper = PlaceKeeper(core, self.positions, self.lookup, offsets, self.policy, self.tell)
         self.fetcher = Fetcher(core, config, self.positions, self.tell, self.keeper.reset)
-        self.delivery = Delivery(self.fetcher, self.positions, read_committed=self.read_committed, check_crcs=config["check.crcs"],
-                                 key=config["key.deserializer"], value=config["value.deserializer"],
-                                 intercept=self._intercepted if self.interceptors else None)
+        self.delivery = Delivery(
+            self.fetcher,
+            self.positions,
+            read_committed=self.read_committed,
+            check_crcs=config["check.crcs"],
+            key=config["key.deserializer"],
+            value=config["value.deserializer"],
+            intercept=self._intercepted if self.interceptors else None,
+        )
         self._records_max: int = config["max.poll.records"]
         core.watchers.append(self._on_metadata)
 
@@ -106,9 +112,16 @@ class ConsumerEngine:
             assignors = assignors_named(names)
         except ValueError as error:
             raise ConfigError(f"partition.assignment.strategy: {error}.") from None
-        return MemberSettings(self.group_id or "", tuple(assignors), config["group.instance.id"], config["client.rack"] or None,
-                              config["session.timeout.ms"], config["max.poll.interval.ms"], config["heartbeat.interval.ms"],
-                              config["retry.backoff.ms"])
+        return MemberSettings(
+            self.group_id or "",
+            tuple(assignors),
+            config["group.instance.id"],
+            config["client.rack"] or None,
+            config["session.timeout.ms"],
+            config["max.poll.interval.ms"],
+            config["heartbeat.interval.ms"],
+            config["retry.backoff.ms"],
+        )
 
     def tell(self) -> None:
         """Something happened that a waiting step should look at."""
@@ -165,7 +178,11 @@ class ConsumerEngine:
         if self._is_woken:
             self._is_woken = False
             raise Wakeup
-        for failures in (self.keeper.failures, self.fetcher.failures, self.group.failures if self.group is not None else ()):
+        for failures in (
+            self.keeper.failures,
+            self.fetcher.failures,
+            self.group.failures if self.group is not None else (),
+        ):
             if failures:
                 error: Exception = failures.popleft()
                 raise error
@@ -258,8 +275,13 @@ class ConsumerEngine:
         pattern = self._pattern
         assert pattern is not None
         hides_internal = self.config["exclude.internal.topics"]
-        return tuple(sorted(name for name, topic in cluster.topics.items()
-                            if pattern.fullmatch(name) and not (hides_internal and topic.is_internal)))
+        return tuple(
+            sorted(
+                name
+                for name, topic in cluster.topics.items()
+                if pattern.fullmatch(name) and not (hides_internal and topic.is_internal)
+            )
+        )
 
     def _on_metadata(self, cluster: Cluster) -> None:
         if self.subscribed is None:
@@ -271,7 +293,9 @@ class ConsumerEngine:
         elif any(name not in cluster.topics for name in self.subscribed):
             # It may be made any moment: whoever subscribed to it waits for that.
             self._missing_times += 1
-            self.core.loop.call_later(self.core.retry_backoff.delay_ms(self._missing_times) / 1000, self.core.ask_refresh)
+            self.core.loop.call_later(
+                self.core.retry_backoff.delay_ms(self._missing_times) / 1000, self.core.ask_refresh
+            )
         else:
             self._missing_times = 0
 
@@ -374,12 +398,16 @@ class ConsumerEngine:
     async def latest(self, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, int]:
         return await self.ends(partitions, LATEST)
 
-    async def offsets_for_times(self, times: Mapping[TopicPartition, int]) -> dict[TopicPartition, OffsetAndTimestamp | None]:
+    async def offsets_for_times(
+        self, times: Mapping[TopicPartition, int]
+    ) -> dict[TopicPartition, OffsetAndTimestamp | None]:
         if any(time < 0 for time in times.values()):
             raise ValueError("a time is not negative")
         found = await self.offsets_at(times)
-        return {partition: None if each.offset < 0 else OffsetAndTimestamp(each.offset, each.timestamp, each.leader_epoch)
-                for partition, each in found.items()}
+        return {
+            partition: None if each.offset < 0 else OffsetAndTimestamp(each.offset, each.timestamp, each.leader_epoch)
+            for partition, each in found.items()
+        }
 
     def require_commits(self) -> Commits:
         if self.commits is None:
@@ -390,9 +418,12 @@ class ConsumerEngine:
         """Counters since the beginning, and what is the case now, by Kafka's names where it has them."""
         lags = self.positions.lags(read_committed=self.read_committed)
         return {
-            "fetch-total": self.fetcher.fetches, "bytes-consumed-total": self.fetcher.fetched_bytes,
-            "records-consumed-total": self.delivery.records_out, "buffered-bytes": self.fetcher.buffered_bytes,
-            "records-lag-max": max(lags.values(), default=0), "assigned-partitions": len(self.positions.states),
+            "fetch-total": self.fetcher.fetches,
+            "bytes-consumed-total": self.fetcher.fetched_bytes,
+            "records-consumed-total": self.delivery.records_out,
+            "buffered-bytes": self.fetcher.buffered_bytes,
+            "records-lag-max": max(lags.values(), default=0),
+            "assigned-partitions": len(self.positions.states),
             "rebalance-total": self.group.rebalances if self.group is not None else 0,
             "commit-total": self.commits.done if self.commits is not None else 0,
             **{f"records-lag:{partition}": lag for partition, lag in lags.items()},

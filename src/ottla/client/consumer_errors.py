@@ -15,7 +15,10 @@ class NoOffset(ClientError):
     def __init__(self, partitions: Sequence[TopicPartition]) -> None:
         self.partitions = tuple(partitions)
         names = ", ".join(map(str, partitions))
-        super().__init__(f"No offset is committed for {names}, and auto.offset.reset is none.", advice="Seek to where reading shall begin.")
+        super().__init__(
+            f"No offset is committed for {names}, and auto.offset.reset is none.",
+            advice="Seek to where reading shall begin.",
+        )
 
 
 class OffsetOutOfRange(ClientError):
@@ -25,8 +28,10 @@ class OffsetOutOfRange(ClientError):
 
     def __init__(self, partition: TopicPartition, offset: int | None) -> None:
         self.partition, self.offset = partition, offset
-        super().__init__(f"Partition {partition} has no offset {offset}, and auto.offset.reset is none.",
-                         advice="Seek to an offset between the beginning and the end.")
+        super().__init__(
+            f"Partition {partition} has no offset {offset}, and auto.offset.reset is none.",
+            advice="Seek to an offset between the beginning and the end.",
+        )
 
 
 class LogTruncated(ClientError):
@@ -36,8 +41,10 @@ class LogTruncated(ClientError):
 
     def __init__(self, partition: TopicPartition, offset: int, end_offset: int) -> None:
         self.partition, self.offset, self.end_offset = partition, offset, end_offset
-        super().__init__(f"Partition {partition} was read up to offset {offset}, but its new leader's log parts from that at {end_offset}.",
-                         advice="Seek to where the logs part, and read from there again.")
+        super().__init__(
+            f"Partition {partition} was read up to offset {offset}, but its new leader's log parts from that at {end_offset}.",
+            advice="Seek to where the logs part, and read from there again.",
+        )
 
 
 class Wakeup(ClientError):
@@ -53,8 +60,10 @@ class MemberFenced(ClientError):
     default_code = ErrorCode.FENCED_INSTANCE_ID
 
     def __init__(self, instance_id: str | None) -> None:
-        super().__init__(f"Another consumer with group.instance.id {instance_id!r} has taken this one's place.",
-                         advice="Close this one, and give each consumer an instance id of its own.")
+        super().__init__(
+            f"Another consumer with group.instance.id {instance_id!r} has taken this one's place.",
+            advice="Close this one, and give each consumer an instance id of its own.",
+        )
 
 
 class CommitFailed(ClientError):
@@ -63,5 +72,8 @@ class CommitFailed(ClientError):
     default_code = ErrorCode.UNKNOWN_MEMBER_ID
 
     def __init__(self, code: ErrorCode) -> None:
-        super().__init__("The offsets were not committed: the group has rebalanced without this consumer.", code=code,
-                         advice="Poll more often or raise max.poll.interval.ms, or take fewer records at once with max.poll.records.")
+        super().__init__(
+            "The offsets were not committed: the group has rebalanced without this consumer.",
+            code=code,
+            advice="Poll more often or raise max.poll.interval.ms, or take fewer records at once with max.poll.records.",
+        )

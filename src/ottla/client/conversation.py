@@ -93,7 +93,9 @@ class Conversation:
 
         request = ApiVersionsRequest(client_software_name=SOFTWARE_NAME, client_software_version=SOFTWARE_VERSION)
         flexible = version >= ApiVersionsRequest.FLEXIBLE_FROM
-        return self._frame(ApiVersionsRequest.API_KEY, version, flexible, False, encode(request, version), deliver, fail, deadline_ms)
+        return self._frame(
+            ApiVersionsRequest.API_KEY, version, flexible, False, encode(request, version), deliver, fail, deadline_ms
+        )
 
     def supports(self, request: type[Message]) -> bool:
         low, high = self._versions.get(request.API_KEY, (0, -1))

@@ -69,9 +69,17 @@ class Chunk:
 class Delivery:
     """Takes answers from the fetcher, decodes them, and keeps the one that is being handed out."""
 
-    def __init__(self, fetcher: Fetcher, positions: Positions, *, read_committed: bool, check_crcs: bool,
-                 key: Callable[[bytes], Any] | None, value: Callable[[bytes], Any] | None,
-                 intercept: Callable[[list[ConsumerRecord]], list[ConsumerRecord]] | None = None) -> None:
+    def __init__(
+        self,
+        fetcher: Fetcher,
+        positions: Positions,
+        *,
+        read_committed: bool,
+        check_crcs: bool,
+        key: Callable[[bytes], Any] | None,
+        value: Callable[[bytes], Any] | None,
+        intercept: Callable[[list[ConsumerRecord]], list[ConsumerRecord]] | None = None,
+    ) -> None:
         self._intercept = intercept
         self._fetcher = fetcher
         self._positions = positions
@@ -155,7 +163,9 @@ class Delivery:
     def pause(self, partition: TopicPartition) -> None:
         """Records that were not taken yet are fetched again later; answers that wait are kept."""
         kept = self._parked.get(partition)
-        started = (self._chunk is not None and self._chunk.partition == partition) or any(s.partition == partition for s in self._segments)
+        started = (self._chunk is not None and self._chunk.partition == partition) or any(
+            s.partition == partition for s in self._segments
+        )
         self.leave(partition)
         if started:
             self._positions.states[partition].rewind()
@@ -187,7 +197,11 @@ class Delivery:
                 records = self._batch.records(first, segment.row, key=self._key, value=self._value)
                 if records:
                     last = records[-1]
-                    return segment, records, after if segment.row == segment.end else (last.offset + 1, last.leader_epoch)
+                    return (
+                        segment,
+                        records,
+                        after if segment.row == segment.end else (last.offset + 1, last.leader_epoch),
+                    )
                 self._positions.advance(segment.partition, *after)
             if self._decode_next() is None:
                 return None
@@ -219,15 +233,27 @@ class Delivery:
             if not parts:
                 continue
             try:
-                columns = decode_fetched([FetchedPartition(part.records, part.fetch_offset, part.aborted) for part in parts],
-                                         read_committed=self._read_committed, check_crcs=self._check_crcs)
+                columns = decode_fetched(
+                    [FetchedPartition(part.records, part.fetch_offset, part.aborted) for part in parts],
+                    read_committed=self._read_committed,
+                    check_crcs=self._check_crcs,
+                )
             except MalformedMessage as error:
                 self._on_damage(parts, error)
                 continue
             batch = ColumnBatch([part.partition for part in parts], columns)
             self._batch = batch
-            self._segments = [_Segment(part.partition, part.stamp, batch.bounds[index], batch.bounds[index + 1],
-                                       columns.next_offsets[index], columns.last_epochs[index]) for index, part in enumerate(parts)]
+            self._segments = [
+                _Segment(
+                    part.partition,
+                    part.stamp,
+                    batch.bounds[index],
+                    batch.bounds[index + 1],
+                    columns.next_offsets[index],
+                    columns.last_epochs[index],
+                )
+                for index, part in enumerate(parts)
+            ]
             if len(batch):
                 return batch
             for segment in self._segments:

@@ -42,9 +42,18 @@ class FetchSession:
             changed = {key: wish for key, wish in wishes.items() if known.get(key) != wish}
             gone = {key: wish for key, wish in known.items() if key not in wishes}
             # A topic that was made again has another id: the broker is to forget the old one.
-            gone |= {key: known[key] for key, wish in changed.items() if key in known and known[key].topic_id != wish.topic_id}
+            gone |= {
+                key: known[key]
+                for key, wish in changed.items()
+                if key in known and known[key].topic_id != wish.topic_id
+            }
         self._known = dict(wishes)
-        return FetchRequest(session_id=self.id, session_epoch=self._epoch, topics=_topics(changed), forgotten_topics_data=_forgotten(gone))
+        return FetchRequest(
+            session_id=self.id,
+            session_epoch=self._epoch,
+            topics=_topics(changed),
+            forgotten_topics_data=_forgotten(gone),
+        )
 
     @property
     def version_max(self) -> int | None:
@@ -74,8 +83,14 @@ def _topics(wishes: Mapping[TopicPartition, Wish]) -> list[FetchTopic]:
         entry = found.get(topic)
         if entry is None:
             entry = found[topic] = FetchTopic(topic=topic, topic_id=wish.topic_id)
-        entry.partitions.append(FetchPartition(partition=partition, current_leader_epoch=wish.leader_epoch, fetch_offset=wish.fetch_offset,
-                                               partition_max_bytes=wish.bytes_max))
+        entry.partitions.append(
+            FetchPartition(
+                partition=partition,
+                current_leader_epoch=wish.leader_epoch,
+                fetch_offset=wish.fetch_offset,
+                partition_max_bytes=wish.bytes_max,
+            )
+        )
     return list(found.values())
 
 

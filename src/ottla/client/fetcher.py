@@ -31,7 +31,14 @@ PURPOSE = "fetch"
 
 _read_length = Struct(">i").unpack_from
 
-_PASSING = frozenset((*STALE_METADATA, ErrorCode.OFFSET_NOT_AVAILABLE, ErrorCode.UNKNOWN_SERVER_ERROR, ErrorCode.THROTTLING_QUOTA_EXCEEDED))
+_PASSING = frozenset(
+    (
+        *STALE_METADATA,
+        ErrorCode.OFFSET_NOT_AVAILABLE,
+        ErrorCode.UNKNOWN_SERVER_ERROR,
+        ErrorCode.THROTTLING_QUOTA_EXCEEDED,
+    )
+)
 
 
 class Fetched(NamedTuple):
@@ -52,8 +59,14 @@ class Answer(NamedTuple):
 class Fetcher:
     """`answers` are those that wait. `on_news` is called when there is one more, or a failure."""
 
-    def __init__(self, core: ClusterClient, config: Mapping[str, Any], positions: Positions, on_news: Callable[[], None],
-                 reset: Callable[[TopicPartition], None]) -> None:
+    def __init__(
+        self,
+        core: ClusterClient,
+        config: Mapping[str, Any],
+        positions: Positions,
+        on_news: Callable[[], None],
+        reset: Callable[[TopicPartition], None],
+    ) -> None:
         self._core = core
         self._positions = positions
         self._on_news = on_news
@@ -177,8 +190,12 @@ class Fetcher:
             request = session.request(wishes)
             request.max_wait_ms, request.min_bytes, request.max_bytes = self._wait_ms, self._min_bytes, self._bytes_max
             request.isolation_level, request.rack_id = self._isolation, self._rack
-            answer = await link.call(request, FetchResponse, timeout_ms=self._core.request_timeout_ms + self._wait_ms,
-                                     version_max=session.version_max)
+            answer = await link.call(
+                request,
+                FetchResponse,
+                timeout_ms=self._core.request_timeout_ms + self._wait_ms,
+                version_max=session.version_max,
+            )
         except Closed:
             return
         except ClientError as error:
@@ -208,8 +225,13 @@ class Fetcher:
         self.failures.append(error)
         self._on_news()
 
-    def _on_answer(self, node: int, answer: FetchResponse, wishes: Mapping[TopicPartition, Wish],
-                   stamps: Mapping[TopicPartition, int]) -> None:
+    def _on_answer(
+        self,
+        node: int,
+        answer: FetchResponse,
+        wishes: Mapping[TopicPartition, Wish],
+        stamps: Mapping[TopicPartition, int],
+    ) -> None:
         parts: list[Fetched] = []
         nodes = [Node(each.node_id, each.host, each.port, each.rack) for each in answer.node_endpoints]
         for topic in answer.responses:
@@ -266,7 +288,9 @@ class Fetcher:
             state.not_before_ms = now_ms + self._core.retry_backoff.delay_ms(1)
             state.replica = NO_REPLICA
             leader = data.current_leader
-            if leader.leader_id >= 0 and self._core.cluster.set_leader(*partition, leader.leader_id, leader.leader_epoch, nodes):
+            if leader.leader_id >= 0 and self._core.cluster.set_leader(
+                *partition, leader.leader_id, leader.leader_epoch, nodes
+            ):
                 state.not_before_ms = 0.0
                 for watcher in list(self._core.watchers):
                     watcher(self._core.cluster)
@@ -274,7 +298,9 @@ class Fetcher:
                 self._core.ask_refresh()
             return
         state.not_before_ms = now_ms + self._core.retry_backoff.delay_ms(1)
-        error: BrokerError = broker_error(data.error_code, about=f"fetching {partition} from offset {state.fetch_offset}")
+        error: BrokerError = broker_error(
+            data.error_code, about=f"fetching {partition} from offset {state.fetch_offset}"
+        )
         self._fail(error)
 
     def put_back(self, parts: list[Fetched]) -> None:

@@ -56,7 +56,9 @@ _ANSWERS: Mapping[type[Message], type[Message]] = {
 class GroupDriver:
     """`todo` holds what the user is to be told (Prepare, Adopt); `failures` what it has to know. `on_news` is called with either."""
 
-    def __init__(self, core: ClusterClient, coordinators: Coordinators, settings: MemberSettings, on_news: Callable[[], None]) -> None:
+    def __init__(
+        self, core: ClusterClient, coordinators: Coordinators, settings: MemberSettings, on_news: Callable[[], None]
+    ) -> None:
         self._core = core
         self._coordinators = coordinators
         self._on_news = on_news
@@ -147,7 +149,9 @@ class GroupDriver:
             if not isinstance(request, LeaveGroupRequest):
                 self.step(Unanswered(request, error))
             return
-        if isinstance(answer, JoinGroupResponse | SyncGroupResponse | HeartbeatResponse) and not isinstance(request, LeaveGroupRequest):
+        if isinstance(answer, JoinGroupResponse | SyncGroupResponse | HeartbeatResponse) and not isinstance(
+            request, LeaveGroupRequest
+        ):
             self.step(Answered(request, answer))
 
     # Leading
@@ -173,9 +177,13 @@ class GroupDriver:
             why = f"the group chose the assignor {wanted.protocol!r}, which this member did not offer"
             raise broker_error(ErrorCode.INCONSISTENT_GROUP_PROTOCOL, why)
         try:
-            members = [decode_subscription(each.metadata, each.member_id, each.group_instance_id) for each in wanted.members]
+            members = [
+                decode_subscription(each.metadata, each.member_id, each.group_instance_id) for each in wanted.members
+            ]
         except MalformedMessage as error:
-            raise broker_error(ErrorCode.INCONSISTENT_GROUP_PROTOCOL, f"a member's subscription cannot be read: {error}") from error
+            raise broker_error(
+                ErrorCode.INCONSISTENT_GROUP_PROTOCOL, f"a member's subscription cannot be read: {error}"
+            ) from error
         topics = sorted({topic for member in members for topic in member.topics})
         self._core.watch(topics)
         cluster = self._core.cluster
@@ -194,7 +202,9 @@ class GroupDriver:
             for topic in known:
                 for each in topic.partitions:
                     places = (cluster.nodes[node].rack for node in each.replicas if node in cluster.nodes)
-                    racks[TopicPartition(topic.name, each.partition)] = tuple(dict.fromkeys(rack for rack in places if rack))
+                    racks[TopicPartition(topic.name, each.partition)] = tuple(
+                        dict.fromkeys(rack for rack in places if rack)
+                    )
         return Topics({topic.name: len(topic.partitions) for topic in known}, racks)
 
     def _on_metadata(self, cluster: Cluster) -> None:

@@ -63,15 +63,21 @@ class GroupOffsets:
         version = min(link.version_for(OffsetFetchRequest), BY_NAME_MAX)
         request = OffsetFetchRequest(require_stable=self._read_committed)
         if version >= GROUPS_FROM:
-            wanted = [OffsetFetchRequestTopics(name=topic, partition_indexes=indexes) for topic, indexes in topics.items()]
+            wanted = [
+                OffsetFetchRequestTopics(name=topic, partition_indexes=indexes) for topic, indexes in topics.items()
+            ]
             request.groups = [OffsetFetchRequestGroup(group_id=self._group, topics=wanted)]
         else:
             request.group_id = self._group
-            request.topics = [OffsetFetchRequestTopic(name=topic, partition_indexes=indexes) for topic, indexes in topics.items()]
+            request.topics = [
+                OffsetFetchRequestTopic(name=topic, partition_indexes=indexes) for topic, indexes in topics.items()
+            ]
         if version < 7:
             request.require_stable = False
         try:
-            answer = await link.call(request, OffsetFetchResponse, timeout_ms=self._core.request_timeout_ms, version_max=version)
+            answer = await link.call(
+                request, OffsetFetchResponse, timeout_ms=self._core.request_timeout_ms, version_max=version
+            )
         except Disconnected:
             self._coordinators.forget(self._group)
             raise
@@ -86,27 +92,50 @@ class GroupOffsets:
                 self._take(old.name, old.partitions, found)
         return found
 
-    def _take(self, topic: str, partitions: "Sequence[OffsetFetchResponsePartition | OffsetFetchResponsePartitions]",
-              found: dict[TopicPartition, OffsetAndMetadata]) -> None:
+    def _take(
+        self,
+        topic: str,
+        partitions: "Sequence[OffsetFetchResponsePartition | OffsetFetchResponsePartitions]",
+        found: dict[TopicPartition, OffsetAndMetadata],
+    ) -> None:
         for each in partitions:
             self._check(each.error_code)
             if each.committed_offset >= 0:
                 partition = TopicPartition(topic, each.partition_index)
-                found[partition] = OffsetAndMetadata(each.committed_offset, each.metadata or "", each.committed_leader_epoch)
+                found[partition] = OffsetAndMetadata(
+                    each.committed_offset, each.metadata or "", each.committed_leader_epoch
+                )
 
     async def commit(self, offsets: Mapping[TopicPartition, OffsetAndMetadata], who: Identity) -> None:
         """All of them, or the error of the first that was refused."""
         link = await self._link()
-        topics = [OffsetCommitRequestTopic(name=topic, topic_id=ZERO_UUID, partitions=[
-            OffsetCommitRequestPartition(
-                partition_index=index, committed_offset=offsets[TopicPartition(topic, index)].offset,
-                committed_leader_epoch=offsets[TopicPartition(topic, index)].leader_epoch,
-                committed_metadata=offsets[TopicPartition(topic, index)].metadata)
-            for index in indexes]) for topic, indexes in by_topic(list(offsets)).items()]
-        request = OffsetCommitRequest(group_id=self._group, generation_id_or_member_epoch=who.generation, member_id=who.member_id,
-                                      group_instance_id=who.instance_id, topics=topics)
+        topics = [
+            OffsetCommitRequestTopic(
+                name=topic,
+                topic_id=ZERO_UUID,
+                partitions=[
+                    OffsetCommitRequestPartition(
+                        partition_index=index,
+                        committed_offset=offsets[TopicPartition(topic, index)].offset,
+                        committed_leader_epoch=offsets[TopicPartition(topic, index)].leader_epoch,
+                        committed_metadata=offsets[TopicPartition(topic, index)].metadata,
+                    )
+                    for index in indexes
+                ],
+            )
+            for topic, indexes in by_topic(list(offsets)).items()
+        ]
+        request = OffsetCommitRequest(
+            group_id=self._group,
+            generation_id_or_member_epoch=who.generation,
+            member_id=who.member_id,
+            group_instance_id=who.instance_id,
+            topics=topics,
+        )
         try:
-            answer = await link.call(request, OffsetCommitResponse, timeout_ms=self._core.request_timeout_ms, version_max=BY_NAME_MAX)
+            answer = await link.call(
+                request, OffsetCommitResponse, timeout_ms=self._core.request_timeout_ms, version_max=BY_NAME_MAX
+            )
         except Disconnected:
             self._coordinators.forget(self._group)
             raise

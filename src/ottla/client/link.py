@@ -75,9 +75,13 @@ class Link:
         except OSError as error:
             raise BrokerUnreachable(f"{self.address} cannot be reached: {error.strerror or error}.") from None
         except Disconnected as error:
-            raise BrokerUnreachable(f"{self.address} closed the connection before it said which versions it speaks.") from error
+            raise BrokerUnreachable(
+                f"{self.address} closed the connection before it said which versions it speaks."
+            ) from error
 
-    def call(self, request: Message, answer: type[R], *, timeout_ms: float, version_max: int | None = None) -> "asyncio.Future[R]":
+    def call(
+        self, request: Message, answer: type[R], *, timeout_ms: float, version_max: int | None = None
+    ) -> "asyncio.Future[R]":
         """Send a request now; the future holds its answer, or Disconnected."""
         future: asyncio.Future[R] = self._loop.create_future()
 

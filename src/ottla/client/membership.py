@@ -45,7 +45,13 @@ PROTOCOL_TYPE = "consumer"
 NO_GENERATION = -1
 _E = ErrorCode
 
-COORDINATOR_GONE = (_E.NOT_COORDINATOR, _E.COORDINATOR_NOT_AVAILABLE, _E.NETWORK_EXCEPTION, _E.REQUEST_TIMED_OUT, _E.BROKER_NOT_AVAILABLE)
+COORDINATOR_GONE = (
+    _E.NOT_COORDINATOR,
+    _E.COORDINATOR_NOT_AVAILABLE,
+    _E.NETWORK_EXCEPTION,
+    _E.REQUEST_TIMED_OUT,
+    _E.BROKER_NOT_AVAILABLE,
+)
 LOST_MEMBERSHIP = (_E.UNKNOWN_MEMBER_ID, _E.ILLEGAL_GENERATION)
 
 
@@ -86,7 +92,11 @@ class Membership:
     def deadline_ms(self) -> float | None:
         if self.phase in (Phase.OUT, Phase.FAILED):
             return None
-        due = [at for at in (self._retry_at_ms, self._heartbeat_at_ms if self._heartbeat is None else None) if at is not None]
+        due = [
+            at
+            for at in (self._retry_at_ms, self._heartbeat_at_ms if self._heartbeat is None else None)
+            if at is not None
+        ]
         return min([*due, self._polled_at_ms + self.settings.poll_interval_ms_max])
 
     def step(self, event: Event, now_ms: float) -> list[Effect]:
@@ -130,7 +140,9 @@ class Membership:
             if self._is_lost:
                 return [Prepare(lost=self.owned)]
             if self.settings.is_cooperative:
-                return [Prepare(revoked=tuple(partition for partition in self.owned if partition.topic not in self.topics))]
+                return [
+                    Prepare(revoked=tuple(partition for partition in self.owned if partition.topic not in self.topics))
+                ]
             return [Prepare(revoked=self.owned)]
         return []
 
@@ -150,12 +162,24 @@ class Membership:
         self._retry_at_ms = None
         self._heartbeat_at_ms = None
         settings = self.settings
-        protocols = [JoinGroupRequestProtocol(name=assignor.name, metadata=encode_subscription(
-            self.topics, self.owned, self._remembered[1], settings.rack, assignor.user_data(*self._remembered)))
-            for assignor in settings.assignors]
+        protocols = [
+            JoinGroupRequestProtocol(
+                name=assignor.name,
+                metadata=encode_subscription(
+                    self.topics, self.owned, self._remembered[1], settings.rack, assignor.user_data(*self._remembered)
+                ),
+            )
+            for assignor in settings.assignors
+        ]
         request = JoinGroupRequest(
-            group_id=settings.group_id, session_timeout_ms=settings.session_timeout_ms, rebalance_timeout_ms=settings.poll_interval_ms_max,
-            member_id=self.member_id, group_instance_id=settings.instance_id, protocol_type=PROTOCOL_TYPE, protocols=protocols)
+            group_id=settings.group_id,
+            session_timeout_ms=settings.session_timeout_ms,
+            rebalance_timeout_ms=settings.poll_interval_ms_max,
+            member_id=self.member_id,
+            group_instance_id=settings.instance_id,
+            protocol_type=PROTOCOL_TYPE,
+            protocols=protocols,
+        )
         self._pending = request
         return [Send(request)]
 
@@ -191,13 +215,23 @@ class Membership:
         if self.phase is not Phase.COMPUTING or generation != self.generation:
             return []
         self._enter(Phase.SYNCING)
-        return self._sync([SyncGroupRequestAssignment(member_id=member, assignment=data) for member, data in sorted(assignments.items())])
+        return self._sync(
+            [
+                SyncGroupRequestAssignment(member_id=member, assignment=data)
+                for member, data in sorted(assignments.items())
+            ]
+        )
 
     def _sync(self, assignments: Sequence[SyncGroupRequestAssignment]) -> list[Effect]:
         request = SyncGroupRequest(
-            group_id=self.settings.group_id, generation_id=self.generation, member_id=self.member_id,
-            group_instance_id=self.settings.instance_id, protocol_type=PROTOCOL_TYPE, protocol_name=self.protocol,
-            assignments=list(assignments))
+            group_id=self.settings.group_id,
+            generation_id=self.generation,
+            member_id=self.member_id,
+            group_instance_id=self.settings.instance_id,
+            protocol_type=PROTOCOL_TYPE,
+            protocol_name=self.protocol,
+            assignments=list(assignments),
+        )
         self._pending = request
         return [Send(request)]
 
@@ -207,7 +241,9 @@ class Membership:
             return self._on_join_error(code, now_ms)
         assigned = decode_assignment(answer.assignment)
         kept, given = dict.fromkeys(self.owned), dict.fromkeys(assigned)
-        self._adopting = Adopt(assigned, tuple(p for p in assigned if p not in kept), tuple(p for p in self.owned if p not in given))
+        self._adopting = Adopt(
+            assigned, tuple(p for p in assigned if p not in kept), tuple(p for p in self.owned if p not in given)
+        )
         self._enter(Phase.ADOPTING)
         return [self._adopting]
 
@@ -298,8 +334,12 @@ class Membership:
         if self._heartbeat_at_ms is not None and self._heartbeat is None and now_ms >= self._heartbeat_at_ms:
             if now_ms - self._heard_at_ms > self.settings.session_timeout_ms:
                 effects.append(ForgetCoordinator())  # it may have moved: another may know this member
-            self._heartbeat = HeartbeatRequest(group_id=self.settings.group_id, generation_id=self.generation, member_id=self.member_id,
-                                               group_instance_id=self.settings.instance_id)
+            self._heartbeat = HeartbeatRequest(
+                group_id=self.settings.group_id,
+                generation_id=self.generation,
+                member_id=self.member_id,
+                group_instance_id=self.settings.instance_id,
+            )
             effects.append(Send(self._heartbeat))
         return effects
 

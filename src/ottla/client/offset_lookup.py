@@ -9,7 +9,12 @@ from ottla.client.cluster_client import ClusterClient
 from ottla.client.errors import BrokerError, ClientError, broker_error
 from ottla.client.partitions import TopicPartition
 from ottla.client.positions import by_topic
-from ottla.wire.messages.list_offsets import ListOffsetsPartition, ListOffsetsRequest, ListOffsetsResponse, ListOffsetsTopic
+from ottla.wire.messages.list_offsets import (
+    ListOffsetsPartition,
+    ListOffsetsRequest,
+    ListOffsetsResponse,
+    ListOffsetsTopic,
+)
 from ottla.wire.messages.offset_for_leader_epoch import (
     OffsetForLeaderEpochRequest,
     OffsetForLeaderEpochResponse,
@@ -72,29 +77,72 @@ class OffsetLookup:
         """Timestamps are milliseconds, or one of the numbers that stand for an end of the log."""
 
         async def ask(node: int, partitions: Sequence[TopicPartition], outcome: Outcome[FoundOffset]) -> None:
-            topics = [ListOffsetsTopic(name=topic, partitions=[
-                ListOffsetsPartition(partition_index=index, current_leader_epoch=self._epoch(topic, index),
-                                     timestamp=wanted[TopicPartition(topic, index)]) for index in indexes])
-                for topic, indexes in by_topic(partitions).items()]
-            request = ListOffsetsRequest(replica_id=CONSUMER, isolation_level=self._isolation, topics=topics,
-                                         timeout_ms=int(self._core.request_timeout_ms))
+            topics = [
+                ListOffsetsTopic(
+                    name=topic,
+                    partitions=[
+                        ListOffsetsPartition(
+                            partition_index=index,
+                            current_leader_epoch=self._epoch(topic, index),
+                            timestamp=wanted[TopicPartition(topic, index)],
+                        )
+                        for index in indexes
+                    ],
+                )
+                for topic, indexes in by_topic(partitions).items()
+            ]
+            request = ListOffsetsRequest(
+                replica_id=CONSUMER,
+                isolation_level=self._isolation,
+                topics=topics,
+                timeout_ms=int(self._core.request_timeout_ms),
+            )
             answer = await self._core.call(node, request, ListOffsetsResponse)
-            outcome.take(((TopicPartition(topic.name, each.partition_index), each.error_code,
-                           FoundOffset(each.offset, each.timestamp, each.leader_epoch))
-                          for topic in answer.topics for each in topic.partitions), "offsets")
+            outcome.take(
+                (
+                    (
+                        TopicPartition(topic.name, each.partition_index),
+                        each.error_code,
+                        FoundOffset(each.offset, each.timestamp, each.leader_epoch),
+                    )
+                    for topic in answer.topics
+                    for each in topic.partitions
+                ),
+                "offsets",
+            )
 
         return await self._ask_leaders(list(wanted), ask)
 
     async def ends_of_epochs(self, epochs: Mapping[TopicPartition, int]) -> Outcome[EpochEnd]:
         async def ask(node: int, partitions: Sequence[TopicPartition], outcome: Outcome[EpochEnd]) -> None:
-            topics = [OffsetForLeaderTopic(topic=topic, partitions=[
-                OffsetForLeaderPartition(partition=index, current_leader_epoch=self._epoch(topic, index),
-                                         leader_epoch=epochs[TopicPartition(topic, index)]) for index in indexes])
-                for topic, indexes in by_topic(partitions).items()]
+            topics = [
+                OffsetForLeaderTopic(
+                    topic=topic,
+                    partitions=[
+                        OffsetForLeaderPartition(
+                            partition=index,
+                            current_leader_epoch=self._epoch(topic, index),
+                            leader_epoch=epochs[TopicPartition(topic, index)],
+                        )
+                        for index in indexes
+                    ],
+                )
+                for topic, indexes in by_topic(partitions).items()
+            ]
             request = OffsetForLeaderEpochRequest(replica_id=CONSUMER, topics=topics)
             answer = await self._core.call(node, request, OffsetForLeaderEpochResponse)
-            outcome.take(((TopicPartition(topic.topic, each.partition), each.error_code, EpochEnd(each.leader_epoch, each.end_offset))
-                          for topic in answer.topics for each in topic.partitions), "epochs")
+            outcome.take(
+                (
+                    (
+                        TopicPartition(topic.topic, each.partition),
+                        each.error_code,
+                        EpochEnd(each.leader_epoch, each.end_offset),
+                    )
+                    for topic in answer.topics
+                    for each in topic.partitions
+                ),
+                "epochs",
+            )
 
         return await self._ask_leaders(list(epochs), ask)
 
@@ -115,7 +163,9 @@ class OffsetLookup:
         info = self._core.cluster.topics.get(topic)
         return -1 if info is None or partition >= len(info.partitions) else info.partitions[partition].leader_epoch
 
-    async def _by_leader(self, partitions: Sequence[TopicPartition], outcome: Outcome[T]) -> dict[int, list[TopicPartition]]:
+    async def _by_leader(
+        self, partitions: Sequence[TopicPartition], outcome: Outcome[T]
+    ) -> dict[int, list[TopicPartition]]:
         cluster = self._core.cluster
         unknown = [partition for partition in partitions if cluster.leader(*partition) < 0]
         if unknown:
@@ -137,4 +187,6 @@ class OffsetLookup:
             code = cluster.errors.get(partition.topic, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
             return broker_error(code, about=f"topic {partition.topic!r}")
         is_unknown = partition.partition >= len(topic.partitions)
-        return broker_error(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION if is_unknown else ErrorCode.LEADER_NOT_AVAILABLE, about=str(partition))
+        return broker_error(
+            ErrorCode.UNKNOWN_TOPIC_OR_PARTITION if is_unknown else ErrorCode.LEADER_NOT_AVAILABLE, about=str(partition)
+        )

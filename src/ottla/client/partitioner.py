@@ -74,6 +74,8 @@ def partitioner_named(given: Any) -> Partitioner | None:
     if isinstance(given, type):
         given = given()
     if not callable(given):
-        raise ConfigError(f"partitioner.class must be a function of topic, key, value and the number of partitions, not {given!r}.")
+        raise ConfigError(
+            f"partitioner.class must be a function of topic, key, value and the number of partitions, not {given!r}."
+        )
     made: Partitioner = given
     return made

@@ -26,8 +26,15 @@ NOTHING = -1
 class PlaceKeeper:
     """`wake` starts the work if there is some; `on_news` is called whenever something changed, `failures` hold what went wrong."""
 
-    def __init__(self, core: ClusterClient, positions: Positions, lookup: OffsetLookup, committed: "GroupOffsets | None",
-                 policy: ResetPolicy, on_news: Callable[[], None]) -> None:
+    def __init__(
+        self,
+        core: ClusterClient,
+        positions: Positions,
+        lookup: OffsetLookup,
+        committed: "GroupOffsets | None",
+        policy: ResetPolicy,
+        on_news: Callable[[], None],
+    ) -> None:
         self._core = core
         self._positions = positions
         self._lookup = lookup

@@ -133,7 +133,9 @@ class Positions:
 
     def without_place(self) -> list[TopicPartition]:
         """Those of which neither an offset nor where to look it up is known."""
-        return [partition for partition, state in self.states.items() if state.offset is None and state.reset_at is None]
+        return [
+            partition for partition, state in self.states.items() if state.offset is None and state.reset_at is None
+        ]
 
     def to_look_up(self) -> dict[TopicPartition, int]:
         return {partition: state.reset_at for partition, state in self.states.items() if state.reset_at is not None}
@@ -143,8 +145,11 @@ class Positions:
 
     def consumed(self) -> dict[TopicPartition, OffsetAndMetadata]:
         """What there is to commit."""
-        return {partition: OffsetAndMetadata(state.offset, "", state.epoch)
-                for partition, state in self.states.items() if state.offset is not None}
+        return {
+            partition: OffsetAndMetadata(state.offset, "", state.epoch)
+            for partition, state in self.states.items()
+            if state.offset is not None
+        }
 
     def advance(self, partition: TopicPartition, offset: int, epoch: int) -> None:
         """The user was given everything before an offset."""

@@ -1,8 +1,8 @@
 """The producer's face for code that blocks. Records are encoded by the thread that sends them; a thread of the producer delivers them.
 
-    with Producer(bootstrap_servers="127.0.0.1:9092") as producer:
-        future = producer.send("orders", b"one")
-        print(future.result(10).offset)
+with Producer(bootstrap_servers="127.0.0.1:9092") as producer:
+    future = producer.send("orders", b"one")
+    print(future.result(10).offset)
 """
 
 import threading
@@ -33,7 +33,9 @@ class BlockingSendFuture(SendFuture):
             event = threading.Event()
             self._when_done(event.set)
             if not event.wait(timeout):
-                raise TimedOut(f"The record was not acknowledged within {timeout} s; it still may be.", advice="Wait for longer.")
+                raise TimedOut(
+                    f"The record was not acknowledged within {timeout} s; it still may be.", advice="Wait for longer."
+                )
         return self._outcome()
 
     def exception(self, timeout: float | None = None) -> ClientError | None:
@@ -57,7 +59,10 @@ class BlockingSentColumns(SentColumns):
             event = threading.Event()
             self._when_done(event.set)
             if not event.wait(timeout):
-                raise TimedOut(f"The records were not acknowledged within {timeout} s; they still may be.", advice="Wait for longer.")
+                raise TimedOut(
+                    f"The records were not acknowledged within {timeout} s; they still may be.",
+                    advice="Wait for longer.",
+                )
         return self._outcome()
 
 
@@ -84,7 +89,12 @@ class Producer:
         headers: GivenHeaders | None = None,
     ) -> BlockingSendFuture:
         """Put a record into a batch and return. Blocks for the topic's metadata and for memory only, at most max.block.ms."""
-        if self._is_plain and type(value) is bytes and (key is None or type(key) is bytes) and (headers is None or type(headers) is list):
+        if (
+            self._is_plain
+            and type(value) is bytes
+            and (key is None or type(key) is bytes)
+            and (headers is None or type(headers) is list)
+        ):
             future = self._try_send(topic, value, key, partition, timestamp, headers)
             if future is not None:
                 return future  # type: ignore[return-value]
@@ -103,7 +113,14 @@ class Producer:
         return future  # type: ignore[return-value]
 
     def send_columns(
-        self, topic: str, values: Any, keys: Any = None, *, timestamps: Any = None, partitions: Any = None, headers: Any = None
+        self,
+        topic: str,
+        values: Any,
+        keys: Any = None,
+        *,
+        timestamps: Any = None,
+        partitions: Any = None,
+        headers: Any = None,
     ) -> BlockingSentColumns:
         """Send all rows of columns: Arrow arrays of bytes or text (`values`, `keys`), times, partitions (-1 or null: by the key) and
         lists of headers. They are encoded by this thread, without work in Python for each row; blocks for metadata and for memory."""
@@ -136,7 +153,9 @@ class Producer:
         """The partitions of a topic, and who leads them."""
         if self._is_closed:
             raise Closed("The producer is closed.")
-        return self._background.run(lambda: self._engine.core.topic(topic, timeout_ms=self._settings.block_ms_max)).partitions
+        return self._background.run(
+            lambda: self._engine.core.topic(topic, timeout_ms=self._settings.block_ms_max)
+        ).partitions
 
     def metrics(self) -> dict[str, float]:
         return self._engine.metrics()

@@ -1,8 +1,8 @@
 """The producer's face for event loops.
 
-    async with AsyncProducer(bootstrap_servers="127.0.0.1:9092") as producer:
-        future = await producer.send("orders", b"one")     # in a batch; waits only for metadata and for memory
-        metadata = await future                            # acknowledged
+async with AsyncProducer(bootstrap_servers="127.0.0.1:9092") as producer:
+    future = await producer.send("orders", b"one")     # in a batch; waits only for metadata and for memory
+    metadata = await future                            # acknowledged
 """
 
 import asyncio
@@ -199,7 +199,9 @@ class ProducerEngine:
 class AsyncProducer:
     """Configs are Kafka's: a mapping with dotted names, keywords with underscores, or both. `ports` are for simulations."""
 
-    def __init__(self, config: Mapping[str, Any] | None = None, *, ports: ClientPorts | None = None, **keywords: Any) -> None:
+    def __init__(
+        self, config: Mapping[str, Any] | None = None, *, ports: ClientPorts | None = None, **keywords: Any
+    ) -> None:
         self._settings = producer_settings(config, keywords)
         self._ports = ports
         self._own_workers: Any = None
@@ -233,7 +235,12 @@ class AsyncProducer:
     ) -> AsyncSendFuture:
         """Put a record into a batch. Waits for the topic's metadata and for memory only, at most max.block.ms."""
         engine = self._engine or self._running()
-        if self._is_plain and type(value) is bytes and (key is None or type(key) is bytes) and (headers is None or type(headers) is list):
+        if (
+            self._is_plain
+            and type(value) is bytes
+            and (key is None or type(key) is bytes)
+            and (headers is None or type(headers) is list)
+        ):
             future = engine.accumulator.try_send(topic, value, key, partition, timestamp, headers)
             if future is not None:
                 if engine.is_woken:  # a batch was begun: let the loop send those that are full
@@ -252,7 +259,14 @@ class AsyncProducer:
         return await (await self.send(topic, value, key, **more))
 
     async def send_columns(
-        self, topic: str, values: Any, keys: Any = None, *, timestamps: Any = None, partitions: Any = None, headers: Any = None
+        self,
+        topic: str,
+        values: Any,
+        keys: Any = None,
+        *,
+        timestamps: Any = None,
+        partitions: Any = None,
+        headers: Any = None,
     ) -> "AsyncSentColumns":
         """Send all rows of columns: Arrow arrays of bytes or text (`values`, `keys`), times, partitions (-1 or null: by the key) and
         lists of headers. Waits for metadata and for memory; `await` the result for how many records each partition has taken."""
@@ -266,7 +280,9 @@ class AsyncProducer:
             some = None if given is None else given[start:end]
             route = await engine.route(topic, 0 if some is None else max(0, int(some.max())))
             for encoded in encode_piece(engine.accumulator, route, rows.slice(start, end), some):
-                batches.append(engine.accumulator.try_add(topic, encoded) or await engine.add_when_possible(topic, encoded))
+                batches.append(
+                    engine.accumulator.try_add(topic, encoded) or await engine.add_when_possible(topic, encoded)
+                )
         return AsyncSentColumns(topic, batches)
 
     async def flush(self) -> None:

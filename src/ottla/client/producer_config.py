@@ -4,7 +4,19 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from ottla.client.config import INT_MAX, LONG_MAX, SHARED, Config, Option, parse, read_any, read_bool, read_duration, read_int, read_text
+from ottla.client.config import (
+    INT_MAX,
+    LONG_MAX,
+    SHARED,
+    Config,
+    Option,
+    parse,
+    read_any,
+    read_bool,
+    read_duration,
+    read_int,
+    read_text,
+)
 from ottla.client.errors import ConfigError
 from ottla.client.partitioner import Partitioner, partitioner_named
 
@@ -80,7 +92,9 @@ def producer_settings(mapping: Mapping[str, Any] | None, keywords: Mapping[str, 
     """Read and check; ConfigError says what is wrong."""
     config = parse(mapping, keywords, PRODUCER, kind="The producer")
     if config["transactional.id"] is not None:
-        raise ConfigError("transactional.id: this client has no transactions yet; without it the producer is idempotent.")
+        raise ConfigError(
+            "transactional.id: this client has no transactions yet; without it the producer is idempotent."
+        )
     codec = CODECS.index(config["compression.type"])
     name = CODECS[codec]
     level = config[f"compression.{name}.level"] if codec and codec != _SNAPPY else None
@@ -134,5 +148,7 @@ def _delivery_timeout(config: Config) -> float:
     if timeout >= least:
         return timeout
     if config.is_given("delivery.timeout.ms"):
-        raise ConfigError(f"delivery.timeout.ms must be at least linger.ms + request.timeout.ms, {least:g}, not {timeout:g}.")
+        raise ConfigError(
+            f"delivery.timeout.ms must be at least linger.ms + request.timeout.ms, {least:g}, not {timeout:g}."
+        )
     return least

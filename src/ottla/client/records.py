@@ -54,7 +54,9 @@ def as_bytes(thing: Any, serializer: Callable[[Any], Any] | None, what: str) -> 
         return thing.encode()
     if isinstance(thing, bytes | bytearray | memoryview):
         return bytes(thing)
-    raise TypeError(f"a {what} must be bytes, text or None, not {type(thing).__name__}; give the producer a {what}_serializer")
+    raise TypeError(
+        f"a {what} must be bytes, text or None, not {type(thing).__name__}; give the producer a {what}_serializer"
+    )
 
 
 def as_headers(headers: GivenHeaders | None) -> Headers | None:

@@ -38,7 +38,9 @@ class Dispatch:
 class Sender:
     """`poll` until it gives nothing; then again at `next_ms`, when a batch was added, an answer came or the cluster changed."""
 
-    def __init__(self, settings: ProducerSettings, accumulator: Accumulator, cluster: Cluster, backoff: Backoff) -> None:
+    def __init__(
+        self, settings: ProducerSettings, accumulator: Accumulator, cluster: Cluster, backoff: Backoff
+    ) -> None:
         self._settings = settings
         self._accumulator = accumulator
         self._cluster = cluster
@@ -51,7 +53,9 @@ class Sender:
         self.next_ms: float | None = None
         self.needs_identity = False
         self.needs_metadata = False
-        self.counts = dict.fromkeys(("requests", "batches", "records", "bytes", "retries", "splits", "errors", "acknowledged"), 0)
+        self.counts = dict.fromkeys(
+            ("requests", "batches", "records", "bytes", "retries", "splits", "errors", "acknowledged"), 0
+        )
 
     def in_flight(self, node: int) -> int:
         return self._in_flight.get(node, 0)
@@ -76,7 +80,10 @@ class Sender:
             seconds = self._settings.delivery_timeout_ms / 1000
             about = f"partition {batch.partition} of topic {batch.topic!r}"
             advice = "Look whether its leader is reachable; delivery.timeout.ms says how long is waited."
-            self._fail(batch, TimedOut(f"{batch.count} records for {about} were not delivered within {seconds:g} s.", advice=advice))
+            self._fail(
+                batch,
+                TimedOut(f"{batch.count} records for {about} were not delivered within {seconds:g} s.", advice=advice),
+            )
         return list(dispatches.values())
 
     def _maybe_take(
@@ -180,7 +187,9 @@ class Sender:
             if batch.has_sequence:
                 queue.needs_reset = True
 
-    def _maybe_expire(self, batch: ProducerBatch, now_ms: float, timeout_ms: float, expired: list[ProducerBatch]) -> bool:
+    def _maybe_expire(
+        self, batch: ProducerBatch, now_ms: float, timeout_ms: float, expired: list[ProducerBatch]
+    ) -> bool:
         if batch.created_ms + timeout_ms <= now_ms:
             expired.append(batch)
             return True
@@ -298,7 +307,11 @@ class Sender:
         """A batch that was refused and that none has followed leaves no gap; any other does."""
         if not batch.has_sequence:
             return
-        is_last = not queue.in_flight and not queue.retrying and queue.next_sequence == (batch.sequence + batch.count & SEQUENCE_MASK)
+        is_last = (
+            not queue.in_flight
+            and not queue.retrying
+            and queue.next_sequence == (batch.sequence + batch.count & SEQUENCE_MASK)
+        )
         if is_known and is_last:
             queue.next_sequence = batch.sequence
         else:
@@ -309,7 +322,9 @@ class Sender:
         batch.succeed(base_offset, log_append_ms)
         self._accumulator.finish(batch)
 
-    def _fail(self, batch: ProducerBatch, error: ClientError, record_errors: dict[int, str | None] | None = None) -> None:
+    def _fail(
+        self, batch: ProducerBatch, error: ClientError, record_errors: dict[int, str | None] | None = None
+    ) -> None:
         self.counts["errors"] += batch.count
         batch.fail(error, record_errors)
         self._accumulator.finish(batch)

@@ -112,7 +112,9 @@ class SenderDriver:
         try:
             while True:
                 try:
-                    request = InitProducerIdRequest(transactional_id=None, transaction_timeout_ms=NO_TRANSACTION_TIMEOUT_MS)
+                    request = InitProducerIdRequest(
+                        transactional_id=None, transaction_timeout_ms=NO_TRANSACTION_TIMEOUT_MS
+                    )
                     answer = await self._core.call(ANY_NODE, request, InitProducerIdResponse)
                     raise_for(answer.error_code, about="the producer id")
                     self.sender.identity = (answer.producer_id, answer.producer_epoch)
@@ -178,7 +180,9 @@ class SenderDriver:
                 sender.on_unanswerable(dispatch)
                 self._core.loop.call_soon(self.poll)
                 return
-            future = link.call(request, ProduceResponse, timeout_ms=self._settings.request_timeout_ms, version_max=version_max)
+            future = link.call(
+                request, ProduceResponse, timeout_ms=self._settings.request_timeout_ms, version_max=version_max
+            )
         except ClientError as error:
             sender.on_lost(dispatch, error, self._core.now_ms())
             self._core.loop.call_soon(self.poll)
@@ -229,9 +233,20 @@ class SenderDriver:
                 continue
             leader = told.current_leader
             if leader.leader_id >= 0 and told.error_code:
-                self._core.cluster.set_leader(queue.topic, queue.partition, leader.leader_id, leader.leader_epoch, nodes)
+                self._core.cluster.set_leader(
+                    queue.topic, queue.partition, leader.leader_id, leader.leader_epoch, nodes
+                )
             bad = {each.batch_index: each.batch_index_error_message for each in told.record_errors}
-            sender.on_partition(queue, batch, told.error_code, told.error_message, told.base_offset, told.log_append_time_ms, bad, now_ms)
+            sender.on_partition(
+                queue,
+                batch,
+                told.error_code,
+                told.error_message,
+                told.base_offset,
+                told.log_append_time_ms,
+                bad,
+                now_ms,
+            )
         self.poll()
 
     def stop(self) -> None:

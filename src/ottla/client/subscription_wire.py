@@ -14,11 +14,17 @@ VERSION = 3
 _version = Struct(">h")
 
 
-def encode_subscription(topics: Sequence[str], owned: Sequence[TopicPartition], generation: int, rack: str | None,
-                        user_data: bytes | None) -> bytes:
+def encode_subscription(
+    topics: Sequence[str], owned: Sequence[TopicPartition], generation: int, rack: str | None, user_data: bytes | None
+) -> bytes:
     partitions = [WirePartitions(topic=topic, partitions=indexes) for topic, indexes in by_topic(owned).items()]
-    message = ConsumerProtocolSubscription(topics=sorted(topics), user_data=user_data, owned_partitions=partitions,
-                                           generation_id=generation, rack_id=rack or None)
+    message = ConsumerProtocolSubscription(
+        topics=sorted(topics),
+        user_data=user_data,
+        owned_partitions=partitions,
+        generation_id=generation,
+        rack_id=rack or None,
+    )
     return _version.pack(VERSION) + encode(message, VERSION)
 
 
@@ -27,13 +33,17 @@ def decode_subscription(data: bytes, member_id: str, instance_id: str | None) ->
     version: int = _version.unpack_from(data)[0]
     found, _ = decode(ConsumerProtocolSubscription, min(max(version, 0), VERSION), data, 2)
     owned = tuple(TopicPartition(each.topic, index) for each in found.owned_partitions for index in each.partitions)
-    return Member(member_id, tuple(found.topics), owned, found.generation_id, instance_id, found.rack_id or None, found.user_data)
+    return Member(
+        member_id, tuple(found.topics), owned, found.generation_id, instance_id, found.rack_id or None, found.user_data
+    )
 
 
 def encode_assignment(partitions: Sequence[TopicPartition], user_data: bytes | None = None) -> bytes:
     entry = ConsumerProtocolAssignment.TopicPartition
     assigned = [entry(topic=topic, partitions=indexes) for topic, indexes in by_topic(partitions).items()]
-    return _version.pack(VERSION) + encode(ConsumerProtocolAssignment(assigned_partitions=assigned, user_data=user_data), VERSION)
+    return _version.pack(VERSION) + encode(
+        ConsumerProtocolAssignment(assigned_partitions=assigned, user_data=user_data), VERSION
+    )
 
 
 def decode_assignment(data: bytes) -> tuple[TopicPartition, ...]:
@@ -42,4 +52,6 @@ def decode_assignment(data: bytes) -> tuple[TopicPartition, ...]:
         return ()
     version: int = _version.unpack_from(data)[0]
     found, _ = decode(ConsumerProtocolAssignment, min(max(version, 0), VERSION), data, 2)
-    return tuple(sorted(TopicPartition(each.topic, index) for each in found.assigned_partitions for index in each.partitions))
+    return tuple(
+        sorted(TopicPartition(each.topic, index) for each in found.assigned_partitions for index in each.partitions)
+    )

@@ -32,7 +32,9 @@ def activation(image: ClusterImage, bootstrap: Sequence[Any], settings: Controll
     if not image.features:
         records += [BeginTransactionRecord(BOOTSTRAP_TRANSACTION), *bootstrap]
         if any(
-            isinstance(record, FeatureLevelRecord) and record.name == ELIGIBLE_LEADER_REPLICAS_VERSION and record.feature_level > 0
+            isinstance(record, FeatureLevelRecord)
+            and record.name == ELIGIBLE_LEADER_REPLICAS_VERSION
+            and record.feature_level > 0
             for record in bootstrap
         ):
             # Eligible leader replicas need this number to be the same for all brokers, so that it goes into the log.

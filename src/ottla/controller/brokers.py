@@ -4,7 +4,14 @@ from typing import Any
 
 from ottla.base.decision import Decision
 from ottla.base.errors import ErrorCode
-from ottla.controller.elections import BrokerShift, RulesOf, changes_in_elr_of, changes_in_isr_of, changes_outside, changes_without_leader
+from ottla.controller.elections import (
+    BrokerShift,
+    RulesOf,
+    changes_in_elr_of,
+    changes_in_isr_of,
+    changes_outside,
+    changes_without_leader,
+)
 from ottla.controller.requests import (
     AssignReplicasToDirs,
     BrokerRegistered,
@@ -40,7 +47,9 @@ def refusal(image: ClusterImage, broker_id: int, epoch: int) -> Refused | None:
     if registration is None:
         return Refused(ErrorCode.BROKER_ID_NOT_REGISTERED, f"broker {broker_id} is not registered")
     if registration.epoch != epoch:
-        return Refused(ErrorCode.STALE_BROKER_EPOCH, f"broker {broker_id} is registered in epoch {registration.epoch}, not {epoch}")
+        return Refused(
+            ErrorCode.STALE_BROKER_EPOCH, f"broker {broker_id} is registered in epoch {registration.epoch}, not {epoch}"
+        )
     return None
 
 
@@ -61,7 +70,10 @@ def register_broker(image: ClusterImage, request: RegisterBroker, next_offset: i
         broker_id=request.broker_id,
         incarnation_id=request.incarnation_id,
         broker_epoch=next_offset,
-        end_points=[BrokerEndpoint(point.listener, point.host, point.port, point.security_protocol) for point in request.endpoints],
+        end_points=[
+            BrokerEndpoint(point.listener, point.host, point.port, point.security_protocol)
+            for point in request.endpoints
+        ],
         features=[BrokerFeature(name, levels.min, levels.max) for name, levels in sorted(request.features.items())],
         rack=request.rack,
         fenced=True,
@@ -77,14 +89,17 @@ def register_broker(image: ClusterImage, request: RegisterBroker, next_offset: i
 def _unfit(image: ClusterImage, request: RegisterBroker) -> Refused | None:
     if request.cluster_id != image.cluster_id:
         return Refused(
-            ErrorCode.INCONSISTENT_CLUSTER_ID, f"this is the cluster {image.cluster_id}, the broker belongs to {request.cluster_id}"
+            ErrorCode.INCONSISTENT_CLUSTER_ID,
+            f"this is the cluster {image.cluster_id}, the broker belongs to {request.cluster_id}",
         )
     if not request.log_dirs:
         return Refused(ErrorCode.INVALID_REGISTRATION, "a broker needs a log directory")
     if any(is_reserved_directory(directory) for directory in request.log_dirs):
         return Refused(ErrorCode.INVALID_REGISTRATION, "a log directory has an id that no directory may have")
     if len(set(request.log_dirs)) != len(request.log_dirs):
-        return Refused(ErrorCode.INVALID_REGISTRATION, "two log directories have the same id: was one copied from the other?")
+        return Refused(
+            ErrorCode.INVALID_REGISTRATION, "two log directories have the same id: was one copied from the other?"
+        )
     for other in image.brokers.values():
         if other.broker_id != request.broker_id and set(other.log_dirs) & set(request.log_dirs):
             return Refused(ErrorCode.INVALID_REGISTRATION, f"a log directory belongs to broker {other.broker_id}")
@@ -106,7 +121,10 @@ def register_controller(image: ClusterImage, request: RegisterController) -> Dec
     record = RegisterControllerRecord(
         controller_id=request.controller_id,
         incarnation_id=request.incarnation_id,
-        end_points=[ControllerEndpoint(point.listener, point.host, point.port, point.security_protocol) for point in request.endpoints],
+        end_points=[
+            ControllerEndpoint(point.listener, point.host, point.port, point.security_protocol)
+            for point in request.endpoints
+        ],
         features=[ControllerFeature(name, levels.min, levels.max) for name, levels in sorted(request.features.items())],
     )
     return Decision((record,))
@@ -133,7 +151,9 @@ def start_controlled_shutdown(image: ClusterImage, request: StartControlledShutd
         return Decision(response=refused)
     records: list[Any] = []
     if not image.brokers[request.broker_id].in_controlled_shutdown:
-        records.append(BrokerRegistrationChangeRecord(request.broker_id, request.broker_epoch, in_controlled_shutdown=1))
+        records.append(
+            BrokerRegistrationChangeRecord(request.broker_id, request.broker_epoch, in_controlled_shutdown=1)
+        )
     records += changes_in_isr_of(image, request.broker_id, BrokerShift(leaves=request.broker_id), rules_of)
     return Decision(tuple(records))
 
@@ -175,6 +195,10 @@ def keep_directories(image: ClusterImage, request: KeepDirectories, rules_of: Ru
         return Decision(response=refused)
     records: list[Any] = []
     if image.brokers[request.broker_id].log_dirs != request.log_dirs:
-        records.append(BrokerRegistrationChangeRecord(request.broker_id, request.broker_epoch, log_dirs=list(request.log_dirs)))
-    records += changes_outside(image, request.broker_id, request.log_dirs, BrokerShift(leaves=request.broker_id), rules_of)
+        records.append(
+            BrokerRegistrationChangeRecord(request.broker_id, request.broker_epoch, log_dirs=list(request.log_dirs))
+        )
+    records += changes_outside(
+        image, request.broker_id, request.log_dirs, BrokerShift(leaves=request.broker_id), rules_of
+    )
     return Decision(tuple(records))

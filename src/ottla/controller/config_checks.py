@@ -69,15 +69,21 @@ def check_topic_configs(image: ClusterImage, overrides: Mapping[str, str | None]
         raise ApiError(ErrorCode.INVALID_CONFIG, str(error)) from None
 
 
-def check_broker_configs(image: ClusterImage, resource: ConfigResource, values: Mapping[str, str], settings: ControllerSettings) -> None:
+def check_broker_configs(
+    image: ClusterImage, resource: ConfigResource, values: Mapping[str, str], settings: ControllerSettings
+) -> None:
     """What a broker checks before it asks the controller. Unknown names pass: they may mean something to a plugin."""
     fixed = [name for name in values if name in BROKER_CONFIGS and not BROKER_CONFIGS[name].dynamic]
     if fixed:
-        raise ApiError(ErrorCode.INVALID_REQUEST, f"these configs can be set in a broker's file only: {', '.join(fixed)}")
+        raise ApiError(
+            ErrorCode.INVALID_REQUEST, f"these configs can be set in a broker's file only: {', '.join(fixed)}"
+        )
     if not resource.name:
         own = [name for name in values if _is_one_brokers(name)]
         if own:
-            raise ApiError(ErrorCode.INVALID_REQUEST, f"these configs can be set for one broker, not for all: {', '.join(own)}")
+            raise ApiError(
+                ErrorCode.INVALID_REQUEST, f"these configs can be set for one broker, not for all: {', '.join(own)}"
+            )
     try:
         for name, value in values.items():
             definition = broker_definition(name)
@@ -102,22 +108,31 @@ def _check_thread_counts(image: ClusterImage, values: Mapping[str, str], setting
             assert isinstance(now, int)
             assert isinstance(wanted, int)
             if not max(now // 2, 1) <= wanted <= now * 2:
-                raise ApiError(ErrorCode.INVALID_REQUEST, f"{name} is {now}: one change may halve or double it, not make it {wanted}")
+                raise ApiError(
+                    ErrorCode.INVALID_REQUEST,
+                    f"{name} is {now}: one change may halve or double it, not make it {wanted}",
+                )
 
 
-def check_stored(image: ClusterImage, resource: ConfigResource, values: Mapping[str, str], settings: ControllerSettings) -> None:
+def check_stored(
+    image: ClusterImage, resource: ConfigResource, values: Mapping[str, str], settings: ControllerSettings
+) -> None:
     """ApiError unless the resource may hold these values, and is there to hold them."""
     match resource.type:
         case ResourceType.TOPIC:
             if not resource.name:
-                raise ApiError(ErrorCode.INVALID_REQUEST, "topics have no defaults of their own: set them for all brokers instead")
+                raise ApiError(
+                    ErrorCode.INVALID_REQUEST, "topics have no defaults of their own: set them for all brokers instead"
+                )
             check_topic_name(resource.name)
             check_topic_configs(image, values, settings)
             if resource.name not in image.topics_by_name:
                 raise ApiError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"the topic {resource.name!r} does not exist")
         case ResourceType.GROUP:
             if not resource.name:
-                raise ApiError(ErrorCode.INVALID_REQUEST, "groups have no defaults of their own: set them for all brokers instead")
+                raise ApiError(
+                    ErrorCode.INVALID_REQUEST, "groups have no defaults of their own: set them for all brokers instead"
+                )
             _check_known(GROUP_CONFIGS, values, unknown=ErrorCode.INVALID_CONFIG)
             _check_group_bounds(values, settings.layers(image).merged())
         case ResourceType.CLIENT_METRICS:
@@ -143,19 +158,27 @@ def _check_group_bounds(values: Mapping[str, str], broker: Mapping[str, str]) ->
         wanted = parse(GROUP_CONFIGS[name], text)
         kind, _, what = name.partition(".")
         what = _BOUND_NAMES.get(name, what)
-        lowest, highest = (broker_value(bound, broker) if bound in BROKER_CONFIGS else None
-                           for bound in (f"group.{kind}.min.{what}", f"group.{kind}.max.{what}"))
-        if isinstance(wanted, int) and ((isinstance(lowest, int) and wanted < lowest) or (isinstance(highest, int) and wanted > highest)):
+        lowest, highest = (
+            broker_value(bound, broker) if bound in BROKER_CONFIGS else None
+            for bound in (f"group.{kind}.min.{what}", f"group.{kind}.max.{what}")
+        )
+        if isinstance(wanted, int) and (
+            (isinstance(lowest, int) and wanted < lowest) or (isinstance(highest, int) and wanted > highest)
+        ):
             raise ApiError(ErrorCode.INVALID_CONFIG, f"{name} is {wanted}: the brokers allow {lowest} to {highest}")
     for kind in ("consumer", "share", "streams"):
-        pair = [parse(GROUP_CONFIGS[name], values[name]) if name in values else broker_value(f"group.{name}", broker)
-                for name in (f"{kind}.session.timeout.ms", f"{kind}.heartbeat.interval.ms")]
+        pair = [
+            parse(GROUP_CONFIGS[name], values[name]) if name in values else broker_value(f"group.{name}", broker)
+            for name in (f"{kind}.session.timeout.ms", f"{kind}.heartbeat.interval.ms")
+        ]
         session_ms, heartbeat_ms = pair
         assert isinstance(session_ms, int)
         assert isinstance(heartbeat_ms, int)
         if session_ms <= heartbeat_ms:
-            raise ApiError(ErrorCode.INVALID_CONFIG, f"a {kind} group's session of {session_ms} ms must outlast its heartbeat interval, "
-                                                     f"{heartbeat_ms} ms")
+            raise ApiError(
+                ErrorCode.INVALID_CONFIG,
+                f"a {kind} group's session of {session_ms} ms must outlast its heartbeat interval, {heartbeat_ms} ms",
+            )
 
 
 def _check_client_metrics(values: Mapping[str, str]) -> None:
@@ -164,15 +187,21 @@ def _check_client_metrics(values: Mapping[str, str]) -> None:
         interval = parse(CLIENT_METRICS_CONFIGS["interval.ms"], values["interval.ms"])
         assert isinstance(interval, int)
         if not INTERVAL_MIN_MS <= interval <= INTERVAL_MAX_MS:
-            raise ApiError(ErrorCode.INVALID_REQUEST, f"interval.ms is {interval}: from {INTERVAL_MIN_MS} to {INTERVAL_MAX_MS} is allowed")
+            raise ApiError(
+                ErrorCode.INVALID_REQUEST,
+                f"interval.ms is {interval}: from {INTERVAL_MIN_MS} to {INTERVAL_MAX_MS} is allowed",
+            )
     patterns = parse(CLIENT_METRICS_CONFIGS["match"], values.get("match", ""))
     assert isinstance(patterns, tuple)
     for pattern in patterns:
         what, *texts = pattern.split("=")
         text = texts[0].strip() if len(texts) == 1 else ""
         if what.strip() not in _CLIENT_TRAITS or not text or not _is_expression(text):
-            raise ApiError(ErrorCode.INVALID_CONFIG, f"{pattern!r} does not match clients: NAME=EXPRESSION does, where NAME is one of "
-                                                     f"{', '.join(_CLIENT_TRAITS)}")
+            raise ApiError(
+                ErrorCode.INVALID_CONFIG,
+                f"{pattern!r} does not match clients: NAME=EXPRESSION does, where NAME is one of "
+                f"{', '.join(_CLIENT_TRAITS)}",
+            )
 
 
 def _is_expression(text: str) -> bool:
@@ -189,7 +218,11 @@ def check_min_insync(image: ClusterImage, resource: ConfigResource, changes: Map
         return
     if resource.name:
         raise ApiError(
-            ErrorCode.INVALID_CONFIG, f"with eligible leader replicas {MIN_INSYNC_REPLICAS} is set for all brokers, not for one"
+            ErrorCode.INVALID_CONFIG,
+            f"with eligible leader replicas {MIN_INSYNC_REPLICAS} is set for all brokers, not for one",
         )
     if changes[MIN_INSYNC_REPLICAS] is None:
-        raise ApiError(ErrorCode.INVALID_CONFIG, f"with eligible leader replicas {MIN_INSYNC_REPLICAS} can be changed but not removed")
+        raise ApiError(
+            ErrorCode.INVALID_CONFIG,
+            f"with eligible leader replicas {MIN_INSYNC_REPLICAS} can be changed but not removed",
+        )

@@ -37,7 +37,9 @@ def new_topic_config_records(
     """The values that a new topic has of its own, and their records. Where a name is given twice the last one counts."""
     missing = [config.name for config in topic.configs if config.value is None]
     if missing:
-        raise ApiError(ErrorCode.INVALID_CONFIG, f"a topic's configs need values, and these have none: {', '.join(missing)}")
+        raise ApiError(
+            ErrorCode.INVALID_CONFIG, f"a topic's configs need values, and these have none: {', '.join(missing)}"
+        )
     overrides = {config.name: config.value for config in topic.configs if config.value is not None}
     check_topic_configs(image, overrides, settings)
     return overrides, [ConfigRecord(ResourceType.TOPIC, topic.name, name, value) for name, value in overrides.items()]
@@ -55,7 +57,9 @@ def incremental_alter_configs(
         incremental.AlterConfigsResourceResponse(error.code, error.message, asked.resource_type, asked.resource_name)
         for asked, error in answers
     ]
-    return Decision(() if request.validate_only else tuple(records), incremental.IncrementalAlterConfigsResponse(0, responses))
+    return Decision(
+        () if request.validate_only else tuple(records), incremental.IncrementalAlterConfigsResponse(0, responses)
+    )
 
 
 def alter_configs(image: ClusterImage, request: legacy.AlterConfigsRequest, settings: ControllerSettings) -> Decision:
@@ -67,7 +71,8 @@ def alter_configs(image: ClusterImage, request: legacy.AlterConfigsRequest, sett
 
     records, answers = _alter(image, request.resources, settings, changes_of, nullable_operation=None)
     responses = [
-        legacy.AlterConfigsResourceResponse(error.code, error.message, asked.resource_type, asked.resource_name) for asked, error in answers
+        legacy.AlterConfigsResourceResponse(error.code, error.message, asked.resource_type, asked.resource_name)
+        for asked, error in answers
     ]
     return Decision(() if request.validate_only else tuple(records), legacy.AlterConfigsResponse(0, responses))
 
@@ -127,7 +132,9 @@ def _check_form(asked: Any, nullable_operation: int | None) -> None:
 
 def _check_loggers(resource: ConfigResource, asked: Any, settings: ControllerSettings) -> None:
     if resource.name != str(settings.node_id):
-        raise ApiError(ErrorCode.INVALID_REQUEST, f"loggers belong to the node that is asked, which is {settings.node_id}")
+        raise ApiError(
+            ErrorCode.INVALID_REQUEST, f"loggers belong to the node that is asked, which is {settings.node_id}"
+        )
     if asked.configs:
         raise ApiError(ErrorCode.INVALID_CONFIG, f"this node has no logger {asked.configs[0].name!r}")
 

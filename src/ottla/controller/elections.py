@@ -36,14 +36,20 @@ class BrokerShift(NamedTuple):
         return directory is not None and may_be_online(directory, registration.log_dirs)
 
 
-def changes_in_isr_of(image: ClusterImage, broker_id: int, shift: BrokerShift, rules_of: RulesOf) -> list[PartitionChangeRecord]:
+def changes_in_isr_of(
+    image: ClusterImage, broker_id: int, shift: BrokerShift, rules_of: RulesOf
+) -> list[PartitionChangeRecord]:
     """For the partitions that count the broker as in sync."""
     return _changes(image, shift, rules_of, lambda partition: broker_id in partition.isr)
 
 
-def changes_in_elr_of(image: ClusterImage, broker_id: int, shift: BrokerShift, rules_of: RulesOf) -> list[PartitionChangeRecord]:
+def changes_in_elr_of(
+    image: ClusterImage, broker_id: int, shift: BrokerShift, rules_of: RulesOf
+) -> list[PartitionChangeRecord]:
     """For the partitions that could still elect the broker, though they do not count it as in sync."""
-    return _changes(image, shift, rules_of, lambda partition: broker_id in partition.elr and broker_id not in partition.isr)
+    return _changes(
+        image, shift, rules_of, lambda partition: broker_id in partition.elr and broker_id not in partition.isr
+    )
 
 
 def changes_outside(
@@ -144,7 +150,9 @@ def _note_last_leader(image: ClusterImage, partition: PartitionImage, record: Pa
         return
     if record.isr == [] and partition.last_known_elr != (partition.leader,):
         record.last_known_elr = [partition.leader]
-    elif partition.last_known_elr and (record.leader >= 0 or (partition.leader != NO_LEADER and record.leader != NO_LEADER)):
+    elif partition.last_known_elr and (
+        record.leader >= 0 or (partition.leader != NO_LEADER and record.leader != NO_LEADER)
+    ):
         record.last_known_elr = []
 
 

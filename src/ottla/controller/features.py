@@ -7,8 +7,19 @@ from ottla.base.errors import ApiError, ErrorCode
 from ottla.controller.config_checks import MIN_INSYNC_REPLICAS
 from ottla.controller.settings import ControllerSettings
 from ottla.metadata.features import KRAFT_VERSION, supported_features
-from ottla.metadata.image import ELIGIBLE_LEADER_REPLICAS_VERSION, METADATA_VERSION, ClusterImage, ResourceType, VersionRange
-from ottla.wire.messages.update_features import FeatureUpdateKey, UpdatableFeatureResult, UpdateFeaturesRequest, UpdateFeaturesResponse
+from ottla.metadata.image import (
+    ELIGIBLE_LEADER_REPLICAS_VERSION,
+    METADATA_VERSION,
+    ClusterImage,
+    ResourceType,
+    VersionRange,
+)
+from ottla.wire.messages.update_features import (
+    FeatureUpdateKey,
+    UpdatableFeatureResult,
+    UpdateFeaturesRequest,
+    UpdateFeaturesResponse,
+)
 from ottla.wire.records.metadata import ConfigRecord, FeatureLevelRecord
 
 UPGRADE, SAFE_DOWNGRADE, UNSAFE_DOWNGRADE = 1, 2, 3
@@ -32,7 +43,10 @@ def _update(image: ClusterImage, update: FeatureUpdateKey, settings: ControllerS
     name, level, current = update.feature, update.max_version_level, image.features.get(update.feature, 0)
     upgrade_type = SAFE_DOWNGRADE if update.allow_downgrade else update.upgrade_type
     if upgrade_type not in (UPGRADE, SAFE_DOWNGRADE, UNSAFE_DOWNGRADE):
-        raise _refused(update, f"there is no update of type {upgrade_type}: 1 raises a level, 2 lowers one and 3 lowers one unsafely")
+        raise _refused(
+            update,
+            f"there is no update of type {upgrade_type}: 1 raises a level, 2 lowers one and 3 lowers one unsafely",
+        )
     supported = _supported(image, name)
     if supported is None:
         raise _refused(update, "this cluster has no such feature")
@@ -51,15 +65,21 @@ def _update(image: ClusterImage, update: FeatureUpdateKey, settings: ControllerS
 
 
 def _refused(update: FeatureUpdateKey, reason: str) -> ApiError:
-    return ApiError(ErrorCode.INVALID_UPDATE_VERSION, f"no feature was changed: {update.feature!r} to {update.max_version_level}: {reason}")
+    return ApiError(
+        ErrorCode.INVALID_UPDATE_VERSION,
+        f"no feature was changed: {update.feature!r} to {update.max_version_level}: {reason}",
+    )
 
 
 def _supported(image: ClusterImage, name: str) -> VersionRange | None:
     """The levels that every node can work at; None where one does not know the feature."""
     if name == KRAFT_VERSION:
         return VersionRange(0, 0)
-    nodes = [supported_features(), *(node.features for node in image.brokers.values()),
-             *(node.features for node in image.controllers.values())]
+    nodes = [
+        supported_features(),
+        *(node.features for node in image.brokers.values()),
+        *(node.features for node in image.controllers.values()),
+    ]
     ranges = [features[name] for features in nodes if name in features]
     if len(ranges) < len(nodes):
         return None
@@ -70,7 +90,9 @@ def _one_min_insync(image: ClusterImage, settings: ControllerSettings) -> list[C
     """Eligible leader replicas are reckoned with one number for all brokers: it is written down, and those of single brokers go."""
     records = []
     if MIN_INSYNC_REPLICAS not in image.cluster_configs():
-        records.append(ConfigRecord(ResourceType.BROKER, "", MIN_INSYNC_REPLICAS, str(settings.number(MIN_INSYNC_REPLICAS))))
+        records.append(
+            ConfigRecord(ResourceType.BROKER, "", MIN_INSYNC_REPLICAS, str(settings.number(MIN_INSYNC_REPLICAS)))
+        )
     for resource, configs in image.configs.items():
         if resource.type == ResourceType.BROKER and resource.name and MIN_INSYNC_REPLICAS in configs:
             records.append(ConfigRecord(ResourceType.BROKER, resource.name, MIN_INSYNC_REPLICAS, None))

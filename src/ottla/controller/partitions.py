@@ -19,7 +19,9 @@ from ottla.wire.messages.create_partitions import (
 from ottla.wire.records.metadata import PartitionRecord
 
 
-def placed_partitions(image: ClusterImage, topic_id: Uuid, first: int, count: int, factor: int, rng: Rng) -> list[PartitionRecord]:
+def placed_partitions(
+    image: ClusterImage, topic_id: Uuid, first: int, count: int, factor: int, rng: Rng
+) -> list[PartitionRecord]:
     """Records of new partitions where the placement chooses the brokers."""
     placements = place_replicas(image.brokers.values(), count, factor, rng)
     return [new_partition(image, topic_id, first + number, replicas) for number, replicas in enumerate(placements)]
@@ -64,13 +66,17 @@ def check_assignment(image: ClusterImage, index: int, replicas: Sequence[int], f
         raise refuse("all brokers named are fenced or shutting down")
 
 
-def create_partitions(image: ClusterImage, request: CreatePartitionsRequest, settings: ControllerSettings, rng: Rng) -> Decision:
+def create_partitions(
+    image: ClusterImage, request: CreatePartitionsRequest, settings: ControllerSettings, rng: Rng
+) -> Decision:
     """Topics that are named twice are answered first and once; each other topic stands for itself."""
     counts: dict[str, int] = {}
     for topic in request.topics:
         counts[topic.name] = counts.get(topic.name, 0) + 1
     results = [
-        CreatePartitionsTopicResult(name, ErrorCode.INVALID_REQUEST, "the topic is named more than once in this request")
+        CreatePartitionsTopicResult(
+            name, ErrorCode.INVALID_REQUEST, "the topic is named more than once in this request"
+        )
         for name, count in counts.items()
         if count > 1
     ]
@@ -88,17 +94,22 @@ def create_partitions(image: ClusterImage, request: CreatePartitionsRequest, set
     return Decision(() if request.validate_only else tuple(records), CreatePartitionsResponse(0, results))
 
 
-def _more_partitions(image: ClusterImage, topic: CreatePartitionsTopic, rng: Rng, *, records_left: int) -> list[PartitionRecord]:
+def _more_partitions(
+    image: ClusterImage, topic: CreatePartitionsTopic, rng: Rng, *, records_left: int
+) -> list[PartitionRecord]:
     known = image.topics_by_name.get(topic.name)
     if known is None:
         raise ApiError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
     have = len(known.partitions)
     added = topic.count - have
     if added <= 0:
-        raise ApiError(ErrorCode.INVALID_PARTITIONS, f"{topic.name} has {have} partitions already, and {topic.count} are not more")
+        raise ApiError(
+            ErrorCode.INVALID_PARTITIONS, f"{topic.name} has {have} partitions already, and {topic.count} are not more"
+        )
     if topic.assignments is not None and len(topic.assignments) != added:
         raise ApiError(
-            ErrorCode.INVALID_REPLICA_ASSIGNMENT, f"{added} partitions would be added, but {len(topic.assignments)} are assigned by hand"
+            ErrorCode.INVALID_REPLICA_ASSIGNMENT,
+            f"{added} partitions would be added, but {len(topic.assignments)} are assigned by hand",
         )
     if added > records_left:
         # Kafka's controller runs into its limit here and answers that it failed, without a message.
@@ -109,5 +120,6 @@ def _more_partitions(image: ClusterImage, topic: CreatePartitionsTopic, rng: Rng
     for number, assignment in enumerate(topic.assignments):
         check_assignment(image, have + number, assignment.broker_ids, factor)
     return [
-        new_partition(image, known.topic_id, have + number, assignment.broker_ids) for number, assignment in enumerate(topic.assignments)
+        new_partition(image, known.topic_id, have + number, assignment.broker_ids)
+        for number, assignment in enumerate(topic.assignments)
     ]

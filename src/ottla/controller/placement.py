@@ -27,7 +27,8 @@ def usable_brokers(brokers: Iterable[BrokerRegistration]) -> list[BrokerRegistra
     return [
         broker
         for broker in brokers
-        if not broker.in_controlled_shutdown and not (broker.log_dirs and set(broker.log_dirs) <= set(broker.cordoned_log_dirs or ()))
+        if not broker.in_controlled_shutdown
+        and not (broker.log_dirs and set(broker.log_dirs) <= set(broker.cordoned_log_dirs or ()))
     ]
 
 
@@ -59,7 +60,9 @@ class _Rack:
             yield from self.fenced[: self.fenced_start]
 
 
-def place_replicas(brokers: Iterable[BrokerRegistration], partitions: int, replication_factor: int, rng: Rng) -> list[tuple[int, ...]]:
+def place_replicas(
+    brokers: Iterable[BrokerRegistration], partitions: int, replication_factor: int, rng: Rng
+) -> list[tuple[int, ...]]:
     """The replicas of each new partition, leader first; ApiError where there are too few brokers, or none that could lead."""
     usable = usable_brokers(brokers)
     unfenced = sum(not broker.fenced for broker in usable)
@@ -75,7 +78,9 @@ def place_replicas(brokers: Iterable[BrokerRegistration], partitions: int, repli
     placed = []
     for number in range(partitions):
         if unfenced > 1 and number and number % unfenced == 0:
-            _shuffle(racks, rng)  # each broker has led once: a new order keeps the same sets of replicas from coming back
+            _shuffle(
+                racks, rng
+            )  # each broker has led once: a new order keeps the same sets of replicas from coming back
         placed.append(_place_one(racks[first:] + racks[:first], replication_factor))
         first = (first + 1) % len(racks)
     return placed

@@ -44,5 +44,6 @@ def check_record_count(records: list[object]) -> None:
     """A whole request fails that would write more than the log takes in one go."""
     if len(records) > RECORDS_PER_REQUEST_MAX:
         raise ApiError(
-            ErrorCode.POLICY_VIOLATION, f"the request would write {len(records)} records; {RECORDS_PER_REQUEST_MAX} are allowed at once"
+            ErrorCode.POLICY_VIOLATION,
+            f"the request would write {len(records)} records; {RECORDS_PER_REQUEST_MAX} are allowed at once",
         )

@@ -31,7 +31,9 @@ def delete_topics(image: ClusterImage, request: DeleteTopicsRequest, settings: C
         if count > 1:
             results.append(_refused(name, ZERO_UUID, "the topic is named more than once in this request"))
         elif known is None:
-            results.append(DeletableTopicResult(name, ZERO_UUID, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, "no topic has this name"))
+            results.append(
+                DeletableTopicResult(name, ZERO_UUID, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, "no topic has this name")
+            )
         elif known.topic_id in ids:
             doomed.pop(known.topic_id, None)
             results.append(_refused(name, known.topic_id, "the topic is given by its id as well in this request"))

@@ -24,7 +24,9 @@ from ottla.wire.messages.create_topics import (
 from ottla.wire.records.metadata import PartitionRecord, TopicRecord
 
 
-def create_topics(image: ClusterImage, request: CreateTopicsRequest, settings: ControllerSettings, rng: Rng) -> Decision:
+def create_topics(
+    image: ClusterImage, request: CreateTopicsRequest, settings: ControllerSettings, rng: Rng
+) -> Decision:
     """Each topic stands for itself, except that a request which is too large fails as a whole."""
     counts: dict[str, int] = {}
     for topic in request.topics:
@@ -48,9 +50,13 @@ def create_topics(image: ClusterImage, request: CreateTopicsRequest, settings: C
         return Decision(response=CreateTopicsResponse(0, [_refused(topic.name, error) for topic in request.topics]))
     for name, count in counts.items():
         if count > 1:
-            results.append(_refused(name, ApiError(ErrorCode.INVALID_REQUEST, "the topic is named more than once in this request")))
+            results.append(
+                _refused(name, ApiError(ErrorCode.INVALID_REQUEST, "the topic is named more than once in this request"))
+            )
         elif name == METADATA_TOPIC:
-            results.append(_refused(name, ApiError(ErrorCode.INVALID_REQUEST, f"{METADATA_TOPIC} is the cluster's own log")))
+            results.append(
+                _refused(name, ApiError(ErrorCode.INVALID_REQUEST, f"{METADATA_TOPIC} is the cluster's own log"))
+            )
     return Decision(() if request.validate_only else tuple(records), CreateTopicsResponse(0, results))
 
 
@@ -101,7 +107,9 @@ def _create_topic(
     topic_id = random_uuid(rng)
     partitions = _partitions(image, topic, topic_id, settings, rng)
     configs = [
-        CreatableTopicConfigs(entry.name, None if entry.is_sensitive else entry.value, entry.read_only, entry.source, entry.is_sensitive)
+        CreatableTopicConfigs(
+            entry.name, None if entry.is_sensitive else entry.value, entry.read_only, entry.source, entry.is_sensitive
+        )
         for entry in created_topic_configs(overrides, settings.layers(image))
     ]
     result = CreatableTopicResult(
@@ -122,11 +130,14 @@ def _partitions(
     if topic.assignments:
         if topic.replication_factor != -1 or topic.num_partitions != -1:
             raise ApiError(
-                ErrorCode.INVALID_REQUEST, "with partitions assigned by hand, their number and the replication factor must be -1"
+                ErrorCode.INVALID_REQUEST,
+                "with partitions assigned by hand, their number and the replication factor must be -1",
             )
         return _assigned_partitions(image, topic.assignments, topic_id)
     if topic.replication_factor < -1 or topic.replication_factor == 0:
-        raise ApiError(ErrorCode.INVALID_REPLICATION_FACTOR, "the replication factor must be above 0, or -1 for the default")
+        raise ApiError(
+            ErrorCode.INVALID_REPLICATION_FACTOR, "the replication factor must be above 0, or -1 for the default"
+        )
     if topic.num_partitions < -1 or topic.num_partitions == 0:
         raise ApiError(ErrorCode.INVALID_PARTITIONS, "the number of partitions must be above 0, or -1 for the default")
     count = settings.num_partitions if topic.num_partitions == -1 else topic.num_partitions
@@ -134,7 +145,9 @@ def _partitions(
     return placed_partitions(image, topic_id, 0, count, factor, rng)
 
 
-def _assigned_partitions(image: ClusterImage, assignments: list[CreatableReplicaAssignment], topic_id: Uuid) -> list[PartitionRecord]:
+def _assigned_partitions(
+    image: ClusterImage, assignments: list[CreatableReplicaAssignment], topic_id: Uuid
+) -> list[PartitionRecord]:
     by_index: dict[int, list[int]] = {}
     factor = None
     for assignment in assignments:
@@ -145,5 +158,7 @@ def _assigned_partitions(image: ClusterImage, assignments: list[CreatableReplica
         factor = len(assignment.broker_ids)
         by_index[index] = assignment.broker_ids
     if sorted(by_index) != list(range(len(by_index))):
-        raise ApiError(ErrorCode.INVALID_REPLICA_ASSIGNMENT, "the partitions assigned by hand must be numbered 0, 1, 2 and so on")
+        raise ApiError(
+            ErrorCode.INVALID_REPLICA_ASSIGNMENT, "the partitions assigned by hand must be numbered 0, 1, 2 and so on"
+        )
     return [new_partition(image, topic_id, index, by_index[index]) for index in sorted(by_index)]

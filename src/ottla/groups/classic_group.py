@@ -52,8 +52,17 @@ class Member:
         "session_timeout_ms", "syncing",
     )  # fmt: skip
 
-    def __init__(self, member_id: str, instance_id: str | None, client_id: str, client_host: str, rebalance_timeout_ms: int,
-                 session_timeout_ms: int, protocols: tuple[tuple[str, bytes], ...], assignment: bytes = EMPTY_ASSIGNMENT) -> None:
+    def __init__(
+        self,
+        member_id: str,
+        instance_id: str | None,
+        client_id: str,
+        client_host: str,
+        rebalance_timeout_ms: int,
+        session_timeout_ms: int,
+        protocols: tuple[tuple[str, bytes], ...],
+        assignment: bytes = EMPTY_ASSIGNMENT,
+    ) -> None:
         self.member_id = member_id
         self.instance_id = instance_id
         self.client_id = client_id
@@ -147,7 +156,13 @@ class ClassicGroup:
         self.wait_in_join(member, joining)
         self.pending_members.pop(member.member_id, None)
 
-    def update(self, member: Member, protocols: tuple[tuple[str, bytes], ...], rebalance_timeout_ms: int, session_timeout_ms: int) -> None:
+    def update(
+        self,
+        member: Member,
+        protocols: tuple[tuple[str, bytes], ...],
+        rebalance_timeout_ms: int,
+        session_timeout_ms: int,
+    ) -> None:
         self._count(member.protocols, -1)
         member.protocols = protocols
         self._count(protocols, 1)
@@ -237,7 +252,9 @@ class ClassicGroup:
         """As the leader gets it, to assign."""
         return [
             JoinGroupResponseMember(
-                member_id=member.member_id, group_instance_id=member.instance_id, metadata=member.metadata(self.protocol_name)
+                member_id=member.member_id,
+                group_instance_id=member.instance_id,
+                metadata=member.metadata(self.protocol_name),
             )
             for member in self.members.values()
         ]

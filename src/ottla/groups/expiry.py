@@ -23,7 +23,9 @@ def expired_records(group: ClassicGroup, table: OffsetTable, now_ms: int, retent
             kept = True
             continue
         for partition, committed in partitions.items():
-            if not _is_expired(group, committed, now_ms, retention_ms) or table.is_pending(group.group_id, topic, partition):
+            if not _is_expired(group, committed, now_ms, retention_ms) or table.is_pending(
+                group.group_id, topic, partition
+            ):
                 kept = True
             else:
                 records.append(GroupRecord(offset_key(group.group_id, topic, partition), None))
@@ -53,4 +55,7 @@ def all_tombstones(group_id: str, table: OffsetTable) -> list[GroupRecord]:
     offsets = table.of(group_id)
     places = {(topic, partition): None for topic, partitions in offsets.items() for partition in partitions}
     places |= dict.fromkeys(table.pending_places(group_id))
-    return [*[GroupRecord(offset_key(group_id, *place), None) for place in places], GroupRecord(group_key(group_id), None)]
+    return [
+        *[GroupRecord(offset_key(group_id, *place), None) for place in places],
+        GroupRecord(group_key(group_id), None),
+    ]

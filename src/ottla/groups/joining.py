@@ -28,9 +28,21 @@ UndoJoin = Callable[[ErrorCode, int], Decision]
 class Join:
     """One JoinGroup request while it is decided."""
 
-    __slots__ = ("call", "effects", "group", "protocols", "rebalance_timeout_ms", "rebalancer", "request", "rng", "waiting")
+    __slots__ = (
+        "call",
+        "effects",
+        "group",
+        "protocols",
+        "rebalance_timeout_ms",
+        "rebalancer",
+        "request",
+        "rng",
+        "waiting",
+    )
 
-    def __init__(self, call: GroupCall, request: JoinGroupRequest, rebalancer: Rebalancer, rng: Rng, effects: Effects) -> None:
+    def __init__(
+        self, call: GroupCall, request: JoinGroupRequest, rebalancer: Rebalancer, rng: Rng, effects: Effects
+    ) -> None:
         self.call = call
         self.request = request
         self.rebalancer = rebalancer
@@ -68,7 +80,9 @@ class Join:
         if group.state is State.EMPTY:
             return True
         member = group.members.get(member_id)
-        if group.state is State.PREPARING_REBALANCE:  # those who wait are counted, so that the last to come back are turned away
+        if (
+            group.state is State.PREPARING_REBALANCE
+        ):  # those who wait are counted, so that the last to come back are turned away
             return (member is not None and member.joining is not None) or group.joining_count < size_max
         return member is not None or len(group.members) < size_max
 
@@ -79,7 +93,9 @@ class Join:
         member_id = self._new_member_id(self.call.client_id if instance_id is None else instance_id)
         if instance_id is not None:
             old_id = self.group.static_members.get(instance_id)
-            return self._add(member_id) if old_id is None else self._replace_static(self.group.members[old_id], member_id)
+            return (
+                self._add(member_id) if old_id is None else self._replace_static(self.group.members[old_id], member_id)
+            )
         if self.call.version < MEMBER_ID_REQUIRED_FROM:
             return self._add(member_id)
         pending = self.group.pending_members
@@ -108,7 +124,9 @@ class Join:
         if not group.members:
             group.protocol_type = request.protocol_type
         group.add(member, self.waiting)
-        self.rebalancer.timers.set(TimerKey(group.group_id, SESSION, member_id), effects.now_ms + NEW_MEMBER_JOIN_TIMEOUT_MS)
+        self.rebalancer.timers.set(
+            TimerKey(group.group_id, SESSION, member_id), effects.now_ms + NEW_MEMBER_JOIN_TIMEOUT_MS
+        )
         self.rebalancer.rebalance(group, effects)
         return None
 
@@ -178,7 +196,9 @@ class Join:
         self.rebalancer.groups.pop(self.group.group_id, None)
         return Decision(response=self._refuse(error_after_append(error), ""))
 
-    def _undo_replacement(self, member: Member, old: tuple[str, tuple[tuple[str, bytes], ...], int, int], old_leader: str) -> UndoJoin:
+    def _undo_replacement(
+        self, member: Member, old: tuple[str, tuple[tuple[str, bytes], ...], int, int], old_leader: str
+    ) -> UndoJoin:
         def undo(error: ErrorCode, now_ms: int) -> Decision:
             group, rebalancer = self.group, self.rebalancer
             member_id, protocols, rebalance_timeout_ms, session_timeout_ms = old

@@ -8,7 +8,12 @@ from ottla.groups.offset_table import OffsetTable
 from ottla.groups.requests import GroupCall, GroupRecord
 from ottla.groups.responses import refusing
 from ottla.wire.messages.delete_groups import DeletableGroupResult, DeleteGroupsRequest, DeleteGroupsResponse
-from ottla.wire.messages.describe_groups import DescribedGroup, DescribedGroupMember, DescribeGroupsRequest, DescribeGroupsResponse
+from ottla.wire.messages.describe_groups import (
+    DescribedGroup,
+    DescribedGroupMember,
+    DescribeGroupsRequest,
+    DescribeGroupsResponse,
+)
 from ottla.wire.messages.list_groups import ListedGroup, ListGroupsRequest, ListGroupsResponse
 
 Groups = dict[str, ClassicGroup]
@@ -30,14 +35,19 @@ def list_groups(groups: Groups, request: ListGroupsRequest) -> ListGroupsRespons
 
 
 def describe_groups(groups: Groups, request: DescribeGroupsRequest, version: int) -> DescribeGroupsResponse:
-    return DescribeGroupsResponse(groups=[_describe(groups.get(group_id), group_id, version) for group_id in request.groups])
+    return DescribeGroupsResponse(
+        groups=[_describe(groups.get(group_id), group_id, version) for group_id in request.groups]
+    )
 
 
 def _describe(group: ClassicGroup | None, group_id: str, version: int) -> DescribedGroup:
     if group is None:
         described = DescribedGroup(group_id=group_id, group_state=State.DEAD.value)
         if version >= NOT_FOUND_IS_AN_ERROR_FROM:
-            described.error_code, described.error_message = ErrorCode.GROUP_ID_NOT_FOUND, f"There is no group {group_id!r}."
+            described.error_code, described.error_message = (
+                ErrorCode.GROUP_ID_NOT_FOUND,
+                f"There is no group {group_id!r}.",
+            )
         return described
     stable = group.state is State.STABLE
     return DescribedGroup(

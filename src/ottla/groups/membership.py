@@ -16,7 +16,9 @@ MANY_LEAVE_FROM = 3
 """Versions of LeaveGroup before this one name one member, whose error is that of the response."""
 
 
-def sync_group(rebalancer: Rebalancer, call: GroupCall, request: SyncGroupRequest, effects: Effects) -> SyncGroupResponse | None:
+def sync_group(
+    rebalancer: Rebalancer, call: GroupCall, request: SyncGroupRequest, effects: Effects
+) -> SyncGroupResponse | None:
     """The response, or None where the request waits for the leader's."""
     group = rebalancer.groups.get(request.group_id)
     if group is None or group.state is State.EMPTY:
@@ -29,8 +31,12 @@ def sync_group(rebalancer: Rebalancer, call: GroupCall, request: SyncGroupReques
     if not group.pending_sync:
         rebalancer.timers.cancel(TimerKey(group.group_id, SYNC))
     if group.state is State.STABLE:
-        return SyncGroupResponse(protocol_type=group.protocol_type, protocol_name=group.protocol_name, assignment=member.assignment)
-    rebalancer.answer_sync(member, SyncGroupResponse(error_code=ErrorCode.REBALANCE_IN_PROGRESS), effects)  # one waits, the newest
+        return SyncGroupResponse(
+            protocol_type=group.protocol_type, protocol_name=group.protocol_name, assignment=member.assignment
+        )
+    rebalancer.answer_sync(
+        member, SyncGroupResponse(error_code=ErrorCode.REBALANCE_IN_PROGRESS), effects
+    )  # one waits, the newest
     member.syncing = Waiting(call.token, call.version)
     if group.leader_id == member.member_id:
         _settle(rebalancer, group, request, effects)
@@ -89,13 +95,17 @@ def heartbeat(rebalancer: Rebalancer, request: HeartbeatRequest, now_ms: int) ->
     return HeartbeatResponse()
 
 
-def leave_group(rebalancer: Rebalancer, call: GroupCall, request: LeaveGroupRequest, effects: Effects) -> LeaveGroupResponse:
+def leave_group(
+    rebalancer: Rebalancer, call: GroupCall, request: LeaveGroupRequest, effects: Effects
+) -> LeaveGroupResponse:
     leaving = request.members if call.version >= MANY_LEAVE_FROM else [MemberIdentity(member_id=request.member_id)]
     group = rebalancer.groups.get(request.group_id)
     results = []
     for identity in leaving:
         error = ErrorCode.UNKNOWN_MEMBER_ID if group is None else _leave(rebalancer, group, identity, effects)
-        results.append(MemberResponse(member_id=identity.member_id, group_instance_id=identity.group_instance_id, error_code=error))
+        results.append(
+            MemberResponse(member_id=identity.member_id, group_instance_id=identity.group_instance_id, error_code=error)
+        )
     if group is not None and group.state is not State.EMPTY and any(not result.error_code for result in results):
         rebalancer.rebalance(group, effects)
     if call.version < MANY_LEAVE_FROM:

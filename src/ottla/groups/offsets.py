@@ -42,7 +42,10 @@ def commit_offsets(rebalancer: Rebalancer, call: GroupCall, request: OffsetCommi
     error = _check_commit(group, request, call.version)
     if error is not None:
         return Decision(response=error_response(request, error))
-    if group is not None and group.state in (State.STABLE, State.PREPARING_REBALANCE):  # a commit is as good as a heartbeat
+    if group is not None and group.state in (
+        State.STABLE,
+        State.PREPARING_REBALANCE,
+    ):  # a commit is as good as a heartbeat
         rebalancer.expect_heartbeat(group, group.members[request.member_id], now_ms)
     expire = NO_EXPIRY if request.retention_time_ms == NO_RETENTION else now_ms + request.retention_time_ms
     metadata_max = rebalancer.settings.offset_metadata_max_bytes
@@ -53,7 +56,9 @@ def commit_offsets(rebalancer: Rebalancer, call: GroupCall, request: OffsetCommi
         for partition in topic.partitions:
             metadata = partition.committed_metadata or ""
             if len(metadata) > metadata_max:
-                answers.append(OffsetCommitResponsePartition(partition.partition_index, ErrorCode.OFFSET_METADATA_TOO_LARGE))
+                answers.append(
+                    OffsetCommitResponsePartition(partition.partition_index, ErrorCode.OFFSET_METADATA_TOO_LARGE)
+                )
                 continue
             committed = CommittedOffset(
                 partition.committed_offset, partition.committed_leader_epoch, metadata, now_ms, expire, topic.topic_id
@@ -108,12 +113,16 @@ def _fetch_group(
             elif committed is None or _is_other_topic(committed.topic_id, topic.topic_id):
                 partitions.append(_no_offset(index, ErrorCode.NONE))
             else:
-                partitions.append(OffsetFetchResponsePartitions(index, committed.offset, committed.leader_epoch, committed.metadata))
+                partitions.append(
+                    OffsetFetchResponsePartitions(index, committed.offset, committed.leader_epoch, committed.metadata)
+                )
         answers.append(OffsetFetchResponseTopics(topic.name, topic.topic_id, partitions))
     return OffsetFetchResponseGroup(group_id=request.group_id, topics=answers)
 
 
-def _fetch_all(table: OffsetTable, group_id: str, topic: str, offsets: GroupOffsets, require_stable: bool) -> OffsetFetchResponseTopics:
+def _fetch_all(
+    table: OffsetTable, group_id: str, topic: str, offsets: GroupOffsets, require_stable: bool
+) -> OffsetFetchResponseTopics:
     """All of a topic. The id is that of the commits; whoever answers by id knows whether it is still the topic's."""
     partitions = []
     topic_id = ZERO_UUID
@@ -122,7 +131,9 @@ def _fetch_all(table: OffsetTable, group_id: str, topic: str, offsets: GroupOffs
         if require_stable and table.is_pending(group_id, topic, index):
             partitions.append(_no_offset(index, ErrorCode.UNSTABLE_OFFSET_COMMIT))
         else:
-            partitions.append(OffsetFetchResponsePartitions(index, committed.offset, committed.leader_epoch, committed.metadata))
+            partitions.append(
+                OffsetFetchResponsePartitions(index, committed.offset, committed.leader_epoch, committed.metadata)
+            )
     return OffsetFetchResponseTopics(topic, topic_id, partitions)
 
 
@@ -135,7 +146,9 @@ def _is_other_topic(committed: Uuid, asked: Uuid) -> bool:
     return committed != asked and ZERO_UUID not in (committed, asked)
 
 
-def delete_offsets(rebalancer: Rebalancer, table: OffsetTable, call: GroupCall, request: OffsetDeleteRequest) -> Decision:
+def delete_offsets(
+    rebalancer: Rebalancer, table: OffsetTable, call: GroupCall, request: OffsetDeleteRequest
+) -> Decision:
     group = rebalancer.groups.get(request.group_id)
     if group is None:
         return Decision(response=OffsetDeleteResponse(error_code=ErrorCode.GROUP_ID_NOT_FOUND))
@@ -147,9 +160,14 @@ def delete_offsets(rebalancer: Rebalancer, table: OffsetTable, call: GroupCall, 
         subscribed = group.is_subscribed(topic.name)
         error = ErrorCode.GROUP_SUBSCRIBED_TO_TOPIC if subscribed else ErrorCode.NONE
         indexes = [partition.partition_index for partition in topic.partitions]
-        topics.append(OffsetDeleteResponseTopic(
-            name=topic.name, partitions=[OffsetDeleteResponsePartition(partition_index=index, error_code=error) for index in indexes]
-        ))
+        topics.append(
+            OffsetDeleteResponseTopic(
+                name=topic.name,
+                partitions=[
+                    OffsetDeleteResponsePartition(partition_index=index, error_code=error) for index in indexes
+                ],
+            )
+        )
         if not subscribed:
             known = offsets.get(topic.name, {})
             records += [

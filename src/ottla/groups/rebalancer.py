@@ -39,7 +39,8 @@ class Effects:
 
     def decision(self) -> Decision:
         return Decision(
-            records=tuple(self.records), completions=tuple([(waiting.token, response) for waiting, response in self.completions])
+            records=tuple(self.records),
+            completions=tuple([(waiting.token, response) for waiting, response in self.completions]),
         )
 
 
@@ -59,7 +60,9 @@ class Rebalancer:
             effects.completions.append((member.joining, response))
             group.wait_in_join(member, None)
 
-    def refuse_join(self, group: ClassicGroup, member: Member, error: ErrorCode, member_id: str, effects: Effects) -> None:
+    def refuse_join(
+        self, group: ClassicGroup, member: Member, error: ErrorCode, member_id: str, effects: Effects
+    ) -> None:
         if member.joining is not None:
             self.answer_join(group, member, join_error(error, member_id, member.joining.version), effects)
 

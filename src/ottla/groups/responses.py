@@ -67,8 +67,9 @@ def _refuse_sync(request: SyncGroupRequest, version: int, settings: GroupSetting
     return _refuse_nameless(request, version, settings)
 
 
-def _refuse_nameless(request: SyncGroupRequest | HeartbeatRequest | LeaveGroupRequest, version: int,
-                     settings: GroupSettings) -> Message | None:
+def _refuse_nameless(
+    request: SyncGroupRequest | HeartbeatRequest | LeaveGroupRequest, version: int, settings: GroupSettings
+) -> Message | None:
     return None if request.group_id else error_response(request, ErrorCode.INVALID_GROUP_ID)
 
 
@@ -81,7 +82,9 @@ def error_response(request: Message, error: ErrorCode, version: int = 0) -> Mess
 
 def join_error(error: ErrorCode, member_id: str, version: int) -> JoinGroupResponse:
     """Without a protocol, which is said by null where the version can."""
-    return JoinGroupResponse(error_code=error, member_id=member_id, protocol_name=None if version >= NULLABLE_PROTOCOL_FROM else "")
+    return JoinGroupResponse(
+        error_code=error, member_id=member_id, protocol_name=None if version >= NULLABLE_PROTOCOL_FROM else ""
+    )
 
 
 def refusing(call: GroupCall, completions: tuple[tuple[Any, Any], ...] = ()) -> Callable[[ErrorCode, int], Decision]:
@@ -97,24 +100,37 @@ def _heartbeat(request: HeartbeatRequest, error: ErrorCode) -> HeartbeatResponse
 
 
 def _offset_commit(request: OffsetCommitRequest, error: ErrorCode) -> OffsetCommitResponse:
-    return OffsetCommitResponse(topics=[
-        OffsetCommitResponseTopic(name=topic.name, topic_id=topic.topic_id, partitions=[
-            OffsetCommitResponsePartition(partition_index=partition.partition_index, error_code=error) for partition in topic.partitions
-        ])
-        for topic in request.topics
-    ])
+    return OffsetCommitResponse(
+        topics=[
+            OffsetCommitResponseTopic(
+                name=topic.name,
+                topic_id=topic.topic_id,
+                partitions=[
+                    OffsetCommitResponsePartition(partition_index=partition.partition_index, error_code=error)
+                    for partition in topic.partitions
+                ],
+            )
+            for topic in request.topics
+        ]
+    )
 
 
 def _describe_groups(request: DescribeGroupsRequest, error: ErrorCode) -> DescribeGroupsResponse:
-    return DescribeGroupsResponse(groups=[DescribedGroup(group_id=group_id, error_code=error) for group_id in request.groups])
+    return DescribeGroupsResponse(
+        groups=[DescribedGroup(group_id=group_id, error_code=error) for group_id in request.groups]
+    )
 
 
 def _delete_groups(request: DeleteGroupsRequest, error: ErrorCode) -> DeleteGroupsResponse:
-    return DeleteGroupsResponse(results=[DeletableGroupResult(group_id=group_id, error_code=error) for group_id in request.groups_names])
+    return DeleteGroupsResponse(
+        results=[DeletableGroupResult(group_id=group_id, error_code=error) for group_id in request.groups_names]
+    )
 
 
 def _offset_fetch(request: OffsetFetchRequest, error: ErrorCode) -> OffsetFetchResponse:
-    return OffsetFetchResponse(groups=[OffsetFetchResponseGroup(group_id=group.group_id, error_code=error) for group in request.groups])
+    return OffsetFetchResponse(
+        groups=[OffsetFetchResponseGroup(group_id=group.group_id, error_code=error) for group in request.groups]
+    )
 
 
 _ERROR_RESPONSES: dict[type, Callable[[Any, ErrorCode], Message]] = {

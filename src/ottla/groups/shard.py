@@ -153,7 +153,9 @@ class GroupShard:
             for member in group.members.values():
                 self._rebalancer.expect_heartbeat(group, member, now_ms)
             if len(group.members) > self._settings.group_max_size:
-                self._rebalancer.rebalance(group, effects)  # the limit was lowered: the last to come back are turned away
+                self._rebalancer.rebalance(
+                    group, effects
+                )  # the limit was lowered: the last to come back are turned away
         return effects.decision()
 
     def on_unloaded(self) -> Decision:

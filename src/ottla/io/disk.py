@@ -178,7 +178,9 @@ class RealFile:
         if read_ahead is None:
             read_ahead = self._read_ahead = ReadAhead()
             if _HAS_ADVICE:
-                os.posix_fadvise(self._descriptor, 0, 0, os.POSIX_FADV_RANDOM)  # the kernel reads what it is told to, and no more
+                os.posix_fadvise(
+                    self._descriptor, 0, 0, os.POSIX_FADV_RANDOM
+                )  # the kernel reads what it is told to, and no more
         end = read_ahead.move(position, size, self.size())
         if end > position:
             if _HAS_ADVICE:

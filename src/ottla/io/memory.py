@@ -29,7 +29,9 @@ def spare_the_collector() -> None:
 class Collections:
     """When cycles are looked for: so seldom that it takes its share of the time at most; once in a long while among all objects."""
 
-    def __init__(self, seconds: Callable[[], float] = time.monotonic, collect: Callable[[int], object] = gc.collect) -> None:
+    def __init__(
+        self, seconds: Callable[[], float] = time.monotonic, collect: Callable[[int], object] = gc.collect
+    ) -> None:
         self._seconds = seconds
         self._collect = collect
         self._due = seconds()

@@ -63,7 +63,7 @@ def raise_descriptor_limit() -> int:
     if soft != hard:
         try:
             resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
-        except (ValueError, OSError):          # macOS has a lower limit than it says
+        except (ValueError, OSError):  # macOS has a lower limit than it says
             return soft
     return hard
 

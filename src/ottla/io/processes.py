@@ -75,9 +75,19 @@ def _start() -> "subprocess.Popen[bytes]":
     """In a worker, as it takes some milliseconds."""
     import subprocess  # a node that never compacts need not load it
 
-    environment = {**os.environ, "OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}  # else NumPy reserves memory for many threads
-    return subprocess.Popen([sys.executable, "-m", "ottla.io.child_process"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, bufsize=0,
-                            env=environment, start_new_session=True)
+    environment = {
+        **os.environ,
+        "OMP_NUM_THREADS": "1",
+        "OPENBLAS_NUM_THREADS": "1",
+    }  # else NumPy reserves memory for many threads
+    return subprocess.Popen(
+        [sys.executable, "-m", "ottla.io.child_process"],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        bufsize=0,
+        env=environment,
+        start_new_session=True,
+    )
 
 
 class _Child:

@@ -35,7 +35,7 @@ def _send_unpaced(raw: socket.socket) -> None:
     """To a peer on the same machine: between the two nothing can be congested. Where the system's congestion control paces what is sent,
     as BBR does, its timers are a quarter of all CPU that a megabyte takes."""
     if _CONGESTION is not None:
-        with suppress(OSError):                                      # a system without it: it is sent as ever
+        with suppress(OSError):  # a system without it: it is sent as ever
             raw.setsockopt(socket.IPPROTO_TCP, _CONGESTION, b"reno")
 
 
@@ -53,8 +53,22 @@ class _FilePiece:
 class TcpConnection:
     """`base.ports.Connection` over an asyncio transport."""
 
-    __slots__ = ("_closing", "_descriptor", "_linger", "_loop", "_paused", "_queue", "_queued_bytes", "_receiver", "_socket",
-                 "_transport", "_writer_descriptor", "peer_host", "peer_port", "sent_bytes")
+    __slots__ = (
+        "_closing",
+        "_descriptor",
+        "_linger",
+        "_loop",
+        "_paused",
+        "_queue",
+        "_queued_bytes",
+        "_receiver",
+        "_socket",
+        "_transport",
+        "_writer_descriptor",
+        "peer_host",
+        "peer_port",
+        "sent_bytes",
+    )
 
     def __init__(self, transport: asyncio.Transport, receiver: Receiver, loop: asyncio.AbstractEventLoop) -> None:
         peer = transport.get_extra_info("peername") or ("", 0)
@@ -62,7 +76,7 @@ class TcpConnection:
         self.peer_port: int = peer[1]
         raw = transport.get_extra_info("socket")
         raw.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        raw.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)    # a peer that vanished is found out at last
+        raw.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)  # a peer that vanished is found out at last
         if raw.getsockname()[0] == self.peer_host:
             _send_unpaced(raw)
         self._transport = transport
@@ -168,7 +182,7 @@ class TcpConnection:
                 sent -= size
                 continue
             rest = memoryview(part)[sent:]
-            self._queue.append(memoryview(bytes(rest)) if part.__class__ is memoryview else rest)       # a view is lent
+            self._queue.append(memoryview(bytes(rest)) if part.__class__ is memoryview else rest)  # a view is lent
             self._queued_bytes += size - sent
             sent = 0
         self._watch()
@@ -178,7 +192,7 @@ class TcpConnection:
         if self._queue and self._writer_descriptor < 0:
             try:
                 self._writer_descriptor = os.dup(self._descriptor)
-            except OSError:              # no descriptor is left: what cannot be sent later is not sent at all
+            except OSError:  # no descriptor is left: what cannot be sent later is not sent at all
                 self.abort()
                 return
             self._loop.add_writer(self._writer_descriptor, self._drain)
@@ -250,7 +264,7 @@ class _Adapter(asyncio.BufferedProtocol):
 
     def connection_lost(self, exc: Exception | None) -> None:
         if self.connection is None:
-            return                           # it was never let in
+            return  # it was never let in
         self._network.open_count -= 1
         self.connection.on_lost()
         self._receiver.connection_lost(exc)
@@ -293,8 +307,9 @@ class TcpNetwork:
 
     async def listen(self, host: str, port: int, receiver: Callable[[], Receiver]) -> TcpListener:
         loop = asyncio.get_running_loop()
-        server = await loop.create_server(lambda: _Adapter(receiver(), loop, self), host or None, port, backlog=BACKLOG_MAX,
-                                          reuse_address=True)
+        server = await loop.create_server(
+            lambda: _Adapter(receiver(), loop, self), host or None, port, backlog=BACKLOG_MAX, reuse_address=True
+        )
         return TcpListener(server)
 
     async def connect(self, host: str, port: int, receiver: Receiver) -> TcpConnection:

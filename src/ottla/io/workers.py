@@ -27,7 +27,9 @@ class ThreadWorkers:
         if self._closed:
             raise RuntimeError("the workers are closed")
         if self._pool is None:
-            self._pool = ThreadPoolExecutor(self._threads_max, thread_name_prefix="ottla-worker", initializer=ask_for_long_turns)
+            self._pool = ThreadPoolExecutor(
+                self._threads_max, thread_name_prefix="ottla-worker", initializer=ask_for_long_turns
+            )
         return self._loop.run_in_executor(self._pool, work)
 
     def close(self) -> None:

@@ -144,8 +144,14 @@ class Compaction:
             return
         survivors = Survivors(table, asked.first_dirty_offset, last)
         producers = {producer_id: ProducerEnd(offset, epoch) for producer_id, offset, epoch in asked.producers}
-        batches = BatchFilter(survivors, TransactionFilter(transactions), producers, now_ms=asked.now_ms,
-                              delete_retention_ms=asked.delete_retention_ms, end_offset=end_offset)
+        batches = BatchFilter(
+            survivors,
+            TransactionFilter(transactions),
+            producers,
+            now_ms=asked.now_ms,
+            delete_retention_ms=asked.delete_retention_ms,
+            end_offset=end_offset,
+        )
         for group in group_segments(asked, end_offset=end_offset, clean_to=last + 1):
             yield from self._clean_group(group, batches)
         yield Cleaned(last + 1, len(table), self._read_bytes, self._written_bytes)
@@ -168,7 +174,11 @@ class Compaction:
                 for number, (at, header) in enumerate(window.batches):
                     if header.is_control:
                         transactions.marker_may_go(header, window.data[at : at + header.size])
-                    elif not transactions.may_go(header) and header.record_count > 0 and header.last_offset >= asked.first_dirty_offset:
+                    elif (
+                        not transactions.may_go(header)
+                        and header.record_count > 0
+                        and header.last_offset >= asked.first_dirty_offset
+                    ):
                         chosen.append(number)
                 if chosen:
                     found = payloads(window, chosen)
@@ -209,7 +219,9 @@ class Compaction:
         from ottla.log.compaction_records import windows
 
         asked = self._asked
-        output = CleanedSegment(self._disk, asked.directory, asked.bases[group[0]], index_interval_bytes=asked.index_interval_bytes)
+        output = CleanedSegment(
+            self._disk, asked.directory, asked.bases[group[0]], index_interval_bytes=asked.index_interval_bytes
+        )
         batches.begin_group(self._end_of(group[-1]))
         for file, size in self._files(group):
             for window in windows(file, size):
@@ -240,8 +252,12 @@ def group_segments(asked: CompactionRequest, *, end_offset: int, clean_to: int) 
         next_base = asked.bases[index + 1] if index + 1 < len(asked.bases) else asked.end_offset
         size += asked.sizes[index]
         index_size += asked.index_sizes[index]
-        fits = bool(groups) and size <= asked.segment_bytes and index_size <= asked.segment_index_bytes and (
-            asked.sizes[index] == 0 or next_base - 1 - asked.bases[groups[-1][0]] <= 0x7FFF_FFFF)
+        fits = (
+            bool(groups)
+            and size <= asked.segment_bytes
+            and index_size <= asked.segment_index_bytes
+            and (asked.sizes[index] == 0 or next_base - 1 - asked.bases[groups[-1][0]] <= 0x7FFF_FFFF)
+        )
         if fits:
             groups[-1].append(index)
         else:

@@ -91,8 +91,16 @@ class Survivors:
 class BatchFilter:
     """One round of cleaning: it is given all batches in their order."""
 
-    def __init__(self, survivors: Survivors, transactions: TransactionFilter, producers: Mapping[int, ProducerEnd], *, now_ms: int,
-                 delete_retention_ms: int, end_offset: int) -> None:
+    def __init__(
+        self,
+        survivors: Survivors,
+        transactions: TransactionFilter,
+        producers: Mapping[int, ProducerEnd],
+        *,
+        now_ms: int,
+        delete_retention_ms: int,
+        end_offset: int,
+    ) -> None:
         self._survivors = survivors
         self._transactions = transactions
         self._producers = producers
@@ -123,7 +131,9 @@ class BatchFilter:
                 batch = self._records_of(window.data[at : at + header.size], header, kept, row_batch)
                 row_batch += 1
             elif fate is _MARK:
-                batch = _with_horizon(header, [_split_only_record(window.data[at : at + header.size], header)], self._horizon_ms)
+                batch = _with_horizon(
+                    header, [_split_only_record(window.data[at : at + header.size], header)], self._horizon_ms
+                )
             elif fate is _WHOLE:
                 batch = window.data[at : at + header.size]
             else:
@@ -174,9 +184,23 @@ class BatchFilter:
     def _empty(self, header: BatchHeader) -> bytearray:
         batch = bytearray(RECORDS_AT)
         attributes = header.attributes & (LOG_APPEND_TIME_BIT | TRANSACTIONAL_BIT | CONTROL_BIT)
-        HEADER.pack_into(batch, 0, header.base_offset, RECORDS_AT - LENGTH_OVERHEAD, header.leader_epoch, MAGIC, 0, attributes,
-                         header.last_offset_delta, NO_TIMESTAMP, header.max_timestamp, header.producer_id, header.producer_epoch,
-                         header.base_sequence, 0)
+        HEADER.pack_into(
+            batch,
+            0,
+            header.base_offset,
+            RECORDS_AT - LENGTH_OVERHEAD,
+            header.leader_epoch,
+            MAGIC,
+            0,
+            attributes,
+            header.last_offset_delta,
+            NO_TIMESTAMP,
+            header.max_timestamp,
+            header.producer_id,
+            header.producer_epoch,
+            header.base_sequence,
+            0,
+        )
         write_checksum(batch)
         return batch
 
@@ -190,7 +214,9 @@ class BatchFilter:
         if behind - first == header.record_count:
             return original
         payload: Buffer = memoryview(kept.data[kept.places[first] : kept.places[behind]])  # type: ignore[arg-type]
-        max_timestamp = header.max_timestamp if header.has_log_append_time else header.base_timestamp + kept.highest[index]
+        max_timestamp = (
+            header.max_timestamp if header.has_log_append_time else header.base_timestamp + kept.highest[index]
+        )
         return _build(header, payload, behind - first, header.base_timestamp, max_timestamp, header.attributes)
 
 
@@ -210,7 +236,9 @@ class _Kept:
         tombstones = are_tombstones(octets, after_key)
         if tombstones.any():
             # Those whose time has come go. One that is not latest is already gone, and those behind the last offset stay.
-            expired = np.array([header.attributes & DELETE_HORIZON_BIT != 0 and header.base_timestamp <= now_ms for header in headers])
+            expired = np.array(
+                [header.attributes & DELETE_HORIZON_BIT != 0 and header.base_timestamp <= now_ms for header in headers]
+            )
             goes = tombstones & expired[batch_of_row] & (rows.offsets[stays] <= survivors.last)
             stays, batch_of_row, tombstones = stays[~goes], batch_of_row[~goes], tombstones[~goes]
         self._octets = octets
@@ -235,8 +263,12 @@ class _Kept:
         data = self._octets
         records = []
         for attributes_at, after_time, end, delta in zip(
-                self._attributes_at[first:behind].tolist(), self._after_time[first:behind].tolist(), self._ends[first:behind].tolist(),
-                self._time_deltas[first:behind].tolist(), strict=True):
+            self._attributes_at[first:behind].tolist(),
+            self._after_time[first:behind].tolist(),
+            self._ends[first:behind].tolist(),
+            self._time_deltas[first:behind].tolist(),
+            strict=True,
+        ):
             timestamp = header.max_timestamp if header.has_log_append_time else header.base_timestamp + delta
             records.append((int(data[attributes_at]), timestamp, data[after_time:end].tobytes()))
         return records
@@ -253,7 +285,9 @@ def _highest(deltas: Column, bounds: Column) -> list[int]:
 def _split_only_record(batch: memoryview, header: BatchHeader) -> tuple[int, int, bytes]:
     """Of a marker, as `split` has it."""
     octets = np.frombuffer(bytes(batch) + bytes(8), np.uint8)
-    rows = read_rows(Payloads(octets, *(np.array([value], np.int64) for value in (RECORDS_AT, header.size, 1, header.base_offset))))
+    rows = read_rows(
+        Payloads(octets, *(np.array([value], np.int64) for value in (RECORDS_AT, header.size, 1, header.base_offset)))
+    )
     after_time, end = int(rows.after_time[0]), int(rows.ends[0])
     timestamp = header.max_timestamp if header.has_log_append_time else header.base_timestamp + int(rows.time_deltas[0])
     return 0, timestamp, octets[after_time:end].tobytes()
@@ -272,14 +306,30 @@ def _with_horizon(header: BatchHeader, records: list[tuple[int, int, bytes]], ho
     return _build(header, payload, len(records), horizon_ms, highest, header.attributes | DELETE_HORIZON_BIT)
 
 
-def _build(header: BatchHeader, payload: Buffer, count: int, base_timestamp: int, max_timestamp: int, attributes: int) -> bytearray:
+def _build(
+    header: BatchHeader, payload: Buffer, count: int, base_timestamp: int, max_timestamp: int, attributes: int
+) -> bytearray:
     codec = header.attributes & CODEC_MASK
     if codec:
         payload = compress(codec, bytes(payload))
     batch = bytearray(RECORDS_AT + len(payload))
-    HEADER.pack_into(batch, 0, header.base_offset, len(payload) + RECORDS_AT - LENGTH_OVERHEAD, header.leader_epoch, MAGIC, 0, attributes,
-                     header.last_offset_delta, base_timestamp, max_timestamp, header.producer_id, header.producer_epoch,
-                     header.base_sequence, count)
+    HEADER.pack_into(
+        batch,
+        0,
+        header.base_offset,
+        len(payload) + RECORDS_AT - LENGTH_OVERHEAD,
+        header.leader_epoch,
+        MAGIC,
+        0,
+        attributes,
+        header.last_offset_delta,
+        base_timestamp,
+        max_timestamp,
+        header.producer_id,
+        header.producer_epoch,
+        header.base_sequence,
+        count,
+    )
     batch[RECORDS_AT:] = payload
     write_checksum(batch)
     return batch

@@ -68,8 +68,13 @@ class KeyTable:
     @property
     def memory_bytes(self) -> int:
         """What the keys take, and the slots that lead to them."""
-        return (self._count * ENTRY_BYTES + self._word_count * WORD + self._slots.nbytes
-                + len(self._others) * DICTIONARY_ENTRY_BYTES + self._other_bytes)
+        return (
+            self._count * ENTRY_BYTES
+            + self._word_count * WORD
+            + self._slots.nbytes
+            + len(self._others) * DICTIONARY_ENTRY_BYTES
+            + self._other_bytes
+        )
 
     def read_keys(self, octets: Octets, starts: Column, sizes: Column) -> Keys:
         """Keys where they stand in a buffer, behind which there are at least eight bytes more. None of them is null."""
@@ -94,7 +99,9 @@ class KeyTable:
                 left = np.clip(sizes - first, 0, WORD)
                 reaches = left > 0
                 word = every_word[np.where(reaches, starts + first, 0)] & _MASKS[left]
-                hashes = np.where(reaches, self._mixed(hashes, word), hashes)  # a hash does not depend on other keys of the window
+                hashes = np.where(
+                    reaches, self._mixed(hashes, word), hashes
+                )  # a hash does not depend on other keys of the window
             words.append(word)
         hashes *= np.uint64(_FACTOR)
         hashes ^= hashes >> np.uint64(29)
@@ -162,7 +169,9 @@ class KeyTable:
 
     def all_latest(self) -> Column:
         """The latest offsets of all keys, in no order."""
-        return np.concatenate((self._latest[: self._count], np.fromiter(self._others.values(), np.int64, len(self._others))))
+        return np.concatenate(
+            (self._latest[: self._count], np.fromiter(self._others.values(), np.int64, len(self._others)))
+        )
 
     def _put_other(self, key: bytes, offset: int) -> None:
         if key not in self._others:
@@ -171,7 +180,9 @@ class KeyTable:
 
     def _are_same(self, keys: Keys, rows: Column, entries: NDArray[np.int32]) -> NDArray[np.bool_]:
         """Whether rows have the keys of entries, by all their bytes."""
-        same: NDArray[np.bool_] = (self._hashes[entries] == keys.hashes[rows]) & (self._sizes[entries] == keys.sizes[rows])
+        same: NDArray[np.bool_] = (self._hashes[entries] == keys.hashes[rows]) & (
+            self._sizes[entries] == keys.sizes[rows]
+        )
         places = self._word_at[entries]
         for index, words in enumerate(keys.words):
             reaches = keys.sizes[rows] > WORD * index
@@ -226,7 +237,10 @@ class KeyTable:
         for entry in entries.tolist():  # reached by nobody any more, and counted by none
             self._has_crowded_out = True
             at, size = int(self._word_at[entry]), int(self._sizes[entry])
-            self._put_other(self._words[at : at + (size + WORD - 1) // WORD].astype("<u8").tobytes()[:size], int(self._latest[entry]))
+            self._put_other(
+                self._words[at : at + (size + WORD - 1) // WORD].astype("<u8").tobytes()[:size],
+                int(self._latest[entry]),
+            )
             self._latest[entry] = NO_OFFSET
 
 

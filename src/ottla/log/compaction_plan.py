@@ -29,7 +29,11 @@ class CompactionPlan(NamedTuple):
 def plan_compaction(log: PartitionLog, *, clean_to: int | None, high_watermark: int, now_ms: int) -> CompactionPlan:
     """`clean_to`: what lies before was cleaned; None where that was never done. Whoever asks compares the ratio with the topic's."""
     config = log.config
-    first_dirty = log.log_start_offset if clean_to is None or not log.log_start_offset <= clean_to <= log.log_end_offset else clean_to
+    first_dirty = (
+        log.log_start_offset
+        if clean_to is None or not log.log_start_offset <= clean_to <= log.log_end_offset
+        else clean_to
+    )
     stable = log.producers.first_unstable_offset(high_watermark)
     closed = log.segments[:-1]
     cleanable: list[Segment] = []
@@ -38,14 +42,24 @@ def plan_compaction(log: PartitionLog, *, clean_to: int | None, high_watermark: 
         next_base = log.segments[index + 1].base_offset
         if next_base > stable or isinstance(segment.offset_index, GrowingOffsetIndex):
             break  # the latter: a worker is about to write its index files
-        if next_base > first_dirty and config.min_compaction_lag_ms > 0 and _latest(segment) > now_ms - config.min_compaction_lag_ms:
+        if (
+            next_base > first_dirty
+            and config.min_compaction_lag_ms > 0
+            and _latest(segment) > now_ms - config.min_compaction_lag_ms
+        ):
             break
         cleanable.append(segment)
         end_offset = next_base
     dirty = [segment for segment, end in _with_ends(cleanable, end_offset) if end > first_dirty]
     dirty_bytes = sum(segment.size for segment in dirty)
-    return CompactionPlan(tuple(cleanable), first_dirty, end_offset, sum(segment.size for segment in cleanable) - dirty_bytes, dirty_bytes,
-                          _is_overdue(dirty, config.max_compaction_lag_ms, now_ms))
+    return CompactionPlan(
+        tuple(cleanable),
+        first_dirty,
+        end_offset,
+        sum(segment.size for segment in cleanable) - dirty_bytes,
+        dirty_bytes,
+        _is_overdue(dirty, config.max_compaction_lag_ms, now_ms),
+    )
 
 
 def _with_ends(segments: list[Segment], end_offset: int) -> list[tuple[Segment, int]]:

@@ -88,7 +88,11 @@ def finish_swaps(disk: Disk, directory: str) -> None:
     swaps = [name for name in names if name.endswith(SWAP_SUFFIX) and name[:OFFSET_DIGITS].isdecimal()]
     if not swaps:
         return
-    cleaned = [int(name[:OFFSET_DIGITS]) for name in names if name.endswith(CLEANED_SUFFIX) and name[:OFFSET_DIGITS].isdecimal()]
+    cleaned = [
+        int(name[:OFFSET_DIGITS])
+        for name in names
+        if name.endswith(CLEANED_SUFFIX) and name[:OFFSET_DIGITS].isdecimal()
+    ]
     undone_from = min(cleaned, default=None)
     kept = []
     for name in swaps:

@@ -60,17 +60,26 @@ class LogConfig:
     @property
     def segment_age_max_ms(self) -> int:
         """When a segment is closed. What is in the active one is not compacted, which a compacted topic may set a limit to."""
-        age = min(self.segment_ms, self.max_compaction_lag_ms) if self.compacted and self.max_compaction_lag_ms > 0 else self.segment_ms
+        age = (
+            min(self.segment_ms, self.max_compaction_lag_ms)
+            if self.compacted and self.max_compaction_lag_ms > 0
+            else self.segment_ms
+        )
         return age - self.segment_jitter_ms
 
     def rules(self) -> Rules:
         """What of this a batch is checked against: one object for all logs of which the same is true, as each request looks at it."""
-        return _one_for_all(Rules(
-            max_message_bytes=self.max_message_bytes, compacted=self.compacted,
-            log_append_time=self.timestamp_type is TimestampType.APPEND,
-            timestamp_before_max_ms=self.timestamp_before_max_ms, timestamp_after_max_ms=self.timestamp_after_max_ms,
-            target_codec=None if self.compression is Compression.PRODUCER else self.compression.value,
-            target_level=self.compression_level))
+        return _one_for_all(
+            Rules(
+                max_message_bytes=self.max_message_bytes,
+                compacted=self.compacted,
+                log_append_time=self.timestamp_type is TimestampType.APPEND,
+                timestamp_before_max_ms=self.timestamp_before_max_ms,
+                timestamp_after_max_ms=self.timestamp_after_max_ms,
+                target_codec=None if self.compression is Compression.PRODUCER else self.compression.value,
+                target_level=self.compression_level,
+            )
+        )
 
 
 @lru_cache(maxsize=256)

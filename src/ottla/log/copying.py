@@ -80,8 +80,16 @@ class LogCopy:
 
     def finish(self, *, now_ms: int) -> PartitionLog:
         """Open what was copied, which makes its indexes. The last segment is read through, as after a crash."""
-        opened = PartitionLog.open(self._disk, self.directory, config=self.source.config, topic_id=self.source.topic_id, now_ms=now_ms,
-                                   clean=False, recovery_point=self.segments[-1].segment.base_offset, start_offset=self._start_offset)
+        opened = PartitionLog.open(
+            self._disk,
+            self.directory,
+            config=self.source.config,
+            topic_id=self.source.topic_id,
+            now_ms=now_ms,
+            clean=False,
+            recovery_point=self.segments[-1].segment.base_offset,
+            start_offset=self._start_offset,
+        )
         if opened.log_end_offset != self._end_offset:
             raise LogHasChanged
         return opened

@@ -25,7 +25,11 @@ class OpenFiles:
     def open(self, segment: "Segment", *, create: bool = False) -> File:
         while len(self._segments) >= self._open_files_max:
             self._give_up_one()
-        file = self._disk.open(segment.log_path, create=create) if segment.is_writable else self._disk.open_read_only(segment.log_path)
+        file = (
+            self._disk.open(segment.log_path, create=create)
+            if segment.is_writable
+            else self._disk.open_read_only(segment.log_path)
+        )
         self._segments[segment] = None
         return file
 

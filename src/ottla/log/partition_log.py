@@ -71,7 +71,9 @@ def make_log_directories(disk: Disk, wanted: Sequence[tuple[str, Uuid]]) -> None
     for directory, topic_id in wanted:
         disk.make_directories(directory)
         if partition_metadata.read_topic_id(disk, directory) is None:
-            partition_metadata.write_topic_id(disk, directory, topic_id)  # which makes the names in the directory durable too
+            partition_metadata.write_topic_id(
+                disk, directory, topic_id
+            )  # which makes the names in the directory durable too
     for parent in sorted({directory.rpartition("/")[0] for directory, _ in wanted}):
         disk.flush_directory(parent)
 
@@ -79,12 +81,45 @@ def make_log_directories(disk: Disk, wanted: Sequence[tuple[str, Uuid]]) -> None
 class PartitionLog:
     """One writer; offsets are given here. Calls come from the loop's thread unless a line says otherwise."""
 
-    __slots__ = ("_active", "_bases", "_config", "_files", "_has_new_names", "_index_interval_bytes", "_replacements", "_roll_offset",
-                 "_roll_size", "_roll_timestamp", "_rules", "_stored_end", "_unflushed", "cut_bytes", "directory", "disk", "epochs",
-                 "flushed_ms", "log_end_offset", "log_start_offset", "producers", "recovery_point", "segments", "topic_id")
+    __slots__ = (
+        "_active",
+        "_bases",
+        "_config",
+        "_files",
+        "_has_new_names",
+        "_index_interval_bytes",
+        "_replacements",
+        "_roll_offset",
+        "_roll_size",
+        "_roll_timestamp",
+        "_rules",
+        "_stored_end",
+        "_unflushed",
+        "cut_bytes",
+        "directory",
+        "disk",
+        "epochs",
+        "flushed_ms",
+        "log_end_offset",
+        "log_start_offset",
+        "producers",
+        "recovery_point",
+        "segments",
+        "topic_id",
+    )
 
-    def __init__(self, disk: Disk, directory: str, *, config: LogConfig, topic_id: Uuid, loaded: recovery.LoadedLog,
-                 files: OpenFiles, start_offset: int = 0, recovery_point: int = 0) -> None:
+    def __init__(
+        self,
+        disk: Disk,
+        directory: str,
+        *,
+        config: LogConfig,
+        topic_id: Uuid,
+        loaded: recovery.LoadedLog,
+        files: OpenFiles,
+        start_offset: int = 0,
+        recovery_point: int = 0,
+    ) -> None:
         self.disk = disk
         self.directory = directory
         self.topic_id = topic_id
@@ -109,8 +144,11 @@ class PartitionLog:
         self._bases = [segment.base_offset for segment in self.segments]
         self._active = self.segments[-1]
         # Closed segments beyond the recovery point may be in the page cache only, left there by a process that was killed.
-        self._unflushed: list[Flushable] = [ClosedSegment(segment) for segment, end in zip(self.segments, self._bases[1:], strict=False)
-                                            if end > self.recovery_point]
+        self._unflushed: list[Flushable] = [
+            ClosedSegment(segment)
+            for segment, end in zip(self.segments, self._bases[1:], strict=False)
+            if end > self.recovery_point
+        ]
         self.config = config
 
     @property
@@ -125,9 +163,20 @@ class PartitionLog:
         self._set_roll_limits()
 
     @classmethod
-    def open(cls, disk: Disk, directory: str, *, config: LogConfig, topic_id: Uuid, now_ms: int, clean: bool,
-             recovery_point: int | None = None, files: OpenFiles | None = None, start_offset: int = 0,
-             progress: recovery.Progress | None = None) -> "PartitionLog":
+    def open(
+        cls,
+        disk: Disk,
+        directory: str,
+        *,
+        config: LogConfig,
+        topic_id: Uuid,
+        now_ms: int,
+        clean: bool,
+        recovery_point: int | None = None,
+        files: OpenFiles | None = None,
+        start_offset: int = 0,
+        progress: recovery.Progress | None = None,
+    ) -> "PartitionLog":
         """Open the log of a directory, which is made if it is not there. `clean` says that it was closed when it was last used.
 
         Records before `start_offset` have been deleted, even where they are still in a file. May be called in a worker.
@@ -140,14 +189,26 @@ class PartitionLog:
             make_log_directories(disk, [(directory, topic_id)])
         elif found_id != topic_id:
             raise TopicIdMismatch(f"{directory} belongs to topic {uuid_text(found_id)}, not {uuid_text(topic_id)}")
-        loaded = recovery.load(disk, directory, config=config, now_ms=now_ms, clean=clean, recovery_point=recovery_point, progress=progress)
+        loaded = recovery.load(
+            disk, directory, config=config, now_ms=now_ms, clean=clean, recovery_point=recovery_point, progress=progress
+        )
         begin_at(loaded, start_offset, disk, directory, now_ms=now_ms)
         # After a crash the point stays where it was, as what was found may be in the page cache only.
         point = loaded.log_end_offset if loaded.is_flushed else recovery_point or 0
-        return cls(disk, directory, config=config, topic_id=topic_id, loaded=loaded, files=files, start_offset=start_offset,
-                   recovery_point=point)
+        return cls(
+            disk,
+            directory,
+            config=config,
+            topic_id=topic_id,
+            loaded=loaded,
+            files=files,
+            start_offset=start_offset,
+            recovery_point=point,
+        )
 
-    def append(self, records: memoryview, *, leader_epoch: int, now_ms: int, inspection: Inspection | None = None) -> tuple[int, int]:
+    def append(
+        self, records: memoryview, *, leader_epoch: int, now_ms: int, inspection: Inspection | None = None
+    ) -> tuple[int, int]:
         """Check a client's batch, give it offsets and write it; returns its base offset and, where the log stamps records, the time.
 
         A retry of a batch that is remembered is not written again: it gets the old offset, and the highest timestamp of that batch.
@@ -155,7 +216,17 @@ class PartitionLog:
         """
         if inspection is None:
             inspection = inspect(records, self._rules, now_ms, ON_LOOP)
-        size, count, max_timestamp, attributes, is_header_right, producer_id, producer_epoch, base_sequence, replacement = inspection
+        (
+            size,
+            count,
+            max_timestamp,
+            attributes,
+            is_header_right,
+            producer_id,
+            producer_epoch,
+            base_sequence,
+            replacement,
+        ) = inspection
         if producer_id >= 0:
             retried = self.producers.check(producer_id, producer_epoch, base_sequence, count)
             if retried is not None:
@@ -172,12 +243,18 @@ class PartitionLog:
         base_offset = self.log_end_offset
         last_offset = base_offset + count - 1
         segment = self._active
-        if segment.size > self._roll_size - size or max_timestamp > self._roll_timestamp or last_offset > self._roll_offset:
+        if (
+            segment.size > self._roll_size - size
+            or max_timestamp > self._roll_timestamp
+            or last_offset > self._roll_offset
+        ):
             segment = self._maybe_roll(size, last_offset, max_timestamp, now_ms)
         _pack_i64(records, 0, base_offset)
         _pack_i32(records, LEADER_EPOCH_AT, leader_epoch)
         if not is_header_right:
-            _pack_i16(records, ATTRIBUTES_AT, attributes & KNOWN_ATTRIBUTES | (LOG_APPEND_TIME_BIT if append_time >= 0 else 0))
+            _pack_i16(
+                records, ATTRIBUTES_AT, attributes & KNOWN_ATTRIBUTES | (LOG_APPEND_TIME_BIT if append_time >= 0 else 0)
+            )
             _pack_i64(records, MAX_TIMESTAMP_AT, max_timestamp)
             write_checksum(records)
         segment.append(records, last_offset, max_timestamp, self._index_interval_bytes)
@@ -193,7 +270,11 @@ class PartitionLog:
     def append_as_is(self, batch: bytearray | memoryview, *, now_ms: int) -> None:
         """Write one batch whose offsets, epoch and checksum its maker has set; it must go on where the log ends."""
         header = read_header(batch)
-        assert (header.base_offset, header.size) == (self.log_end_offset, len(batch)), (header, self.log_end_offset, len(batch))
+        assert (header.base_offset, header.size) == (self.log_end_offset, len(batch)), (
+            header,
+            self.log_end_offset,
+            len(batch),
+        )
         segment = self._maybe_roll(header.size, header.last_offset, header.max_timestamp, now_ms)
         segment.append(batch, header.last_offset, header.max_timestamp, self._index_interval_bytes)
         self.log_end_offset = header.last_offset + 1
@@ -210,7 +291,9 @@ class PartitionLog:
         codec = records[ATTRIBUTES_AT + 1] & CODEC_MASK
         return codec != 0 or self._rules.target_codec not in (None, codec)
 
-    def read(self, offset: int, max_bytes: int, *, limit_offset: int, at_least_one: bool, may_wait: bool = True) -> LogSlice | None:
+    def read(
+        self, offset: int, max_bytes: int, *, limit_offset: int, at_least_one: bool, may_wait: bool = True
+    ) -> LogSlice | None:
         """Bytes from the batch that holds an offset on, of one segment, up to a limit; None where there are none.
 
         The end is cut by bytes, not by batches. The first batch is whole: where it is too large it is there with `at_least_one`, and else
@@ -218,17 +301,28 @@ class PartitionLog:
         """
         if offset >= limit_offset:
             return None
-        index = len(self._bases) - 1 if offset >= self._active.base_offset else max(bisect_right(self._bases, offset) - 1, 0)
+        index = (
+            len(self._bases) - 1
+            if offset >= self._active.base_offset
+            else max(bisect_right(self._bases, offset) - 1, 0)
+        )
         while True:
             segment = self.segments[index]
             index += 1
             file = segment.opened()
-            is_limited = limit_offset < self.log_end_offset and (index == len(self._bases) or limit_offset < self._bases[index])
-            limit, end = limit_offset if is_limited else None, segment.size       # by the time that a worker looks it may have grown
+            is_limited = limit_offset < self.log_end_offset and (
+                index == len(self._bases) or limit_offset < self._bases[index]
+            )
+            limit, end = (
+                limit_offset if is_limited else None,
+                segment.size,
+            )  # by the time that a worker looks it may have grown
             try:
                 found = _slice(segment, file, offset, max_bytes, limit, end, at_least_one, may_wait)
             except NotCached:
-                raise ColdRead(partial(_slice, segment, file, offset, max_bytes, limit, end, at_least_one, True)) from None
+                raise ColdRead(
+                    partial(_slice, segment, file, offset, max_bytes, limit, end, at_least_one, True)
+                ) from None
             if found is not None or index == len(self._bases):
                 return found
 
@@ -238,11 +332,17 @@ class PartitionLog:
         if not offset < limit_offset == self.log_end_offset:
             return None
         is_active = offset >= self._active.base_offset
-        return lend(self._active if is_active else self.segments[max(bisect_right(self._bases, offset) - 1, 0)], offset, max_bytes)
+        return lend(
+            self._active if is_active else self.segments[max(bisect_right(self._bases, offset) - 1, 0)],
+            offset,
+            max_bytes,
+        )
 
     def offset_for_timestamp(self, timestamp_ms: int) -> time_search.Found | None:
         """Timestamp, offset and leader epoch of the first record that is not older. May be called in a worker."""
-        return self._search(lambda segments: time_search.first_at_or_after(segments, timestamp_ms, self.log_start_offset))
+        return self._search(
+            lambda segments: time_search.first_at_or_after(segments, timestamp_ms, self.log_start_offset)
+        )
 
     def latest_of_max_timestamp(self) -> time_search.Found | None:
         """Timestamp, offset and leader epoch of the first record of those with the highest timestamp. May be called in a worker."""
@@ -297,7 +397,9 @@ class PartitionLog:
             self._bases[first:behind] = [segment.base_offset for segment in new]
         for segment in taken:
             segment.release()
-        self._unflushed = [item for item in self._unflushed if not (isinstance(item, ClosedSegment) and item.segment in taken)]
+        self._unflushed = [
+            item for item in self._unflushed if not (isinstance(item, ClosedSegment) and item.segment in taken)
+        ]
         return taken
 
     def epoch_for(self, offset: int) -> int:
@@ -312,7 +414,9 @@ class PartitionLog:
         """Three comparisons in `append` are enough to see that nothing is due; `_maybe_roll` decides exactly."""
         config = self._config
         active = self._active
-        entries_max = config.segment_index_bytes // TIME_ENTRY_BYTES - 1  # which is reached before that of the offset index
+        entries_max = (
+            config.segment_index_bytes // TIME_ENTRY_BYTES - 1
+        )  # which is reached before that of the offset index
         self._roll_size = min(config.segment_bytes, entries_max * config.index_interval_bytes)
         self._roll_offset = active.base_offset + OFFSETS_PER_SEGMENT_MAX
         first = active.first_timestamp
@@ -321,15 +425,20 @@ class PartitionLog:
     def _maybe_roll(self, size: int, last_offset: int, max_timestamp: int, now_ms: int) -> Segment:
         config = self._config
         if size > config.segment_bytes:
-            raise BatchRejected(ErrorCode.RECORD_LIST_TOO_LARGE, f"the batch has {size} bytes, segment.bytes is {config.segment_bytes}",
-                                has_log_start=False)
+            raise BatchRejected(
+                ErrorCode.RECORD_LIST_TOO_LARGE,
+                f"the batch has {size} bytes, segment.bytes is {config.segment_bytes}",
+                has_log_start=False,
+            )
         active = self._active
         offset_entries, time_entries = len(active.offsets()), len(active.times())
-        if (active.size > config.segment_bytes - size
-                or (active.size > 0 and self._waited_ms(max_timestamp, now_ms) > config.segment_age_max_ms)
-                or offset_entries >= config.segment_index_bytes // OFFSET_ENTRY_BYTES
-                or time_entries >= config.segment_index_bytes // TIME_ENTRY_BYTES - 1
-                or last_offset > self._roll_offset):
+        if (
+            active.size > config.segment_bytes - size
+            or (active.size > 0 and self._waited_ms(max_timestamp, now_ms) > config.segment_age_max_ms)
+            or offset_entries >= config.segment_index_bytes // OFFSET_ENTRY_BYTES
+            or time_entries >= config.segment_index_bytes // TIME_ENTRY_BYTES - 1
+            or last_offset > self._roll_offset
+        ):
             self.roll(now_ms=now_ms)
         return self._active
 
@@ -348,7 +457,9 @@ class PartitionLog:
         closed.finish_indexes()
         closed.is_writable = False
         self._unflushed.append(ClosedSegment(closed))
-        self._unflushed.append(AtomicWrite(self.disk, snapshot_path(self.directory, self.log_end_offset), self.producers.encode()))
+        self._unflushed.append(
+            AtomicWrite(self.disk, snapshot_path(self.directory, self.log_end_offset), self.producers.encode())
+        )
         self._take_epochs()
         self.segments.append(segment)
         self._bases.append(segment.base_offset)
@@ -358,7 +469,9 @@ class PartitionLog:
     def _take_epochs(self) -> None:
         if self.epochs.is_dirty:
             self.epochs.is_dirty = False
-            self._unflushed.append(AtomicWrite(self.disk, f"{self.directory}/{leader_epochs.FILE_NAME}", self.epochs.encode()))
+            self._unflushed.append(
+                AtomicWrite(self.disk, f"{self.directory}/{leader_epochs.FILE_NAME}", self.epochs.encode())
+            )
 
     def plan_flush(self, *, to_end: bool) -> FlushPlan | None:
         """What puts the log on the disk, to its end or to that of its last closed segment; None where nothing is to be done."""
@@ -375,7 +488,9 @@ class PartitionLog:
         """What a worker should put on the disk by calling `flush` of each, in order: closed segments and small files."""
         if self._has_new_names:
             self._has_new_names = False
-            self._unflushed.insert(0, NewNames(self.disk, self.directory))  # bytes that are durable are of no use without a name
+            self._unflushed.insert(
+                0, NewNames(self.disk, self.directory)
+            )  # bytes that are durable are of no use without a name
         self._take_epochs()
         taken, self._unflushed = self._unflushed, []
         for item in taken:
@@ -421,8 +536,11 @@ class PartitionLog:
 
     def move_to(self, directory: str, files: OpenFiles) -> None:
         """Its directory has been renamed, and its files are of another table from now on."""
-        self._unflushed = [item._replace(path=directory + item.path[len(self.directory):]) if isinstance(item, AtomicWrite) else item
-                           for item in self._unflushed if not isinstance(item, NewNames)]
+        self._unflushed = [
+            item._replace(path=directory + item.path[len(self.directory) :]) if isinstance(item, AtomicWrite) else item
+            for item in self._unflushed
+            if not isinstance(item, NewNames)
+        ]
         self.directory = directory
         self._files = files
         self._has_new_names = True
@@ -437,8 +555,16 @@ class PartitionLog:
             segment.release()
 
 
-def _slice(segment: Segment, file: File, offset: int, max_bytes: int, limit_offset: int | None, end: int, at_least_one: bool,
-           may_wait: bool) -> LogSlice | None:
+def _slice(
+    segment: Segment,
+    file: File,
+    offset: int,
+    max_bytes: int,
+    limit_offset: int | None,
+    end: int,
+    at_least_one: bool,
+    may_wait: bool,
+) -> LogSlice | None:
     """What `read` finds in one segment before a position. Touches nothing that the loop changes, so that a worker may do it too."""
     read_at = file.read_at if may_wait else file.read_at_if_cached
     found = segment.locate(offset, read_at)

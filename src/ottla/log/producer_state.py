@@ -74,18 +74,30 @@ class ProducerTable:
                 for batch in batches:
                     if batch[0] == base_sequence and batch[1] == last_sequence(base_sequence, count):
                         return batch
-            if epoch != NO_PRODUCER_EPOCH and base_sequence != last + 1 and not (base_sequence == 0 and last == SEQUENCE_MASK):
-                raise BatchRejected(ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER,
-                                    f"producer {producer_id} sent sequence {base_sequence} after {last}")
+            if (
+                epoch != NO_PRODUCER_EPOCH
+                and base_sequence != last + 1
+                and not (base_sequence == 0 and last == SEQUENCE_MASK)
+            ):
+                raise BatchRejected(
+                    ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER,
+                    f"producer {producer_id} sent sequence {base_sequence} after {last}",
+                )
         elif epoch < producer.epoch:
-            raise BatchRejected(ErrorCode.INVALID_PRODUCER_EPOCH,
-                                f"producer {producer_id} sent epoch {epoch}, its latest is {producer.epoch}")
+            raise BatchRejected(
+                ErrorCode.INVALID_PRODUCER_EPOCH,
+                f"producer {producer_id} sent epoch {epoch}, its latest is {producer.epoch}",
+            )
         elif base_sequence != 0 and producer.epoch != NO_PRODUCER_EPOCH:
-            raise BatchRejected(ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER,
-                                f"producer {producer_id} started its epoch {epoch} with sequence {base_sequence}")
+            raise BatchRejected(
+                ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER,
+                f"producer {producer_id} started its epoch {epoch} with sequence {base_sequence}",
+            )
         return None
 
-    def remember(self, producer_id: int, epoch: int, base_sequence: int, count: int, base_offset: int, timestamp: int) -> None:
+    def remember(
+        self, producer_id: int, epoch: int, base_sequence: int, count: int, base_offset: int, timestamp: int
+    ) -> None:
         """A batch was appended."""
         producer = self._producers.get(producer_id)
         if producer is None:
@@ -98,7 +110,9 @@ class ProducerTable:
         batches = producer.batches
         if len(batches) == BATCHES_PER_PRODUCER_MAX:
             del batches[0]
-        batches.append((base_sequence, last_sequence(base_sequence, count), base_offset, base_offset + count - 1, timestamp))
+        batches.append(
+            (base_sequence, last_sequence(base_sequence, count), base_offset, base_offset + count - 1, timestamp)
+        )
         producer.last_timestamp = timestamp
 
     def on_batch(self, header: BatchHeader, batch: Buffer) -> AbortedTransaction | None:
@@ -107,8 +121,14 @@ class ProducerTable:
             return None
         if header.is_control:
             return self._on_marker(header, batch)
-        self.remember(header.producer_id, header.producer_epoch, header.base_sequence, header.last_offset_delta + 1,
-                      header.base_offset, header.max_timestamp)
+        self.remember(
+            header.producer_id,
+            header.producer_epoch,
+            header.base_sequence,
+            header.last_offset_delta + 1,
+            header.base_offset,
+            header.max_timestamp,
+        )
         if header.is_transactional:
             producer = self._producers[header.producer_id]
             if producer.transaction_first_offset < 0:
@@ -130,17 +150,28 @@ class ProducerTable:
         first_offset, producer.transaction_first_offset = producer.transaction_first_offset, -1
         if first_offset < 0 or not marker.is_abort:
             return None
-        return AbortedTransaction(header.producer_id, first_offset, header.last_offset, self.first_unstable_offset(header.last_offset + 1))
+        return AbortedTransaction(
+            header.producer_id, first_offset, header.last_offset, self.first_unstable_offset(header.last_offset + 1)
+        )
 
     def first_unstable_offset(self, end: int) -> int:
         """Where the first of the transactions that are open began, or the end where none is."""
-        return min((producer.transaction_first_offset for producer in self._producers.values() if producer.transaction_first_offset >= 0),
-                   default=end)
+        return min(
+            (
+                producer.transaction_first_offset
+                for producer in self._producers.values()
+                if producer.transaction_first_offset >= 0
+            ),
+            default=end,
+        )
 
     def expire(self, now_ms: int, expiration_ms: int) -> int:
         """Forget producers that were silent for too long; returns how many. An open transaction keeps its producer."""
-        expired = [producer_id for producer_id, producer in self._producers.items()
-                   if producer.transaction_first_offset < 0 and now_ms - producer.last_timestamp >= expiration_ms]
+        expired = [
+            producer_id
+            for producer_id, producer in self._producers.items()
+            if producer.transaction_first_offset < 0 and now_ms - producer.last_timestamp >= expiration_ms
+        ]
         for producer_id in expired:
             del self._producers[producer_id]
         return len(expired)
@@ -159,10 +190,20 @@ class ProducerTable:
         data = bytearray(_snapshot_head.size)
         for producer_id, producer in self._producers.items():
             _, last, first_offset, last_offset, _ = producer.batches[-1] if producer.batches else (-1, -1, -1, -1, -1)
-            data += _snapshot_entry.pack(producer_id, producer.epoch, last, last_offset, last_offset - first_offset,
-                                         producer.last_timestamp, producer.coordinator_epoch, producer.transaction_first_offset)
+            data += _snapshot_entry.pack(
+                producer_id,
+                producer.epoch,
+                last,
+                last_offset,
+                last_offset - first_offset,
+                producer.last_timestamp,
+                producer.coordinator_epoch,
+                producer.transaction_first_offset,
+            )
         _snapshot_head.pack_into(data, 0, SNAPSHOT_VERSION, 0, len(self._producers))
-        _snapshot_head.pack_into(data, 0, SNAPSHOT_VERSION, crc32c(memoryview(data)[_CHECKSUM_FROM:]), len(self._producers))
+        _snapshot_head.pack_into(
+            data, 0, SNAPSHOT_VERSION, crc32c(memoryview(data)[_CHECKSUM_FROM:]), len(self._producers)
+        )
         return bytes(data)
 
     def restore(self, data: bytes) -> None:
@@ -174,8 +215,16 @@ class ProducerTable:
         if version != SNAPSHOT_VERSION or crc != crc32c(data[_CHECKSUM_FROM:]) or len(data) != size:
             raise ValueError(f"a damaged producer snapshot: version {version}, {count} entries in {len(data)} bytes")
         self._producers.clear()
-        for (producer_id, epoch, last, last_offset, delta, timestamp, coordinator_epoch,
-             first_offset) in _snapshot_entry.iter_unpack(data[_snapshot_head.size:]):
+        for (
+            producer_id,
+            epoch,
+            last,
+            last_offset,
+            delta,
+            timestamp,
+            coordinator_epoch,
+            first_offset,
+        ) in _snapshot_entry.iter_unpack(data[_snapshot_head.size :]):
             producer = self._producers[producer_id] = Producer(epoch)
             producer.last_timestamp = timestamp
             producer.coordinator_epoch = coordinator_epoch

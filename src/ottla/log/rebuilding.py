@@ -37,7 +37,9 @@ class Progress:
             raise RecoveryStopped("the recovery was stopped")
 
 
-def rebuild(segment: Segment, config: LogConfig, epochs: LeaderEpochs, producers: ProducerTable, progress: Progress) -> int:
+def rebuild(
+    segment: Segment, config: LogConfig, epochs: LeaderEpochs, producers: ProducerTable, progress: Progress
+) -> int:
     """Read the segment through, build its indexes, cut off what is not a whole, valid, next batch; returns the offset after the last.
 
     The indexes grow here as in `Segment.on_batch`, in a loop of their own: a gigabyte of small batches has six million of them, and a
@@ -56,9 +58,28 @@ def rebuild(segment: Segment, config: LogConfig, epochs: LeaderEpochs, producers
     highest, highest_offset = -1, base
     done_before = progress.done_bytes
     for at, fields, batch in scan_fields(file, 0, size):
-        base_offset, length, leader_epoch, _, crc, attributes, last_delta, _, max_timestamp, producer_id, epoch, sequence, _ = fields
+        (
+            base_offset,
+            length,
+            leader_epoch,
+            _,
+            crc,
+            attributes,
+            last_delta,
+            _,
+            max_timestamp,
+            producer_id,
+            epoch,
+            sequence,
+            _,
+        ) = fields
         last_offset = base_offset + last_delta
-        if base_offset < next_offset or last_delta < 0 or last_offset > offset_max or crc32c(batch[ATTRIBUTES_AT:]) != crc:
+        if (
+            base_offset < next_offset
+            or last_delta < 0
+            or last_offset > offset_max
+            or crc32c(batch[ATTRIBUTES_AT:]) != crc
+        ):
             break
         if max_timestamp > highest:
             highest, highest_offset = max_timestamp, last_offset

@@ -46,8 +46,16 @@ class LoadedLog:
     """The files say what the log is: nothing needs to be written before something changes."""
 
 
-def load(disk: Disk, directory: str, *, config: LogConfig, now_ms: int, clean: bool, recovery_point: int | None,
-         progress: Progress | None = None) -> LoadedLog:
+def load(
+    disk: Disk,
+    directory: str,
+    *,
+    config: LogConfig,
+    now_ms: int,
+    clean: bool,
+    recovery_point: int | None,
+    progress: Progress | None = None,
+) -> LoadedLog:
     """`recovery_point`: what lies before this offset was flushed. Without it the last segment alone is taken for doubtful after a crash."""
     files = OpenFiles(disk, open_files_max=OPEN_FILES_MAX)
     finish_swaps(disk, directory)
@@ -75,7 +83,9 @@ def load(disk: Disk, directory: str, *, config: LogConfig, now_ms: int, clean: b
     return loaded
 
 
-def _believe(disk: Disk, directory: str, config: LogConfig, names: list[str], segments: list[Segment]) -> LoadedLog | None:
+def _believe(
+    disk: Disk, directory: str, config: LogConfig, names: list[str], segments: list[Segment]
+) -> LoadedLog | None:
     """The log as its files say it is; None where those of the last segment do not fit together."""
     there = dict.fromkeys(names)
     for segment in segments[:-1]:
@@ -91,15 +101,27 @@ def _believe(disk: Disk, directory: str, config: LogConfig, names: list[str], se
     return LoadedLog(segments, end, epochs, producers, 0, is_flushed=True, is_as_stored=True)
 
 
-def _recover(disk: Disk, directory: str, config: LogConfig, names: list[str], segments: list[Segment], recovery_point: int,
-             progress: Progress) -> LoadedLog:
+def _recover(
+    disk: Disk,
+    directory: str,
+    config: LogConfig,
+    names: list[str],
+    segments: list[Segment],
+    recovery_point: int,
+    progress: Progress,
+) -> LoadedLog:
     """Read through what may not have reached the disk.
 
     A torn segment becomes the last, and so does one whose successor's file is gone: what follows has no ground. Gaps that compaction left
     stay.
     """
-    doubtful = max((index for index, segment in enumerate(segments) if segment.base_offset <= recovery_point), default=0)
-    doubtful = next((index for index, segment in enumerate(segments[:doubtful]) if not segment.is_transaction_index_sound()), doubtful)
+    doubtful = max(
+        (index for index, segment in enumerate(segments) if segment.base_offset <= recovery_point), default=0
+    )
+    doubtful = next(
+        (index for index, segment in enumerate(segments[:doubtful]) if not segment.is_transaction_index_sound()),
+        doubtful,
+    )
     believed = segments[:doubtful]
     for segment in believed:
         if not segment.are_indexes_sound(config.index_interval_bytes):
@@ -128,7 +150,9 @@ def _recover(disk: Disk, directory: str, config: LogConfig, names: list[str], se
         cut_bytes += later.size
         later.remove()
     if doubtful < len(segments):
-        disk.flush_directory(directory)  # before anything is appended: a segment that comes back could follow what is written next
+        disk.flush_directory(
+            directory
+        )  # before anything is appended: a segment that comes back could follow what is written next
     loaded = LoadedLog(segments[:doubtful], end, epochs, producers, cut_bytes)
     if config.flush_messages < LONG_MAX:
         _flush(disk, directory, [segment for segment in loaded.segments if segment.base_offset >= start])
@@ -209,7 +233,9 @@ def _catch_up(epochs: LeaderEpochs, closed: list[Segment]) -> None:
                 epochs.assign(header.leader_epoch, header.base_offset)
 
 
-def _load_producers(disk: Disk, directory: str, names: list[str], segments: list[Segment], end: int, *, clean: bool) -> ProducerTable:
+def _load_producers(
+    disk: Disk, directory: str, names: list[str], segments: list[Segment], end: int, *, clean: bool
+) -> ProducerTable:
     """The state before an offset: from the newest snapshot that can be used, and the batches after it."""
     table = ProducerTable()
     start = end if clean else segments[0].base_offset  # without any snapshot after a clean stop there were no producers

@@ -18,7 +18,11 @@ def segments_to_delete(log: PartitionLog, *, high_watermark: int, now_ms: int) -
         if end > high_watermark or (is_last and segment.size == 0):
             break
         is_before_start = not is_last and end <= log.log_start_offset
-        if not (is_before_start or surplus >= segment.size or (config.deletes and _is_old(segment, config.retention_ms, now_ms))):
+        if not (
+            is_before_start
+            or surplus >= segment.size
+            or (config.deletes and _is_old(segment, config.retention_ms, now_ms))
+        ):
             break
         surplus -= segment.size
         count = index + 1

@@ -12,8 +12,9 @@ _unpack = HEADER.unpack_from
 _make = BatchHeader._make
 
 
-def scan_fields(file: File, position: int, end: int, *,
-                window_bytes: int = WINDOW_BYTES) -> Iterator[tuple[int, tuple[int, ...], memoryview]]:
+def scan_fields(
+    file: File, position: int, end: int, *, window_bytes: int = WINDOW_BYTES
+) -> Iterator[tuple[int, tuple[int, ...], memoryview]]:
     """Position, header fields and bytes of each batch from a position on. Ends before the first bytes that cannot be a whole batch."""
     while end - position >= RECORDS_AT:
         window = memoryview(file.read_at(position, min(window_bytes, end - position)))
@@ -38,7 +39,9 @@ def scan_fields(file: File, position: int, end: int, *,
         position += at
 
 
-def scan_batches(file: File, position: int, end: int, *, window_bytes: int = WINDOW_BYTES) -> Iterator[tuple[int, BatchHeader, memoryview]]:
+def scan_batches(
+    file: File, position: int, end: int, *, window_bytes: int = WINDOW_BYTES
+) -> Iterator[tuple[int, BatchHeader, memoryview]]:
     """As `scan_fields`, with a header that has names."""
     for at, fields, batch in scan_fields(file, position, end, window_bytes=window_bytes):
         yield at, _make(fields), batch

@@ -333,7 +333,9 @@ class Segment:
             return False
         latest, _ = MappedTimeIndex(self.base_offset, times).last() or (-1, 0)
         bytes_since_entry = 0
-        for _, header in scan_headers(self.opened(), MappedOffsetIndex(self.base_offset, offsets).last_position(), self.size):
+        for _, header in scan_headers(
+            self.opened(), MappedOffsetIndex(self.base_offset, offsets).last_position(), self.size
+        ):
             if bytes_since_entry > index_interval_bytes or header.max_timestamp > latest:
                 return False
             bytes_since_entry += header.size

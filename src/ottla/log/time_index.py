@@ -93,7 +93,9 @@ class MappedTimeIndex(MappedEntries):
 
     def offset_before(self, timestamp: int) -> int:
         data = self._data
-        index = bisect_right(range(self._count), timestamp, key=lambda i: _timestamp.unpack_from(data, i * ENTRY_BYTES)[0])
+        index = bisect_right(
+            range(self._count), timestamp, key=lambda i: _timestamp.unpack_from(data, i * ENTRY_BYTES)[0]
+        )
         relative: int = _relative.unpack_from(data, index * ENTRY_BYTES - 4)[0] if index else 0
         return self.base_offset + relative
 

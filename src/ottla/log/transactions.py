@@ -42,7 +42,12 @@ def read_marker(batch: Buffer) -> Marker | None:
     if not records:
         return None
     record = records[0]
-    if record.key is None or record.value is None or len(record.key) < _marker_key.size or len(record.value) < _marker_value.size:
+    if (
+        record.key is None
+        or record.value is None
+        or len(record.key) < _marker_key.size
+        or len(record.value) < _marker_value.size
+    ):
         return None
     _, kind = _marker_key.unpack_from(record.key)
     if kind not in (ABORT, COMMIT):

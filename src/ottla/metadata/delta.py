@@ -61,7 +61,9 @@ class TopicChange(NamedTuple):
     def partitions(self) -> dict[int, tuple[PartitionImage | None, PartitionImage]]:
         """The partitions that changed or are new. Partitions are never taken away from a topic."""
         old = self.before.partitions
-        return {index: (old.get(index), new) for index, new in self.after.partitions.items() if old.get(index) is not new}
+        return {
+            index: (old.get(index), new) for index, new in self.after.partitions.items() if old.get(index) is not new
+        }
 
 
 class ImageChanges(NamedTuple):
@@ -81,7 +83,9 @@ class ClusterDelta:
     def __init__(self, image: ClusterImage) -> None:
         self._image = image
         self._last_offset = image.last_offset
-        self._transaction: list[tuple[int, Any]] | None = None if image.open_transaction is None else list(image.open_transaction)
+        self._transaction: list[tuple[int, Any]] | None = (
+            None if image.open_transaction is None else list(image.open_transaction)
+        )
         self._names: dict[Uuid, str] = {}
         self._partitions: dict[Uuid, dict[int, PartitionImage]] = {}
         self._deleted: dict[Uuid, TopicImage] = {}
@@ -150,9 +154,15 @@ class ClusterDelta:
             ),
             deleted=tuple(self._deleted.values()),
             configs=tuple(
-                resource for resource in self._configs if before.configs.get(resource, {}) != after.configs.get(resource, {})
+                resource
+                for resource in self._configs
+                if before.configs.get(resource, {}) != after.configs.get(resource, {})
             ),
-            brokers=tuple(broker_id for broker_id in self._brokers if before.brokers.get(broker_id) != after.brokers.get(broker_id)),
+            brokers=tuple(
+                broker_id
+                for broker_id in self._brokers
+                if before.brokers.get(broker_id) != after.brokers.get(broker_id)
+            ),
             features=before.features != after.features,
         )
 
@@ -247,7 +257,9 @@ class ClusterDelta:
             partitions = self._partitions_of(topic_id)
             for index, partition in partitions.items():
                 if partition.elr or partition.last_known_elr:
-                    partitions[index] = partition._replace(elr=(), last_known_elr=(), partition_epoch=partition.partition_epoch + 1)
+                    partitions[index] = partition._replace(
+                        elr=(), last_known_elr=(), partition_epoch=partition.partition_epoch + 1
+                    )
 
     def _on_config(self, record: ConfigRecord) -> None:
         resource = ConfigResource(record.resource_type, record.resource_name)
@@ -359,7 +371,9 @@ def merge_partition_change(before: PartitionImage, record: PartitionChangeRecord
         removing_replicas=changed(record.removing_replicas, before.removing_replicas),
         adding_replicas=changed(record.adding_replicas, before.adding_replicas),
         leader_recovery=(
-            before.leader_recovery if record.leader_recovery_state == NO_RECOVERY_CHANGE else record.leader_recovery_state
+            before.leader_recovery
+            if record.leader_recovery_state == NO_RECOVERY_CHANGE
+            else record.leader_recovery_state
         ),
         elr=changed(record.eligible_leader_replicas, before.elr),
         last_known_elr=changed(record.last_known_elr, before.last_known_elr),
@@ -400,7 +414,9 @@ def _in_order(partitions: dict[int, PartitionImage]) -> dict[int, PartitionImage
     return partitions if indexes == sorted(indexes) else dict(sorted(partitions.items()))
 
 
-def _merged(before: Mapping[Any, Mapping[Any, Any]], touched: dict[Any, dict[Any, Any]]) -> Mapping[Any, Mapping[Any, Any]]:
+def _merged(
+    before: Mapping[Any, Mapping[Any, Any]], touched: dict[Any, dict[Any, Any]]
+) -> Mapping[Any, Mapping[Any, Any]]:
     """Groups that became empty go away."""
     if not touched:
         return before

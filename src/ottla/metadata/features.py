@@ -30,4 +30,6 @@ def bootstrap_features() -> dict[str, int]:
 def unsupported_features(finalised: Mapping[str, int]) -> dict[str, int]:
     """What the log has finalised and this version cannot do: to be named at start, and not served."""
     supported = supported_features()
-    return {name: level for name, level in sorted(finalised.items()) if name not in supported or level > supported[name].max}
+    return {
+        name: level for name, level in sorted(finalised.items()) if name not in supported or level > supported[name].max
+    }

@@ -147,8 +147,13 @@ class ClusterImage:
 
     def offline_replicas(self, partition: PartitionImage) -> list[int]:
         """Replicas whose broker is away, or has lost the directory that they are in."""
-        return [node for node, directory in zip(partition.replicas, partition.directories, strict=True)
-                if (broker := self.brokers.get(node)) is None or broker.fenced or not may_be_online(directory, broker.log_dirs)]
+        return [
+            node
+            for node, directory in zip(partition.replicas, partition.directories, strict=True)
+            if (broker := self.brokers.get(node)) is None
+            or broker.fenced
+            or not may_be_online(directory, broker.log_dirs)
+        ]
 
     def kept_counts(self) -> dict[str, int]:
         """What to name at start: how many records of which types are stored but not served."""

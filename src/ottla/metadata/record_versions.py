@@ -3,7 +3,12 @@
 from typing import Any
 
 from ottla.metadata.features import CORDONED_DIRECTORIES_FROM, DIRECTORY_IDS_FROM, ELR_FROM
-from ottla.wire.records.metadata import BrokerRegistrationChangeRecord, PartitionChangeRecord, PartitionRecord, RegisterBrokerRecord
+from ottla.wire.records.metadata import (
+    BrokerRegistrationChangeRecord,
+    PartitionChangeRecord,
+    PartitionRecord,
+    RegisterBrokerRecord,
+)
 
 _MIGRATION_FROM = 8
 

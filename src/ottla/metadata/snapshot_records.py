@@ -3,7 +3,14 @@
 from collections.abc import Iterator
 from typing import Any
 
-from ottla.metadata.image import METADATA_VERSION, BrokerRegistration, ClusterImage, ControllerRegistration, PartitionImage, TopicImage
+from ottla.metadata.image import (
+    METADATA_VERSION,
+    BrokerRegistration,
+    ClusterImage,
+    ControllerRegistration,
+    PartitionImage,
+    TopicImage,
+)
 from ottla.wire.records.metadata import (
     BrokerEndpoint,
     BrokerFeature,
@@ -49,7 +56,9 @@ def _broker_record(broker: BrokerRegistration) -> RegisterBrokerRecord:
         broker_id=broker.broker_id,
         incarnation_id=broker.incarnation_id,
         broker_epoch=broker.epoch,
-        end_points=[BrokerEndpoint(at.listener, at.host, at.port, at.security_protocol) for at in broker.endpoints.values()],
+        end_points=[
+            BrokerEndpoint(at.listener, at.host, at.port, at.security_protocol) for at in broker.endpoints.values()
+        ],
         features=[BrokerFeature(name, levels.min, levels.max) for name, levels in broker.features.items()],
         rack=broker.rack,
         fenced=broker.fenced,
@@ -63,7 +72,10 @@ def _controller_record(controller: ControllerRegistration) -> RegisterController
     return RegisterControllerRecord(
         controller_id=controller.controller_id,
         incarnation_id=controller.incarnation_id,
-        end_points=[ControllerEndpoint(at.listener, at.host, at.port, at.security_protocol) for at in controller.endpoints.values()],
+        end_points=[
+            ControllerEndpoint(at.listener, at.host, at.port, at.security_protocol)
+            for at in controller.endpoints.values()
+        ],
         features=[ControllerFeature(name, levels.min, levels.max) for name, levels in controller.features.items()],
     )
 

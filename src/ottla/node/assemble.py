@@ -52,9 +52,22 @@ SECURITY_PROTOCOLS = {"PLAINTEXT": 0, "SSL": 1, "SASL_PLAINTEXT": 2, "SASL_SSL":
 class Node:
     """A node that serves. `failed` is done when it cannot go on: what it then holds in memory may not be what is on the disk."""
 
-    def __init__(self, *, bootstrap: str, storage: Storage, broker: Broker, broker_epoch: int, server: Server, publisher: Publisher,
-                 metadata_log: MetadataLog, upkeep: Upkeep, retention: Retention, ports: Ports, failed: "asyncio.Future[None]",
-                 metrics_page: "MetricsPage | None") -> None:
+    def __init__(
+        self,
+        *,
+        bootstrap: str,
+        storage: Storage,
+        broker: Broker,
+        broker_epoch: int,
+        server: Server,
+        publisher: Publisher,
+        metadata_log: MetadataLog,
+        upkeep: Upkeep,
+        retention: Retention,
+        ports: Ports,
+        failed: "asyncio.Future[None]",
+        metrics_page: "MetricsPage | None",
+    ) -> None:
         self.bootstrap = bootstrap
         self.cluster_id = storage.cluster_id
         self.broker = broker
@@ -116,8 +129,10 @@ class Node:
         """Tell the controller, so that whoever reads the log next does not wait for this broker."""
         if not self.failed.done():
             node_id, controller = self.broker.settings.node_id, self.broker.controller
-            await asyncio.gather(controller.submit(StartControlledShutdown(node_id, self._broker_epoch)),
-                                 controller.submit(FenceBroker(node_id, self._broker_epoch)))
+            await asyncio.gather(
+                controller.submit(StartControlledShutdown(node_id, self._broker_epoch)),
+                controller.submit(FenceBroker(node_id, self._broker_epoch)),
+            )
 
     def abandon(self) -> None:
         """Drop everything as a crash would: nothing is flushed, nothing is marked clean."""
@@ -132,8 +147,14 @@ class Node:
         self._storage.release()
 
 
-async def assemble(ports: Ports, config: NodeConfig, *, process_facts: "Callable[[], ProcessFacts] | None" = None,
-                   on_recovered: Callable[[Recovered], None] | None = None, is_stopping: Callable[[], bool] = lambda: False) -> Node:
+async def assemble(
+    ports: Ports,
+    config: NodeConfig,
+    *,
+    process_facts: "Callable[[], ProcessFacts] | None" = None,
+    on_recovered: Callable[[Recovered], None] | None = None,
+    is_stopping: Callable[[], bool] = lambda: False,
+) -> Node:
     """Start a node. StartError, in words for the person who started it, where that cannot be.
 
     RecoveryStopped where `is_stopping` says, while logs are opened, that there is to be no node after all: all is as after a crash then.
@@ -144,12 +165,23 @@ async def assemble(ports: Ports, config: NodeConfig, *, process_facts: "Callable
         log.critical("the node stops: %s", error)
         if not failed.done():
             failed.set_exception(error)
-            failed.exception()                           # somebody may look later; nobody has to
+            failed.exception()  # somebody may look later; nobody has to
 
-    storage = prepare_storage(ports.disk, ports.rng, config.log_dirs, config.metadata_log_dir, config.node_id, config.cluster_id,
-                              now_ms=ports.clock.now_ms())
-    recovering = Recovering(ports.workers, threads_per_directory=config.integer("num.recovery.threads.per.data.dir"),
-                            on_progress=on_recovered, is_stopping=is_stopping)
+    storage = prepare_storage(
+        ports.disk,
+        ports.rng,
+        config.log_dirs,
+        config.metadata_log_dir,
+        config.node_id,
+        config.cluster_id,
+        now_ms=ports.clock.now_ms(),
+    )
+    recovering = Recovering(
+        ports.workers,
+        threads_per_directory=config.integer("num.recovery.threads.per.data.dir"),
+        on_progress=on_recovered,
+        is_stopping=is_stopping,
+    )
     try:
         return await _start(ports, config, storage, failed, on_failed, process_facts, recovering)
     except MetadataLogDamaged as error:
@@ -163,15 +195,28 @@ async def assemble(ports: Ports, config: NodeConfig, *, process_facts: "Callable
         raise
 
 
-async def _start(ports: Ports, config: NodeConfig, storage: Storage, failed: "asyncio.Future[None]",
-                 on_failed: Callable[[BaseException], None], process_facts: "Callable[[], ProcessFacts] | None",
-                 recovering: Recovering) -> Node:
+async def _start(
+    ports: Ports,
+    config: NodeConfig,
+    storage: Storage,
+    failed: "asyncio.Future[None]",
+    on_failed: Callable[[BaseException], None],
+    process_facts: "Callable[[], ProcessFacts] | None",
+    recovering: Recovering,
+) -> Node:
     metadata_log = _open_metadata_log(ports, config, storage, on_failed)
     image = metadata_log.load(storage.cluster_id)
     controller = ControllerDriver(
-        Controller(image, ControllerSettings(config.node_id, config.static), ports.rng), metadata_log, ports.clock)
-    broker = Broker(settings=_broker_settings(config), image=image, clock=ports.clock, workers=ports.workers, processes=ports.processes,
-                    controller=controller)
+        Controller(image, ControllerSettings(config.node_id, config.static), ports.rng), metadata_log, ports.clock
+    )
+    broker = Broker(
+        settings=_broker_settings(config),
+        image=image,
+        clock=ports.clock,
+        workers=ports.workers,
+        processes=ports.processes,
+        controller=controller,
+    )
     directories = _log_directories(storage, config)
     broker.coordinators = Coordinators(broker, ports.rng)
     publisher = Publisher(broker, ports.disk, ports.rng, directories, on_failed)
@@ -198,17 +243,37 @@ async def _start(ports: Ports, config: NodeConfig, storage: Storage, failed: "as
     upkeep, retention = _look_after_logs(ports, config, broker, publisher, on_failed)
     server.open()
     first = endpoints[0]
-    return Node(bootstrap=f"{bracketed(first.host)}:{first.port}", storage=storage, broker=broker, broker_epoch=broker_epoch,
-                server=server, publisher=publisher, metadata_log=metadata_log, upkeep=upkeep, retention=retention, ports=ports,
-                failed=failed, metrics_page=page)
+    return Node(
+        bootstrap=f"{bracketed(first.host)}:{first.port}",
+        storage=storage,
+        broker=broker,
+        broker_epoch=broker_epoch,
+        server=server,
+        publisher=publisher,
+        metadata_log=metadata_log,
+        upkeep=upkeep,
+        retention=retention,
+        ports=ports,
+        failed=failed,
+        metrics_page=page,
+    )
 
 
-def _open_metadata_log(ports: Ports, config: NodeConfig, storage: Storage, on_failed: Callable[[BaseException], None]) -> MetadataLog:
+def _open_metadata_log(
+    ports: Ports, config: NodeConfig, storage: Storage, on_failed: Callable[[BaseException], None]
+) -> MetadataLog:
     return MetadataLog.open(
-        ports.disk, ports.clock, ports.workers, storage.metadata_log_path, node_id=config.node_id,
-        clean=storage.metadata_directory.is_clean, config=LogConfig(segment_bytes=config.integer("metadata.log.segment.bytes")),
-        on_failed=on_failed, snapshot_bytes_max=config.integer("metadata.log.max.record.bytes.between.snapshots"),
-        snapshot_interval_max_ms=config.integer("metadata.log.max.snapshot.interval.ms"))
+        ports.disk,
+        ports.clock,
+        ports.workers,
+        storage.metadata_log_path,
+        node_id=config.node_id,
+        clean=storage.metadata_directory.is_clean,
+        config=LogConfig(segment_bytes=config.integer("metadata.log.segment.bytes")),
+        on_failed=on_failed,
+        snapshot_bytes_max=config.integer("metadata.log.max.record.bytes.between.snapshots"),
+        snapshot_interval_max_ms=config.integer("metadata.log.max.snapshot.interval.ms"),
+    )
 
 
 def _broker_settings(config: NodeConfig) -> BrokerSettings:
@@ -222,17 +287,29 @@ def _broker_settings(config: NodeConfig) -> BrokerSettings:
     )
 
 
-def _look_after_logs(ports: Ports, config: NodeConfig, broker: Broker, publisher: Publisher,
-                     on_failed: Callable[[BaseException], None]) -> tuple[Upkeep, Retention]:
+def _look_after_logs(
+    ports: Ports, config: NodeConfig, broker: Broker, publisher: Publisher, on_failed: Callable[[BaseException], None]
+) -> tuple[Upkeep, Retention]:
     """Start all that looks at the logs from time to time."""
-    upkeep = Upkeep(broker, publisher.flusher, publisher.checkpoints, on_failed, UpkeepIntervals(
-        flush_look_ms=config.integer("log.flush.scheduler.interval.ms"),
-        recovery_points_ms=config.integer("log.flush.offset.checkpoint.interval.ms"),
-        high_watermarks_ms=config.integer("replica.high.watermark.checkpoint.interval.ms"),
-        expiry_ms=config.integer("producer.id.expiration.check.interval.ms")))
+    upkeep = Upkeep(
+        broker,
+        publisher.flusher,
+        publisher.checkpoints,
+        on_failed,
+        UpkeepIntervals(
+            flush_look_ms=config.integer("log.flush.scheduler.interval.ms"),
+            recovery_points_ms=config.integer("log.flush.offset.checkpoint.interval.ms"),
+            high_watermarks_ms=config.integer("replica.high.watermark.checkpoint.interval.ms"),
+            expiry_ms=config.integer("producer.id.expiration.check.interval.ms"),
+        ),
+    )
     upkeep.start()
-    retention = Retention(broker, on_failed, initial_delay_ms=config.integer("log.initial.task.delay.ms"),
-                          interval_ms=config.integer("log.retention.check.interval.ms"))
+    retention = Retention(
+        broker,
+        on_failed,
+        initial_delay_ms=config.integer("log.initial.task.delay.ms"),
+        interval_ms=config.integer("log.retention.check.interval.ms"),
+    )
     retention.start()
     if config.flag("log.cleaner.enable"):
         broker.cleaner = Cleaner(broker, ports.disk, ports.processes, ports.rng, on_failed)
@@ -248,11 +325,21 @@ def _log_directories(storage: Storage, config: NodeConfig) -> list[LogDirectory]
         error = storage.failed.get(path)
         if error is None:
             directory = found[path]
-            directories.append(LogDirectory(directory.directory_id, path, is_clean=directory.is_clean,
-                                            holds_metadata=path == storage.metadata_directory.path))
+            directories.append(
+                LogDirectory(
+                    directory.directory_id,
+                    path,
+                    is_clean=directory.is_clean,
+                    holds_metadata=path == storage.metadata_directory.path,
+                )
+            )
         else:
-            log.error("the log directory %s is offline, and all partitions in it: %s. The others are served; repair or mount it and start "
-                      "the node again, or take it out of log.dirs", path, error)
+            log.error(
+                "the log directory %s is offline, and all partitions in it: %s. The others are served; repair or mount it and start "
+                "the node again, or take it out of log.dirs",
+                path,
+                error,
+            )
             directories.append(LogDirectory(None, path, is_clean=False, failure=error))
     if not any(directory.is_online for directory in directories):
         told = ", ".join(f"{path} ({error})" for path, error in storage.failed.items())
@@ -268,13 +355,20 @@ async def _listen(server: Server, listeners: tuple[ListenerConfig, ...]) -> list
             port = await server.listen(listener.name, listener.host, listener.port)
         except OSError as error:
             raise listen_error(listener, error) from error
-        endpoints.append(Endpoint(listener.name, listener.advertised_host, listener.advertised_port or port,
-                                  SECURITY_PROTOCOLS[listener.security_protocol]))
+        endpoints.append(
+            Endpoint(
+                listener.name,
+                listener.advertised_host,
+                listener.advertised_port or port,
+                SECURITY_PROTOCOLS[listener.security_protocol],
+            )
+        )
     return endpoints
 
 
-async def _serve_metrics(ports: Ports, server: Server, address: tuple[str, int],
-                         process_facts: "Callable[[], ProcessFacts] | None") -> "MetricsPage":
+async def _serve_metrics(
+    ports: Ports, server: Server, address: tuple[str, int], process_facts: "Callable[[], ProcessFacts] | None"
+) -> "MetricsPage":
     from ottla.server.metrics import Metrics  # a node that tells nothing need not load it
     from ottla.server.metrics_http import MetricsPage
 
@@ -283,21 +377,48 @@ async def _serve_metrics(ports: Ports, server: Server, address: tuple[str, int],
     try:
         await page.listen(host, port)
     except OSError as error:
-        raise StartError(f"ottla.metrics.listener: cannot listen at {bracketed(host)}:{port}: {error.strerror or error}") from error
+        raise StartError(
+            f"ottla.metrics.listener: cannot listen at {bracketed(host)}:{port}: {error.strerror or error}"
+        ) from error
     return page
 
 
-async def _register(ports: Ports, config: NodeConfig, storage: Storage, controller: ControllerDriver, endpoints: list[Endpoint],
-                    directories: list[LogDirectory]) -> int:
+async def _register(
+    ports: Ports,
+    config: NodeConfig,
+    storage: Storage,
+    controller: ControllerDriver,
+    endpoints: list[Endpoint],
+    directories: list[LogDirectory],
+) -> int:
     """Become a member of the cluster, and ready to lead; the broker's epoch is returned."""
     incarnation_id = random_uuid(ports.rng)
-    controller_endpoints = tuple(Endpoint(listener.name, listener.host or "localhost", listener.port,
-                                          SECURITY_PROTOCOLS[listener.security_protocol]) for listener in config.controller_listeners)
-    await controller.submit(RegisterController(config.node_id, incarnation_id, controller_endpoints, supported_features()))
-    online = tuple(directory.directory_id for directory in directories if directory.is_online and directory.directory_id is not None)
-    registered: Any = await controller.submit(RegisterBroker(
-        config.node_id, storage.cluster_id, incarnation_id, tuple(endpoints), online,
-        supported_features(), config.rack, storage.previous_broker_epoch))
+    controller_endpoints = tuple(
+        Endpoint(
+            listener.name, listener.host or "localhost", listener.port, SECURITY_PROTOCOLS[listener.security_protocol]
+        )
+        for listener in config.controller_listeners
+    )
+    await controller.submit(
+        RegisterController(config.node_id, incarnation_id, controller_endpoints, supported_features())
+    )
+    online = tuple(
+        directory.directory_id
+        for directory in directories
+        if directory.is_online and directory.directory_id is not None
+    )
+    registered: Any = await controller.submit(
+        RegisterBroker(
+            config.node_id,
+            storage.cluster_id,
+            incarnation_id,
+            tuple(endpoints),
+            online,
+            supported_features(),
+            config.rack,
+            storage.previous_broker_epoch,
+        )
+    )
     if not isinstance(registered, BrokerRegistered):
         raise StartError(f"the controller refuses this broker: {registered.message}")
     await controller.submit(UnfenceBroker(config.node_id, registered.epoch))
@@ -308,9 +429,13 @@ def _say_what_is_not_served(image: ClusterImage) -> None:
     """A directory may have been written by a fuller version, or by Apache Kafka: what is kept but not served is named once."""
     features = unsupported_features(dict(image.features))
     if features:
-        log.warning("finalised features that this version does not have: %s",
-                    ", ".join(f"{name}={level}" for name, level in features.items()))
+        log.warning(
+            "finalised features that this version does not have: %s",
+            ", ".join(f"{name}={level}" for name, level in features.items()),
+        )
     kept = image.kept_counts()
     if kept:
-        log.warning("records of the metadata log that are kept but not served: %s",
-                    ", ".join(f"{count} {name}" for name, count in kept.items()))
+        log.warning(
+            "records of the metadata log that are kept but not served: %s",
+            ", ".join(f"{count} {name}" for name, count in kept.items()),
+        )

@@ -5,7 +5,15 @@ import socket
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
-from ottla.metadata.configs import BROKER_CONFIGS, ConfigValue, InvalidConfig, broker_definition, broker_value, nearest, parse
+from ottla.metadata.configs import (
+    BROKER_CONFIGS,
+    ConfigValue,
+    InvalidConfig,
+    broker_definition,
+    broker_value,
+    nearest,
+    parse,
+)
 from ottla.metadata.configs.effects import names_without_effect
 from ottla.metadata.configs.relations import validate_broker_relations
 from ottla.node.listeners import ListenerConfig, read_address, read_listeners
@@ -13,7 +21,10 @@ from ottla.node.properties import PropertiesError, decode_properties, read_prope
 from ottla.server.limits import read_overrides
 
 _ROLES = ("broker", "controller")
-_PLUGIN_PREFIXES = {"remote.log.storage.manager.impl.prefix": "rsm.config.", "remote.log.metadata.manager.impl.prefix": "rlmm.config."}
+_PLUGIN_PREFIXES = {
+    "remote.log.storage.manager.impl.prefix": "rsm.config.",
+    "remote.log.metadata.manager.impl.prefix": "rlmm.config.",
+}
 _REMOVED = {
     "zookeeper.connect": "ZooKeeper is gone since Kafka 4.0; remove the line",
     "inter.broker.protocol.version": "versions are features of the cluster since Kafka 4.0; remove the line",
@@ -36,7 +47,11 @@ class ConfigError(Exception):
 
     def __str__(self) -> str:
         place = f"{self.where}: " if self.where else ""
-        return f"{place}{self.name}: {self.why}" if self.value is None else f"{place}{self.name} = {self.value!r}: {self.why}"
+        return (
+            f"{place}{self.name}: {self.why}"
+            if self.value is None
+            else f"{place}{self.name} = {self.value!r}: {self.why}"
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,7 +120,9 @@ def node_config(
         raise ConfigError(error.name, error.why, error.value, (places or {}).get(error.name)) from error
 
 
-def _checked(static: dict[str, str], cluster_id: str | None, directory: str, canonical_host: Callable[[], str]) -> NodeConfig:
+def _checked(
+    static: dict[str, str], cluster_id: str | None, directory: str, canonical_host: Callable[[], str]
+) -> NodeConfig:
     for name, text in static.items():
         _check_one(name, text, static)
     validate_broker_relations(static)
@@ -150,7 +167,9 @@ def _check_one(name: str, text: str, static: Mapping[str, str]) -> None:
     if name in _REMOVED:
         raise ConfigError(name, _REMOVED[name])
     suggestion = nearest(name, BROKER_CONFIGS)
-    raise ConfigError(name, "is not a config that Kafka 4.3 knows" + (f"; did you mean {suggestion}?" if suggestion else ""))
+    raise ConfigError(
+        name, "is not a config that Kafka 4.3 knows" + (f"; did you mean {suggestion}?" if suggestion else "")
+    )
 
 
 def _check_overrides(static: Mapping[str, str]) -> None:

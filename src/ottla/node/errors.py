@@ -20,21 +20,31 @@ def listen_error(listener: ListenerConfig, error: OSError) -> StartError:
 
             holder = who_listens(listener.port)
             held = f" by {holder}" if holder else " by another process (another node, or Apache Kafka?)"
-            return StartError(f"the port {listener.port} is taken{held}: stop it, or choose another port with --port, such as --port "
-                              f"{listener.port + 1 if listener.port < 65535 else 9092}")
+            return StartError(
+                f"the port {listener.port} is taken{held}: stop it, or choose another port with --port, such as --port "
+                f"{listener.port + 1 if listener.port < 65535 else 9092}"
+            )
         case errno.EADDRNOTAVAIL:
-            return StartError(f"cannot listen at {address}: {listener.host} is not an address of this machine; --host names one that is")
+            return StartError(
+                f"cannot listen at {address}: {listener.host} is not an address of this machine; --host names one that is"
+            )
         case errno.EACCES | errno.EPERM:
-            return StartError(f"cannot listen at {address}: this user may not; ports below 1024 belong to root, --port chooses another")
+            return StartError(
+                f"cannot listen at {address}: this user may not; ports below 1024 belong to root, --port chooses another"
+            )
     if isinstance(error, socket.gaierror):
-        return StartError(f"cannot listen at {address}: {listener.host} is not known as a host; --host names one that is")
+        return StartError(
+            f"cannot listen at {address}: {listener.host} is not known as a host; --host names one that is"
+        )
     return StartError(f"cannot listen at {address}: {error.strerror or error}")
 
 
 def directory_error(path: str, error: OSError) -> StartError:
     """Why a data directory cannot be used."""
     if isinstance(error, BlockingIOError):
-        return StartError(f"the directory {path} is in use by another node: stop that one, or choose another directory with --data")
+        return StartError(
+            f"the directory {path} is in use by another node: stop that one, or choose another directory with --data"
+        )
     where = error.filename if isinstance(error.filename, str) else path
     if error.errno in (errno.EACCES, errno.EPERM, errno.EROFS):
         user = f" as user {os.getuid()}" if hasattr(os, "getuid") else ""

@@ -49,10 +49,16 @@ def read_listeners(
     default = BROKER_CONFIGS["listeners"].default
     assert default is not None
     bound = listener_addresses("listeners", static.get("listeners", default))
-    advertised = listener_addresses("advertised.listeners", static["advertised.listeners"]) if "advertised.listeners" in static else {}
+    advertised = (
+        listener_addresses("advertised.listeners", static["advertised.listeners"])
+        if "advertised.listeners" in static
+        else {}
+    )
     for name in advertised:
         if name not in bound and name not in controller_names:
-            raise _refused("advertised.listeners", static, f"names {name}, which is none of the listeners {', '.join(bound)}")
+            raise _refused(
+                "advertised.listeners", static, f"names {name}, which is none of the listeners {', '.join(bound)}"
+            )
     _check_ports(static, bound)
     protocols = _protocols(static, controller_names)
     clients: list[ListenerConfig] = []
@@ -61,7 +67,9 @@ def read_listeners(
         protocol = protocols.get(name)
         if protocol is None:
             known = ", ".join(protocols)
-            raise _refused("listener.security.protocol.map", static, f"has no entry for the listener {name}; it has: {known}")
+            raise _refused(
+                "listener.security.protocol.map", static, f"has no entry for the listener {name}; it has: {known}"
+            )
         if protocol != "PLAINTEXT":
             raise _refused("listeners", static, f"{name} is {protocol}: so far only PLAINTEXT listeners can be served")
         is_controller = name in controller_names
@@ -83,7 +91,9 @@ def listener_addresses(config: str, text: str) -> dict[str, tuple[str, int]]:
     for address in split_list(text):
         parts = _ADDRESS.fullmatch(address)
         if parts is None:
-            raise InvalidConfig(config, text, f"{address!r} must be NAME://host:port, such as PLAINTEXT://localhost:9092")
+            raise InvalidConfig(
+                config, text, f"{address!r} must be NAME://host:port, such as PLAINTEXT://localhost:9092"
+            )
         name, port = parts[1].upper(), int(parts[4])
         if not 0 <= port <= PORT_MAX:
             raise InvalidConfig(config, text, f"the port of {name} must be from 0 to {PORT_MAX}")
@@ -112,8 +122,11 @@ def _protocols(static: Mapping[str, str], controller_names: list[str]) -> dict[s
     for pair in split_list(text):
         name, separator, protocol = (part.strip() for part in pair.rpartition(":"))
         if not separator or not name or protocol.upper() not in _PROTOCOLS:
-            raise _refused("listener.security.protocol.map", static, f"{pair!r} must be NAME:PROTOCOL, where PROTOCOL is one of "
-                           + ", ".join(_PROTOCOLS))
+            raise _refused(
+                "listener.security.protocol.map",
+                static,
+                f"{pair!r} must be NAME:PROTOCOL, where PROTOCOL is one of " + ", ".join(_PROTOCOLS),
+            )
         protocols[name.upper()] = protocol.upper()
     return protocols
 

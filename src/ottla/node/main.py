@@ -55,7 +55,13 @@ def format_storage(config: NodeConfig) -> Storage:
     """Format the directories that are new, and let go of all of them; StorageError where they are not this node's."""
     disk, clock = RealDisk(), RealClock()
     storage = prepare_storage(
-        disk, RealRng(), config.log_dirs, config.metadata_log_dir, config.node_id, config.cluster_id, now_ms=clock.now_ms()
+        disk,
+        RealRng(),
+        config.log_dirs,
+        config.metadata_log_dir,
+        config.node_id,
+        config.cluster_id,
+        now_ms=clock.now_ms(),
     )
     try:
         if all(directory.is_clean for directory in storage.directories):
@@ -65,8 +71,14 @@ def format_storage(config: NodeConfig) -> Storage:
     return storage
 
 
-def run(config: NodeConfig, *, on_serving: Callable[[Node], None], on_impatience: Callable[[], None], log_level: str = "warning",
-        on_recovered: Callable[[Recovered], None] | None = None) -> None:
+def run(
+    config: NodeConfig,
+    *,
+    on_serving: Callable[[Node], None],
+    on_impatience: Callable[[], None],
+    log_level: str = "warning",
+    on_recovered: Callable[[Recovered], None] | None = None,
+) -> None:
     """Serve until SIGTERM or SIGINT, then stop cleanly. A second signal calls `on_impatience` and ends the process at once.
 
     `on_recovered` hears how far the node is with the logs that it finds, if it wants to; else that is said in the log.
@@ -83,8 +95,12 @@ def run(config: NodeConfig, *, on_serving: Callable[[Node], None], on_impatience
         runner.run(_serve(config, on_serving, on_impatience, on_recovered))
 
 
-async def _serve(config: NodeConfig, on_serving: Callable[[Node], None], on_impatience: Callable[[], None],
-                 on_recovered: Callable[[Recovered], None] | None) -> None:
+async def _serve(
+    config: NodeConfig,
+    on_serving: Callable[[Node], None],
+    on_impatience: Callable[[], None],
+    on_recovered: Callable[[Recovered], None] | None,
+) -> None:
     loop = asyncio.get_running_loop()
     stopping = asyncio.Event()
 
@@ -103,7 +119,9 @@ async def _serve(config: NodeConfig, on_serving: Callable[[Node], None], on_impa
     ports = real_ports(loop)
     try:
         try:
-            node = await assemble(ports, config, process_facts=process_facts, on_recovered=on_recovered, is_stopping=stopping.is_set)
+            node = await assemble(
+                ports, config, process_facts=process_facts, on_recovered=on_recovered, is_stopping=stopping.is_set
+            )
         except RecoveryStopped as reason:
             log.warning("%s: the next start begins anew", reason)
             return

@@ -68,7 +68,9 @@ class Storage(NamedTuple):
         try:
             return decode_snapshot(disk.read(path)).records
         except SnapshotDamaged as error:
-            raise StorageError(f"{path} is damaged ({error}): restore it from a backup, or remove it to start with the defaults") from error
+            raise StorageError(
+                f"{path} is damaged ({error}): restore it from a backup, or remove it to start with the defaults"
+            ) from error
 
     def mark_clean(self, disk: Disk, broker_epoch: int, *, without: Container[str] = ()) -> None:
         """Every log is closed and flushed, but for those of some directories: the next start may believe the files. Written last of all."""
@@ -84,7 +86,14 @@ class Storage(NamedTuple):
 
 
 def prepare_storage(
-    disk: Disk, rng: Rng, log_dirs: Sequence[str], metadata_dir: str, node_id: int, cluster_id: str | None, *, now_ms: int
+    disk: Disk,
+    rng: Rng,
+    log_dirs: Sequence[str],
+    metadata_dir: str,
+    node_id: int,
+    cluster_id: str | None,
+    *,
+    now_ms: int,
 ) -> Storage:
     """Lock the directories, format those that are new, check that the others are this node's; StorageError where they are not.
 
@@ -94,7 +103,9 @@ def prepare_storage(
     attempts = _Attempts(metadata_dir)
     locks = _lock_all(disk, paths, attempts)
     try:
-        found = {path: meta for path in attempts.left(paths) for meta in attempts.of(path, partial(_read_meta, disk, path))}
+        found = {
+            path: meta for path in attempts.left(paths) for meta in attempts.of(path, partial(_read_meta, disk, path))
+        }
         known = {path: meta for path, meta in found.items() if meta is not None}
         _check(known, node_id, cluster_id)
         if found[metadata_dir] is None:
@@ -105,10 +116,19 @@ def prepare_storage(
                 attempts.of(path, partial(_check_is_empty, disk, path))
         # The metadata directory comes first: one that is empty beside others that are not has lost what the others need.
         cluster = next((meta.cluster_id for meta in known.values()), None) or _new_cluster_id(cluster_id, rng)
-        ids = {path: made for path in attempts.left(paths)
-               for made in attempts.of(path, partial(_format, disk, rng, path, found[path], cluster, node_id, now_ms))}
-        epochs = {path: epoch for path in attempts.left(paths) for epoch in attempts.of(path, partial(_take_clean_marker, disk, path))}
-        directories = {path: DataDirectory(path, ids[path], epochs[path] is not None, locks[path]) for path in attempts.left(paths)}
+        ids = {
+            path: made
+            for path in attempts.left(paths)
+            for made in attempts.of(path, partial(_format, disk, rng, path, found[path], cluster, node_id, now_ms))
+        }
+        epochs = {
+            path: epoch
+            for path in attempts.left(paths)
+            for epoch in attempts.of(path, partial(_take_clean_marker, disk, path))
+        }
+        directories = {
+            path: DataDirectory(path, ids[path], epochs[path] is not None, locks[path]) for path in attempts.left(paths)
+        }
         _release_all({path: lock for path, lock in locks.items() if path not in directories})
     except OSError as error:
         _release_all(locks)
@@ -219,7 +239,9 @@ def _read_meta(disk: Disk, path: str) -> MetaProperties | None:
 
 
 def _damaged(file: str, why: str) -> StorageError:
-    return StorageError(f"{file} cannot be used: {why}. Restore it from a backup, or remove the whole directory if its data is not needed")
+    return StorageError(
+        f"{file} cannot be used: {why}. Restore it from a backup, or remove the whole directory if its data is not needed"
+    )
 
 
 def _check(known: dict[str, MetaProperties], node_id: int, cluster_id: str | None) -> None:
@@ -246,7 +268,9 @@ def _check(known: dict[str, MetaProperties], node_id: int, cluster_id: str | Non
         if meta.directory_id is not None:
             other = owners.setdefault(meta.directory_id, path)
             if other != path:
-                raise StorageError(f"{path} and {other} have the same directory id, as if one were a copy: take the copy out of log.dirs")
+                raise StorageError(
+                    f"{path} and {other} have the same directory id, as if one were a copy: take the copy out of log.dirs"
+                )
 
 
 def _check_is_new(metadata_dir: str, known: dict[str, MetaProperties]) -> None:
@@ -274,19 +298,30 @@ def _new_cluster_id(cluster_id: str | None, rng: Rng) -> str:
     try:
         uuid_from_text(cluster_id)
     except ValueError as error:
-        raise StorageError(f"{cluster_id!r} cannot be a cluster id: that is 16 bytes in URL-safe base 64, 22 characters") from error
+        raise StorageError(
+            f"{cluster_id!r} cannot be a cluster id: that is 16 bytes in URL-safe base 64, 22 characters"
+        ) from error
     return cluster_id
 
 
-def _format(disk: Disk, rng: Rng, path: str, meta: MetaProperties | None, cluster_id: str, node_id: int, now_ms: int) -> Uuid:
+def _format(
+    disk: Disk, rng: Rng, path: str, meta: MetaProperties | None, cluster_id: str, node_id: int, now_ms: int
+) -> Uuid:
     """The directory's id. `meta.properties` is written last: it is what makes a directory a formatted one."""
     if meta is not None and meta.directory_id is not None:
         return meta.directory_id
     directory_id = random_uuid(rng)
     if meta is None:
         records = bootstrap_records()
-        disk.write_atomically(f"{path}/{BOOTSTRAP_FILE}", encode_snapshot(records, metadata_version=METADATA_VERSION_4_3, now_ms=now_ms))
-    values = {"cluster.id": cluster_id, "directory.id": uuid_text(directory_id), "node.id": str(node_id), "version": META_VERSION}
+        disk.write_atomically(
+            f"{path}/{BOOTSTRAP_FILE}", encode_snapshot(records, metadata_version=METADATA_VERSION_4_3, now_ms=now_ms)
+        )
+    values = {
+        "cluster.id": cluster_id,
+        "directory.id": uuid_text(directory_id),
+        "node.id": str(node_id),
+        "version": META_VERSION,
+    }
     text = "".join(f"{name}={value}\n" for name, value in values.items())
     disk.write_atomically(f"{path}/{META_FILE}", text.encode())
     return directory_id

@@ -64,8 +64,16 @@ class BrokerEndpoint(NamedTuple):
 class Broker:
     """One node's broker side. Handlers read it; only the publisher changes what it holds."""
 
-    def __init__(self, *, settings: BrokerSettings, image: ClusterImage, clock: Clock, workers: Workers,
-                 processes: Processes, controller: ControllerDriver) -> None:
+    def __init__(
+        self,
+        *,
+        settings: BrokerSettings,
+        image: ClusterImage,
+        clock: Clock,
+        workers: Workers,
+        processes: Processes,
+        controller: ControllerDriver,
+    ) -> None:
         self.settings = settings
         self.image = image
         self.clock = clock
@@ -103,7 +111,9 @@ class Broker:
     def configs(self) -> Mapping[str, str]:
         """What is set for this broker: in its file, for all brokers, and for it alone."""
         image, settings = self.image, self.settings
-        return merged_broker_config(settings.static_configs, image.cluster_configs(), image.broker_configs(settings.node_id))
+        return merged_broker_config(
+            settings.static_configs, image.cluster_configs(), image.broker_configs(settings.node_id)
+        )
 
     @property
     def groups(self) -> "Groups":
@@ -115,13 +125,16 @@ class Broker:
         return [
             BrokerEndpoint(broker_id, endpoint.host, endpoint.port, registration.rack, registration.fenced)
             for broker_id, registration in sorted(self.image.brokers.items())
-            if (endpoint := registration.endpoints.get(listener)) is not None and (include_fenced or not registration.fenced)
+            if (endpoint := registration.endpoints.get(listener)) is not None
+            and (include_fenced or not registration.fenced)
         ]
 
     def create_in_background(self, topics: Sequence[str]) -> None:
         """Auto-creation: nobody waits for the answer; a name that was refused is simply not there when the client asks again."""
-        room = min(CREATING_MAX, self.settings.auto_created_topics_max - len(self.image.topics_by_name)) - len(self._creating)
-        wanted = [name for name in dict.fromkeys(topics) if name not in self._creating][:max(room, 0)]
+        room = min(CREATING_MAX, self.settings.auto_created_topics_max - len(self.image.topics_by_name)) - len(
+            self._creating
+        )
+        wanted = [name for name in dict.fromkeys(topics) if name not in self._creating][: max(room, 0)]
         if wanted:
             self._creating.update(dict.fromkeys(wanted))
             self.spawn(self._create(wanted))
@@ -130,8 +143,10 @@ class Broker:
         """A few at a time: to decide on many at once would hold up the loop."""
         try:
             for first in range(0, len(names), CREATED_AT_ONCE_MAX):
-                topics = [internal_topic(self, name) or CreatableTopic(name=name, num_partitions=-1, replication_factor=-1)
-                          for name in names[first:first + CREATED_AT_ONCE_MAX]]
+                topics = [
+                    internal_topic(self, name) or CreatableTopic(name=name, num_partitions=-1, replication_factor=-1)
+                    for name in names[first : first + CREATED_AT_ONCE_MAX]
+                ]
                 await self.controller.submit(CreateTopicsRequest(topics=topics, timeout_ms=CREATION_TIMEOUT_MS))
         finally:
             for name in names:
@@ -179,7 +194,9 @@ class Broker:
 
     def topic_image(self, topic: str | bytes) -> TopicImage | None:
         """A topic by its name or its id."""
-        return self.image.topics_by_name.get(topic) if isinstance(topic, str) else self.image.topics_by_id.get(Uuid(topic))
+        return (
+            self.image.topics_by_name.get(topic) if isinstance(topic, str) else self.image.topics_by_id.get(Uuid(topic))
+        )
 
     def missing_error(self, topic: str | bytes, index: int) -> ErrorCode:
         """What is said of a partition that was not found, of a topic by its name or its id."""
@@ -202,4 +219,9 @@ class Broker:
         return [partition for partition in partitions if partition is not None]
 
     def all_partitions(self) -> list[Partition]:
-        return [partition for partitions in self.partitions_by_id.values() for partition in partitions if partition is not None]
+        return [
+            partition
+            for partitions in self.partitions_by_id.values()
+            for partition in partitions
+            if partition is not None
+        ]

@@ -47,7 +47,9 @@ class LogChanged(Exception):
 class Cleaner:
     """`log.cleaner.threads` logs at a time, each by a process."""
 
-    def __init__(self, broker: Broker, disk: Disk, processes: Processes, rng: Rng, on_failure: Callable[[BaseException], None]) -> None:
+    def __init__(
+        self, broker: Broker, disk: Disk, processes: Processes, rng: Rng, on_failure: Callable[[BaseException], None]
+    ) -> None:
         self._broker = broker
         self._disk = disk
         self._processes = processes
@@ -117,11 +119,19 @@ class Cleaner:
         return is_any_cleaned
 
     def _compacted(self) -> list[Partition]:
-        return [partition for partition in self._broker.all_partitions() if partition.log.config.compacted and not partition.is_gone]
+        return [
+            partition
+            for partition in self._broker.all_partitions()
+            if partition.log.config.compacted and not partition.is_gone
+        ]
 
     def _plan(self, partition: Partition) -> CompactionPlan:
-        return plan_compaction(partition.log, clean_to=self._clean_to.get(partition), high_watermark=partition.high_watermark,
-                               now_ms=self._broker.clock.now_ms())
+        return plan_compaction(
+            partition.log,
+            clean_to=self._clean_to.get(partition),
+            high_watermark=partition.high_watermark,
+            now_ms=self._broker.clock.now_ms(),
+        )
 
     async def _filthiest(self) -> list[Partition]:
         """Those that are due, the one with the largest share of dirty bytes first."""
@@ -136,7 +146,9 @@ class Cleaner:
             except OSError as error:
                 self._broker.log_directories.on_partition_failure(partition, error)
                 continue
-            if plan.dirty_bytes > 0 and (plan.is_overdue or plan.dirty_ratio > partition.log.config.min_cleanable_dirty_ratio):
+            if plan.dirty_bytes > 0 and (
+                plan.is_overdue or plan.dirty_ratio > partition.log.config.min_cleanable_dirty_ratio
+            ):
                 found.append((plan.dirty_ratio, partition))
         found.sort(key=lambda entry: entry[0], reverse=True)
         return [partition for _, partition in found]
@@ -162,8 +174,14 @@ class Cleaner:
             self._on_uncleanable(partition, f"{type(error).__name__}: {error}")
         else:
             self.counts.rounds += 1
-            log.info("%s is clean to %d: %d bytes were read and %d written for %d keys", name, cleaned.end_offset, cleaned.read_bytes,
-                     cleaned.written_bytes, cleaned.keys)
+            log.info(
+                "%s is clean to %d: %d bytes were read and %d written for %d keys",
+                name,
+                cleaned.end_offset,
+                cleaned.read_bytes,
+                cleaned.written_bytes,
+                cleaned.keys,
+            )
             return True
         return False
 
@@ -174,7 +192,9 @@ class Cleaner:
         if partition.is_gone or not plan.segments:
             raise LogChanged("there is nothing to clean any more")
         reports: asyncio.Queue[bytes] = asyncio.Queue()
-        work = asyncio.ensure_future(self._processes.run(WORK, self._request(partition, plan).encode(), reports.put_nowait))
+        work = asyncio.ensure_future(
+            self._processes.run(WORK, self._request(partition, plan).encode(), reports.put_nowait)
+        )
         try:
             cleaned = await self._follow(partition, partition_log, work, reports)
         finally:
@@ -188,8 +208,13 @@ class Cleaner:
         self.counts.written_bytes += cleaned.written_bytes
         return cleaned
 
-    async def _follow(self, partition: Partition, partition_log: PartitionLog, work: "asyncio.Future[None]",
-                      reports: "asyncio.Queue[bytes]") -> Cleaned:
+    async def _follow(
+        self,
+        partition: Partition,
+        partition_log: PartitionLog,
+        work: "asyncio.Future[None]",
+        reports: "asyncio.Queue[bytes]",
+    ) -> Cleaned:
         """Swap each group as it is ready, while the next one is cleaned."""
         cleaned: Cleaned | None = None
         while cleaned is None:
@@ -209,7 +234,9 @@ class Cleaner:
             match report:
                 case GroupCleaned():
                     # A swap that was begun is brought to its end, also where the node stops meanwhile.
-                    self._swapping[partition] = self._broker.loop.create_task(self._swap(partition, partition_log, report))
+                    self._swapping[partition] = self._broker.loop.create_task(
+                        self._swap(partition, partition_log, report)
+                    )
                     await asyncio.shield(self._swapping[partition])
                     del self._swapping[partition]
                 case Cleaned():
@@ -240,7 +267,10 @@ class Cleaner:
 
     def _request(self, partition: Partition, plan: CompactionPlan) -> CompactionRequest:
         config = partition.log.config
-        size, factor = self._number("log.cleaner.dedupe.buffer.size"), self._fraction("log.cleaner.io.buffer.load.factor")
+        size, factor = (
+            self._number("log.cleaner.dedupe.buffer.size"),
+            self._fraction("log.cleaner.io.buffer.load.factor"),
+        )
         threads = max(int(self._number("log.cleaner.threads")), 1)
         return CompactionRequest(
             directory=partition.log.directory,
@@ -256,9 +286,12 @@ class Cleaner:
             index_interval_bytes=config.index_interval_bytes,
             key_memory_bytes=int(size * factor / threads),
             bytes_per_second=self._fraction("log.cleaner.io.max.bytes.per.second") / threads,
-            producers=tuple((producer_id, producer.batches[-1][3] if producer.batches else -1, producer.epoch)
-                            for producer_id, producer in partition.log.producers.items()),
-            seed=self._rng.below(1 << 62))
+            producers=tuple(
+                (producer_id, producer.batches[-1][3] if producer.batches else -1, producer.epoch)
+                for producer_id, producer in partition.log.producers.items()
+            ),
+            seed=self._rng.below(1 << 62),
+        )
 
     def _on_uncleanable(self, partition: Partition, reason: str) -> None:
         if not partition.is_gone:
@@ -294,9 +327,14 @@ class Cleaner:
 
     async def _save(self, directory: LogDirectory) -> None:
         async with self._saving:
-            offsets = {(partition.topic, partition.index): offset for partition, offset in self._clean_to.items()
-                       if partition in directory.partitions}
-            await self._broker.workers.run(partial(checkpoints.write, self._disk, f"{directory.path}/{CLEAN_OFFSETS_FILE}", offsets))
+            offsets = {
+                (partition.topic, partition.index): offset
+                for partition, offset in self._clean_to.items()
+                if partition in directory.partitions
+            }
+            await self._broker.workers.run(
+                partial(checkpoints.write, self._disk, f"{directory.path}/{CLEAN_OFFSETS_FILE}", offsets)
+            )
 
     def _number(self, name: str) -> int:
         return int(cast("int", broker_value(name, self._broker.configs())))

@@ -46,7 +46,9 @@ def describe_configs(
             _check_named(resource.name, "a client-metrics subscription")
             return describe_client_metrics(set_configs, names, documentation=documentation)
         case ResourceType.BROKER_LOGGER:
-            raise ApiError(ErrorCode.INVALID_REQUEST, "loggers are not described so far: ottla start --log-level sets them all")
+            raise ApiError(
+                ErrorCode.INVALID_REQUEST, "loggers are not described so far: ottla start --log-level sets them all"
+            )
         case _:
             raise ApiError(ErrorCode.INVALID_REQUEST, f"there are no configs of the resource type {resource.type}")
 
@@ -65,7 +67,10 @@ def _check_broker(name: str, node_id: int) -> None:
     if not digits.isdecimal() or len(digits) > 10:
         raise ApiError(ErrorCode.INVALID_REQUEST, f"{name!r} is not a broker's id: a whole number is")
     if int(name) != node_id:
-        raise ApiError(ErrorCode.INVALID_REQUEST, f"this is broker {node_id}; the configs of broker {name} have to be asked of that one")
+        raise ApiError(
+            ErrorCode.INVALID_REQUEST,
+            f"this is broker {node_id}; the configs of broker {name} have to be asked of that one",
+        )
 
 
 def _check_named(name: str, what: str) -> None:

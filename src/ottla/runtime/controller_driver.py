@@ -49,12 +49,12 @@ class ControllerDriver:
             first_offset = self._log.end_offset
             committed = self._log.append(decision.records)
             if committed.done():
-                return await committed           # it was refused: nothing has changed
+                return await committed  # it was refused: nothing has changed
             for at, record in enumerate(decision.records):
-                self._controller.replay(first_offset + at, record)       # before anybody else decides
+                self._controller.replay(first_offset + at, record)  # before anybody else decides
             await committed
             if self.opened is not None:
                 await self.opened()
         else:
-            await self._log.settle()       # the answer may tell of what others have changed and is not committed yet
+            await self._log.settle()  # the answer may tell of what others have changed and is not committed yet
         return decision.response

@@ -49,7 +49,9 @@ class Flusher:
         """Return once what is there now is on the disk, or the partition is gone."""
         self.want(partition, to_end=to_end)
         while not partition.is_gone and (partition in self._due or partition in self._in_flight):
-            await asyncio.sleep(0) if not self._jobs else await asyncio.wait(list(self._jobs), return_when=asyncio.FIRST_COMPLETED)
+            await asyncio.sleep(0) if not self._jobs else await asyncio.wait(
+                list(self._jobs), return_when=asyncio.FIRST_COMPLETED
+            )
 
     async def stop(self) -> None:
         """Begin no more, and wait for what was begun: nobody else may write to those logs meanwhile."""
@@ -94,7 +96,7 @@ class Flusher:
             return
         for (partition, plan), failure in zip(planned, job.result(), strict=True):
             if partition.is_gone:
-                continue                  # a directory that was deleted meanwhile is no longer under its name
+                continue  # a directory that was deleted meanwhile is no longer under its name
             if failure is None:
                 partition.log.on_flushed(plan)
                 if plan.active is not None:

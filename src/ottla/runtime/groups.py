@@ -34,7 +34,9 @@ class Groups:
         counts = self.counts = GroupCounts()
         codec = broker_value("offsets.topic.compression.codec", configs)
         assert isinstance(codec, int), codec
-        self.shards = Shards(broker, OFFSETS_TOPIC, lambda: GroupShard(settings, rng, counts), refusal=_refused, codec=codec)
+        self.shards = Shards(
+            broker, OFFSETS_TOPIC, lambda: GroupShard(settings, rng, counts), refusal=_refused, codec=codec
+        )
 
     def ask(self, group_id: str, request: Message, version: int, context: RequestContext) -> Answer:
         """One request about one group."""
@@ -42,7 +44,9 @@ class Groups:
         call = GroupCall(request, version, context.client_id or "", f"/{context.peer_host}")
         return self._nobody(call) if shard is None else shard.submit(call)
 
-    def ask_as_member(self, group_id: str, request: Message, version: int, context: RequestContext, *, may_wait: bool = False) -> Answer:
+    def ask_as_member(
+        self, group_id: str, request: Message, version: int, context: RequestContext, *, may_wait: bool = False
+    ) -> Answer:
         """The same for members, who can be refused wherever their group is, and may have to wait for each other."""
         shard = self.shards.shard_of(group_id)
         token = Token(self._broker.loop) if may_wait else None
@@ -100,7 +104,9 @@ def group_settings(configs: Mapping[str, str]) -> GroupSettings:
     return GroupSettings._make(broker_value(name.replace("_", "."), configs) for name in GroupSettings._fields)
 
 
-def combined(answers: Sequence[Answer], combine: Callable[[list[Any]], Message]) -> Message | Coroutine[Any, Any, Message]:
+def combined(
+    answers: Sequence[Answer], combine: Callable[[list[Any]], Message]
+) -> Message | Coroutine[Any, Any, Message]:
     """One response of several; a coroutine only where one of them has to be waited for."""
     if any(asyncio.isfuture(answer) for answer in answers):
         return _later(answers, combine)

@@ -14,7 +14,9 @@ WORK = "ottla.runtime.inspecting:serve"
 log = logging.getLogger("ottla.produce")
 
 
-async def inspect_apart(processes: Processes, workers: Workers, records: memoryview, rules: Rules, now_ms: int) -> Inspection:
+async def inspect_apart(
+    processes: Processes, workers: Workers, records: memoryview, rules: Rules, now_ms: int
+) -> Inspection:
     """As `inspect` with all the effort that it may take. Where no process can be had, a worker does it."""
     request = b"\n".join((json.dumps((rules, now_ms)).encode(), records))
     reports: list[bytes] = []
@@ -33,7 +35,9 @@ def serve(disk: Disk, request: bytes) -> Iterator[bytes]:
     try:
         found = inspect(memoryview(records), Rules(*rules), now_ms)
     except BatchRejected as error:
-        yield json.dumps({"rejected": (error.code, error.reason, error.message, error.record_errors, error.has_log_start)}).encode()
+        yield json.dumps(
+            {"rejected": (error.code, error.reason, error.message, error.record_errors, error.has_log_start)}
+        ).encode()
     else:
         told = {"found": found[:-1], "is_replaced": found.replacement is not None}
         yield b"\n".join((json.dumps(told).encode(), found.replacement or b""))
@@ -44,6 +48,11 @@ def _found(report: bytes) -> Inspection:
     told = json.loads(head)
     if "rejected" in told:
         code, reason, message, record_errors, has_log_start = told["rejected"]
-        raise BatchRejected(ErrorCode(code), reason, message=message, has_log_start=has_log_start,
-                            record_errors=tuple(RecordError(*each) for each in record_errors))
+        raise BatchRejected(
+            ErrorCode(code),
+            reason,
+            message=message,
+            has_log_start=has_log_start,
+            record_errors=tuple(RecordError(*each) for each in record_errors),
+        )
     return Inspection._make((*told["found"], bytearray(replacement) if told["is_replaced"] else None))

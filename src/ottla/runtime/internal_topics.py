@@ -24,17 +24,25 @@ def internal_topic(broker: "Broker", name: str) -> CreatableTopic | None:
             name=name,
             num_partitions=_number(broker, "offsets.topic.num.partitions"),
             replication_factor=_replication_factor(broker, "offsets.topic.replication.factor"),
-            configs=_configs(("compression.type", "producer"), ("cleanup.policy", "compact"),
-                             ("segment.bytes", str(_number(broker, "offsets.topic.segment.bytes")))))
+            configs=_configs(
+                ("compression.type", "producer"),
+                ("cleanup.policy", "compact"),
+                ("segment.bytes", str(_number(broker, "offsets.topic.segment.bytes"))),
+            ),
+        )
     if name == TRANSACTIONS_TOPIC:
         return CreatableTopic(
             name=name,
             num_partitions=_number(broker, "transaction.state.log.num.partitions"),
             replication_factor=_replication_factor(broker, "transaction.state.log.replication.factor"),
-            configs=_configs(("unclean.leader.election.enable", "false"), ("compression.type", "uncompressed"),
-                             ("cleanup.policy", "compact"),
-                             ("min.insync.replicas", str(_number(broker, "transaction.state.log.min.isr"))),
-                             ("segment.bytes", str(_number(broker, "transaction.state.log.segment.bytes")))))
+            configs=_configs(
+                ("unclean.leader.election.enable", "false"),
+                ("compression.type", "uncompressed"),
+                ("cleanup.policy", "compact"),
+                ("min.insync.replicas", str(_number(broker, "transaction.state.log.min.isr"))),
+                ("segment.bytes", str(_number(broker, "transaction.state.log.segment.bytes"))),
+            ),
+        )
     return None
 
 
@@ -76,12 +84,16 @@ class InternalTopics:
     async def _make(self, name: str) -> ErrorCode:
         topic = internal_topic(self._broker, name)
         assert topic is not None, name
-        response = await self._broker.controller.submit(CreateTopicsRequest(topics=[topic], timeout_ms=CREATION_TIMEOUT_MS))
+        response = await self._broker.controller.submit(
+            CreateTopicsRequest(topics=[topic], timeout_ms=CREATION_TIMEOUT_MS)
+        )
         result = response.topics[0]
         code = ErrorCode(result.error_code)
         if code == ErrorCode.TOPIC_ALREADY_EXISTS:
             return ErrorCode.NONE
         if code != ErrorCode.NONE and code != self._said.get(name):
-            log.warning("%s cannot be made: %s (%s)", name, result.error_message, code.name)     # once: clients ask again and again
+            log.warning(
+                "%s cannot be made: %s (%s)", name, result.error_message, code.name
+            )  # once: clients ask again and again
         self._said[name] = code
         return code

@@ -30,8 +30,15 @@ ROOM_BYTES_MIN = 1 << 20
 class LogDirectory:
     """One of the node's `log.dirs`, and the partitions that it holds. One that has failed holds none, until the node is started again."""
 
-    def __init__(self, directory_id: Uuid | None, path: str, *, is_clean: bool, holds_metadata: bool = False,
-                 failure: Exception | None = None) -> None:
+    def __init__(
+        self,
+        directory_id: Uuid | None,
+        path: str,
+        *,
+        is_clean: bool,
+        holds_metadata: bool = False,
+        failure: Exception | None = None,
+    ) -> None:
         self.directory_id = directory_id
         """None where it has failed before that could be read."""
         self.path = path
@@ -53,15 +60,23 @@ class LogDirectory:
 
     def start_offsets(self) -> StartOffsets:
         """Of the partitions that do not begin with the first offset of all."""
-        return {(partition.topic, partition.index): partition.log.log_start_offset
-                for partition in self.partitions if partition.log.log_start_offset > 0}
+        return {
+            (partition.topic, partition.index): partition.log.log_start_offset
+            for partition in self.partitions
+            if partition.log.log_start_offset > 0
+        }
 
 
 class LogDirectories:
     """All of them."""
 
-    def __init__(self, disk: Disk, workers: Workers, directories: Sequence[LogDirectory],
-                 on_offline: Callable[[LogDirectory], None] = lambda directory: None) -> None:
+    def __init__(
+        self,
+        disk: Disk,
+        workers: Workers,
+        directories: Sequence[LogDirectory],
+        on_offline: Callable[[LogDirectory], None] = lambda directory: None,
+    ) -> None:
         self._disk = disk
         self._workers = workers
         self._directories = directories
@@ -75,8 +90,10 @@ class LogDirectories:
 
     def of(self, path: str) -> LogDirectory:
         """The one that a log or a file lies in."""
-        return max((directory for directory in self._directories if path.startswith(directory.path.rstrip("/") + "/")),
-                   key=lambda directory: len(directory.path))
+        return max(
+            (directory for directory in self._directories if path.startswith(directory.path.rstrip("/") + "/")),
+            key=lambda directory: len(directory.path),
+        )
 
     def on_failure(self, directory: LogDirectory, error: Exception) -> bool:
         """A call to the file system of a directory has failed. True: it is offline from now on, with all that it holds, until the node is
@@ -87,8 +104,13 @@ class LogDirectories:
                 self._on_full(directory, error)
                 return False
             directory.failure = error
-            log.error("the log directory %s is offline, and with it %d partitions: %s. The others are served; repair or mount it and start "
-                      "the node again, or take it out of log.dirs", directory.path, len(directory.partitions), error)
+            log.error(
+                "the log directory %s is offline, and with it %d partitions: %s. The others are served; repair or mount it and start "
+                "the node again, or take it out of log.dirs",
+                directory.path,
+                len(directory.partitions),
+                error,
+            )
             self._on_offline(directory)
         return True
 
@@ -100,12 +122,16 @@ class LogDirectories:
         """Said once, and once more when there is room again: a producer tries many times a second."""
         if not directory.is_full:
             directory.is_full = True
-            log.error("the log directory %s is full: writes to it are refused until there is room (%s)", directory.path, error)
+            log.error(
+                "the log directory %s is full: writes to it are refused until there is room (%s)", directory.path, error
+            )
             asyncio.get_running_loop().call_later(FULL_LOOK_SECONDS, self._look_for_room, directory)
 
     def _look_for_room(self, directory: LogDirectory) -> None:
         if directory.is_online:
-            self._workers.run(partial(self._disk.space, directory.path)).add_done_callback(partial(self._on_space, directory))
+            self._workers.run(partial(self._disk.space, directory.path)).add_done_callback(
+                partial(self._on_space, directory)
+            )
 
     def _on_space(self, directory: LogDirectory, space: "asyncio.Future[tuple[int, int]]") -> None:
         if space.cancelled():

@@ -46,13 +46,19 @@ def load_quorum_state(disk: Disk, directory: str, node_id: int, snapshot: Snapsh
         voters += [voter.voter_id for voter in snapshot.voters.voters]
     others = sorted({voter for voter in voters if voter != node_id})
     if others:
-        raise MetadataLogDamaged(f"{directory} belongs to a quorum with the nodes {others}, and node {node_id} cannot decide without them")
+        raise MetadataLogDamaged(
+            f"{directory} belongs to a quorum with the nodes {others}, and node {node_id} cannot decide without them"
+        )
     return state
 
 
-def open_log(disk: Disk, directory: str, config: LogConfig, clock: Clock, clean: bool, snapshot_id: SnapshotId | None) -> PartitionLog:
+def open_log(
+    disk: Disk, directory: str, config: LogConfig, clock: Clock, clean: bool, snapshot_id: SnapshotId | None
+) -> PartitionLog:
     def opened() -> PartitionLog:
-        return PartitionLog.open(disk, directory, config=config, topic_id=METADATA_TOPIC_ID, now_ms=clock.now_ms(), clean=clean)
+        return PartitionLog.open(
+            disk, directory, config=config, topic_id=METADATA_TOPIC_ID, now_ms=clock.now_ms(), clean=clean
+        )
 
     _remove_covered(disk, directory)
     found = opened()

@@ -55,8 +55,19 @@ class _Append:
 class MetadataLog:
     """One writer, the controller. `append` gives offsets at once and a future for the commit; flushes are shared by all who wait."""
 
-    def __init__(self, clock: Clock, workers: Workers, log: PartitionLog, *, node_id: int, epoch: int, snapshot_id: SnapshotId | None,
-                 snapshot: Snapshot | None, snapshots: SnapshotWriter, on_failed: Callable[[MetadataLogFailed], None]) -> None:
+    def __init__(
+        self,
+        clock: Clock,
+        workers: Workers,
+        log: PartitionLog,
+        *,
+        node_id: int,
+        epoch: int,
+        snapshot_id: SnapshotId | None,
+        snapshot: Snapshot | None,
+        snapshots: SnapshotWriter,
+        on_failed: Callable[[MetadataLogFailed], None],
+    ) -> None:
         self._clock = clock
         self._workers = workers
         self._log = log
@@ -77,9 +88,20 @@ class MetadataLog:
         self.high_watermark = log.log_end_offset
 
     @classmethod
-    def open(cls, disk: Disk, clock: Clock, workers: Workers, directory: str, *, node_id: int, clean: bool,
-             config: LogConfig, on_failed: Callable[[MetadataLogFailed], None], snapshot_bytes_max: int = BYTES_BETWEEN_MAX,
-             snapshot_interval_max_ms: int = INTERVAL_MAX_MS) -> "MetadataLog":
+    def open(
+        cls,
+        disk: Disk,
+        clock: Clock,
+        workers: Workers,
+        directory: str,
+        *,
+        node_id: int,
+        clean: bool,
+        config: LogConfig,
+        on_failed: Callable[[MetadataLogFailed], None],
+        snapshot_bytes_max: int = BYTES_BETWEEN_MAX,
+        snapshot_interval_max_ms: int = INTERVAL_MAX_MS,
+    ) -> "MetadataLog":
         """Open the log, take leadership in a new epoch and write that down. Whatever the log held before is committed by this."""
         disk.make_directories(directory)
         disk.flush_directory(directory.rpartition("/")[0])
@@ -89,10 +111,26 @@ class MetadataLog:
         epoch = max(state.leader_epoch, log.epochs.latest, snapshot_id.epoch if snapshot_id else 0, 0) + 1
         # The epoch is on the disk before anything is written in it: an epoch that was forgotten could be led twice.
         write_quorum_state(disk, directory, QuorumState(node_id, epoch, state.version, (node_id,)))
-        snapshots = SnapshotWriter(disk, clock, workers, directory, last=snapshot, bytes_between_max=snapshot_bytes_max,
-                                   interval_max_ms=snapshot_interval_max_ms)
-        opened = cls(clock, workers, log, node_id=node_id, epoch=epoch, snapshot_id=snapshot_id, snapshot=snapshot, snapshots=snapshots,
-                     on_failed=on_failed)
+        snapshots = SnapshotWriter(
+            disk,
+            clock,
+            workers,
+            directory,
+            last=snapshot,
+            bytes_between_max=snapshot_bytes_max,
+            interval_max_ms=snapshot_interval_max_ms,
+        )
+        opened = cls(
+            clock,
+            workers,
+            log,
+            node_id=node_id,
+            epoch=epoch,
+            snapshot_id=snapshot_id,
+            snapshot=snapshot,
+            snapshots=snapshots,
+            on_failed=on_failed,
+        )
         opened._write_leader_change()
         return opened
 
@@ -130,7 +168,9 @@ class MetadataLog:
                 yield self._snapshot_id.end_offset - 1, record
             self._snapshot = None  # it is in the image from now on
         elif start > 0:
-            raise MetadataLogDamaged(f"{self._log.directory} starts at offset {start}, and the snapshot that goes before it is missing")
+            raise MetadataLogDamaged(
+                f"{self._log.directory} starts at offset {start}, and the snapshot that goes before it is missing"
+            )
         for offset, stored in self._read(start, self.high_watermark):
             record = decode_metadata_record(stored)
             self._note_version(record)
@@ -151,12 +191,17 @@ class MetadataLog:
             for record in records:
                 self._note_version(record)
                 values.append(encode_metadata_record(record, record_version(record, self._metadata_version)))
-            first_offset = self._write([Record(timestamp=now_ms, value=value) for value in values], now_ms, is_control=False)
+            first_offset = self._write(
+                [Record(timestamp=now_ms, value=value) for value in values], now_ms, is_control=False
+            )
         except OSError as error:
             self._metadata_version = version_before
             # Nothing was written, and nobody has replayed it: on a full disk the request is refused, and others may go better.
-            committed.set_exception(ApiError(ErrorCode.KAFKA_STORAGE_ERROR, f"there is no room for the metadata log: {error}")
-                                    if is_full(error) else self._fail(error))
+            committed.set_exception(
+                ApiError(ErrorCode.KAFKA_STORAGE_ERROR, f"there is no room for the metadata log: {error}")
+                if is_full(error)
+                else self._fail(error)
+            )
             return committed
         self._waiting.append(_Append(first_offset, records, committed))
         self._newest = committed
@@ -212,7 +257,9 @@ class MetadataLog:
                 for position, header in iterate_batches(data):
                     batch = data[position : position + header.size]
                     if not has_valid_checksum(batch):
-                        raise MetadataLogDamaged(f"{self._log.directory}: the batch at offset {header.base_offset} is damaged")
+                        raise MetadataLogDamaged(
+                            f"{self._log.directory}: the batch at offset {header.base_offset} is damaged"
+                        )
                     self._snapshots.count(header.size)
                     if not header.is_control:
                         for record in decode_records(batch):
@@ -220,7 +267,9 @@ class MetadataLog:
                                 yield record.offset, record.value
                     next_offset = header.last_offset + 1
             except MalformedMessage as error:
-                raise MetadataLogDamaged(f"{self._log.directory}: after offset {offset} the log cannot be read: {error}") from error
+                raise MetadataLogDamaged(
+                    f"{self._log.directory}: after offset {offset} the log cannot be read: {error}"
+                ) from error
             offset = next_offset
 
     def _maybe_flush(self) -> None:

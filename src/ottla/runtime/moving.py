@@ -80,7 +80,9 @@ class Moving:
         if self._broker.log_directories.of(partition.log.directory) is not directory:
             unique = self._rng.random_bytes(16).hex()
             name = f"{partition.topic}-{partition.index}"[: 255 - len(unique) - len(FUTURE_SUFFIX) - 1]
-            move = self._moves[partition] = Move(partition, directory, f"{directory.path}/{name}.{unique}{FUTURE_SUFFIX}")
+            move = self._moves[partition] = Move(
+                partition, directory, f"{directory.path}/{name}.{unique}{FUTURE_SUFFIX}"
+            )
             move.task = self._broker.loop.create_task(self._run(move))
         return ErrorCode.NONE
 
@@ -125,7 +127,11 @@ class Moving:
                     except LogHasChanged:
                         move.log = None
                 else:
-                    log.error("%s is not moved to %s: its segments change faster than they are copied", name, move.directory.path)
+                    log.error(
+                        "%s is not moved to %s: its segments change faster than they are copied",
+                        name,
+                        move.directory.path,
+                    )
         except OSError as error:
             if not partition.is_gone:
                 log.error("%s is not moved to %s: %s", name, move.directory.path, error)
@@ -188,7 +194,13 @@ class Moving:
         assert move.log is not None
         source = move.partition.log
         try:
-            return source.read(move.log.log_end_offset, SLICE_BYTES, limit_offset=source.log_end_offset, at_least_one=True, may_wait=False)
+            return source.read(
+                move.log.log_end_offset,
+                SLICE_BYTES,
+                limit_offset=source.log_end_offset,
+                at_least_one=True,
+                may_wait=False,
+            )
         except ColdRead as cold:
             return await self._broker.workers.run(cold.retry)
 
@@ -197,8 +209,11 @@ class Moving:
         assert move.log is not None
         broker, partition, target = self._broker, move.partition, move.log
         assert move.directory.directory_id is not None
-        request = AssignReplicasToDirs(broker.settings.node_id, self.broker_epoch,
-                                       {(partition.topic_id, partition.index): move.directory.directory_id})
+        request = AssignReplicasToDirs(
+            broker.settings.node_id,
+            self.broker_epoch,
+            {(partition.topic_id, partition.index): move.directory.directory_id},
+        )
         await broker.controller.submit(request)
         while True:
             flushing = broker.flushing.get(partition.log.directory)
@@ -211,7 +226,11 @@ class Moving:
             elif not broker.flushing.get(partition.log.directory) and not partition.unacked:
                 break
         source = partition.log
-        while (rest := source.read(target.log_end_offset, SLICE_BYTES, limit_offset=source.log_end_offset, at_least_one=True)) is not None:
+        while (
+            rest := source.read(
+                target.log_end_offset, SLICE_BYTES, limit_offset=source.log_end_offset, at_least_one=True
+            )
+        ) is not None:
             if not append_slice(target, rest, now_ms=broker.clock.now_ms()):
                 raise LogHasChanged
         target.advance_start(source.log_start_offset)

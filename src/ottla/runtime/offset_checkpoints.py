@@ -52,8 +52,10 @@ class OffsetCheckpoint:
         """In a worker, where something has changed. OSError where it cannot be."""
         async with self._writing:
             if not directory.is_online:
-                return        # it holds no partitions any more, and its file keeps what it said of them
-            offsets = {(partition.topic, partition.index): self._offset_of(partition) for partition in directory.partitions}
+                return  # it holds no partitions any more, and its file keeps what it said of them
+            offsets = {
+                (partition.topic, partition.index): self._offset_of(partition) for partition in directory.partitions
+            }
             if offsets != self._written.get(directory.path):
                 await self._write(directory, offsets)
 
@@ -62,7 +64,10 @@ class OffsetCheckpoint:
         async with self._writing:
             written = self._written.get(directory.path, {})
             if any(partition in written for partition in partitions):
-                await self._write(directory, {partition: offset for partition, offset in written.items() if partition not in partitions})
+                await self._write(
+                    directory,
+                    {partition: offset for partition, offset in written.items() if partition not in partitions},
+                )
 
     async def _write(self, directory: LogDirectory, offsets: Offsets) -> None:
         await self._workers.run(partial(checkpoints.write, self._disk, f"{directory.path}/{self._name}", offsets))

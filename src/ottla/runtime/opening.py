@@ -26,8 +26,18 @@ OnOpenFailed = Callable[[Uuid, int, LogDirectory, OSError], None]
 class Opening:
     """One after another, in the order in which they were wanted: a topic may be deleted and made again under its name meanwhile."""
 
-    def __init__(self, broker: Broker, disk: Disk, *, forget: Forget, place: Place, open_at: OpenAt, on_opened: Callable[[], None],
-                 on_open_failed: OnOpenFailed, on_failure: Callable[[BaseException], None]) -> None:
+    def __init__(
+        self,
+        broker: Broker,
+        disk: Disk,
+        *,
+        forget: Forget,
+        place: Place,
+        open_at: OpenAt,
+        on_opened: Callable[[], None],
+        on_open_failed: OnOpenFailed,
+        on_failure: Callable[[BaseException], None],
+    ) -> None:
         self._broker = broker
         self._disk = disk
         self._forget = forget
@@ -67,10 +77,14 @@ class Opening:
             self._task = None
 
     async def _open_all(self, wanted: list[tuple[Uuid, int]]) -> None:
-        placed = [(topic_id, index, *place) for topic_id, index in wanted if (place := self._place(topic_id, index)) is not None]
+        placed = [
+            (topic_id, index, *place)
+            for topic_id, index in wanted
+            if (place := self._place(topic_id, index)) is not None
+        ]
         for *_, path in placed:
             flushing = self._broker.flushing.get(path)
-            if flushing is not None:       # a worker still writes to a log of that name, which has been deleted
+            if flushing is not None:  # a worker still writes to a log of that name, which has been deleted
                 await asyncio.wait([flushing])
         placed = await self._make(placed)
         clock = self._broker.clock

@@ -12,7 +12,15 @@ from ottla.runtime.waiting import ParkedFetch
 from ottla.wire.batches import ATTRIBUTES_AT
 from ottla.wire.inspection import BatchRejected, Inspection
 
-__all__ = ["INLINE_COMPRESSED_BYTES_MAX", "LENT_BYTES_MAX", "ColdRead", "InternalPartition", "LogSlice", "Partition", "PartitionLog"]
+__all__ = [
+    "INLINE_COMPRESSED_BYTES_MAX",
+    "LENT_BYTES_MAX",
+    "ColdRead",
+    "InternalPartition",
+    "LogSlice",
+    "Partition",
+    "PartitionLog",
+]
 
 UP_TO_HIGH_WATERMARK = -1
 NEVER = 1 << 63
@@ -24,8 +32,21 @@ ActiveProducer = tuple[int, int, int, int, int, int]
 class Partition:
     """What the APIs see of a partition. With one replica all that is in the log is committed."""
 
-    __slots__ = ("flush_at", "held_bytes", "high_watermark", "index", "is_gone", "is_leader", "leader_epoch", "log", "on_flush_due",
-                 "parked", "topic", "topic_id", "unacked")
+    __slots__ = (
+        "flush_at",
+        "held_bytes",
+        "high_watermark",
+        "index",
+        "is_gone",
+        "is_leader",
+        "leader_epoch",
+        "log",
+        "on_flush_due",
+        "parked",
+        "topic",
+        "topic_id",
+        "unacked",
+    )
 
     def __init__(self, topic: str, topic_id: Uuid, index: int, leader_epoch: int, log: PartitionLog) -> None:
         self.topic = topic
@@ -62,7 +83,7 @@ class Partition:
         end = log.log_end_offset
         if end >= self.flush_at:
             self._hold(len(records))
-        elif self.high_watermark != end:            # equal after a duplicate, which adds nothing
+        elif self.high_watermark != end:  # equal after a duplicate, which adds nothing
             self.high_watermark = end
             if self.parked:
                 self._tell_parked(len(records))
@@ -114,7 +135,10 @@ class Partition:
             raise ApiError(ErrorCode.POLICY_VIOLATION, "a topic that is only compacted keeps its records")
         wanted = self.high_watermark if offset == UP_TO_HIGH_WATERMARK else offset
         if not 0 <= wanted <= self.high_watermark:
-            raise ApiError(ErrorCode.OFFSET_OUT_OF_RANGE, f"{offset} is not between 0 and the high watermark, {self.high_watermark}")
+            raise ApiError(
+                ErrorCode.OFFSET_OUT_OF_RANGE,
+                f"{offset} is not between 0 and the high watermark, {self.high_watermark}",
+            )
         self.log.advance_start(wanted)
 
     def end_of_epoch(self, epoch: int) -> tuple[int, int]:
@@ -125,9 +149,17 @@ class Partition:
         return self.log.epochs.end_offset_for(epoch, self.log.log_end_offset, self.leader_epoch)
 
     def active_producers(self) -> list[ActiveProducer]:
-        return [(producer_id, producer.epoch, producer.batches[-1][1] if producer.batches else -1, producer.last_timestamp,
-                 producer.coordinator_epoch, producer.transaction_first_offset)
-                for producer_id, producer in self.log.producers.items()]
+        return [
+            (
+                producer_id,
+                producer.epoch,
+                producer.batches[-1][1] if producer.batches else -1,
+                producer.last_timestamp,
+                producer.coordinator_epoch,
+                producer.transaction_first_offset,
+            )
+            for producer_id, producer in self.log.producers.items()
+        ]
 
     def _tell_parked(self, size: int) -> None:
         for fetch in list(self.parked):
@@ -154,7 +186,9 @@ class InternalPartition(Partition):
 
     def append(self, records: memoryview, now_ms: int, inspection: Inspection | None = None) -> tuple[int, int]:
         """A client's batch: refused, which costs other partitions nothing."""
-        raise BatchRejected(ErrorCode.INVALID_TOPIC_EXCEPTION, f"{self.topic} is written by the cluster alone", has_log_start=False)
+        raise BatchRejected(
+            ErrorCode.INVALID_TOPIC_EXCEPTION, f"{self.topic} is written by the cluster alone", has_log_start=False
+        )
 
     def append_own(self, batch: bytearray, count: int, now_ms: int) -> int:
         """The shard's own batch, which needs no checks but must go on where the log ends; the offset after it is returned."""

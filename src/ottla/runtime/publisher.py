@@ -13,7 +13,14 @@ from ottla.log.partition_log import PartitionLog
 from ottla.metadata.configs import merged_broker_config
 from ottla.metadata.delta import ClusterDelta, ImageChanges
 from ottla.metadata.directories import is_reserved_directory
-from ottla.metadata.image import CLUSTER_DEFAULTS, ClusterImage, ConfigResource, PartitionImage, ResourceType, TopicImage
+from ottla.metadata.image import (
+    CLUSTER_DEFAULTS,
+    ClusterImage,
+    ConfigResource,
+    PartitionImage,
+    ResourceType,
+    TopicImage,
+)
 from ottla.metadata.topic_names import INTERNAL_TOPICS
 from ottla.runtime.broker import Broker
 from ottla.runtime.configs import config_value
@@ -37,19 +44,35 @@ OPEN_AGAIN_SECONDS = 1.0
 class Publisher:
     """The only one who changes what `Broker` holds."""
 
-    def __init__(self, broker: Broker, disk: Disk, rng: Rng, directories: Sequence[LogDirectory],
-                 on_failure: Callable[[BaseException], None]) -> None:
+    def __init__(
+        self,
+        broker: Broker,
+        disk: Disk,
+        rng: Rng,
+        directories: Sequence[LogDirectory],
+        on_failure: Callable[[BaseException], None],
+    ) -> None:
         self._broker = broker
         self._disk = disk
         self._rng = rng
         self._directories = directories
         self._on_failure = on_failure
-        self.log_directories = broker.log_directories = LogDirectories(disk, broker.workers, directories, self._on_offline)
+        self.log_directories = broker.log_directories = LogDirectories(
+            disk, broker.workers, directories, self._on_offline
+        )
         self._files = OpenFiles(disk)
         self.checkpoints = OffsetCheckpoints(disk, broker.workers)
         self.flusher = Flusher(broker, on_failure)
-        self.opening = Opening(broker, disk, forget=self.checkpoints.forget, place=self._place, open_at=self._open_at,
-                               on_opened=self._on_opened, on_open_failed=self._on_open_failed, on_failure=on_failure)
+        self.opening = Opening(
+            broker,
+            disk,
+            forget=self.checkpoints.forget,
+            place=self._place,
+            open_at=self._open_at,
+            on_opened=self._on_opened,
+            on_open_failed=self._on_open_failed,
+            on_failure=on_failure,
+        )
         self.moving = broker.moving = Moving(broker, disk, rng, self._swap)
         self._interrupted_moves: dict[str, LogDirectory] = {}
         self._broker_epoch = -1
@@ -59,7 +82,11 @@ class Publisher:
     async def start(self, image: ClusterImage, recovering: Recovering) -> None:
         """Open what the image places here; logs of topics that are gone are put aside."""
         self._broker.image = image
-        known = {f"{topic.name}-{index}": topic.topic_id for topic in image.topics_by_id.values() for index in topic.partitions}
+        known = {
+            f"{topic.name}-{index}": topic.topic_id
+            for topic in image.topics_by_id.values()
+            for index in topic.partitions
+        }
         for directory in self.log_directories.online():
             try:
                 self._put_strays_aside(directory, known)
@@ -75,11 +102,25 @@ class Publisher:
                 if place is not None:
                     directory, path = place
                     placed.append((topic, index, directory))
-                    works.append(Work(directory.path, directory.is_clean, partial(
-                        PartitionLog.open, self._disk, path, config=self._log_config(image, topic.name), topic_id=topic.topic_id,
-                        now_ms=self._broker.clock.now_ms(), clean=directory.is_clean, files=self._files,
-                        start_offset=starts.get((topic.name, index), 0), recovery_point=points[directory].get((topic.name, index), 0),
-                        progress=recovering.progress())))
+                    works.append(
+                        Work(
+                            directory.path,
+                            directory.is_clean,
+                            partial(
+                                PartitionLog.open,
+                                self._disk,
+                                path,
+                                config=self._log_config(image, topic.name),
+                                topic_id=topic.topic_id,
+                                now_ms=self._broker.clock.now_ms(),
+                                clean=directory.is_clean,
+                                files=self._files,
+                                start_offset=starts.get((topic.name, index), 0),
+                                recovery_point=points[directory].get((topic.name, index), 0),
+                                progress=recovering.progress(),
+                            ),
+                        )
+                    )
         for (topic, index, directory), opened in zip(placed, await recovering.open_all(works), strict=True):
             if isinstance(opened, OSError):
                 self._on_open_failed(topic.topic_id, index, directory, opened, is_new=False)
@@ -118,7 +159,9 @@ class Publisher:
         await self._tell_online()
         chosen, self._unassigned = self._unassigned, {}
         if chosen:
-            await self._broker.controller.submit(AssignReplicasToDirs(self._broker.settings.node_id, broker_epoch, chosen))
+            await self._broker.controller.submit(
+                AssignReplicasToDirs(self._broker.settings.node_id, broker_epoch, chosen)
+            )
         moves, self._interrupted_moves = self._interrupted_moves, {}
         for name, directory in moves.items():
             topic, _, index = name.rpartition("-")
@@ -128,9 +171,13 @@ class Publisher:
 
     async def _tell_online(self) -> None:
         """The controller takes the lead from partitions in directories that are lost; those that nothing was lost of are as they were."""
-        online = [directory.directory_id for directory in self.log_directories.online() if directory.directory_id is not None]
+        online = [
+            directory.directory_id for directory in self.log_directories.online() if directory.directory_id is not None
+        ]
         if self._broker.offline and online:
-            await self._broker.controller.submit(KeepDirectories(self._broker.settings.node_id, self._broker_epoch, tuple(online)))
+            await self._broker.controller.submit(
+                KeepDirectories(self._broker.settings.node_id, self._broker_epoch, tuple(online))
+            )
 
     def _on_offline(self, directory: LogDirectory) -> None:
         """A directory has failed: its partitions are, for those who ask, as gone as they can be without being deleted."""
@@ -143,13 +190,17 @@ class Publisher:
         directory.partition_count = 0
         assert directory.failure is not None
         if directory.holds_metadata:
-            self._on_failure(OSError(f"{directory.path}, which holds the metadata log, has failed: {directory.failure}"))
+            self._on_failure(
+                OSError(f"{directory.path}, which holds the metadata log, has failed: {directory.failure}")
+            )
         elif not self.log_directories.online():
             self._on_failure(OSError(f"all log directories have failed, {directory.path} last: {directory.failure}"))
         elif self._broker_epoch >= 0:
             self._broker.spawn(self._tell_online())
 
-    def _on_open_failed(self, topic_id: Uuid, index: int, directory: LogDirectory, error: OSError, *, is_new: bool = True) -> None:
+    def _on_open_failed(
+        self, topic_id: Uuid, index: int, directory: LogDirectory, error: OSError, *, is_new: bool = True
+    ) -> None:
         """A log could not be made or opened. On a disk that is only full it is tried again later; a new one goes to another directory."""
         directory.partition_count -= 1
         topic = self._broker.image.topics_by_id.get(topic_id)
@@ -174,7 +225,12 @@ class Publisher:
                     self._interrupted_moves[name.rpartition(".")[0]] = directory
                 self._disk.remove_tree(f"{directory.path}/{name}")
             elif self._is_stray(directory, name, known):
-                log.warning("%s/%s belongs to no topic of this cluster: it is kept as %s", directory.path, name, name + STRAY_SUFFIX)
+                log.warning(
+                    "%s/%s belongs to no topic of this cluster: it is kept as %s",
+                    directory.path,
+                    name,
+                    name + STRAY_SUFFIX,
+                )
                 self._disk.rename(f"{directory.path}/{name}", self._aside(directory, name, STRAY_SUFFIX))
 
     def logs(self) -> list[PartitionLog]:
@@ -214,9 +270,20 @@ class Publisher:
             directory.partition_count -= 1
             return False
         topic, _, _ = found
-        self._add(topic_id, index, directory, PartitionLog.open(
-            self._disk, f"{directory.path}/{topic.name}-{index}", config=self._log_config(self._broker.image, topic.name),
-            topic_id=topic_id, now_ms=self._broker.clock.now_ms(), clean=directory.is_clean, files=self._files))
+        self._add(
+            topic_id,
+            index,
+            directory,
+            PartitionLog.open(
+                self._disk,
+                f"{directory.path}/{topic.name}-{index}",
+                config=self._log_config(self._broker.image, topic.name),
+                topic_id=topic_id,
+                now_ms=self._broker.clock.now_ms(),
+                clean=directory.is_clean,
+                files=self._files,
+            ),
+        )
         return True
 
     def _add(self, topic_id: Uuid, index: int, directory: LogDirectory, partition_log: PartitionLog) -> None:
@@ -250,7 +317,7 @@ class Publisher:
         if wanted or found:
             chosen = (wanted or found)[0]
             for stale in found:
-                if stale is not chosen:       # a move was interrupted in its last step
+                if stale is not chosen:  # a move was interrupted in its last step
                     self._disk.rename(f"{stale.path}/{name}", self._aside(stale, name, DELETED_SUFFIX))
             return chosen
         is_lost = not is_new and (not is_reserved_directory(assigned) or len(online) < len(self._directories))
@@ -274,7 +341,7 @@ class Publisher:
 
     def _on_partition_changed(self, topic: TopicImage, index: int, after: PartitionImage) -> None:
         partition = self._broker.partition(topic.name, index)
-        if partition is not None:             # else it is still to be opened, and will be as the image is then
+        if partition is not None:  # else it is still to be opened, and will be as the image is then
             if after.leader == self._broker.settings.node_id:
                 partition.lead(after.leader_epoch)
             else:
@@ -304,14 +371,16 @@ class Publisher:
             except OSError as error:
                 self.log_directories.on_failure(directory, error)
                 continue
-            self._broker.loop.call_later(partition.log.config.file_delete_delay_ms / 1000, self._remove, partition.log, aside)
+            self._broker.loop.call_later(
+                partition.log.config.file_delete_delay_ms / 1000, self._remove, partition.log, aside
+            )
 
     def _swap(self, partition: Partition, directory: LogDirectory, moved: PartitionLog) -> None:
         """A partition goes on in another directory, where a copy of its log lies that lacks nothing."""
         source, name = partition.log, f"{partition.topic}-{partition.index}"
         path, old = f"{directory.path}/{name}", self.log_directories.of(source.directory)
         if source.recovery_point > moved.recovery_point:
-            moved.flush()                     # what is on one disk must not be in memory only on the other
+            moved.flush()  # what is on one disk must not be in memory only on the other
         self._disk.rename(moved.directory, path)
         # On the loop, for once: what is appended from now on must not be found without its name after a power cut.
         self._disk.flush_directory(directory.path)
@@ -339,15 +408,21 @@ class Publisher:
 
     def _aside(self, directory: LogDirectory, name: str, suffix: str) -> str:
         unique = f".{self._rng.random_bytes(16).hex()}{suffix}"
-        return f"{directory.path}/{name[:255 - len(unique)]}{unique}"
+        return f"{directory.path}/{name[: 255 - len(unique)]}{unique}"
 
     def _on_configs(self, image: ClusterImage, changes: ImageChanges) -> None:
         """Dynamic configs take effect at once."""
         own = ConfigResource(ResourceType.BROKER, str(self._broker.settings.node_id))
         is_broker = own in changes.configs or CLUSTER_DEFAULTS in changes.configs
-        topics = image.topics_by_name if is_broker else {
-            resource.name: image.topics_by_name[resource.name] for resource in changes.configs
-            if resource.type == ResourceType.TOPIC and resource.name in image.topics_by_name}
+        topics = (
+            image.topics_by_name
+            if is_broker
+            else {
+                resource.name: image.topics_by_name[resource.name]
+                for resource in changes.configs
+                if resource.type == ResourceType.TOPIC and resource.name in image.topics_by_name
+            }
+        )
         for topic in topics.values():
             for partition in self._broker.partitions_by_id.get(topic.topic_id, []):
                 if partition is not None:
@@ -355,5 +430,7 @@ class Publisher:
 
     def _log_config(self, image: ClusterImage, topic: str) -> Any:
         settings = self._broker.settings
-        broker = merged_broker_config(settings.static_configs, image.cluster_configs(), image.broker_configs(settings.node_id))
+        broker = merged_broker_config(
+            settings.static_configs, image.cluster_configs(), image.broker_configs(settings.node_id)
+        )
         return log_config(image.topic_configs(topic), broker, self._rng.below(1000) / 1000)

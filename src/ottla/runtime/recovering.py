@@ -47,8 +47,14 @@ class Work(NamedTuple, Generic[T]):
 class Recovering:
     """The logs of a node that starts. `is_stopping` is asked in workers, too."""
 
-    def __init__(self, workers: Workers, *, threads_per_directory: int, on_progress: Callable[[Recovered], None] | None = None,
-                 is_stopping: Callable[[], bool] = lambda: False) -> None:
+    def __init__(
+        self,
+        workers: Workers,
+        *,
+        threads_per_directory: int,
+        on_progress: Callable[[Recovered], None] | None = None,
+        is_stopping: Callable[[], bool] = lambda: False,
+    ) -> None:
         self._workers = workers
         self._threads = threads_per_directory
         self._on_progress = on_progress
@@ -72,7 +78,10 @@ class Recovering:
         unclean = sum(not work.is_quick for work in wanted)
         if not unclean:
             return await self._run_all(wanted)
-        log.warning("the last stop was not a clean one: %d logs are checked from where they are known to be on the disk", unclean)
+        log.warning(
+            "the last stop was not a clean one: %d logs are checked from where they are known to be on the disk",
+            unclean,
+        )
         saying = asyncio.ensure_future(self._say())
         try:
             opened = await self._run_all(wanted)
@@ -80,13 +89,19 @@ class Recovering:
             saying.cancel()
         for one in opened:
             if isinstance(one, PartitionLog) and one.cut_bytes:
-                log.warning("%s ended in %d bytes that were not whole batches: it goes on at offset %d", one.directory, one.cut_bytes,
-                            one.log_end_offset)
+                log.warning(
+                    "%s ended in %d bytes that were not whole batches: it goes on at offset %d",
+                    one.directory,
+                    one.cut_bytes,
+                    one.log_end_offset,
+                )
         log.warning("%d logs are checked, %.1f MB were read through", unclean, self._read_bytes() / 1e6)
         return opened
 
     async def _run_all(self, wanted: Sequence[Work[T]]) -> list[T | OSError]:
-        stoppable = [work if work.is_quick else work._replace(run=partial(self._unless_stopping, work.run)) for work in wanted]
+        stoppable = [
+            work if work.is_quick else work._replace(run=partial(self._unless_stopping, work.run)) for work in wanted
+        ]
         results = await run_all(self._workers, stoppable, threads_per_group=self._threads, on_done=self._count)
         if any(isinstance(result, RecoveryStopped) for result in results):
             for opened in results:
@@ -117,11 +132,21 @@ class Recovering:
             await asyncio.sleep(SAY_SECONDS if self._on_progress is None else TELL_SECONDS)
             self._tell()
             if self._on_progress is None:
-                log.warning("%d of %d logs are open, %.1f MB were read through", self._done, self._total, self._read_bytes() / 1e6)
+                log.warning(
+                    "%d of %d logs are open, %.1f MB were read through",
+                    self._done,
+                    self._total,
+                    self._read_bytes() / 1e6,
+                )
 
 
-async def run_all(workers: Workers, wanted: Sequence[Work[T]], *, threads_per_group: int,
-                  on_done: Callable[[int], None] = lambda count: None) -> list[T | OSError]:
+async def run_all(
+    workers: Workers,
+    wanted: Sequence[Work[T]],
+    *,
+    threads_per_group: int,
+    on_done: Callable[[int], None] = lambda count: None,
+) -> list[T | OSError]:
     """Do all of it, so many of a group at a time; what the file system refused is a result too."""
     results: list[T | OSError | None] = [None] * len(wanted)
     waiting: dict[str, list[int]] = {}

@@ -20,7 +20,9 @@ log = logging.getLogger("ottla.retention")
 class Retention:
     """The first look is some time after the start, as in Kafka: there is enough to do before."""
 
-    def __init__(self, broker: Broker, on_failure: Callable[[BaseException], None], *, initial_delay_ms: int, interval_ms: int) -> None:
+    def __init__(
+        self, broker: Broker, on_failure: Callable[[BaseException], None], *, initial_delay_ms: int, interval_ms: int
+    ) -> None:
         self._broker = broker
         self._on_failure = on_failure
         self._initial_delay_seconds = initial_delay_ms / 1000
@@ -57,7 +59,9 @@ class Retention:
         partitions = self._broker.all_partitions()
         for first in range(0, len(partitions), PARTITIONS_PER_TURN_MAX):
             some = partitions[first : first + PARTITIONS_PER_TURN_MAX]
-            await delete_old_segments(self._broker, [partition for partition in some if not partition.log.config.compacted])
+            await delete_old_segments(
+                self._broker, [partition for partition in some if not partition.log.config.compacted]
+            )
             await self._broker.rounds.next()
 
 
@@ -75,8 +79,13 @@ async def delete_old_segments(broker: Broker, partitions: Sequence[Partition]) -
             directories.on_partition_failure(partition, error)
             continue
         if segments:
-            log.info("%s-%d begins at %d now: %d segments are deleted", partition.topic, partition.index,
-                     partition.log.log_start_offset, len(segments))
+            log.info(
+                "%s-%d begins at %d now: %d segments are deleted",
+                partition.topic,
+                partition.index,
+                partition.log.log_start_offset,
+                len(segments),
+            )
             removed.setdefault(directories.of(partition.log.directory), []).append((partition, segments))
     for directory, changed in removed.items():
         try:

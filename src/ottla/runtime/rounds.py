@@ -87,7 +87,9 @@ class Rounds:
                 await self.next()
 
     def _turn(self) -> None:
-        if self.latest is not None:          # who was answered may have this very processor to go on with, as the next slice has time
+        if (
+            self.latest is not None
+        ):  # who was answered may have this very processor to go on with, as the next slice has time
             self.latest = None
             self._clock.nap()
         now = self._clock.seconds()

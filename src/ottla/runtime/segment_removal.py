@@ -30,7 +30,9 @@ async def retire_segments(partition: Partition, segments: Sequence[Segment], wor
 def remove_later(partition: Partition, segments: Sequence[Segment], workers: Workers) -> None:
     """After `file.delete.delay.ms`."""
     if segments:
-        asyncio.get_running_loop().call_later(partition.log.config.file_delete_delay_ms / 1000, _remove, partition, segments, workers)
+        asyncio.get_running_loop().call_later(
+            partition.log.config.file_delete_delay_ms / 1000, _remove, partition, segments, workers
+        )
 
 
 def _remove(partition: Partition, segments: Sequence[Segment], workers: Workers) -> None:
@@ -41,4 +43,9 @@ def _remove(partition: Partition, segments: Sequence[Segment], workers: Workers)
 def _on_removed(partition: Partition, removed: "asyncio.Future[None]") -> None:
     """What is left is removed when the log is next opened."""
     if not removed.cancelled() and removed.exception() is not None and not partition.is_gone:
-        log.warning("files of deleted segments of %s-%d are still there: %s", partition.topic, partition.index, removed.exception())
+        log.warning(
+            "files of deleted segments of %s-%d are still there: %s",
+            partition.topic,
+            partition.index,
+            removed.exception(),
+        )

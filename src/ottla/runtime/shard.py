@@ -95,8 +95,20 @@ class _Uncommitted(NamedTuple):
 class Shard:
     """One partition's share of a coordinator. Calls come from the loop's thread."""
 
-    __slots__ = ("_alone_left", "_deadline_ms", "_end", "_machine", "_round", "_round_bytes", "_round_calls", "_surroundings", "_timer",
-                 "_uncommitted", "partition", "state")
+    __slots__ = (
+        "_alone_left",
+        "_deadline_ms",
+        "_end",
+        "_machine",
+        "_round",
+        "_round_bytes",
+        "_round_calls",
+        "_surroundings",
+        "_timer",
+        "_uncommitted",
+        "partition",
+        "state",
+    )
 
     def __init__(self, partition: InternalPartition, machine: Machine, surroundings: Surroundings) -> None:
         self.partition = partition
@@ -281,7 +293,12 @@ class Shard:
         try:
             self.partition.append_own(build(records, now_ms, self._surroundings.codec), len(records), now_ms)
         except (BatchRejected, OSError) as error:
-            log.error("nothing could be appended to %s-%d, which is loaded anew: %s", self.partition.topic, self.partition.index, error)
+            log.error(
+                "nothing could be appended to %s-%d, which is loaded anew: %s",
+                self.partition.topic,
+                self.partition.index,
+                error,
+            )
             if isinstance(error, OSError):
                 self._surroundings.on_not_written(self.partition, error)
             self._surroundings.on_lost(self)

@@ -73,8 +73,23 @@ def build(records: Sequence[KeyValue], now_ms: int, codec: int = 0) -> bytearray
 
         payload = bytes(compress(codec, payload, None))
     count = len(records)
-    batch = bytearray(HEADER.pack(0, len(payload) + RECORDS_AT - LENGTH_OVERHEAD, NO_LEADER_EPOCH, MAGIC, 0, codec, count - 1, now_ms,
-                                  now_ms, NO_PRODUCER_ID, NO_PRODUCER_EPOCH, NO_SEQUENCE, count))
+    batch = bytearray(
+        HEADER.pack(
+            0,
+            len(payload) + RECORDS_AT - LENGTH_OVERHEAD,
+            NO_LEADER_EPOCH,
+            MAGIC,
+            0,
+            codec,
+            count - 1,
+            now_ms,
+            now_ms,
+            NO_PRODUCER_ID,
+            NO_PRODUCER_EPOCH,
+            NO_SEQUENCE,
+            count,
+        )
+    )
     batch += payload
     write_checksum(batch)
     return batch
@@ -103,7 +118,7 @@ class BatchReader:
             if not attributes & (CODEC_MASK | CONTROL_BIT | TRANSACTIONAL_BIT):
                 yield header.last_offset + 1, _records(data, position, header)
             else:
-                yield header.last_offset + 1, self._other(header, data[position:position + header.size])
+                yield header.last_offset + 1, self._other(header, data[position : position + header.size])
 
     def _other(self, header: BatchHeader, batch: bytes) -> list[tuple[int, bytes | None, bytes | None]]:
         records = [(record.offset, record.key, record.value) for record in decode_records(batch)]
@@ -154,7 +169,7 @@ def _records(data: Buffer, position: int, header: BatchHeader) -> list[tuple[int
                 if more > 127:
                     return _slow(data, position, header)
                 length = length & 127 | more << 7
-            key = bytes(data[at:at + (length >> 1)])
+            key = bytes(data[at : at + (length >> 1)])
             at += length >> 1
             length = data[at]
             at += 1
@@ -170,7 +185,7 @@ def _records(data: Buffer, position: int, header: BatchHeader) -> list[tuple[int
                     length = length & 127 | more << 7
                 if length & 1:
                     return _slow(data, position, header)
-                value = bytes(data[at:at + (length >> 1)])
+                value = bytes(data[at : at + (length >> 1)])
                 at += length >> 1
             if data[at] or at + 1 != stop:
                 return _slow(data, position, header)
@@ -183,5 +198,5 @@ def _records(data: Buffer, position: int, header: BatchHeader) -> list[tuple[int
 
 def _slow(data: Buffer, position: int, header: BatchHeader) -> list[tuple[int, bytes | None, bytes | None]]:
     """Whose word is final: MalformedMessage where the batch does not hold records."""
-    records = decode_records(bytes(memoryview(data)[position:position + header.size]))
+    records = decode_records(bytes(memoryview(data)[position : position + header.size]))
     return [(record.offset, record.key, record.value) for record in records]

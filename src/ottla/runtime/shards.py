@@ -28,12 +28,21 @@ KEYS_MAX = 50_000
 class Shards:
     """Shards are loaded one after another: fifty at once would hold the loop for fifty slices."""
 
-    def __init__(self, broker: Broker, topic: str, make_machine: Callable[[], Machine], *, refusal: Callable[[Any, ErrorCode], Any],
-                 codec: int = 0) -> None:
+    def __init__(
+        self,
+        broker: Broker,
+        topic: str,
+        make_machine: Callable[[], Machine],
+        *,
+        refusal: Callable[[Any, ErrorCode], Any],
+        codec: int = 0,
+    ) -> None:
         self.topic = topic
         self._broker = broker
         self._make_machine = make_machine
-        self._surroundings = Surroundings(broker.loop, _steady_clock(broker), refusal, codec, self._on_lost, self._on_not_written)
+        self._surroundings = Surroundings(
+            broker.loop, _steady_clock(broker), refusal, codec, self._on_lost, self._on_not_written
+        )
         self._shards: dict[int, Shard] = {}
         self._to_load: dict[Shard, None] = {}
         self._loading: asyncio.Task[None] | None = None
@@ -131,8 +140,13 @@ class Shards:
                 continue
             if shard.state == ShardState.LOADING:
                 shard.activate()
-                log.info("loaded %d records of %s-%d in %d ms", count, partition.topic, partition.index,
-                         self._broker.clock.now_ms() - began_ms)
+                log.info(
+                    "loaded %d records of %s-%d in %d ms",
+                    count,
+                    partition.topic,
+                    partition.index,
+                    self._broker.clock.now_ms() - began_ms,
+                )
 
     def _on_all_loaded(self, loading: "asyncio.Task[None]") -> None:
         self._loading = None
@@ -164,14 +178,20 @@ class Shards:
             if offset == before:
                 raise MalformedMessage(f"no whole batch at offset {offset}")
         if reader.open_transactions:
-            log.warning("%s-%d has %d open transactions: what was written in them is not served",
-                        shard.partition.topic, shard.partition.index, reader.open_transactions)
+            log.warning(
+                "%s-%d has %d open transactions: what was written in them is not served",
+                shard.partition.topic,
+                shard.partition.index,
+                reader.open_transactions,
+            )
         return count
 
     async def _read(self, partition: InternalPartition, offset: int) -> bytes:
         partition_log = partition.log
         try:
-            found = partition_log.read(offset, READ_BYTES, limit_offset=partition_log.log_end_offset, at_least_one=True, may_wait=False)
+            found = partition_log.read(
+                offset, READ_BYTES, limit_offset=partition_log.log_end_offset, at_least_one=True, may_wait=False
+            )
         except ColdRead as cold:
             found = await self._broker.workers.run(cold.retry)
         if found is None:

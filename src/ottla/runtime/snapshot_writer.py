@@ -23,8 +23,17 @@ KEPT_MAX = 2
 class SnapshotWriter:
     """One snapshot at a time, encoded and written in a worker from an image that cannot change."""
 
-    def __init__(self, disk: Disk, clock: Clock, workers: Workers, directory: str, *, last: Snapshot | None, bytes_between_max: int,
-                 interval_max_ms: int) -> None:
+    def __init__(
+        self,
+        disk: Disk,
+        clock: Clock,
+        workers: Workers,
+        directory: str,
+        *,
+        last: Snapshot | None,
+        bytes_between_max: int,
+        interval_max_ms: int,
+    ) -> None:
         self._disk = disk
         self._clock = clock
         self._workers = workers
@@ -45,17 +54,29 @@ class SnapshotWriter:
     def is_due(self) -> bool:
         if self.running is not None or not self._bytes_since:
             return False
-        return self._bytes_since >= self._bytes_between_max or self._clock.now_ms() - self._last_ms >= self._interval_max_ms
+        return (
+            self._bytes_since >= self._bytes_between_max
+            or self._clock.now_ms() - self._last_ms >= self._interval_max_ms
+        )
 
-    def write(self, image: ClusterImage, epoch: int, last_contained_ms: int, on_written: Callable[[SnapshotId], None]) -> None:
+    def write(
+        self, image: ClusterImage, epoch: int, last_contained_ms: int, on_written: Callable[[SnapshotId], None]
+    ) -> None:
         """Start writing the image's snapshot. One that cannot be written is said in the log and tried again later: the log has it all."""
         snapshot_id = SnapshotId(image.last_offset + 1, epoch)
         now_ms = self._clock.now_ms()
         self._bytes_since, self._last_ms = 0, now_ms
 
         def work() -> None:
-            data = encode_snapshot(list(image_records(image)), metadata_version=image.metadata_version, now_ms=now_ms, epoch=epoch,
-                                   last_contained_ms=last_contained_ms, kraft_version=self._kraft_version, voters=self._voters)
+            data = encode_snapshot(
+                list(image_records(image)),
+                metadata_version=image.metadata_version,
+                now_ms=now_ms,
+                epoch=epoch,
+                last_contained_ms=last_contained_ms,
+                kraft_version=self._kraft_version,
+                voters=self._voters,
+            )
             self._disk.write_atomically(f"{self._directory}/{snapshot_id.file_name}", data)
             for old in list_snapshots(self._disk, self._directory)[:-KEPT_MAX]:
                 self._disk.remove(f"{self._directory}/{old.file_name}")

@@ -66,8 +66,16 @@ def control_type(record: Record) -> int:
     return int(_CONTROL_KEY.unpack_from(record.key)[1])
 
 
-def encode_snapshot(records: Sequence[Any], *, metadata_version: int, now_ms: int, epoch: int = 0, last_contained_ms: int = 0,
-                    kraft_version: int = 0, voters: VotersRecord | None = None) -> bytes:
+def encode_snapshot(
+    records: Sequence[Any],
+    *,
+    metadata_version: int,
+    now_ms: int,
+    epoch: int = 0,
+    last_contained_ms: int = 0,
+    kraft_version: int = 0,
+    voters: VotersRecord | None = None,
+) -> bytes:
     """The bytes of a snapshot file; offsets within it count from 0."""
     opening = [control_record(SNAPSHOT_HEADER, SnapshotHeaderRecord(0, last_contained_ms), now_ms)]
     if kraft_version > 0:

@@ -30,8 +30,14 @@ class Upkeep:
     Logs are looked at every second, or more often where `log.flush.scheduler.interval.ms` says so: a `flush.ms` holds without it.
     """
 
-    def __init__(self, broker: Broker, flusher: Flusher, checkpoints: OffsetCheckpoints, on_failure: Callable[[BaseException], None],
-                 intervals: UpkeepIntervals) -> None:
+    def __init__(
+        self,
+        broker: Broker,
+        flusher: Flusher,
+        checkpoints: OffsetCheckpoints,
+        on_failure: Callable[[BaseException], None],
+        intervals: UpkeepIntervals,
+    ) -> None:
         self._broker = broker
         self._flusher = flusher
         self._checkpoints = checkpoints

@@ -13,8 +13,15 @@ class ParkedFetch:
 
     __slots__ = ("_loop", "_missing_bytes", "_on_ready", "_partitions", "_timer")
 
-    def __init__(self, loop: asyncio.AbstractEventLoop, partitions: list["Partition"], *, missing_bytes: int, wait_ms: int,
-                 on_ready: Callable[[], None]) -> None:
+    def __init__(
+        self,
+        loop: asyncio.AbstractEventLoop,
+        partitions: list["Partition"],
+        *,
+        missing_bytes: int,
+        wait_ms: int,
+        on_ready: Callable[[], None],
+    ) -> None:
         self._loop = loop
         self._missing_bytes = missing_bytes
         self._on_ready = on_ready
@@ -46,6 +53,6 @@ class ParkedFetch:
         self._on_ready()
 
     def _leave(self) -> None:
-        del self._timer                                   # which knows this one: nobody needs to look for the cycle
+        del self._timer  # which knows this one: nobody needs to look for the cycle
         for partition in self._partitions:
             partition.parked.pop(self, None)

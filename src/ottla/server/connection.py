@@ -62,8 +62,14 @@ class ServerConnection:
         self.fetch_sessions = server.fetch_sessions
         self.turns = server.turns
         self._rounds = server.broker.rounds
-        self._reader = FrameReader(server.buffers, server.frame_max, self._on_frame, on_starved=self.pause_reading, on_room=self._on_room,
-                                   on_many=self._on_many_frames)
+        self._reader = FrameReader(
+            server.buffers,
+            server.frame_max,
+            self._on_frame,
+            on_starved=self.pause_reading,
+            on_room=self._on_room,
+            on_many=self._on_many_frames,
+        )
         self.get_buffer = self._reader.get_buffer
         self._out: list[Buffer] = []
         self._unsent_bytes = 0
@@ -267,7 +273,7 @@ class ServerConnection:
                 position = start + 10 + (size if size > 0 else 0)
                 if version >= api.flexible_from:
                     if position < end and not buffer[position]:
-                        position += 1                    # no tags: a call less in nearly every request
+                        position += 1  # no tags: a call less in nearly every request
                     else:
                         position = skip_tags(buffer, position, end)
                 return api.handle_raw(self, buffer, view, position, end, version, correlation_id)
@@ -300,7 +306,7 @@ class ServerConnection:
         if version >= api.flexible_from:
             position = skip_tags(buffer, position, end)
         if version > api.last:
-            version = -1                            # a client of the future: it is told what there is
+            version = -1  # a client of the future: it is told what there is
         api.requests += 1
         if end - start > MESSAGE_BYTES_MAX:
             raise _too_large(end - start)
@@ -308,7 +314,9 @@ class ServerConnection:
         request = None
         if end - start > LARGE_BYTES_MIN and version >= 0:
             check_room(self, end - start)
-            self.start(handle_large(self, api, version, correlation_id, self._context_of(client_id), bytes(view[position:end])))
+            self.start(
+                handle_large(self, api, version, correlation_id, self._context_of(client_id), bytes(view[position:end]))
+            )
             return self.wait()
         if version >= 0:
             assert api.request is not None, api.module
@@ -317,7 +325,7 @@ class ServerConnection:
         response = api.handle(self.broker, self._context_of(client_id), request, version)
         version = max(version, 0)
         if not isinstance(response, _AT_ONCE):
-            if asyncio.isfuture(response):          # it waits for others, as long as they take: no task, and not slow
+            if asyncio.isfuture(response):  # it waits for others, as long as they take: no task, and not slow
                 response.add_done_callback(partial(self._on_answered, api, version, correlation_id))
             else:
                 self.start(self._finish(api, version, correlation_id, response))
@@ -341,7 +349,9 @@ class ServerConnection:
             await work
         except Exception as error:
             self._on_bad_request(error)
-        self._server.maybe_slow(self, getattr(work, "__qualname__", "work"), int((self.broker.loop.time() - began) * 1000))
+        self._server.maybe_slow(
+            self, getattr(work, "__qualname__", "work"), int((self.broker.loop.time() - began) * 1000)
+        )
 
     def _on_room(self) -> None:
         """The frame that had to wait may be received."""
@@ -386,4 +396,6 @@ class ServerConnection:
 
 
 def _too_large(size: int) -> MalformedMessage:
-    return MalformedMessage(f"a request of {size} bytes, while at most {MESSAGE_BYTES_MAX} are taken where no records are in it")
+    return MalformedMessage(
+        f"a request of {size} bytes, while at most {MESSAGE_BYTES_MAX} are taken where no records are in it"
+    )

@@ -16,10 +16,25 @@ RawHandler = Callable[[Any, bytearray, memoryview, int, int, int, int], bool]
 class Api:
     """One API: its key, the versions that are served, and, once somebody asked, its handler."""
 
-    __slots__ = ("advertised_from", "errors", "first", "flexible_from", "handle", "handle_raw", "is_loaded", "key", "last", "module",
-                 "request", "requests", "response_is_flexible_from")
+    __slots__ = (
+        "advertised_from",
+        "errors",
+        "first",
+        "flexible_from",
+        "handle",
+        "handle_raw",
+        "is_loaded",
+        "key",
+        "last",
+        "module",
+        "request",
+        "requests",
+        "response_is_flexible_from",
+    )
 
-    def __init__(self, key: int, module: str, first: int, last: int, flexible_from: int, *, advertised_from: int | None = None) -> None:
+    def __init__(
+        self, key: int, module: str, first: int, last: int, flexible_from: int, *, advertised_from: int | None = None
+    ) -> None:
         self.key = key
         self.module = module
         self.first = first
@@ -48,7 +63,7 @@ class Api:
 def served_apis() -> dict[int, Api]:
     """Fresh entries, by key."""
     apis = (
-        Api(0, "produce", 3, 13, 9, advertised_from=0),      # librdkafka asks for 0 and then uses a newer one (KAFKA-18659)
+        Api(0, "produce", 3, 13, 9, advertised_from=0),  # librdkafka asks for 0 and then uses a newer one (KAFKA-18659)
         Api(1, "fetch", 4, 18, 12),
         Api(2, "list_offsets", 1, 11, 6),
         Api(3, "metadata", 0, 13, 9),

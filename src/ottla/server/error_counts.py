@@ -31,7 +31,18 @@ def _counter(cls: type[Message], *, in_slices: bool = False) -> Callable[[Messag
     """Loops over the arrays that can tell an error, written out, as every answer is counted."""
     env: dict[str, Any] = {}
     pause = ["    yield"] if in_slices else []
-    exec("\n".join(("def count(at_0):", "    found = seen = 0", *_steps(cls, 0, in_slices=in_slices), *pause, "    return found")), env)
+    exec(
+        "\n".join(
+            (
+                "def count(at_0):",
+                "    found = seen = 0",
+                *_steps(cls, 0, in_slices=in_slices),
+                *pause,
+                "    return found",
+            )
+        ),
+        env,
+    )
     return cast("Callable[[Message], object]", env["count"])
 
 

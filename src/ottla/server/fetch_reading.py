@@ -55,12 +55,41 @@ ANSWER, WAIT_FOR_DATA, WAIT_FOR_DISK = range(3)
 class Fetch:
     """`proceed` says what comes next: `parts` is the answer, `park` waits for data, `read_cold` for the disk."""
 
-    __slots__ = ("_answers", "_broker", "_cold_parts", "_correlation_id", "_failures", "_found", "_has_waited", "_images", "_is_any_known",
-                 "_is_final", "_is_lost", "_lookups", "_parked", "_parts", "_places", "_places_at_once", "_room", "_session", "_size",
-                 "_slices", "_version", "_wish", "connection")
+    __slots__ = (
+        "_answers",
+        "_broker",
+        "_cold_parts",
+        "_correlation_id",
+        "_failures",
+        "_found",
+        "_has_waited",
+        "_images",
+        "_is_any_known",
+        "_is_final",
+        "_is_lost",
+        "_lookups",
+        "_parked",
+        "_parts",
+        "_places",
+        "_places_at_once",
+        "_room",
+        "_session",
+        "_size",
+        "_slices",
+        "_version",
+        "_wish",
+        "connection",
+    )
 
-    def __init__(self, connection: ServerConnection, wish: FetchWish, version: int, correlation_id: int, places: Places,
-                 session: FetchSession | None) -> None:
+    def __init__(
+        self,
+        connection: ServerConnection,
+        wish: FetchWish,
+        version: int,
+        correlation_id: int,
+        places: Places,
+        session: FetchSession | None,
+    ) -> None:
         self.connection = connection
         self._broker = connection.broker
         self._wish = wish
@@ -118,8 +147,12 @@ class Fetch:
             return WAIT_FOR_DISK
         wish = self._wish
         if self._size < wish.min_bytes and not (
-                self._is_final or not self._is_any_known or self._has_waited or wish.max_wait_ms <= 0
-                or self._size >= min(wish.max_bytes, self._broker.settings.fetch_bytes_max)):
+            self._is_final
+            or not self._is_any_known
+            or self._has_waited
+            or wish.max_wait_ms <= 0
+            or self._size >= min(wish.max_bytes, self._broker.settings.fetch_bytes_max)
+        ):
             return WAIT_FOR_DATA
         self._load()
         return WAIT_FOR_DISK if self._cold_parts else ANSWER
@@ -152,12 +185,16 @@ class Fetch:
             is_any_known = True
             if is_incremental:
                 _, leader_epoch, offset, last_epoch, _ = place.want
-                if (offset == partition.high_watermark == place.high_watermark and last_epoch < 0
-                        and partition.log.log_start_offset == place.log_start_offset
-                        and (leader_epoch < 0 or leader_epoch == partition.leader_epoch) and wish.replica_id < 0):
+                if (
+                    offset == partition.high_watermark == place.high_watermark
+                    and last_epoch < 0
+                    and partition.log.log_start_offset == place.log_start_offset
+                    and (leader_epoch < 0 or leader_epoch == partition.leader_epoch)
+                    and wish.replica_id < 0
+                ):
                     if room < 0:
                         room = 0
-                    continue                                          # as the client knows it: the most frequent case by far
+                    continue  # as the client knows it: the most frequent case by far
             answer, found = self._look(place, partition, room, size == 0)
             if found is not None:
                 slices.append(found)
@@ -172,7 +209,9 @@ class Fetch:
                 answers.append((place, answer))
         self._room, self._size, self._is_final, self._is_any_known = room, size, is_final, is_any_known
 
-    def _look(self, place: Place, partition: Partition, room: int, is_first: bool) -> tuple[PartitionAnswer, LogSlice | None]:
+    def _look(
+        self, place: Place, partition: Partition, room: int, is_first: bool
+    ) -> tuple[PartitionAnswer, LogSlice | None]:
         """What is said of a partition, and the records that go with it. Of a cold one the size is not known yet: it is taken as full."""
         wish = self._wish
         index, leader_epoch, offset, last_epoch, most = place.want
@@ -195,7 +234,9 @@ class Fetch:
                     if self._found and (key := (place.topic, index, is_first)) in self._found:
                         found = _cut(self._found[key], room, is_first)
                     else:
-                        found = log.read(offset, room, limit_offset=high_watermark, at_least_one=is_first, may_wait=False)
+                        found = log.read(
+                            offset, room, limit_offset=high_watermark, at_least_one=is_first, may_wait=False
+                        )
                 except ColdRead as cold:
                     self._lookups.append(Lookup((place.topic, index, is_first), log.directory + "/", cold.retry))
                     size = max(room, 1)
@@ -207,9 +248,13 @@ class Fetch:
                     if not size:
                         found = None
         aborted = () if wish.isolation_level == READ_COMMITTED else None
-        return PartitionAnswer(index, NO_ERROR, high_watermark, high_watermark, log.log_start_offset, aborted, size), found
+        return PartitionAnswer(
+            index, NO_ERROR, high_watermark, high_watermark, log.log_start_offset, aborted, size
+        ), found
 
-    def _check(self, partition: Partition, index: int, leader_epoch: int, offset: int, last_epoch: int) -> PartitionAnswer | None:
+    def _check(
+        self, partition: Partition, index: int, leader_epoch: int, offset: int, last_epoch: int
+    ) -> PartitionAnswer | None:
         """What is refused because of who leads, and what parts from this log."""
         if leader_epoch >= 0 and leader_epoch > partition.leader_epoch:
             return _failed(index, ErrorCode.UNKNOWN_LEADER_EPOCH)
@@ -225,8 +270,16 @@ class Fetch:
                 return _failed(index, ErrorCode.OFFSET_OUT_OF_RANGE)
             if epoch < last_epoch or end_offset < offset:
                 high_watermark = partition.high_watermark
-                return PartitionAnswer(index, NO_ERROR, high_watermark, high_watermark, partition.log.log_start_offset, None, 0,
-                                       diverging_epoch(epoch, end_offset))
+                return PartitionAnswer(
+                    index,
+                    NO_ERROR,
+                    high_watermark,
+                    high_watermark,
+                    partition.log.log_start_offset,
+                    None,
+                    0,
+                    diverging_epoch(epoch, end_offset),
+                )
         return None
 
     def _on_missing(self, place: Place) -> bool:
@@ -279,7 +332,10 @@ class Fetch:
                     self._found.update(await workers.run(partial(look_up, self._lookups)))
                     progress = await self._proceed_in_slices()
                 else:
-                    wanted = [(index, self._slices[index], isinstance(self._parts[index], FilePart)) for index in self._cold_parts]
+                    wanted = [
+                        (index, self._slices[index], isinstance(self._parts[index], FilePart))
+                        for index in self._cold_parts
+                    ]
                     for index, data in await workers.run(partial(read_slices, wanted)):
                         self._parts[index] = data
                     progress = ANSWER
@@ -297,8 +353,13 @@ class Fetch:
     def park(self) -> None:
         """Wait until there is enough, or long enough."""
         partitions = [place.partition for place in self._places.values() if place.partition is not None]
-        self._parked = ParkedFetch(self._broker.loop, partitions, missing_bytes=self._wish.min_bytes - self._size,
-                                   wait_ms=self._wish.max_wait_ms, on_ready=self._on_ready)
+        self._parked = ParkedFetch(
+            self._broker.loop,
+            partitions,
+            missing_bytes=self._wish.min_bytes - self._size,
+            wait_ms=self._wish.max_wait_ms,
+            on_ready=self._on_ready,
+        )
 
     def on_lost(self) -> None:
         """The client is gone: nothing waits for it."""
@@ -318,7 +379,7 @@ class Fetch:
                 self.connection.start(self.read_cold())
             else:
                 self.connection.answer_later(self.parts())
-        except Exception as error:            # nobody above would close the connection
+        except Exception as error:  # nobody above would close the connection
             self.connection.start(_fail(error))
 
     # Answering
@@ -340,13 +401,13 @@ class Fetch:
     def _told(self) -> tuple[int, int, int, int, list[tuple[bytes, list[PartitionAnswer]]]]:
         """What is packed."""
         answers = self._answers + self._failures if self._failures else self._answers
-        if self._is_final or self._failures:                          # else there are no errors among them
+        if self._is_final or self._failures:  # else there are no errors among them
             self.connection.apis[FETCH].errors += sum(1 for _, answer in answers if answer.error)
         wish, session = self._wish, self._session
         session_id = NO_SESSION
         if session is not None:
             session_id = session.session_id
-            if session.epoch != next_epoch(wish.session_epoch):      # another has used it while this one waited
+            if session.epoch != next_epoch(wish.session_epoch):  # another has used it while this one waited
                 self._parts = []
                 return self._version, self._correlation_id, ErrorCode.INVALID_FETCH_SESSION_EPOCH, session_id, []
             _tell(answers)
@@ -356,7 +417,11 @@ class Fetch:
         elif wish.session_epoch == INITIAL_EPOCH:
             _tell(answers)
             session_id = self.connection.fetch_sessions.open(
-                self._places, is_by_id=self._version >= TOPIC_IDS_FROM, now_ms=self._broker.clock.now_ms(), owner=self.connection)
+                self._places,
+                is_by_id=self._version >= TOPIC_IDS_FROM,
+                now_ms=self._broker.clock.now_ms(),
+                owner=self.connection,
+            )
         return self._version, self._correlation_id, NO_ERROR, session_id, _by_topic(answers)
 
     def _with_records(self, pieces: list[bytes]) -> list[Buffer | FilePart]:
@@ -393,8 +458,13 @@ def _cut(found: LogSlice | None, room: int, is_first: bool) -> LogSlice | None:
 
 def _is_news(place: Place, answer: PartitionAnswer) -> bool:
     """Whether the client of a session does not know this yet. Errors are told each time."""
-    return bool(answer.record_bytes or answer.error or answer.high_watermark != place.high_watermark
-                or answer.log_start_offset != place.log_start_offset or answer.tags != NO_TAGS)
+    return bool(
+        answer.record_bytes
+        or answer.error
+        or answer.high_watermark != place.high_watermark
+        or answer.log_start_offset != place.log_start_offset
+        or answer.tags != NO_TAGS
+    )
 
 
 def _tell(answers: Sequence[Answered]) -> None:

@@ -77,7 +77,9 @@ def places_of(broker: Broker, topics: "Iterable[TopicWish]", *, by_id: bool) -> 
         count = 0 if partitions is None else len(partitions)
         for want in wanted:
             index = want[0]
-            places[topic, index] = Place(topic, want, partitions[index] if partitions is not None and 0 <= index < count else None)
+            places[topic, index] = Place(
+                topic, want, partitions[index] if partitions is not None and 0 <= index < count else None
+            )
     return places
 
 
@@ -91,7 +93,9 @@ class FetchSession:
 
     __slots__ = ("created_ms", "epoch", "is_by_id", "last_used_ms", "owner", "places", "rank", "session_id")
 
-    def __init__(self, session_id: int, places: Places, *, is_by_id: bool, now_ms: int, owner: Owner | None = None) -> None:
+    def __init__(
+        self, session_id: int, places: Places, *, is_by_id: bool, now_ms: int, owner: Owner | None = None
+    ) -> None:
         self.session_id = session_id
         self.owner = owner
         """Whose connection it was used by last."""
@@ -103,7 +107,9 @@ class FetchSession:
         self.rank: tuple[int, int] | None = None
         """Its place among those that may give way to a larger one."""
 
-    def update(self, broker: Broker, topics: "Iterable[TopicWish]", forgotten: Iterable[tuple[bytes, list[int]]]) -> None:
+    def update(
+        self, broker: Broker, topics: "Iterable[TopicWish]", forgotten: Iterable[tuple[bytes, list[int]]]
+    ) -> None:
         places = self.places
         for key, place in places_of(broker, topics, by_id=self.is_by_id).items():
             known = places.get(key)
@@ -153,7 +159,9 @@ class FetchSessions:
             return NO_SESSION
         session_id = NO_SESSION
         while session_id == NO_SESSION or session_id in self._sessions:
-            session_id = 1 + self._rng.below(SESSION_ID_MAX)       # a client of an earlier run must not meet another's session
+            session_id = 1 + self._rng.below(
+                SESSION_ID_MAX
+            )  # a client of an earlier run must not meet another's session
         session = FetchSession(session_id, places, is_by_id=is_by_id, now_ms=now_ms, owner=owner)
         self._sessions[session_id] = session
         self.touch(session, now_ms)

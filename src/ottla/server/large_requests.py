@@ -17,8 +17,9 @@ LARGE_BYTES_MIN = 32 << 10
 """What is smaller takes some milliseconds at most."""
 
 
-async def handle_large(connection: "ServerConnection", api: Api, version: int, correlation_id: int, context: RequestContext,
-                       body: bytes) -> None:
+async def handle_large(
+    connection: "ServerConnection", api: Api, version: int, correlation_id: int, context: RequestContext, body: bytes
+) -> None:
     """As for any other request; what its handler waits for is waited for outside of its turn."""
     assert api.handle is not None, api.module
     assert api.request is not None, api.module

@@ -47,8 +47,13 @@ def connection_settings(layers: BrokerLayers, listeners: list[str]) -> Connectio
     assert isinstance(per_address_max, int)
     assert isinstance(total_rate, int)
     return ConnectionSettings(
-        total_max, per_address_max, read_overrides(broker.get(_OVERRIDES, "")), _of_listeners("max.connections", broker, listeners),
-        total_rate, _of_listeners(_RATE, broker, listeners))
+        total_max,
+        per_address_max,
+        read_overrides(broker.get(_OVERRIDES, "")),
+        _of_listeners("max.connections", broker, listeners),
+        total_rate,
+        _of_listeners(_RATE, broker, listeners),
+    )
 
 
 def _of_listeners(name: str, broker: Mapping[str, str], listeners: list[str]) -> dict[str, int]:

@@ -58,13 +58,13 @@ class PageConnection:
     def get_buffer(self, size_hint: int) -> memoryview:
         if self._is_answered or self._filled == REQUEST_BYTES_MAX:
             return memoryview(bytearray(1024))
-        return memoryview(self._buffer)[self._filled:]
+        return memoryview(self._buffer)[self._filled :]
 
     def buffer_updated(self, size: int) -> None:
         if self._is_answered:
             return
         self._filled += size
-        request = bytes(self._buffer[:self._filled])
+        request = bytes(self._buffer[: self._filled])
         if b"\r\n\r\n" in request or b"\n\n" in request:
             self._answer(*_answer_to(request, self._page.text))
         elif self._filled == REQUEST_BYTES_MAX:

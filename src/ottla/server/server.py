@@ -171,7 +171,9 @@ class Server:
             self._admit(connection)
         elif len(self._delayed) < self._waiting_max:
             connection.hold()
-            self._delayed[connection] = loop.call_later(delay, self._on_time, connection) if delay < DELAY_SECONDS_MAX else None
+            self._delayed[connection] = (
+                loop.call_later(delay, self._on_time, connection) if delay < DELAY_SECONDS_MAX else None
+            )
         else:
             self._paces.give_back(connection.listener)
             self._refuse(connection)
@@ -182,7 +184,9 @@ class Server:
 
     def _refuse(self, connection: ServerConnection) -> None:
         self.refused += 1
-        self._say_limit.say("a connection from %s to %s is refused: there are too many", connection.peer_host, connection.listener)
+        self._say_limit.say(
+            "a connection from %s to %s is refused: there are too many", connection.peer_host, connection.listener
+        )
         connection.abort()
 
     def _admit(self, connection: ServerConnection) -> None:
@@ -232,7 +236,11 @@ class Server:
                 elif now - connection.active_at >= idle:
                     self.idle_closed += 1
                     connection.abort()
-        interval = min(max(idle / SWEEPS_PER_IDLE_TIME, SWEEP_SECONDS_MIN), SWEEP_SECONDS_MAX) if idle >= 0 else SWEEP_SECONDS_MAX
+        interval = (
+            min(max(idle / SWEEPS_PER_IDLE_TIME, SWEEP_SECONDS_MIN), SWEEP_SECONDS_MAX)
+            if idle >= 0
+            else SWEEP_SECONDS_MAX
+        )
         self._sweep_timer = self.broker.loop.call_later(interval, self._sweep)
 
     async def _close_sessions(self, session_ids: list[int]) -> None:
@@ -282,4 +290,6 @@ class Server:
         if 0 <= self._slow_ms < seconds * 1000:
             counts = [(api.module, api.requests - before.get(key, 0)) for key, api in self.apis.items()]
             handled = ", ".join(f"{count} {name}" for name, count in counts if count) or "none"
-            self._say_slow.say("the event loop was held up for %d ms; requests handled meanwhile: %s", seconds * 1000, handled)
+            self._say_slow.say(
+                "the event loop was held up for %d ms; requests handled meanwhile: %s", seconds * 1000, handled
+            )

@@ -43,7 +43,7 @@ class Turns:
                 await future
             except asyncio.CancelledError:
                 if not future.cancelled():
-                    self._next()                     # it was given, and is not wanted any more
+                    self._next()  # it was given, and is not wanted any more
                 raise
             finally:
                 self.waiting_bytes -= size

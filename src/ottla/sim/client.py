@@ -163,7 +163,9 @@ class SimulatedClient:
 
     # What workloads do
 
-    async def create_topic(self, name: str, partitions: int, configs: Mapping[str, str] | None = None) -> CreatableTopicResult:
+    async def create_topic(
+        self, name: str, partitions: int, configs: Mapping[str, str] | None = None
+    ) -> CreatableTopicResult:
         topic = CreatableTopic(
             name=name,
             num_partitions=partitions,
@@ -192,7 +194,14 @@ class SimulatedClient:
         return ProduceRequest(acks=acks, timeout_ms=30_000, topic_data=[data])
 
     async def fetch(
-        self, topic: str, partition: int, offset: int, *, wait_ms: int = 0, bytes_max: int = 1 << 20, version: int | None = None
+        self,
+        topic: str,
+        partition: int,
+        offset: int,
+        *,
+        wait_ms: int = 0,
+        bytes_max: int = 1 << 20,
+        version: int | None = None,
     ) -> PartitionData:
         request = FetchRequest(
             max_wait_ms=wait_ms,
@@ -202,7 +211,9 @@ class SimulatedClient:
                 FetchTopic(
                     topic=topic,
                     topic_id=self.topic_ids.get(topic, ZERO_UUID),
-                    partitions=[FetchPartition(partition=partition, fetch_offset=offset, partition_max_bytes=bytes_max)],
+                    partitions=[
+                        FetchPartition(partition=partition, fetch_offset=offset, partition_max_bytes=bytes_max)
+                    ],
                 )
             ],
         )
@@ -215,7 +226,9 @@ class SimulatedClient:
     async def list_offsets(
         self, topic: str, partition: int, timestamp: int, *, version: int | None = None
     ) -> ListOffsetsPartitionResponse:
-        asked = ListOffsetsTopic(name=topic, partitions=[ListOffsetsPartition(partition_index=partition, timestamp=timestamp)])
+        asked = ListOffsetsTopic(
+            name=topic, partitions=[ListOffsetsPartition(partition_index=partition, timestamp=timestamp)]
+        )
         answer = await self.call(ListOffsetsRequest(replica_id=-1, topics=[asked]), ListOffsetsResponse, version)
         return answer.topics[0].partitions[0]
 

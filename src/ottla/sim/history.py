@@ -38,7 +38,9 @@ class History:
 
     def acked(self, send: Send, base_offset: int) -> None:
         if send.outcome == "acked" and send.base_offset != base_offset:
-            self._violations.append(f"4: {_short(send.values)} was acked at {send.base_offset} and again at {base_offset}")
+            self._violations.append(
+                f"4: {_short(send.values)} was acked at {send.base_offset} and again at {base_offset}"
+            )
         send.outcome = "acked"
         send.base_offset = base_offset
         for index, value in enumerate(send.values):
@@ -53,14 +55,20 @@ class History:
         """The highest that anyone has heard of: to be asked before a read, and told after it."""
         return self._high_watermarks.get(partition, 0)
 
-    def polled(self, partition: Partition, records: Sequence[Record], high_watermark: int, *, known_before: int) -> None:
+    def polled(
+        self, partition: Partition, records: Sequence[Record], high_watermark: int, *, known_before: int
+    ) -> None:
         """A read, and what was known of the high watermark when it was asked for; answers of several readers may overtake each other."""
         for record in records:
             self._saw(partition, record.offset, record.value)
             if record.offset >= high_watermark:
-                self._violations.append(f"19: {partition} gave offset {record.offset} above its high watermark {high_watermark}")
+                self._violations.append(
+                    f"19: {partition} gave offset {record.offset} above its high watermark {high_watermark}"
+                )
         if high_watermark < known_before:
-            self._violations.append(f"19: the high watermark of {partition} fell from {known_before} to {high_watermark}")
+            self._violations.append(
+                f"19: the high watermark of {partition} fell from {known_before} to {high_watermark}"
+            )
         self._high_watermarks[partition] = max(self.high_watermark(partition), high_watermark)
 
     def forget_reads(self) -> None:
@@ -75,7 +83,9 @@ class History:
     def _saw(self, partition: Partition, offset: int, value: bytes | None) -> None:
         values = self._values.setdefault(partition, {})
         if values.setdefault(offset, value) != value:
-            self._violations.append(f"1: offset {offset} of {partition} is {_short([values[offset]])} and {_short([value])}")
+            self._violations.append(
+                f"1: offset {offset} of {partition} is {_short([values[offset]])} and {_short([value])}"
+            )
 
     def check(self, final: Mapping[Partition, Sequence[Record]]) -> list[str]:
         """All that is wrong with a history, given everything that its partitions hold at the end."""
@@ -116,10 +126,14 @@ class History:
             elif places[0]:
                 first = send.base_offset if send.outcome == "acked" else places[0][0]
                 if send.is_idempotent and first <= last.get(send.producer, -1):
-                    violations.append(f"8: {_short(send.values)} of {partition} is at {first}, behind what {send.producer} sent later")
+                    violations.append(
+                        f"8: {_short(send.values)} of {partition} is at {first}, behind what {send.producer} sent later"
+                    )
                 last[send.producer] = max(places[-1])
         strange = [value for value in found if value not in known]
-        violations += [f"1: {partition} has {_short([value])}, which nobody sent, at {found[value]}" for value in strange]
+        violations += [
+            f"1: {partition} has {_short([value])}, which nobody sent, at {found[value]}" for value in strange
+        ]
         return violations
 
 

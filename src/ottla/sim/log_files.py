@@ -28,8 +28,12 @@ def check_log_files(files: Iterable[tuple[str, bytes]]) -> list[str]:
         batches, problems = _batches(path, data, base_offset)
         wrong += problems
         ends[folder] = batches[-1][1].last_offset + 1 if batches else base_offset
-        wrong += _check_offset_index(f"{folder}/{stem}.index", found.get(f"{folder}/{stem}.index"), base_offset, batches)
-        wrong += _check_time_index(f"{folder}/{stem}.timeindex", found.get(f"{folder}/{stem}.timeindex"), base_offset, batches)
+        wrong += _check_offset_index(
+            f"{folder}/{stem}.index", found.get(f"{folder}/{stem}.index"), base_offset, batches
+        )
+        wrong += _check_time_index(
+            f"{folder}/{stem}.timeindex", found.get(f"{folder}/{stem}.timeindex"), base_offset, batches
+        )
     return wrong
 
 
@@ -41,7 +45,9 @@ def _batches(path: str, data: bytes, base_offset: int) -> tuple[list[tuple[int, 
         if not has_valid_checksum(memoryview(data)[position : position + header.size]):
             wrong.append(f"{path} has a wrong checksum at {position}")
         if header.base_offset < (next_offset or base_offset):
-            wrong.append(f"{path} has offset {header.base_offset} at {position}, where {next_offset or base_offset} was due")
+            wrong.append(
+                f"{path} has offset {header.base_offset} at {position}, where {next_offset or base_offset} was due"
+            )
         next_offset = header.last_offset + 1
         end = position + header.size
     if end != len(data):
@@ -49,7 +55,9 @@ def _batches(path: str, data: bytes, base_offset: int) -> tuple[list[tuple[int, 
     return batches, wrong
 
 
-def _check_offset_index(path: str, data: bytes | None, base_offset: int, batches: list[tuple[int, BatchHeader]]) -> list[str]:
+def _check_offset_index(
+    path: str, data: bytes | None, base_offset: int, batches: list[tuple[int, BatchHeader]]
+) -> list[str]:
     """Entries rise, and each is the last offset of the batch at its position."""
     if data is None:
         return [f"{path} is missing"]
@@ -58,14 +66,18 @@ def _check_offset_index(path: str, data: bytes | None, base_offset: int, batches
     before = (-1, -1)
     for relative, position in _offset_entry.iter_unpack(data):
         if expected.get(position) != base_offset + relative:
-            wrong.append(f"{path} has offset {base_offset + relative} at {position}, where the log has {expected.get(position)}")
+            wrong.append(
+                f"{path} has offset {base_offset + relative} at {position}, where the log has {expected.get(position)}"
+            )
         if not (relative > before[0] and position > before[1]):
             wrong.append(f"{path} has {(relative, position)} after {before}")
         before = (relative, position)
     return wrong
 
 
-def _check_time_index(path: str, data: bytes | None, base_offset: int, batches: list[tuple[int, BatchHeader]]) -> list[str]:
+def _check_time_index(
+    path: str, data: bytes | None, base_offset: int, batches: list[tuple[int, BatchHeader]]
+) -> list[str]:
     """Entries rise; each is the highest timestamp up to its offset; the last one is the highest of all."""
     if data is None:
         return [f"{path} is missing"]
@@ -78,7 +90,9 @@ def _check_time_index(path: str, data: bytes | None, base_offset: int, batches: 
     before = (-1, -1)
     for timestamp, relative in _time_entry.iter_unpack(data):
         if highest.get(base_offset + relative) != timestamp:
-            wrong.append(f"{path} has {timestamp} up to {base_offset + relative}, where it is {highest.get(base_offset + relative)}")
+            wrong.append(
+                f"{path} has {timestamp} up to {base_offset + relative}, where it is {highest.get(base_offset + relative)}"
+            )
         if not (timestamp > before[0] and relative > before[1]):
             wrong.append(f"{path} has {(timestamp, relative)} after {before}")
         before = (timestamp, relative)

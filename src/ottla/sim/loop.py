@@ -48,13 +48,19 @@ class SimulatedLoop(asyncio.BaseEventLoop):
         self._queue.append((handle, current_process(context)))
         return handle
 
-    def call_soon_threadsafe(self, callback: Callable[..., object], *args: Any, context: Context | None = None) -> asyncio.Handle:  # type: ignore[override]
+    def call_soon_threadsafe(  # type: ignore[override]
+        self, callback: Callable[..., object], *args: Any, context: Context | None = None
+    ) -> asyncio.Handle:
         return self.call_soon(callback, *args, context=context)  # there is one thread
 
-    def call_later(self, delay: float, callback: Callable[..., object], *args: Any, context: Context | None = None) -> asyncio.TimerHandle:  # type: ignore[override]
+    def call_later(  # type: ignore[override]
+        self, delay: float, callback: Callable[..., object], *args: Any, context: Context | None = None
+    ) -> asyncio.TimerHandle:
         return self.call_at(self._now + delay, callback, *args, context=context)
 
-    def call_at(self, when: float, callback: Callable[..., object], *args: Any, context: Context | None = None) -> asyncio.TimerHandle:  # type: ignore[override]
+    def call_at(  # type: ignore[override]
+        self, when: float, callback: Callable[..., object], *args: Any, context: Context | None = None
+    ) -> asyncio.TimerHandle:
         if context is None:
             context = copy_context()
         handle = asyncio.TimerHandle(when, callback, args, self, context)
@@ -65,7 +71,9 @@ class SimulatedLoop(asyncio.BaseEventLoop):
     def _timer_handle_cancelled(self, handle: asyncio.TimerHandle) -> None:
         """Cancelled timers are passed over when their time comes."""
 
-    def create_task(self, coro: Any, *, name: str | None = None, context: Context | None = None, **options: Any) -> asyncio.Task[Any]:  # type: ignore[override]
+    def create_task(  # type: ignore[override]
+        self, coro: Any, *, name: str | None = None, context: Context | None = None, **options: Any
+    ) -> asyncio.Task[Any]:
         task = super().create_task(coro, name=name, context=context, **options)
         process = current_process(context)
         if process is not None:
@@ -95,7 +103,9 @@ class SimulatedLoop(asyncio.BaseEventLoop):
         handle._run()
         if self._failure is not None:
             failure, self._failure = self._failure, None
-            raise CallbackFailed(f"{failure.get('message')} ({process.name if process else 'the test'})") from failure.get("exception")
+            raise CallbackFailed(
+                f"{failure.get('message')} ({process.name if process else 'the test'})"
+            ) from failure.get("exception")
 
     def _advance(self) -> None:
         """Jump to the next timer that still means something, and make ready all that are due then."""
@@ -104,7 +114,9 @@ class SimulatedLoop(asyncio.BaseEventLoop):
             heapq.heappop(timers)
         if not timers:
             waiting = sorted(repr(task.get_coro()) for task in asyncio.all_tasks(self))
-            raise SimulatedDeadlock(f"nothing is left to do at {self._now:.6f} s, and these still wait: " + "; ".join(waiting))
+            raise SimulatedDeadlock(
+                f"nothing is left to do at {self._now:.6f} s, and these still wait: " + "; ".join(waiting)
+            )
         self._now = max(self._now, timers[0][0])
         while timers and timers[0][0] <= self._now:
             _, _, handle, process = heapq.heappop(timers)

@@ -222,7 +222,9 @@ class SimulatedConnection:
 
 
 class SimulatedListener:
-    def __init__(self, wires: "Wires", process: Process, context: Context, port: int, receiver: Callable[[], Receiver]) -> None:
+    def __init__(
+        self, wires: "Wires", process: Process, context: Context, port: int, receiver: Callable[[], Receiver]
+    ) -> None:
         self._wires = wires
         self.process = process
         self.context = context
@@ -272,7 +274,9 @@ class Wires:
     def hold(self, connection: SimulatedConnection) -> None:
         self._held.append(connection)
 
-    def add_listener(self, process: Process, context: Context, port: int, receiver: Callable[[], Receiver]) -> SimulatedListener:
+    def add_listener(
+        self, process: Process, context: Context, port: int, receiver: Callable[[], Receiver]
+    ) -> SimulatedListener:
         if port == 0:
             port = self._take_port()
         if port in self._listeners:
@@ -285,17 +289,23 @@ class Wires:
         if self._listeners.get(listener.port) is listener:
             del self._listeners[listener.port]
 
-    async def connect(self, process: Process, context: Context, host: str, port: int, receiver: Receiver) -> SimulatedConnection:
+    async def connect(
+        self, process: Process, context: Context, host: str, port: int, receiver: Receiver
+    ) -> SimulatedConnection:
         self._trace.add(process.name, "connect", host, port)
         await asyncio.sleep(self._delay())
-        while (listener := self._listeners.get(port)) is not None and self._is_cut_either_way(process.name, listener.process.name):
+        while (listener := self._listeners.get(port)) is not None and self._is_cut_either_way(
+            process.name, listener.process.name
+        ):
             healed: asyncio.Future[None] = self._loop.create_future()
             self._healed.append(healed)
             await healed
         if listener is None:
             raise os_error(errno.ECONNREFUSED, f"{host}:{port}")
         near = SimulatedConnection(self, process, context, peer_host=host, peer_port=port)
-        far = SimulatedConnection(self, listener.process, listener.context, peer_host="127.0.0.1", peer_port=self._take_port())
+        far = SimulatedConnection(
+            self, listener.process, listener.context, peer_host="127.0.0.1", peer_port=self._take_port()
+        )
         near.peer, far.peer = far, near
         self._connections[near] = None
         self._connections[far] = None

@@ -20,7 +20,9 @@ class SimulatedProcesses:
 
     __slots__ = ("_disk", "_loop", "_process", "_random", "_trace")
 
-    def __init__(self, loop: SimulatedLoop, source: random.Random, process: Process, trace: Trace, disk: SimulatedDisk) -> None:
+    def __init__(
+        self, loop: SimulatedLoop, source: random.Random, process: Process, trace: Trace, disk: SimulatedDisk
+    ) -> None:
         self._loop = loop
         self._random = source
         self._process = process

@@ -91,7 +91,9 @@ class World:
             SimulatedWorkers(self.loop, source, process, self.trace),
             disk,
             SimulatedNetwork(self.wires, process),
-            SimulatedProcesses(self.loop, stream(self.seed, f"{name}/{self._starts}/processes"), process, self.trace, disk),
+            SimulatedProcesses(
+                self.loop, stream(self.seed, f"{name}/{self._starts}/processes"), process, self.trace, disk
+            ),
         )
         self._running[name] = ports
         self.trace.add(name, "start")
@@ -149,7 +151,9 @@ class World:
     def __enter__(self) -> "World":
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None) -> None:
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
         self.close()
 
 

@@ -102,8 +102,12 @@ def _headers(arrow_type: Any, columns: "RecordColumns") -> Any:
     if not columns.has_headers:
         return pa.nulls(len(columns), arrow_type)
     found = columns.headers
-    pairs = pa.StructArray.from_arrays([found.keys.to_arrow("string"), found.values.to_arrow()], fields=list(arrow_type.value_type))
+    pairs = pa.StructArray.from_arrays(
+        [found.keys.to_arrow("string"), found.values.to_arrow()], fields=list(arrow_type.value_type)
+    )
     has_some = columns.header_counts > 0
     validity = pa.py_buffer(np.packbits(has_some, bitorder="little"))
     offsets = pa.py_buffer(found.offsets.astype(np.int32))
-    return pa.Array.from_buffers(arrow_type, len(columns), [validity, offsets], len(columns) - int(has_some.sum()), children=[pairs])
+    return pa.Array.from_buffers(
+        arrow_type, len(columns), [validity, offsets], len(columns) - int(has_some.sum()), children=[pairs]
+    )

@@ -37,12 +37,18 @@ class BatchReader(DataSourceReader):
             start, end = lookup.resolve(self._start, partitions), lookup.resolve(self._end, partitions)
         for partition in partitions:
             if start[partition] > end[partition] and options["failOnDataLoss"] and self._start.times is None:
-                raise DataLoss(f"{partition} would be read from offset {start[partition]} ({self._start.option}) to {end[partition]} "
-                               f"({self._end.option}), which is before it.")
+                raise DataLoss(
+                    f"{partition} would be read from offset {start[partition]} ({self._start.option}) to {end[partition]} "
+                    f"({self._end.option}), which is before it."
+                )
         ranges = [OffsetRange(*partition, start[partition], end[partition]) for partition in partitions]
-        return [RangePartition(each) for each in split_ranges(ranges, count_min=options["minPartitions"],
-                                                              records_max=options["maxRecordsPerPartition"])]
+        return [
+            RangePartition(each)
+            for each in split_ranges(
+                ranges, count_min=options["minPartitions"], records_max=options["maxRecordsPerPartition"]
+            )
+        ]
 
     def read(self, partition: InputPartition) -> Iterator[Any]:
-        if isinstance(partition, RangePartition):      # Spark makes one of its own where there is nothing to read
+        if isinstance(partition, RangePartition):  # Spark makes one of its own where there is nothing to read
             yield from read_range(partition.range, self._schema, self._options, self._raw)

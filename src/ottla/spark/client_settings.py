@@ -16,7 +16,11 @@ REFUSED = {
 }
 """Configs that Spark's connector refuses too, and what to use."""
 
-DEFAULTS = {"fetch.max.bytes": str(8 << 20), "max.partition.fetch.bytes": str(8 << 20), "allow.auto.create.topics": "false"}
+DEFAULTS = {
+    "fetch.max.bytes": str(8 << 20),
+    "max.partition.fetch.bytes": str(8 << 20),
+    "allow.auto.create.topics": "false",
+}
 """A task reads one partition: answers of some megabytes are decoded at the best rate, and a few of them fit into any executor."""
 
 
@@ -29,9 +33,11 @@ def consumer_settings(options: Options) -> dict[str, Any]:
     level = options["isolationLevel"]
     if level is not None:
         if given.get("isolation.level", level) != level:
-            raise OptionError("Options isolationLevel and kafka.isolation.level say different things: give one of them.")
+            raise OptionError(
+                "Options isolationLevel and kafka.isolation.level say different things: give one of them."
+            )
         given["isolation.level"] = level
-    given.pop("group.id", None)      # a task reads what the driver planned: it is no member of a group
+    given.pop("group.id", None)  # a task reads what the driver planned: it is no member of a group
     if options.is_given("groupIdPrefix"):
         given.setdefault("client.id", options["groupIdPrefix"])
     settings = DEFAULTS | given

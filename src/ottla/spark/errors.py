@@ -19,6 +19,8 @@ class DataLoss(SourceError):
 def explained(error: ClientError, bootstrap: str, doing: str) -> SourceError:
     """A failure of the client as one of the query; brokers that do not answer are named by the option that named them."""
     if isinstance(error, BrokerUnreachable | TimedOut):
-        return SourceError(f"{doing} failed: {error.message} Look whether the brokers of option kafka.bootstrap.servers ({bootstrap}) run "
-                           "and are reachable from here.")
+        return SourceError(
+            f"{doing} failed: {error.message} Look whether the brokers of option kafka.bootstrap.servers ({bootstrap}) run "
+            "and are reachable from here."
+        )
     return SourceError(f"{doing} failed: {error}")

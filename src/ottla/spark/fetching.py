@@ -81,7 +81,7 @@ class RangeFetch:
 
     def _on_news(self) -> None:
         if self._state.fetch_offset >= self._range.end:
-            self._state.is_paused = True      # what lies behind the range is another task's
+            self._state.is_paused = True  # what lies behind the range is another task's
         self._hand_over()
 
     def _on_metadata(self, cluster: Cluster) -> None:
@@ -108,8 +108,10 @@ class RangeFetch:
             try:
                 found = self._ready.get(timeout=self._wait_seconds_max)
             except Empty:
-                raise TimedOut(f"No record of {self._partition} from offset {self._state.fetch_offset} came within "
-                               f"{self._wait_seconds_max:g} s (option kafkaConsumer.pollTimeoutMs).") from None
+                raise TimedOut(
+                    f"No record of {self._partition} from offset {self._state.fetch_offset} came within "
+                    f"{self._wait_seconds_max:g} s (option kafkaConsumer.pollTimeoutMs)."
+                ) from None
             if found is None:
                 return
             if isinstance(found, Exception):
@@ -125,7 +127,7 @@ class RangeFetch:
         answer = fetcher.take()
         if answer is not None:
             if not fetcher.answers:
-                state.offset = state.fetch_offset      # so that an offset that is gone is told at once
+                state.offset = state.fetch_offset  # so that an offset that is gone is told at once
             self._ready.put(answer.parts[0])
         elif state.fetch_offset >= self._range.end:
             self._end(None)
@@ -156,7 +158,9 @@ class RangeFetch:
             found = (await lookup.by_timestamp({self._partition: EARLIEST})).all_or_raise()
             return found[self._partition].offset
 
-        beginning = await self._core.retrying(attempt, timeout_ms=self._wait_seconds_max * 1000, what="The lookup of offsets")
+        beginning = await self._core.retrying(
+            attempt, timeout_ms=self._wait_seconds_max * 1000, what="The lookup of offsets"
+        )
         offset = self._state.fetch_offset
         return OffsetsGone(offset, beginning if beginning > offset else None)
 

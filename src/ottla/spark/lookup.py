@@ -62,12 +62,16 @@ class Lookup:
         missing = [name for name in self._wanted_names() if name not in self.topic_ids]
         if missing:
             option = "assign" if self._topics.partitions else "subscribe"
-            raise SourceError(f"There is no topic {', '.join(map(repr, missing))}, which option {option} names. Create it first, or "
-                              "correct the name.")
+            raise SourceError(
+                f"There is no topic {', '.join(map(repr, missing))}, which option {option} names. Create it first, or "
+                "correct the name."
+            )
         known = dict.fromkeys(found)
         for partition in self._topics.partitions:
             if partition not in known:
-                raise SourceError(f"Topic {partition.topic!r} has no partition {partition.partition}, which option assign names.")
+                raise SourceError(
+                    f"Topic {partition.topic!r} has no partition {partition.partition}, which option assign names."
+                )
         return found
 
     def partitions_that_exist(self) -> list[TopicPartition]:
@@ -75,9 +79,13 @@ class Lookup:
         names = self._wanted_names()
         if self._topics.pattern:
             names = self._topics.matching(self._ask("Listing topics", self._admin.list_topics))
-        described: Mapping[str, Any] = self._ask(f"Looking up {', '.join(names)}", lambda: self._describe(names)) if names else {}
+        described: Mapping[str, Any] = (
+            self._ask(f"Looking up {', '.join(names)}", lambda: self._describe(names)) if names else {}
+        )
         self.topic_ids = {name: topic.id for name, topic in described.items()}
-        found = [TopicPartition(name, each.partition) for name in sorted(described) for each in described[name].partitions]
+        found = [
+            TopicPartition(name, each.partition) for name in sorted(described) for each in described[name].partitions
+        ]
         if self._topics.partitions:
             wanted = dict.fromkeys(self._topics.partitions)
             found = [partition for partition in found if partition in wanted]
@@ -111,7 +119,9 @@ class Lookup:
         if not times:
             return {}
         wanted: dict[tuple[str, int], str | int] = dict(times.items())
-        told = self._ask("Looking up offsets", lambda: self._admin.list_offsets(wanted, isolation_level=self._isolation))
+        told = self._ask(
+            "Looking up offsets", lambda: self._admin.list_offsets(wanted, isolation_level=self._isolation)
+        )
         return {partition: info.offset for partition, info in told.items()}
 
     def resolve(self, place: Place, partitions: list[TopicPartition]) -> Offsets:
@@ -129,8 +139,10 @@ class Lookup:
         for partition, offset in exact.items():
             found[partition] = min(max(offset, earliest[partition]), latest[partition])
             if found[partition] != offset and self._options["failOnDataLoss"]:
-                raise DataLoss(f"Option {place.option} names offset {offset} of {partition}, but its offsets are from "
-                               f"{earliest[partition]} to {latest[partition]}.")
+                raise DataLoss(
+                    f"Option {place.option} names offset {offset} of {partition}, but its offsets are from "
+                    f"{earliest[partition]} to {latest[partition]}."
+                )
         return found
 
     def _at_times(self, place: Place, partitions: list[TopicPartition]) -> Offsets:
@@ -143,18 +155,26 @@ class Lookup:
         found = self._at(times)
         without = [partition for partition, offset in found.items() if offset == NONE]
         if without and not place.latest_if_none:
-            raise SourceError(f"Option {place.option}: no record of {without[0]} is at or after {times[without[0]]}. Give an earlier time, "
-                              "or set option startingOffsetsByTimestampStrategy to latest to begin at the end of such partitions.")
+            raise SourceError(
+                f"Option {place.option}: no record of {without[0]} is at or after {times[without[0]]}. Give an earlier time, "
+                "or set option startingOffsetsByTimestampStrategy to latest to begin at the end of such partitions."
+            )
         return found | self.latest(without)
 
-    def _check_all_named(self, option: str, given: Mapping[TopicPartition, int], partitions: list[TopicPartition]) -> None:
+    def _check_all_named(
+        self, option: str, given: Mapping[TopicPartition, int], partitions: list[TopicPartition]
+    ) -> None:
         named, there = dict.fromkeys(given), dict.fromkeys(partitions)
         missing = [str(partition) for partition in partitions if partition not in named]
         unknown = [str(partition) for partition in given if partition not in there]
         if missing:
-            raise OptionError(f"Option {option} must name every partition that is read, and lacks {', '.join(missing)}.")
+            raise OptionError(
+                f"Option {option} must name every partition that is read, and lacks {', '.join(missing)}."
+            )
         if unknown:
-            raise OptionError(f"Option {option} names {', '.join(unknown)}, which is not among the partitions that are read.")
+            raise OptionError(
+                f"Option {option} names {', '.join(unknown)}, which is not among the partitions that are read."
+            )
 
     # Groups
 

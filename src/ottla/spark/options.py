@@ -176,7 +176,9 @@ def parse_options(given: Mapping[str, str], face: Face) -> Options:
             values[option.name] = _read(option, text)
             names[option.name] = None
     if not kafka.get("bootstrap.servers", "").strip():
-        raise OptionError(f"Option {BOOTSTRAP} is missing: the addresses of one or more brokers, for example '127.0.0.1:9092'.")
+        raise OptionError(
+            f"Option {BOOTSTRAP} is missing: the addresses of one or more brokers, for example '127.0.0.1:9092'."
+        )
     return Options(values, frozenset(names), kafka)
 
 
@@ -188,7 +190,9 @@ def is_given(options: Mapping[str, str], name: str) -> bool:
 def _read(option: Option, text: str) -> Any:
     value = option.read(option.name, text)
     if isinstance(value, int | float) and not isinstance(value, bool) and not option.least <= value <= option.most:
-        bounds = f"at least {option.least:g}" if option.most == LONG_MAX else f"from {option.least:g} to {option.most:g}"
+        bounds = (
+            f"at least {option.least:g}" if option.most == LONG_MAX else f"from {option.least:g} to {option.most:g}"
+        )
         raise OptionError(f"Option {option.name} must be {bounds}, not {text!r}.")
     if option.choices:
         value = value.strip().lower()
@@ -207,6 +211,10 @@ def _unknown(raw: str) -> str:
 
 
 def _face_name(face: Face) -> str:
-    names = {Face.READ: "a batch read", Face.READ_STREAM: "a streaming read", Face.WRITE: "a batch write",
-             Face.WRITE_STREAM: "a streaming write"}
+    names = {
+        Face.READ: "a batch read",
+        Face.READ_STREAM: "a streaming read",
+        Face.WRITE: "a batch write",
+        Face.WRITE_STREAM: "a streaming write",
+    }
     return names.get(face, "this query")

@@ -55,8 +55,10 @@ def topics_of(options: Options) -> Topics:
     """From the one of `subscribe`, `subscribePattern` and `assign` that is given."""
     given = [name for name in ("assign", "subscribe", "subscribePattern") if options.is_given(name)]
     if not given:
-        raise OptionError("Nothing says what to read: give one of the options subscribe (topics), subscribePattern (an expression) or "
-                          "assign (partitions as JSON).")
+        raise OptionError(
+            "Nothing says what to read: give one of the options subscribe (topics), subscribePattern (an expression) or "
+            "assign (partitions as JSON)."
+        )
     if len(given) > 1:
         raise OptionError(f"Options {' and '.join(given)} exclude each other: give one of them.")
     text: str = options[given[0]]
@@ -70,7 +72,9 @@ def topics_of(options: Options) -> Topics:
             return Topics(names=names)
         case _:
             if not text.strip():
-                raise OptionError("Option subscribePattern is empty: give a regular expression that matches whole names of topics.")
+                raise OptionError(
+                    "Option subscribePattern is empty: give a regular expression that matches whole names of topics."
+                )
             try:
                 re.compile(text)
             except re.error as error:
@@ -87,7 +91,9 @@ def starting_place(options: Options, *, is_stream: bool) -> Place:
     name = "startingOffsets"
     place = _by_offset(name, options[name], default=LATEST if is_stream else EARLIEST)
     if not is_stream and place.is_of_now:
-        raise OptionError(f"Option {name} of a batch read cannot be latest (-1): it would read nothing. Give earliest or offsets.")
+        raise OptionError(
+            f"Option {name} of a batch read cannot be latest (-1): it would read nothing. Give earliest or offsets."
+        )
     return place
 
 
@@ -110,7 +116,9 @@ def _by_time(options: Options, of_all: str, of_each: str, *, latest_if_none: boo
         times = read_offsets(of_each, options[of_each])
         for partition, time in times.items():
             if time < 0:
-                raise OptionError(f"Option {of_each} has a negative time for {partition}: give milliseconds since 1970.")
+                raise OptionError(
+                    f"Option {of_each} has a negative time for {partition}: give milliseconds since 1970."
+                )
         return Place(of_each, times=times, latest_if_none=latest_if_none)
     return None
 
@@ -127,7 +135,9 @@ def _by_offset(name: str, text: str | None, *, default: int) -> Place:
     offsets = read_offsets(name, word)
     for partition, offset in offsets.items():
         if offset < EARLIEST:
-            raise OptionError(f"Option {name} has offset {offset} for {partition}: give an offset, -2 for earliest or -1 for latest.")
+            raise OptionError(
+                f"Option {name} has offset {offset} for {partition}: give an offset, -2 for earliest or -1 for latest."
+            )
     return Place(name, offsets=offsets)
 
 
@@ -138,7 +148,7 @@ def read_offsets(name: str, text: str) -> Offsets:
     try:
         for topic, partitions in _pairs(json.loads(text)):
             if topic == MARK:
-                continue      # the offsets were taken from a checkpoint
+                continue  # the offsets were taken from a checkpoint
             for partition, number in _pairs(partitions):
                 if isinstance(number, bool) or not isinstance(number, int):
                     raise TypeError
@@ -151,7 +161,11 @@ def read_offsets(name: str, text: str) -> Offsets:
 
 def _assigned(text: str) -> tuple[TopicPartition, ...]:
     try:
-        found = [TopicPartition(topic, int(partition)) for topic, partitions in _pairs(json.loads(text)) for partition in partitions]
+        found = [
+            TopicPartition(topic, int(partition))
+            for topic, partitions in _pairs(json.loads(text))
+            for partition in partitions
+        ]
     except (ValueError, TypeError):
         raise OptionError(f'Option assign must be JSON such as {{"orders":[0,1]}}, not {text!r}.') from None
     if not found:
@@ -176,16 +190,26 @@ def offsets_to_json(offsets: Mapping[TopicPartition, int]) -> dict[str, Any]:
 def offsets_from_json(told: Mapping[str, Any]) -> Offsets:
     """What a checkpoint holds; OptionError where it was written by another source, or by a version that is still to come."""
     try:
-        found = {TopicPartition(topic, int(partition)): int(offset) for topic, partitions in told.items() if topic != MARK
-                 for partition, offset in _pairs(partitions)}
+        found = {
+            TopicPartition(topic, int(partition)): int(offset)
+            for topic, partitions in told.items()
+            if topic != MARK
+            for partition, offset in _pairs(partitions)
+        }
     except (ValueError, TypeError):
-        raise OptionError(f"The checkpoint does not hold offsets of topics but {json.dumps(told)[:200]}: it is another source's. "
-                          "Give the query a checkpointLocation of its own.") from None
+        raise OptionError(
+            f"The checkpoint does not hold offsets of topics but {json.dumps(told)[:200]}: it is another source's. "
+            "Give the query a checkpointLocation of its own."
+        ) from None
     if MARK not in told:
-        raise OptionError("The checkpoint was written by Spark's own Kafka connector (format kafka), and format ottla does not go on with "
-                          "it. Give the query a new checkpointLocation; to begin where the other has ended, set option startingOffsets "
-                          f"to {json.dumps(told, separators=(',', ':'))}")
+        raise OptionError(
+            "The checkpoint was written by Spark's own Kafka connector (format kafka), and format ottla does not go on with "
+            "it. Give the query a new checkpointLocation; to begin where the other has ended, set option startingOffsets "
+            f"to {json.dumps(told, separators=(',', ':'))}"
+        )
     if told[MARK] != MARK_VERSION:
-        raise OptionError(f"The checkpoint was written by another version of Ottla (its offsets are of format {told[MARK]!r}, this version "
-                          f"knows {MARK_VERSION}). Run the query with that version, or give it a new checkpointLocation.")
+        raise OptionError(
+            f"The checkpoint was written by another version of Ottla (its offsets are of format {told[MARK]!r}, this version "
+            f"knows {MARK_VERSION}). Run the query with that version, or give it a new checkpointLocation."
+        )
     return found

@@ -32,8 +32,8 @@ RELATION = "StreamingDataSourceV2ScanRelation"
 def track(query: "StreamingQuery") -> "TrackedQuery":
     """The same query, which commits the offsets of every micro-batch to the source's `groupId`, the last one included.
 
-        query = ottla.spark.track(df.writeStream.trigger(availableNow=True).start())
-        query.awaitTermination()      # from here on the group's lag is 0
+    query = ottla.spark.track(df.writeStream.trigger(availableNow=True).start())
+    query.awaitTermination()      # from here on the group's lag is 0
     """
     listener = listen(query_session(query))
     return TrackedQuery(query, listener.follow(str(query.runId), query._jsq))
@@ -84,7 +84,9 @@ class TrackedQuery:
         """Commit what the last micro-batch came to."""
         last = self._query.lastProgress
         if last is not None:
-            self._commits.commit(last["batchId"], [(source["description"], source["endOffset"]) for source in last["sources"]])
+            self._commits.commit(
+                last["batchId"], [(source["description"], source["endOffset"]) for source in last["sources"]]
+            )
 
 
 class ProgressListener(StreamingQueryListener):
@@ -135,7 +137,7 @@ class GroupCommits:
             if batch < self._batch:
                 return
             self._batch = batch
-            if self._sources is None:       # the plan is made after the query was started
+            if self._sources is None:  # the plan is made after the query was started
                 self._sources = {name: _group(given) for name, given in source_options(self._query).items()}
             for description, end in ends:
                 source = self._sources.get(description)
@@ -166,7 +168,9 @@ def source_options(query: Any) -> dict[str, dict[str, str]]:
     for index in range(leaves.size()):
         leaf = leaves.apply(index)
         if leaf.getClass().getSimpleName() == RELATION and "PythonMicroBatchStream" in leaf.stream().toString():
-            found[leaf.stream().toString()] = {str(name): str(value) for name, value in leaf.relation().options().items()}
+            found[leaf.stream().toString()] = {
+                str(name): str(value) for name, value in leaf.relation().options().items()
+            }
     return found
 
 
@@ -177,4 +181,4 @@ def _group(given: Mapping[str, str]) -> "tuple[str, Lookup] | None":
         group = group_of(options)
         return None if group is None else (group, Lookup(options, topics_of(options)))
     except OptionError:
-        return None      # the options of another Python source
+        return None  # the options of another Python source

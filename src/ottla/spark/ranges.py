@@ -30,7 +30,9 @@ def limit_offsets(start: Mapping[TopicPartition, int], latest: Mapping[TopicPart
     ends: Offsets = {}
     for partition, end in latest.items():
         share = limit * sizes[partition] / total
-        ends[partition] = min(start[partition] + (ceil(share) if share < 1 else floor(share)), max(end, start[partition]))
+        ends[partition] = min(
+            start[partition] + (ceil(share) if share < 1 else floor(share)), max(end, start[partition])
+        )
     return ends
 
 
@@ -47,8 +49,9 @@ def split_ranges(ranges: Sequence[OffsetRange], *, count_min: int | None, record
     small = {each for each in found if _parts(each.size, total, count_min) == 1}
     rest = sum(each.size for each in found if each not in small)
     parts_left = count_min - len(small)
-    return [part for each in found
-            for part in divide(each, 1 if each in small else _parts(each.size, rest, parts_left))]
+    return [
+        part for each in found for part in divide(each, 1 if each in small else _parts(each.size, rest, parts_left))
+    ]
 
 
 def _parts(size: int, total: int, count: int) -> int:

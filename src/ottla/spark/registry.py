@@ -56,7 +56,9 @@ class Registry:
 
     def latest(self, subject: str) -> RegisteredSchema:
         """That of the subject's last version."""
-        told = self._ask(f"/subjects/{urllib.parse.quote(subject, safe='')}/versions/latest", what=f"subject {subject!r}")
+        told = self._ask(
+            f"/subjects/{urllib.parse.quote(subject, safe='')}/versions/latest", what=f"subject {subject!r}"
+        )
         found = self._made(told["id"], told)
         self._by_id[found.id] = found
         return found
@@ -71,7 +73,9 @@ class Registry:
         kind = told.get("schemaType") or "AVRO"
         text = told["schema"]
         if told.get("references"):
-            raise RegistryError(f"Schema {schema_id} refers to others, which is not supported: register it with all it needs inside.")
+            raise RegistryError(
+                f"Schema {schema_id} refers to others, which is not supported: register it with all it needs inside."
+            )
         if kind == "PROTOBUF":
             text = self._ask(f"/schemas/ids/{schema_id}?format=serialized", what=f"schema {schema_id}")["schema"]
         return RegisteredSchema(schema_id, kind, text)
@@ -90,7 +94,9 @@ class Registry:
                 except (OSError, ValueError) as error:
                     problem = str(error)
         shown = ", ".join(_shown(url) for url in self._urls)
-        raise RegistryError(f"The schema registry at {shown} was asked for {what}: {problem}. Look at option schemaRegistryUrl.")
+        raise RegistryError(
+            f"The schema registry at {shown} was asked for {what}: {problem}. Look at option schemaRegistryUrl."
+        )
 
     def _ask_one(self, url: str, path: str, body: dict[str, Any] | None) -> dict[str, Any]:
         parts = urllib.parse.urlsplit(url)
@@ -133,5 +139,7 @@ def subject_of(strategy: str, topic: str, record_name: str | None, *, is_key: bo
     if strategy == "topicnamestrategy":
         return f"{topic}-{'key' if is_key else 'value'}"
     if not record_name:
-        raise RegistryError(f"Option subjectStrategy ({strategy}) needs a schema with a name: give keySubject or valueSubject instead.")
+        raise RegistryError(
+            f"Option subjectStrategy ({strategy}) needs a schema with a name: give keySubject or valueSubject instead."
+        )
     return record_name if strategy == "recordnamestrategy" else f"{topic}-{record_name}"

@@ -1,6 +1,15 @@
 """The columns of records, as Spark's own Kafka connector has them."""
 
-from pyspark.sql.types import ArrayType, BinaryType, IntegerType, LongType, StringType, StructField, StructType, TimestampType
+from pyspark.sql.types import (
+    ArrayType,
+    BinaryType,
+    IntegerType,
+    LongType,
+    StringType,
+    StructField,
+    StructType,
+    TimestampType,
+)
 
 
 def record_schema(*, include_headers: bool) -> StructType:

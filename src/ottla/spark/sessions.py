@@ -18,7 +18,9 @@ EVERYWHERE = {
 }
 
 
-def session(app_name: str = "ottla", *, master: str | None = None, config: Mapping[str, str] | None = None) -> "SparkSession":
+def session(
+    app_name: str = "ottla", *, master: str | None = None, config: Mapping[str, str] | None = None
+) -> "SparkSession":
     """The session of this process, made if there is none: one is shared by all queries, as the first of a new one takes seconds.
 
     `master` is any that Spark knows, `local[*]` unless given. `config` are Spark's own, before those that are set here.
@@ -42,12 +44,17 @@ def defaults(master: str) -> dict[str, str]:
     if not master.startswith("local"):
         return dict(EVERYWHERE)
     cores = os.cpu_count() or 1
-    return EVERYWHERE | {
-        CHECKPOINTS: CHECKPOINTS_LOCAL,
-        "spark.python.unix.domain.socket.enabled": "true",      # between Spark and its Python workers: a tenth faster than TCP
-        "spark.sql.shuffle.partitions": str(max(cores, 2)),     # 200, as on a cluster, take seconds in each micro-batch
-        "spark.ui.showConsoleProgress": "false",
-    }
+    return (
+        EVERYWHERE
+        | {
+            CHECKPOINTS: CHECKPOINTS_LOCAL,
+            "spark.python.unix.domain.socket.enabled": "true",  # between Spark and its Python workers: a tenth faster than TCP
+            "spark.sql.shuffle.partitions": str(
+                max(cores, 2)
+            ),  # 200, as on a cluster, take seconds in each micro-batch
+            "spark.ui.showConsoleProgress": "false",
+        }
+    )
 
 
 def register(spark: "SparkSession") -> "SparkSession":
@@ -67,10 +74,12 @@ def prepare_environment(master: str) -> None:
 
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     if SparkContext._gateway is not None or "PYSPARK_GATEWAY_PORT" in os.environ:
-        return      # its Java runs already
+        return  # its Java runs already
     from ottla.spark.java import cache_directory, find_java_home
     from ottla.spark.spark_home import home_without_archive
 
     os.environ["JAVA_HOME"] = str(find_java_home(dict(os.environ)))
     if master.startswith("local") and "local-cluster" not in master and "SPARK_HOME" not in os.environ:
-        os.environ["SPARK_HOME"] = str(home_without_archive(Path(pyspark.__file__).parent, cache_directory(dict(os.environ))))
+        os.environ["SPARK_HOME"] = str(
+            home_without_archive(Path(pyspark.__file__).parent, cache_directory(dict(os.environ)))
+        )

@@ -27,7 +27,9 @@ class Written(WriterCommitMessage):
 def batch_writer(schema: "StructType", options: Mapping[str, str], overwrite: bool) -> "BatchWriter":
     """The writer of `df.write.format("ottla").mode("append").save()`."""
     if overwrite:
-        raise OptionError("A topic cannot be overwritten: use mode 'append', or delete the topic and create it again first.")
+        raise OptionError(
+            "A topic cannot be overwritten: use mode 'append', or delete the topic and create it again first."
+        )
     return BatchWriter(plan_sink(schema, options, Face.WRITE))
 
 

@@ -41,7 +41,9 @@ def plan_sink(schema: "StructType", given: Mapping[str, str], face: Face) -> Sin
     if topic is not None and not topic.strip():
         raise OptionError("Option topic is empty: give the name of a topic.")
     if topic is None and "topic" not in columns:
-        raise OptionError("There is neither an option 'topic' nor a column 'topic': say where the rows are to be written.")
+        raise OptionError(
+            "There is neither an option 'topic' nor a column 'topic': say where the rows are to be written."
+        )
     key, value = _encoders(schema, options)
     if value is None and "value" not in columns:
         raise OptionError(f"There is no column 'value'; the columns are {', '.join(schema.names) or 'none'}.")
@@ -86,7 +88,11 @@ def _are_headers(kind: Any) -> bool:
     if not isinstance(kind, ArrayType) or not isinstance(kind.elementType, StructType) or len(kind.elementType) != 2:
         return False
     key, value = kind.elementType.fields
-    return (key.name, value.name) == ("key", "value") and isinstance(key.dataType, StringType) and isinstance(value.dataType, BinaryType)
+    return (
+        (key.name, value.name) == ("key", "value")
+        and isinstance(key.dataType, StringType)
+        and isinstance(value.dataType, BinaryType)
+    )
 
 
 def _encoders(schema: "StructType", options: Options) -> "tuple[Encoder | None, Encoder | None]":
@@ -104,7 +110,9 @@ def _configs(options: Options) -> tuple[tuple[str, str], ...]:
 
     for name in OWN_CONFIGS:
         if name in options.kafka:
-            raise OptionError(f"Option kafka.{name} is not taken: columns are written as they are; see keyFormat and valueFormat.")
+            raise OptionError(
+                f"Option kafka.{name} is not taken: columns are written as they are; see keyFormat and valueFormat."
+            )
     configs = {**DEFAULTS, **options.kafka}
     try:
         producer_settings(configs, {})

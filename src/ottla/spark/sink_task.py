@@ -103,7 +103,9 @@ class Sending:
 
         table = pa.Table.from_batches(self._waiting)
         self._waiting, self._waiting_rows, self._waiting_bytes = [], 0, 0
-        table = table.rename_columns([name.lower() if name.lower() in self._plan.columns else name for name in table.column_names])
+        table = table.rename_columns(
+            [name.lower() if name.lower() in self._plan.columns else name for name in table.column_names]
+        )
         if self._plan.topic is not None:
             self._send(self._plan.topic, table)
         else:
@@ -120,7 +122,12 @@ class Sending:
         keys = column("key") if plan.key is None else plan.key.encode(table, topic)
         values = column("value") if plan.value is None else plan.value.encode(table, topic)
         sent = self._producer.send_columns(
-            topic, values, keys, timestamps=column("timestamp"), partitions=column("partition"), headers=column("headers")
+            topic,
+            values,
+            keys,
+            timestamps=column("timestamp"),
+            partitions=column("partition"),
+            headers=column("headers"),
         )
         self._under_way.append(sent)
 

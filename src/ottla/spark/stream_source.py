@@ -6,7 +6,13 @@ from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 from pyspark.sql.datasource import DataSourceStreamReader, InputPartition
-from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadLimit, ReadMaxRows, ReadMinRows, SupportsTriggerAvailableNow
+from pyspark.sql.streaming.datasource import (
+    ReadAllAvailable,
+    ReadLimit,
+    ReadMaxRows,
+    ReadMinRows,
+    SupportsTriggerAvailableNow,
+)
 
 from ottla.client.errors import ClientError
 from ottla.client.partitions import TopicPartition
@@ -46,7 +52,9 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         consumer_settings(self._options)
         least, most = self._options["minOffsetsPerTrigger"], self._options["maxOffsetsPerTrigger"]
         if least is not None and most is not None and least > most:
-            raise OptionError(f"Option minOffsetsPerTrigger ({least}) is more than maxOffsetsPerTrigger ({most}): change one of them.")
+            raise OptionError(
+                f"Option minOffsetsPerTrigger ({least}) is more than maxOffsetsPerTrigger ({most}): change one of them."
+            )
 
     def __getstate__(self) -> dict[str, Any]:
         return self.__dict__ | {"_lookup": None}
@@ -78,7 +86,9 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         latest = self._latest(begun)
         fresh = [partition for partition in latest if partition not in begun]
         base = begun | self._beginnings(fresh)
-        ends = {partition: end if partition in begun else max(end, base[partition]) for partition, end in latest.items()}
+        ends = {
+            partition: end if partition in begun else max(end, base[partition]) for partition, end in latest.items()
+        }
         if not isinstance(limit, ReadAllAvailable):
             if self._target is None and self._has_too_little(base, ends):
                 return start
@@ -155,15 +165,21 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             if first > ends[partition]:
                 first = self._first_of_shrunk(partition, first, ends[partition], is_initial=begun == self._initial)
             ranges.append(OffsetRange(*partition, first, ends[partition]))
-        return [RangePartition(each) for each in split_ranges(ranges, count_min=self._options["minPartitions"],
-                                                              records_max=self._options["maxRecordsPerPartition"])]
+        return [
+            RangePartition(each)
+            for each in split_ranges(
+                ranges, count_min=self._options["minPartitions"], records_max=self._options["maxRecordsPerPartition"]
+            )
+        ]
 
     def _first_of_shrunk(self, partition: TopicPartition, first: int, end: int, *, is_initial: bool) -> int:
         """The end lies before the beginning."""
         if is_initial:
-            return end      # a first micro-batch that is run again: it was empty, and the next begins where it ended
+            return end  # a first micro-batch that is run again: it was empty, and the next begins where it ended
         if self._options["failOnDataLoss"]:
-            raise DataLoss(f"{partition} was read up to offset {first} and now ends with {end}: the topic was deleted and made again.")
+            raise DataLoss(
+                f"{partition} was read up to offset {first} and now ends with {end}: the topic was deleted and made again."
+            )
         return self._ask.earliest([partition])[partition]
 
     def read(self, partition: InputPartition) -> Iterator[Any]:
@@ -179,7 +195,9 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         try:
             self._ask.commit(self._group, offsets_from_json(end))
         except ClientError as error:
-            warnings.warn(f"The progress of the query was not committed to group {self._group!r}: {error}", stacklevel=1)
+            warnings.warn(
+                f"The progress of the query was not committed to group {self._group!r}: {error}", stacklevel=1
+            )
 
     def stop(self) -> None:
         if self._lookup is not None:

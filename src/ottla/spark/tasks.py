@@ -39,9 +39,12 @@ def read_range(wanted: OffsetRange, schema: "StructType", options: Options, raw:
     settings = consumer_settings(options)
     record = record_schema(include_headers=options["includeHeaders"])
     convert = _converter(schema, record, options, raw)
-    decoder = ArrowDecoder(to_arrow_schema(record, timezone="UTC"), wanted,
-                           read_committed=settings.get("isolation.level") == "read_committed",
-                           check_crcs=settings.get("check.crcs", "true").strip().lower() == "true")
+    decoder = ArrowDecoder(
+        to_arrow_schema(record, timezone="UTC"),
+        wanted,
+        read_committed=settings.get("isolation.level") == "read_committed",
+        check_crcs=settings.get("check.crcs", "true").strip().lower() == "true",
+    )
     try:
         with RangeFetch(settings, wanted, wait_seconds_max=options["kafkaConsumer.pollTimeoutMs"] / 1000) as fetch:
             answers = _without_gaps(fetch, wanted, options["failOnDataLoss"])
@@ -51,10 +54,14 @@ def read_range(wanted: OffsetRange, schema: "StructType", options: Options, raw:
                     for batch in decoder.batches_of(columns):
                         yield batch if convert is None else convert(batch)
     except MalformedMessage as error:
-        raise SourceError(f"{wanted.topic}-{wanted.partition} is damaged between offsets {wanted.start} and {wanted.end}: {error}. "
-                          "Read around it with startingOffsets and endingOffsets, or let another replica lead.") from error
+        raise SourceError(
+            f"{wanted.topic}-{wanted.partition} is damaged between offsets {wanted.start} and {wanted.end}: {error}. "
+            "Read around it with startingOffsets and endingOffsets, or let another replica lead."
+        ) from error
     except ClientError as error:
-        raise explained(error, options.kafka["bootstrap.servers"], f"Reading {wanted.topic}-{wanted.partition}") from error
+        raise explained(
+            error, options.kafka["bootstrap.servers"], f"Reading {wanted.topic}-{wanted.partition}"
+        ) from error
 
 
 def _without_gaps(fetch: Any, wanted: OffsetRange, fails: bool) -> Iterator[Any]:
@@ -72,12 +79,16 @@ def _without_gaps(fetch: Any, wanted: OffsetRange, fails: bool) -> Iterator[Any]
         except OffsetsGone as gone:
             if gone.beginning is None:
                 if fails:
-                    raise DataLoss(f"Offset {gone.offset} of {name} lies behind its end: the topic was deleted and made again, or its log "
-                                   "was cut off.") from None
+                    raise DataLoss(
+                        f"Offset {gone.offset} of {name} lies behind its end: the topic was deleted and made again, or its log "
+                        "was cut off."
+                    ) from None
                 return
             if fails:
-                raise DataLoss(f"Offsets {gone.offset} to {min(gone.beginning, wanted.end) - 1} of {name} are gone: its retention was "
-                               "shorter than the time until they were read.") from None
+                raise DataLoss(
+                    f"Offsets {gone.offset} to {min(gone.beginning, wanted.end) - 1} of {name} are gone: its retention was "
+                    "shorter than the time until they were read."
+                ) from None
             if gone.beginning >= wanted.end:
                 return
             fetch.seek(gone.beginning)
@@ -87,7 +98,9 @@ def _converter(schema: "StructType", record: "StructType", options: Options, raw
     """What makes columns of keys and values, where a format is given; None where bytes stay bytes."""
     if not options.is_given("keyFormat") and not options.is_given("valueFormat"):
         if schema != record:
-            raise SourceError("The columns are those of Spark's Kafka connector: leave out schema(...), and choose columns with select.")
+            raise SourceError(
+                "The columns are those of Spark's Kafka connector: leave out schema(...), and choose columns with select."
+            )
         return None
     from ottla.spark.values import batch_decoder
 

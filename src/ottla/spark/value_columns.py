@@ -32,7 +32,7 @@ def decode_each(column: Any, kind: Any, read: Callable[[bytes], Any]) -> Decoded
         if data is not None:
             try:
                 value = read(data)
-            except Exception as error:      # whatever a parser makes of bytes that are not its own
+            except Exception as error:  # whatever a parser makes of bytes that are not its own
                 errors[index] = reason(error)
         found.append(value)
     try:

@@ -18,7 +18,9 @@ def error_type() -> "StructType":
     """What `errorColumn` holds where a row does not decode: which field, why, and its bytes."""
     from pyspark.sql.types import BinaryType, StringType, StructField, StructType
 
-    return StructType([StructField("field", StringType()), StructField("reason", StringType()), StructField("bytes", BinaryType())])
+    return StructType(
+        [StructField("field", StringType()), StructField("reason", StringType()), StructField("bytes", BinaryType())]
+    )
 
 
 class BatchDecoder:
@@ -43,8 +45,10 @@ class BatchDecoder:
                 errors[row] = (name, why)
         if errors and self._error_column is None and self._options["errorTopic"] is None:
             row, (name, why) = min(errors.items())
-            raise SourceError(f"{_place(batch, row)}: its {name} is no {self._formats[name].format}: {why}. Option errorColumn or "
-                              "errorTopic tells where to put such records.")
+            raise SourceError(
+                f"{_place(batch, row)}: its {name} is no {self._formats[name].format}: {why}. Option errorColumn or "
+                "errorTopic tells where to put such records."
+            )
         arrays = []
         for field in self._schema:
             if field.name == self._error_column:
@@ -70,15 +74,25 @@ class BatchDecoder:
         headers = []
         for index, row in enumerate(rows):
             name, why = errors[row]
-            told = {"topic": bad.column("topic")[index].as_py(), "partition": bad.column("partition")[index].as_py(),
-                    "offset": bad.column("offset")[index].as_py(), "field": name, "reason": why}
+            told = {
+                "topic": bad.column("topic")[index].as_py(),
+                "partition": bad.column("partition")[index].as_py(),
+                "offset": bad.column("offset")[index].as_py(),
+                "field": name,
+                "reason": why,
+            }
             headers.append([{"key": HEADER_PREFIX + key, "value": str(value).encode()} for key, value in told.items()])
         kind = pa.list_(pa.struct([("key", pa.string()), ("value", pa.binary())]))
         configs = tuple(sorted({**DEFAULTS, "bootstrap.servers": self._options.kafka["bootstrap.servers"]}.items()))
         producer = producer_pool().take(configs)
         try:
-            producer.send_columns(self._options["errorTopic"], bad.column("value"), bad.column("key"), timestamps=bad.column("timestamp"),
-                                  headers=pa.array(headers, kind)).result()
+            producer.send_columns(
+                self._options["errorTopic"],
+                bad.column("value"),
+                bad.column("key"),
+                timestamps=bad.column("timestamp"),
+                headers=pa.array(headers, kind),
+            ).result()
         except BaseException:
             producer.close(0)
             raise

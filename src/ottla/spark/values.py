@@ -52,8 +52,16 @@ def formats_of(options: Options) -> dict[str, FieldFormat]:
             if options.is_given(f"{field}Schema"):
                 raise OptionError(f"Option {field}Schema needs {field}Format: json, avro, protobuf or arrow-ipc.")
             continue
-        found[field] = FieldFormat(field, name, options[f"{field}Schema"], options[f"{field}Message"], options["schemaRegistryUrl"],
-                                   options[f"{field}Subject"], options["subjectStrategy"], bool(options["registerSchemas"]))
+        found[field] = FieldFormat(
+            field,
+            name,
+            options[f"{field}Schema"],
+            options[f"{field}Message"],
+            options["schemaRegistryUrl"],
+            options[f"{field}Subject"],
+            options["subjectStrategy"],
+            bool(options["registerSchemas"]),
+        )
     return found
 
 
@@ -91,11 +99,15 @@ def _latest(given: FieldFormat, topics: str | None) -> RegisteredSchema:
     if subject is None:
         topic = (topics or "").strip()
         if not topic or "," in topic or given.strategy != "topicnamestrategy":
-            raise OptionError(f"Option {given.field}Subject is missing: say which subject of the registry has the schema of this read.")
+            raise OptionError(
+                f"Option {given.field}Subject is missing: say which subject of the registry has the schema of this read."
+            )
         subject = subject_of(given.strategy, topic, None, is_key=given.field == "key")
     found = registry_at(given.registry).latest(subject)
     if found.kind != KINDS[given.format]:
-        raise OptionError(f"Option {given.field}Format is {given.format}, and the schema of subject {subject!r} is {found.kind}.")
+        raise OptionError(
+            f"Option {given.field}Format is {given.format}, and the schema of subject {subject!r} is {found.kind}."
+        )
     return found
 
 
@@ -107,7 +119,9 @@ def declared_type(given: FieldFormat) -> "DataType":
         return StringType()
     text = given.schema
     if text is None:
-        raise OptionError(f"Option {given.option} is missing: format {given.format} needs a schema, or a schemaRegistryUrl.")
+        raise OptionError(
+            f"Option {given.option} is missing: format {given.format} needs a schema, or a schemaRegistryUrl."
+        )
     if given.format == "avro":
         from ottla.spark.values_avro import spark_type as avro_type
 
@@ -222,7 +236,9 @@ class Encoder:
         from ottla.spark.registry import FRAME, MAGIC
 
         head = FRAME.pack(MAGIC, schema_id) + (b"\0" if given.format == "protobuf" else b"")
-        return pc.binary_join_element_wise(pa.scalar(head, pa.binary()), data.cast(pa.binary()), pa.scalar(b"", pa.binary()))
+        return pc.binary_join_element_wise(
+            pa.scalar(head, pa.binary()), data.cast(pa.binary()), pa.scalar(b"", pa.binary())
+        )
 
     def _registered(self, topic: str) -> tuple[int, str | None]:
         if self.known is not None and self.known[0] == topic:
@@ -243,7 +259,9 @@ def registered_schema(given: FieldFormat, schema: str | None, topic: str) -> tup
     name = None if schema is None else _record_name(given, schema)
     found = registry.latest(given.subject or subject_of(given.strategy, topic, name, is_key=is_key))
     if found.kind != KINDS[given.format]:
-        raise OptionError(f"Option {given.field}Format is {given.format}, and the schema of topic {topic!r} is {found.kind}.")
+        raise OptionError(
+            f"Option {given.field}Format is {given.format}, and the schema of topic {topic!r} is {found.kind}."
+        )
     return found.id, found.text
 
 
@@ -280,7 +298,11 @@ def _encoder(schema: "StructType", given: FieldFormat, topic: str | None) -> Enc
     elif given.field == "key":
         return None
     else:
-        rest = [StructField(column.name, column.dataType) for column in schema.fields if column.name.lower() not in RECORD_COLUMNS]
+        rest = [
+            StructField(column.name, column.dataType)
+            for column in schema.fields
+            if column.name.lower() not in RECORD_COLUMNS
+        ]
         if not rest:
             raise OptionError("There is no column 'value', and no other that could become its fields.")
         kind, columns, is_packed = StructType(rest), tuple(field.name for field in rest), True

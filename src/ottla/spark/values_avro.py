@@ -113,7 +113,9 @@ def _to_spark(schema: Any, names: dict[str, Any], option: str) -> "DataType":
             return t.LongType()
         if sorted(map(str, kinds)) == ["double", "float"]:
             return t.DoubleType()
-        raise OptionError(f"Option {option}: a union of {len(kinds)} types has no column; one of a type and null has, or of two numbers.")
+        raise OptionError(
+            f"Option {option}: a union of {len(kinds)} types has no column; one of a type and null has, or of two numbers."
+        )
     if isinstance(schema, str):
         simple: dict[str, type[DataType]] = {
             "boolean": t.BooleanType, "int": t.IntegerType, "long": t.LongType, "float": t.FloatType, "double": t.DoubleType,
@@ -142,7 +144,9 @@ def _complex_to_spark(schema: dict[str, Any], names: dict[str, Any], option: str
         return by_logical[logical]()
     match schema["type"]:
         case "record" | "error":
-            fields = [t.StructField(field["name"], _to_spark(field["type"], names, option)) for field in schema["fields"]]
+            fields = [
+                t.StructField(field["name"], _to_spark(field["type"], names, option)) for field in schema["fields"]
+            ]
             made = t.StructType(fields)
             names[schema["name"].rpartition(".")[2]] = made
             return made
@@ -170,8 +174,14 @@ def _from_spark(kind: "DataType", name: str) -> Any:
 
     match kind:
         case t.StructType():
-            fields = [{"name": each.name, "type": ["null", _from_spark(each.dataType, f"{name}_{each.name}")], "default": None}
-                      for each in kind.fields]
+            fields = [
+                {
+                    "name": each.name,
+                    "type": ["null", _from_spark(each.dataType, f"{name}_{each.name}")],
+                    "default": None,
+                }
+                for each in kind.fields
+            ]
             return {"type": "record", "name": name, "fields": fields}
         case t.ArrayType():
             return {"type": "array", "items": ["null", _from_spark(kind.elementType, name + "_item")]}

@@ -73,11 +73,13 @@ class JsonCodec:
         lines = np.empty(int(ends[-1]) + 1, np.uint8)
         copy_pieces(given.data, starts, lines, places, sizes)
         lines[ends] = SPACE
-        lines[lines == NEWLINE] = SPACE     # between tokens it means the same, and within text it may not stand
+        lines[lines == NEWLINE] = SPACE  # between tokens it means the same, and within text it may not stand
         if not ((lines[places] == OPEN) & (lines[ends - 1] == CLOSE)).all():
             return None
         lines[ends] = NEWLINE
-        options = arrow_json.ParseOptions(explicit_schema=pa.schema(list(self._kind)), unexpected_field_behavior="ignore")
+        options = arrow_json.ParseOptions(
+            explicit_schema=pa.schema(list(self._kind)), unexpected_field_behavior="ignore"
+        )
         reading = arrow_json.ReadOptions(use_threads=False, block_size=len(lines) + 1)
         table = arrow_json.read_json(pa.BufferReader(pa.py_buffer(lines)), read_options=reading, parse_options=options)
         if table.num_rows != len(column):
@@ -101,8 +103,13 @@ def _is_plain(kind: Any) -> bool:
         return kind.num_fields > 0 and all(_is_plain(field.type) for field in kind)
     if is_type.is_list(kind):
         return _is_plain(kind.value_type)
-    return bool(is_type.is_boolean(kind) or is_type.is_integer(kind) or is_type.is_float32(kind) or is_type.is_float64(kind)
-                or is_type.is_string(kind))
+    return bool(
+        is_type.is_boolean(kind)
+        or is_type.is_integer(kind)
+        or is_type.is_float32(kind)
+        or is_type.is_float64(kind)
+        or is_type.is_string(kind)
+    )
 
 
 def from_json(value: Any, kind: Any) -> Any:
@@ -190,7 +197,10 @@ def as_text(column: Any) -> Any:
     if is_type.is_binary(kind) or is_type.is_large_binary(kind):
         import base64
 
-        return pa.array([None if each is None else '"' + base64.b64encode(each).decode() + '"' for each in column.to_pylist()], pa.string())
+        return pa.array(
+            [None if each is None else '"' + base64.b64encode(each).decode() + '"' for each in column.to_pylist()],
+            pa.string(),
+        )
     raise ValueError(f"JSON has no place for {kind}")
 
 
@@ -201,7 +211,10 @@ def quoted(column: Any) -> Any:
 
     if pc.any(pc.match_substring_regex(column, r'[\x00-\x1f"\\]'), min_count=0).as_py():
         if pc.any(pc.match_substring_regex(column, r"[\x00-\x09\x0b\x0c\x0e-\x1f]"), min_count=0).as_py():
-            return pa.array([None if each is None else json.dumps(each, ensure_ascii=False) for each in column.to_pylist()], pa.string())
+            return pa.array(
+                [None if each is None else json.dumps(each, ensure_ascii=False) for each in column.to_pylist()],
+                pa.string(),
+            )
         for raw, escaped in (("\\", "\\\\"), ('"', '\\"'), ("\n", "\\n"), ("\r", "\\r")):
             column = pc.replace_substring(column, raw, escaped)
     return pc.binary_join_element_wise('"', column, '"', "")
@@ -216,7 +229,9 @@ def _struct_text(column: Any) -> Any:
         name = json.dumps(field.name, ensure_ascii=False) + ":"
         parts.append(pc.binary_join_element_wise(name, as_text(column.field(index)), ",", "").fill_null(""))
     # No value ends with a comma, so that the last one is the one too many.
-    inner = pc.ascii_rtrim(pc.binary_join_element_wise(*parts, ""), characters=",") if parts else pa.repeat("", len(column))
+    inner = (
+        pc.ascii_rtrim(pc.binary_join_element_wise(*parts, ""), characters=",") if parts else pa.repeat("", len(column))
+    )
     text = pc.binary_join_element_wise("{", inner, "}", "")
     return pc.if_else(column.is_valid(), text, pa.scalar(None, pa.string())) if column.null_count else text
 

@@ -38,7 +38,9 @@ def load_set(text: str, option: str) -> bytes:
     try:
         return path.read_bytes()
     except OSError as error:
-        raise OptionError(f"Option {option} is neither a descriptor set in base64 nor a file that can be read: {error}.") from None
+        raise OptionError(
+            f"Option {option} is neither a descriptor set in base64 nor a file that can be read: {error}."
+        ) from None
 
 
 def find_message(data: bytes, name: str | None, option: str) -> Any:
@@ -66,7 +68,9 @@ def find_message(data: bytes, name: str | None, option: str) -> Any:
         full = name or ".".join(part for part in (last.package, last.message_type[0].name) if part)
         return pool.FindMessageTypeByName(full)
     except (KeyError, IndexError, TypeError) as error:
-        raise OptionError(f"Option {option}: no message {name or ''!r} in the descriptor set, or an import is missing: {error}.") from None
+        raise OptionError(
+            f"Option {option}: no message {name or ''!r} in the descriptor set, or an import is missing: {error}."
+        ) from None
 
 
 def registered_file(data: bytes, name: str | None, option: str) -> str:
@@ -77,18 +81,30 @@ def registered_file(data: bytes, name: str | None, option: str) -> str:
     file = descriptor_pb2.FileDescriptorProto()
     message.file.CopyToProto(file)
     if message.containing_type is not None or message.name != file.message_type[0].name:
-        raise OptionError(f"Option {option}: {message.full_name} is not the first message of {file.name}, and values written from here "
-                          "name that one. Put it first, or into a file of its own.")
+        raise OptionError(
+            f"Option {option}: {message.full_name} is not the first message of {file.name}, and values written from here "
+            "name that one. Put it first, or into a file of its own."
+        )
     imports = [each for each in file.dependency if not each.startswith("google/protobuf/")]
     if imports:
-        raise OptionError(f"Option {option}: {file.name} imports {', '.join(imports)}, and schemas are registered without references to "
-                          "others. Put what it needs into one file.")
+        raise OptionError(
+            f"Option {option}: {file.name} imports {', '.join(imports)}, and schemas are registered without references to "
+            "others. Put what it needs into one file."
+        )
     return base64.b64encode(file.SerializeToString()).decode()
 
 
 def _add_known(pool: Any) -> None:
     """The files that every compiler brings."""
-    from google.protobuf import any_pb2, descriptor_pb2, duration_pb2, empty_pb2, struct_pb2, timestamp_pb2, wrappers_pb2
+    from google.protobuf import (
+        any_pb2,
+        descriptor_pb2,
+        duration_pb2,
+        empty_pb2,
+        struct_pb2,
+        timestamp_pb2,
+        wrappers_pb2,
+    )
 
     for module in (any_pb2, duration_pb2, empty_pb2, struct_pb2, timestamp_pb2, wrappers_pb2):
         file = descriptor_pb2.FileDescriptorProto()
@@ -237,7 +253,11 @@ def _field_type(field: Any, option: str, depth: int) -> "DataType":
     from pyspark.sql import types as t
 
     if field.message_type is not None:
-        return t.TimestampType() if field.message_type.full_name == TIMESTAMP else spark_type(field.message_type, option, depth + 1)
+        return (
+            t.TimestampType()
+            if field.message_type.full_name == TIMESTAMP
+            else spark_type(field.message_type, option, depth + 1)
+        )
     kinds: dict[int, DataType] = {
         field.CPPTYPE_INT32: t.IntegerType(), field.CPPTYPE_INT64: t.LongType(), field.CPPTYPE_UINT32: t.LongType(),
         field.CPPTYPE_UINT64: t.DecimalType(20, 0), field.CPPTYPE_DOUBLE: t.DoubleType(), field.CPPTYPE_FLOAT: t.FloatType(),

@@ -20,7 +20,12 @@ from ottla.node.assemble import Node, assemble
 from ottla.node.config import node_config
 from ottla.node.main import RealPorts, real_ports
 from ottla.node.temporary import remove_directory, temporary_directory
-from ottla.wire.messages.create_topics import CreatableTopic, CreatableTopicConfig, CreateTopicsRequest, CreateTopicsResponse
+from ottla.wire.messages.create_topics import (
+    CreatableTopic,
+    CreatableTopicConfig,
+    CreateTopicsRequest,
+    CreateTopicsResponse,
+)
 
 T = TypeVar("T")
 
@@ -102,7 +107,9 @@ class AsyncBroker:
     ) -> None:
         """Create a topic and return when it is there; -1 takes the broker's default for a number. ApiError where the broker refuses it."""
         configs = [CreatableTopicConfig(key, value) for key, value in (config or {}).items()]
-        topic = CreatableTopic(name=name, num_partitions=partitions, replication_factor=replication_factor, configs=configs)
+        topic = CreatableTopic(
+            name=name, num_partitions=partitions, replication_factor=replication_factor, configs=configs
+        )
         response = await self.node.broker.controller.submit(CreateTopicsRequest(topics=[topic]))
         assert isinstance(response, CreateTopicsResponse), response
         (result,) = response.topics

@@ -41,9 +41,13 @@ def _next_batch(records: memoryview, position: int) -> int | None:
     if magic > MAGIC:
         _refuse(f"no batch has the format {magic}", position)
     if length > LENGTH_MAX:
-        raise BatchRejected(ErrorCode.UNKNOWN_SERVER_ERROR, f"a batch cannot have a length of {length} bytes", has_log_start=False)
+        raise BatchRejected(
+            ErrorCode.UNKNOWN_SERVER_ERROR, f"a batch cannot have a length of {length} bytes", has_log_start=False
+        )
     return length + LENGTH_OVERHEAD if left >= length + LENGTH_OVERHEAD else None
 
 
 def _refuse(reason: str, position: int) -> None:
-    raise BatchRejected(ErrorCode.CORRUPT_MESSAGE, reason, message=reason if position == 0 else None, has_log_start=False)
+    raise BatchRejected(
+        ErrorCode.CORRUPT_MESSAGE, reason, message=reason if position == 0 else None, has_log_start=False
+    )

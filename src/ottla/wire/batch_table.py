@@ -10,11 +10,23 @@ from ottla.wire.batches import CODEC_MASK, CONTROL_BIT, LENGTH_OVERHEAD, LOG_APP
 Column = NDArray[np.int64]
 Mask = NDArray[np.bool_]
 
-_HEADER = np.dtype([
-    ("base_offset", ">i8"), ("length", ">i4"), ("leader_epoch", ">i4"), ("magic", "i1"), ("crc", ">u4"), ("attributes", ">i2"),
-    ("last_offset_delta", ">i4"), ("base_timestamp", ">i8"), ("max_timestamp", ">i8"), ("producer_id", ">i8"), ("producer_epoch", ">i2"),
-    ("base_sequence", ">i4"), ("count", ">i4"),
-])
+_HEADER = np.dtype(
+    [
+        ("base_offset", ">i8"),
+        ("length", ">i4"),
+        ("leader_epoch", ">i4"),
+        ("magic", "i1"),
+        ("crc", ">u4"),
+        ("attributes", ">i2"),
+        ("last_offset_delta", ">i4"),
+        ("base_timestamp", ">i8"),
+        ("max_timestamp", ">i8"),
+        ("producer_id", ">i8"),
+        ("producer_epoch", ">i2"),
+        ("base_sequence", ">i4"),
+        ("count", ">i4"),
+    ]
+)
 
 
 class BatchTable:
@@ -50,5 +62,5 @@ class BatchTable:
     def last_epochs(self) -> list[int]:
         """Of the last batch of each partition; -1 where it has none."""
         found = np.full(len(self.bounds) - 1, -1)
-        found[self.partition] = self.leader_epoch          # where there are several, the last one stays
+        found[self.partition] = self.leader_epoch  # where there are several, the last one stays
         return found.tolist()

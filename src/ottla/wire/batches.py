@@ -158,7 +158,9 @@ def decode_payload(header: BatchHeader, payload: bytes) -> list[Record]:
 def _decode_record(data: bytes, position: int, header: BatchHeader) -> tuple[Record, int]:
     size, position = read_varint(data, position)
     end = position + size
-    timestamp_delta, position = read_varlong(data, position + 1)  # the byte before it holds attributes that nothing uses
+    timestamp_delta, position = read_varlong(
+        data, position + 1
+    )  # the byte before it holds attributes that nothing uses
     offset_delta, position = read_varint(data, position)
     key, position = _decode_bytes(data, position)
     value, position = _decode_bytes(data, position)
@@ -187,10 +189,20 @@ def _decode_bytes(data: bytes, position: int) -> tuple[bytes | None, int]:
     return data[position : position + size], position + size
 
 
-def build_batch(records: Iterable[Record], *, base_offset: int = 0, codec: int = 0, producer_id: int = NO_PRODUCER_ID,
-                producer_epoch: int = NO_PRODUCER_EPOCH, base_sequence: int = NO_SEQUENCE, leader_epoch: int = NO_LEADER_EPOCH,
-                is_control: bool = False, is_transactional: bool = False, log_append_time: int | None = None,
-                compression_level: int | None = None) -> bytearray:
+def build_batch(
+    records: Iterable[Record],
+    *,
+    base_offset: int = 0,
+    codec: int = 0,
+    producer_id: int = NO_PRODUCER_ID,
+    producer_epoch: int = NO_PRODUCER_EPOCH,
+    base_sequence: int = NO_SEQUENCE,
+    leader_epoch: int = NO_LEADER_EPOCH,
+    is_control: bool = False,
+    is_transactional: bool = False,
+    log_append_time: int | None = None,
+    compression_level: int | None = None,
+) -> bytearray:
     """A whole batch of at least one record. With `log_append_time` all its records have that time, whatever theirs says."""
     listed = list(records)
     base_timestamp = listed[0].timestamp
@@ -214,8 +226,23 @@ def build_batch(records: Iterable[Record], *, base_offset: int = 0, codec: int =
         attributes |= CONTROL_BIT
     batch = bytearray(RECORDS_AT)
     length = len(payload) + RECORDS_AT - LENGTH_OVERHEAD
-    HEADER.pack_into(batch, 0, base_offset, length, leader_epoch, MAGIC, 0, attributes, len(listed) - 1, base_timestamp,
-                     max_timestamp, producer_id, producer_epoch, base_sequence, len(listed))
+    HEADER.pack_into(
+        batch,
+        0,
+        base_offset,
+        length,
+        leader_epoch,
+        MAGIC,
+        0,
+        attributes,
+        len(listed) - 1,
+        base_timestamp,
+        max_timestamp,
+        producer_id,
+        producer_epoch,
+        base_sequence,
+        len(listed),
+    )
     batch += payload
     write_checksum(batch)
     return batch

@@ -31,7 +31,9 @@ CHAIN_MIN = 40
 """Fewer records than this are walked to faster than guessed."""
 
 
-def find_starts(octets: "Octets", data: bytes | bytearray | memoryview, starts: "Column", ends: "Column", counts: "Column") -> "Column":
+def find_starts(
+    octets: "Octets", data: bytes | bytearray | memoryview, starts: "Column", ends: "Column", counts: "Column"
+) -> "Column":
     """The positions of all records of batches that stand at `starts` to `ends`; MalformedMessage where they do not fill them."""
     import numpy as np
 
@@ -53,7 +55,8 @@ def find_starts(octets: "Octets", data: bytes | bytearray | memoryview, starts: 
         same = across < left[:, None]
         for index in range(int((after - position).max())):
             same &= (octets.take(cells + index, mode="clip") == octets.take(position + index, mode="clip")[:, None]) | (
-                after - position <= index)[:, None]
+                after - position <= index
+            )[:, None]
         runs = np.where(same.all(axis=1), width, same.argmin(axis=1))
         taken = across < runs[:, None]
         found[(row[:, None] + across)[taken]] = cells[taken]
@@ -68,7 +71,13 @@ def find_starts(octets: "Octets", data: bytes | bytearray | memoryview, starts: 
         if not goes_on.all():
             for at in np.flatnonzero((left > 0) & (patience < 0)).tolist():
                 _find_rest(data, int(position[at]), int(ends[batch[at]]), found[int(row[at]) : int(row[at] + left[at])])
-            batch, position, row, left, patience = batch[goes_on], position[goes_on], row[goes_on], left[goes_on], patience[goes_on]
+            batch, position, row, left, patience = (
+                batch[goes_on],
+                position[goes_on],
+                row[goes_on],
+                left[goes_on],
+                patience[goes_on],
+            )
     return found
 
 

@@ -90,7 +90,9 @@ class FetchedBatches:
     wanted, those of aborted transactions are left out. `len()` says how many remain.
     """
 
-    def __init__(self, partitions: Sequence[FetchedPartition], *, read_committed: bool = False, check_crcs: bool = True) -> None:
+    def __init__(
+        self, partitions: Sequence[FetchedPartition], *, read_committed: bool = False, check_crcs: bool = True
+    ) -> None:
         import numpy as np  # loaded where there is something to decode with it
 
         from ottla.wire.batch_table import BatchTable
@@ -100,7 +102,11 @@ class FetchedBatches:
             listed.add(partition.records, check_crcs=check_crcs)
         self._table = table = BatchTable(b"".join(listed.headers), listed.counts)
         self._fetch_offsets = [partition.fetch_offset for partition in partitions]
-        chosen = ~table.is_control & (table.count > 0) & (table.last_offset >= np.array(self._fetch_offsets, np.int64)[table.partition])
+        chosen = (
+            ~table.is_control
+            & (table.count > 0)
+            & (table.last_offset >= np.array(self._fetch_offsets, np.int64)[table.partition])
+        )
         if read_committed:
             _leave_out_aborted(chosen, table, listed, [partition.aborted for partition in partitions])
         self._rows = np.flatnonzero(chosen)
@@ -131,13 +137,22 @@ class FetchedBatches:
         return assemble(data, starts, ends, self._table, rows, self._fetch_offsets)
 
 
-def decode_fetched(partitions: Sequence[FetchedPartition], *, read_committed: bool = False, check_crcs: bool = True,
-                   output_max: int = OUTPUT_BYTES_MAX) -> "RecordColumns":
+def decode_fetched(
+    partitions: Sequence[FetchedPartition],
+    *,
+    read_committed: bool = False,
+    check_crcs: bool = True,
+    output_max: int = OUTPUT_BYTES_MAX,
+) -> "RecordColumns":
     """The records of all partitions of one fetch answer, in their order."""
-    return FetchedBatches(partitions, read_committed=read_committed, check_crcs=check_crcs).decode(output_max=output_max)
+    return FetchedBatches(partitions, read_committed=read_committed, check_crcs=check_crcs).decode(
+        output_max=output_max
+    )
 
 
-def _leave_out_aborted(chosen: "Mask", table: "BatchTable", listed: _Listed, aborted_of_partitions: list[Aborted]) -> None:
+def _leave_out_aborted(
+    chosen: "Mask", table: "BatchTable", listed: _Listed, aborted_of_partitions: list[Aborted]
+) -> None:
     """A transaction that was aborted lasts from its first offset to its producer's next marker."""
     for aborted, (first, end) in zip(aborted_of_partitions, pairwise(table.bounds), strict=True):
         pending = sorted((offset, producer) for producer, offset in aborted)

@@ -169,7 +169,9 @@ def _write(rows: OutgoingColumns, sizes: _Sizes, layout: _Layout, partitions: ND
     lengths = sizes.fixed[order] + time_sizes + offset_sizes
     length_sizes = varint_sizes(lengths << 1)
     places = _running(lengths + length_sizes)
-    places += RECORDS_AT * (np.searchsorted(starts, np.arange(len(order) + 1), "right"))  # a header stands before each batch's first
+    places += RECORDS_AT * (
+        np.searchsorted(starts, np.arange(len(order) + 1), "right")
+    )  # a header stands before each batch's first
     target = np.zeros(int(places[-1]), np.uint8)
     at = places[:-1].copy()
     write_varints(target, at, lengths << 1, length_sizes)
@@ -216,7 +218,9 @@ def _write_bytes(target: Octets, at: Column, column: BinaryColumn | None, field:
     return at
 
 
-def _batches(target: Octets, places: Column, layout: _Layout, partitions: NDArray[Any], times: Column) -> Iterator[EncodedBatch]:
+def _batches(
+    target: Octets, places: Column, layout: _Layout, partitions: NDArray[Any], times: Column
+) -> Iterator[EncodedBatch]:
     view = memoryview(target.data)
     firsts = places[layout.starts].tolist()
     for index, (start, end) in enumerate(zip(layout.starts, layout.ends, strict=True)):

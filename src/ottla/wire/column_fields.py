@@ -106,7 +106,7 @@ def copy_pieces(source: "Octets", starts: "Column", target: "Octets", places: "C
     if int(sizes.min()) == largest:
         _windows(target, largest)[places] = _windows(source, largest)[starts]
         return
-    powers = np.frexp(np.maximum(sizes, 0).astype(np.float64))[1] - 1     # -1 where there are none: frexp(0) is 0 * 2**0
+    powers = np.frexp(np.maximum(sizes, 0).astype(np.float64))[1] - 1  # -1 where there are none: frexp(0) is 0 * 2**0
     for power in np.flatnonzero(np.bincount(powers + 1)) - 1:
         if power < 0:
             continue

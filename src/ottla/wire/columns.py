@@ -56,7 +56,9 @@ class BinaryColumn:
             if step != 1:
                 raise ValueError(f"rows of a column stand side by side: they cannot be taken in steps of {step}")
             end = max(start, end)
-            return BinaryColumn(self.offsets[start : end + 1], self.data, None if self.nulls is None else self.nulls[start:end])
+            return BinaryColumn(
+                self.offsets[start : end + 1], self.data, None if self.nulls is None else self.nulls[start:end]
+            )
         at = index(row)
         if not -count <= at < count:
             raise IndexError(f"row {at} of {count}")
@@ -89,7 +91,9 @@ class BinaryColumn:
         offsets = self.offsets if is_large else self.offsets.astype(np.int32)
         validity = None if self.nulls is None else pa.py_buffer(np.packbits(~self.nulls, bitorder="little"))
         count = -1 if self.nulls is None else int(self.nulls.sum())
-        return pa.Array.from_buffers(arrow_type, len(self), [validity, pa.py_buffer(offsets), pa.py_buffer(self.data)], count)
+        return pa.Array.from_buffers(
+            arrow_type, len(self), [validity, pa.py_buffer(offsets), pa.py_buffer(self.data)], count
+        )
 
     @classmethod
     def from_arrow(cls, array: Any) -> "BinaryColumn":
@@ -99,7 +103,12 @@ class BinaryColumn:
         types, kind = pa.types, array.type
         if isinstance(array, pa.ChunkedArray):
             array = array.combine_chunks()
-        if types.is_binary_view(kind) or types.is_string_view(kind) or types.is_fixed_size_binary(kind) or types.is_null(kind):
+        if (
+            types.is_binary_view(kind)
+            or types.is_string_view(kind)
+            or types.is_fixed_size_binary(kind)
+            or types.is_null(kind)
+        ):
             array, kind = array.cast(pa.large_binary()), pa.large_binary()
         is_large = types.is_large_binary(kind) or types.is_large_string(kind)
         if not (is_large or types.is_binary(kind) or types.is_string(kind)):
@@ -108,7 +117,9 @@ class BinaryColumn:
         first, count = array.offset, len(array)
         if offset_buffer is None or not count:
             return cls(np.zeros(count + 1, np.int64), np.empty(0, np.uint8), None)
-        offsets = np.frombuffer(offset_buffer, np.int64 if is_large else np.int32)[first : first + count + 1].astype(np.int64)
+        offsets = np.frombuffer(offset_buffer, np.int64 if is_large else np.int32)[first : first + count + 1].astype(
+            np.int64
+        )
         data = np.empty(0, np.uint8) if data_buffer is None else np.frombuffer(data_buffer, np.uint8)
         nulls = array.is_null().to_numpy(zero_copy_only=False) if array.null_count else None
         return cls(offsets, data, nulls)
@@ -131,7 +142,7 @@ class HeaderColumns(NamedTuple):
         counts = array.value_lengths().fill_null(0).to_numpy(zero_copy_only=False)
         offsets = np.zeros(len(array) + 1, np.int64)
         np.cumsum(counts, out=offsets[1:])
-        pairs = array.flatten()     # without what stands behind nulls
+        pairs = array.flatten()  # without what stands behind nulls
         keys, values = (BinaryColumn.from_arrow(field) for field in pairs.flatten())
         if keys.nulls is not None:
             raise ValueError("a header without a key")
@@ -152,9 +163,21 @@ class RecordColumns:
     are first asked for. `next_offsets` and `last_epochs` have one item for each partition: where its next fetch goes on.
     """
 
-    def __init__(self, data: Buffer, offsets: Column, timestamps: Column, batch_of_row: Column, append_time: NDArray[np.int8],
-                 epochs: NDArray[np.int32], partition_of_batch: NDArray[np.int32], key: tuple[Column, Column],
-                 value: tuple[Column, Column], headers: tuple[Column, Column], next_offsets: list[int], last_epochs: list[int]) -> None:
+    def __init__(
+        self,
+        data: Buffer,
+        offsets: Column,
+        timestamps: Column,
+        batch_of_row: Column,
+        append_time: NDArray[np.int8],
+        epochs: NDArray[np.int32],
+        partition_of_batch: NDArray[np.int32],
+        key: tuple[Column, Column],
+        value: tuple[Column, Column],
+        headers: tuple[Column, Column],
+        next_offsets: list[int],
+        last_epochs: list[int],
+    ) -> None:
         self.data = data
         self.offsets = offsets
         self.timestamps = timestamps
@@ -254,8 +277,11 @@ class RecordColumns:
         import pyarrow as pa
 
         columns = {
-            "key": self.keys.to_arrow(), "value": self.values.to_arrow(), "partition": pa.array(self.partitions),
-            "offset": pa.array(self.offsets), "timestamp": pa.array(self.timestamps).cast(pa.timestamp("ms")),
+            "key": self.keys.to_arrow(),
+            "value": self.values.to_arrow(),
+            "partition": pa.array(self.partitions),
+            "offset": pa.array(self.offsets),
+            "timestamp": pa.array(self.timestamps).cast(pa.timestamp("ms")),
             "timestamp_type": pa.array(self.timestamp_types),
         }
         if headers:
@@ -267,11 +293,15 @@ class RecordColumns:
         import pyarrow as pa
 
         found = self.headers
-        pairs = pa.StructArray.from_arrays([found.keys.to_arrow("string"), found.values.to_arrow()], names=["key", "value"])
+        pairs = pa.StructArray.from_arrays(
+            [found.keys.to_arrow("string"), found.values.to_arrow()], names=["key", "value"]
+        )
         return pa.ListArray.from_arrays(pa.array(found.offsets.astype(np.int32)), pairs)
 
 
-def assemble(data: Buffer, starts: Column, ends: Column, table: BatchTable, rows: Column, fetch_offsets: list[int]) -> RecordColumns:
+def assemble(
+    data: Buffer, starts: Column, ends: Column, table: BatchTable, rows: Column, fetch_offsets: list[int]
+) -> RecordColumns:
     """Read the fields of the records of the batches in these rows of the table, which stand at `starts` to `ends` of the data."""
     octets = np.frombuffer(data, np.uint8)
     count, is_append_time, partition_of_batch = table.count[rows], table.is_append_time[rows], table.partition[rows]
@@ -290,12 +320,35 @@ def assemble(data: Buffer, starts: Column, ends: Column, table: BatchTable, rows
     header_counts, at = read_varints(octets, at)
     is_wrong = (at != record_ends) & (header_counts == 0) | (at > record_ends) | (header_counts < 0)
     if is_wrong.any():
-        raise MalformedMessage(f"the record at offset {offsets[int(is_wrong.argmax())]} does not end where its fields end")
-    columns: list[Column] = [offsets, timestamps, batch_of_row, key_sizes, key_starts, value_sizes, value_starts, header_counts, at]
+        raise MalformedMessage(
+            f"the record at offset {offsets[int(is_wrong.argmax())]} does not end where its fields end"
+        )
+    columns: list[Column] = [
+        offsets,
+        timestamps,
+        batch_of_row,
+        key_sizes,
+        key_starts,
+        value_sizes,
+        value_starts,
+        header_counts,
+        at,
+    ]
     wanted = offsets >= np.array(fetch_offsets, np.int64)[partition_of_batch][batch_of_row]
     if not wanted.all():
         columns = [column[wanted] for column in columns]
     offsets, timestamps, batch_of_row, key_sizes, key_starts, value_sizes, value_starts, header_counts, at = columns
-    return RecordColumns(data, offsets, timestamps, batch_of_row, is_append_time, table.leader_epoch[rows], partition_of_batch,
-                         (key_sizes, key_starts), (value_sizes, value_starts), (header_counts, at), table.next_offsets(fetch_offsets),
-                         table.last_epochs())
+    return RecordColumns(
+        data,
+        offsets,
+        timestamps,
+        batch_of_row,
+        is_append_time,
+        table.leader_epoch[rows],
+        partition_of_batch,
+        (key_sizes, key_starts),
+        (value_sizes, value_starts),
+        (header_counts, at),
+        table.next_offsets(fetch_offsets),
+        table.last_epochs(),
+    )

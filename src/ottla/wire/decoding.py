@@ -32,9 +32,13 @@ def compile_decoder(cls: type[Message], version: int, *, flexible: bool) -> Call
     return compiled
 
 
-def compile_sliced_decoder(cls: type[Message], version: int, *, flexible: bool) -> Callable[[Buffer, int], Slices[tuple[Any, int]]]:
+def compile_sliced_decoder(
+    cls: type[Message], version: int, *, flexible: bool
+) -> Callable[[Buffer, int], Slices[tuple[Any, int]]]:
     """The same, as a generator whose result comes at its end."""
-    compiled: Callable[[Buffer, int], Slices[tuple[Any, int]]] = _compiled(DecoderSource(cls, version, flexible, sliced=True))
+    compiled: Callable[[Buffer, int], Slices[tuple[Any, int]]] = _compiled(
+        DecoderSource(cls, version, flexible, sliced=True)
+    )
     return compiled
 
 
@@ -133,7 +137,12 @@ class DecoderSource:
 
     def text(self) -> str:
         self.struct_lines(self.cls, "o", 2)
-        head = ["def decode(b, p=0):", "    end = len(b)", *(["    slice = total = 0", "    yield"] if self.sliced else []), "    try:"]
+        head = [
+            "def decode(b, p=0):",
+            "    end = len(b)",
+            *(["    slice = total = 0", "    yield"] if self.sliced else []),
+            "    try:",
+        ]
         tail = ["    except cut_errors: raise cut() from None", "    return o, p", ""]
         return "\n".join([*head, *self.lines, *tail])
 
@@ -248,7 +257,11 @@ class DecoderSource:
         self.null_lines(name, target, depth, nullable)
         self.line(depth + 1, "q = p + n")
         self.line(depth + 1, f"if q > end: raise short({name!r})")
-        value = {"string": "str(b[p:q], 'utf-8', 'ottla.replace')", "binary": "bytes(b[p:q])", "batches": "memoryview(b)[p:q]"}[kind]
+        value = {
+            "string": "str(b[p:q], 'utf-8', 'ottla.replace')",
+            "binary": "bytes(b[p:q])",
+            "batches": "memoryview(b)[p:q]",
+        }[kind]
         self.line(depth + 1, f"{target} = {value}; p = q")
 
     def inner_struct_lines(self, field: Field, target: str, depth: int, nullable: bool) -> None:

@@ -68,7 +68,13 @@ class EncoderSource:
 
     def text(self) -> str:
         self.struct_lines(self.cls, "o", "a", 2)
-        head = ["def encode(o):", "    c = []", "    a = c.append", *(["    slice = 0", "    yield"] if self.sliced else []), "    try:"]
+        head = [
+            "def encode(o):",
+            "    c = []",
+            "    a = c.append",
+            *(["    slice = 0", "    yield"] if self.sliced else []),
+            "    try:",
+        ]
         tail = ["    except errors as error: raise unfit(error) from error", "    return join(c)", ""]
         return "\n".join([*head, *self.lines, "        pass", *tail])
 
@@ -147,7 +153,10 @@ class EncoderSource:
             else:
                 self.value_lines(field, value, append, depth + 1)
             self.flush(append, depth + 1)
-            self.line(depth + 1, f"{size} = join({chunks}); {tags}.append({unsigned_varint(field.tag)!r} + uv(len({size})) + {size})")
+            self.line(
+                depth + 1,
+                f"{size} = join({chunks}); {tags}.append({unsigned_varint(field.tag)!r} + uv(len({size})) + {size})",
+            )
         self.line(depth, f"if {tags}: {out}(uv(len({tags}))); {out}(join({tags}))")
         self.line(depth, f"else: {out}({ONE_BYTE[0]!r})")
 
@@ -156,7 +165,9 @@ class EncoderSource:
         nullable = field.nullable_in(self.version)
         if field.kind in FIXED:
             if field.kind == "uuid":
-                self.line(depth, f"if len({value}) != 16: raise odd_uuid({field.name!r})")  # `struct` would cut or pad it
+                self.line(
+                    depth, f"if len({value}) != 16: raise odd_uuid({field.name!r})"
+                )  # `struct` would cut or pad it
             self.run.append((FIXED[field.kind][0], value))
         elif field.kind == "struct":
             self.inner_struct_lines(field, value, out, depth, null=_NULL_STRUCT if nullable else None)

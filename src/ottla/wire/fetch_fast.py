@@ -74,17 +74,33 @@ def read_fetch(buffer: bytearray, view: memoryview, position: int, end: int, ver
     elif version >= SESSIONS_FROM:
         if position + 25 > end:
             raise MalformedMessage("a Fetch request that ends before its topics")
-        replica_id, max_wait_ms, min_bytes, max_bytes, isolation, session_id, session_epoch = _limits_with_replica(buffer, position)
+        replica_id, max_wait_ms, min_bytes, max_bytes, isolation, session_id, session_epoch = _limits_with_replica(
+            buffer, position
+        )
         position += 25
     else:
         replica_id, max_wait_ms, min_bytes, max_bytes, isolation = _limits_without_session(buffer, position)
         position += 17
     if version >= TOPIC_IDS_FROM and end - position == ONE_WITH_ID_BYTES:
         # One topic with one partition, and nothing else: one unpack instead of a dozen steps, which take 2.5 µs.
-        topic_count, topic, partition_count, index, leader_epoch, offset, last_epoch, _, most, rest = _one_wish_with_id(buffer, position)
+        topic_count, topic, partition_count, index, leader_epoch, offset, last_epoch, _, most, rest = _one_wish_with_id(
+            buffer, position
+        )
         if topic_count == 2 and partition_count == 2 and rest == _NOTHING_ELSE:
-            return _new_tuple(FetchWish, (replica_id, max_wait_ms, min_bytes, max_bytes, isolation, session_id, session_epoch,
-                                          [(topic, [(index, leader_epoch, offset, last_epoch, most)])], []))
+            return _new_tuple(
+                FetchWish,
+                (
+                    replica_id,
+                    max_wait_ms,
+                    min_bytes,
+                    max_bytes,
+                    isolation,
+                    session_id,
+                    session_epoch,
+                    [(topic, [(index, leader_epoch, offset, last_epoch, most)])],
+                    [],
+                ),
+            )
     if version >= FLEXIBLE_FROM:
         topics, forgotten, position = _read_flexible(buffer, view, position, end, version)
         if position >= end or buffer[position]:
@@ -93,7 +109,9 @@ def read_fetch(buffer: bytearray, view: memoryview, position: int, end: int, ver
                 replica_id = _replica_in_tags(buffer, position, end)
     else:
         topics, forgotten = _read_plain(buffer, view, position, end, version)
-    return FetchWish(replica_id, max_wait_ms, min_bytes, max_bytes, isolation, session_id, session_epoch, topics, forgotten)
+    return FetchWish(
+        replica_id, max_wait_ms, min_bytes, max_bytes, isolation, session_id, session_epoch, topics, forgotten
+    )
 
 
 def _replica_in_tags(buffer: bytearray, position: int, end: int) -> int:
@@ -108,8 +126,9 @@ def _replica_in_tags(buffer: bytearray, position: int, end: int) -> int:
     return -1
 
 
-def _read_flexible(buffer: bytearray, view: memoryview, position: int, end: int,
-                   version: int) -> tuple[list[TopicWish], list[tuple[bytes, list[int]]], int]:
+def _read_flexible(
+    buffer: bytearray, view: memoryview, position: int, end: int, version: int
+) -> tuple[list[TopicWish], list[tuple[bytes, list[int]]], int]:
     """Topics, what is forgotten, and where the tags of the request begin."""
     topic_count, position = read_uvarint(buffer, position, end)
     topics: list[TopicWish] = []
@@ -138,12 +157,16 @@ def _read_flexible(buffer: bytearray, view: memoryview, position: int, end: int,
     return topics, forgotten, position + max(size - 1, 0)
 
 
-def _flexible_partitions(buffer: bytearray, view: memoryview, position: int, end: int, count: int) -> tuple[list[PartitionWish], int]:
+def _flexible_partitions(
+    buffer: bytearray, view: memoryview, position: int, end: int, count: int
+) -> tuple[list[PartitionWish], int]:
     """Those of one topic; at once where none of them has tags, which takes a fifth of the time."""
     stop = position + _PARTITION_12_BYTES * count
     if count > 0 and stop <= end and not any(view[position + _PARTITION_12_BYTES - 1 : stop : _PARTITION_12_BYTES]):
-        return [(index, leader_epoch, offset, last_epoch, most)
-                for index, leader_epoch, offset, last_epoch, _, most in _partitions_12(view[position:stop])], stop
+        return [
+            (index, leader_epoch, offset, last_epoch, most)
+            for index, leader_epoch, offset, last_epoch, _, most in _partitions_12(view[position:stop])
+        ], stop
     partitions: list[PartitionWish] = []
     for _ in range(count):
         if position + _PARTITION_12_BYTES > end:
@@ -170,8 +193,9 @@ def _indexes(buffer: bytearray, position: int, end: int, count: int) -> tuple[li
     return [_i32(buffer, position + 4 * i)[0] for i in range(count)], position + 4 * count
 
 
-def _read_plain(buffer: bytearray, view: memoryview, position: int, end: int,
-                version: int) -> tuple[list[TopicWish], list[tuple[bytes, list[int]]]]:
+def _read_plain(
+    buffer: bytearray, view: memoryview, position: int, end: int, version: int
+) -> tuple[list[TopicWish], list[tuple[bytes, list[int]]]]:
     """Versions 4 to 11, whose sizes are of fixed width."""
     count, position = _plain_count(buffer, position, end)
     topics: list[TopicWish] = []
@@ -224,7 +248,7 @@ def _plain_topic(buffer: bytearray, view: memoryview, position: int, end: int) -
     stop = position + 2 + _i16(buffer, position)[0]
     if stop > end or stop < position + 2:
         raise MalformedMessage("a string that is longer than its message")
-    return bytes(view[position + 2:stop]), stop
+    return bytes(view[position + 2 : stop]), stop
 
 
 class PartitionAnswer(NamedTuple):
@@ -270,8 +294,9 @@ _ONE_BYTES = 70
 _NULL_ARRAY = b"\xff\xff\xff\xff"
 
 
-def pack_fetched(version: int, correlation_id: int, error: int, session_id: int,
-                 topics: list[tuple[bytes, list[PartitionAnswer]]]) -> list[bytes]:
+def pack_fetched(
+    version: int, correlation_id: int, error: int, session_id: int, topics: list[tuple[bytes, list[PartitionAnswer]]]
+) -> list[bytes]:
     """The frame as pieces: one before each partition's records, and one behind the last. Between piece i and i + 1 belong the
     records of the i-th partition that has any (`record_bytes` > 0)."""
     if version >= TOPIC_IDS_FROM and len(topics) == 1 and len(topics[0][1]) == 1 and topics[0][1][0].aborted is None:
@@ -280,17 +305,28 @@ def pack_fetched(version: int, correlation_id: int, error: int, session_id: int,
     return whole(pack_fetched_in_slices(version, correlation_id, error, session_id, topics))
 
 
-def pack_found(version: int, correlation_id: int, topic: bytes, partition: int, high_watermark: int, log_start_offset: int,
-               aborted: tuple[tuple[int, int], ...] | None, record_bytes: int) -> Sequence[bytes]:
+def pack_found(
+    version: int,
+    correlation_id: int,
+    topic: bytes,
+    partition: int,
+    high_watermark: int,
+    log_start_offset: int,
+    aborted: tuple[tuple[int, int], ...] | None,
+    record_bytes: int,
+) -> Sequence[bytes]:
     """The pieces before and behind the records of one partition that has some, of a request without a session."""
-    answer = _new_tuple(PartitionAnswer, (partition, 0, high_watermark, high_watermark, log_start_offset, aborted, record_bytes, b"\0"))
+    answer = _new_tuple(
+        PartitionAnswer, (partition, 0, high_watermark, high_watermark, log_start_offset, aborted, record_bytes, b"\0")
+    )
     if version >= TOPIC_IDS_FROM and aborted is None:
         return _pack_one(correlation_id, 0, 0, topic, answer)
     return pack_fetched(version, correlation_id, 0, 0, [(topic, [answer])])
 
 
-def pack_fetched_in_slices(version: int, correlation_id: int, error: int, session_id: int,
-                           topics: list[tuple[bytes, list[PartitionAnswer]]]) -> Slices[list[bytes]]:
+def pack_fetched_in_slices(
+    version: int, correlation_id: int, error: int, session_id: int, topics: list[tuple[bytes, list[PartitionAnswer]]]
+) -> Slices[list[bytes]]:
     """As `pack_fetched`, of many partitions."""
     pack = _pack_flexible if version >= FLEXIBLE_FROM else _pack_plain
     pieces, record_bytes = yield from pack(version, error, session_id, topics)
@@ -298,18 +334,37 @@ def pack_fetched_in_slices(version: int, correlation_id: int, error: int, sessio
     return pieces
 
 
-def _pack_one(correlation_id: int, error: int, session_id: int, topic: bytes, answer: PartitionAnswer) -> tuple[bytes, bytes]:
+def _pack_one(
+    correlation_id: int, error: int, session_id: int, topic: bytes, answer: PartitionAnswer
+) -> tuple[bytes, bytes]:
     """One topic, by its id, with one partition and nothing aborted: what most answers hold, in one pack."""
     partition, own_error, high_watermark, last_stable_offset, log_start_offset, _, record_bytes, tags = answer
     size = unsigned_varint(record_bytes + 1)
     frame_bytes = _ONE_BYTES + len(size) + max(record_bytes, 0) + len(tags)
-    head = _one_with_id(frame_bytes, correlation_id, 0, 0, error, session_id, 2, topic, 2, partition, own_error, high_watermark,
-                        last_stable_offset, log_start_offset, 0, -1)
+    head = _one_with_id(
+        frame_bytes,
+        correlation_id,
+        0,
+        0,
+        error,
+        session_id,
+        2,
+        topic,
+        2,
+        partition,
+        own_error,
+        high_watermark,
+        last_stable_offset,
+        log_start_offset,
+        0,
+        -1,
+    )
     return head + size, tags + b"\0\0"
 
 
-def _pack_flexible(version: int, error: int, session_id: int,
-                   topics: list[tuple[bytes, list[PartitionAnswer]]]) -> Slices[tuple[list[bytes], int]]:
+def _pack_flexible(
+    version: int, error: int, session_id: int, topics: list[tuple[bytes, list[PartitionAnswer]]]
+) -> Slices[tuple[list[bytes], int]]:
     """The pieces, and how many bytes of records belong between them."""
     pieces: list[bytes] = []
     packed = record_bytes = 0
@@ -322,9 +377,17 @@ def _pack_flexible(version: int, error: int, session_id: int,
         now += unsigned_varint(len(answers) + 1)
         for answer in answers:
             partition, own_error, high_watermark, last_stable_offset, log_start_offset, aborted, size, tags = answer
-            if size <= 0 and not aborted:                            # as most are, where there are many
-                now += _without_records(partition, own_error, high_watermark, last_stable_offset, log_start_offset,
-                                        0 if aborted is None else 1, -1, size + 1)
+            if size <= 0 and not aborted:  # as most are, where there are many
+                now += _without_records(
+                    partition,
+                    own_error,
+                    high_watermark,
+                    last_stable_offset,
+                    log_start_offset,
+                    0 if aborted is None else 1,
+                    -1,
+                    size + 1,
+                )
             else:
                 now += _answer(partition, own_error, high_watermark, last_stable_offset, log_start_offset)
                 if aborted is None:
@@ -333,7 +396,7 @@ def _pack_flexible(version: int, error: int, session_id: int,
                     now += unsigned_varint(len(aborted) + 1)
                     for pair in aborted:
                         now += _pair(*pair) + b"\0"
-                now += _NULL_ARRAY                                   # no preferred read replica: -1
+                now += _NULL_ARRAY  # no preferred read replica: -1
                 now += unsigned_varint(size + 1)
                 if size > 0:
                     record_bytes += size
@@ -349,8 +412,9 @@ def _pack_flexible(version: int, error: int, session_id: int,
     return pieces, record_bytes
 
 
-def _pack_plain(version: int, error: int, session_id: int,
-                topics: list[tuple[bytes, list[PartitionAnswer]]]) -> Slices[tuple[list[bytes], int]]:
+def _pack_plain(
+    version: int, error: int, session_id: int, topics: list[tuple[bytes, list[PartitionAnswer]]]
+) -> Slices[tuple[list[bytes], int]]:
     """As `_pack_flexible`, up to version 11."""
     pieces: list[bytes] = []
     packed = record_bytes = 0
@@ -369,7 +433,7 @@ def _pack_plain(version: int, error: int, session_id: int,
                 for aborted in answer.aborted:
                     now += _pair(*aborted)
             if version >= RACK_FROM:
-                now += _NULL_ARRAY                                   # no preferred read replica: -1
+                now += _NULL_ARRAY  # no preferred read replica: -1
             now += _i32_pack(answer.record_bytes)
             if answer.record_bytes > 0:
                 record_bytes += answer.record_bytes

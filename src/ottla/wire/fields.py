@@ -51,7 +51,15 @@ class Field:
     __slots__ = ("default", "ignorable", "item", "kind", "name", "nullable", "tag", "tagged", "versions")
 
     def __init__(
-        self, kind: str, versions: str, default: object, nullable: str, tag: int, tagged: str, ignorable: bool, item: Any = None
+        self,
+        kind: str,
+        versions: str,
+        default: object,
+        nullable: str,
+        tag: int,
+        tagged: str,
+        ignorable: bool,
+        item: Any = None,
     ) -> None:
         self.name = ""  # the metaclass knows it
         self.kind = kind
@@ -80,7 +88,9 @@ class Field:
         return f"Field({self.name}: {self.kind} {self.versions})"
 
 
-def boolean(versions: str = "0+", *, default: bool = False, tag: int = -1, tagged: str = "", ignorable: bool = False) -> bool:
+def boolean(
+    versions: str = "0+", *, default: bool = False, tag: int = -1, tagged: str = "", ignorable: bool = False
+) -> bool:
     return cast(bool, Field("boolean", versions, default, "none", tag, tagged, ignorable))
 
 
@@ -108,11 +118,15 @@ def i64(versions: str = "0+", *, default: int = 0, tag: int = -1, tagged: str = 
     return cast(int, Field("i64", versions, default, "none", tag, tagged, ignorable))
 
 
-def f64(versions: str = "0+", *, default: float = 0.0, tag: int = -1, tagged: str = "", ignorable: bool = False) -> float:
+def f64(
+    versions: str = "0+", *, default: float = 0.0, tag: int = -1, tagged: str = "", ignorable: bool = False
+) -> float:
     return cast(float, Field("f64", versions, default, "none", tag, tagged, ignorable))
 
 
-def uuid(versions: str = "0+", *, default: Uuid = ZERO_UUID, tag: int = -1, tagged: str = "", ignorable: bool = False) -> Uuid:
+def uuid(
+    versions: str = "0+", *, default: Uuid = ZERO_UUID, tag: int = -1, tagged: str = "", ignorable: bool = False
+) -> Uuid:
     return cast(Uuid, Field("uuid", versions, default, "none", tag, tagged, ignorable))
 
 

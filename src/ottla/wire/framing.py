@@ -42,8 +42,18 @@ class BadFrame(ValueError):
 class ReceiveBuffers:
     """The memory that all connections of one loop receive into."""
 
-    __slots__ = ("_at_once_bytes_max", "_in_use", "_pool", "_pooled_bytes", "_starved", "budget_bytes", "owned_bytes", "promised_bytes",
-                 "shared", "shared_view")
+    __slots__ = (
+        "_at_once_bytes_max",
+        "_in_use",
+        "_pool",
+        "_pooled_bytes",
+        "_starved",
+        "budget_bytes",
+        "owned_bytes",
+        "promised_bytes",
+        "shared",
+        "shared_view",
+    )
 
     def __init__(self, budget_bytes: int = -1, *, at_once_bytes_max: int = AT_ONCE_BYTES_MAX) -> None:
         self.shared = bytearray(RECEIVE_BYTES)
@@ -101,7 +111,8 @@ class ReceiveBuffers:
             buffer = waiting.pop()
         else:
             buffer = self._back_from_use(grains * POOLED_GRAIN_BYTES) or bytearray(
-                grains * POOLED_GRAIN_BYTES if size > POOLED_GRAIN_BYTES else size)
+                grains * POOLED_GRAIN_BYTES if size > POOLED_GRAIN_BYTES else size
+            )
         self.owned_bytes += len(buffer)
         return buffer
 
@@ -136,12 +147,34 @@ class FrameReader:
     have a turn first: the rest is kept until `resume` then, too. The first time, before all but a little, it is told that it is the first.
     """
 
-    __slots__ = ("_buffers", "_filled", "_frame_max", "_handle", "_is_kept", "_on_many", "_on_room", "_on_starved", "_own", "_own_view",
-                 "_promised", "_room", "_target", "is_held", "is_starved")
+    __slots__ = (
+        "_buffers",
+        "_filled",
+        "_frame_max",
+        "_handle",
+        "_is_kept",
+        "_on_many",
+        "_on_room",
+        "_on_starved",
+        "_own",
+        "_own_view",
+        "_promised",
+        "_room",
+        "_target",
+        "is_held",
+        "is_starved",
+    )
 
-    def __init__(self, buffers: ReceiveBuffers, frame_max: int, handle: Callable[[bytearray, memoryview, int, int], bool], *,
-                 on_starved: Callable[[], None] | None = None, on_room: Callable[[], None] | None = None,
-                 on_many: Callable[[bool], bool] | None = None) -> None:
+    def __init__(
+        self,
+        buffers: ReceiveBuffers,
+        frame_max: int,
+        handle: Callable[[bytearray, memoryview, int, int], bool],
+        *,
+        on_starved: Callable[[], None] | None = None,
+        on_room: Callable[[], None] | None = None,
+        on_many: Callable[[bool], bool] | None = None,
+    ) -> None:
         self._buffers = buffers
         self._frame_max = frame_max
         self._handle = handle
@@ -151,8 +184,8 @@ class FrameReader:
         self._own: bytearray | None = None
         self._own_view = buffers.shared_view
         self._filled = 0
-        self._room = 0                         # how much of the own buffer may be filled
-        self._target = 0                       # how much is needed before there is something to do
+        self._room = 0  # how much of the own buffer may be filled
+        self._target = 0  # how much is needed before there is something to do
         self._promised = 0
         self._is_kept = False
         self.is_held = False
@@ -165,7 +198,7 @@ class FrameReader:
             self._grow(self._filled + POOLED_GRAIN_BYTES)
         elif self._filled == self._room:
             self._grow(min(self._target, 2 * self._filled))
-        return self._own_view[self._filled:self._room]
+        return self._own_view[self._filled : self._room]
 
     def received(self, size: int) -> None:
         """Raises BadFrame where the stream makes no sense."""
@@ -225,11 +258,11 @@ class FrameReader:
     def _cut_own(self) -> None:
         own, view, filled = self._own, self._own_view, self._filled
         assert own is not None
-        self._own = None                       # `_cut` keeps the rest in a new one
+        self._own = None  # `_cut` keeps the rest in a new one
         self._own_view = self._buffers.shared_view
         self._filled = 0
         if self.is_starved:
-            self.is_starved = False            # more than the frame arrived before reading had stopped
+            self.is_starved = False  # more than the frame arrived before reading had stopped
             self._buffers.forget(self)
         try:
             self._cut(own, view, filled)
@@ -313,7 +346,7 @@ class FrameReader:
         assert own is not None
         if len(own) < room:
             larger = self._buffers.take(room)
-            larger[:self._filled] = memoryview(own)[:self._filled]
+            larger[: self._filled] = memoryview(own)[: self._filled]
             self._buffers.give_back(own)
             self._own = larger
             self._own_view = memoryview(larger)

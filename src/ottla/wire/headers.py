@@ -10,7 +10,9 @@ TAGS_MAX = 100
 """Tagged fields in one place. Kafka takes any number, and its clients send none that brokers of their version do not know."""
 
 
-def read_request_header(buffer: bytearray | memoryview | bytes, position: int, end: int) -> tuple[int, int, int, bytes | None, int]:
+def read_request_header(
+    buffer: bytearray | memoryview | bytes, position: int, end: int
+) -> tuple[int, int, int, bytes | None, int]:
     """Key, version, correlation id, client id, and where what follows begins. Tags of a flexible header come next: see `skip_tags`."""
     if end - position < FIXED_SIZE:
         if end - position < FIXED_SIZE - 2:
@@ -22,7 +24,7 @@ def read_request_header(buffer: bytearray | memoryview | bytes, position: int, e
         return key, version, correlation_id, None, position
     if position + size > end:
         raise MalformedMessage("a client id that is longer than its request")
-    return key, version, correlation_id, bytes(memoryview(buffer)[position:position + size]), position + size
+    return key, version, correlation_id, bytes(memoryview(buffer)[position : position + size]), position + size
 
 
 def skip_tags(buffer: bytearray | memoryview | bytes, position: int, end: int) -> int:

@@ -31,8 +31,18 @@ from ottla.wire.record_columns import scan
 from ottla.wire.record_walk import RECORD_BYTES_MIN, Extent, LengthTooLong, SteppedRecord, extent_of, step_through, walk
 from ottla.wire.rejection import BatchRejected, RecordError
 
-__all__ = ["ALONE", "IN_WORKER", "ON_LOOP", "BatchRejected", "Effort", "Inspection", "RecordError", "Rules", "TooMuchEffort",
-           "inspect"]
+__all__ = [
+    "ALONE",
+    "IN_WORKER",
+    "ON_LOOP",
+    "BatchRejected",
+    "Effort",
+    "Inspection",
+    "RecordError",
+    "Rules",
+    "TooMuchEffort",
+    "inspect",
+]
 
 LONG_MAX = (1 << 63) - 1
 LONG_MIN = -(1 << 63)
@@ -105,14 +115,30 @@ def inspect(records: memoryview, rules: Rules, now_ms: int, effort: Effort = ALO
     if end < RECORDS_AT:
         check_framing(records)
         _corrupt("a batch that is shorter than its header")
-    (base_offset, length, _, magic, crc, attributes, last_offset_delta, base_timestamp, max_timestamp, producer_id, producer_epoch,
-     base_sequence, count) = HEADER.unpack_from(records)
+    (
+        base_offset,
+        length,
+        _,
+        magic,
+        crc,
+        attributes,
+        last_offset_delta,
+        base_timestamp,
+        max_timestamp,
+        producer_id,
+        producer_epoch,
+        base_sequence,
+        count,
+    ) = HEADER.unpack_from(records)
     size = length + LENGTH_OVERHEAD
     if size != end or magic != MAGIC:
         check_framing(records)
     if attributes & TRANSACTIONAL_BIT:
-        raise BatchRejected(ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED, "a transactional batch without a transactional id",
-                            has_log_start=False)
+        raise BatchRejected(
+            ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED,
+            "a transactional batch without a transactional id",
+            has_log_start=False,
+        )
     if base_offset != 0:
         _invalid(f"the batch of a client starts at offset 0, not at {base_offset}")
     if size > rules.max_message_bytes:
@@ -133,27 +159,50 @@ def inspect(records: memoryview, rules: Rules, now_ms: int, effort: Effort = ALO
     if codec:
         data = _decompressed(codec, bytes(data), effort)
     elif count <= WALK_MAX:
-        data = bytes(data)    # which Python reads faster than a view
+        data = bytes(data)  # which Python reads faster than a view
     if count > RECORDS_MAX:
         _too_many(count, len(data))
     is_kept_compressed = codec != 0 and codec == target
     extent = walk(data, 0, count, wants_offsets=is_kept_compressed) if count <= WALK_MAX else None
     lowest, highest, has_null_key, offsets_rise = extent or _scan(
-        data, count, codec, effort, is_kept_compressed=is_kept_compressed, is_one_time=base_timestamp == max_timestamp)
+        data, count, codec, effort, is_kept_compressed=is_kept_compressed, is_one_time=base_timestamp == max_timestamp
+    )
     is_append_time_said = attributes & LOG_APPEND_TIME_BIT
     if is_append_time_said:
         lowest = highest = max_timestamp
     else:
         lowest += base_timestamp
         highest += base_timestamp
-    if (has_null_key and rules.compacted) or is_append_time_said or (not rules.log_append_time and (
-            lowest < now_ms - rules.timestamp_before_max_ms or highest > now_ms + rules.timestamp_after_max_ms
-            or lowest < LONG_MIN or highest > LONG_MAX)):
+    if (
+        (has_null_key and rules.compacted)
+        or is_append_time_said
+        or (
+            not rules.log_append_time
+            and (
+                lowest < now_ms - rules.timestamp_before_max_ms
+                or highest > now_ms + rules.timestamp_after_max_ms
+                or lowest < LONG_MIN
+                or highest > LONG_MAX
+            )
+        )
+    ):
         # Something may be wrong with single records, which is found out one by one.
         stepped = step_through(data, 0, count, lengths_matter=False)
-        if lowest > now_ms + rules.timestamp_after_max_ms >= 0 and highest <= LONG_MAX and not rules.compacted and not is_append_time_said:
+        if (
+            lowest > now_ms + rules.timestamp_after_max_ms >= 0
+            and highest <= LONG_MAX
+            and not rules.compacted
+            and not is_append_time_said
+        ):
             # All of them are of the future: those that are told of are enough.
-            _check_each(islice(stepped, RECORD_ERRORS_MAX), rules, now_ms, base_timestamp, None, more=max(count - RECORD_ERRORS_MAX, 0))
+            _check_each(
+                islice(stepped, RECORD_ERRORS_MAX),
+                rules,
+                now_ms,
+                base_timestamp,
+                None,
+                more=max(count - RECORD_ERRORS_MAX, 0),
+            )
         if count > effort.stepped_max:
             raise TooMuchEffort
         highest = _check_each(stepped, rules, now_ms, base_timestamp, max_timestamp if is_append_time_said else None)
@@ -164,12 +213,28 @@ def inspect(records: memoryview, rules: Rules, now_ms: int, effort: Effort = ALO
             raise TooMuchEffort
         return _converted(records, bytes(data), rules, target, highest)
     if is_kept_compressed and not offsets_rise:
-        raise BatchRejected(ErrorCode.UNKNOWN_SERVER_ERROR, "offset deltas in a compressed batch that do not go 0, 1, 2 ...")
-    return _new_tuple(Inspection, (size, count, highest, attributes, highest == max_timestamp and not is_append_time_said,
-                                   producer_id, producer_epoch, base_sequence, None))
+        raise BatchRejected(
+            ErrorCode.UNKNOWN_SERVER_ERROR, "offset deltas in a compressed batch that do not go 0, 1, 2 ..."
+        )
+    return _new_tuple(
+        Inspection,
+        (
+            size,
+            count,
+            highest,
+            attributes,
+            highest == max_timestamp and not is_append_time_said,
+            producer_id,
+            producer_epoch,
+            base_sequence,
+            None,
+        ),
+    )
 
 
-def _scan(data: bytes | memoryview, count: int, codec: int, effort: Effort, *, is_kept_compressed: bool, is_one_time: bool) -> Extent:
+def _scan(
+    data: bytes | memoryview, count: int, codec: int, effort: Effort, *, is_kept_compressed: bool, is_one_time: bool
+) -> Extent:
     """Many records, or some of an unusual form."""
     extent = None
     if count > WALK_MAX:
@@ -184,7 +249,9 @@ def _scan(data: bytes | memoryview, count: int, codec: int, effort: Effort, *, i
             extent = extent_of(step_through(data, 0, count, lengths_matter=not is_kept_compressed))
         except MalformedMessage as error:
             is_length_too_long = isinstance(error, LengthTooLong) and codec == 0
-            raise BatchRejected(ErrorCode.UNKNOWN_SERVER_ERROR if is_length_too_long else ErrorCode.INVALID_RECORD, str(error)) from None
+            raise BatchRejected(
+                ErrorCode.UNKNOWN_SERVER_ERROR if is_length_too_long else ErrorCode.INVALID_RECORD, str(error)
+            ) from None
     return extent
 
 
@@ -196,13 +263,22 @@ def _decompressed(codec: int, payload: bytes, effort: Effort) -> bytes | memoryv
     except DecompressionLimit:
         if effort is not ALONE:
             raise TooMuchEffort from None
-        raise BatchRejected(ErrorCode.MESSAGE_TOO_LARGE, f"the records have more than {OUTPUT_MAX} bytes", has_log_start=False) from None
+        raise BatchRejected(
+            ErrorCode.MESSAGE_TOO_LARGE, f"the records have more than {OUTPUT_MAX} bytes", has_log_start=False
+        ) from None
     except CorruptPayload as error:
         raise BatchRejected(ErrorCode.UNKNOWN_SERVER_ERROR, str(error)) from None
 
 
-def _check_each(stepped: Iterable[SteppedRecord], rules: Rules, now_ms: int, base_timestamp: int, append_time_said: int | None, *,
-                more: int = 0) -> int:
+def _check_each(
+    stepped: Iterable[SteppedRecord],
+    rules: Rules,
+    now_ms: int,
+    base_timestamp: int,
+    append_time_said: int | None,
+    *,
+    more: int = 0,
+) -> int:
     """Keys and timestamps of all records; returns the highest timestamp. `more` are known to be refused, and not looked at."""
     errors: list[RecordError] = []
     has_bad_timestamp = False
@@ -246,12 +322,27 @@ def _wrapped(value: int) -> int:
 def _converted(records: memoryview, payload: bytes, rules: Rules, target: int, highest: int) -> Inspection:
     """The same records in the topic's codec. They are given their offsets anew."""
     header = read_header(records)
-    batch = build_batch(decode_payload(header, payload), codec=target, compression_level=rules.target_level, producer_id=header.producer_id,
-                        producer_epoch=header.producer_epoch, base_sequence=header.base_sequence)
+    batch = build_batch(
+        decode_payload(header, payload),
+        codec=target,
+        compression_level=rules.target_level,
+        producer_id=header.producer_id,
+        producer_epoch=header.producer_epoch,
+        base_sequence=header.base_sequence,
+    )
     if len(batch) > rules.max_message_bytes:
         _too_large(len(batch), rules)
-    return Inspection(len(batch), header.record_count, highest, target, read_header(batch).max_timestamp == highest,
-                      header.producer_id, header.producer_epoch, header.base_sequence, batch)
+    return Inspection(
+        len(batch),
+        header.record_count,
+        highest,
+        target,
+        read_header(batch).max_timestamp == highest,
+        header.producer_id,
+        header.producer_epoch,
+        header.base_sequence,
+        batch,
+    )
 
 
 def _invalid(reason: str) -> NoReturn:
@@ -261,7 +352,9 @@ def _invalid(reason: str) -> NoReturn:
 def _too_many(count: int, size: int) -> NoReturn:
     if count * RECORD_BYTES_MIN > size:
         _invalid(f"{count} records do not fit into {size} bytes")
-    raise BatchRejected(ErrorCode.MESSAGE_TOO_LARGE, f"{count} records, where {RECORDS_MAX} are allowed", has_log_start=False)
+    raise BatchRejected(
+        ErrorCode.MESSAGE_TOO_LARGE, f"{count} records, where {RECORDS_MAX} are allowed", has_log_start=False
+    )
 
 
 def _corrupt(reason: str) -> NoReturn:
@@ -269,5 +362,8 @@ def _corrupt(reason: str) -> NoReturn:
 
 
 def _too_large(size: int, rules: Rules) -> NoReturn:
-    raise BatchRejected(ErrorCode.MESSAGE_TOO_LARGE, f"the batch has {size} bytes, max.message.bytes is {rules.max_message_bytes}",
-                        has_log_start=False)
+    raise BatchRejected(
+        ErrorCode.MESSAGE_TOO_LARGE,
+        f"the batch has {size} bytes, max.message.bytes is {rules.max_message_bytes}",
+        has_log_start=False,
+    )

@@ -186,8 +186,25 @@ _i16_pack = Struct(">h").pack
 def pack_single(correlation_id: int, topic: bytes, appended: Appended) -> bytes:
     """The whole frame of an answer of version 13 about one partition, which went well."""
     index, base_offset, append_time_ms, log_start_offset = appended
-    return _pack_one_with_id(_ONE_WITH_ID_SIZE, correlation_id, 0, 2, topic, 2, index, 0, base_offset, append_time_ms, log_start_offset,
-                             1, 0, 0, 0, 0, 0)
+    return _pack_one_with_id(
+        _ONE_WITH_ID_SIZE,
+        correlation_id,
+        0,
+        2,
+        topic,
+        2,
+        index,
+        0,
+        base_offset,
+        append_time_ms,
+        log_start_offset,
+        1,
+        0,
+        0,
+        0,
+        0,
+        0,
+    )
 
 
 def pack_produced(version: int, correlation_id: int, topics: list[tuple[bytes, list[Appended]]]) -> bytes:
@@ -206,8 +223,10 @@ def _pack_flexible(version: int, topics: list[tuple[bytes, list[Appended]]]) -> 
             parts.append(unsigned_varint(len(topic) + 1))
         parts.append(topic)
         parts.append(unsigned_varint(len(partitions) + 1))
-        parts += [_flexible_partition(index, 0, base_offset, append_time_ms, log_start_offset, 1, 0, 0)
-                  for index, base_offset, append_time_ms, log_start_offset in partitions]
+        parts += [
+            _flexible_partition(index, 0, base_offset, append_time_ms, log_start_offset, 1, 0, 0)
+            for index, base_offset, append_time_ms, log_start_offset in partitions
+        ]
         parts.append(b"\0")
     parts.append(b"\0\0\0\0\0")
     return b"".join(parts)

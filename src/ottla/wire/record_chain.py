@@ -63,8 +63,8 @@ def _guess(np: Any, data: bytes | memoryview, *, is_one_time: bool) -> Column:
     """Positions that look like the start of a record, and the end of the data."""
     end = len(data)
     flags = np.empty((end + 8) & -8, np.bool_)
-    np.logical_not(np.frombuffer(data, np.uint8), flags[1 : end + 1])      # whether the byte before is 0
-    if is_one_time:                                                        # attributes and timestamp behind a length of one or two bytes
+    np.logical_not(np.frombuffer(data, np.uint8), flags[1 : end + 1])  # whether the byte before is 0
+    if is_one_time:  # attributes and timestamp behind a length of one or two bytes
         flags[: end - 3] &= flags[3:end] & (flags[2 : end - 1] | flags[4 : end + 1])
     else:
         flags[: end - 2] &= flags[2:end] | flags[3 : end + 1]
@@ -112,7 +112,7 @@ def _follow(np: Any, bounds: Column, sizes: Column, gaps: Column) -> Column:
     reached = 0
     for index in (gaps != sizes).nonzero()[0].tolist():
         if index < reached:
-            continue    # not on the chain itself
+            continue  # not on the chain itself
         record_end = bounds[index] + sizes[index]
         reached = int(bounds.searchsorted(record_end))
         if reached == len(bounds) or bounds[reached] != record_end:
@@ -181,8 +181,11 @@ def _plain_table(np: Any, key: int, count: int) -> tuple[Column, Column, Column,
         raise Unusual
     twice = np.arange(count, dtype=np.uint64) << 1
     is_wide, is_wider = twice > 127, twice > 0x3FFF
-    offsets = np.where(is_wider, twice & 127 | (twice >> 7 & 127) << 8 | twice >> 14 << 16 | 0x8080,
-                       np.where(is_wide, twice & 127 | twice >> 7 << 8 | 0x80, twice))
+    offsets = np.where(
+        is_wider,
+        twice & 127 | (twice >> 7 & 127) << 8 | twice >> 14 << 16 | 0x8080,
+        np.where(is_wide, twice & 127 | twice >> 7 << 8 | 0x80, twice),
+    )
     offset_sizes = 1 + is_wide.astype(np.uint64) + is_wider
     key_shifts = 16 + 8 * offset_sizes
     expected = offsets << 16 | np.uint64(key) << key_shifts

@@ -34,7 +34,9 @@ HEADERS_PER_RECORD_MAX = 32
 VARINT_BITS_MAX = 35
 
 
-def scan(data: bytes | memoryview, record_count: int, *, wants_offsets: bool, is_one_time: bool = False) -> Extent | None:
+def scan(
+    data: bytes | memoryview, record_count: int, *, wants_offsets: bool, is_one_time: bool = False
+) -> Extent | None:
     """All records of a batch; None where they are of no form that is known here, or wrong. That they are of one time is a hint, no more."""
     try:
         found = scan_grid(bytes(data), record_count) if may_be_grid(data) else None
@@ -45,7 +47,9 @@ def scan(data: bytes | memoryview, record_count: int, *, wants_offsets: bool, is
         return None
 
 
-def _scan_forms(data: bytes | memoryview, record_count: int, *, wants_offsets: bool, is_one_time: bool) -> Extent | None:
+def _scan_forms(
+    data: bytes | memoryview, record_count: int, *, wants_offsets: bool, is_one_time: bool
+) -> Extent | None:
     """Records of many forms."""
     import numpy as np
 
@@ -87,8 +91,12 @@ def _scan_columns(np: Any, data: bytes | memoryview, starts: Column, ends: Colum
     at = _skip_headers(np, octets, at, ends)
     if not (at == ends).all():
         raise Unusual
-    return Extent(int(deltas.min()), int(deltas.max()), bool((keys < 0).any()),
-                  not wants_offsets or bool((offsets == np.arange(len(starts))).all()))
+    return Extent(
+        int(deltas.min()),
+        int(deltas.max()),
+        bool((keys < 0).any()),
+        not wants_offsets or bool((offsets == np.arange(len(starts))).all()),
+    )
 
 
 def _find_bounds(data: bytes, record_count: int) -> array[int]:

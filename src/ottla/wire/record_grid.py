@@ -72,10 +72,18 @@ def _form(key_size: int, value_size: int, width: int) -> _Form:
     value_at = key_at + len(key) + max(key_size, 0)
     header_at = value_at + len(value) + max(value_size, 0)
     length = varint(header_at + 1)
-    constants = [(0, length), (len(length) + key_at, key), (len(length) + value_at, value), (len(length) + header_at, b"\0")]
-    return (len(length) + header_at + 1, len(length) + 1,
-            tuple((at + index, field[index : index + 1]) for at, field in constants for index in range(len(field))),
-            _offset_columns(width))
+    constants = [
+        (0, length),
+        (len(length) + key_at, key),
+        (len(length) + value_at, value),
+        (len(length) + header_at, b"\0"),
+    ]
+    return (
+        len(length) + header_at + 1,
+        len(length) + 1,
+        tuple((at + index, field[index : index + 1]) for at, field in constants for index in range(len(field))),
+        _offset_columns(width),
+    )
 
 
 @lru_cache(len(GRID_STARTS))

@@ -25,7 +25,7 @@ class LengthTooLong(MalformedMessage):
     """The length of a record takes more than five bytes: Apache Kafka has another error for that."""
 
 
-_new_tuple = tuple.__new__        # without the call of a NamedTuple's own, which is written in Python
+_new_tuple = tuple.__new__  # without the call of a NamedTuple's own, which is written in Python
 
 
 class Extent(NamedTuple):
@@ -146,7 +146,7 @@ def _walk_headers(data: bytes | memoryview, position: int, twice_count: int) -> 
             return -1
         value = data[position]
         if value < 128:
-            if value & 1 and value != 1:                # only -1 says that there is none
+            if value & 1 and value != 1:  # only -1 says that there is none
                 return -1
             position += 1 + (value >> 1)
         elif not value & 1 and data[position + 1] < 128:
@@ -156,7 +156,9 @@ def _walk_headers(data: bytes | memoryview, position: int, twice_count: int) -> 
     return position
 
 
-def step_through(data: bytes | memoryview, position: int, record_count: int, *, lengths_matter: bool) -> Iterator[SteppedRecord]:
+def step_through(
+    data: bytes | memoryview, position: int, record_count: int, *, lengths_matter: bool
+) -> Iterator[SteppedRecord]:
     """All records to the end of `data`; MalformedMessage where they are not what they should be.
 
     Apache Kafka does not look at the lengths of records in compressed batches that it stores as they came, and so neither may we.

@@ -19,8 +19,15 @@ class BatchRejected(ApiError):
     broker's own log. `has_log_start` says whether the answer names the partition's log start offset.
     """
 
-    def __init__(self, code: ErrorCode, reason: str, *, message: str | None = None, record_errors: tuple[RecordError, ...] = (),
-                 has_log_start: bool = True) -> None:
+    def __init__(
+        self,
+        code: ErrorCode,
+        reason: str,
+        *,
+        message: str | None = None,
+        record_errors: tuple[RecordError, ...] = (),
+        has_log_start: bool = True,
+    ) -> None:
         super().__init__(code, message)
         self.reason = reason
         self.record_errors = record_errors

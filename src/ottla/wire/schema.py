@@ -73,7 +73,9 @@ def whole(work: Slices[T]) -> T:
             return end.value  # type: ignore[no-any-return]
 
 
-@dataclass_transform(field_specifiers=(boolean, i8, i16, u16, i32, u32, i64, f64, uuid, string, binary, batches, array, struct))
+@dataclass_transform(
+    field_specifiers=(boolean, i8, i16, u16, i32, u32, i64, f64, uuid, string, binary, batches, array, struct)
+)
 class MessageType(type):
     """Turns the declared fields into slots, and keeps what was declared in `FIELDS`."""
 
@@ -139,7 +141,11 @@ def _compile_methods(cls: type[Message]) -> Any:
         stores.append(f"self.{name} = {name}")
     lines = [f"def __init__({', '.join(['self', *parameters])}):", *[f"    {store}" for store in stores or ["pass"]]]
     mine = " and ".join([f"self.{field.name} == other.{field.name}" for field in cls.FIELDS]) or "True"
-    lines += ["def __eq__(self, other):", "    if not isinstance(other, cls): return NotImplemented", f"    return {mine}"]
+    lines += [
+        "def __eq__(self, other):",
+        "    if not isinstance(other, cls): return NotImplemented",
+        f"    return {mine}",
+    ]
     env["cls"] = cls
     exec("\n".join(lines), env)
     for method in ("__init__", "__eq__"):
@@ -167,7 +173,9 @@ def shared_default(cls: type[M]) -> M:
     if default is None:
 
         def refuse(self: object, name: str, value: object) -> NoReturn:
-            raise AttributeError(f"this {cls.__name__} is the shared default; assign a new one instead of setting its {name}")
+            raise AttributeError(
+                f"this {cls.__name__} is the shared default; assign a new one instead of setting its {name}"
+            )
 
         default = cls()
         frozen = MessageType(cls.__name__, (cls,), {"__module__": cls.__module__, "__setattr__": refuse})

@@ -26,7 +26,11 @@ CASES = [
     Case("software name with dots and dashes", (named("com.pat-1", "1.0-rc.2"),), versions=(3, 4)),
     Case("software name that begins with a dash", (named("-compat", "1.0"),), versions=(3, 4)),
     Case("one version too new", (of_version(5, FLEXIBLE_BODY),), versions=(5,)),
-    Case("a version far too new, and the connection lives on", (of_version(127, FLEXIBLE_BODY), Ask(NAMED, 0)), versions=(127,)),
+    Case(
+        "a version far too new, and the connection lives on",
+        (of_version(127, FLEXIBLE_BODY), Ask(NAMED, 0)),
+        versions=(127,),
+    ),
     Case("a version too new with a body that is no body", (of_version(9, b"\xff\xff\xff"),), versions=(9,)),
     Case("a version too new without a body", (of_version(6, b"", flexible=False),), versions=(6,)),
     Case("a negative version", (of_version(-1, b"", flexible=False),), versions=(-1,)),
@@ -36,14 +40,31 @@ CASES = [
     Case("unknown api key", (Frame(header_bytes(999, 0), MetadataRequest, 0),), versions=(0,)),
     Case("negative api key", (Frame(header_bytes(-1, 0), MetadataRequest, 0),), versions=(0,)),
     Case("a version of Metadata that is too new", (Frame(header_bytes(3, 99), MetadataRequest, 0),), versions=(99,)),
-    Case("a version of Produce that is too old", (Frame(header_bytes(0, 2) + bytes(10), MetadataRequest, 0),), versions=(2,)),
-    Case("a version of Fetch that is too old", (Frame(header_bytes(1, 3) + bytes(16), MetadataRequest, 0),), versions=(3,)),
-    Case("unknown tag in the header", (
-        Frame(header_bytes(18, 3) + b"\x01\x63\x02ab" + FLEXIBLE_BODY, ApiVersionsRequest, 3),), versions=(3,)),
-    Case("unknown tag in the body", (
-        Frame(header_bytes(18, 3, flexible=True) + FLEXIBLE_BODY[:-1] + b"\x01\x63\x02ab", ApiVersionsRequest, 3),), versions=(3,)),
-    Case("a body that ends too early", (
-        Frame(header_bytes(18, 3, flexible=True) + FLEXIBLE_BODY[:5], ApiVersionsRequest, 3),), versions=(3,)),
+    Case(
+        "a version of Produce that is too old",
+        (Frame(header_bytes(0, 2) + bytes(10), MetadataRequest, 0),),
+        versions=(2,),
+    ),
+    Case(
+        "a version of Fetch that is too old",
+        (Frame(header_bytes(1, 3) + bytes(16), MetadataRequest, 0),),
+        versions=(3,),
+    ),
+    Case(
+        "unknown tag in the header",
+        (Frame(header_bytes(18, 3) + b"\x01\x63\x02ab" + FLEXIBLE_BODY, ApiVersionsRequest, 3),),
+        versions=(3,),
+    ),
+    Case(
+        "unknown tag in the body",
+        (Frame(header_bytes(18, 3, flexible=True) + FLEXIBLE_BODY[:-1] + b"\x01\x63\x02ab", ApiVersionsRequest, 3),),
+        versions=(3,),
+    ),
+    Case(
+        "a body that ends too early",
+        (Frame(header_bytes(18, 3, flexible=True) + FLEXIBLE_BODY[:5], ApiVersionsRequest, 3),),
+        versions=(3,),
+    ),
     Case("an empty frame", (Frame(b"", ApiVersionsRequest, 0),), versions=(0,)),
     Case("half a header", (Frame(header_bytes(18, 0)[:5], ApiVersionsRequest, 0),), versions=(0,)),
 ]

@@ -143,15 +143,35 @@ def mixed(codec: int) -> Batch:
 
 
 CASES = [
-    *(Case(what, (produce(Batch(records(3), damage=damage)), END), ONE, versions=(3, 12, 13)) for what, damage in DAMAGES.items()),
-    *(Case(f"timestamp {what}", (produce(stamped(stamp)), END), ONE, versions=(3, 13)) for what, stamp in STAMPS.items()),
-    *(Case(f"timestamp {what}, compressed", (produce(stamped(stamp, 1)), END), ONE, versions=(13,))
-      for what, stamp in STAMPS.items()),
+    *(
+        Case(what, (produce(Batch(records(3), damage=damage)), END), ONE, versions=(3, 12, 13))
+        for what, damage in DAMAGES.items()
+    ),
+    *(
+        Case(f"timestamp {what}", (produce(stamped(stamp)), END), ONE, versions=(3, 13))
+        for what, stamp in STAMPS.items()
+    ),
+    *(
+        Case(f"timestamp {what}, compressed", (produce(stamped(stamp, 1)), END), ONE, versions=(13,))
+        for what, stamp in STAMPS.items()
+    ),
     Case("timestamp too far back for the topic", (produce(Batch(records(3))), END), STRICT, versions=(3, 7, 8, 13)),
-    Case("timestamp too far ahead does not matter with the broker's time", (produce(stamped(FAR_MS)),),
-         (NewTopic("a", 1, {"message.timestamp.type": "LogAppendTime"}),), versions=(3, 13)),
+    Case(
+        "timestamp too far ahead does not matter with the broker's time",
+        (produce(stamped(FAR_MS)),),
+        (NewTopic("a", 1, {"message.timestamp.type": "LogAppendTime"}),),
+        versions=(3, 13),
+    ),
     Case("offset deltas in disorder", (produce(mixed(0)), END), ONE, versions=(3, 13)),
-    *(Case(f"offset deltas in disorder, codec {codec}", (produce(mixed(codec)), END), ONE, versions=(7, 13)) for codec in (1, 2, 3, 4)),
+    *(
+        Case(f"offset deltas in disorder, codec {codec}", (produce(mixed(codec)), END), ONE, versions=(7, 13))
+        for codec in (1, 2, 3, 4)
+    ),
     Case("a control batch", (produce(Batch(MARKER, is_control=True)), END), ONE, versions=(3, 13)),
-    Case("junk behind a batch is not kept", (produce(Batch(records(2), damage=followed_by(b"junk"))), HELD), ONE, versions=(13,)),
+    Case(
+        "junk behind a batch is not kept",
+        (produce(Batch(records(2), damage=followed_by(b"junk"))), HELD),
+        ONE,
+        versions=(13,),
+    ),
 ]

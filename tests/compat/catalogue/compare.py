@@ -1,6 +1,6 @@
 """Where a broker's answers differ from those that are kept, one line per difference.
 
-    python -m tests.compat.catalogue.compare 127.0.0.1:9092 [CATALOGUE...]
+python -m tests.compat.catalogue.compare 127.0.0.1:9092 [CATALOGUE...]
 """
 
 import sys

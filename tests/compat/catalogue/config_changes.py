@@ -15,13 +15,18 @@ OWN = (NewTopic("a", 1, {"retention.ms": "1000000", "cleanup.policy": "compact"}
 Change = tuple[str, int, str | None]
 
 
-def replaced(configs: Mapping[str, str | None], kind: int = TOPIC, name: str = "$a") -> alter_configs.AlterConfigsResource:
+def replaced(
+    configs: Mapping[str, str | None], kind: int = TOPIC, name: str = "$a"
+) -> alter_configs.AlterConfigsResource:
     entries = [alter_configs.AlterableConfig(name=key, value=value) for key, value in configs.items()]
     return alter_configs.AlterConfigsResource(resource_type=kind, resource_name=name, configs=entries)
 
 
 def changed(*changes: Change, kind: int = TOPIC, name: str = "$a") -> incremental_alter_configs.AlterConfigsResource:
-    entries = [incremental_alter_configs.AlterableConfig(name=key, config_operation=what, value=value) for key, what, value in changes]
+    entries = [
+        incremental_alter_configs.AlterableConfig(name=key, config_operation=what, value=value)
+        for key, what, value in changes
+    ]
     return incremental_alter_configs.AlterConfigsResource(resource_type=kind, resource_name=name, configs=entries)
 
 
@@ -33,8 +38,12 @@ def change(*resources: Any, validate_only: bool = False) -> Ask:
     return Ask(IncrementalAlterConfigsRequest(resources=list(resources), validate_only=validate_only))
 
 
-def described(keys: Sequence[str] = ("retention.ms", "cleanup.policy", "segment.bytes"), kind: int = TOPIC, name: str = "$a",
-              **expected: str | None) -> Ask:
+def described(
+    keys: Sequence[str] = ("retention.ms", "cleanup.policy", "segment.bytes"),
+    kind: int = TOPIC,
+    name: str = "$a",
+    **expected: str | None,
+) -> Ask:
     """Asked until what was changed is seen."""
     resource = DescribeConfigsResource(resource_type=kind, resource_name=name, configuration_keys=list(keys))
     wanted = {key.replace("_", "."): value for key, value in expected.items()}

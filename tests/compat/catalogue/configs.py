@@ -9,21 +9,40 @@ TOPIC, BROKER, BROKER_LOGGER, CLIENT_METRICS, GROUP = 2, 4, 8, 16, 32
 OWN = (NewTopic("a", 1, {"retention.ms": "1000000", "cleanup.policy": "compact"}),)
 
 
-def of(kind: int, name: str, keys: Sequence[str] | None = None, *, synonyms: bool = False, documented: bool = False) -> Ask:
-    resource = DescribeConfigsResource(resource_type=kind, resource_name=name, configuration_keys=None if keys is None else list(keys))
-    return Ask(DescribeConfigsRequest(resources=[resource], include_synonyms=synonyms, include_documentation=documented))
+def of(
+    kind: int, name: str, keys: Sequence[str] | None = None, *, synonyms: bool = False, documented: bool = False
+) -> Ask:
+    resource = DescribeConfigsResource(
+        resource_type=kind, resource_name=name, configuration_keys=None if keys is None else list(keys)
+    )
+    return Ask(
+        DescribeConfigsRequest(resources=[resource], include_synonyms=synonyms, include_documentation=documented)
+    )
 
 
 def of_both(*names: str) -> Ask:
-    resources = [DescribeConfigsResource(resource_type=TOPIC, resource_name=name, configuration_keys=["retention.ms"]) for name in names]
+    resources = [
+        DescribeConfigsResource(resource_type=TOPIC, resource_name=name, configuration_keys=["retention.ms"])
+        for name in names
+    ]
     return Ask(DescribeConfigsRequest(resources=resources))
 
 
 FEW = ["retention.ms", "cleanup.policy", "segment.bytes"]
-OF_BROKER = ["num.partitions", "log.retention.hours", "message.max.bytes", "auto.create.topics.enable",
-             "ssl.keystore.password", "log.cleaner.threads", "socket.request.max.bytes",
-             "log.segment.bytes", "compression.type", "log.flush.interval.ms",
-             "num.io.threads", "log.retention.ms"]
+OF_BROKER = [
+    "num.partitions",
+    "log.retention.hours",
+    "message.max.bytes",
+    "auto.create.topics.enable",
+    "ssl.keystore.password",
+    "log.cleaner.threads",
+    "socket.request.max.bytes",
+    "log.segment.bytes",
+    "compression.type",
+    "log.flush.interval.ms",
+    "num.io.threads",
+    "log.retention.ms",
+]
 
 CASES = [
     Case("all of a topic", (of(TOPIC, "$a"),), OWN),

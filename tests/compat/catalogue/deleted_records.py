@@ -6,7 +6,10 @@ from tests.compat.catalogue.case import START_MS, Ask, Batch, Case, Fill, NewTop
 from tests.compat.catalogue.sending import fetch_request, place
 
 FILLED = (NewTopic("a", 2), Fill(Batch(records(5))), Fill(Batch(records(5, first=5), codec=1)))
-SMALL = (NewTopic("a", 1, {"segment.bytes": "1048576"}), *(Fill(Batch(records(1, first=i, key=b"k" * 400_000))) for i in range(6)))
+SMALL = (
+    NewTopic("a", 1, {"segment.bytes": "1048576"}),
+    *(Fill(Batch(records(1, first=i, key=b"k" * 400_000))) for i in range(6)),
+)
 
 
 def delete(*parts: tuple[int, int], name: str = "$a", timeout_ms: int = 10_000) -> Ask:
@@ -50,9 +53,18 @@ CASES = [
     Case("of no partitions", (delete(),), FILLED),
     Case("without time", (delete((0, 4), timeout_ms=0), START), FILLED),
     Case("with a negative timeout", (delete((0, 4), timeout_ms=-1), START), FILLED),
-    Case("of a compacted topic", (delete((0, 0)), delete((0, -1)), START), (NewTopic("a", 1, {"cleanup.policy": "compact"}), FILLED[1])),
-    Case("of a compacted topic that is deleted from too", (delete((0, 2)), START),
-         (NewTopic("a", 1, {"cleanup.policy": "compact,delete"}), FILLED[1])),
-    Case("of a topic that is not cleaned", (delete((0, 2)), START), (NewTopic("a", 1, {"cleanup.policy": ""}), FILLED[1])),
+    Case(
+        "of a compacted topic",
+        (delete((0, 0)), delete((0, -1)), START),
+        (NewTopic("a", 1, {"cleanup.policy": "compact"}), FILLED[1]),
+    ),
+    Case(
+        "of a compacted topic that is deleted from too",
+        (delete((0, 2)), START),
+        (NewTopic("a", 1, {"cleanup.policy": "compact,delete"}), FILLED[1]),
+    ),
+    Case(
+        "of a topic that is not cleaned", (delete((0, 2)), START), (NewTopic("a", 1, {"cleanup.policy": ""}), FILLED[1])
+    ),
     Case("several segments", (delete((0, 5)), START, END, fetched(4)), SMALL, versions=(2,)),
 ]

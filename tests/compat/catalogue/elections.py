@@ -10,8 +10,11 @@ TWO = (NewTopic("a", 2),)
 
 def elect(*topics: tuple[str, Sequence[int]], kind: int = 0, timeout_ms: int = 10_000) -> Ask:
     asked = [TopicPartitions(topic=name, partitions=list(indexes)) for name, indexes in topics]
-    return Ask(lambda version: ElectLeadersRequest(
-        **({"election_type": kind} if version > 0 else {}), topic_partitions=asked, timeout_ms=timeout_ms))
+    return Ask(
+        lambda version: ElectLeadersRequest(
+            **({"election_type": kind} if version > 0 else {}), topic_partitions=asked, timeout_ms=timeout_ms
+        )
+    )
 
 
 ALL, TYPED = (0, 1, 2), (1, 2)
@@ -34,6 +37,11 @@ CASES = [
     Case("without time", (elect(("$a", [0]), timeout_ms=0),), TWO, ALL),
     Case("with a negative timeout", (elect(("$a", [0]), timeout_ms=-1),), TWO, ALL),
     Case("of all", (Ask(lambda version: ElectLeadersRequest(topic_partitions=None, timeout_ms=10_000)),), TWO, ALL),
-    Case("of all, without time", (Ask(lambda version: ElectLeadersRequest(topic_partitions=None, timeout_ms=0)),), TWO, ALL),
+    Case(
+        "of all, without time",
+        (Ask(lambda version: ElectLeadersRequest(topic_partitions=None, timeout_ms=0)),),
+        TWO,
+        ALL,
+    ),
     Case("of all, of an unknown type", (Ask(ElectLeadersRequest(topic_partitions=None, election_type=7)),), TWO, TYPED),
 ]

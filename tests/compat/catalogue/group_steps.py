@@ -30,18 +30,46 @@ FOUND = Ask(FindCoordinatorRequest(key="$g", key_type=0), 1, until=lambda answer
 """Every case begins with it: the coordinator may have to be made."""
 
 
-def join(member: str = "", group: str = "$g", *, protocols: Sequence[tuple[str, bytes]] = RANGE, kind: str = "consumer",
-         session_ms: int = SESSION_MS, rebalance_ms: int = REBALANCE_MS, instance: str | None = None) -> JoinGroupRequest:
+def join(
+    member: str = "",
+    group: str = "$g",
+    *,
+    protocols: Sequence[tuple[str, bytes]] = RANGE,
+    kind: str = "consumer",
+    session_ms: int = SESSION_MS,
+    rebalance_ms: int = REBALANCE_MS,
+    instance: str | None = None,
+) -> JoinGroupRequest:
     return JoinGroupRequest(
-        group_id=group, session_timeout_ms=session_ms, rebalance_timeout_ms=rebalance_ms, member_id=member, group_instance_id=instance,
-        protocol_type=kind, protocols=[JoinGroupRequestProtocol(name, metadata) for name, metadata in protocols])
+        group_id=group,
+        session_timeout_ms=session_ms,
+        rebalance_timeout_ms=rebalance_ms,
+        member_id=member,
+        group_instance_id=instance,
+        protocol_type=kind,
+        protocols=[JoinGroupRequestProtocol(name, metadata) for name, metadata in protocols],
+    )
 
 
-def sync(member: str, generation: int = 1, *, group: str = "$g", assign: Sequence[str] = (), instance: str | None = None,
-         kind: str | None = None, protocol: str | None = None) -> SyncGroupRequest:
+def sync(
+    member: str,
+    generation: int = 1,
+    *,
+    group: str = "$g",
+    assign: Sequence[str] = (),
+    instance: str | None = None,
+    kind: str | None = None,
+    protocol: str | None = None,
+) -> SyncGroupRequest:
     return SyncGroupRequest(
-        group_id=group, generation_id=generation, member_id=member, group_instance_id=instance, protocol_type=kind, protocol_name=protocol,
-        assignments=[SyncGroupRequestAssignment(name, b"for " + name.encode()) for name in assign])
+        group_id=group,
+        generation_id=generation,
+        member_id=member,
+        group_instance_id=instance,
+        protocol_type=kind,
+        protocol_name=protocol,
+        assignments=[SyncGroupRequestAssignment(name, b"for " + name.encode()) for name in assign],
+    )
 
 
 def heartbeat(member: str, generation: int = 1, *, group: str = "$g", instance: str | None = None) -> HeartbeatRequest:
@@ -66,7 +94,12 @@ EMPTY = (*STABLE, Ask(leave_at(5, "@a"), 5))
 """The group has been, and has nobody now."""
 SECOND = (*STABLE, Ask(join(), 5, member="b"))
 """`@b` has an id."""
-TWO_JOINED = (*SECOND, Start(join("@b"), 5, "b"), Ask(heartbeat("@a"), 3, until=lambda answer: answer.error_code == 27), Ask(join("@a"), 5),
-              Await("b"))
+TWO_JOINED = (
+    *SECOND,
+    Start(join("@b"), 5, "b"),
+    Ask(heartbeat("@a"), 3, until=lambda answer: answer.error_code == 27),
+    Ask(join("@a"), 5),
+    Await("b"),
+)
 """Generation 2 of two, without assignments yet."""
 TWO_STABLE = (*TWO_JOINED, Start(sync("@b", 2), 3, "b"), Ask(sync("@a", 2, assign=("@a", "@b")), 3), Await("b"))

@@ -7,8 +7,12 @@ MADE = (NewTopic("a", 2), NewProducer("p"), NewProducer("q"))
 SOME = (3, 9, 13)
 
 
-def sent(sequence: int, count: int = 1, *, epoch: int = 0, producer: str = "p", partition: int = 0, codec: int = 0) -> Ask:
-    batch = Batch(records(count, first=sequence % 100), producer=producer, producer_epoch=epoch, sequence=sequence, codec=codec)
+def sent(
+    sequence: int, count: int = 1, *, epoch: int = 0, producer: str = "p", partition: int = 0, codec: int = 0
+) -> Ask:
+    batch = Batch(
+        records(count, first=sequence % 100), producer=producer, producer_epoch=epoch, sequence=sequence, codec=codec
+    )
     return produce(batch, partition=partition)
 
 
@@ -37,6 +41,10 @@ CASES = [
     Case("epoch -1", (sent(0, epoch=-1), END), MADE, versions=SOME),
     Case("the last sequence there is", (sent(2**31 - 1), sent(0), sent(1), END), MADE, versions=SOME),
     Case("over the last sequence", (sent(2**31 - 2, 3), sent(1), END), MADE, versions=SOME),
-    Case("transactional without a transaction", (
-        produce(Batch(records(1), producer="p", is_transactional=True)), END), MADE, versions=(3, 11)),
+    Case(
+        "transactional without a transaction",
+        (produce(Batch(records(1), producer="p", is_transactional=True)), END),
+        MADE,
+        versions=(3, 11),
+    ),
 ]

@@ -1,6 +1,10 @@
 """OffsetForLeaderEpoch: where an epoch of a partition's leader ended."""
 
-from ottla.wire.messages.offset_for_leader_epoch import OffsetForLeaderEpochRequest, OffsetForLeaderPartition, OffsetForLeaderTopic
+from ottla.wire.messages.offset_for_leader_epoch import (
+    OffsetForLeaderEpochRequest,
+    OffsetForLeaderPartition,
+    OffsetForLeaderTopic,
+)
 from tests.compat.catalogue.case import Ask, Batch, Case, Fill, NewTopic, records
 
 FILLED = (NewTopic("a", 2), Fill(Batch(records(5))), Fill(Batch(records(5, first=5), codec=1)))
@@ -8,12 +12,16 @@ FILLED = (NewTopic("a", 2), Fill(Batch(records(5))), Fill(Batch(records(5, first
 
 def of(epoch: int, *, partition: int = 0, current: int = -1, name: str = "$a", replica: int = -1) -> Ask:
     entry = OffsetForLeaderPartition(partition=partition, current_leader_epoch=current, leader_epoch=epoch)
-    return Ask(OffsetForLeaderEpochRequest(replica_id=replica, topics=[OffsetForLeaderTopic(topic=name, partitions=[entry])]))
+    return Ask(
+        OffsetForLeaderEpochRequest(replica_id=replica, topics=[OffsetForLeaderTopic(topic=name, partitions=[entry])])
+    )
 
 
 def of_many(*partitions: int) -> Ask:
     entries = [OffsetForLeaderPartition(partition=index, leader_epoch=0) for index in partitions]
-    return Ask(OffsetForLeaderEpochRequest(replica_id=-1, topics=[OffsetForLeaderTopic(topic="$a", partitions=entries)]))
+    return Ask(
+        OffsetForLeaderEpochRequest(replica_id=-1, topics=[OffsetForLeaderTopic(topic="$a", partitions=entries)])
+    )
 
 
 CASES = [

@@ -9,7 +9,11 @@ FILLED = (NewTopic("a", 2), NewTopic("b"), Fill(Batch(records(5))), Fill(Batch(r
 
 
 def of(*topics: tuple[str, Sequence[int]]) -> Ask:
-    return Ask(DescribeLogDirsRequest(topics=[DescribableLogDirTopic(topic=name, partitions=list(asked)) for name, asked in topics]))
+    return Ask(
+        DescribeLogDirsRequest(
+            topics=[DescribableLogDirTopic(topic=name, partitions=list(asked)) for name, asked in topics]
+        )
+    )
 
 
 CASES = [

@@ -12,11 +12,15 @@ from ottla.base.ids import METADATA_TOPIC_ID, ZERO_UUID
 from ottla.wire.batches import decode_records, iterate_batches
 from ottla.wire.schema import Message
 
-SHARED_API_KEYS = frozenset({0, 1, 2, 3, *range(8, 24), *range(29, 34), *range(35, 45), 47, 48, 50, 55, 57, 60, 61, 74, 75})
+SHARED_API_KEYS = frozenset(
+    {0, 1, 2, 3, *range(8, 24), *range(29, 34), *range(35, 45), 47, 48, 50, 55, 57, 60, 61, 74, 75}
+)
 """The APIs whose place in ApiVersions is compared."""
 TEXTS = frozenset({"error_message", "batch_index_error_message", "documentation"})
 NODES = frozenset({"node_id", "leader_id", "controller_id", "broker_id", "replica_id"})
-NODE_LISTS = frozenset({"replica_nodes", "isr_nodes", "offline_replicas", "broker_ids", "eligible_leader_replicas", "last_known_elr"})
+NODE_LISTS = frozenset(
+    {"replica_nodes", "isr_nodes", "offline_replicas", "broker_ids", "eligible_leader_replicas", "last_known_elr"}
+)
 MASKED: Mapping[str, Callable[[Any], Any]] = {
     "host": lambda host: "host" if host else host,
     "port": lambda port: "port" if port > 0 else port,
@@ -46,7 +50,12 @@ MASKED_IN: Mapping[str, Mapping[str, Callable[[Any], Any]]] = {
     },
 }
 """What is taken out of one kind of message only."""
-NAMED = {"topics": "name", "groups": "group_id", "config_resources": "resource_name", "replica_election_results": "topic"}
+NAMED = {
+    "topics": "name",
+    "groups": "group_id",
+    "config_resources": "resource_name",
+    "replica_election_results": "topic",
+}
 """Arrays in which there is what others made, and what it is named in."""
 GENERATED = re.compile(r"(.*)-[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 DROPPED = frozenset({"supported_features", "finalized_features"})

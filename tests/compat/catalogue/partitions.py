@@ -2,7 +2,11 @@
 
 from collections.abc import Sequence
 
-from ottla.wire.messages.create_partitions import CreatePartitionsAssignment, CreatePartitionsRequest, CreatePartitionsTopic
+from ottla.wire.messages.create_partitions import (
+    CreatePartitionsAssignment,
+    CreatePartitionsRequest,
+    CreatePartitionsTopic,
+)
 from tests.compat.catalogue.case import NODE, Ask, Case, NewTopic, shown
 
 

@@ -21,17 +21,38 @@ CASES = [
     Case("acks 2", (produce(GOOD, acks=2), END), ONE),
     Case("acks -2", (produce(GOOD, acks=-2), END), ONE, versions=SOME),
     Case("twice", (produce(GOOD), produce(Batch(records(2, first=3))), HELD), ONE, versions=SOME),
-    *(Case(f"codec {codec}", (produce(Batch(records(5), codec=codec)), HELD), ONE, versions=SOME if codec < 4 else (7, 13))
-      for codec in (1, 2, 3, 4)),
+    *(
+        Case(
+            f"codec {codec}",
+            (produce(Batch(records(5), codec=codec)), HELD),
+            ONE,
+            versions=SOME if codec < 4 else (7, 13),
+        )
+        for codec in (1, 2, 3, 4)
+    ),
     Case("zstd before it was known", (produce(Batch(records(5), codec=4)), END), ONE, versions=range(3, 7)),
     Case("headers and nulls", (produce(Batch(HEADERS)), HELD), ONE, versions=SOME),
     Case("unknown topic", (produce(GOOD, name="$no", known_as=UNKNOWN_ID),)),
     Case("unknown partition", (produce(GOOD, partition=7),), ONE),
     Case("negative partition", (produce(GOOD, partition=-1),), ONE, versions=SOME),
     Case("two partitions, one of them unknown", (Ask(produce_request((0, GOOD), (5, GOOD))), HELD), ONE),
-    Case("two partitions, one of them wrong", (Ask(produce_request((0, GOOD), (1, b"")),), HELD), (NewTopic("a", 2),)),
+    Case(
+        "two partitions, one of them wrong",
+        (
+            Ask(
+                produce_request((0, GOOD), (1, b"")),
+            ),
+            HELD,
+        ),
+        (NewTopic("a", 2),),
+    ),
     Case("two partitions", (Ask(produce_request((0, GOOD), (1, Batch(records(2))))),), (NewTopic("a", 2),)),
-    Case("one partition twice", (Ask(produce_request((0, GOOD), (0, Batch(records(2, first=5))))), HELD), ONE, versions=SOME),
+    Case(
+        "one partition twice",
+        (Ask(produce_request((0, GOOD), (0, Batch(records(2, first=5))))), HELD),
+        ONE,
+        versions=SOME,
+    ),
     Case("two topics, one of them unknown", (Ask(TWO_TOPICS), HELD), ONE),
     Case("no topics", (Ask(produce_request(topic_data=[])),)),
     Case("no partitions", (Ask(produce_request()),), ONE, versions=SOME),
@@ -43,11 +64,26 @@ CASES = [
     Case("the broker's time, compressed", (produce(Batch(records(3), codec=2)),), BROKER_TIME, versions=SOME),
     Case("a key where it is needed", (produce(GOOD), HELD), COMPACTED, versions=SOME),
     Case("no key where it is needed", (produce(Batch(records(3, key=None))), END), COMPACTED),
-    Case("no key where it is needed, compressed", (produce(Batch(records(3, key=None), codec=3)), END), COMPACTED, versions=SOME),
-    Case("the topic's own codec", (produce(GOOD), HELD), (NewTopic("a", 1, {"compression.type": "gzip"}),), versions=SOME),
-    Case("the topic's codec is none", (produce(Batch(records(3), codec=2)), HELD),
-         (NewTopic("a", 1, {"compression.type": "uncompressed"}),), versions=SOME),
+    Case(
+        "no key where it is needed, compressed",
+        (produce(Batch(records(3, key=None), codec=3)), END),
+        COMPACTED,
+        versions=SOME,
+    ),
+    Case(
+        "the topic's own codec", (produce(GOOD), HELD), (NewTopic("a", 1, {"compression.type": "gzip"}),), versions=SOME
+    ),
+    Case(
+        "the topic's codec is none",
+        (produce(Batch(records(3), codec=2)), HELD),
+        (NewTopic("a", 1, {"compression.type": "uncompressed"}),),
+        versions=SOME,
+    ),
     Case("transactional request, plain batch", (produce(GOOD, transactional_id="t"), END), ONE, versions=SOME),
-    Case("no answer, and an error closes the connection", (
-        Tell(produce_request((7, GOOD), acks=0)), Ask(produce_request((0, GOOD)))), ONE, versions=range(3, 14)),
+    Case(
+        "no answer, and an error closes the connection",
+        (Tell(produce_request((7, GOOD), acks=0)), Ask(produce_request((0, GOOD)))),
+        ONE,
+        versions=range(3, 14),
+    ),
 ]

@@ -14,7 +14,11 @@ PRODUCED = (
 
 
 def of(*topics: tuple[str, Sequence[int]]) -> Ask:
-    return Ask(DescribeProducersRequest(topics=[TopicRequest(name=name, partition_indexes=list(asked)) for name, asked in topics]))
+    return Ask(
+        DescribeProducersRequest(
+            topics=[TopicRequest(name=name, partition_indexes=list(asked)) for name, asked in topics]
+        )
+    )
 
 
 CASES = [

@@ -6,7 +6,9 @@ from tests.compat.catalogue.case import Ask, Case
 
 def of(*topics: tuple[str, tuple[int, ...]]) -> Ask:
     wanted = {name: [PartitionData(partition_index=index) for index in asked] for name, asked in topics}
-    return Ask(DescribeQuorumRequest(topics=[TopicData(topic_name=name, partitions=wanted[name]) for name, _ in topics]))
+    return Ask(
+        DescribeQuorumRequest(topics=[TopicData(topic_name=name, partitions=wanted[name]) for name, _ in topics])
+    )
 
 
 LOG = "__cluster_metadata"

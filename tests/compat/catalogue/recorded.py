@@ -1,6 +1,6 @@
 """The answers of Apache Kafka, kept as JSON: one file per catalogue, one line per case and version.
 
-    python -m tests.compat.catalogue.recorded 127.0.0.1:9092 [CATALOGUE...]     ask a broker, and keep what it says
+python -m tests.compat.catalogue.recorded 127.0.0.1:9092 [CATALOGUE...]     ask a broker, and keep what it says
 """
 
 import importlib
@@ -13,10 +13,36 @@ from typing import Any
 from tests.compat.catalogue.case import Case
 
 DATA = Path(__file__).parent.parent.parent / "data" / "catalogue"
-CATALOGUES = ("api_versions", "metadata", "topics", "partitions", "produce", "batches", "idempotence", "fetch", "fetch_sessions",
-              "list_offsets", "producer_ids", "configs", "cluster", "topic_partitions", "config_changes",
-              "config_resources", "log_dirs", "quorum", "leader_epochs", "deleted_records", "producers",
-              "elections", "security", "features", "group_members", "group_offsets", "group_admin", "replica_log_dirs")
+CATALOGUES = (
+    "api_versions",
+    "metadata",
+    "topics",
+    "partitions",
+    "produce",
+    "batches",
+    "idempotence",
+    "fetch",
+    "fetch_sessions",
+    "list_offsets",
+    "producer_ids",
+    "configs",
+    "cluster",
+    "topic_partitions",
+    "config_changes",
+    "config_resources",
+    "log_dirs",
+    "quorum",
+    "leader_epochs",
+    "deleted_records",
+    "producers",
+    "elections",
+    "security",
+    "features",
+    "group_members",
+    "group_offsets",
+    "group_admin",
+    "replica_log_dirs",
+)
 
 
 def cases(catalogue: str) -> list[Case]:

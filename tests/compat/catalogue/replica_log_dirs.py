@@ -2,16 +2,28 @@
 
 from collections.abc import Sequence
 
-from ottla.wire.messages.alter_replica_log_dirs import AlterReplicaLogDir, AlterReplicaLogDirsRequest, AlterReplicaLogDirTopic
+from ottla.wire.messages.alter_replica_log_dirs import (
+    AlterReplicaLogDir,
+    AlterReplicaLogDirsRequest,
+    AlterReplicaLogDirTopic,
+)
 from tests.compat.catalogue.case import Ask, Case, NewTopic
 
 MADE = (NewTopic("a", 2), NewTopic("b"))
 
 
 def to(*moves: tuple[str, Sequence[tuple[str, Sequence[int]]]]) -> Ask:
-    return Ask(AlterReplicaLogDirsRequest(dirs=[
-        AlterReplicaLogDir(path=path, topics=[AlterReplicaLogDirTopic(name=name, partitions=list(asked)) for name, asked in topics])
-        for path, topics in moves]))
+    return Ask(
+        AlterReplicaLogDirsRequest(
+            dirs=[
+                AlterReplicaLogDir(
+                    path=path,
+                    topics=[AlterReplicaLogDirTopic(name=name, partitions=list(asked)) for name, asked in topics],
+                )
+                for path, topics in moves
+            ]
+        )
+    )
 
 
 CASES = [
@@ -28,5 +40,7 @@ CASES = [
     Case("of no topics", (to(("/nowhere", [])),)),
     Case("of no partitions", (to(("/nowhere", [("$a", [])])),), MADE),
     Case("of one partition twice", (to(("/nowhere", [("$a", [0, 0])])),), MADE),
-    Case("of one partition to two directories", (to(("/nowhere", [("$a", [0])]), ("/elsewhere", [("$a", [0])])),), MADE),
+    Case(
+        "of one partition to two directories", (to(("/nowhere", [("$a", [0])]), ("/elsewhere", [("$a", [0])])),), MADE
+    ),
 ]

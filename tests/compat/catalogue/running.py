@@ -61,7 +61,9 @@ class Run:
     def answers(self, case: Case) -> list[Any]:
         try:
             requests = [step.request for step in (*case.before, *case.steps) if isinstance(step, Ask | Start)]
-            self._is_about_groups = any(hasattr(request, "group_id") or hasattr(request, "groups") for request in requests)
+            self._is_about_groups = any(
+                hasattr(request, "group_id") or hasattr(request, "groups") for request in requests
+            )
             for step in case.before:
                 self._take(step)
             return [answer for step in case.steps if (answer := self._take(step)) is not None]
@@ -101,7 +103,9 @@ class Run:
                 return self._exchange(contents, read_as, version)
         return None
 
-    def _ask(self, request: Message, version: int, until: Callable[[Any], bool] | None, on: str, member: str | None) -> Any:
+    def _ask(
+        self, request: Message, version: int, until: Callable[[Any], bool] | None, on: str, member: str | None
+    ) -> Any:
         deadline = time.monotonic() + SETTLED_SECONDS_MAX
         connection = self._on(on)
         try:
@@ -199,9 +203,17 @@ class Run:
         marks: dict[str, Any] = {}
         if batch.producer is not None:
             producer_id = self._producers[batch.producer]
-            marks = {"producer_id": producer_id, "producer_epoch": batch.producer_epoch, "base_sequence": batch.sequence}
+            marks = {
+                "producer_id": producer_id,
+                "producer_epoch": batch.producer_epoch,
+                "base_sequence": batch.sequence,
+            }
         built = build_batch(
-            batch.records, codec=batch.codec, is_control=batch.is_control, is_transactional=batch.is_transactional, **marks
+            batch.records,
+            codec=batch.codec,
+            is_control=batch.is_control,
+            is_transactional=batch.is_transactional,
+            **marks,
         )
         return bytes(batch.damage(built) if batch.damage else built)
 

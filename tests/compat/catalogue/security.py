@@ -15,8 +15,21 @@ from ottla.wire.schema import Message
 from tests.compat.catalogue.case import Ask, Case
 
 ANY = 1
-ALL_ACLS = {"resource_name_filter": None, "principal_filter": None, "host_filter": None, "operation": ANY, "permission_type": ANY}
-RULE = {"resource_type": 2, "resource_name": "$a", "principal": "User:x", "host": "*", "operation": 3, "permission_type": 3}
+ALL_ACLS = {
+    "resource_name_filter": None,
+    "principal_filter": None,
+    "host_filter": None,
+    "operation": ANY,
+    "permission_type": ANY,
+}
+RULE = {
+    "resource_type": 2,
+    "resource_name": "$a",
+    "principal": "User:x",
+    "host": "*",
+    "operation": 3,
+    "permission_type": 3,
+}
 
 
 def ask(*requests: Message) -> tuple[Ask, ...]:
@@ -52,40 +65,82 @@ CASES = [
     Case("all acls", ask(acls())),
     Case("acls of a topic", ask(acls(resource_type_filter=2, resource_name_filter="t", pattern_type_filter=3))),
     Case("acls by an unknown filter", ask(acls(resource_type_filter=0), acls(operation=0), acls(permission_type=0))),
-    Case("acls by an impossible filter", ask(acls(resource_type_filter=99), acls(operation=99), acls(pattern_type_filter=99))),
+    Case(
+        "acls by an impossible filter",
+        ask(acls(resource_type_filter=99), acls(operation=99), acls(pattern_type_filter=99)),
+    ),
     Case("acls by a negative filter", ask(acls(resource_type_filter=-1))),
     Case("create an acl", ask(creating(rule()))),
     Case("create two acls", ask(creating(rule(), rule(operation=4)))),
     Case("create no acl", ask(creating())),
-    Case("create an impossible acl", ask(creating(rule(resource_type=0)), creating(rule(operation=99)), creating(rule(principal="x")),
-                                         creating(rule(resource_name="")))),
+    Case(
+        "create an impossible acl",
+        ask(
+            creating(rule(resource_type=0)),
+            creating(rule(operation=99)),
+            creating(rule(principal="x")),
+            creating(rule(resource_name="")),
+        ),
+    ),
     Case("delete acls", ask(DeleteAclsRequest(filters=[acl_filter()]))),
     Case("delete acls by two filters", ask(DeleteAclsRequest(filters=[acl_filter(), acl_filter(operation=3)]))),
     Case("delete acls by no filter", ask(DeleteAclsRequest(filters=[]))),
-    Case("delete acls by an unknown filter", ask(DeleteAclsRequest(filters=[acl_filter(operation=0)]),
-                                                 DeleteAclsRequest(filters=[acl_filter(resource_type_filter=99)]))),
+    Case(
+        "delete acls by an unknown filter",
+        ask(
+            DeleteAclsRequest(filters=[acl_filter(operation=0)]),
+            DeleteAclsRequest(filters=[acl_filter(resource_type_filter=99)]),
+        ),
+    ),
     Case("a handshake", ask(SaslHandshakeRequest(mechanism="PLAIN"))),
-    Case("a handshake for an unknown mechanism", ask(SaslHandshakeRequest(mechanism="NO"), SaslHandshakeRequest(mechanism=""))),
+    Case(
+        "a handshake for an unknown mechanism",
+        ask(SaslHandshakeRequest(mechanism="NO"), SaslHandshakeRequest(mechanism="")),
+    ),
     Case("two handshakes", ask(SaslHandshakeRequest(mechanism="PLAIN"), SaslHandshakeRequest(mechanism="PLAIN"))),
     Case("authenticate", ask(SaslAuthenticateRequest(auth_bytes=b"\0user\0word"))),
     Case("authenticate with nothing", ask(SaslAuthenticateRequest(auth_bytes=b""))),
-    Case("a handshake, then authenticate", (Ask(SaslHandshakeRequest(mechanism="PLAIN"), 1),
-                                            Ask(SaslAuthenticateRequest(auth_bytes=b"\0user\0word"))), versions=(0, 1, 2)),
+    Case(
+        "a handshake, then authenticate",
+        (Ask(SaslHandshakeRequest(mechanism="PLAIN"), 1), Ask(SaslAuthenticateRequest(auth_bytes=b"\0user\0word"))),
+        versions=(0, 1, 2),
+    ),
     Case("create a token", ask(CreateDelegationTokenRequest(max_lifetime_ms=-1))),
-    Case("create a token for others", ask(CreateDelegationTokenRequest(
-        renewers=[CreatableRenewers(principal_type="User", principal_name="x")], max_lifetime_ms=1000))),
-    Case("create a token for an owner", ask(CreateDelegationTokenRequest(
-        owner_principal_type="User", owner_principal_name="x", max_lifetime_ms=1000)), versions=(3,)),
-    Case("create a token for no user", ask(CreateDelegationTokenRequest(
-        renewers=[CreatableRenewers(principal_type="Group", principal_name="x")], max_lifetime_ms=1000))),
+    Case(
+        "create a token for others",
+        ask(
+            CreateDelegationTokenRequest(
+                renewers=[CreatableRenewers(principal_type="User", principal_name="x")], max_lifetime_ms=1000
+            )
+        ),
+    ),
+    Case(
+        "create a token for an owner",
+        ask(CreateDelegationTokenRequest(owner_principal_type="User", owner_principal_name="x", max_lifetime_ms=1000)),
+        versions=(3,),
+    ),
+    Case(
+        "create a token for no user",
+        ask(
+            CreateDelegationTokenRequest(
+                renewers=[CreatableRenewers(principal_type="Group", principal_name="x")], max_lifetime_ms=1000
+            )
+        ),
+    ),
     Case("renew a token", ask(RenewDelegationTokenRequest(hmac=b"12345", renew_period_ms=1000))),
     Case("renew no token", ask(RenewDelegationTokenRequest(hmac=b"", renew_period_ms=-1))),
     Case("expire a token", ask(ExpireDelegationTokenRequest(hmac=b"12345", expiry_time_period_ms=-1))),
     Case("expire no token", ask(ExpireDelegationTokenRequest(hmac=b"", expiry_time_period_ms=1))),
     Case("describe all tokens", ask(DescribeDelegationTokenRequest(owners=None))),
     Case("describe no tokens", ask(DescribeDelegationTokenRequest(owners=[]))),
-    Case("describe the tokens of an owner", ask(DescribeDelegationTokenRequest(
-        owners=[DescribeDelegationTokenOwner(principal_type="User", principal_name="x")]))),
+    Case(
+        "describe the tokens of an owner",
+        ask(
+            DescribeDelegationTokenRequest(
+                owners=[DescribeDelegationTokenOwner(principal_type="User", principal_name="x")]
+            )
+        ),
+    ),
     Case("credentials of all", ask(DescribeUserScramCredentialsRequest(users=None))),
     Case("credentials of no list", ask(users())),
     Case("credentials of an unknown user", ask(users("nobody-here"))),

@@ -23,8 +23,12 @@ def produce(records: Records, *, partition: int = 0, version: int | None = None,
     return Ask(produce_request((partition, records), **more), version)
 
 
-def fetch_request(*partitions: FetchPartition, name: str = "$a", known_as: Uuid | None = None, **more: Any) -> FetchRequest:
-    topic = FetchTopic(topic=name, topic_id=topic_id("a") if known_as is None else known_as, partitions=list(partitions))
+def fetch_request(
+    *partitions: FetchPartition, name: str = "$a", known_as: Uuid | None = None, **more: Any
+) -> FetchRequest:
+    topic = FetchTopic(
+        topic=name, topic_id=topic_id("a") if known_as is None else known_as, partitions=list(partitions)
+    )
     return FetchRequest(**{"max_wait_ms": 0, "min_bytes": 1, "topics": [topic], **more})
 
 
@@ -35,5 +39,10 @@ def place(offset: int = 0, partition: int = 0, **more: int) -> FetchPartition:
 HELD = Ask(fetch_request(place()), 12)
 """What the first partition of `$a` holds."""
 
-END = Ask(ListOffsetsRequest(replica_id=-1, topics=[ListOffsetsTopic(name="$a", partitions=[ListOffsetsPartition(timestamp=-1)])]), 7)
+END = Ask(
+    ListOffsetsRequest(
+        replica_id=-1, topics=[ListOffsetsTopic(name="$a", partitions=[ListOffsetsPartition(timestamp=-1)])]
+    ),
+    7,
+)
 """Where it ends."""

@@ -20,7 +20,14 @@ class AiokafkaClient:
         return (record.key, record.value) != (None, None)
 
     def produce(
-        self, bootstrap: str, topic: str, records: Sequence[Sent], *, codec: Codec = "none", acks: Acks = "all", idempotent: bool = False
+        self,
+        bootstrap: str,
+        topic: str,
+        records: Sequence[Sent],
+        *,
+        codec: Codec = "none",
+        acks: Acks = "all",
+        idempotent: bool = False,
     ) -> list[int]:
         return asyncio.run(self._produce(bootstrap, topic, records, codec, acks, idempotent))
 
@@ -51,7 +58,9 @@ class AiokafkaClient:
     def consume(self, bootstrap: str, topic: str, start: Mapping[int, int], end: Mapping[int, int]) -> list[Read]:
         return asyncio.run(self._consume(bootstrap, topic, start, end))
 
-    async def _consume(self, bootstrap: str, topic: str, start: Mapping[int, int], end: Mapping[int, int]) -> list[Read]:
+    async def _consume(
+        self, bootstrap: str, topic: str, start: Mapping[int, int], end: Mapping[int, int]
+    ) -> list[Read]:
         from aiokafka import TopicPartition
 
         async with self._consumer(bootstrap) as consumer:
@@ -73,9 +82,7 @@ class AiokafkaClient:
     def offsets(self, bootstrap: str, topic: str, partitions: Sequence[int], at: At) -> dict[int, int | None]:
         return asyncio.run(self._offsets(bootstrap, topic, partitions, at))
 
-    async def _offsets(
-        self, bootstrap: str, topic: str, partitions: Sequence[int], at: At
-    ) -> dict[int, int | None]:
+    async def _offsets(self, bootstrap: str, topic: str, partitions: Sequence[int], at: At) -> dict[int, int | None]:
         from aiokafka import TopicPartition
 
         asked = [TopicPartition(topic, partition) for partition in partitions]

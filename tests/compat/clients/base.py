@@ -28,7 +28,14 @@ class Client(Protocol):
         """Not every client can express every record: kcat knows no empty key, for one."""
 
     def produce(
-        self, bootstrap: str, topic: str, records: Sequence[Sent], *, codec: Codec = "none", acks: Acks = "all", idempotent: bool = False
+        self,
+        bootstrap: str,
+        topic: str,
+        records: Sequence[Sent],
+        *,
+        codec: Codec = "none",
+        acks: Acks = "all",
+        idempotent: bool = False,
     ) -> list[int]:
         """Send in order, wait for all the answers, and give the offsets; -1 where the client does not say."""
 

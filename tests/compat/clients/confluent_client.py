@@ -18,7 +18,14 @@ class ConfluentClient:
         return True
 
     def produce(
-        self, bootstrap: str, topic: str, records: Sequence[Sent], *, codec: Codec = "none", acks: Acks = "all", idempotent: bool = False
+        self,
+        bootstrap: str,
+        topic: str,
+        records: Sequence[Sent],
+        *,
+        codec: Codec = "none",
+        acks: Acks = "all",
+        idempotent: bool = False,
     ) -> list[int]:
         from confluent_kafka import Producer
 
@@ -66,7 +73,11 @@ class ConfluentClient:
         left = sum(end[partition] - offset for partition, offset in start.items())
         found: list[Read] = []
         while left > 0:
-            messages = consumer.consume(left, timeout=WAIT_SECONDS) if left < 1000 else consumer.consume(1000, timeout=WAIT_SECONDS)
+            messages = (
+                consumer.consume(left, timeout=WAIT_SECONDS)
+                if left < 1000
+                else consumer.consume(1000, timeout=WAIT_SECONDS)
+            )
             if not messages:
                 raise RuntimeError(f"{left} records did not come in time")
             for message in messages:
@@ -96,7 +107,10 @@ class ConfluentClient:
         consumer = self._consumer(bootstrap)
         try:
             if isinstance(at, str):
-                marks = {p: consumer.get_watermark_offsets(TopicPartition(topic, p), timeout=10, cached=False) for p in partitions}
+                marks = {
+                    p: consumer.get_watermark_offsets(TopicPartition(topic, p), timeout=10, cached=False)
+                    for p in partitions
+                }
                 return {partition: low if at == "earliest" else high for partition, (low, high) in marks.items()}
             found = consumer.offsets_for_times([TopicPartition(topic, p, at) for p in partitions], timeout=10)
             return {entry.partition: None if entry.offset < 0 else entry.offset for entry in found}

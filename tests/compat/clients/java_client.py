@@ -30,7 +30,14 @@ class JavaClient:
         return True
 
     def produce(
-        self, bootstrap: str, topic: str, records: Sequence[Sent], *, codec: Codec = "none", acks: Acks = "all", idempotent: bool = False
+        self,
+        bootstrap: str,
+        topic: str,
+        records: Sequence[Sent],
+        *,
+        codec: Codec = "none",
+        acks: Acks = "all",
+        idempotent: bool = False,
     ) -> list[int]:
         config = {
             "bootstrap.servers": bootstrap,
@@ -70,7 +77,9 @@ class JavaClient:
         ]
 
     def offsets(self, bootstrap: str, topic: str, partitions: Sequence[int], at: At) -> dict[int, int | None]:
-        answer = self._jvm.ask("offsets", topic=topic, config=self._consumer_config(bootstrap), partitions=list(partitions), at=at)
+        answer = self._jvm.ask(
+            "offsets", topic=topic, config=self._consumer_config(bootstrap), partitions=list(partitions), at=at
+        )
         return {int(partition): offset for partition, offset in answer.items()}
 
     def partition_count(self, bootstrap: str, topic: str) -> int:
@@ -79,4 +88,8 @@ class JavaClient:
 
     def _consumer_config(self, bootstrap: str) -> dict[str, Any]:
         # No group.id: such a consumer can be assigned to, and has no coordinator to look for.
-        return {"bootstrap.servers": bootstrap, "fetch.max.bytes": 64 * 1024 * 1024, "allow.auto.create.topics": "false"}
+        return {
+            "bootstrap.servers": bootstrap,
+            "fetch.max.bytes": 64 * 1024 * 1024,
+            "allow.auto.create.topics": "false",
+        }

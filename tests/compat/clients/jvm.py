@@ -72,5 +72,7 @@ class Jvm:
         if self._process is None:
             options = [*TOOL_FLAGS, "-Xmx768m", f"-Dlog4j2.configurationFile={JAVA_SOURCES / 'log4j2.yaml'}"]
             command = [java_command(), *options, "-cp", f"{jar_cache()}/libs/*", str(JAVA_SOURCES / "Worker.java")]
-            self._process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
+            self._process = subprocess.Popen(
+                command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL
+            )
         return self._process

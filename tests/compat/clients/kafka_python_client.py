@@ -19,7 +19,14 @@ class KafkaPythonClient:
         return (record.key, record.value) != (None, None) and all(value is not None for _, value in record.headers)
 
     def produce(
-        self, bootstrap: str, topic: str, records: Sequence[Sent], *, codec: Codec = "none", acks: Acks = "all", idempotent: bool = False
+        self,
+        bootstrap: str,
+        topic: str,
+        records: Sequence[Sent],
+        *,
+        codec: Codec = "none",
+        acks: Acks = "all",
+        idempotent: bool = False,
     ) -> list[int]:
         from kafka import KafkaProducer
 
@@ -33,7 +40,9 @@ class KafkaPythonClient:
         )
         try:
             futures = [
-                producer.send(topic, record.value, record.key, list(record.headers), record.partition, record.timestamp_ms)
+                producer.send(
+                    topic, record.value, record.key, list(record.headers), record.partition, record.timestamp_ms
+                )
                 for record in records
             ]
             producer.flush(timeout=WAIT_SECONDS)

@@ -23,16 +23,35 @@ class KcatClient:
         return None if shutil.which("kcat") else "there is no kcat"
 
     def can_send(self, record: Sent) -> bool:
-        words = [record.key or b"-", *(word for name, value in record.headers for word in (name.encode(), value or b""))]
+        words = [
+            record.key or b"-",
+            *(word for name, value in record.headers for word in (name.encode(), value or b"")),
+        ]
         named = all(value is not None for _, value in record.headers)
         plain = all(word.isascii() and b"\0" not in word for word in words)
-        return record.key != b"" and record.value != b"" and named and plain and (record.key, record.value) != (None, None)
+        return (
+            record.key != b"" and record.value != b"" and named and plain and (record.key, record.value) != (None, None)
+        )
 
     def produce(
-        self, bootstrap: str, topic: str, records: Sequence[Sent], *, codec: Codec = "none", acks: Acks = "all", idempotent: bool = False
+        self,
+        bootstrap: str,
+        topic: str,
+        records: Sequence[Sent],
+        *,
+        codec: Codec = "none",
+        acks: Acks = "all",
+        idempotent: bool = False,
     ) -> list[int]:
-        settings = {"acks": acks, "enable.idempotence": str(idempotent).lower(), "message.max.bytes": str(BIG), "compression.type": codec}
-        groups = itertools.groupby(records, lambda record: (record.partition, record.key, record.headers, record.value is None))
+        settings = {
+            "acks": acks,
+            "enable.idempotence": str(idempotent).lower(),
+            "message.max.bytes": str(BIG),
+            "compression.type": codec,
+        }
+        groups = itertools.groupby(
+            records, lambda record: (record.partition, record.key, record.headers, record.value is None)
+        )
         with tempfile.TemporaryDirectory() as directory:
             for (partition, key, headers, is_null), group in groups:
                 sent = list(group)
@@ -40,7 +59,9 @@ class KcatClient:
                 words = ["-P", "-t", topic, "-p", str(partition)]
                 words += [word for name, value in headers for word in ("-H", f"{name}={(value or b'').decode()}")]
                 if is_null:  # an empty file is skipped: only a line with a key and nothing after it makes a null
-                    self._run(bootstrap, *words, "-Z", "-K", ":", settings=settings, stdin=((key or b"") + b":\n") * len(sent))
+                    self._run(
+                        bootstrap, *words, "-Z", "-K", ":", settings=settings, stdin=((key or b"") + b":\n") * len(sent)
+                    )
                     continue
                 words += [] if key is None else ["-k", key.decode()]
                 files = [Path(directory, str(index)) for index in range(len(sent))]
@@ -50,12 +71,30 @@ class KcatClient:
         return [-1] * len(records)
 
     def consume(self, bootstrap: str, topic: str, start: Mapping[int, int], end: Mapping[int, int]) -> list[Read]:
-        settings = {"fetch.message.max.bytes": str(BIG), "receive.message.max.bytes": str(256 * 1024 * 1024), "fetch.wait.max.ms": "100"}
+        settings = {
+            "fetch.message.max.bytes": str(BIG),
+            "receive.message.max.bytes": str(256 * 1024 * 1024),
+            "fetch.wait.max.ms": "100",
+        }
         found: list[Read] = []
         for partition, offset in start.items():
             count = end[partition] - offset
             if count > 0:
-                words = ["-C", "-q", "-e", "-t", topic, "-p", str(partition), "-o", str(offset), "-c", str(count), "-f", FORMAT]
+                words = [
+                    "-C",
+                    "-q",
+                    "-e",
+                    "-t",
+                    topic,
+                    "-p",
+                    str(partition),
+                    "-o",
+                    str(offset),
+                    "-c",
+                    str(count),
+                    "-f",
+                    FORMAT,
+                ]
                 found += _parse(self._run(bootstrap, *words, settings=settings))
         return found
 
@@ -108,7 +147,9 @@ def _line_end(out: bytes, start: int, body: int) -> int:
     end = out.index(b"\n", start)
     while True:
         after = end + 1 + body + 1
-        if after == len(out) or (out[after - 1 : after] == b"\n" and re.compile(rb"\d+ \d+ -?\d+ -?\d+ -?\d+ ").match(out, after)):
+        if after == len(out) or (
+            out[after - 1 : after] == b"\n" and re.compile(rb"\d+ \d+ -?\d+ -?\d+ -?\d+ ").match(out, after)
+        ):
             return end
         end = out.index(b"\n", end + 1)
 

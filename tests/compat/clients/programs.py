@@ -60,12 +60,22 @@ def command(name: str) -> tuple[str, ...]:
 def produce(name: str, bootstrap: str, topic: str, records: Sequence[Sent], codec: str) -> dict[int, int]:
     """Send them all, and give the first offset in each partition."""
     lines = [
-        {"partition": record.partition, "key": _text(record.key), "value": _text(record.value),
-         "headers": [{"name": header, "value": _text(value)} for header, value in record.headers]}
+        {
+            "partition": record.partition,
+            "key": _text(record.key),
+            "value": _text(record.value),
+            "headers": [{"name": header, "value": _text(value)} for header, value in record.headers],
+        }
         for record in records
     ]
-    done = subprocess.run([*command(name), "produce", bootstrap, topic, codec], input="".join(json.dumps(line) + "\n" for line in lines),
-                          capture_output=True, text=True, timeout=60, check=False)
+    done = subprocess.run(
+        [*command(name), "produce", bootstrap, topic, codec],
+        input="".join(json.dumps(line) + "\n" for line in lines),
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
     if done.returncode:
         raise RuntimeError(done.stderr[-2000:])
     return {int(partition): offset for partition, offset in json.loads(done.stdout)["sent"].items()}
@@ -77,14 +87,29 @@ def _cache() -> Path:
 
 
 def _install(name: str, place: Path) -> None:
-    words = ["npm", "ci", "--no-audit", "--no-fund", "--ignore-scripts"] if name == "kafkajs" else ["go", "build", "-o", "client", "."]
+    words = (
+        ["npm", "ci", "--no-audit", "--no-fund", "--ignore-scripts"]
+        if name == "kafkajs"
+        else ["go", "build", "-o", "client", "."]
+    )
     try:
-        done = subprocess.run(words, cwd=place, capture_output=True, text=True, timeout=INSTALL_SECONDS_MAX, check=False,
-                              stdin=subprocess.DEVNULL)
+        done = subprocess.run(
+            words,
+            cwd=place,
+            capture_output=True,
+            text=True,
+            timeout=INSTALL_SECONDS_MAX,
+            check=False,
+            stdin=subprocess.DEVNULL,
+        )
     except subprocess.TimeoutExpired:
-        raise ProgramUnavailable(f"{name} could not be installed in {INSTALL_SECONDS_MAX} s: {' '.join(words)}") from None
+        raise ProgramUnavailable(
+            f"{name} could not be installed in {INSTALL_SECONDS_MAX} s: {' '.join(words)}"
+        ) from None
     if done.returncode:
-        raise ProgramUnavailable(f"{name} could not be installed: {' '.join((done.stdout + done.stderr).split())[-500:]}")
+        raise ProgramUnavailable(
+            f"{name} could not be installed: {' '.join((done.stdout + done.stderr).split())[-500:]}"
+        )
 
 
 def _text(value: bytes | None) -> str | None:

@@ -26,7 +26,7 @@ def decoded(entity, frame):
     _, body = body_of(frame)
     message = body.read()
     result = entity_reader(entity)(message, 0)
-    value, end = (result if isinstance(result, tuple) else (result.value, result.offset))
+    value, end = result if isinstance(result, tuple) else (result.value, result.offset)
     assert end == len(message)
     return value
 
@@ -74,8 +74,16 @@ def test_metadata_asks_for_all_topics():
 
 
 def test_topics_of_a_metadata_answer_are_counted():
-    brokers = b"\3" + 2 * (struct.pack(">i", 1) + frames.compact_string("localhost") + struct.pack(">i", 9092) + b"\0\0")
-    answer = struct.pack(">ibi", 1, 0, 0) + brokers + frames.compact_string("cluster") + struct.pack(">i", 1) + frames.uvarint(1001)
+    brokers = b"\3" + 2 * (
+        struct.pack(">i", 1) + frames.compact_string("localhost") + struct.pack(">i", 9092) + b"\0\0"
+    )
+    answer = (
+        struct.pack(">ibi", 1, 0, 0)
+        + brokers
+        + frames.compact_string("cluster")
+        + struct.pack(">i", 1)
+        + frames.uvarint(1001)
+    )
     assert frames.metadata_topic_count(answer) == 1000
 
 
@@ -85,7 +93,12 @@ def test_a_fetch_asks_for_one_partition_from_an_offset():
     request = decoded(FetchRequest, frame)
     (topic,) = request.topics
     (partition,) = topic.partitions
-    assert (topic.topic_id.bytes, partition.partition, partition.fetch_offset, partition.partition_max_bytes) == (TOPIC_ID, 0, 42, 1 << 16)
+    assert (topic.topic_id.bytes, partition.partition, partition.fetch_offset, partition.partition_max_bytes) == (
+        TOPIC_ID,
+        0,
+        42,
+        1 << 16,
+    )
     assert (request.max_bytes, request.session_id, request.session_epoch) == (1 << 16, 0, -1)
 
 
@@ -103,7 +116,9 @@ def test_a_fetch_answer_says_where_to_go_on():
     head = struct.pack(">ihqqq", 0, 0, 1000, 1000, 0) + b"\0" + struct.pack(">i", -1)
     partition = head + frames.uvarint(len(records) + 1) + records + b"\0"
     answer = struct.pack(">ibihi", 1, 0, 0, 0, 0) + b"\2" + TOPIC_ID + b"\2" + partition + b"\0\0"
-    assert frames.read_fetch(bytearray(answer)) == frames.Fetched(high_watermark=1000, size=len(records), next_offset=170)
+    assert frames.read_fetch(bytearray(answer)) == frames.Fetched(
+        high_watermark=1000, size=len(records), next_offset=170
+    )
 
 
 def test_a_refused_fetch_is_no_figure():

@@ -20,7 +20,15 @@ ACKS_AT = 4 + 8 + 2 + 5 + 1 + 1
 
 
 def produced(error=0):
-    return struct.pack(">ib", 1, 0) + b"\2" + TOPIC_ID + b"\2" + struct.pack(">ihqqq", 0, error, 0, -1, 0) + b"\1\0\0\0" + bytes(5)
+    return (
+        struct.pack(">ib", 1, 0)
+        + b"\2"
+        + TOPIC_ID
+        + b"\2"
+        + struct.pack(">ihqqq", 0, error, 0, -1, 0)
+        + b"\1\0\0\0"
+        + bytes(5)
+    )
 
 
 def framed(answer):
@@ -117,7 +125,9 @@ def test_a_pace_is_kept_and_every_request_is_answered(scripted):
 
 def test_a_pace_lasts_as_long_as_something_else_does(scripted):
     broker, turns = scripted(taken), iter([True] * 50)
-    latencies = produce_at_pace(broker.port, frames.produce(TOPIC_ID, frames.batch(1, 10)), 1000, 0.0, also=lambda: next(turns, False))
+    latencies = produce_at_pace(
+        broker.port, frames.produce(TOPIC_ID, frames.batch(1, 10)), 1000, 0.0, also=lambda: next(turns, False)
+    )
     assert latencies
     assert next(turns, None) is None
 
@@ -144,7 +154,12 @@ def test_a_swarm_says_that_a_broker_went_away(scripted):
 
 
 def test_fairness_is_the_slowest_to_the_mean():
-    assert figures_of_many([0.1] * 60, [10, 20, 30], 2.0) == {"per_second": 30.0, "p50_us": 1e5, "p99_us": 1e5, "fairness": 0.5}
+    assert figures_of_many([0.1] * 60, [10, 20, 30], 2.0) == {
+        "per_second": 30.0,
+        "p50_us": 1e5,
+        "p99_us": 1e5,
+        "fairness": 0.5,
+    }
 
 
 def test_answers_are_cut_where_they_end():

@@ -83,8 +83,17 @@ def test_a_free_port_can_be_bound():
 def test_ottla_gets_its_address_directory_and_settings(tmp_path):
     script = tmp_path / "ottla"
     script.touch()
-    broker = peers.OttlaProcess(port=4711, data_dir=tmp_path / "data", settings={"num.partitions": "4"}, python=tmp_path / "python")
-    settings = ["--set", "listeners=PLAINTEXT://127.0.0.1:4711", "--set", f"log.dirs={tmp_path / 'data'}", "--set", "num.partitions=4"]
+    broker = peers.OttlaProcess(
+        port=4711, data_dir=tmp_path / "data", settings={"num.partitions": "4"}, python=tmp_path / "python"
+    )
+    settings = [
+        "--set",
+        "listeners=PLAINTEXT://127.0.0.1:4711",
+        "--set",
+        f"log.dirs={tmp_path / 'data'}",
+        "--set",
+        "num.partitions=4",
+    ]
     assert broker.command() == [str(script), "start", *settings]
 
 

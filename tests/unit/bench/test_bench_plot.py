@@ -8,7 +8,9 @@ import pytest
 from bench.plot import Plot, draw, short, ticks
 
 SVG = "{http://www.w3.org/2000/svg}"
-BARS = Plot("bars", "Rates <of> both", "req/s", ["small", "large & slow"], {"Kafka": [100.0, None], "Ottla": [400.0, 50.0]})
+BARS = Plot(
+    "bars", "Rates <of> both", "req/s", ["small", "large & slow"], {"Kafka": [100.0, None], "Ottla": [400.0, 50.0]}
+)
 
 
 def drawn(plot):
@@ -34,7 +36,16 @@ def test_a_ratio_of_two_lies_as_far_from_one_as_a_half():
 
 
 def test_a_line_leaves_out_what_was_not_measured():
-    root = drawn(Plot("lines", "Rates", "req/s", ["1", "10", "100"], {"Kafka": [1.0, None, 3.0], "Ottla": [3.0, 2.0, 1.0]}, "connections"))
+    root = drawn(
+        Plot(
+            "lines",
+            "Rates",
+            "req/s",
+            ["1", "10", "100"],
+            {"Kafka": [1.0, None, 3.0], "Ottla": [3.0, 2.0, 1.0]},
+            "connections",
+        )
+    )
     lines = [line.get("points").split() for line in root.iter(f"{SVG}polyline")]
     assert [len(points) for points in lines] == [2, 3]
     assert lines[0][0].split(",")[0] == lines[1][0].split(",")[0]
@@ -44,7 +55,15 @@ def test_a_line_leaves_out_what_was_not_measured():
 
 @pytest.mark.parametrize("kind", ["bars", "ratios", "lines"])
 def test_nothing_lies_outside_of_the_picture(kind):
-    root = drawn(Plot(kind, "t", "u", [str(number) for number in range(9)], {name: [0.1, 3, 7, 0.2, 5, 1, 1, 12, 64] for name in "ab"}))
+    root = drawn(
+        Plot(
+            kind,
+            "t",
+            "u",
+            [str(number) for number in range(9)],
+            {name: [0.1, 3, 7, 0.2, 5, 1, 1, 12, 64] for name in "ab"},
+        )
+    )
     width, height = (float(root.get(side)) for side in ("width", "height"))
     for name in ("x", "cx", "x1", "x2"):
         assert all(0 <= float(element.get(name)) <= width for element in root.iter() if element.get(name))
@@ -64,4 +83,10 @@ def test_ticks_are_round_and_reach_the_largest():
 
 
 def test_figures_are_short():
-    assert [short(value) for value in (0.1234, 12.345, 999.4, 1234.5, 78682.4)] == ["0.123", "12.3", "999", "1,234", "78,682"]
+    assert [short(value) for value in (0.1234, 12.345, 999.4, 1234.5, 78682.4)] == [
+        "0.123",
+        "12.3",
+        "999",
+        "1,234",
+        "78,682",
+    ]

@@ -11,13 +11,18 @@ REPORT = Report("Title", ["load", "Kafka", "Ottla"], [["a", "1", "2"]], "A note.
 
 
 def test_a_table_is_markdown_with_figures_to_the_right():
-    assert table(["load", "rate"], [["small", "1"], ["large", "2"]]) == "| load | rate |\n| --- | ---: |\n| small | 1 |\n| large | 2 |\n"
+    assert (
+        table(["load", "rate"], [["small", "1"], ["large", "2"]])
+        == "| load | rate |\n| --- | ---: |\n| small | 1 |\n| large | 2 |\n"
+    )
 
 
 def test_a_column_without_a_figure_is_left_out():
     """The first column and those with at least one figure stay, in their order."""
     rows = [["a", "–", "1", "–", ""], ["b", "–", "–", "", ""]]
-    assert measured_table(["load", "Kafka", "Ottla", "ratio", "note"], rows) == table(["load", "Ottla"], [["a", "1"], ["b", "–"]])
+    assert measured_table(["load", "Kafka", "Ottla", "ratio", "note"], rows) == table(
+        ["load", "Ottla"], [["a", "1"], ["b", "–"]]
+    )
 
 
 def test_a_ratio_with_a_missing_side_is_a_dash():
@@ -53,7 +58,9 @@ def test_goals_and_plot_stand_below_the_table(tmp_path):
     assert "\n![Rates](one.svg)\n" in page
     assert (tmp_path / "one.svg").read_text().startswith("<svg ")
     kept = json.loads((tmp_path / "one.json").read_text())
-    assert kept["goals"] == [{"what": "rate", "measured": 2.0, "limit": 1.0, "at_most": False, "unit": "×", "holds": True}]
+    assert kept["goals"] == [
+        {"what": "rate", "measured": 2.0, "limit": 1.0, "at_most": False, "unit": "×", "holds": True}
+    ]
     readme = tmp_path / "README.md"
     readme.write_text(f"{START}\n{END}\n")
     assert draw_readme(["one"], results=tmp_path, readme=readme)

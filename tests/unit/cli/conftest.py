@@ -31,7 +31,9 @@ class Ended:
 
 
 @pytest.fixture
-def ottla(ottla_session_broker: Broker, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Callable[..., Ended]:
+def ottla(
+    ottla_session_broker: Broker, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> Callable[..., Ended]:
     """`ottla(words, ..., given=b"...")`: run a command; its code, and what it wrote."""
     monkeypatch.setenv("OTTLA_BOOTSTRAP", ottla_session_broker.bootstrap)
 

@@ -24,9 +24,14 @@ def partition(tmp_path: Path) -> Path:
     """Three segments of an idempotent producer's batches, closed in order."""
     directory = tmp_path / "data" / "orders-0"
     config = LogConfig(segment_bytes=SEGMENT_BYTES, index_interval_bytes=100)
-    log = PartitionLog.open(RealDisk(), str(directory), config=config, topic_id=Uuid(b"t" * 16), now_ms=1000, clean=True)
+    log = PartitionLog.open(
+        RealDisk(), str(directory), config=config, topic_id=Uuid(b"t" * 16), now_ms=1000, clean=True
+    )
     for number in range(8):
-        records = [Record(timestamp=1000 + 100 * number + at, key=b"k%d" % at, value=b"v" * 50 if at else None) for at in range(2)]
+        records = [
+            Record(timestamp=1000 + 100 * number + at, key=b"k%d" % at, value=b"v" * 50 if at else None)
+            for at in range(2)
+        ]
         batch = build_batch(records, codec=number % 5, producer_id=7, producer_epoch=0, base_sequence=2 * number)
         log.append(memoryview(bytearray(batch)), leader_epoch=number // 4, now_ms=1000)
     log.close()
@@ -87,25 +92,39 @@ def copy_batch(partition: Path) -> None:
     path.write_bytes(path.read_bytes() * 2)
 
 
-@pytest.mark.parametrize(("damage", "where", "said"), [
-    (lambda partition: flip(partition / f"{NAME}.log", 80), ".log", "the checksum of the batch at offset 0"),
-    (cut_in_half, ".log", "bytes that are no whole batch"),
-    (shift_index, ".index", "no batch begins at position"),
-    (lambda partition: (partition / f"{NAME}.index").write_bytes(b"\0\0\0"), ".index", "half an entry"),
-    (age_time_index, ".timeindex", "later than"),
-    (swap_epochs, ".log", "in leader-epoch-checkpoint"),
-    (lambda partition: (partition / "leader-epoch-checkpoint").write_text("0\n3\n0 0\n"), "leader-epoch-checkpoint", "not a whole"),
-    (copy_batch, ".log", "was to come"),
-    (lambda partition: flip(last(partition, ".snapshot"), 20), ".snapshot", "a damaged producer snapshot"),
-    (lambda partition: (partition / "partition.metadata").write_bytes(b"\xff"), "partition.metadata", "codec can't decode"),
-])
-def test_what_is_wrong_is_found(partition: Path, capsys: pytest.CaptureFixture[str], damage: Callable[[Path], None], where: str,
-                                said: str) -> None:
+@pytest.mark.parametrize(
+    ("damage", "where", "said"),
+    [
+        (lambda partition: flip(partition / f"{NAME}.log", 80), ".log", "the checksum of the batch at offset 0"),
+        (cut_in_half, ".log", "bytes that are no whole batch"),
+        (shift_index, ".index", "no batch begins at position"),
+        (lambda partition: (partition / f"{NAME}.index").write_bytes(b"\0\0\0"), ".index", "half an entry"),
+        (age_time_index, ".timeindex", "later than"),
+        (swap_epochs, ".log", "in leader-epoch-checkpoint"),
+        (
+            lambda partition: (partition / "leader-epoch-checkpoint").write_text("0\n3\n0 0\n"),
+            "leader-epoch-checkpoint",
+            "not a whole",
+        ),
+        (copy_batch, ".log", "was to come"),
+        (lambda partition: flip(last(partition, ".snapshot"), 20), ".snapshot", "a damaged producer snapshot"),
+        (
+            lambda partition: (partition / "partition.metadata").write_bytes(b"\xff"),
+            "partition.metadata",
+            "codec can't decode",
+        ),
+    ],
+)
+def test_what_is_wrong_is_found(
+    partition: Path, capsys: pytest.CaptureFixture[str], damage: Callable[[Path], None], where: str, said: str
+) -> None:
     damage(partition)
     before = files(partition)
     code, found = told(capsys, "verify", str(partition))
     assert code == 1
-    assert [problem for problem in found["problems"] if problem["file"].endswith(where) and said in problem["problem"]], found
+    assert [
+        problem for problem in found["problems"] if problem["file"].endswith(where) and said in problem["problem"]
+    ], found
     assert files(partition) == before
 
 
@@ -119,19 +138,35 @@ def test_a_snapshot_that_the_log_does_not_bear_out(partition: Path, capsys: pyte
     snapshot.write_bytes(table.encode())
     code, found = told(capsys, "verify", str(partition))
     assert (code, [problem["file"] for problem in found["problems"]]) == (1, [str(snapshot)])
-    assert "producer 7 has epoch, sequence and offset (0, 91, 7), and (0, 15, 15) in the log" in found["problems"][0]["problem"]
+    assert (
+        "producer 7 has epoch, sequence and offset (0, 91, 7), and (0, 15, 15) in the log"
+        in found["problems"][0]["problem"]
+    )
 
 
-@pytest.mark.parametrize("name", ["recovery-point-offset-checkpoint", "log-start-offset-checkpoint", "replication-offset-checkpoint",
-                                  "cleaner-offset-checkpoint"])
-@pytest.mark.parametrize(("offset", "said"), [
-    (0, []), (16, []), (17, ["orders-0 is said to have come to offset 17, and its log ends at 16"])])
-def test_an_offset_in_a_checkpoint_that_the_log_has_not_come_to(partition: Path, capsys: pytest.CaptureFixture[str], name: str,
-                                                                offset: int, said: list[str]) -> None:
+@pytest.mark.parametrize(
+    "name",
+    [
+        "recovery-point-offset-checkpoint",
+        "log-start-offset-checkpoint",
+        "replication-offset-checkpoint",
+        "cleaner-offset-checkpoint",
+    ],
+)
+@pytest.mark.parametrize(
+    ("offset", "said"),
+    [(0, []), (16, []), (17, ["orders-0 is said to have come to offset 17, and its log ends at 16"])],
+)
+def test_an_offset_in_a_checkpoint_that_the_log_has_not_come_to(
+    partition: Path, capsys: pytest.CaptureFixture[str], name: str, offset: int, said: list[str]
+) -> None:
     checkpoint = partition.parent / name
     checkpoint.write_text(f"0\n2\ngone 0 99\norders 0 {offset}\n")
     code, found = told(capsys, "verify", str(partition.parent))
-    assert (code, found["problems"]) == (int(bool(said)), [{"file": str(checkpoint), "position": -1, "problem": text} for text in said])
+    assert (code, found["problems"]) == (
+        int(bool(said)),
+        [{"file": str(checkpoint), "position": -1, "problem": text} for text in said],
+    )
     assert told(capsys, "verify", str(checkpoint))[0] == 0, "of logs that are not looked at nothing is known"
 
 
@@ -154,30 +189,71 @@ def test_a_log_that_grew_a_segment_meanwhile_may_have_come_further(partition: Pa
 
 def test_batches_and_records_are_dumped(partition: Path, capsys: pytest.CaptureFixture[str]) -> None:
     code, found = told(capsys, "dump", "--records", *[str(path) for path in sorted(partition.glob("*.log"))])
-    assert (code, [(entry["base_offset"], entry["last_offset"], entry["codec"], entry["leader_epoch"]) for entry in found]) == (
-        0, [(2 * number, 2 * number + 1, ("none", "gzip", "snappy", "lz4", "zstd")[number % 5], number // 4) for number in range(8)])
-    assert found[1]["records"] == [{"offset": 2, "timestamp": 1100, "key": "k0", "value": None},
-                                   {"offset": 3, "timestamp": 1101, "key": "k1", "value": "v" * 50}]
+    assert (
+        code,
+        [(entry["base_offset"], entry["last_offset"], entry["codec"], entry["leader_epoch"]) for entry in found],
+    ) == (
+        0,
+        [
+            (2 * number, 2 * number + 1, ("none", "gzip", "snappy", "lz4", "zstd")[number % 5], number // 4)
+            for number in range(8)
+        ],
+    )
+    assert found[1]["records"] == [
+        {"offset": 2, "timestamp": 1100, "key": "k0", "value": None},
+        {"offset": 3, "timestamp": 1101, "key": "k1", "value": "v" * 50},
+    ]
 
 
 def test_every_file_is_dumped(partition: Path, capsys: pytest.CaptureFixture[str]) -> None:
     code, found = told(capsys, "dump", str(partition))
     assert code == 0
     assert {entry["kind"] for entry in found} == {
-        "segment", "offset index", "time index", "producer snapshot", "leader epochs", "partition metadata"}
+        "segment",
+        "offset index",
+        "time index",
+        "producer snapshot",
+        "leader epochs",
+        "partition metadata",
+    }
     producers = [entry for entry in found if entry["kind"] == "producer snapshot"]
     assert (producers[-1]["producer_id"], producers[-1]["last_sequence"], producers[-1]["last_offset"]) == (7, 15, 15)
-    assert [(entry["epoch"], entry["start_offset"]) for entry in found if entry["kind"] == "leader epochs"] == [(0, 0), (1, 8)]
+    assert [(entry["epoch"], entry["start_offset"]) for entry in found if entry["kind"] == "leader epochs"] == [
+        (0, 0),
+        (1, 8),
+    ]
 
 
 def test_stats(partition: Path, capsys: pytest.CaptureFixture[str]) -> None:
     code, found = told(capsys, "stats", str(partition.parent))
     (stats,), (topic,) = found["partitions"], found["topics"]
     assert (code, stats["name"], topic["name"]) == (0, "orders-0", "orders")
-    assert {name: stats[name] for name in ("batches", "records", "distinct_keys", "tombstones", "records_without_key", "first_timestamp",
-                                           "last_timestamp", "next_offset", "producers", "records_per_batch")} == {
-        "batches": 8, "records": 16, "distinct_keys": 2, "tombstones": 8, "records_without_key": 0, "first_timestamp": 1000,
-        "last_timestamp": 1701, "next_offset": 16, "producers": 1, "records_per_batch": 2.0}
+    assert {
+        name: stats[name]
+        for name in (
+            "batches",
+            "records",
+            "distinct_keys",
+            "tombstones",
+            "records_without_key",
+            "first_timestamp",
+            "last_timestamp",
+            "next_offset",
+            "producers",
+            "records_per_batch",
+        )
+    } == {
+        "batches": 8,
+        "records": 16,
+        "distinct_keys": 2,
+        "tombstones": 8,
+        "records_without_key": 0,
+        "first_timestamp": 1000,
+        "last_timestamp": 1701,
+        "next_offset": 16,
+        "producers": 1,
+        "records_per_batch": 2.0,
+    }
     assert stats["codecs"] == {"none": 2, "gzip": 2, "snappy": 2, "lz4": 1, "zstd": 1}
     assert stats["log_bytes"] == sum(path.stat().st_size for path in partition.glob("*.log"))
     code, quick = told(capsys, "stats", "--quick", str(partition))
@@ -193,8 +269,10 @@ def test_text_for_people(partition: Path, capsys: pytest.CaptureFixture[str]) ->
     assert capsys.readouterr().out.startswith("NAME")
 
 
-@pytest.mark.parametrize(("name", "said"), [
-    ("nowhere", "no such file"), ("other.txt", "nothing that a broker writes"), ("", "nothing there")])
+@pytest.mark.parametrize(
+    ("name", "said"),
+    [("nowhere", "no such file"), ("other.txt", "nothing that a broker writes"), ("", "nothing there")],
+)
 def test_what_is_no_log(tmp_path: Path, capsys: pytest.CaptureFixture[str], name: str, said: str) -> None:
     (tmp_path / "other.txt").write_text("x")
     assert run(["log", "dump", str(tmp_path / name)]) == 1

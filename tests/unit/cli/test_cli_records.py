@@ -15,7 +15,9 @@ from ottla.client.consumer_record import ConsumerRecord
 NOW_MS = 1_800_000_000_000
 
 
-def record(key: bytes | None, value: bytes | None, headers: tuple[tuple[str, bytes | None], ...] = ()) -> ConsumerRecord:
+def record(
+    key: bytes | None, value: bytes | None, headers: tuple[tuple[str, bytes | None], ...] = ()
+) -> ConsumerRecord:
     return ConsumerRecord("t", 1, 2, 3, 0, key, value, headers)
 
 
@@ -27,15 +29,19 @@ def test_json_of_a_record() -> None:
     assert json.loads(to_json(record(b"\xff", None)))["key_base64"] == "/w=="
 
 
-@pytest.mark.parametrize("original", [record(b"k", b"v"), record(None, None), record(b"\xff\x00", b"\xfe", (("h", None), ("h", b"\xff")))])
+@pytest.mark.parametrize(
+    "original", [record(b"k", b"v"), record(None, None), record(b"\xff\x00", b"\xfe", (("h", None), ("h", b"\xff")))]
+)
 def test_what_is_written_is_read(original: ConsumerRecord) -> None:
-    assert from_json(to_json(original), 1) == InputRecord(original.value, original.key, list(original.headers) or None, 3, 1)
+    assert from_json(to_json(original), 1) == InputRecord(
+        original.value, original.key, list(original.headers) or None, 3, 1
+    )
 
 
 def test_json_that_people_write() -> None:
-    assert from_json(b'{"value": {"a": [1, "\xc3\xa4"]}, "key": 7, "headers": {"x": "y", "z": null}}', 1) == InputRecord(
-        '{"a":[1,"ä"]}'.encode(), b"7", [("x", b"y"), ("z", None)]
-    )
+    assert from_json(
+        b'{"value": {"a": [1, "\xc3\xa4"]}, "key": 7, "headers": {"x": "y", "z": null}}', 1
+    ) == InputRecord('{"a":[1,"ä"]}'.encode(), b"7", [("x", b"y"), ("z", None)])
 
 
 @pytest.mark.parametrize(
@@ -69,7 +75,9 @@ def test_lines() -> None:
     (b"||", b"a||b||", [b"a", b"b"]),
     (b"||", b"", []),
 ])  # fmt: skip
-def test_records_of_a_stream(end: bytes, data: bytes, found: list[bytes], piece: int, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_records_of_a_stream(
+    end: bytes, data: bytes, found: list[bytes], piece: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """However the bytes come in."""
     monkeypatch.setattr("ottla.cli.records.CHUNK_BYTES", piece)
     assert list(split_records(io.BytesIO(data), end)) == found
@@ -95,7 +103,14 @@ def test_moments(text: str, found: int) -> None:
 
 @pytest.mark.parametrize(
     ("text", "found"),
-    [("90s", 90_000), ("1h30m", 5_400_000), ("1.5h", 5_400_000), ("250ms", 250), ("P1DT0.5S", 86_400_500), ("2w", 1_209_600_000)],
+    [
+        ("90s", 90_000),
+        ("1h30m", 5_400_000),
+        ("1.5h", 5_400_000),
+        ("250ms", 250),
+        ("P1DT0.5S", 86_400_500),
+        ("2w", 1_209_600_000),
+    ],
 )
 def test_durations(text: str, found: int) -> None:
     assert duration_ms(text) == found
@@ -114,4 +129,10 @@ def test_figures() -> None:
     assert latencies(thousand) == {"average": 500.5, "p50": 500, "p95": 950, "p99": 990, "p99_9": 999, "max": 1000}
     assert latencies([0.001]) == dict.fromkeys(("average", "p50", "p95", "p99", "p99_9", "max"), 1.0)
     assert latencies([]) == {}
-    assert rates(10, 1 << 20, 0.5) == {"records": 10, "bytes": 1 << 20, "seconds": 0.5, "records_per_second": 20.0, "mb_per_second": 2.0}
+    assert rates(10, 1 << 20, 0.5) == {
+        "records": 10,
+        "bytes": 1 << 20,
+        "seconds": 0.5,
+        "records_per_second": 20.0,
+        "mb_per_second": 2.0,
+    }

@@ -35,11 +35,31 @@ class TestProduce:
         assert ottla("consume", topic).out == "a1\na2\nbetween\nb1\nb2\na1\na2\n\n"
 
     def test_all_parts_of_a_record(self, ottla: Ottla, topic: str) -> None:
-        words = ["--keys", "--key-separator", "::", "-H", "a=1", "-H", "a=2", "--timestamp", "2026-01-31T12:00:00Z", "--null", "NONE"]
+        words = [
+            "--keys",
+            "--key-separator",
+            "::",
+            "-H",
+            "a=1",
+            "-H",
+            "a=2",
+            "--timestamp",
+            "2026-01-31T12:00:00Z",
+            "--null",
+            "NONE",
+        ]
         sent = ottla("produce", topic, *words, "--report", given=b"k::v\nl::NONE\n")
-        assert sent.lines == [{"topic": topic, "partition": 0, "offset": offset, "timestamp": 1_769_860_800_000} for offset in (0, 1)]
+        assert sent.lines == [
+            {"topic": topic, "partition": 0, "offset": offset, "timestamp": 1_769_860_800_000} for offset in (0, 1)
+        ]
         headers = [{"key": "a", "value": "1"}, {"key": "a", "value": "2"}]
-        same = {"topic": topic, "partition": 0, "timestamp": 1_769_860_800_000, "timestamp_type": "create", "headers": headers}
+        same = {
+            "topic": topic,
+            "partition": 0,
+            "timestamp": 1_769_860_800_000,
+            "timestamp_type": "create",
+            "headers": headers,
+        }
         assert ottla("consume", topic, "--json").lines == [
             {**same, "offset": 0, "key": "k", "value": "v"},
             {**same, "offset": 1, "key": "l", "value": None},
@@ -63,7 +83,10 @@ class TestProduce:
     def test_what_is_wrong_is_said(self, ottla: Ottla, topic: str) -> None:
         sent, why, advice = ottla("produce", topic, "--keys", given=b"k\tv\nx\n").err.splitlines()
         assert sent.startswith(f"1 record to {topic} in ")
-        assert (why, advice) == ("ottla: line 2 has no b'\\t' between key and value", "       Name another with --key-separator.")
+        assert (why, advice) == (
+            "ottla: line 2 has no b'\\t' between key and value",
+            "       Name another with --key-separator.",
+        )
         assert "line 1 is no JSON" in ottla("produce", topic, "--json", given=b"x\n").err
         assert ottla("produce", topic, "-v", "a", "file").code == 2
         assert ottla("produce", topic, "--timestamp", "soon", "-v", "a").code == 2
@@ -123,7 +146,11 @@ class TestGroup:
         assert {"group": group, "state": "Empty", "type": "classic", "protocol_type": "consumer"} in [
             {**each, "type": each["type"].lower()} for each in ottla("group", "list", "--json").json
         ]
-        assert [each["group"] for each in ottla("group", "list", "--state", "Stable", "--json").json if each["group"] == group] == []
+        assert [
+            each["group"]
+            for each in ottla("group", "list", "--state", "Stable", "--json").json
+            if each["group"] == group
+        ] == []
         (told,) = ottla("group", "describe", group, "--json").json
         assert (told["state"], told["members"], told["coordinator"]) == ("Empty", [], 1)
         assert ottla("group", "describe", group).out == f"{group}  Empty, 0 members, coordinator 1\n"
@@ -131,7 +158,16 @@ class TestGroup:
     def test_lag(self, ottla: Ottla, group: str) -> None:
         told = ottla("group", "lag", group, "--json").json
         assert told.pop("time") > 0
-        row = {"group": group, "topic": group, "partition": 0, "committed": 4, "end": 10, "lag": 6, "member_id": None, "host": None}
+        row = {
+            "group": group,
+            "topic": group,
+            "partition": 0,
+            "committed": 4,
+            "end": 10,
+            "lag": 6,
+            "member_id": None,
+            "host": None,
+        }
         assert told == {"total": 6, "partitions": [row]}
         shown = ottla("group", "lag", group).out.splitlines()
         assert shown[1].split() == [group, group, "0", "4", "10", "6", "-", "-"]
@@ -162,7 +198,10 @@ class TestGroup:
     def test_offsets_are_reset(self, ottla: Ottla, group: str, words: list[str], new: int) -> None:
         """First only shown, then done."""
         told = {"group": group, "partitions": [{"topic": group, "partition": 0, "old": 4, "new": new}]}
-        assert ottla("group", "reset-offsets", group, "--topic", group, *words, "--json").json == {**told, "is_executed": False}
+        assert ottla("group", "reset-offsets", group, "--topic", group, *words, "--json").json == {
+            **told,
+            "is_executed": False,
+        }
         assert ottla("group", "lag", group, "--json").json["total"] == 6
         done = ottla("group", "reset-offsets", group, "--all-topics", *words, "--execute", "--json")
         assert done.json == {**told, "is_executed": True}
@@ -170,7 +209,10 @@ class TestGroup:
 
     def test_a_reset_says_what_it_would_do(self, ottla: Ottla, group: str) -> None:
         told = ottla("group", "reset-offsets", group, "--topic", f"{group}:0", "--to-earliest")
-        assert [line.split() for line in told.out.splitlines()] == [["topic", "partition", "old", "new"], [group, "0", "4", "0"]]
+        assert [line.split() for line in told.out.splitlines()] == [
+            ["topic", "partition", "old", "new"],
+            [group, "0", "4", "0"],
+        ]
         assert told.err == "\nNothing was changed: say --execute to do it.\n"
 
     @pytest.mark.parametrize(
@@ -230,7 +272,9 @@ class TestFormat:
         assert (told["cluster_id"], told["node_id"], told["directories"][0]["is_new"]) == (cluster_id, 1, True)
         assert f"cluster.id={cluster_id}\n" in (data / "meta.properties").read_text()
         refused = ottla("format", "--data", str(data))
-        assert refused == Ended(1, "", f"ottla: {data}: formatted already\n       Say --ignore-formatted to leave them as they are.\n")
+        assert refused == Ended(
+            1, "", f"ottla: {data}: formatted already\n       Say --ignore-formatted to leave them as they are.\n"
+        )
         again = ottla("format", "--data", str(data), "--ignore-formatted", "--json").json
         assert again["directories"] == [{**told["directories"][0], "is_new": False}]
 
@@ -246,6 +290,8 @@ class TestFormat:
         assert json.loads(marker)["brokerEpoch"] >= 0
 
     def test_what_cannot_be(self, ottla: Ottla, tmp_path: pathlib.Path) -> None:
-        assert ottla("format", "--data", str(tmp_path / "x"), "-t", "short").err.startswith("ottla: 'short' cannot be a cluster id")
+        assert ottla("format", "--data", str(tmp_path / "x"), "-t", "short").err.startswith(
+            "ottla: 'short' cannot be a cluster id"
+        )
         assert ottla("format", "--set", "no.such=1", "--data", str(tmp_path / "x")).code == 1
         assert ottla("format", "a.properties", "--config", "b.properties").code == 2

@@ -15,7 +15,11 @@ def settings(*words: str, temporary: str | None = None) -> dict[str, str]:
 
 
 def test_nothing_said_is_a_node_on_this_machine_only() -> None:
-    assert settings() == {"listeners": "PLAINTEXT://127.0.0.1:9092", "log.dirs": "ottla-data", "group.initial.rebalance.delay.ms": "0"}
+    assert settings() == {
+        "listeners": "PLAINTEXT://127.0.0.1:9092",
+        "log.dirs": "ottla-data",
+        "group.initial.rebalance.delay.ms": "0",
+    }
 
 
 @pytest.mark.parametrize(
@@ -57,7 +61,11 @@ def test_options_move_the_first_listener_for_clients_of_a_file(tmp_path: pathlib
 def test_settings_win_over_the_file_and_are_trimmed(tmp_path: pathlib.Path) -> None:
     file = tmp_path / "server.properties"
     file.write_text("num.partitions=1\nlog.dirs=/a\n")
-    assert settings(str(file), "--set", "num.partitions = 4", "--set", "x=a=b") == {"num.partitions": "4", "log.dirs": "/a", "x": "a=b"}
+    assert settings(str(file), "--set", "num.partitions = 4", "--set", "x=a=b") == {
+        "num.partitions": "4",
+        "log.dirs": "/a",
+        "x": "a=b",
+    }
 
 
 def test_a_temporary_directory_wins_over_the_file_but_not_over_a_setting() -> None:
@@ -90,10 +98,19 @@ def test_words_that_are_none(words: str, capsys: pytest.CaptureFixture[str]) -> 
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        (["--set", "num.partition=4"], "--set: num.partition: is not a config that Kafka 4.3 knows; did you mean num.partitions?"),
+        (
+            ["--set", "num.partition=4"],
+            "--set: num.partition: is not a config that Kafka 4.3 knows; did you mean num.partitions?",
+        ),
         (["--set", "num.partitions=0"], "--set: num.partitions = '0': must be at least 1"),
-        (["--set", "listeners=SSL://a:1"], "--set: listeners = 'SSL://a:1': SSL is SSL: so far only PLAINTEXT listeners can be served"),
-        (["--set", "listeners=a", "--port", "1"], "listeners = 'a': 'a' must be NAME://host:port, such as PLAINTEXT://localhost:9092"),
+        (
+            ["--set", "listeners=SSL://a:1"],
+            "--set: listeners = 'SSL://a:1': SSL is SSL: so far only PLAINTEXT listeners can be served",
+        ),
+        (
+            ["--set", "listeners=a", "--port", "1"],
+            "listeners = 'a': 'a' must be NAME://host:port, such as PLAINTEXT://localhost:9092",
+        ),
         (["/no/such/file"], "/no/such/file: cannot be read: No such file or directory"),
     ],
 )
@@ -118,7 +135,12 @@ def test_no_words_show_what_there_is(capsys: pytest.CaptureFixture[str]) -> None
     assert "ottla start --ephemeral" in capsys.readouterr().out
 
 
-def test_another_system_gets_a_clear_answer(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+def test_another_system_gets_a_clear_answer(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     monkeypatch.setattr("sys.platform", "win32")
     assert main(["start"]) == 1
-    assert capsys.readouterr().err == "ottla: Ottla runs on Linux (and, untested, on macOS). On Windows, run it inside WSL 2.\n"
+    assert (
+        capsys.readouterr().err
+        == "ottla: Ottla runs on Linux (and, untested, on macOS). On Windows, run it inside WSL 2.\n"
+    )

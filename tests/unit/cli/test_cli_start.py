@@ -76,7 +76,9 @@ def started(*words: str, directory: pathlib.Path) -> Iterator[Process]:
 
 def refused(*words: str, directory: pathlib.Path) -> str:
     """What a start that must fail says."""
-    done = subprocess.run([*OTTLA, "start", *words], capture_output=True, text=True, cwd=directory, timeout=SECONDS_MAX, check=False)
+    done = subprocess.run(
+        [*OTTLA, "start", *words], capture_output=True, text=True, cwd=directory, timeout=SECONDS_MAX, check=False
+    )
     assert (done.returncode, done.stdout) == (1, ""), done
     assert "Traceback" not in done.stderr
     return done.stderr
@@ -103,7 +105,9 @@ def test_the_printed_lines_run_as_printed(tmp_path: pathlib.Path) -> None:
     with started("--port", "0", "--ephemeral", directory=tmp_path) as process:
         printed = textwrap.dedent("\n".join(line for line in process.output.splitlines() if line.startswith("    ")))
         assert len(printed.splitlines()) == 3
-        done = subprocess.run([sys.executable, "-c", printed], capture_output=True, text=True, timeout=SECONDS_MAX, check=False)
+        done = subprocess.run(
+            [sys.executable, "-c", printed], capture_output=True, text=True, timeout=SECONDS_MAX, check=False
+        )
         assert (done.returncode, done.stdout) == (0, "b'world'\n"), done.stderr
 
 
@@ -166,7 +170,10 @@ def test_a_directory_that_cannot_be_one(tmp_path: pathlib.Path) -> None:
     (tmp_path / "file").write_text("")
     for name in ("file", "file/below"):
         message = refused("--port", "0", "--data", name, directory=tmp_path)
-        assert message == f"ottla: {tmp_path / name} cannot be a directory: a file is in its place; --data chooses another\n"
+        assert (
+            message
+            == f"ottla: {tmp_path / name} cannot be a directory: a file is in its place; --data chooses another\n"
+        )
 
 
 @pytest.mark.skipif(os.getuid() == 0, reason="root may write everywhere")
@@ -292,7 +299,9 @@ sys.exit(main.main(["start", "--ephemeral"]))
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
 def test_a_signal_ends_a_recovery(number: signal.Signals) -> None:
-    with subprocess.Popen([sys.executable, "-c", RECOVERING], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+    with subprocess.Popen(
+        [sys.executable, "-c", RECOVERING], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    ) as process:
         assert process.stdout is not None
         try:
             assert process.stdout.readline() == "recovering\n"
@@ -326,7 +335,9 @@ sys.exit(main.main(["start", "--ephemeral"]))
 
 
 def test_a_node_that_cannot_go_on_stops_and_says_why() -> None:
-    done = subprocess.run([sys.executable, "-c", FAILING], capture_output=True, text=True, timeout=SECONDS_MAX, check=False)
+    done = subprocess.run(
+        [sys.executable, "-c", FAILING], capture_output=True, text=True, timeout=SECONDS_MAX, check=False
+    )
     assert (done.returncode, done.stderr) == (1, "ottla: the node has stopped: the disk is gone\n")
     assert done.stdout.endswith("stopped\n")
 

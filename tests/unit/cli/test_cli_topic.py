@@ -14,7 +14,11 @@ Ottla = Callable[..., Ended]
 
 
 def own_configs(ottla: Ottla, name: str) -> list[str]:
-    return [each["name"] for each in ottla("config", "describe", "topic", name, "--json").json if each["source"] == "dynamic_topic"]
+    return [
+        each["name"]
+        for each in ottla("config", "describe", "topic", name, "--json").json
+        if each["source"] == "dynamic_topic"
+    ]
 
 
 class TestTopic:
@@ -40,7 +44,9 @@ class TestTopic:
         assert {key: made[key] for key in ("name", "partitions", "replication_factor")} == {
             "name": name, "partitions": 1, "replication_factor": 1,
         }  # fmt: skip
-        assert {"name": name, "partitions": 1, "replication_factor": 1, "is_internal": False} in ottla("topic", "list", "--json").json
+        assert {"name": name, "partitions": 1, "replication_factor": 1, "is_internal": False} in ottla(
+            "topic", "list", "--json"
+        ).json
         replicas = {"replicas": [1], "in_sync": [1], "offline": []}
         partition = {"partition": 0, "leader": 1, "leader_epoch": 0, **replicas, "earliest": 0, "latest": 0}
         assert ottla("topic", "describe", name, "--json").json == [
@@ -73,7 +79,9 @@ class TestTopic:
     def test_nothing_is_deleted_unasked(self, ottla: Ottla, name: str) -> None:
         ottla("topic", "create", name)
         assert ottla("topic", "delete", name) == Ended(
-            1, "", f"ottla: Delete {name} with all records: nobody is there to be asked\n       Say --yes if that is what you want.\n"
+            1,
+            "",
+            f"ottla: Delete {name} with all records: nobody is there to be asked\n       Say --yes if that is what you want.\n",
         )
         assert name in ottla("topic", "list").out
 
@@ -109,7 +117,11 @@ class TestMorePartitions:
         assert refused.err.endswith("Say --yes if that is what you want.\n")
         assert ottla("topic", "alter", name, "--partitions", "2", "--dry-run").code == 0
         assert len(ottla("topic", "describe", name, "--json").json[0]["partitions"]) == 1
-        assert ottla("topic", "alter", name, "--partitions", "2", "--yes", "--json").json == {"name": name, "partitions": 2, "configs": {}}
+        assert ottla("topic", "alter", name, "--partitions", "2", "--yes", "--json").json == {
+            "name": name,
+            "partitions": 2,
+            "configs": {},
+        }
 
     def test_cannot_become_fewer(self, ottla: Ottla, name: str) -> None:
         ottla("topic", "create", name, "-p", "2")
@@ -131,7 +143,10 @@ class TestMorePartitions:
 class TestConfig:
     def test_set_shown_and_unset(self, ottla: Ottla, name: str) -> None:
         ottla("topic", "create", name)
-        assert ottla("config", "describe", "group", name).out == f"group {name}: nothing is set; --all shows the defaults\n"
+        assert (
+            ottla("config", "describe", "group", name).out
+            == f"group {name}: nothing is set; --all shows the defaults\n"
+        )
         assert ottla("config", "set", "topic", name, "retention.ms=5", "cleanup.policy=compact").out == (
             f"topic {name}: retention.ms = 5, cleanup.policy = compact\n"
         )
@@ -175,7 +190,9 @@ class TestConfig:
 
     def test_names_that_are_none(self, ottla: Ottla, name: str) -> None:
         ottla("topic", "create", name)
-        assert ottla("config", "describe", "topic", name, "retention").err.startswith(f"ottla: topic {name} has no config 'retention'")
+        assert ottla("config", "describe", "topic", name, "retention").err.startswith(
+            f"ottla: topic {name} has no config 'retention'"
+        )
         assert ottla("config", "set", "topic", name, "retention.ms").code == 2
         wrong = ottla("config", "set", "topic", name, "retention.ms=x")
         assert wrong.code == 1

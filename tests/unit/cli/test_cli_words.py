@@ -89,7 +89,10 @@ def test_nobody_listens(capsys: pytest.CaptureFixture[str]) -> None:
 @pytest.mark.parametrize("address", ["nonsense", "a:b", ":1"])
 def test_an_address_that_is_none(address: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["topic", "list", "--bootstrap", address]) == 1
-    assert capsys.readouterr().err == f"ottla: bootstrap.servers: '{address}' is not host:port, for example '127.0.0.1:9092'.\n"
+    assert (
+        capsys.readouterr().err
+        == f"ottla: bootstrap.servers: '{address}' is not host:port, for example '127.0.0.1:9092'.\n"
+    )
 
 
 class TestClientConfig:
@@ -115,7 +118,9 @@ class TestClientConfig:
             ("sasl.mechanism=PLAIN", "sasl.mechanism: connections are PLAINTEXT only so far, without TLS or SASL\n"),
         ],
     )
-    def test_what_cannot_be_is_said(self, tmp_path: pathlib.Path, text: str, message: str, capsys: pytest.CaptureFixture[str]) -> None:
+    def test_what_cannot_be_is_said(
+        self, tmp_path: pathlib.Path, text: str, message: str, capsys: pytest.CaptureFixture[str]
+    ) -> None:
         assert self.run(tmp_path, text) == 1
         assert capsys.readouterr().err.endswith(message)
 
@@ -126,12 +131,22 @@ class TestClientConfig:
 
 def test_the_page_says_what_help_says() -> None:
     """`docs/cli.md` is what `tools/document_cli.py` writes."""
-    assert subprocess.run([sys.executable, str(ROOT / "tools" / "document_cli.py"), "--check"], check=False).returncode == 0
+    assert (
+        subprocess.run([sys.executable, str(ROOT / "tools" / "document_cli.py"), "--check"], check=False).returncode
+        == 0
+    )
 
 
 def complete(line: str, bootstrap: str) -> list[str]:
-    variables = {**os.environ, "COMP_WORDS": line, "COMP_CWORD": str(len(line.split(" ")) - 1), "_OTTLA_COMPLETE": "complete_bash"}
-    ended = subprocess.run(OTTLA, env={**variables, "OTTLA_BOOTSTRAP": bootstrap}, capture_output=True, text=True, timeout=60, check=True)
+    variables = {
+        **os.environ,
+        "COMP_WORDS": line,
+        "COMP_CWORD": str(len(line.split(" ")) - 1),
+        "_OTTLA_COMPLETE": "complete_bash",
+    }
+    ended = subprocess.run(
+        OTTLA, env={**variables, "OTTLA_BOOTSTRAP": bootstrap}, capture_output=True, text=True, timeout=60, check=True
+    )
     return ended.stdout.split()
 
 
@@ -183,7 +198,10 @@ def test_an_interrupt_ends_it_without_a_word(ottla_session_broker: Broker, name:
     ottla_session_broker.create_topic(name, 1)
     variables = {**os.environ, "OTTLA_BOOTSTRAP": ottla_session_broker.bootstrap, "PYTHONUNBUFFERED": "1"}
     following = subprocess.Popen(
-        [*OTTLA, "consume", name, "--follow", "--from", "beginning"], env=variables, stdout=subprocess.PIPE, stderr=subprocess.PIPE
+        [*OTTLA, "consume", name, "--follow", "--from", "beginning"],
+        env=variables,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
     )
     assert following.stdout is not None
     assert main(["produce", name, "--value", "x", "--bootstrap", ottla_session_broker.bootstrap]) == 0
@@ -198,7 +216,16 @@ def test_a_config_of_the_file_holds_where_no_option_says_otherwise(
 ) -> None:
     file = tmp_path / "client.properties"
     file.write_text(f"bootstrap.servers={ottla_session_broker.bootstrap}\ncompression.type=nonsense\n")
-    words = ["produce", name, "--value", "x", "--client-config", str(file), "--bootstrap", ottla_session_broker.bootstrap]
+    words = [
+        "produce",
+        name,
+        "--value",
+        "x",
+        "--client-config",
+        str(file),
+        "--bootstrap",
+        ottla_session_broker.bootstrap,
+    ]
     assert main(words) == 1
     assert "compression.type must be one of" in capsys.readouterr().err
     assert main([*words, "--compression", "gzip"]) == 0
@@ -251,7 +278,9 @@ class TestAtATerminal:
         assert terminal.read_to_end() == 130
         assert "Traceback" not in terminal.drawn
 
-    def test_what_was_sent_is_told_below_the_bar(self, ottla_session_broker: Broker, name: str, tmp_path: pathlib.Path) -> None:
+    def test_what_was_sent_is_told_below_the_bar(
+        self, ottla_session_broker: Broker, name: str, tmp_path: pathlib.Path
+    ) -> None:
         (tmp_path / "lines").write_text("x\n" * 5000)
         terminal = Terminal("produce", name, str(tmp_path / "lines"), bootstrap=ottla_session_broker.bootstrap)
         assert terminal.read_to_end() == 0

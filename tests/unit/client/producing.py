@@ -9,7 +9,12 @@ from ottla.client.cluster import Cluster
 from ottla.client.producer_config import producer_settings
 from ottla.client.sender import Sender
 from ottla.wire.batches import decode_records, read_header
-from ottla.wire.messages.metadata import MetadataResponse, MetadataResponseBroker, MetadataResponsePartition, MetadataResponseTopic
+from ottla.wire.messages.metadata import (
+    MetadataResponse,
+    MetadataResponseBroker,
+    MetadataResponsePartition,
+    MetadataResponseTopic,
+)
 
 TOPIC_ID = b"t" * 16
 
@@ -38,7 +43,9 @@ class Bench:
         self.settings = producer_settings({"bootstrap.servers": "a:1"}, {"retry_backoff_ms": 0, **configs})
         self.cluster = Cluster()
         self.cluster.update(metadata(partitions))
-        self.accumulator = Accumulator(self.settings, FixedClock(), FirstRng(), nullcontext(), lambda: self.now_ms, self._wake, SendFuture)
+        self.accumulator = Accumulator(
+            self.settings, FixedClock(), FirstRng(), nullcontext(), lambda: self.now_ms, self._wake, SendFuture
+        )
         self.accumulator.follow(self.cluster.topic("t"))
         backoff = Backoff(FirstRng(), self.settings.config["retry.backoff.ms"], 1000)
         self.sender = Sender(self.settings, self.accumulator, self.cluster, backoff)
@@ -78,7 +85,8 @@ class Bench:
 def metadata(partitions, *, leader=None):
     brokers = [MetadataResponseBroker(1, "a", 1), MetadataResponseBroker(2, "b", 2)]
     parts = [
-        MetadataResponsePartition(0, index, leader if leader is not None else 1 + index % 2, 0, [1], [1]) for index in range(partitions)
+        MetadataResponsePartition(0, index, leader if leader is not None else 1 + index % 2, 0, [1], [1])
+        for index in range(partitions)
     ]
     return MetadataResponse(
         brokers=brokers, cluster_id="c", controller_id=1, topics=[MetadataResponseTopic(0, "t", TOPIC_ID, False, parts)]
@@ -91,5 +99,7 @@ def sequences(dispatches):
     for dispatch in dispatches:
         for _, batch in dispatch.batches:
             header = read_header(batch.buffer)
-            shown.append((header.producer_epoch, header.base_sequence, [record.value for record in decode_records(batch.buffer)]))
+            shown.append(
+                (header.producer_epoch, header.base_sequence, [record.value for record in decode_records(batch.buffer)])
+            )
     return shown

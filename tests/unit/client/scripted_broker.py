@@ -25,7 +25,9 @@ from ottla.wire.messages.produce import (
 from ottla.wire.schema import decode, encode
 
 TOPIC_ID = b"t" * 16
-REQUESTS = {request.API_KEY: request for request in (ApiVersionsRequest, InitProducerIdRequest, MetadataRequest, ProduceRequest)}
+REQUESTS = {
+    request.API_KEY: request for request in (ApiVersionsRequest, InitProducerIdRequest, MetadataRequest, ProduceRequest)
+}
 
 
 class ScriptedCluster:

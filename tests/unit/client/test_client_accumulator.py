@@ -25,7 +25,9 @@ def test_what_is_sent_is_what_is_read(records):
     ((_, batch),) = dispatch.batches
     batch.seal()
     assert has_valid_checksum(batch.buffer)
-    found = [(record.key, record.value, record.timestamp, list(record.headers)) for record in decode_records(batch.buffer)]
+    found = [
+        (record.key, record.value, record.timestamp, list(record.headers)) for record in decode_records(batch.buffer)
+    ]
     assert found == [(key, value, timestamp, headers or []) for key, value, timestamp, headers in records]
     header = read_header(batch.buffer)
     assert header.max_timestamp == max(timestamp for _, _, timestamp, _ in records)
@@ -40,7 +42,9 @@ def test_many_small_records_in_one_batch():
     (dispatch,) = bench.poll() or bench.sender.poll(10, lambda node: True)
     batch = dispatch.batches[0][1]
     batch.seal()
-    assert [record.value for record in decode_records(batch.buffer)] == [b"%d" % number for number in range(TABLE_SIZE + 100)]
+    assert [record.value for record in decode_records(batch.buffer)] == [
+        b"%d" % number for number in range(TABLE_SIZE + 100)
+    ]
 
 
 def test_a_full_batch_is_closed_and_counted():

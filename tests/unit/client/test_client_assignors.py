@@ -29,10 +29,24 @@ def groups(draw: st.DrawFn, *, equal: bool = False) -> tuple[list[Member], Topic
     counts = draw(topic_counts)
     some_topics = st.lists(st.sampled_from(["t1", "t2", "t3", "t4"]), unique=True, min_size=1).map(tuple)
     shared = tuple(sorted(counts))
-    members = [Member(f"m{index}", shared if equal else draw(some_topics), rack=draw(st.sampled_from([None, *RACKS])),
-                      instance_id=draw(st.sampled_from([None, f"i{9 - index}"]))) for index in range(draw(st.integers(1, 6)))]
-    racks = {TopicPartition(topic, index): tuple(draw(st.lists(st.sampled_from(RACKS), unique=True, max_size=2)))
-             for topic, count in counts.items() for index in range(count)} if draw(st.booleans()) else {}
+    members = [
+        Member(
+            f"m{index}",
+            shared if equal else draw(some_topics),
+            rack=draw(st.sampled_from([None, *RACKS])),
+            instance_id=draw(st.sampled_from([None, f"i{9 - index}"])),
+        )
+        for index in range(draw(st.integers(1, 6)))
+    ]
+    racks = (
+        {
+            TopicPartition(topic, index): tuple(draw(st.lists(st.sampled_from(RACKS), unique=True, max_size=2)))
+            for topic, count in counts.items()
+            for index in range(count)
+        }
+        if draw(st.booleans())
+        else {}
+    )
     return members, Topics(counts, racks)
 
 
@@ -43,8 +57,18 @@ def spread(assignment: Assignment) -> int:
 
 def after(members: list[Member], assignment: Assignment, generation: int, assignor: Assignor) -> list[Member]:
     """The members as they would join again, with what they were given."""
-    return [Member(m.member_id, m.topics, tuple(assignment[m.member_id]), generation, m.instance_id, m.rack,
-                   assignor.user_data(assignment[m.member_id], generation)) for m in members]
+    return [
+        Member(
+            m.member_id,
+            m.topics,
+            tuple(assignment[m.member_id]),
+            generation,
+            m.instance_id,
+            m.rack,
+            assignor.user_data(assignment[m.member_id], generation),
+        )
+        for m in members
+    ]
 
 
 @pytest.mark.parametrize("assignor", ALL, ids=lambda assignor: assignor.name)
@@ -144,7 +168,10 @@ def test_range_prefers_near_replicas() -> None:
     """Members read partitions whose replicas are in their rack where that costs no balance."""
     racks = {TopicPartition("x", 0): ("r2",), TopicPartition("x", 1): ("r1",)}
     members = [Member("a", ("x",), rack="r1"), Member("b", ("x",), rack="r2")]
-    assert RangeAssignor().assign(members, Topics({"x": 2}, racks)) == {"a": [TopicPartition("x", 1)], "b": [TopicPartition("x", 0)]}
+    assert RangeAssignor().assign(members, Topics({"x": 2}, racks)) == {
+        "a": [TopicPartition("x", 1)],
+        "b": [TopicPartition("x", 0)],
+    }
 
 
 def test_round_robin_skips_those_who_did_not_ask() -> None:
@@ -166,6 +193,9 @@ def test_sticky_user_data_has_two_forms() -> None:
 
 
 def test_assignors_go_by_java_names_too() -> None:
-    assert [a.name for a in assignors_named(["org.apache.kafka.clients.consumer.StickyAssignor", "range"])] == ["sticky", "range"]
+    assert [a.name for a in assignors_named(["org.apache.kafka.clients.consumer.StickyAssignor", "range"])] == [
+        "sticky",
+        "range",
+    ]
     with pytest.raises(ValueError, match="no assignor is called 'rang'"):
         assignors_named(["rang"])

@@ -3,19 +3,29 @@
 from ottla.base.errors import ErrorCode
 from ottla.base.ids import Uuid
 from ottla.client.cluster import Cluster, Node
-from ottla.wire.messages.metadata import MetadataResponse, MetadataResponseBroker, MetadataResponsePartition, MetadataResponseTopic
+from ottla.wire.messages.metadata import (
+    MetadataResponse,
+    MetadataResponseBroker,
+    MetadataResponsePartition,
+    MetadataResponseTopic,
+)
 
 ONE, TWO = Uuid(b"1" * 16), Uuid(b"2" * 16)
 
 
 def told(*topics, brokers=((1, "a", 9), (2, "b", 9))):
     return MetadataResponse(
-        brokers=[MetadataResponseBroker(*each) for each in brokers], cluster_id="c", controller_id=1, topics=list(topics)
+        brokers=[MetadataResponseBroker(*each) for each in brokers],
+        cluster_id="c",
+        controller_id=1,
+        topics=list(topics),
     )
 
 
 def topic(name="t", topic_id=ONE, *, error=0, leaders=((1, 0),)):
-    partitions = [MetadataResponsePartition(0, index, leader, epoch, [1, 2], [1]) for index, (leader, epoch) in enumerate(leaders)]
+    partitions = [
+        MetadataResponsePartition(0, index, leader, epoch, [1, 2], [1]) for index, (leader, epoch) in enumerate(leaders)
+    ]
     return MetadataResponseTopic(error, name, topic_id, False, partitions)
 
 

@@ -17,11 +17,19 @@ from ottla.wire.columns import BinaryColumn, HeaderColumns
 def binary(strings: list[bytes | None]) -> BinaryColumn:
     offsets = np.concatenate([[0], np.cumsum([len(each or b"") for each in strings])]).astype(np.int64)
     nulls = np.array([each is None for each in strings], np.bool_)
-    return BinaryColumn(offsets, np.frombuffer(b"".join(each or b"" for each in strings), np.uint8), nulls if nulls.any() else None)
+    return BinaryColumn(
+        offsets, np.frombuffer(b"".join(each or b"" for each in strings), np.uint8), nulls if nulls.any() else None
+    )
 
 
-VECTORS = {b"21": -973932308, b"foobar": -790332482, b"a-little-bit-long-string": -985981536, b"a-little-bit-longer-string": -1486304829,
-           b"lkjh234lh9fiuh90y23oiuhsafujhadof229phr9h19h89h8": -58897971, b"abc": 479470107}
+VECTORS = {
+    b"21": -973932308,
+    b"foobar": -790332482,
+    b"a-little-bit-long-string": -985981536,
+    b"a-little-bit-longer-string": -1486304829,
+    b"lkjh234lh9fiuh90y23oiuhsafujhadof229phr9h19h89h8": -58897971,
+    b"abc": 479470107,
+}
 """Hashes as Java's client computes them."""
 
 
@@ -60,11 +68,18 @@ def test_columns_go_where_records_go(broker: Broker) -> None:
     keys: list[bytes | None] = [b"key-%d" % (index % 37) if index % 5 else None for index in range(3000)]
     partitions = np.where(np.arange(3000) % 5 == 0, 2, -1).astype(np.int32)
     with Producer(bootstrap_servers=broker.bootstrap, batch_size=5000) as producer:
-        sent = producer.send_columns("both", binary([b"%d" % index for index in range(3000)]), binary(keys), partitions=partitions,
-                                     timestamps=np.arange(3000) + 10**12)
+        sent = producer.send_columns(
+            "both",
+            binary([b"%d" % index for index in range(3000)]),
+            binary(keys),
+            partitions=partitions,
+            timestamps=np.arange(3000) + 10**12,
+        )
         assert sum(sent.result(30).values()) == 3000
         for index, key in enumerate(keys):
-            producer.send("both", b"%d" % index, key=key, partition=2 if key is None else None, timestamp=10**12 + index)
+            producer.send(
+                "both", b"%d" % index, key=key, partition=2 if key is None else None, timestamp=10**12 + index
+            )
     records = read(broker, "both", 6000)
     for partition in range(4):
         here = [(record.key, record.value, record.timestamp) for record in records if record.partition == partition]
@@ -128,5 +143,7 @@ def test_what_cannot_be_sent_is_refused(broker: Broker) -> None:
 async def test_the_face_for_event_loops(broker: Broker) -> None:
     broker.create_topic("looped", 2)
     async with AsyncProducer(bootstrap_servers=broker.bootstrap, batch_size=2000, buffer_memory=20_000) as producer:
-        sent = await producer.send_columns("looped", binary([b"x" * 100] * 1000), binary([b"%d" % index for index in range(1000)]))
+        sent = await producer.send_columns(
+            "looped", binary([b"x" * 100] * 1000), binary([b"%d" % index for index in range(1000)])
+        )
         assert sum((await sent).values()) == 1000

@@ -49,7 +49,11 @@ def test_both_spellings():
         ({"bootstrap.servers": "localhost"}, {}, "'localhost' is not host:port"),
         ({"bootstrap.servers": "localhost:0"}, {}, "is not host:port"),
         (BOOTSTRAP, {"enable_idempotence": True, "acks": 1}, "enable.idempotence is true, so acks must be 'all'"),
-        (BOOTSTRAP, {"delivery_timeout_ms": 10, "request_timeout_ms": 20}, "at least linger.ms \\+ request.timeout.ms, 25, not 10"),
+        (
+            BOOTSTRAP,
+            {"delivery_timeout_ms": 10, "request_timeout_ms": 20},
+            "at least linger.ms \\+ request.timeout.ms, 25, not 10",
+        ),
         (BOOTSTRAP, {"transactional_id": "t"}, "no transactions yet"),
         (BOOTSTRAP, {"value_serializer": "json"}, "must be a function"),
         (BOOTSTRAP, {"partitioner_class": "Mine"}, "must be a function or 'RoundRobinPartitioner'"),
@@ -64,10 +68,15 @@ def test_refusals(mapping, keywords, message):
 
 
 def test_names_without_an_effect_are_taken():
-    assert parse({**BOOTSTRAP, "metric.reporters": "x", "send.buffer.bytes": "1"}, {}, ADMIN, kind="Admin")["client.id"] == "ottla"
+    assert (
+        parse({**BOOTSTRAP, "metric.reporters": "x", "send.buffer.bytes": "1"}, {}, ADMIN, kind="Admin")["client.id"]
+        == "ottla"
+    )
 
 
-@pytest.mark.parametrize("against", [{"acks": "1"}, {"acks": 0}, {"retries": 0}, {"max_in_flight_requests_per_connection": 6}])
+@pytest.mark.parametrize(
+    "against", [{"acks": "1"}, {"acks": 0}, {"retries": 0}, {"max_in_flight_requests_per_connection": 6}]
+)
 def test_idempotence_yields_to_what_was_given(against):
     """As in Java: where it was not asked for, it is switched off by what rules it out."""
     assert producer_settings(BOOTSTRAP, against).is_idempotent is False
@@ -79,7 +88,9 @@ def test_the_delivery_timeout_spans_a_request():
 
 
 def test_compression_levels():
-    assert producer_settings(BOOTSTRAP, {"compression_type": "zstd", "compression_zstd_level": 9}).compression_level == 9
+    assert (
+        producer_settings(BOOTSTRAP, {"compression_type": "zstd", "compression_zstd_level": 9}).compression_level == 9
+    )
     assert producer_settings(BOOTSTRAP, {"compression_type": "snappy"}).compression_level is None
     assert producer_settings(BOOTSTRAP, {}).codec == 0
 

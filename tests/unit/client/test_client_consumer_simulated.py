@@ -31,7 +31,9 @@ async def start_node(world):
 
 
 async def produce(ports, records, random):
-    async with AsyncProducer(bootstrap_servers=BOOTSTRAP, ports=ports, batch_size=300, linger_ms=1, request_timeout_ms=1000) as producer:
+    async with AsyncProducer(
+        bootstrap_servers=BOOTSTRAP, ports=ports, batch_size=300, linger_ms=1, request_timeout_ms=1000
+    ) as producer:
         for number in range(records):
             await producer.send("numbers", b"%d" % number, partition=number % PARTITIONS)
             if random.random() < 0.2:
@@ -41,8 +43,13 @@ async def produce(ports, records, random):
 async def consume(ports, way, records, random):
     """All records of all partitions as (partition, offset, value), read in one way."""
     seen = []
-    async with AsyncConsumer(bootstrap_servers=BOOTSTRAP, ports=ports, auto_offset_reset="earliest", request_timeout_ms=1000,
-                             max_poll_records=7) as consumer:
+    async with AsyncConsumer(
+        bootstrap_servers=BOOTSTRAP,
+        ports=ports,
+        auto_offset_reset="earliest",
+        request_timeout_ms=1000,
+        max_poll_records=7,
+    ) as consumer:
         consumer.assign([TopicPartition("numbers", index) for index in range(PARTITIONS)])
         while len(seen) < records:
             if way == "poll":
@@ -90,8 +97,12 @@ def run(seed, way, records=300):
         writer, reader = world.start("producer"), world.start("consumer")
         async with AsyncAdmin(bootstrap_servers=BOOTSTRAP, ports=writer) as admin:
             await admin.create_topic("numbers", PARTITIONS)
-        writing = world.loop.create_task(produce(writer, records, stream(seed, "writer")), context=writer.process.context())
-        reading = world.loop.create_task(consume(reader, way, records, stream(seed, "reader")), context=reader.process.context())
+        writing = world.loop.create_task(
+            produce(writer, records, stream(seed, "writer")), context=writer.process.context()
+        )
+        reading = world.loop.create_task(
+            consume(reader, way, records, stream(seed, "reader")), context=reader.process.context()
+        )
         for _ in range(4):
             await asyncio.wait((writing, reading), timeout=random.uniform(0.05, 0.5))
             ports, node = await trouble(world, random, ports, node)
@@ -109,7 +120,8 @@ def test_each_record_is_read_once_and_in_order(sim_seed, way):
     seen, buffered = run(sim_seed, way)
     for partition in range(PARTITIONS):
         assert [(offset, value) for p, offset, value in seen if p == partition] == [
-            (index, b"%d" % number) for index, number in enumerate(range(partition, 300, PARTITIONS))]
+            (index, b"%d" % number) for index, number in enumerate(range(partition, 300, PARTITIONS))
+        ]
     assert buffered == 0
 
 

@@ -37,7 +37,10 @@ class Talk:
         self.events = []
         self.conversation = Conversation("me", ReceiveBuffers())
         self.hello = self.conversation.hello(
-            lambda: self.events.append("ready"), lambda data: self.events.append(("retry", data)), self.fail, deadline_ms=5
+            lambda: self.events.append("ready"),
+            lambda data: self.events.append(("retry", data)),
+            self.fail,
+            deadline_ms=5,
         )
         self.versions = ApiVersionsResponse(api_keys=[ApiVersion(*each) for each in ranges])
 
@@ -67,7 +70,13 @@ def answer(correlation_id, name, version=13):
 def test_the_first_request_is_api_versions():
     talk = Talk()
     size, key, version, correlation_id, client_id_size = unpack_from(">ihhih", talk.hello)
-    assert (size, key, version, correlation_id, client_id_size) == (len(talk.hello) - 4, 18, ApiVersionsRequest.MAX_VERSION, 1, 2)
+    assert (size, key, version, correlation_id, client_id_size) == (
+        len(talk.hello) - 4,
+        18,
+        ApiVersionsRequest.MAX_VERSION,
+        1,
+        2,
+    )
     assert talk.hello[14:17] == b"me\0"
 
 

@@ -55,8 +55,13 @@ def arrive(positions, fetched):
         for name, count in counts.items():
             partition = TopicPartition("t", int(name[1:]))
             state = positions.states[partition]
-            batch = bytes(build_batch([Record(value=b"%d" % (state.fetch_offset + n)) for n in range(count)],
-                                      base_offset=state.fetch_offset, leader_epoch=1))
+            batch = bytes(
+                build_batch(
+                    [Record(value=b"%d" % (state.fetch_offset + n)) for n in range(count)],
+                    base_offset=state.fetch_offset,
+                    leader_epoch=1,
+                )
+            )
             parts.append(Fetched(partition, state.stamp, state.fetch_offset, batch, ()))
             state.fetch_offset += count
         fetched.answers.append(Answer(1, parts))

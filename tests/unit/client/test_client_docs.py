@@ -29,7 +29,9 @@ def test_every_method_of_admin_is_listed():
     table = PAGE.split("## Administration")[1].split("## How")[0]
     listed = re.findall(r"`(\w+)`", table.split("| about")[1])
     for face in (Admin, AsyncAdmin):
-        assert sorted(listed) == sorted(name for name in dir(face) if not name.startswith("_") and name not in ("close", "timeout_ms"))
+        assert sorted(listed) == sorted(
+            name for name in dir(face) if not name.startswith("_") and name not in ("close", "timeout_ms")
+        )
 
 
 @pytest.mark.parametrize("name", ottla.client.__all__)

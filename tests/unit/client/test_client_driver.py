@@ -25,7 +25,12 @@ def test_a_leader_that_has_moved_is_followed(gives_hints):
             first = await ours.send_and_wait("t", b"1")
             cluster.leader, cluster.epoch = 2, 1
             second = await ours.send_and_wait("t", b"2")
-        return first.offset, second.offset, cluster.values, [node for node, name, _ in cluster.requests if name == "Produce"]
+        return (
+            first.offset,
+            second.offset,
+            cluster.values,
+            [node for node, name, _ in cluster.requests if name == "Produce"],
+        )
 
     assert run(scenario) == (0, 1, [b"1", b"2"], [1, 1, 2])
 
@@ -120,7 +125,9 @@ def test_an_old_broker():
     async def scenario(cluster, ports):
         async with producer(ports) as ours:
             await ours.send_and_wait("t", b"1")
-        return cluster.values, [(name, version) for _, name, version in cluster.requests if name in ("ApiVersions", "Produce")]
+        return cluster.values, [
+            (name, version) for _, name, version in cluster.requests if name in ("ApiVersions", "Produce")
+        ]
 
     values, asked = run(scenario, produce_max=7, api_versions_max=1)
     assert values == [b"1"]
@@ -132,7 +139,9 @@ def test_a_topic_that_does_not_come():
     async def scenario(cluster, ports):
         cluster.topic_error = 3
         async with producer(ports, max_block_ms=2000) as ours:
-            with pytest.raises(UnknownTopic, match=r"\(topic 't'\): it was not there for 2000 ms\. Create the topic first"):
+            with pytest.raises(
+                UnknownTopic, match=r"\(topic 't'\): it was not there for 2000 ms\. Create the topic first"
+            ):
                 await ours.send("t", b"1")
         return 4 <= cluster.names().count("Metadata") <= 10
 

@@ -38,7 +38,10 @@ def test_later_requests_name_what_changed():
     session = opened()
     request = session.request({A0: wish(9), A1: wish(0)})
     assert (request.session_id, request.session_epoch) == (7, 1)
-    assert (request.topics, request.forgotten_topics_data) == ([FetchTopic(topic="a", topic_id=A, partitions=[entry(0, 9)])], [])
+    assert (request.topics, request.forgotten_topics_data) == (
+        [FetchTopic(topic="a", topic_id=A, partitions=[entry(0, 9)])],
+        [],
+    )
     session.answered(FetchResponse(session_id=7))
     request = session.request({A0: wish(9), A1: wish(0)})
     assert (request.session_epoch, request.topics) == (2, [])

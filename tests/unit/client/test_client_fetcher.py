@@ -80,8 +80,12 @@ def asked(request):
 
 
 def answer(partition, **fields):
-    return FetchResponse(session_id=9, responses=[FetchableTopicResponse(topic_id=ID, partitions=[
-        PartitionData(partition_index=partition, **fields)])])
+    return FetchResponse(
+        session_id=9,
+        responses=[
+            FetchableTopicResponse(topic_id=ID, partitions=[PartitionData(partition_index=partition, **fields)])
+        ],
+    )
 
 
 def records(offset, count=2):
@@ -170,8 +174,11 @@ async def test_leaders_that_are_named_are_asked(parts):
     positions.states[P0].jump(0)
     fetcher.fetch()
     await settle()
-    core.links[1].requests[0][1].set_result(answer(0, error_code=ErrorCode.NOT_LEADER_OR_FOLLOWER,
-                                                   current_leader=LeaderIdAndEpoch(leader_id=2, leader_epoch=6)))
+    core.links[1].requests[0][1].set_result(
+        answer(
+            0, error_code=ErrorCode.NOT_LEADER_OR_FOLLOWER, current_leader=LeaderIdAndEpoch(leader_id=2, leader_epoch=6)
+        )
+    )
     await settle()
     assert asked(core.links[2].requests[0][0]) == [(0, 0)]
     assert core.refreshes == 0

@@ -18,8 +18,12 @@ SECONDS_MAX = 300
 
 
 def config():
-    settings = {"listeners": f"PLAINTEXT://node:{PORT}", "log.dirs": "/data", "group.initial.rebalance.delay.ms": "100",
-                "offsets.topic.num.partitions": "2"}
+    settings = {
+        "listeners": f"PLAINTEXT://node:{PORT}",
+        "log.dirs": "/data",
+        "group.initial.rebalance.delay.ms": "100",
+        "offsets.topic.num.partitions": "2",
+    }
     return node_config(settings, cluster_id="AAAAAAAAAAAAAAAAAAAAAA", directory="/", canonical_host=lambda: "node")
 
 
@@ -38,8 +42,17 @@ class Member:
     def __init__(self, ports, seen, begun, strategy):
         self.seen, self.begun = seen, begun
         self.consumer = AsyncConsumer(
-            bootstrap_servers=BOOTSTRAP, ports=ports, group_id="g", auto_offset_reset="earliest", partition_assignment_strategy=strategy,
-            heartbeat_interval_ms=300, session_timeout_ms=6_000, auto_commit_interval_ms=200, request_timeout_ms=1_500, max_poll_records=9)
+            bootstrap_servers=BOOTSTRAP,
+            ports=ports,
+            group_id="g",
+            auto_offset_reset="earliest",
+            partition_assignment_strategy=strategy,
+            heartbeat_interval_ms=300,
+            session_timeout_ms=6_000,
+            auto_commit_interval_ms=200,
+            request_timeout_ms=1_500,
+            max_poll_records=9,
+        )
         self.is_stopped = False
 
     async def run(self):
@@ -55,7 +68,9 @@ class Member:
 
 
 async def produce(ports):
-    async with AsyncProducer(bootstrap_servers=BOOTSTRAP, ports=ports, linger_ms=1, request_timeout_ms=1_000) as producer:
+    async with AsyncProducer(
+        bootstrap_servers=BOOTSTRAP, ports=ports, linger_ms=1, request_timeout_ms=1_000
+    ) as producer:
         for number in range(RECORDS):
             await producer.send("numbers", b"%d" % number, partition=number % PARTITIONS)
             await asyncio.sleep(0.02)

@@ -37,9 +37,15 @@ from ottla.wire.messages.leave_group import LeaveGroupRequest, MemberIdentity
 from ottla.wire.messages.sync_group import SyncGroupRequest, SyncGroupRequestAssignment, SyncGroupResponse
 
 T0, T1, T2 = (TopicPartition("t", index) for index in range(3))
-EAGER = MemberSettings("g", (RangeAssignor(),), session_timeout_ms=10_000, poll_interval_ms_max=60_000, heartbeat_interval_ms=3_000)
-COOPERATIVE = MemberSettings("g", (CooperativeStickyAssignor(),), session_timeout_ms=10_000, poll_interval_ms_max=60_000)
-STATIC = MemberSettings("g", (RangeAssignor(),), instance_id="one", session_timeout_ms=10_000, poll_interval_ms_max=60_000)
+EAGER = MemberSettings(
+    "g", (RangeAssignor(),), session_timeout_ms=10_000, poll_interval_ms_max=60_000, heartbeat_interval_ms=3_000
+)
+COOPERATIVE = MemberSettings(
+    "g", (CooperativeStickyAssignor(),), session_timeout_ms=10_000, poll_interval_ms_max=60_000
+)
+STATIC = MemberSettings(
+    "g", (RangeAssignor(),), instance_id="one", session_timeout_ms=10_000, poll_interval_ms_max=60_000
+)
 
 
 def sent(effects, kind):
@@ -59,8 +65,13 @@ def begin(settings=EAGER, topics=("t",)):
 
 def join(member, request, *, generation=1, leader="other", now_ms=0, protocol=None):
     """Let it in; the SyncGroup that it sends as a follower."""
-    answer = JoinGroupResponse(member_id="m", generation_id=generation, leader=leader, protocol_type="consumer",
-                               protocol_name=protocol or member.settings.assignors[0].name)
+    answer = JoinGroupResponse(
+        member_id="m",
+        generation_id=generation,
+        leader=leader,
+        protocol_type="consumer",
+        protocol_name=protocol or member.settings.assignors[0].name,
+    )
     return sent(member.step(Answered(request, answer), now_ms), SyncGroupRequest)
 
 
@@ -68,7 +79,9 @@ def stable(settings=EAGER, assigned=(T0, T1), generation=1):
     """A member that has its partitions."""
     member, request = begin(settings)
     sync = join(member, request, generation=generation)
-    assert member.step(Answered(sync, SyncGroupResponse(assignment=encode_assignment(assigned))), 0) == [Adopt(assigned, assigned, ())]
+    assert member.step(Answered(sync, SyncGroupResponse(assignment=encode_assignment(assigned))), 0) == [
+        Adopt(assigned, assigned, ())
+    ]
     assert member.step(Adopted(), 0) == []
     assert member.is_stable
     return member
@@ -87,20 +100,32 @@ def test_a_first_join_is_asked_for_a_member_id():
     """The coordinator names the member, which joins again at once by that name."""
     member, request = begin()
     assert (request.member_id, request.session_timeout_ms, request.rebalance_timeout_ms) == ("", 10_000, 60_000)
-    effects = member.step(Answered(request, JoinGroupResponse(error_code=ErrorCode.MEMBER_ID_REQUIRED, member_id="m")), 0)
+    effects = member.step(
+        Answered(request, JoinGroupResponse(error_code=ErrorCode.MEMBER_ID_REQUIRED, member_id="m")), 0
+    )
     assert sent(effects, JoinGroupRequest).member_id == "m"
 
 
 def test_a_leader_spreads_partitions():
     member, request = begin()
-    members = [JoinGroupResponseMember(member_id="m", metadata=b"x"), JoinGroupResponseMember(member_id="n", metadata=b"y")]
+    members = [
+        JoinGroupResponseMember(member_id="m", metadata=b"x"),
+        JoinGroupResponseMember(member_id="n", metadata=b"y"),
+    ]
     answer = JoinGroupResponse(member_id="m", generation_id=5, leader="m", protocol_name="range", members=members)
     assert member.step(Answered(request, answer), 0) == [Compute("range", 5, tuple(members))]
     effects = member.step(Computed(5, {"n": b"2", "m": b"1"}), 0)
     assert sent(effects, SyncGroupRequest) == SyncGroupRequest(
-        group_id="g", generation_id=5, member_id="m", protocol_type="consumer", protocol_name="range",
-        assignments=[SyncGroupRequestAssignment(member_id="m", assignment=b"1"),
-                     SyncGroupRequestAssignment(member_id="n", assignment=b"2")])
+        group_id="g",
+        generation_id=5,
+        member_id="m",
+        protocol_type="consumer",
+        protocol_name="range",
+        assignments=[
+            SyncGroupRequestAssignment(member_id="m", assignment=b"1"),
+            SyncGroupRequestAssignment(member_id="n", assignment=b"2"),
+        ],
+    )
 
 
 def test_a_leader_that_is_told_so_does_not_spread():
@@ -112,7 +137,9 @@ def test_a_leader_that_is_told_so_does_not_spread():
 
 def test_what_was_computed_for_an_earlier_generation_is_dropped():
     member, request = begin()
-    member.step(Answered(request, JoinGroupResponse(member_id="m", generation_id=5, leader="m", protocol_name="range")), 0)
+    member.step(
+        Answered(request, JoinGroupResponse(member_id="m", generation_id=5, leader="m", protocol_name="range")), 0
+    )
     assert member.step(Computed(4, {"m": b""}), 0) == []
 
 
@@ -135,7 +162,9 @@ def test_cooperative_members_keep_what_they_are_left():
     described = decode_subscription(request.protocols[0].metadata, "m", None)
     assert (described.owned, described.generation) == ((T0, T1), 1)
     sync = join(member, request, generation=2, now_ms=3_600)
-    assert member.step(Answered(sync, SyncGroupResponse(assignment=encode_assignment([T1, T2]))), 3_700) == [Adopt((T1, T2), (T2,), (T0,))]
+    assert member.step(Answered(sync, SyncGroupResponse(assignment=encode_assignment([T1, T2]))), 3_700) == [
+        Adopt((T1, T2), (T2,), (T0,))
+    ]
     assert member.step(Adopted(), 3_700) == [Wake()]
     assert member.step(Polled(), 3_700) == [Prepare()]
     again = sent(member.step(Prepared(), 3_700), JoinGroupRequest)
@@ -170,8 +199,14 @@ def test_who_does_not_poll_leaves():
     """The group goes on without it at once, and it hears that when it polls again."""
     member = stable()
     member.step(Tick(), 3_000)
-    assert member.step(Tick(), 60_000) == [Send(LeaveGroupRequest(group_id="g", members=[
-        MemberIdentity(member_id="m", reason="the user has not polled for max.poll.interval.ms")]))]
+    assert member.step(Tick(), 60_000) == [
+        Send(
+            LeaveGroupRequest(
+                group_id="g",
+                members=[MemberIdentity(member_id="m", reason="the user has not polled for max.poll.interval.ms")],
+            )
+        )
+    ]
     assert member.deadline_ms is None
     assert member.step(Polled(), 70_000) == [Prepare(lost=(T0, T1))]
 
@@ -185,7 +220,9 @@ def test_static_members_do_not_say_goodbye():
 
 def test_who_leaves_says_so():
     member = stable()
-    assert member.step(Leave("bye"), 0) == [Send(LeaveGroupRequest(group_id="g", members=[MemberIdentity(member_id="m", reason="bye")]))]
+    assert member.step(Leave("bye"), 0) == [
+        Send(LeaveGroupRequest(group_id="g", members=[MemberIdentity(member_id="m", reason="bye")]))
+    ]
     assert (member.owned, member.phase) == ((), Phase.OUT)
 
 
@@ -243,7 +280,11 @@ def test_a_sync_that_comes_too_late_joins_again():
 
 
 def test_errors_that_last_are_told():
-    for code in (ErrorCode.GROUP_AUTHORIZATION_FAILED, ErrorCode.INCONSISTENT_GROUP_PROTOCOL, ErrorCode.INVALID_SESSION_TIMEOUT):
+    for code in (
+        ErrorCode.GROUP_AUTHORIZATION_FAILED,
+        ErrorCode.INCONSISTENT_GROUP_PROTOCOL,
+        ErrorCode.INVALID_SESSION_TIMEOUT,
+    ):
         member, request = begin()
         (effect,) = member.step(Answered(request, JoinGroupResponse(error_code=code)), 0)
         assert isinstance(effect, Fail)

@@ -84,7 +84,9 @@ def keep():
     import asyncio
 
     async def work(positions, lookup, committed=None, policy="earliest"):
-        keeper = PlaceKeeper(Core(asyncio.get_running_loop()), positions, lookup, committed, reset_policy(policy), lambda: None)
+        keeper = PlaceKeeper(
+            Core(asyncio.get_running_loop()), positions, lookup, committed, reset_policy(policy), lambda: None
+        )
         keeper.wake()
         while keeper._task is not None:
             await asyncio.sleep(0)
@@ -190,8 +192,16 @@ def test_lag_is_to_what_may_be_read():
     assert (positions.lags(read_committed=False), positions.lags(read_committed=True)) == ({P0: 20}, {P0: 15})
 
 
-@pytest.mark.parametrize(("text", "at"), [("earliest", -2), ("LATEST", -1), ("none", None), ("by_duration:PT1.5S", 998_500),
-                                          ("by_duration:P1DT2H", 1_000_000 - 93_600_000)])
+@pytest.mark.parametrize(
+    ("text", "at"),
+    [
+        ("earliest", -2),
+        ("LATEST", -1),
+        ("none", None),
+        ("by_duration:PT1.5S", 998_500),
+        ("by_duration:P1DT2H", 1_000_000 - 93_600_000),
+    ],
+)
 def test_policies(text, at):
     assert reset_policy(text).at(1_000_000) == at
 

@@ -38,7 +38,10 @@ def test_batches_for_one_broker_share_a_request():
     for partition in range(4):
         bench.send_batch(b"%d" % partition, partition=partition)
     dispatches = bench.poll()
-    assert [(dispatch.node, [queue.partition for queue, _ in dispatch.batches]) for dispatch in dispatches] == [(1, [0, 2]), (2, [1, 3])]
+    assert [(dispatch.node, [queue.partition for queue, _ in dispatch.batches]) for dispatch in dispatches] == [
+        (1, [0, 2]),
+        (2, [1, 3]),
+    ]
 
 
 def test_a_request_has_a_largest_size():

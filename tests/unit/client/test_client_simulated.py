@@ -54,7 +54,9 @@ def run_with_crashes(seed, *, records=400, keep="page-cache", **configs):
     random = stream(seed, "crashes")
 
     async def produce(ports):
-        producer = AsyncProducer(bootstrap_servers=BOOTSTRAP, ports=ports, batch_size=300, linger_ms=1, request_timeout_ms=1000, **configs)
+        producer = AsyncProducer(
+            bootstrap_servers=BOOTSTRAP, ports=ports, batch_size=300, linger_ms=1, request_timeout_ms=1000, **configs
+        )
         futures = []
         for number in range(records):
             futures.append(await producer.send("numbers", b"%d" % number, partition=number % 2))
@@ -138,4 +140,6 @@ def test_without_idempotence_nothing_is_lost(sim_seed):
 @pytest.mark.parametrize("codec", ["gzip", "snappy", "lz4", "zstd"])
 def test_crashes_with_compression(codec):
     _, values, _ = run_with_crashes(11, records=100, compression_type=codec)
-    assert [value for partition in values for value in partition] == [b"%d" % n for n in (*range(0, 100, 2), *range(1, 100, 2))]
+    assert [value for partition in values for value in partition] == [
+        b"%d" % n for n in (*range(0, 100, 2), *range(1, 100, 2))
+    ]

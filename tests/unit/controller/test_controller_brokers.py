@@ -25,7 +25,12 @@ from ottla.controller.requests import (
 )
 from ottla.controller.settings import ControllerSettings
 from ottla.metadata.image import ClusterImage, Endpoint, ResourceType, VersionRange
-from ottla.wire.messages.create_topics import CreatableReplicaAssignment, CreatableTopic, CreatableTopicConfig, CreateTopicsRequest
+from ottla.wire.messages.create_topics import (
+    CreatableReplicaAssignment,
+    CreatableTopic,
+    CreatableTopicConfig,
+    CreateTopicsRequest,
+)
 from ottla.wire.records.metadata import (
     AbortTransactionRecord,
     BeginTransactionRecord,
@@ -123,7 +128,11 @@ def test_the_same_incarnation_keeps_its_epoch(cluster: Any) -> None:
     before = cluster.image.brokers[1]
     decision = cluster.do(registration(incarnation_id=before.incarnation_id))
     (record,) = decision.records
-    assert (decision.response, record.broker_epoch, record.fenced) == (BrokerRegistered(before.epoch), before.epoch, False)
+    assert (decision.response, record.broker_epoch, record.fenced) == (
+        BrokerRegistered(before.epoch),
+        before.epoch,
+        False,
+    )
 
 
 def test_unfinished_features_are_no_ground_to_refuse(cluster: Any) -> None:
@@ -142,7 +151,9 @@ def test_unfinished_features_are_no_ground_to_refuse(cluster: Any) -> None:
         ({"broker_id": 2, "log_dirs": None}, ErrorCode.INVALID_REGISTRATION),
     ],
 )
-def test_unfit_to_register(cluster: Any, dir_id: Callable[[int], Uuid], changes: dict[str, Any], code: ErrorCode) -> None:
+def test_unfit_to_register(
+    cluster: Any, dir_id: Callable[[int], Uuid], changes: dict[str, Any], code: ErrorCode
+) -> None:
     """The last one brings the directory of broker 1."""
     if changes.get("log_dirs", ()) is None:
         changes = changes | {"log_dirs": (dir_id(1),)}
@@ -153,11 +164,17 @@ def test_unfit_to_register(cluster: Any, dir_id: Callable[[int], Uuid], changes:
 
 
 def test_controllers_register_too(make: Any) -> None:
-    request = RegisterController(1, INCARNATION, (Endpoint("CONTROLLER", "here", 9093, 0),), {"metadata.version": VersionRange(7, 30)})
+    request = RegisterController(
+        1, INCARNATION, (Endpoint("CONTROLLER", "here", 9093, 0),), {"metadata.version": VersionRange(7, 30)}
+    )
     assert make().decide(request) == Decision(
         (
             RegisterControllerRecord(
-                1, INCARNATION, False, [ControllerEndpoint("CONTROLLER", "here", 9093, 0)], [ControllerFeature("metadata.version", 7, 30)]
+                1,
+                INCARNATION,
+                False,
+                [ControllerEndpoint("CONTROLLER", "here", 9093, 0)],
+                [ControllerFeature("metadata.version", 7, 30)],
             ),
         )
     )
@@ -196,7 +213,9 @@ def test_killed_and_started_again(cluster: Any, new_topic_id: Callable[[int], Uu
     topic = new_topic_id(1)
     directories = cluster.image.brokers[1].log_dirs
     for recovery in ({"leader_recovery_state": 1}, {}):
-        decision = cluster.do(registration(incarnation_id=Uuid(bytes([cluster.next_offset]) * 16), log_dirs=directories))
+        decision = cluster.do(
+            registration(incarnation_id=Uuid(bytes([cluster.next_offset]) * 16), log_dirs=directories)
+        )
         assert decision.records[0] == change(0, topic, isr=[], leader=-1, last_known_elr=[1])
         assert isinstance(decision.records[1], RegisterBrokerRecord)
         assert decision.records[1].broker_epoch == decision.response.epoch == cluster.next_offset - 2
@@ -223,9 +242,13 @@ def test_with_others_in_sync_the_next_one_leads(make: Any, new_topic_id: Callabl
     cluster = make()
     for broker_id in (1, 2, 3):
         cluster.add_broker(broker_id)
-    cluster.do(CreateTopicsRequest([CreatableTopic("a", -1, -1, assignments=[CreatableReplicaAssignment(0, [1, 2, 3])])]))
+    cluster.do(
+        CreateTopicsRequest([CreatableTopic("a", -1, -1, assignments=[CreatableReplicaAssignment(0, [1, 2, 3])])])
+    )
     topic = new_topic_id(1)
-    assert cluster.do(FenceBroker(1, cluster.image.brokers[1].epoch)).records[0] == change(0, topic, isr=[2, 3], leader=2)
+    assert cluster.do(FenceBroker(1, cluster.image.brokers[1].epoch)).records[0] == change(
+        0, topic, isr=[2, 3], leader=2
+    )
     assert cluster.do(FenceBroker(3, cluster.image.brokers[3].epoch)).records[0] == change(0, topic, isr=[2])
 
 
@@ -236,7 +259,9 @@ def test_below_the_needed_number_those_who_leave_stay_eligible(make: Any, new_to
         cluster.add_broker(broker_id)
     configs = [CreatableTopicConfig("min.insync.replicas", "2")]
     cluster.do(
-        CreateTopicsRequest([CreatableTopic("a", -1, -1, assignments=[CreatableReplicaAssignment(0, [1, 2])], configs=configs)])
+        CreateTopicsRequest(
+            [CreatableTopic("a", -1, -1, assignments=[CreatableReplicaAssignment(0, [1, 2])], configs=configs)]
+        )
     )
     topic = new_topic_id(1)
     assert cluster.do(FenceBroker(1, cluster.image.brokers[1].epoch)).records[0] == change(
@@ -259,7 +284,9 @@ def test_unclean_elections_are_a_topics_choice(make: Any, new_topic_id: Callable
     for name, unclean in (("strict", "false"), ("lenient", "true")):
         configs = [CreatableTopicConfig("unclean.leader.election.enable", unclean)]
         cluster.do(
-            CreateTopicsRequest([CreatableTopic(name, -1, -1, assignments=[CreatableReplicaAssignment(0, [1, 2])], configs=configs)])
+            CreateTopicsRequest(
+                [CreatableTopic(name, -1, -1, assignments=[CreatableReplicaAssignment(0, [1, 2])], configs=configs)]
+            )
         )
     strict, lenient = new_topic_id(1), new_topic_id(2)
     for topic in (strict, lenient):
@@ -294,7 +321,9 @@ def test_a_replica_on_a_lost_directory_does_not_lead(cluster: Any) -> None:
     assert cluster.image.topics_by_name["a"].partitions[0].leader == -1
 
 
-def test_directories_that_the_broker_chose(make: Any, dir_id: Callable[[int], Uuid], new_topic_id: Callable[[int], Uuid]) -> None:
+def test_directories_that_the_broker_chose(
+    make: Any, dir_id: Callable[[int], Uuid], new_topic_id: Callable[[int], Uuid]
+) -> None:
     cluster = make()
     epoch = cluster.add_broker(1, log_dirs=(dir_id(1), dir_id(2)))
     cluster.do(CreateTopicsRequest([CreatableTopic("a", 2, 1)]))
@@ -317,8 +346,12 @@ def test_strangers_and_ghosts_are_not_heard(cluster: Any, kind: Any) -> None:
 
 def test_producer_ids_come_in_blocks(cluster: Any) -> None:
     epoch = cluster.image.brokers[1].epoch
-    assert cluster.do(AllocateProducerIds(1, epoch)) == Decision((ProducerIdsRecord(1, epoch, 1000),), ProducerIdBlock(0, 1000))
-    assert cluster.do(AllocateProducerIds(1, epoch)) == Decision((ProducerIdsRecord(1, epoch, 2000),), ProducerIdBlock(1000, 1000))
+    assert cluster.do(AllocateProducerIds(1, epoch)) == Decision(
+        (ProducerIdsRecord(1, epoch, 1000),), ProducerIdBlock(0, 1000)
+    )
+    assert cluster.do(AllocateProducerIds(1, epoch)) == Decision(
+        (ProducerIdsRecord(1, epoch, 2000),), ProducerIdBlock(1000, 1000)
+    )
     cluster.replay(Decision((ProducerIdsRecord(1, epoch, 2**63 - 1000),)))
     exhausted = cluster.decide(AllocateProducerIds(1, epoch))
     assert (exhausted.records, exhausted.response.code) == ((), ErrorCode.UNKNOWN_SERVER_ERROR)

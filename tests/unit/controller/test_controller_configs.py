@@ -30,17 +30,23 @@ def topics(cluster: Any) -> Any:
     return cluster
 
 
-def change(*resources: tuple[int, str, list[Operation]], validate_only: bool = False) -> incremental.IncrementalAlterConfigsRequest:
+def change(
+    *resources: tuple[int, str, list[Operation]], validate_only: bool = False
+) -> incremental.IncrementalAlterConfigsRequest:
     return incremental.IncrementalAlterConfigsRequest(
         [
-            incremental.AlterConfigsResource(kind, name, [incremental.AlterableConfig(*operation) for operation in operations])
+            incremental.AlterConfigsResource(
+                kind, name, [incremental.AlterableConfig(*operation) for operation in operations]
+            )
             for kind, name, operations in resources
         ],
         validate_only,
     )
 
 
-def replace(*resources: tuple[int, str, list[tuple[str, str | None]]], validate_only: bool = False) -> legacy.AlterConfigsRequest:
+def replace(
+    *resources: tuple[int, str, list[tuple[str, str | None]]], validate_only: bool = False
+) -> legacy.AlterConfigsRequest:
     return legacy.AlterConfigsRequest(
         [
             legacy.AlterConfigsResource(kind, name, [legacy.AlterableConfig(*pair) for pair in pairs])
@@ -57,7 +63,9 @@ def outcome(decision: Decision) -> list[tuple[int, bool]]:
 def test_a_value_is_set_and_deleted(topics: Any) -> None:
     """The whole decision; a value that does not change is not written."""
     request = change((TOPIC, "a", [("retention.ms", SET, "77")]))
-    response = incremental.IncrementalAlterConfigsResponse(0, [incremental.AlterConfigsResourceResponse(0, None, TOPIC, "a")])
+    response = incremental.IncrementalAlterConfigsResponse(
+        0, [incremental.AlterConfigsResourceResponse(0, None, TOPIC, "a")]
+    )
     assert topics.do(request) == Decision((ConfigRecord(TOPIC, "a", "retention.ms", "77"),), response)
     assert topics.image.topic_configs("a") == {"retention.ms": "77"}
     assert topics.do(request) == Decision((), response)
@@ -255,7 +263,11 @@ def test_another_number_in_sync_clears_the_eligible_leaders(topics: Any) -> None
 
 def test_before_eligible_leader_replicas_the_number_is_free(topics: Any) -> None:
     topics.replay(Decision((FeatureLevelRecord("eligible.leader.replicas.version", 0),)))
-    decision = topics.do(change((BROKER, "", [("min.insync.replicas", DELETE, None)]), (BROKER, "1", [("min.insync.replicas", SET, "2")])))
+    decision = topics.do(
+        change(
+            (BROKER, "", [("min.insync.replicas", DELETE, None)]), (BROKER, "1", [("min.insync.replicas", SET, "2")])
+        )
+    )
     assert decision.records == (
         ConfigRecord(BROKER, "", "min.insync.replicas", None),
         ConfigRecord(BROKER, "1", "min.insync.replicas", "2"),
@@ -271,5 +283,9 @@ def test_too_many_records_at_once(topics: Any) -> None:
 def test_values_of_a_topic_are_judged_together(topics: Any) -> None:
     """What is stored counts with what is asked for."""
     topics.do(change((TOPIC, "a", [("max.compaction.lag.ms", SET, "10")])))
-    assert outcome(topics.decide(change((TOPIC, "a", [("min.compaction.lag.ms", SET, "11")])))) == [(ErrorCode.INVALID_CONFIG, True)]
-    assert outcome(topics.decide(change((TOPIC, "a", [("min.compaction.lag.ms", SET, "10")])))) == [(ErrorCode.NONE, False)]
+    assert outcome(topics.decide(change((TOPIC, "a", [("min.compaction.lag.ms", SET, "11")])))) == [
+        (ErrorCode.INVALID_CONFIG, True)
+    ]
+    assert outcome(topics.decide(change((TOPIC, "a", [("min.compaction.lag.ms", SET, "10")])))) == [
+        (ErrorCode.NONE, False)
+    ]

@@ -44,21 +44,35 @@ def outcome(decision: Decision) -> list[tuple[str, int, bool]]:
     return [(result.name, result.error_code, result.error_message is not None) for result in decision.response.topics]
 
 
-def test_a_topic_with_defaults(cluster: Any, new_topic_id: Callable[[int], Uuid], dir_id: Callable[[int], Uuid]) -> None:
+def test_a_topic_with_defaults(
+    cluster: Any, new_topic_id: Callable[[int], Uuid], dir_id: Callable[[int], Uuid]
+) -> None:
     """One partition, one replica, in the broker's only directory."""
     decision = cluster.do(request(topic("a")))
     created = new_topic_id(1)
     assert decision.records == (
         TopicRecord("a", created),
         PartitionRecord(
-            partition_id=0, topic_id=created, replicas=[1], isr=[1], leader=1, leader_epoch=0, partition_epoch=0, directories=[dir_id(1)]
+            partition_id=0,
+            topic_id=created,
+            replicas=[1],
+            isr=[1],
+            leader=1,
+            leader_epoch=0,
+            partition_epoch=0,
+            directories=[dir_id(1)],
         ),
     )
     (result,) = decision.response.topics
     assert len(result.configs) == VISIBLE_TOPIC_CONFIGS
     result.configs = []
     assert decision.response == CreateTopicsResponse(
-        0, [CreatableTopicResult(name="a", topic_id=created, error_code=0, error_message=None, num_partitions=1, replication_factor=1)]
+        0,
+        [
+            CreatableTopicResult(
+                name="a", topic_id=created, error_code=0, error_message=None, num_partitions=1, replication_factor=1
+            )
+        ],
     )
     assert list(cluster.image.topics_by_name) == ["a"]
 
@@ -73,7 +87,10 @@ def test_records_come_in_kafkas_order(cluster: Any, new_topic_id: Callable[[int]
         ConfigRecord(ResourceType.TOPIC, "a", "retention.ms", "8"),
         ConfigRecord(ResourceType.TOPIC, "a", "cleanup.policy", "compact"),
     )
-    assert [(type(record), record.partition_id) for record in decision.records[3:]] == [(PartitionRecord, 0), (PartitionRecord, 1)]
+    assert [(type(record), record.partition_id) for record in decision.records[3:]] == [
+        (PartitionRecord, 0),
+        (PartitionRecord, 1),
+    ]
     shown = {entry.name: (entry.value, entry.config_source) for entry in decision.response.topics[0].configs}
     assert [entry.name for entry in decision.response.topics[0].configs] == sorted(shown)
     assert shown["retention.ms"] == ("8", ConfigSource.TOPIC)
@@ -144,7 +161,12 @@ def test_refusals(cluster: Any, asked: CreatableTopic, code: ErrorCode) -> None:
     (result,) = decision.response.topics
     assert decision.records == ()
     assert outcome(decision) == [(asked.name, code, True)]
-    assert (result.topic_id, result.num_partitions, result.replication_factor, result.configs) == (ZERO_UUID, -1, -1, [])
+    assert (result.topic_id, result.num_partitions, result.replication_factor, result.configs) == (
+        ZERO_UUID,
+        -1,
+        -1,
+        [],
+    )
 
 
 def test_the_longest_name_and_internal_looking_ones(cluster: Any) -> None:
@@ -158,7 +180,10 @@ def test_assigned_by_hand(make: Any, dir_id: Callable[[int], Uuid]) -> None:
     cluster.add_broker(1)
     cluster.register(2)
     decision = cluster.do(request(topic("a", assignments=assigned((1, [2, 1]), (0, [1, 2])))))
-    assert [(record.partition_id, record.replicas, record.isr, record.leader, record.directories) for record in decision.records[1:]] == [
+    assert [
+        (record.partition_id, record.replicas, record.isr, record.leader, record.directories)
+        for record in decision.records[1:]
+    ] == [
         (0, [1, 2], [1], 1, [dir_id(1), dir_id(2)]),
         (1, [2, 1], [1], 1, [dir_id(2), dir_id(1)]),
     ]

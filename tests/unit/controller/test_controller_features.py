@@ -5,7 +5,12 @@ from typing import Any
 from ottla.base.decision import Decision
 from ottla.base.errors import ErrorCode
 from ottla.metadata.image import VersionRange
-from ottla.wire.messages.update_features import FeatureUpdateKey, UpdatableFeatureResult, UpdateFeaturesRequest, UpdateFeaturesResponse
+from ottla.wire.messages.update_features import (
+    FeatureUpdateKey,
+    UpdatableFeatureResult,
+    UpdateFeaturesRequest,
+    UpdateFeaturesResponse,
+)
 from ottla.wire.records.metadata import ConfigRecord, FeatureLevelRecord
 
 ELR, METADATA = "eligible.leader.replicas.version", "metadata.version"
@@ -63,8 +68,12 @@ def test_every_node_must_work_at_the_level(cluster: Any) -> None:
 
 
 def test_one_refusal_is_for_all(cluster: Any) -> None:
-    both = UpdateFeaturesRequest(feature_updates=[FeatureUpdateKey(feature=ELR, max_version_level=0, upgrade_type=SAFE),
-                                                  FeatureUpdateKey(feature="no", max_version_level=1)])
+    both = UpdateFeaturesRequest(
+        feature_updates=[
+            FeatureUpdateKey(feature=ELR, max_version_level=0, upgrade_type=SAFE),
+            FeatureUpdateKey(feature="no", max_version_level=1),
+        ]
+    )
     assert refused(cluster.decide(both))
 
 

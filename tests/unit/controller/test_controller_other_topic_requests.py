@@ -16,7 +16,12 @@ from ottla.wire.messages.create_partitions import (
     CreatePartitionsTopicResult,
 )
 from ottla.wire.messages.create_topics import CreatableTopic, CreateTopicsRequest
-from ottla.wire.messages.delete_topics import DeletableTopicResult, DeleteTopicsRequest, DeleteTopicsResponse, DeleteTopicState
+from ottla.wire.messages.delete_topics import (
+    DeletableTopicResult,
+    DeleteTopicsRequest,
+    DeleteTopicsResponse,
+    DeleteTopicState,
+)
 from ottla.wire.records.metadata import PartitionRecord, RemoveTopicRecord
 
 
@@ -32,7 +37,10 @@ def delete(*topics: tuple[str | None, Uuid], names: tuple[str, ...] = ()) -> Del
 
 
 def deletions(decision: Decision) -> list[tuple[str | None, bytes, int, bool]]:
-    return [(result.name, result.topic_id, result.error_code, result.error_message is not None) for result in decision.response.responses]
+    return [
+        (result.name, result.topic_id, result.error_code, result.error_message is not None)
+        for result in decision.response.responses
+    ]
 
 
 def test_deleted_by_name_and_by_id(topics: Any, new_topic_id: Callable[[int], Uuid]) -> None:
@@ -40,7 +48,9 @@ def test_deleted_by_name_and_by_id(topics: Any, new_topic_id: Callable[[int], Uu
     decision = topics.do(delete(("a", ZERO_UUID), (None, second)))
     assert decision == Decision(
         (RemoveTopicRecord(second), RemoveTopicRecord(first)),
-        DeleteTopicsResponse(0, [DeletableTopicResult("b", second, 0, None), DeletableTopicResult("a", first, 0, None)]),
+        DeleteTopicsResponse(
+            0, [DeletableTopicResult("b", second, 0, None), DeletableTopicResult("a", first, 0, None)]
+        ),
     )
     assert topics.image.topics_by_name == topics.image.topics_by_id == {}
 
@@ -69,7 +79,9 @@ def test_deleted_by_old_versions(topics: Any, new_topic_id: Callable[[int], Uuid
         ([], []),
     ],
 )
-def test_nothing_is_deleted(topics: Any, new_topic_id: Callable[[int], Uuid], given: list[Any], expected: list[Any]) -> None:
+def test_nothing_is_deleted(
+    topics: Any, new_topic_id: Callable[[int], Uuid], given: list[Any], expected: list[Any]
+) -> None:
     """Every refusal has a message. Numbers stand for the ids of topics."""
 
     def real(number: int) -> Uuid:
@@ -81,13 +93,17 @@ def test_nothing_is_deleted(topics: Any, new_topic_id: Callable[[int], Uuid], gi
 
 
 def test_the_metadata_logs_own_id_is_no_topic(topics: Any) -> None:
-    assert deletions(topics.decide(delete((None, METADATA_TOPIC_ID)))) == [(None, METADATA_TOPIC_ID, ErrorCode.UNKNOWN_TOPIC_ID, True)]
+    assert deletions(topics.decide(delete((None, METADATA_TOPIC_ID)))) == [
+        (None, METADATA_TOPIC_ID, ErrorCode.UNKNOWN_TOPIC_ID, True)
+    ]
 
 
 def test_deletion_switched_off(make: Any) -> None:
     """All that was given is refused, as often as it was given, without a message."""
     cluster = make(delete_topic_enable="false")
-    decision = cluster.decide(delete(("a", ZERO_UUID), (None, METADATA_TOPIC_ID), (None, ZERO_UUID), ("a", ZERO_UUID), names=("n",)))
+    decision = cluster.decide(
+        delete(("a", ZERO_UUID), (None, METADATA_TOPIC_ID), (None, ZERO_UUID), ("a", ZERO_UUID), names=("n",))
+    )
     assert decision.records == ()
     assert deletions(decision) == [
         ("n", ZERO_UUID, ErrorCode.TOPIC_DELETION_DISABLED, False),
@@ -98,9 +114,13 @@ def test_deletion_switched_off(make: Any) -> None:
     ]
 
 
-def partitions(*topics: tuple[str, int, list[list[int]] | None], validate_only: bool = False) -> CreatePartitionsRequest:
+def partitions(
+    *topics: tuple[str, int, list[list[int]] | None], validate_only: bool = False
+) -> CreatePartitionsRequest:
     listed = [
-        CreatePartitionsTopic(name, count, None if brokers is None else [CreatePartitionsAssignment(ids) for ids in brokers])
+        CreatePartitionsTopic(
+            name, count, None if brokers is None else [CreatePartitionsAssignment(ids) for ids in brokers]
+        )
         for name, count, brokers in topics
     ]
     return CreatePartitionsRequest(listed, 5000, validate_only)

@@ -11,8 +11,16 @@ from ottla.wire.messages.describe_groups import DescribeGroupsRequest
 from ottla.wire.messages.heartbeat import HeartbeatRequest
 from ottla.wire.messages.join_group import JoinGroupRequest, JoinGroupRequestProtocol
 from ottla.wire.messages.leave_group import LeaveGroupRequest, MemberIdentity
-from ottla.wire.messages.offset_commit import OffsetCommitRequest, OffsetCommitRequestPartition, OffsetCommitRequestTopic
-from ottla.wire.messages.offset_delete import OffsetDeleteRequest, OffsetDeleteRequestPartition, OffsetDeleteRequestTopic
+from ottla.wire.messages.offset_commit import (
+    OffsetCommitRequest,
+    OffsetCommitRequestPartition,
+    OffsetCommitRequestTopic,
+)
+from ottla.wire.messages.offset_delete import (
+    OffsetDeleteRequest,
+    OffsetDeleteRequestPartition,
+    OffsetDeleteRequestTopic,
+)
 from ottla.wire.messages.offset_fetch import OffsetFetchRequest, OffsetFetchRequestGroup, OffsetFetchRequestTopics
 from ottla.wire.messages.sync_group import SyncGroupRequest, SyncGroupRequestAssignment
 
@@ -23,8 +31,17 @@ OTHER = (("sticky", b"other"),)
 SESSION_MS = 30_000
 
 
-def join_request(talk: Any, group: str, member_id: str = "", *, protocols: Any = RANGE, kind: str = "consumer", instance: str | None = None,
-                 session_ms: int = SESSION_MS, rebalance_ms: int = 60_000) -> JoinGroupRequest:
+def join_request(
+    talk: Any,
+    group: str,
+    member_id: str = "",
+    *,
+    protocols: Any = RANGE,
+    kind: str = "consumer",
+    instance: str | None = None,
+    session_ms: int = SESSION_MS,
+    rebalance_ms: int = 60_000,
+) -> JoinGroupRequest:
     return JoinGroupRequest(
         group_id=talk.group(group), session_timeout_ms=session_ms, rebalance_timeout_ms=rebalance_ms, member_id=member_id,
         group_instance_id=instance, protocol_type=kind,
@@ -41,8 +58,16 @@ def start_join(talk: Any, who: str, group: str, version: int, **options: Any) ->
     return member_id
 
 
-def sync(talk: Any, who: str, group: str, member_id: str, generation: int, version: int, assign: dict[str, bytes] | None = None,
-         **options: Any) -> None:
+def sync(
+    talk: Any,
+    who: str,
+    group: str,
+    member_id: str,
+    generation: int,
+    version: int,
+    assign: dict[str, bytes] | None = None,
+    **options: Any,
+) -> None:
     if version >= 5:
         options = {"protocol_type": "consumer", "protocol_name": "range", **options}
     assignments = [SyncGroupRequestAssignment(member_id=name, assignment=part) for name, part in (assign or {}).items()]
@@ -51,7 +76,9 @@ def sync(talk: Any, who: str, group: str, member_id: str, generation: int, versi
     ), version)  # fmt: skip
 
 
-def beat(talk: Any, who: str, group: str, member_id: str, generation: int, version: int, instance: str | None = None) -> Any:
+def beat(
+    talk: Any, who: str, group: str, member_id: str, generation: int, version: int, instance: str | None = None
+) -> Any:
     return talk.ask(who, HeartbeatRequest(
         group_id=talk.group(group), generation_id=generation, member_id=member_id, group_instance_id=instance
     ), version)  # fmt: skip
@@ -60,14 +87,29 @@ def beat(talk: Any, who: str, group: str, member_id: str, generation: int, versi
 def leave(talk: Any, who: str, group: str, version: int, *members: tuple[str, str | None]) -> Any:
     request = LeaveGroupRequest(group_id=talk.group(group))
     if version >= 3:
-        request.members = [MemberIdentity(member_id=member_id, group_instance_id=instance) for member_id, instance in members]
+        request.members = [
+            MemberIdentity(member_id=member_id, group_instance_id=instance) for member_id, instance in members
+        ]
     else:
         request.member_id = members[0][0]
     return talk.ask(who, request, version)
 
 
-def commit(talk: Any, who: str, group: str, version: int, member_id: str = "", generation: int = -1, *, instance: str | None = None,
-           offset: int = 7, metadata: str | None = "m", topic: str = "t1", partition: int = 0, retention_ms: int = -1) -> Any:
+def commit(
+    talk: Any,
+    who: str,
+    group: str,
+    version: int,
+    member_id: str = "",
+    generation: int = -1,
+    *,
+    instance: str | None = None,
+    offset: int = 7,
+    metadata: str | None = "m",
+    topic: str = "t1",
+    partition: int = 0,
+    retention_ms: int = -1,
+) -> Any:
     request = OffsetCommitRequest(
         group_id=talk.group(group), generation_id_or_member_epoch=generation, member_id=member_id, group_instance_id=instance,
         retention_time_ms=retention_ms,
@@ -80,7 +122,9 @@ def commit(talk: Any, who: str, group: str, version: int, member_id: str = "", g
     return talk.ask(who, request, version)
 
 
-def fetch(talk: Any, who: str, *groups: str, version: int = 8, topics: tuple[str, ...] | None = ("t1",), stable: bool = False) -> Any:
+def fetch(
+    talk: Any, who: str, *groups: str, version: int = 8, topics: tuple[str, ...] | None = ("t1",), stable: bool = False
+) -> Any:
     wanted = None if topics is None else [
         OffsetFetchRequestTopics(name=name, topic_id=talk.speaker.topic_id(name), partition_indexes=[0, 1]) for name in topics
     ]  # fmt: skip
@@ -104,7 +148,9 @@ def delete_offset(talk: Any, who: str, group: str, *topics: str) -> Any:
     ]), 0)  # fmt: skip
 
 
-def stable_group(talk: Any, group: str, version: int = 7, whos: tuple[str, ...] = ("a",), **options: Any) -> dict[str, Any]:
+def stable_group(
+    talk: Any, group: str, version: int = 7, whos: tuple[str, ...] = ("a",), **options: Any
+) -> dict[str, Any]:
     """A group in which everyone joined and synced; who's name to its member id, and "generation"."""
     first = whos[0]
     start_join(talk, first, group, version, **options)
@@ -118,8 +164,17 @@ def stable_group(talk: Any, group: str, version: int = 7, whos: tuple[str, ...] 
     generation = answers[first].generation_id
     for who in [*whos[1:], first]:
         assign = {member_id: f"part of {who}".encode() for who, member_id in ids.items()} if who == first else None
-        sync(talk, who, group, ids[who], generation, min(version, 5), assign,
-             protocol_type=options.get("kind", "consumer"), protocol_name=answers[first].protocol_name)
+        sync(
+            talk,
+            who,
+            group,
+            ids[who],
+            generation,
+            min(version, 5),
+            assign,
+            protocol_type=options.get("kind", "consumer"),
+            protocol_name=answers[first].protocol_name,
+        )
     for who in whos:
         talk.receive(who)
     return {**ids, "generation": generation}
@@ -234,7 +289,12 @@ def refused_syncs(talk: Any, version: int) -> None:
         sync(talk, "a", "syncs", name, generation, version)
         talk.receive("a")
     if version >= 5:
-        for options in ({"protocol_type": "connect"}, {"protocol_name": "sticky"}, {"protocol_type": None}, {"protocol_name": None}):
+        for options in (
+            {"protocol_type": "connect"},
+            {"protocol_name": "sticky"},
+            {"protocol_type": None},
+            {"protocol_name": None},
+        ):
             sync(talk, "a", "syncs", member, 1, version, None, **options)
             talk.receive("a")
     if version >= 3:
@@ -245,7 +305,9 @@ def refused_syncs(talk: Any, version: int) -> None:
     sync(talk, "a", "syncs", member, 1, version, {member: b"late"})
     talk.receive("a")
     talk.ask("a", SyncGroupRequest(group_id="", generation_id=1, member_id=member), version)
-    talk.ask("a", SyncGroupRequest(group_id="", member_id=member, protocol_type="consumer", protocol_name="range"), version)
+    talk.ask(
+        "a", SyncGroupRequest(group_id="", member_id=member, protocol_type="consumer", protocol_name="range"), version
+    )
 
 
 def refused_heartbeats(talk: Any, version: int) -> None:
@@ -281,7 +343,16 @@ def refused_commits(talk: Any, version: int) -> None:
     describe(talk, "o", "absent")
     ids = stable_group(talk, "commits")
     member = ids["a"]
-    for name, generation in (("", -1), ("nobody", -1), (member, -1), (member, 0), (member, 2), ("nobody", 1), ("", 1), (member, 1)):
+    for name, generation in (
+        ("", -1),
+        ("nobody", -1),
+        (member, -1),
+        (member, 0),
+        (member, 2),
+        ("nobody", 1),
+        ("", 1),
+        (member, 1),
+    ):
         commit(talk, "a", "commits", version, name, generation)
     if version >= 7:
         commit(talk, "a", "commits", version, member, 1, instance="static")
@@ -357,7 +428,16 @@ def static_restart(talk: Any, version: int) -> None:
     second = talk.receive("b")
     generation = second.generation_id
     sync(talk, "b", "static", second.member_id, generation, 5, group_instance_id="two")
-    sync(talk, "a", "static", first.member_id, generation, 5, {first.member_id: b"1", second.member_id: b"2"}, group_instance_id="one")
+    sync(
+        talk,
+        "a",
+        "static",
+        first.member_id,
+        generation,
+        5,
+        {first.member_id: b"1", second.member_id: b"2"},
+        group_instance_id="one",
+    )
     talk.receive("a")
     talk.receive("b")
     again = talk.ask("b", join_request(talk, "static", instance="two"), version)
@@ -417,7 +497,15 @@ def static_member_misses_a_rebalance(talk: Any, version: int) -> None:
     start_join(talk, "b", "misses", version, rebalance_ms=800)
     talk.wait(1_500)
     joined = talk.receive("b")
-    sync(talk, "b", "misses", joined.member_id, joined.generation_id, 5, {first.member_id: b"absent", joined.member_id: b"here"})
+    sync(
+        talk,
+        "b",
+        "misses",
+        joined.member_id,
+        joined.generation_id,
+        5,
+        {first.member_id: b"absent", joined.member_id: b"here"},
+    )
     talk.receive("b")
     beat(talk, "a", "misses", first.member_id, joined.generation_id, 4, "one")
     sync(talk, "a", "misses", first.member_id, joined.generation_id, 5, group_instance_id="one")

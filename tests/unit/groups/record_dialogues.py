@@ -66,7 +66,7 @@ def written(data_dir: Path) -> Iterator[tuple[bytes, bytes | None]]:
     for path in sorted(data_dir.glob("__consumer_offsets-*/*.log")):
         data = path.read_bytes()
         for position, header in iterate_batches(data):
-            for record in decode_records(data[position:position + header.size]):
+            for record in decode_records(data[position : position + header.size]):
                 assert record.key is not None
                 yield bytes(record.key), None if record.value is None else bytes(record.value)
 
@@ -86,7 +86,10 @@ def main() -> None:
             except Silent:
                 sys.stderr.write(f"{dialogue.__name__} v{version}: no answer after {talk.transcript[-1]}\n")
             speaker.close()
-            recorded[f"{dialogue.__name__} v{version}"] = {"answers": talk.transcript, "records": talk.records(written(Path(sys.argv[2])))}
+            recorded[f"{dialogue.__name__} v{version}"] = {
+                "answers": talk.transcript,
+                "records": talk.records(written(Path(sys.argv[2]))),
+            }
     json.dump(recorded, sys.stdout, indent=1)
     sys.stdout.write("\n")
 

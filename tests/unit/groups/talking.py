@@ -14,12 +14,22 @@ from ottla.groups.shard import GroupShard
 from ottla.wire.messages.join_group import JoinGroupResponse
 from ottla.wire.messages.offset_commit import OffsetCommitRequest
 from ottla.wire.messages.offset_fetch import OffsetFetchRequest
-from ottla.wire.records.group import GROUP_KIND, read_group_key, read_group_value, read_offset_key, read_offset_value, record_kind
+from ottla.wire.records.group import (
+    GROUP_KIND,
+    read_group_key,
+    read_group_value,
+    read_offset_key,
+    read_offset_value,
+    record_kind,
+)
 from ottla.wire.schema import Message, decode, encode
 
 TOPIC_IDS = {"t1": b"1" * 16, "t2": b"2" * 16}
 SETTINGS = GroupSettings(
-    group_min_session_timeout_ms=500, group_max_size=3, group_initial_rebalance_delay_ms=0, offset_metadata_max_bytes=100
+    group_min_session_timeout_ms=500,
+    group_max_size=3,
+    group_initial_rebalance_delay_ms=0,
+    offset_metadata_max_bytes=100,
 )
 """As the broker was started with whose answers are kept."""
 
@@ -71,7 +81,9 @@ class Talk:
         kind, version = self._open.pop(who)
         response = self.speaker.receive(who)
         if isinstance(response, JoinGroupResponse) and UUID.search(response.member_id):
-            self._names.setdefault(response.member_id, f"<{who}{sum(name.startswith('<' + who) for name in self._names.values()) or ''}>")
+            self._names.setdefault(
+                response.member_id, f"<{who}{sum(name.startswith('<' + who) for name in self._names.values()) or ''}>"
+            )
         self.transcript.append(f"{who} {kind.__name__.removesuffix('Request')} v{version}: {self._text(response)}")
         return response
 

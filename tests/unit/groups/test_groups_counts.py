@@ -26,7 +26,9 @@ def test_groups_are_counted_by_state() -> None:
 
 def test_what_happens_is_counted() -> None:
     """A commit that is refused is none; the tombstone of a group is no expired offset; who leaves has not expired."""
-    speaker = ShardSpeaker(SETTINGS._replace(offsets_retention_minutes=30, offsets_retention_check_interval_ms=10 * MINUTE_MS))
+    speaker = ShardSpeaker(
+        SETTINGS._replace(offsets_retention_minutes=30, offsets_retention_check_interval_ms=10 * MINUTE_MS)
+    )
     talk = Talk(speaker, "x-")
     ids = stable_group(talk, "g")
     commit(talk, "a", "g", 8, ids["a"], 1)

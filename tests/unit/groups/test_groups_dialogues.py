@@ -10,11 +10,15 @@ import pytest
 from tests.unit.groups.dialogues import DIALOGUES
 from tests.unit.groups.talking import ShardSpeaker, Talk
 
-RECORDED: dict[str, dict[str, list[str]]] = json.loads((Path(__file__).parents[2] / "data" / "group_dialogues.json").read_text())
+RECORDED: dict[str, dict[str, list[str]]] = json.loads(
+    (Path(__file__).parents[2] / "data" / "group_dialogues.json").read_text()
+)
 HELD = [(dialogue, version) for dialogue, versions in DIALOGUES.items() for version in versions]
 
 
-@pytest.mark.parametrize(("dialogue", "version"), HELD, ids=[f"{dialogue.__name__} v{version}" for dialogue, version in HELD])
+@pytest.mark.parametrize(
+    ("dialogue", "version"), HELD, ids=[f"{dialogue.__name__} v{version}" for dialogue, version in HELD]
+)
 def test_a_dialogue_goes_as_with_kafka(dialogue: Callable[[Any, int], None], version: int) -> None:
     speaker = ShardSpeaker()
     talk = Talk(speaker, "0123456789ab-")

@@ -8,7 +8,18 @@ from ottla.groups.requests import GroupCall
 from ottla.groups.responses import error_response, refusal
 from ottla.wire.messages.heartbeat import HeartbeatRequest, HeartbeatResponse
 from ottla.wire.messages.join_group import JoinGroupRequest
-from tests.unit.groups.dialogues import beat, commit, delete, describe, fetch, join_request, leave, stable_group, start_join, sync
+from tests.unit.groups.dialogues import (
+    beat,
+    commit,
+    delete,
+    describe,
+    fetch,
+    join_request,
+    leave,
+    stable_group,
+    start_join,
+    sync,
+)
 from tests.unit.groups.talking import SETTINGS, ShardSpeaker, Talk
 
 ERRORS = {
@@ -36,7 +47,9 @@ def state(talk: Talk) -> str:
 
 
 @pytest.mark.parametrize(("error", "told"), ERRORS.items())
-def test_a_refused_commit_says_so_and_changes_nothing(talk: Talk, speaker: ShardSpeaker, error: ErrorCode, told: ErrorCode) -> None:
+def test_a_refused_commit_says_so_and_changes_nothing(
+    talk: Talk, speaker: ShardSpeaker, error: ErrorCode, told: ErrorCode
+) -> None:
     speaker.refuse = error
     assert commit(talk, "a", "g", 8).topics[0].partitions[0].error_code == told
     assert state(talk) == "Dead"
@@ -61,7 +74,10 @@ def test_assignments_that_could_not_be_stored_are_not_given_out(talk: Talk, spea
     sync(talk, "b", "g", ids["b"], 3, 5)
     speaker.refuse = ErrorCode.KAFKA_STORAGE_ERROR
     sync(talk, "a", "g", ids["a"], 3, 5, {ids["a"]: b"1", ids["b"]: b"2"})
-    assert [talk.receive(who).error_code for who in ("a", "b")] == [ErrorCode.NOT_COORDINATOR, ErrorCode.NOT_COORDINATOR]
+    assert [talk.receive(who).error_code for who in ("a", "b")] == [
+        ErrorCode.NOT_COORDINATOR,
+        ErrorCode.NOT_COORDINATOR,
+    ]
     assert speaker.log == before
     assert state(talk) == "PreparingRebalance"
     talk.send("a", join_request(talk, "g", ids["a"]), 5)
@@ -76,7 +92,11 @@ def test_a_static_member_whose_new_id_could_not_be_stored_keeps_the_old_one(talk
     talk.receive("a")
     speaker.refuse = ErrorCode.NOT_ENOUGH_REPLICAS
     refused = talk.ask("b", join_request(talk, "g", instance="one", session_ms=900), 7)
-    assert (refused.error_code, refused.member_id, refused.generation_id) == (ErrorCode.COORDINATOR_NOT_AVAILABLE, "", 1)
+    assert (refused.error_code, refused.member_id, refused.generation_id) == (
+        ErrorCode.COORDINATOR_NOT_AVAILABLE,
+        "",
+        1,
+    )
     assert refused.leader == first.member_id
     assert beat(talk, "a", "g", first.member_id, 1, 4, "one").error_code == 0
     talk.wait(29_999)

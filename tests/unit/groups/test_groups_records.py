@@ -78,7 +78,8 @@ def test_newer_values_are_read_by_what_is_known_of_them() -> None:
 
 
 @pytest.mark.parametrize(
-    "value", [b"", b"\x00", b"\x00\x04", b"\xff\xff" + bytes(40), b"\x00\x03" + bytes(12), b"\x00\x04" + bytes(12) + b"\x05a"]
+    "value",
+    [b"", b"\x00", b"\x00\x04", b"\xff\xff" + bytes(40), b"\x00\x03" + bytes(12), b"\x00\x04" + bytes(12) + b"\x05a"],
 )
 def test_what_is_no_value_is_named(value: bytes) -> None:
     with pytest.raises(MalformedMessage):

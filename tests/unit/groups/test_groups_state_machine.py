@@ -91,7 +91,9 @@ class Groups(RuleBasedStateMachine):
         elif isinstance(response, SyncGroupResponse):
             client.synced = True
             for partition in response.assignment:
-                deletions = sum(record == GroupRecord(group_key(GROUP), None) for record in self.speaker.log)  # generations begin anew
+                deletions = sum(
+                    record == GroupRecord(group_key(GROUP), None) for record in self.speaker.log
+                )  # generations begin anew
                 me = client.instance or client.member_id
                 owner = self.owners.setdefault((deletions, client.generation, partition), me)
                 assert owner == me, f"partition {partition} has two owners in {client.generation}"
@@ -190,5 +192,7 @@ class Groups(RuleBasedStateMachine):
             assert self.speaker.shard.next_deadline_ms() is not None
 
 
-Groups.TestCase.settings = settings(max_examples=40, stateful_step_count=40, deadline=None, suppress_health_check=list(HealthCheck))
+Groups.TestCase.settings = settings(
+    max_examples=40, stateful_step_count=40, deadline=None, suppress_health_check=list(HealthCheck)
+)
 test_groups_in_any_order = Groups.TestCase

@@ -20,7 +20,9 @@ def committed(talk: Talk) -> dict[str, int]:
     """The offsets that a group has, by topic and partition."""
     response = fetch(talk, "f", "g", topics=None)
     return {
-        f"{topic.name}-{part.partition_index}": part.committed_offset for topic in response.groups[0].topics for part in topic.partitions
+        f"{topic.name}-{part.partition_index}": part.committed_offset
+        for topic in response.groups[0].topics
+        for part in topic.partitions
     }
 
 
@@ -78,7 +80,11 @@ def test_offsets_of_an_empty_group_expire_when_it_has_been_empty_for_the_retenti
     talk.wait(20 * MINUTE_MS)
     assert committed(talk) == {}
     assert known(speaker) == []
-    assert [record.key for record in speaker.log[-3:]] == [offset_key("x-g", "t1", 0), offset_key("x-g", "t1", 1), group_key("x-g")]
+    assert [record.key for record in speaker.log[-3:]] == [
+        offset_key("x-g", "t1", 0),
+        offset_key("x-g", "t1", 1),
+        group_key("x-g"),
+    ]
     assert [record.value for record in speaker.log[-3:]] == [None, None, None]
 
 
@@ -172,7 +178,9 @@ def test_offsets_of_a_deleted_topic_are_forgotten_and_those_of_its_successor_kep
     talk, speaker = talking()
     commit(talk, "a", "g", 9, topic="t1")
     commit(talk, "a", "g", 9, topic="t2")
-    speaker.shard.replay(99, offset_key("x-g", "t1", 1), offset_value(CommittedOffset(3, 0, "", START_MS, -1, b"n" * 16)))
+    speaker.shard.replay(
+        99, offset_key("x-g", "t1", 1), offset_value(CommittedOffset(3, 0, "", START_MS, -1, b"n" * 16))
+    )
     decision = speaker.shard.on_topics_deleted([("t1", TOPIC_IDS["t1"])])
     assert decision.records == ((offset_key("x-g", "t1", 0), None),)
     response = fetch(talk, "f", "g", topics=("t1",), version=10)  # asked by the id of the deleted one

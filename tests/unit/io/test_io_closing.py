@@ -49,9 +49,9 @@ async def test_answers_before_a_close_are_read(ends: bool) -> None:
     listener = await TcpNetwork().listen("127.0.0.1", 0, lambda: ClosesAfterOneRead(lost))
     reader, writer = await asyncio.open_connection("127.0.0.1", listener.port)
     writer.write(UNREAD)
-    assert await reader.read() == ANSWER                 # until the end: neither cut short nor reset
+    assert await reader.read() == ANSWER  # until the end: neither cut short nor reset
     if ends:
         writer.close()
-    await asyncio.wait_for(lost, LINGER_SECONDS * 20)    # who does not end is cut off
+    await asyncio.wait_for(lost, LINGER_SECONDS * 20)  # who does not end is cut off
     writer.close()
     listener.close()

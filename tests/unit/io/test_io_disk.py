@@ -31,8 +31,12 @@ def test_a_short_write_is_finished(disk, tmp_path, monkeypatch):
     """A kernel may take fewer bytes than it was given; the caller sees all or an error."""
     file = disk.open(f"{tmp_path}/f", create=True)
     pwrite, pwritev = os.pwrite, os.pwritev
-    monkeypatch.setattr(real.os, "pwrite", lambda descriptor, data, position: pwrite(descriptor, bytes(data)[:2], position))
-    monkeypatch.setattr(real.os, "pwritev", lambda descriptor, parts, position: pwritev(descriptor, [b"".join(parts)[:3]], position))
+    monkeypatch.setattr(
+        real.os, "pwrite", lambda descriptor, data, position: pwrite(descriptor, bytes(data)[:2], position)
+    )
+    monkeypatch.setattr(
+        real.os, "pwritev", lambda descriptor, parts, position: pwritev(descriptor, [b"".join(parts)[:3]], position)
+    )
     assert (file.append([b"abcdefg"]), file.append([b"hi", b"jkl", b"mnop"])) == (7, 16)
     monkeypatch.undo()
     assert (file.size(), disk.read(file.path)) == (16, b"abcdefghijklmnop")
@@ -53,7 +57,9 @@ def test_a_failed_write_leaves_nothing(disk, tmp_path, monkeypatch, parts):
         raise OSError(errno.ENOSPC, "full")
 
     monkeypatch.setattr(real.os, "pwrite", fill_up)
-    monkeypatch.setattr(real.os, "pwritev", lambda descriptor, parts, position: fill_up(descriptor, b"".join(parts), position))
+    monkeypatch.setattr(
+        real.os, "pwritev", lambda descriptor, parts, position: fill_up(descriptor, b"".join(parts), position)
+    )
     with pytest.raises(OSError, match="full"):
         file.append(parts)
     monkeypatch.undo()
@@ -88,7 +94,11 @@ def test_reads_at_the_end_are_short(disk, tmp_path):
     reader = disk.open_read_only(file.path)
     for one in (file, reader):
         assert [one.read_at(8, 5), one.read_at(10, 5), one.read_at(0, 0)] == [b"89", b"", b""]
-        assert [one.read_at_if_cached(2, 3), one.read_at_if_cached(8, 5), one.read_at_if_cached(10, 5)] == [b"234", b"89", b""]
+        assert [one.read_at_if_cached(2, 3), one.read_at_if_cached(8, 5), one.read_at_if_cached(10, 5)] == [
+            b"234",
+            b"89",
+            b"",
+        ]
     big = os.urandom(real._SCRATCH_BYTES + 5)
     file.append([big])
     assert reader.read_at_if_cached(10, len(big)) == big
@@ -101,7 +111,11 @@ def test_reads_at_the_end_are_short(disk, tmp_path):
 def test_a_read_that_would_wait_says_so(disk, tmp_path, monkeypatch):
     file = disk.open(f"{tmp_path}/f", create=True)
     file.append([b"0123456789"])
-    answers = {"cold": BlockingIOError(errno.EAGAIN, "would wait"), "partly": 4, "unsupported": OSError(errno.EOPNOTSUPP, "cannot say")}
+    answers = {
+        "cold": BlockingIOError(errno.EAGAIN, "would wait"),
+        "partly": 4,
+        "unsupported": OSError(errno.EOPNOTSUPP, "cannot say"),
+    }
 
     def preadv(descriptor, buffers, position, flags):
         assert flags == os.RWF_NOWAIT
@@ -128,7 +142,10 @@ def drop_from_cache(file):
     os.close(descriptor)
 
 
-@pytest.mark.skipif(not hasattr(os, "posix_fadvise") or not hasattr(os, "RWF_NOWAIT"), reason="the system cannot be told to forget a file")
+@pytest.mark.skipif(
+    not hasattr(os, "posix_fadvise") or not hasattr(os, "RWF_NOWAIT"),
+    reason="the system cannot be told to forget a file",
+)
 def test_what_is_brought_in_need_not_be_waited_for(disk, tmp_path):
     """What lies behind it is left to a worker, without a look, as long as one reads on."""
     file = disk.open(f"{tmp_path}/f", create=True)
@@ -155,6 +172,7 @@ def test_a_window_is_walked_by_reading_where_sending_is_not_supported(disk, tmp_
     monkeypatch.setattr(real, "_HAS_ADVICE", False)
     monkeypatch.setattr(real.RealFile, "read_at", lambda file, position, size: read.append((position, size)))
     for number, expected in ((errno.EINVAL, [(100, 256 << 10), (100 + (256 << 10), 44 << 10)]), (errno.EIO, None)):
+
         def refuse(*_, number=number):
             raise OSError(number, "cannot be sent")
 
@@ -221,7 +239,9 @@ def test_sending(disk, tmp_path):
     sender, receiver = socket.socketpair()
     with sender, receiver:
         sender.setblocking(False)
-        assert [file.send_to(sender.fileno(), position, size) for position, size in ((3, 4), (8, 100), (10, 5), (0, 0))] == [4, 2, 0, 0]
+        assert [
+            file.send_to(sender.fileno(), position, size) for position, size in ((3, 4), (8, 100), (10, 5), (0, 0))
+        ] == [4, 2, 0, 0]
         assert receiver.recv(100) == b"345689"
         file.append([bytes(8 << 20)])
         file.send_to(sender.fileno(), 0, 8 << 20)
@@ -241,7 +261,11 @@ def test_an_atomic_write_is_flushed_before_it_is_named(disk, tmp_path, monkeypat
     calls = []
     for name in ("fdatasync", "replace", "fsync"):
         original = getattr(os, name)
-        monkeypatch.setattr(real.os, name, lambda *arguments, name=name, original=original: (calls.append(name), original(*arguments))[1])
+        monkeypatch.setattr(
+            real.os,
+            name,
+            lambda *arguments, name=name, original=original: (calls.append(name), original(*arguments))[1],
+        )
     disk.write_atomically(f"{tmp_path}/f", b"x")
     assert calls == ["fdatasync", "replace", "fsync"]
 

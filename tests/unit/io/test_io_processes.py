@@ -48,7 +48,9 @@ def take_long(disk: Disk, request: bytes) -> Iterator[bytes | float]:
     yield 1000.0
 
 
-def with_processes(story: Callable[[ChildProcesses], Coroutine[Any, Any, None]], monkeypatch: pytest.MonkeyPatch) -> None:
+def with_processes(
+    story: Callable[[ChildProcesses], Coroutine[Any, Any, None]], monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("PYTHONPATH", os.getcwd())
 
     async def run() -> None:

@@ -132,7 +132,9 @@ async def test_more_parts_than_one_gathered_write_takes():
         def get_buffer(self, size_hint):
             return memoryview(bytearray(10))
 
-    Talker.buffer_updated = Talker.pause_writing = Talker.resume_writing = Talker.connection_lost = lambda *arguments: None
+    Talker.buffer_updated = Talker.pause_writing = Talker.resume_writing = Talker.connection_lost = lambda *arguments: (
+        None
+    )
     listener = await network.listen("127.0.0.1", 0, Talker)
     reader, writer = await asyncio.open_connection("127.0.0.1", listener.port)
     assert await asyncio.wait_for(reader.read(), 10) == b"".join(parts)

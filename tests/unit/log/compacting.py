@@ -13,18 +13,30 @@ MARKER_VALUE = bytes(6)
 def request(log: PartitionLog, plan: CompactionPlan, *, now_ms: int, **changes: object) -> CompactionRequest:
     config = log.config
     asked = CompactionRequest(
-        directory=log.directory, bases=tuple(segment.base_offset for segment in plan.segments),
-        sizes=tuple(segment.size for segment in plan.segments), index_sizes=tuple(segment.index_bytes() for segment in plan.segments),
-        first_dirty_offset=plan.first_dirty_offset, end_offset=plan.end_offset, now_ms=now_ms,
-        delete_retention_ms=config.delete_retention_ms, segment_bytes=config.segment_bytes,
-        segment_index_bytes=config.segment_index_bytes, index_interval_bytes=config.index_interval_bytes, key_memory_bytes=1 << 27,
+        directory=log.directory,
+        bases=tuple(segment.base_offset for segment in plan.segments),
+        sizes=tuple(segment.size for segment in plan.segments),
+        index_sizes=tuple(segment.index_bytes() for segment in plan.segments),
+        first_dirty_offset=plan.first_dirty_offset,
+        end_offset=plan.end_offset,
+        now_ms=now_ms,
+        delete_retention_ms=config.delete_retention_ms,
+        segment_bytes=config.segment_bytes,
+        segment_index_bytes=config.segment_index_bytes,
+        index_interval_bytes=config.index_interval_bytes,
+        key_memory_bytes=1 << 27,
         bytes_per_second=float("inf"),
-        producers=tuple((producer_id, producer.batches[-1][3] if producer.batches else -1, producer.epoch)
-                        for producer_id, producer in log.producers.items()))
+        producers=tuple(
+            (producer_id, producer.batches[-1][3] if producer.batches else -1, producer.epoch)
+            for producer_id, producer in log.producers.items()
+        ),
+    )
     return asked._replace(**changes)  # type: ignore[arg-type]
 
 
-def clean(log: PartitionLog, clean_to: int | None = None, *, now_ms: int, **changes: object) -> Cleaned | CannotClean | FilesGone | None:
+def clean(
+    log: PartitionLog, clean_to: int | None = None, *, now_ms: int, **changes: object
+) -> Cleaned | CannotClean | FilesGone | None:
     """One round; None where there is nothing to clean."""
     log.flush()
     plan = plan_compaction(log, clean_to=clean_to, high_watermark=log.log_end_offset, now_ms=now_ms)
@@ -51,20 +63,43 @@ def clean(log: PartitionLog, clean_to: int | None = None, *, now_ms: int, **chan
 def append_marker(log: PartitionLog, kind: str, producer_id: int, *, producer_epoch: int = 0, now_ms: int) -> int:
     """The end of a transaction, as its coordinator writes it."""
     offset = log.log_end_offset
-    batch = build_batch([Record(timestamp=now_ms, key=MARKER_KEYS[kind], value=MARKER_VALUE)], base_offset=offset, producer_id=producer_id,
-                        producer_epoch=producer_epoch, leader_epoch=0, is_control=True, is_transactional=True)
+    batch = build_batch(
+        [Record(timestamp=now_ms, key=MARKER_KEYS[kind], value=MARKER_VALUE)],
+        base_offset=offset,
+        producer_id=producer_id,
+        producer_epoch=producer_epoch,
+        leader_epoch=0,
+        is_control=True,
+        is_transactional=True,
+    )
     log.append_as_is(batch, now_ms=now_ms)
     return offset
 
 
-def append_records(log: PartitionLog, records: list[tuple[bytes | None, bytes | None]], *, now_ms: int, codec: int = 0,
-                   producer_id: int = -1, producer_epoch: int = 0, base_sequence: int = -1, transactional: bool = False,
-                   log_append_time: int | None = None) -> int:
+def append_records(
+    log: PartitionLog,
+    records: list[tuple[bytes | None, bytes | None]],
+    *,
+    now_ms: int,
+    codec: int = 0,
+    producer_id: int = -1,
+    producer_epoch: int = 0,
+    base_sequence: int = -1,
+    transactional: bool = False,
+    log_append_time: int | None = None,
+) -> int:
     """One batch, as it is."""
     offset = log.log_end_offset
-    batch = build_batch([Record(timestamp=now_ms + at, key=key, value=value) for at, (key, value) in enumerate(records)],
-                        base_offset=offset, codec=codec, producer_id=producer_id, leader_epoch=0,
-                        producer_epoch=producer_epoch if producer_id >= 0 else -1, base_sequence=base_sequence,
-                        is_transactional=transactional, log_append_time=log_append_time)
+    batch = build_batch(
+        [Record(timestamp=now_ms + at, key=key, value=value) for at, (key, value) in enumerate(records)],
+        base_offset=offset,
+        codec=codec,
+        producer_id=producer_id,
+        leader_epoch=0,
+        producer_epoch=producer_epoch if producer_id >= 0 else -1,
+        base_sequence=base_sequence,
+        is_transactional=transactional,
+        log_append_time=log_append_time,
+    )
     log.append_as_is(batch, now_ms=now_ms)
     return offset

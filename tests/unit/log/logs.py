@@ -15,21 +15,50 @@ NOW = 1_700_000_000_000
 TOPIC_ID = Uuid(b"0123456789abcdef")
 
 
-def open_log(directory: Path | str, *, clean: bool = True, disk: Disk | None = None, now_ms: int = NOW, recovery_point: int | None = None,
-             files: OpenFiles | None = None, topic_id: Uuid = TOPIC_ID, config: LogConfig | None = None, **configs: object) -> PartitionLog:
-    return PartitionLog.open(disk or RealDisk(), str(directory), config=config or LogConfig(**configs), topic_id=topic_id,  # type: ignore[arg-type]
-                             now_ms=now_ms, clean=clean, recovery_point=recovery_point, files=files)
+def open_log(
+    directory: Path | str,
+    *,
+    clean: bool = True,
+    disk: Disk | None = None,
+    now_ms: int = NOW,
+    recovery_point: int | None = None,
+    files: OpenFiles | None = None,
+    topic_id: Uuid = TOPIC_ID,
+    config: LogConfig | None = None,
+    **configs: object,
+) -> PartitionLog:
+    return PartitionLog.open(
+        disk or RealDisk(),
+        str(directory),
+        config=config or LogConfig(**configs),
+        topic_id=topic_id,  # type: ignore[arg-type]
+        now_ms=now_ms,
+        clean=clean,
+        recovery_point=recovery_point,
+        files=files,
+    )
 
 
-def batch(*values: bytes, timestamp: int = NOW, codec: int = 0, producer_id: int = -1, producer_epoch: int = -1,
-          base_sequence: int = -1) -> memoryview:
+def batch(
+    *values: bytes,
+    timestamp: int = NOW,
+    codec: int = 0,
+    producer_id: int = -1,
+    producer_epoch: int = -1,
+    base_sequence: int = -1,
+) -> memoryview:
     records = [Record(timestamp=timestamp, value=value) for value in values or (b"v",)]
-    return memoryview(build_batch(records, codec=codec, producer_id=producer_id, producer_epoch=producer_epoch,
-                                  base_sequence=base_sequence))
+    return memoryview(
+        build_batch(
+            records, codec=codec, producer_id=producer_id, producer_epoch=producer_epoch, base_sequence=base_sequence
+        )
+    )
 
 
 def stamped(timestamps: Sequence[int], *, codec: int = 0) -> memoryview:
-    return memoryview(build_batch([Record(timestamp=timestamp, value=b"x" * 20) for timestamp in timestamps], codec=codec))
+    return memoryview(
+        build_batch([Record(timestamp=timestamp, value=b"x" * 20) for timestamp in timestamps], codec=codec)
+    )
 
 
 def append(log: PartitionLog, records: memoryview | None = None, *, leader_epoch: int = 0, now_ms: int = NOW) -> int:
@@ -56,7 +85,9 @@ def read_all(log: PartitionLog, offset: int, max_bytes: int = 1 << 20) -> list[R
     while (found := log.read(offset, max_bytes, limit_offset=log.log_end_offset, at_least_one=True)) is not None:
         data = found.file.read_at(found.position, found.size)
         for position, header in iterate_batches(data):
-            records += [record for record in decode_records(data[position : position + header.size]) if record.offset >= offset]
+            records += [
+                record for record in decode_records(data[position : position + header.size]) if record.offset >= offset
+            ]
             offset = max(offset, header.last_offset + 1)
     return records
 

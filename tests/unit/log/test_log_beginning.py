@@ -20,7 +20,8 @@ def filled(directory: Path) -> PartitionLog:
 
 def opened(directory: Path, start_offset: int, *, clean: bool) -> PartitionLog:
     return PartitionLog.open(
-        RealDisk(), str(directory), config=SMALL, topic_id=TOPIC_ID, now_ms=NOW, clean=clean, start_offset=start_offset)
+        RealDisk(), str(directory), config=SMALL, topic_id=TOPIC_ID, now_ms=NOW, clean=clean, start_offset=start_offset
+    )
 
 
 def bases(log: PartitionLog) -> list[int]:
@@ -77,7 +78,9 @@ def test_opening_honours_the_beginning_and_removes_what_lies_before(tmp_path):
         log = opened(directory, 5, clean=clean)
         assert (log.log_start_offset, log.log_end_offset, bases(log), logs_in(directory)) == (5, 7, [4, 6], [4, 6])
         assert log.epochs.entries() == [(1, 5), (2, 6)]
-        assert sorted(path.name[:20] for path in directory.glob("*.snapshot")) == [f"{offset:020d}" for offset in (4, 6, 7)]
+        assert sorted(path.name[:20] for path in directory.glob("*.snapshot")) == [
+            f"{offset:020d}" for offset in (4, 6, 7)
+        ]
 
 
 def test_a_log_that_ends_before_its_beginning_goes_on_there(tmp_path):

@@ -40,13 +40,23 @@ def test_the_latest_record_of_each_key_stays_with_its_offset_and_time(tmp_path):
     assert isinstance(result, Cleaned)
     assert (result.end_offset, result.keys) == (5, 3)
     assert stored_records(log) == [
-        Record(2, NOW + 2, b"a", b"2"), Record(3, NOW, b"c", b"1"), Record(4, NOW + 1, b"b", b"2"), Record(5, NOW, b"a", b"3")]
+        Record(2, NOW + 2, b"a", b"2"),
+        Record(3, NOW, b"c", b"1"),
+        Record(4, NOW + 1, b"b", b"2"),
+        Record(5, NOW, b"a", b"3"),
+    ]
 
 
 @pytest.mark.parametrize("codec", range(5))
 def test_batches_keep_their_codec_their_ends_and_what_they_are(tmp_path, codec):
     log = compacted(tmp_path)
-    put(log, *[(b"k%d" % (at % 7), b"v" * 50 + b"%d" % at) for at in range(30)], codec=codec, producer_id=5, base_sequence=3)
+    put(
+        log,
+        *[(b"k%d" % (at % 7), b"v" * 50 + b"%d" % at) for at in range(30)],
+        codec=codec,
+        producer_id=5,
+        base_sequence=3,
+    )
     put(log, *[(b"other%d" % at, b"v") for at in range(3)], codec=codec)
     before = stored_batches(log)
     log.roll(now_ms=NOW)
@@ -85,7 +95,9 @@ def test_a_tombstone_stays_until_its_horizon_and_then_goes(tmp_path):
     marked = headers(log)[1]
     assert marked.attributes == DELETE_HORIZON_BIT
     assert (marked.base_timestamp, marked.max_timestamp) == (NOW + 1000, NOW + 1)
-    assert [record.timestamp for record in stored_records(log)] == [NOW, NOW, NOW + 1, NOW], "though they count from the horizon"
+    assert [record.timestamp for record in stored_records(log)] == [NOW, NOW, NOW + 1, NOW], (
+        "though they count from the horizon"
+    )
     log.roll(now_ms=NOW)
     put(log, (b"y", b"1"))
     clean(log, 4, now_ms=NOW + 999)
@@ -124,7 +136,13 @@ def test_the_last_batch_of_a_producer_stays_without_its_records(tmp_path):
     log.roll(now_ms=NOW)
     clean(log, now_ms=NOW)
     empty, last = headers(log)
-    assert (empty.base_offset, empty.last_offset, empty.record_count, empty.producer_id, empty.base_sequence) == (1, 2, 0, 9, 1)
+    assert (empty.base_offset, empty.last_offset, empty.record_count, empty.producer_id, empty.base_sequence) == (
+        1,
+        2,
+        0,
+        9,
+        1,
+    )
     assert (empty.base_timestamp, empty.max_timestamp, empty.size) == (-1, NOW + 1, 61)
     assert last.base_offset == 3
     log.close()
@@ -153,7 +171,10 @@ def test_the_end_of_the_log_is_never_lost(tmp_path):
     log.roll(now_ms=NOW)
     for days in (0, 2, 4):
         clean(log, 0, now_ms=NOW + days * DAY)
-    assert [(header.base_offset, header.last_offset, header.record_count) for header in headers(log)] == [(0, 0, 1), (3, 3, 0)]
+    assert [(header.base_offset, header.last_offset, header.record_count) for header in headers(log)] == [
+        (0, 0, 1),
+        (3, 3, 0),
+    ]
     log.disk.remove(log.segments[-1].log_path)
     assert open_log(tmp_path, clean=False, compacted=True).log_end_offset == 4
 
@@ -187,8 +208,11 @@ def test_a_marker_stays_until_its_transaction_is_gone_and_its_horizon_has_passed
     put(log, (b"z", b"1"))
 
     def left() -> list[tuple[int, int, bool]]:
-        return [(header.base_offset, header.record_count, header.attributes & DELETE_HORIZON_BIT != 0)
-                for header in headers(log) if header.base_offset < 4]
+        return [
+            (header.base_offset, header.record_count, header.attributes & DELETE_HORIZON_BIT != 0)
+            for header in headers(log)
+            if header.base_offset < 4
+        ]
 
     clean(log, 0, now_ms=NOW)
     assert left() == [(1, 1, False), (3, 1, False)], "both transactions have just lost their records"
@@ -209,7 +233,7 @@ def test_nothing_of_an_open_transaction_is_cleaned(tmp_path):
     put(log, (b"a", b"3"), producer_id=3, base_sequence=0, transactional=True)
     put(log, (b"a", b"4"))
     log.roll(now_ms=NOW)
-    log.producers.clear()     # so that only the log itself tells
+    log.producers.clear()  # so that only the log itself tells
     result = clean(log, now_ms=NOW)
     assert isinstance(result, Cleaned)
     assert (result.end_offset, [record.offset for record in stored_records(log)]) == (2, [1, 2, 3])
@@ -247,7 +271,9 @@ def test_segments_are_joined_up_to_their_size(tmp_path):
     sizes = [segment.size for segment in log.segments[:-1]]
     assert len(log.segments) < 12
     assert max(sizes) <= 400
-    assert sorted(path.name for path in tmp_path.glob("*.log*")) == [f"{segment.base_offset:020d}.log" for segment in log.segments]
+    assert sorted(path.name for path in tmp_path.glob("*.log*")) == [
+        f"{segment.base_offset:020d}.log" for segment in log.segments
+    ]
 
 
 def test_groups_keep_offsets_within_an_index_and_indexes_within_their_size(tmp_path):
@@ -257,15 +283,42 @@ def test_groups_keep_offsets_within_an_index_and_indexes_within_their_size(tmp_p
     put(log, (b"a", b"1"))
     log.roll(now_ms=NOW)
     plan = plan_compaction(log, clean_to=None, high_watermark=1, now_ms=NOW)
-    asked = request(log, plan, now_ms=NOW, bases=(0, 10, 20, 30), sizes=(40, 40, 0, 40), index_sizes=(8, 8, 0, 8), segment_bytes=100,
-                    segment_index_bytes=100, end_offset=40)
+    asked = request(
+        log,
+        plan,
+        now_ms=NOW,
+        bases=(0, 10, 20, 30),
+        sizes=(40, 40, 0, 40),
+        index_sizes=(8, 8, 0, 8),
+        segment_bytes=100,
+        segment_index_bytes=100,
+        end_offset=40,
+    )
     assert group_segments(asked, end_offset=40, clean_to=40) == [[0, 1, 2], [3]]
     assert group_segments(asked, end_offset=40, clean_to=21) == [[0, 1, 2]]
-    small = request(log, plan, now_ms=NOW, bases=(0, 10, 20, 30), sizes=(40, 40, 0, 40), index_sizes=(8, 8, 0, 8), segment_bytes=1000,
-                    segment_index_bytes=16, end_offset=40)
+    small = request(
+        log,
+        plan,
+        now_ms=NOW,
+        bases=(0, 10, 20, 30),
+        sizes=(40, 40, 0, 40),
+        index_sizes=(8, 8, 0, 8),
+        segment_bytes=1000,
+        segment_index_bytes=16,
+        end_offset=40,
+    )
     assert group_segments(small, end_offset=40, clean_to=40) == [[0, 1, 2], [3]]
-    wide = request(log, plan, now_ms=NOW, bases=(0, 10, 1 << 31), sizes=(40, 40, 40), index_sizes=(8, 8, 8), segment_bytes=1000,
-                   segment_index_bytes=100, end_offset=(1 << 31) + 1)
+    wide = request(
+        log,
+        plan,
+        now_ms=NOW,
+        bases=(0, 10, 1 << 31),
+        sizes=(40, 40, 40),
+        index_sizes=(8, 8, 8),
+        segment_bytes=1000,
+        segment_index_bytes=100,
+        end_offset=(1 << 31) + 1,
+    )
     assert group_segments(wide, end_offset=wide.end_offset, clean_to=wide.end_offset) == [[0, 1], [2]]
 
 
@@ -316,6 +369,10 @@ def test_the_work_says_how_long_it_should_have_taken(tmp_path):
     log.roll(now_ms=NOW)
     log.flush()
     plan = plan_compaction(log, clean_to=None, high_watermark=1, now_ms=NOW)
-    steps = [step for step in serve(log.disk, request(log, plan, now_ms=NOW, bytes_per_second=1000.0).encode()) if isinstance(step, float)]
+    steps = [
+        step
+        for step in serve(log.disk, request(log, plan, now_ms=NOW, bytes_per_second=1000.0).encode())
+        if isinstance(step, float)
+    ]
     size = log.segments[0].size
     assert sum(steps) == pytest.approx(3 * size / 1000), "read twice, written once"

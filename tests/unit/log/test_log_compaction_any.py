@@ -22,8 +22,12 @@ KEYS = [b"a", b"b", b"key", b"a longer key than that", b""]
 
 record = st.tuples(st.sampled_from(KEYS), st.one_of(st.none(), st.binary(max_size=20)))
 step = st.one_of(
-    st.tuples(st.just("append"), st.lists(record, min_size=1, max_size=5), st.integers(0, 4), st.sampled_from((-1, -1, 1, 2))),
-    st.tuples(st.just("transaction"), st.lists(record, min_size=1, max_size=4), st.integers(0, 4), st.sampled_from((3, 4))),
+    st.tuples(
+        st.just("append"), st.lists(record, min_size=1, max_size=5), st.integers(0, 4), st.sampled_from((-1, -1, 1, 2))
+    ),
+    st.tuples(
+        st.just("transaction"), st.lists(record, min_size=1, max_size=4), st.integers(0, 4), st.sampled_from((3, 4))
+    ),
     st.tuples(st.just("end"), st.sampled_from(("abort", "commit")), st.sampled_from((3, 4))),
     st.tuples(st.just("clean"), st.sampled_from((1 << 27, 1))),
     st.tuples(st.just("wait"), st.integers(1, 80)),
@@ -50,11 +54,20 @@ class Story:
     def play(self, kind: str, *details: object) -> None:
         getattr(self, f"_{kind}")(*details)
 
-    def _append(self, records: list[tuple[bytes, bytes | None]], codec: int, producer_id: int, *, transactional: bool = False) -> None:
+    def _append(
+        self, records: list[tuple[bytes, bytes | None]], codec: int, producer_id: int, *, transactional: bool = False
+    ) -> None:
         first = self.log.log_end_offset
         sequence = self.sequences.get(producer_id, 0) if producer_id >= 0 else -1
-        append_records(self.log, records, now_ms=self.now_ms, codec=codec, producer_id=producer_id, base_sequence=sequence,
-                       transactional=transactional)
+        append_records(
+            self.log,
+            records,
+            now_ms=self.now_ms,
+            codec=codec,
+            producer_id=producer_id,
+            base_sequence=sequence,
+            transactional=transactional,
+        )
         self.sequences[producer_id] = sequence + len(records)
         for at, (key, value) in enumerate(records):
             self.written[first + at] = Record(first + at, self.now_ms + at, key, value)
@@ -98,12 +111,20 @@ class Story:
 
     def committed(self) -> Iterator[Record]:
         """What a reader of committed records sees: as the transaction indexes say."""
-        aborted = sorted((entry.first_offset, entry.last_offset, entry.producer_id)
-                         for segment in self.log.segments for entry in segment.aborted_transactions())
+        aborted = sorted(
+            (entry.first_offset, entry.last_offset, entry.producer_id)
+            for segment in self.log.segments
+            for entry in segment.aborted_transactions()
+        )
         for batch in stored_batches(self.log):
             header = read_header(batch)
-            if header.is_control or (header.is_transactional and any(
-                    first <= header.base_offset < last and producer == header.producer_id for first, last, producer in aborted)):
+            if header.is_control or (
+                header.is_transactional
+                and any(
+                    first <= header.base_offset < last and producer == header.producer_id
+                    for first, last, producer in aborted
+                )
+            ):
                 continue
             yield from decode_records(batch)
 
@@ -127,7 +148,8 @@ class Story:
             else:
                 assert latest.get(key) == written, f"the latest record of {key!r}"
         assert [record.offset for record in read_all(self.log, 0)] == sorted(
-            record.offset for batch in stored_batches(self.log) for record in decode_records(batch))
+            record.offset for batch in stored_batches(self.log) for record in decode_records(batch)
+        )
 
 
 def open_story(disk: SimulatedDisk) -> PartitionLog:
@@ -158,8 +180,13 @@ def test_a_long_story(seed):
     disk = SimulatedDisk(cold_reads=0.0)
     story = Story(disk, open_story(disk))
     for _ in range(600):
-        records = [(source.choice(KEYS) + b"%d" % source.randrange(10),
-                    None if source.random() < 0.2 else source.randbytes(source.randrange(30))) for _ in range(source.randint(1, 6))]
+        records = [
+            (
+                source.choice(KEYS) + b"%d" % source.randrange(10),
+                None if source.random() < 0.2 else source.randbytes(source.randrange(30)),
+            )
+            for _ in range(source.randint(1, 6))
+        ]
         match source.choices(("append", "transaction", "end", "clean", "wait"), (10, 4, 3, 1, 1))[0]:
             case "append":
                 story.play("append", records, source.randrange(5), source.choice((-1, 1, 2)))

@@ -20,7 +20,11 @@ def test_a_continued_index_answers_as_one_that_grew(split: int, zeros: int) -> N
     entries = []
     offset, position, time = 100, 0, 50
     for _ in range(40):
-        offset, position, time = offset + source.randint(1, 9), position + source.randint(1, 9), time + source.randint(0, 3)
+        offset, position, time = (
+            offset + source.randint(1, 9),
+            position + source.randint(1, 9),
+            time + source.randint(0, 3),
+        )
         entries.append((offset, position, time))
     offsets, times = GrowingOffsetIndex(100), GrowingTimeIndex(100)
     for offset, position, time in entries[:split]:
@@ -33,8 +37,12 @@ def test_a_continued_index_answers_as_one_that_grew(split: int, zeros: int) -> N
             one.append(offset, position)
         for other in (times, continued_times):
             other.maybe_append(time, offset)
-    assert [continued_offsets.around(offset) for offset in range(100, 500)] == [offsets.around(n) for n in range(100, 500)]
-    assert [continued_times.offset_before(time) for time in range(200)] == [times.offset_before(time) for time in range(200)]
+    assert [continued_offsets.around(offset) for offset in range(100, 500)] == [
+        offsets.around(n) for n in range(100, 500)
+    ]
+    assert [continued_times.offset_before(time) for time in range(200)] == [
+        times.offset_before(time) for time in range(200)
+    ]
     for continued, grown in ((continued_offsets, offsets), (continued_times, times)):
         assert len(continued) == len(grown)
         assert continued.entries() == grown.entries()

@@ -17,7 +17,9 @@ def write_segment(directory: Path, base_offset: int, *batches: tuple[int, ...], 
     """Batches of the records at these offsets. `missing`: so many of each batch's last offsets have no record any more."""
     data = b""
     for offsets in batches:
-        batch = build_batch([Record(timestamp=NOW, value=b"%d" % offset) for offset in offsets], base_offset=offsets[0], leader_epoch=0)
+        batch = build_batch(
+            [Record(timestamp=NOW, value=b"%d" % offset) for offset in offsets], base_offset=offsets[0], leader_epoch=0
+        )
         if missing:
             batch = with_last_delta(batch, len(offsets) - 1 + missing)
         data += batch
@@ -50,7 +52,9 @@ def recovered(directory: Path, *, compacted: bool = False) -> tuple[list[int], i
 
 
 @pytest.mark.parametrize(("keys", "has_checkpoint"), [(40, True), (37, False), (23, False)])
-def test_a_log_that_was_compacted_and_is_not_any_more_keeps_what_it_has(tmp_path: Path, keys: int, has_checkpoint: bool) -> None:
+def test_a_log_that_was_compacted_and_is_not_any_more_keeps_what_it_has(
+    tmp_path: Path, keys: int, has_checkpoint: bool
+) -> None:
     directory = tmp_path / "t-0"
     log = open_log(directory, compacted=True, segment_bytes=600)
     for number in range(60):
@@ -62,7 +66,7 @@ def test_a_log_that_was_compacted_and_is_not_any_more_keeps_what_it_has(tmp_path
     append_records(log, [(b"k1", b"after")], now_ms=NOW)
     log.close()
     kept = []
-    for path in sorted(directory.glob("*.log")):            # Apache Kafka leaves no empty batch at the end of a segment
+    for path in sorted(directory.glob("*.log")):  # Apache Kafka leaves no empty batch at the end of a segment
         stored = path.read_bytes()
         batches = [stored[at : at + header.size] for at, header in iterate_batches(stored) if header.record_count]
         path.write_bytes(b"".join(batches))
@@ -71,13 +75,18 @@ def test_a_log_that_was_compacted_and_is_not_any_more_keeps_what_it_has(tmp_path
     assert (stored_batches(opened), opened.log_end_offset, opened.cut_bytes) == (kept, 61, 0)
 
 
-@pytest.mark.parametrize(("segments", "missing", "sign"), [
-    ([(0, (0,), (2,)), (5, (5,)), (9, (9, 10))], 0, "between batches"),
-    ([(0, (1, 2)), (5, (5,)), (9, (9, 10))], 0, "before the first batch"),
-    ([(0, (0, 1)), (5, (5,)), (9, (9, 10))], 1, "within batches"),
-    ([(0, (0,)), (5, (5,)), (9, (10,))], 0, "behind the gap"),
-])
-def test_signs_of_compaction(tmp_path: Path, segments: list[tuple[int, *tuple[tuple[int, ...], ...]]], missing: int, sign: str) -> None:
+@pytest.mark.parametrize(
+    ("segments", "missing", "sign"),
+    [
+        ([(0, (0,), (2,)), (5, (5,)), (9, (9, 10))], 0, "between batches"),
+        ([(0, (1, 2)), (5, (5,)), (9, (9, 10))], 0, "before the first batch"),
+        ([(0, (0, 1)), (5, (5,)), (9, (9, 10))], 1, "within batches"),
+        ([(0, (0,)), (5, (5,)), (9, (10,))], 0, "behind the gap"),
+    ],
+)
+def test_signs_of_compaction(
+    tmp_path: Path, segments: list[tuple[int, *tuple[tuple[int, ...], ...]]], missing: int, sign: str
+) -> None:
     directory = place(tmp_path)
     for base_offset, *batches in segments:
         write_segment(directory, base_offset, *batches, missing=missing)

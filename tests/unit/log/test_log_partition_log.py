@@ -13,7 +13,17 @@ from ottla.log.partition_log import BatchRejected, ColdRead, PartitionLog, Topic
 from ottla.sim.disk import SimulatedDisk
 from ottla.sim.log_files import check_log_files
 from ottla.wire.batches import Record, build_batch, decode_records, iterate_batches, read_header
-from tests.unit.log.logs import NOW, TOPIC_ID, append, batch, index_entries, open_log, read_all, stored_batches, stored_records
+from tests.unit.log.logs import (
+    NOW,
+    TOPIC_ID,
+    append,
+    batch,
+    index_entries,
+    open_log,
+    read_all,
+    stored_batches,
+    stored_records,
+)
 
 
 def files_of(directory: Path) -> list[tuple[str, bytes]]:
@@ -26,13 +36,25 @@ def test_a_new_log_is_empty(tmp_path: Path) -> None:
     assert log.read(0, 1000, limit_offset=0, at_least_one=True) is None
     assert log.offset_for_timestamp(0) is None
     assert log.latest_of_max_timestamp() is None
-    assert sorted(path.name for path in (tmp_path / "t-0").iterdir()) == ["00000000000000000000.log", "partition.metadata"]
+    assert sorted(path.name for path in (tmp_path / "t-0").iterdir()) == [
+        "00000000000000000000.log",
+        "partition.metadata",
+    ]
 
 
 def test_offsets_are_given_in_order_and_epochs_are_noted(tmp_path: Path) -> None:
     log = open_log(tmp_path)
-    assert [append(log, batch(b"a", b"b")), append(log, batch(b"c"), leader_epoch=4), append(log, batch(b"d"), leader_epoch=4)] == [0, 2, 3]
-    assert [(record.offset, record.value) for record in stored_records(log)] == [(0, b"a"), (1, b"b"), (2, b"c"), (3, b"d")]
+    assert [
+        append(log, batch(b"a", b"b")),
+        append(log, batch(b"c"), leader_epoch=4),
+        append(log, batch(b"d"), leader_epoch=4),
+    ] == [0, 2, 3]
+    assert [(record.offset, record.value) for record in stored_records(log)] == [
+        (0, b"a"),
+        (1, b"b"),
+        (2, b"c"),
+        (3, b"d"),
+    ]
     assert [read_header(stored).leader_epoch for stored in stored_batches(log)] == [0, 4, 4]
     assert [log.epoch_for(offset) for offset in (0, 1, 2, 3, 9)] == [0, 0, 4, 4, 4]
     assert log.epochs.entries() == [(0, 0), (4, 2)]
@@ -43,10 +65,14 @@ def test_offsets_are_given_in_order_and_epochs_are_noted(tmp_path: Path) -> None
 def test_a_log_is_a_list(data: st.DataObject, tmp_path_factory: pytest.TempPathFactory) -> None:
     """Whatever is appended is read back from any offset, whatever was rolled, flushed, closed or killed in between."""
     directory = tmp_path_factory.mktemp("log")
-    config = LogConfig(segment_bytes=data.draw(st.integers(600, 3000)), index_interval_bytes=data.draw(st.sampled_from([1, 100, 500])))
+    config = LogConfig(
+        segment_bytes=data.draw(st.integers(600, 3000)), index_interval_bytes=data.draw(st.sampled_from([1, 100, 500]))
+    )
     log = open_log(directory, config=config)
     model: list[Record] = []
-    for step in data.draw(st.lists(st.sampled_from(["append"] * 12 + ["roll", "flush", "close", "kill", "read"]), max_size=60)):
+    for step in data.draw(
+        st.lists(st.sampled_from(["append"] * 12 + ["roll", "flush", "close", "kill", "read"]), max_size=60)
+    ):
         match step:
             case "append":
                 count, size = data.draw(st.integers(1, 4)), data.draw(st.integers(0, 60))
@@ -77,8 +103,10 @@ def test_a_log_is_a_list(data: st.DataObject, tmp_path_factory: pytest.TempPathF
         assert offset in [record.offset for record in decode_records(found.file.read_at(found.position, found.size))]
     for offset in range(len(model)):
         room = data.draw(st.integers(1, 2000))
-        lent, found = (bytes(each) if (each := log.lend(offset, room, limit_offset=len(model))) is not None else None,
-                       log.read(offset, room, limit_offset=len(model), at_least_one=True))
+        lent, found = (
+            bytes(each) if (each := log.lend(offset, room, limit_offset=len(model))) is not None else None,
+            log.read(offset, room, limit_offset=len(model), at_least_one=True),
+        )
         assert found is not None
         assert lent is None or lent == found.file.read_at(found.position, found.size)
     for timestamp in (NOW - 501, NOW - 77, NOW, NOW + 300, NOW + 501):
@@ -101,7 +129,7 @@ def test_what_is_at_hand_is_lent(tmp_path: Path) -> None:
         size = len(stored[offset]) + 3
         lent = log.lend(offset, size, limit_offset=60)
         assert lent is not None
-        assert bytes(lent) == b"".join(stored[offset:30 if offset < 30 else 60])[:size]
+        assert bytes(lent) == b"".join(stored[offset : 30 if offset < 30 else 60])[:size]
     assert log.lend(5, len(stored[5]) - 1, limit_offset=60) is None
     assert log.lend(5, 1000, limit_offset=59) is None
     assert log.lend(60, 1000, limit_offset=60) is None
@@ -120,14 +148,16 @@ def test_batches_of_any_size_are_lent_where_they_begin(tmp_path: Path) -> None:
     assert log.lend(8, 80_000, limit_offset=log.log_end_offset) is None
     for offset in range(2 * len(sizes)):
         lent = log.lend(offset, 80_000, limit_offset=log.log_end_offset)
-        assert lent is not None                    # at 8, too, as it is where the one before ended
-        assert b"".join(stored[offset // 2:len(sizes)])[:80_000].startswith(lent)
+        assert lent is not None  # at 8, too, as it is where the one before ended
+        assert b"".join(stored[offset // 2 : len(sizes)])[:80_000].startswith(lent)
         assert list(iterate_batches(lent))
 
 
 @pytest.mark.parametrize("is_closed", [False, True])
 @pytest.mark.parametrize("size", [100, 1_500, 4_000, 9_000, 30_000])
-def test_of_many_bytes_only_whole_batches_are_lent_where_that_costs_little(tmp_path: Path, size: int, is_closed: bool) -> None:
+def test_of_many_bytes_only_whole_batches_are_lent_where_that_costs_little(
+    tmp_path: Path, size: int, is_closed: bool
+) -> None:
     """A reader gets on, from one batch to the one after the last that it got whole, whether what it is lent ends with a batch or not."""
     log = open_log(tmp_path)
     while log.log_end_offset < 400_000 // size:
@@ -190,8 +220,18 @@ def test_the_first_batch_is_whole_or_not_there(tmp_path: Path) -> None:
         for most in (0, 10, whole - 1, whole, whole + 5):
             found = log.read(0, most, limit_offset=2, at_least_one=at_least_one)
             sizes[at_least_one, most] = 0 if found is None else found.size
-    assert sizes == {(True, 0): whole, (True, 10): whole, (True, whole - 1): whole, (True, whole): whole, (True, whole + 5): whole + 5,
-                     (False, 0): 0, (False, 10): 0, (False, whole - 1): 0, (False, whole): whole, (False, whole + 5): whole + 5}
+    assert sizes == {
+        (True, 0): whole,
+        (True, 10): whole,
+        (True, whole - 1): whole,
+        (True, whole): whole,
+        (True, whole + 5): whole + 5,
+        (False, 0): 0,
+        (False, 10): 0,
+        (False, whole - 1): 0,
+        (False, whole): whole,
+        (False, whole + 5): whole + 5,
+    }
 
 
 def test_a_read_goes_on_in_the_next_segment(tmp_path: Path) -> None:
@@ -252,7 +292,11 @@ class TestRolling:
         for item in log.take_unflushed():
             item.flush()
         assert {path.name for path in tmp_path.iterdir()} - before == {
-            "00000000000000000000.index", "00000000000000000000.timeindex", "00000000000000000001.snapshot", "leader-epoch-checkpoint"}
+            "00000000000000000000.index",
+            "00000000000000000000.timeindex",
+            "00000000000000000001.snapshot",
+            "leader-epoch-checkpoint",
+        }
         assert log.take_unflushed() == []
         assert index_entries(log)[0] == ([], [(NOW, 0)])
 
@@ -274,8 +318,10 @@ def test_a_log_that_stamps_its_records(tmp_path: Path) -> None:
 
 def test_batches_made_by_the_node_itself_are_written_as_they_are(tmp_path: Path) -> None:
     log = open_log(tmp_path)
-    made = [build_batch([Record(value=b"a"), Record(value=b"b")], base_offset=0, leader_epoch=2),
-            build_batch([Record(value=b"c")], base_offset=2, leader_epoch=3, is_control=True)]
+    made = [
+        build_batch([Record(value=b"a"), Record(value=b"b")], base_offset=0, leader_epoch=2),
+        build_batch([Record(value=b"c")], base_offset=2, leader_epoch=3, is_control=True),
+    ]
     for one in made:
         log.append_as_is(one, now_ms=NOW)
     assert stored_batches(log) == made
@@ -305,7 +351,9 @@ def test_a_cold_read_is_left_to_a_worker() -> None:
     with pytest.raises(ColdRead) as cold:
         log.read(3, 50, limit_offset=20, at_least_one=True, may_wait=False)
     assert cold.value.retry() == expected
-    assert log.read(19, 50, limit_offset=20, at_least_one=True, may_wait=False) is not None, "the end is known without the disk"
+    assert log.read(19, 50, limit_offset=20, at_least_one=True, may_wait=False) is not None, (
+        "the end is known without the disk"
+    )
 
 
 def test_a_directory_of_another_topic_is_not_opened(tmp_path: Path) -> None:

@@ -13,9 +13,13 @@ LAST_SEQUENCE = (1 << 31) - 1
 OUT_OF_ORDER, OLD_EPOCH = 45, 47
 
 
-def send(log: PartitionLog, producer_id: int, epoch: int, sequence: int, count: int = 1, timestamp: int = NOW) -> tuple[int, int] | int:
+def send(
+    log: PartitionLog, producer_id: int, epoch: int, sequence: int, count: int = 1, timestamp: int = NOW
+) -> tuple[int, int] | int:
     """Base offset and timestamp, or the error."""
-    sent = batch(*[b"v"] * count, producer_id=producer_id, producer_epoch=epoch, base_sequence=sequence, timestamp=timestamp)
+    sent = batch(
+        *[b"v"] * count, producer_id=producer_id, producer_epoch=epoch, base_sequence=sequence, timestamp=timestamp
+    )
     try:
         return log.append(sent, leader_epoch=0, now_ms=NOW)
     except BatchRejected as refused:
@@ -55,28 +59,47 @@ def test_a_gap_is_out_of_order(log: PartitionLog) -> None:
 
 
 def test_a_new_epoch_starts_at_zero_and_ends_the_old_one(log: PartitionLog) -> None:
-    assert [send(log, 1, 0, 0), send(log, 1, 1, 1), send(log, 1, 1, 0), send(log, 1, 0, 1), send(log, 1, 0, 0), send(log, 1, 1, 1)] == [
-        (0, -1), OUT_OF_ORDER, (1, -1), OLD_EPOCH, OLD_EPOCH, (2, -1)]
+    assert [
+        send(log, 1, 0, 0),
+        send(log, 1, 1, 1),
+        send(log, 1, 1, 0),
+        send(log, 1, 0, 1),
+        send(log, 1, 0, 0),
+        send(log, 1, 1, 1),
+    ] == [(0, -1), OUT_OF_ORDER, (1, -1), OLD_EPOCH, OLD_EPOCH, (2, -1)]
 
 
 def test_sequences_wrap_around(log: PartitionLog) -> None:
-    assert [send(log, 2, 0, LAST_SEQUENCE - 1), send(log, 2, 0, LAST_SEQUENCE), send(log, 2, 0, 0), send(log, 2, 0, LAST_SEQUENCE)] == [
-        (0, -1), (1, -1), (2, -1), (1, NOW)]
+    assert [
+        send(log, 2, 0, LAST_SEQUENCE - 1),
+        send(log, 2, 0, LAST_SEQUENCE),
+        send(log, 2, 0, 0),
+        send(log, 2, 0, LAST_SEQUENCE),
+    ] == [(0, -1), (1, -1), (2, -1), (1, NOW)]
 
 
 def test_a_batch_wraps_around(log: PartitionLog) -> None:
     assert [send(log, 2, 0, LAST_SEQUENCE - 1, 4), send(log, 2, 0, 2), send(log, 2, 0, LAST_SEQUENCE - 1, 4)] == [
-        (0, -1), (4, -1), (0, NOW)]
+        (0, -1),
+        (4, -1),
+        (0, NOW),
+    ]
 
 
 def test_a_new_producer_may_start_anywhere(log: PartitionLog) -> None:
     assert [send(log, 4, 0, 5), send(log, 4, 0, 6), send(log, 4, 0, 5), send(log, 5, 3, 9), send(log, 5, 4, 10)] == [
-        (0, -1), (1, -1), (0, NOW), (2, -1), OUT_OF_ORDER]
+        (0, -1),
+        (1, -1),
+        (0, NOW),
+        (2, -1),
+        OUT_OF_ORDER,
+    ]
 
 
 def test_a_producer_without_an_epoch(log: PartitionLog) -> None:
-    assert [send(log, 3, epoch, sequence) for epoch, sequence in ((-1, 0), (-1, 1), (-1, 1), (-1, 7), (0, 0), (-1, 2))] == [
-        (0, -1), (1, -1), (1, NOW), (2, -1), (3, -1), OLD_EPOCH]
+    assert [
+        send(log, 3, epoch, sequence) for epoch, sequence in ((-1, 0), (-1, 1), (-1, 1), (-1, 7), (0, 0), (-1, 2))
+    ] == [(0, -1), (1, -1), (1, NOW), (2, -1), (3, -1), OLD_EPOCH]
     assert send(log, 9, -2, 0) == OLD_EPOCH
 
 
@@ -120,12 +143,23 @@ def test_a_snapshot_gives_back_what_it_was_made_of() -> None:
     assert five is not None
     assert nine is not None
     assert (five.epoch, five.batches, nine.batches) == (
-        2, [(13, 13, 103, 103, NOW + 1)], [(LAST_SEQUENCE, 2, 200, 203, NOW + 2)])
+        2,
+        [(13, 13, 103, 103, NOW + 1)],
+        [(LAST_SEQUENCE, 2, 200, 203, NOW + 2)],
+    )
     assert found.encode() == table.encode()
 
 
-@pytest.mark.parametrize("damage", [lambda d: d[:-1], lambda d: d[:3], lambda d: b"\0\2" + d[2:], lambda d: d[:20] + b"\7" + d[21:],
-                                    lambda d: d + b"\0"])
+@pytest.mark.parametrize(
+    "damage",
+    [
+        lambda d: d[:-1],
+        lambda d: d[:3],
+        lambda d: b"\0\2" + d[2:],
+        lambda d: d[:20] + b"\7" + d[21:],
+        lambda d: d + b"\0",
+    ],
+)
 def test_a_damaged_snapshot_is_told(damage: object) -> None:
     table = ProducerTable()
     table.remember(5, 2, 10, 3, 100, NOW)

@@ -24,7 +24,9 @@ def filled(directory: Path, count: int = 60, *, roll_at: int | None = 30, **conf
     for n in range(count):
         if n == roll_at:
             log.roll(now_ms=NOW)
-        sent = batch(b"x" * (n * 7 % 40), timestamp=NOW + n * 31 % 17, producer_id=n % 3, producer_epoch=0, base_sequence=n // 3)
+        sent = batch(
+            b"x" * (n * 7 % 40), timestamp=NOW + n * 31 % 17, producer_id=n % 3, producer_epoch=0, base_sequence=n // 3
+        )
         append(log, sent, leader_epoch=n // 25)
     if count == roll_at:
         log.roll(now_ms=NOW)
@@ -72,7 +74,9 @@ def producers_of(log: PartitionLog, last_only: int = 0) -> dict[int, object]:
 
 @settings(deadline=None, max_examples=60)
 @given(place=st.floats(0, 1), bit=st.integers(0, 7))
-def test_a_damaged_batch_and_what_follows_it_are_cut(place: float, bit: int, tmp_path_factory: pytest.TempPathFactory) -> None:
+def test_a_damaged_batch_and_what_follows_it_are_cut(
+    place: float, bit: int, tmp_path_factory: pytest.TempPathFactory
+) -> None:
     directory = tmp_path_factory.mktemp("log")
     log = filled(directory, 20, roll_at=None)
     log.flush()
@@ -125,7 +129,9 @@ def test_a_missing_index_is_built_anew(tmp_path: Path, suffix: str, clean: bool,
     assert {path.name: path.read_bytes() for path in tmp_path.iterdir()} == before
 
 
-@pytest.mark.parametrize("damage", [lambda data: data + b"\0", lambda data: data[:-3], lambda data: data[:-4] + b"\x7f\xff\xff\xff"])
+@pytest.mark.parametrize(
+    "damage", [lambda data: data + b"\0", lambda data: data[:-3], lambda data: data[:-4] + b"\x7f\xff\xff\xff"]
+)
 def test_an_index_that_cannot_be_right_is_built_anew_after_a_crash(tmp_path: Path, damage: object) -> None:
     filled(tmp_path, index_interval_bytes=200).close()
     path = tmp_path / "00000000000000000000.index"
@@ -178,15 +184,26 @@ def test_after_a_clean_stop_a_torn_tail_is_found_all_the_same(tmp_path: Path) ->
 
 def test_files_of_unfinished_work_are_removed(tmp_path: Path) -> None:
     filled(tmp_path).close()
-    for name in ("00000000000000000000.log.deleted", "00000000000000000000.index.deleted", "00000000000000000007.log.cleaned",
-                 "leader-epoch-checkpoint.tmp", "00000000000000000099.index", "00000000000000000099.timeindex"):
+    for name in (
+        "00000000000000000000.log.deleted",
+        "00000000000000000000.index.deleted",
+        "00000000000000000007.log.cleaned",
+        "leader-epoch-checkpoint.tmp",
+        "00000000000000000099.index",
+        "00000000000000000099.timeindex",
+    ):
         (tmp_path / name).write_bytes(b"x")
     before = sorted(path.name for path in tmp_path.iterdir())
     open_log(tmp_path).close()
     after = sorted(path.name for path in tmp_path.iterdir())
     assert [name for name in before if name not in after] == [
-        "00000000000000000000.index.deleted", "00000000000000000000.log.deleted", "00000000000000000007.log.cleaned",
-        "00000000000000000099.index", "00000000000000000099.timeindex", "leader-epoch-checkpoint.tmp"]
+        "00000000000000000000.index.deleted",
+        "00000000000000000000.log.deleted",
+        "00000000000000000007.log.cleaned",
+        "00000000000000000099.index",
+        "00000000000000000099.timeindex",
+        "leader-epoch-checkpoint.tmp",
+    ]
 
 
 def test_epochs_that_were_not_written_are_found_in_the_batches(tmp_path: Path) -> None:
@@ -273,7 +290,9 @@ def test_what_was_flushed_survives_the_loss_of_power(data: st.DataObject) -> Non
                 flushed = max(flushed, log.segments[-1].base_offset)
     disk.crash("flushed")
     disk = SimulatedDisk(disk.storage, source=source, cold_reads=0)
-    opened = open_log("/data/t-0", disk=disk, segment_bytes=400, index_interval_bytes=100, clean=False, recovery_point=flushed)
+    opened = open_log(
+        "/data/t-0", disk=disk, segment_bytes=400, index_interval_bytes=100, clean=False, recovery_point=flushed
+    )
     assert flushed <= opened.log_end_offset <= len(written)
     assert [record.value for record in read_all(opened, 0)] == written[: opened.log_end_offset]
     assert append(opened) == opened.log_end_offset - 1
@@ -320,11 +339,22 @@ def test_a_recovery_that_is_stopped_in_its_midst_is_as_good_as_none(tmp_path: Pa
         return asked > 12
 
     with pytest.raises(RecoveryStopped):
-        load(RealDisk(), str(tmp_path), config=LogConfig(index_interval_bytes=200), now_ms=NOW, clean=False, recovery_point=0,
-             progress=Progress(is_stopping))
+        load(
+            RealDisk(),
+            str(tmp_path),
+            config=LogConfig(index_interval_bytes=200),
+            now_ms=NOW,
+            clean=False,
+            recovery_point=0,
+            progress=Progress(is_stopping),
+        )
     assert (tmp_path / LAST).read_bytes().endswith(b"torn"), "it had not come that far"
     opened = open_log(tmp_path, clean=False, recovery_point=0, index_interval_bytes=200)
-    assert (stored_batches(opened), opened.segments[-1].offsets().entries(), opened.cut_bytes) == (before, grown[-1][0], 4)
+    assert (stored_batches(opened), opened.segments[-1].offsets().entries(), opened.cut_bytes) == (
+        before,
+        grown[-1][0],
+        4,
+    )
 
 
 def test_zeros_are_told_from_entries() -> None:
@@ -334,8 +364,13 @@ def test_zeros_are_told_from_entries() -> None:
         offsets.append(100 + n, n * 4100)
         times.maybe_append(n * 10, 100 + n)
     for zeros in (0, 8, 80, 8000):
-        assert offset_index.GrowingOffsetIndex.decode(100, offsets.encode() + bytes(zeros)).entries() == offsets.entries()
-        assert offset_index.MappedOffsetIndex(100, memoryview(offsets.encode() + bytes(zeros))).entries() == offsets.entries()
+        assert (
+            offset_index.GrowingOffsetIndex.decode(100, offsets.encode() + bytes(zeros)).entries() == offsets.entries()
+        )
+        assert (
+            offset_index.MappedOffsetIndex(100, memoryview(offsets.encode() + bytes(zeros))).entries()
+            == offsets.entries()
+        )
     for zeros in (0, 12, 120, 12000):
         assert time_index.GrowingTimeIndex.decode(100, times.encode() + bytes(zeros)).entries() == times.entries()
         assert time_index.MappedTimeIndex(100, memoryview(times.encode() + bytes(zeros))).entries() == times.entries()

@@ -23,10 +23,14 @@ def filled(directory: Path, **configs: object) -> PartitionLog:
 
 
 def doomed(log: PartitionLog, *, now_ms: int = NOW, high_watermark: int | None = None) -> int:
-    return segments_to_delete(log, high_watermark=log.log_end_offset if high_watermark is None else high_watermark, now_ms=now_ms)
+    return segments_to_delete(
+        log, high_watermark=log.log_end_offset if high_watermark is None else high_watermark, now_ms=now_ms
+    )
 
 
-@pytest.mark.parametrize(("now_ms", "expected"), [(NOW + 3000, 0), (NOW + 3001, 1), (NOW + 5000, 2), (NOW + 5001, 3), (NOW + 9000, 5)])
+@pytest.mark.parametrize(
+    ("now_ms", "expected"), [(NOW + 3000, 0), (NOW + 3001, 1), (NOW + 5000, 2), (NOW + 5001, 3), (NOW + 9000, 5)]
+)
 def test_age_is_that_of_the_newest_record(tmp_path, now_ms, expected):
     assert doomed(filled(tmp_path, retention_ms=3000), now_ms=now_ms) == expected
 
@@ -88,8 +92,9 @@ def compacted(directory: Path, **configs: object) -> PartitionLog:
     return log
 
 
-def plan(log: PartitionLog, *, clean_to: int | None = None, now_ms: int = NOW + 10_000,
-         high_watermark: int = 4) -> tuple[int, int, int, bool]:
+def plan(
+    log: PartitionLog, *, clean_to: int | None = None, now_ms: int = NOW + 10_000, high_watermark: int = 4
+) -> tuple[int, int, int, bool]:
     found = plan_compaction(log, clean_to=clean_to, high_watermark=high_watermark, now_ms=now_ms)
     each = log.segments[0].size
     return found.first_dirty_offset, found.end_offset, found.dirty_bytes // each, found.is_overdue

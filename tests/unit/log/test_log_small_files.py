@@ -25,7 +25,9 @@ def test_the_topic_id_is_written_as_apache_kafka_writes_it(tmp_path: Path) -> No
     assert partition_metadata.read_topic_id(RealDisk(), str(tmp_path)) == TOPIC_ID
 
 
-@pytest.mark.parametrize("text", ["", "version: 1\ntopic_id: MDEyMzQ1Njc4OWFiY2RlZg", "version: 0", "version: 0\ntopic_id: short"])
+@pytest.mark.parametrize(
+    "text", ["", "version: 1\ntopic_id: MDEyMzQ1Njc4OWFiY2RlZg", "version: 0", "version: 0\ntopic_id: short"]
+)
 def test_a_topic_id_that_cannot_be_read_is_told(tmp_path: Path, text: str) -> None:
     (tmp_path / "partition.metadata").write_text(text)
     with pytest.raises(ValueError, match=r"partition\.metadata|base64"):
@@ -58,7 +60,16 @@ class TestEpochs:
     def test_where_an_epoch_ends(self) -> None:
         known = LeaderEpochs([(2, 10), (4, 20), (7, 30)])
         answers = {epoch: known.end_offset_for(epoch, 44) for epoch in (-1, 0, 2, 3, 4, 6, 7, 8)}
-        assert answers == {-1: (-1, -1), 0: (0, 10), 2: (2, 20), 3: (2, 20), 4: (4, 30), 6: (4, 30), 7: (7, 44), 8: (-1, -1)}
+        assert answers == {
+            -1: (-1, -1),
+            0: (0, 10),
+            2: (2, 20),
+            3: (2, 20),
+            4: (4, 30),
+            6: (4, 30),
+            7: (7, 44),
+            8: (-1, -1),
+        }
         assert LeaderEpochs().end_offset_for(0, 5) == (-1, -1)
 
     def test_truncating(self) -> None:
@@ -152,12 +163,17 @@ class TestOpenFiles:
 
 
 @given(sizes=st.lists(st.integers(0, 400), max_size=20), window=st.integers(61, 700), junk=st.binary(max_size=70))
-def test_scanning_sees_the_same_through_any_window(sizes: list[int], window: int, junk: bytes,
-                                                   tmp_path_factory: pytest.TempPathFactory) -> None:
+def test_scanning_sees_the_same_through_any_window(
+    sizes: list[int], window: int, junk: bytes, tmp_path_factory: pytest.TempPathFactory
+) -> None:
     path = tmp_path_factory.mktemp("scan") / "file"
     whole = b"".join(bytes(batch(b"x" * size)) for size in sizes)
     path.write_bytes(whole + b"\0" * len(junk))
     file = RealDisk().open(str(path))
-    found = [(position, header, bytes(data)) for position, header, data in scan_batches(file, 0, file.size(), window_bytes=window)]
-    assert found == [(position, header, whole[position : position + header.size]) for position, header in iterate_batches(whole)]
-
+    found = [
+        (position, header, bytes(data))
+        for position, header, data in scan_batches(file, 0, file.size(), window_bytes=window)
+    ]
+    assert found == [
+        (position, header, whole[position : position + header.size]) for position, header in iterate_batches(whole)
+    ]

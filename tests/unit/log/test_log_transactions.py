@@ -20,26 +20,48 @@ MARKS = {"abort": 0, "commit": 1}
 
 def data(log: PartitionLog, producer_id: int, sequence: int, *, count: int = 1) -> None:
     records = [Record(timestamp=NOW, value=b"v")] * count
-    log.append_as_is(build_batch(records, base_offset=log.log_end_offset, producer_id=producer_id, producer_epoch=0,
-                                 base_sequence=sequence, leader_epoch=0, is_transactional=True), now_ms=NOW)
+    log.append_as_is(
+        build_batch(
+            records,
+            base_offset=log.log_end_offset,
+            producer_id=producer_id,
+            producer_epoch=0,
+            base_sequence=sequence,
+            leader_epoch=0,
+            is_transactional=True,
+        ),
+        now_ms=NOW,
+    )
 
 
 def mark(log: PartitionLog, producer_id: int, how: str, *, coordinator_epoch: int = 3) -> None:
     """As a coordinator ends a transaction, by hand."""
-    record = Record(timestamp=NOW, key=struct.pack(">hh", 0, MARKS[how]), value=struct.pack(">hi", 0, coordinator_epoch))
-    log.append_as_is(build_batch([record], base_offset=log.log_end_offset, producer_id=producer_id, producer_epoch=0,
-                                 leader_epoch=max(log.epochs.latest, 0), is_transactional=True, is_control=True), now_ms=NOW)
+    record = Record(
+        timestamp=NOW, key=struct.pack(">hh", 0, MARKS[how]), value=struct.pack(">hi", 0, coordinator_epoch)
+    )
+    log.append_as_is(
+        build_batch(
+            [record],
+            base_offset=log.log_end_offset,
+            producer_id=producer_id,
+            producer_epoch=0,
+            leader_epoch=max(log.epochs.latest, 0),
+            is_transactional=True,
+            is_control=True,
+        ),
+        now_ms=NOW,
+    )
 
 
 def filled(log: PartitionLog) -> PartitionLog:
     """Three transactions in two segments: one committed, two aborted, of which one began before the other ended."""
-    data(log, 1, 0, count=2)        # 0, 1
-    data(log, 2, 0)                 # 2
-    mark(log, 1, "abort")           # 3
-    data(log, 1, 2)                 # 4
+    data(log, 1, 0, count=2)  # 0, 1
+    data(log, 2, 0)  # 2
+    mark(log, 1, "abort")  # 3
+    data(log, 1, 2)  # 4
     log.roll(now_ms=NOW)
-    mark(log, 2, "abort")           # 5
-    mark(log, 1, "commit")          # 6
+    mark(log, 2, "abort")  # 5
+    mark(log, 1, "commit")  # 6
     return log
 
 
@@ -111,8 +133,15 @@ def test_control_batches_that_end_no_transaction_are_told_apart() -> None:
     assert read_marker(build_batch([Record(timestamp=NOW, key=None, value=b"")], is_control=True)) is None
 
 
-@pytest.mark.parametrize("text", [b"\0" * 33, struct.pack(">hqqqq", 1, 1, 0, 3, 2), struct.pack(">hqqqq", 0, 1, 4, 3, 2),
-                                  struct.pack(">hqqqq", 0, 1, 0, 3, 2) * 2])
+@pytest.mark.parametrize(
+    "text",
+    [
+        b"\0" * 33,
+        struct.pack(">hqqqq", 1, 1, 0, 3, 2),
+        struct.pack(">hqqqq", 0, 1, 4, 3, 2),
+        struct.pack(">hqqqq", 0, 1, 0, 3, 2) * 2,
+    ],
+)
 def test_a_damaged_file_is_not_believed(text: bytes) -> None:
     with pytest.raises(ValueError, match=r"f\.txnindex"):
         transactions.decode(text, "f.txnindex")
@@ -130,16 +159,29 @@ def test_what_is_rebuilt_is_what_grew(seed: int, at: float) -> None:
     for _ in range(source.randint(1, 120)):
         epoch += source.random() < 0.05
         producer = source.choice((-1, 1, 2, 3))
-        is_open = producer > 0 and (known := log.producers.get(producer)) is not None and known.transaction_first_offset >= 0
+        is_open = (
+            producer > 0 and (known := log.producers.get(producer)) is not None and known.transaction_first_offset >= 0
+        )
         if is_open and source.random() < 0.3:
             mark(log, producer, source.choice(("abort", "commit")), coordinator_epoch=source.randint(0, 3))
             continue
         count = source.randint(1, 4)
-        records = [Record(timestamp=NOW + source.randint(-20, 200), value=b"x" * source.randint(0, 60)) for _ in range(count)]
+        records = [
+            Record(timestamp=NOW + source.randint(-20, 200), value=b"x" * source.randint(0, 60)) for _ in range(count)
+        ]
         first = sequences.get(producer, 0)
-        log.append_as_is(build_batch(
-            records, base_offset=log.log_end_offset, leader_epoch=epoch, producer_id=producer, producer_epoch=0 if producer > 0 else -1,
-            base_sequence=first if producer > 0 else -1, is_transactional=producer > 0 and source.random() < 0.7), now_ms=NOW)
+        log.append_as_is(
+            build_batch(
+                records,
+                base_offset=log.log_end_offset,
+                leader_epoch=epoch,
+                producer_id=producer,
+                producer_epoch=0 if producer > 0 else -1,
+                base_sequence=first if producer > 0 else -1,
+                is_transactional=producer > 0 and source.random() < 0.7,
+            ),
+            now_ms=NOW,
+        )
         sequences[producer] = first + count
     point = int(at * log.log_end_offset)
     while (plan := log.plan_flush(to_end=False)) is not None:
@@ -152,8 +194,14 @@ def test_what_is_rebuilt_is_what_grew(seed: int, at: float) -> None:
             for name in disk.list("/data/t-0"):
                 if not name.endswith(".log") and name != "partition.metadata":
                     disk.remove(f"/data/t-0/{name}")
-        opened = open_log("/data/t-0", disk=disk, clean=False, recovery_point=point if snapshots else 0, segment_bytes=2500,
-                          index_interval_bytes=200)
+        opened = open_log(
+            "/data/t-0",
+            disk=disk,
+            clean=False,
+            recovery_point=point if snapshots else 0,
+            segment_bytes=2500,
+            index_interval_bytes=200,
+        )
         assert state(opened) == expected
         opened.delete()
 
@@ -161,7 +209,14 @@ def test_what_is_rebuilt_is_what_grew(seed: int, at: float) -> None:
 def state(log: PartitionLog) -> object:
     """But for the time of a producer's last batch: a snapshot has room for one time only, which is that of a marker behind it."""
     producers = {
-        producer_id: (producer.epoch, [one[:4] for one in producer.batches[-1:]], producer.last_timestamp, producer.coordinator_epoch,
-                      producer.transaction_first_offset) for producer_id, producer in log.producers.items()}
+        producer_id: (
+            producer.epoch,
+            [one[:4] for one in producer.batches[-1:]],
+            producer.last_timestamp,
+            producer.coordinator_epoch,
+            producer.transaction_first_offset,
+        )
+        for producer_id, producer in log.producers.items()
+    }
     offsets = [read_header(batch).base_offset for batch in stored_batches(log)]
     return offsets, index_entries(log), aborted(log), log.epochs.entries(), producers, log.log_end_offset

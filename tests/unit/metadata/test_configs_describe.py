@@ -66,7 +66,9 @@ def test_names_choose_entries_and_no_names_mean_all(node: dict[str, Any], resour
 @pytest.mark.parametrize("created", RECORDED["created"], ids=range(len(RECORDED["created"])))
 def test_a_created_topic_is_answered_with_its_configs(created: dict[str, Any]) -> None:
     entries = created_topic_configs(created["overrides"], layers(RECORDED["nodes"][created["node"]]))
-    assert [[entry.name, entry.value, entry.source, entry.read_only, entry.is_sensitive] for entry in entries] == created["entries"]
+    assert [
+        [entry.name, entry.value, entry.source, entry.read_only, entry.is_sensitive] for entry in entries
+    ] == created["entries"]
 
 
 def test_documentation_is_one_sentence_for_every_config() -> None:
@@ -102,7 +104,10 @@ def test_an_unknown_dynamic_config_has_no_documentation_and_no_value() -> None:
 def test_the_reference_is_up_to_date() -> None:
     """`docs/CONFIGS.md` is what `tools/document_configs.py` writes."""
     root = pathlib.Path(__file__).parents[3]
-    assert subprocess.run([sys.executable, str(root / "tools" / "document_configs.py"), "--check"], check=False).returncode == 0
+    assert (
+        subprocess.run([sys.executable, str(root / "tools" / "document_configs.py"), "--check"], check=False).returncode
+        == 0
+    )
 
 
 def test_names_with_an_effect_are_configs() -> None:

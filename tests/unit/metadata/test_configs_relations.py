@@ -97,15 +97,25 @@ def test_what_does_not(line: str) -> None:
 @pytest.mark.parametrize(
     ("line", "message"),
     [
-        ("replica.lag.time.max.ms=1", "replica.lag.time.max.ms = '1': must be at least replica.fetch.wait.max.ms, which is 500"),
-        ("group.max.size=1;replica.fetch.wait.max.ms=40000",
-         "replica.fetch.wait.max.ms = '40000': must be at most replica.socket.timeout.ms, which is 30000"),
+        (
+            "replica.lag.time.max.ms=1",
+            "replica.lag.time.max.ms = '1': must be at least replica.fetch.wait.max.ms, which is 500",
+        ),
+        (
+            "group.max.size=1;replica.fetch.wait.max.ms=40000",
+            "replica.fetch.wait.max.ms = '40000': must be at most replica.socket.timeout.ms, which is 30000",
+        ),
         ("log.retention.hours=0", "log.retention.hours = '0': must be at least 1, or -1 for no limit"),
         ("log.roll.ms=0", "log.roll.ms = '0': must be at least 1"),
-        ("connections.max.idle.ms=9",
-         "connections.max.idle.ms = '9': must be above connection.failed.authentication.delay.ms, which is 100"),
+        (
+            "connections.max.idle.ms=9",
+            "connections.max.idle.ms = '9': must be above connection.failed.authentication.delay.ms, which is 100",
+        ),
         ("cordoned.log.dirs=/b", "cordoned.log.dirs = '/b': /b is none of the directories /a"),
-        ("log.cleaner.threads=200", "log.cleaner.threads = '200': leaves 671088 bytes for each thread, and more than a megabyte is needed"),
+        (
+            "log.cleaner.threads=200",
+            "log.cleaner.threads = '200': leaves 671088 bytes for each thread, and more than a megabyte is needed",
+        ),
     ],
 )
 def test_what_is_said(line: str, message: str) -> None:

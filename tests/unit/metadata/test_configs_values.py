@@ -30,7 +30,12 @@ from ottla.metadata.configs import (
 )
 
 RECORDED = json.loads((pathlib.Path(__file__).parents[2] / "data" / "config_definitions.json").read_text())
-CATALOGUE = {"topic": TOPIC_CONFIGS, "broker": BROKER_CONFIGS, "group": GROUP_CONFIGS, "client-metrics": CLIENT_METRICS_CONFIGS}
+CATALOGUE = {
+    "topic": TOPIC_CONFIGS,
+    "broker": BROKER_CONFIGS,
+    "group": GROUP_CONFIGS,
+    "client-metrics": CLIENT_METRICS_CONFIGS,
+}
 DYNAMIC_ONLY = (
     "leader.replication.throttled.rate",
     "follower.replication.throttled.rate",
@@ -71,8 +76,13 @@ def test_the_catalogue_is_kafkas() -> None:
         if name not in DYNAMIC_ONLY:
             assert (definition.default, definition.internal) == (default, internal), name
         if section == "broker":
-            assert definition.update == {"cluster-wide": "cluster", "per-broker": "broker", "read-only": "static"}[mode], name
-    kafkas = {section: sorted(name for name in definitions if not name.startswith("ottla.")) for section, definitions in CATALOGUE.items()}
+            assert (
+                definition.update == {"cluster-wide": "cluster", "per-broker": "broker", "read-only": "static"}[mode]
+            ), name
+    kafkas = {
+        section: sorted(name for name in definitions if not name.startswith("ottla."))
+        for section, definitions in CATALOGUE.items()
+    }
     assert kafkas == {k: sorted(v) for k, v in seen.items()}
 
 
@@ -173,7 +183,11 @@ def test_what_a_topic_may_not_be_given(name: str, text: str | None) -> None:
         ("retention.ms", None, "retention.ms: needs a value"),
         ("compression.lz4.level", "0", "compression.lz4.level = '0': must be from 1 to 17"),
         ("compression.gzip.level", "x", "compression.gzip.level = 'x': must be -1 or from 1 to 9"),
-        ("cleanup.policy", "delete,compress", "cleanup.policy = 'delete,compress': 'compress' is none of compact, delete"),
+        (
+            "cleanup.policy",
+            "delete,compress",
+            "cleanup.policy = 'delete,compress': 'compress' is none of compact, delete",
+        ),
         ("message.timestamp.type", "Now", "message.timestamp.type = 'Now': must be one of CreateTime, LogAppendTime"),
         ("preallocate", "yes", "preallocate = 'yes': must be true or false"),
     ],
@@ -202,7 +216,11 @@ def test_configs_that_do_not_go_together() -> None:
         ("listener.name.inside.max.connections", "x", "must be a whole number of 32 bits, at least 0"),
         ("listener.name.inside.max.connection", "1", "is not a broker config"),
         ("process.roles", "", "must name at least one"),
-        ("group.consumer.migration.policy", "never", "must be one of DISABLED, DOWNGRADE, UPGRADE, BIDIRECTIONAL (in any case)"),
+        (
+            "group.consumer.migration.policy",
+            "never",
+            "must be one of DISABLED, DOWNGRADE, UPGRADE, BIDIRECTIONAL (in any case)",
+        ),
         ("remote.log.storage.manager.impl.prefix", "", "must not be empty"),
         ("num.partition", "1", "is not a broker config; did you mean num.partitions?"),
     ],
@@ -306,5 +324,7 @@ def test_a_dynamic_config_replaces_its_synonyms() -> None:
 
 def test_the_catalogue_costs_little_at_start() -> None:
     """No documentation and no matching of names is loaded with it."""
-    program = "import sys, ottla.metadata.configs; print([m for m in sys.modules if 'documentation' in m or m == 'difflib'])"
+    program = (
+        "import sys, ottla.metadata.configs; print([m for m in sys.modules if 'documentation' in m or m == 'difflib'])"
+    )
     assert subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True).stdout == "[]\n"

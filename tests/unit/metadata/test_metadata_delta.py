@@ -136,7 +136,10 @@ def test_a_change_leaves_everything_else_shared(image: ClusterImage) -> None:
         ({"leader": 2}, PartitionImage((1, 2), (1, 2), 2, 1, 1, (DIR, DIR))),
         ({"leader": 1}, PartitionImage((1, 2), (1, 2), 1, 1, 1, (DIR, DIR))),
         ({"leader": -1, "isr": []}, PartitionImage((1, 2), (), -1, 1, 1, (DIR, DIR))),
-        ({"leader_recovery_state": 1}, PartitionImage((1, 2), (1, 2), 1, 0, 1, (DIR, DIR), leader_recovery=LeaderRecovery.RECOVERING)),
+        (
+            {"leader_recovery_state": 1},
+            PartitionImage((1, 2), (1, 2), 1, 0, 1, (DIR, DIR), leader_recovery=LeaderRecovery.RECOVERING),
+        ),
         ({"directories": [id_of(7), DIR]}, PartitionImage((1, 2), (1, 2), 1, 0, 1, (id_of(7), DIR))),
         (
             {"replicas": [1, 2, 3], "adding_replicas": [3], "directories": [DIR, DIR, DIR]},
@@ -165,7 +168,9 @@ def test_partitions_are_kept_in_order(image: ClusterImage) -> None:
 def test_a_removed_topic_takes_its_configs_along(image: ClusterImage) -> None:
     after, changes = step(image, RemoveTopicRecord(id_of(1)))
     assert (list(after.topics_by_name), list(after.topics_by_id), after.configs) == (["b"], [id_of(2)], {})
-    assert changes == ImageChanges(deleted=(image.topics_by_name["a"],), configs=(ConfigResource(ResourceType.TOPIC, "a"),))
+    assert changes == ImageChanges(
+        deleted=(image.topics_by_name["a"],), configs=(ConfigResource(ResourceType.TOPIC, "a"),)
+    )
 
 
 def test_a_name_can_be_taken_again_at_once(image: ClusterImage) -> None:
@@ -185,7 +190,11 @@ def test_created_and_removed_within_one_delta_is_nothing(image: ClusterImage) ->
         partition_record(3, 0),
         RemoveTopicRecord(id_of(3)),
     )
-    assert (after.topics_by_id, after.topics_by_name, after.configs) == (image.topics_by_id, image.topics_by_name, image.configs)
+    assert (after.topics_by_id, after.topics_by_name, after.configs) == (
+        image.topics_by_id,
+        image.topics_by_name,
+        image.configs,
+    )
     assert changes == ImageChanges()
 
 
@@ -215,16 +224,30 @@ def test_the_life_of_a_broker() -> None:
         log_dirs=[DIR],
     )
     fenced = BrokerRegistration(
-        1, 0, id_of(5), {"PLAINTEXT": Endpoint("PLAINTEXT", "here", 9092, 0)}, {"metadata.version": VersionRange(7, 30)}, "r", True,
+        1,
+        0,
+        id_of(5),
+        {"PLAINTEXT": Endpoint("PLAINTEXT", "here", 9092, 0)},
+        {"metadata.version": VersionRange(7, 30)},
+        "r",
+        True,
         log_dirs=(DIR,),
     )
     image, changes = step(ClusterImage(CLUSTER), registered)
     assert image.brokers == {1: fenced}
     assert changes == ImageChanges(brokers=(1,))
-    image = replayed(image, BrokerRegistrationChangeRecord(1, 0, fenced=-1), BrokerRegistrationChangeRecord(1, 0, cordoned_log_dirs=[]))
+    image = replayed(
+        image,
+        BrokerRegistrationChangeRecord(1, 0, fenced=-1),
+        BrokerRegistrationChangeRecord(1, 0, cordoned_log_dirs=[]),
+    )
     assert (image.brokers[1].fenced, image.brokers[1].cordoned_log_dirs, image.brokers[1].active) == (False, (), True)
     image = replayed(image, BrokerRegistrationChangeRecord(1, 0, in_controlled_shutdown=1))
-    assert (image.brokers[1].in_controlled_shutdown, image.brokers[1].fenced, image.brokers[1].active) == (True, False, False)
+    assert (image.brokers[1].in_controlled_shutdown, image.brokers[1].fenced, image.brokers[1].active) == (
+        True,
+        False,
+        False,
+    )
     image = replayed(image, BrokerRegistrationChangeRecord(1, 0, log_dirs=[id_of(7)]), FenceBrokerRecord(1, 0))
     assert (image.brokers[1].log_dirs, image.brokers[1].fenced) == ((id_of(7),), True)
     image = replayed(image, UnfenceBrokerRecord(1, 0))
@@ -240,7 +263,11 @@ def test_controllers_features_and_producer_ids() -> None:
         FeatureLevelRecord("metadata.version", 30),
         FeatureLevelRecord("eligible.leader.replicas.version", 1),
         RegisterControllerRecord(
-            1, id_of(5), False, [ControllerEndpoint("CONTROLLER", "here", 9093, 0)], [ControllerFeature("metadata.version", 7, 30)]
+            1,
+            id_of(5),
+            False,
+            [ControllerEndpoint("CONTROLLER", "here", 9093, 0)],
+            [ControllerFeature("metadata.version", 7, 30)],
         ),
         ProducerIdsRecord(1, 0, 1000),
         NoOpRecord(),
@@ -249,11 +276,16 @@ def test_controllers_features_and_producer_ids() -> None:
     assert (image.metadata_version, image.elr_enabled, image.next_producer_id, image.last_offset) == (30, True, 1000, 4)
     assert image.controllers == {
         1: ControllerRegistration(
-            1, id_of(5), {"CONTROLLER": Endpoint("CONTROLLER", "here", 9093, 0)}, {"metadata.version": VersionRange(7, 30)}
+            1,
+            id_of(5),
+            {"CONTROLLER": Endpoint("CONTROLLER", "here", 9093, 0)},
+            {"metadata.version": VersionRange(7, 30)},
         )
     }
     assert changes == ImageChanges(features=True)
-    assert replayed(image, FeatureLevelRecord("eligible.leader.replicas.version", 0)).features == {"metadata.version": 30}
+    assert replayed(image, FeatureLevelRecord("eligible.leader.replicas.version", 0)).features == {
+        "metadata.version": 30
+    }
 
 
 def test_clearing_eligible_leaders(image: ClusterImage) -> None:
@@ -353,7 +385,10 @@ def test_one_change_among_many_topics_is_cheap() -> None:
         records.append(TopicRecord(f"t{number}", id_of(number)))
         records += [partition_record(number, index) for index in range(10)]
     image = replayed(ClusterImage(CLUSTER), *records)
-    fastest = min(timed(lambda: replayed(image, PartitionChangeRecord(partition_id=0, topic_id=id_of(1), isr=[1]))) for _ in range(20))
+    fastest = min(
+        timed(lambda: replayed(image, PartitionChangeRecord(partition_id=0, topic_id=id_of(1), isr=[1])))
+        for _ in range(20)
+    )
     assert fastest < 0.001
 
 

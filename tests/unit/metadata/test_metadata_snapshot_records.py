@@ -59,12 +59,23 @@ def full_image() -> ClusterImage:
             RegisterControllerRecord(1, id_of(5)),
             TopicRecord("a", id_of(1)),
             PartitionRecord(
-                partition_id=0, topic_id=id_of(1), replicas=[1, 2], isr=[1], leader=1, leader_epoch=4, partition_epoch=9,
+                partition_id=0,
+                topic_id=id_of(1),
+                replicas=[1, 2],
+                isr=[1],
+                leader=1,
+                leader_epoch=4,
+                partition_epoch=9,
                 directories=[id_of(6), id_of(8)],
             ),
             PartitionChangeRecord(
-                partition_id=0, topic_id=id_of(1), leader_recovery_state=1, eligible_leader_replicas=[2], last_known_elr=[1],
-                adding_replicas=[2], removing_replicas=[1],
+                partition_id=0,
+                topic_id=id_of(1),
+                leader_recovery_state=1,
+                eligible_leader_replicas=[2],
+                last_known_elr=[1],
+                adding_replicas=[2],
+                removing_replicas=[1],
             ),
             TopicRecord("without partitions", id_of(2)),
             ConfigRecord(2, "a", "retention.ms", "5"),
@@ -96,7 +107,14 @@ def test_any_topics_come_back(topics: dict[int, int], next_producer_id: int) -> 
     for number, partitions in topics.items():
         records.append(TopicRecord(f"t{number}", id_of(number)))
         records += [
-            PartitionRecord(partition_id=index, topic_id=id_of(number), replicas=[index], isr=[index], leader=index, directories=[id_of(1)])
+            PartitionRecord(
+                partition_id=index,
+                topic_id=id_of(number),
+                replicas=[index],
+                isr=[index],
+                leader=index,
+                directories=[id_of(1)],
+            )
             for index in range(partitions)
         ]
     image = replayed(records)
@@ -127,5 +145,8 @@ def test_versions_follow_the_metadata_version() -> None:
 def test_features_that_are_not_built_are_not_claimed() -> None:
     """What a new cluster starts at is what this version can do."""
     assert unsupported_features(bootstrap_features()) == {}
-    assert unsupported_features({"metadata.version": 31, "transaction.version": 2}) == {"metadata.version": 31, "transaction.version": 2}
+    assert unsupported_features({"metadata.version": 31, "transaction.version": 2}) == {
+        "metadata.version": 31,
+        "transaction.version": 2,
+    }
     assert "transaction.version" not in supported_features()

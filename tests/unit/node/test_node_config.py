@@ -61,7 +61,9 @@ def test_kafkas_shipped_file_is_taken_as_it_is(tmp_path: pathlib.Path) -> None:
     assert (config.log_dirs, config.metadata_log_dir) == (("/tmp/kraft-combined-logs",), "/tmp/kraft-combined-logs")
     assert config.integer("log.segment.bytes") == 1 << 30
     assert config.static == properties | {"broker.id": "1"}
-    assert config.notes[0] == "CONTROLLER://:9093 is not opened: a single node has nothing to serve to other controllers"
+    assert (
+        config.notes[0] == "CONTROLLER://:9093 is not opened: a single node has nothing to serve to other controllers"
+    )
 
 
 def test_nothing_set_is_one_combined_node() -> None:
@@ -108,16 +110,34 @@ def test_listeners(settings: dict[str, str], listener: ListenerConfig) -> None:
         ({"listeners": "PLAINTEXT://a:70000"}, "the port of PLAINTEXT must be from 0 to 65535"),
         ({"listeners": "PLAINTEXT://a:-1"}, "the port of PLAINTEXT must be from 0 to 65535"),
         ({"listeners": "PLAINTEXT://a:1,PLAINTEXT://a:2"}, "names the listener PLAINTEXT twice"),
-        ({"listeners": "PLAINTEXT://a:1,C://b:1", "controller.listener.names": "C"}, "PLAINTEXT and C cannot both have the port 1"),
-        ({"listeners": "PLAINTEXT://0.0.0.0:1"}, "set advertised.listeners to one that clients can reach, or leave the host empty"),
-        ({"advertised.listeners": "PLAINTEXT://0.0.0.0:1"}, "advertised.listeners = 'PLAINTEXT://0.0.0.0:1': PLAINTEXT would tell clients"),
+        (
+            {"listeners": "PLAINTEXT://a:1,C://b:1", "controller.listener.names": "C"},
+            "PLAINTEXT and C cannot both have the port 1",
+        ),
+        (
+            {"listeners": "PLAINTEXT://0.0.0.0:1"},
+            "set advertised.listeners to one that clients can reach, or leave the host empty",
+        ),
+        (
+            {"advertised.listeners": "PLAINTEXT://0.0.0.0:1"},
+            "advertised.listeners = 'PLAINTEXT://0.0.0.0:1': PLAINTEXT would tell clients",
+        ),
         ({"advertised.listeners": "OUT://a:1"}, "names OUT, which is none of the listeners PLAINTEXT"),
         ({"listeners": "SSL://a:1"}, "SSL is SSL: so far only PLAINTEXT listeners can be served"),
         ({"listeners": "SASL_SSL://a:1"}, "SASL_SSL is SASL_SSL: so far only PLAINTEXT listeners can be served"),
-        ({"listeners": "INSIDE://a:1"}, "listener.security.protocol.map: has no entry for the listener INSIDE; it has: PLAINTEXT, SSL,"),
-        ({"listener.security.protocol.map": "PLAINTEXT:TLS"}, "'PLAINTEXT:TLS' must be NAME:PROTOCOL, where PROTOCOL is one of"),
+        (
+            {"listeners": "INSIDE://a:1"},
+            "listener.security.protocol.map: has no entry for the listener INSIDE; it has: PLAINTEXT, SSL,",
+        ),
+        (
+            {"listener.security.protocol.map": "PLAINTEXT:TLS"},
+            "'PLAINTEXT:TLS' must be NAME:PROTOCOL, where PROTOCOL is one of",
+        ),
         ({"listeners": "C://a:1", "controller.listener.names": "C"}, "has none for clients"),
-        ({"process.roles": "broker"}, "must be broker,controller: so far a node is both, and cannot be without the role controller"),
+        (
+            {"process.roles": "broker"},
+            "must be broker,controller: so far a node is both, and cannot be without the role controller",
+        ),
         ({"process.roles": "controller"}, "cannot be without the role broker"),
         ({"process.roles": "brocker"}, "process.roles = 'brocker': 'brocker' is none of broker, controller"),
         ({"node.id": "-1"}, "node.id = '-1': must be at least 0"),
@@ -126,7 +146,10 @@ def test_listeners(settings: dict[str, str], listener: ListenerConfig) -> None:
         ({"controller.quorum.voters": "2@a:1"}, "must name this node, whose node.id is 1"),
         ({"controller.quorum.voters": "a:1"}, "must be a list of id@host:port"),
         ({"controller.quorum.bootstrap.servers": "a:1,b:1"}, "names 2 controllers"),
-        ({"inter.broker.listener.name": "X"}, "inter.broker.listener.name = 'X': must be one of the listeners PLAINTEXT"),
+        (
+            {"inter.broker.listener.name": "X"},
+            "inter.broker.listener.name = 'X': must be one of the listeners PLAINTEXT",
+        ),
         (
             {"inter.broker.listener.name": "PLAINTEXT", "security.inter.broker.protocol": "PLAINTEXT"},
             "security.inter.broker.protocol: cannot be set together with inter.broker.listener.name",
@@ -149,7 +172,10 @@ def test_a_mistake_in_a_file_is_told_with_its_line(tmp_path: pathlib.Path) -> No
     properties, places = read_config_file(str(path))
     with pytest.raises(ConfigError) as refusal:
         node_config(properties, places=places)
-    assert str(refusal.value) == f"{path}:3: num.partition: is not a config that Kafka 4.3 knows; did you mean num.partitions?"
+    assert (
+        str(refusal.value)
+        == f"{path}:3: num.partition: is not a config that Kafka 4.3 knows; did you mean num.partitions?"
+    )
 
 
 def test_a_file_that_cannot_be_read(tmp_path: pathlib.Path) -> None:
@@ -161,7 +187,9 @@ def test_a_file_that_cannot_be_read(tmp_path: pathlib.Path) -> None:
 
 
 def test_what_has_no_effect_is_named_unless_it_is_the_default() -> None:
-    config = configured(num_network_threads="3", num_io_threads="4", num_partitions="5", ssl_key_password="secret", rsm_config_x="1")
+    config = configured(
+        num_network_threads="3", num_io_threads="4", num_partitions="5", ssl_key_password="secret", rsm_config_x="1"
+    )
     assert config.notes == ("set, but without effect so far: num.io.threads, rsm.config.x, ssl.key.password",)
 
 

@@ -23,9 +23,18 @@ def os_error(number: int, path: str | None = None) -> OSError:
 @pytest.mark.parametrize(
     ("error", "message"),
     [
-        (os_error(errno.EAGAIN), "the directory /d is in use by another node: stop that one, or choose another directory with --data"),
-        (os_error(errno.EACCES, "/d/x"), f"cannot write to /d/x as user {USER}: Permission denied; --data chooses another directory"),
-        (os_error(errno.EROFS), f"cannot write to /d as user {USER}: Read-only file system; --data chooses another directory"),
+        (
+            os_error(errno.EAGAIN),
+            "the directory /d is in use by another node: stop that one, or choose another directory with --data",
+        ),
+        (
+            os_error(errno.EACCES, "/d/x"),
+            f"cannot write to /d/x as user {USER}: Permission denied; --data chooses another directory",
+        ),
+        (
+            os_error(errno.EROFS),
+            f"cannot write to /d as user {USER}: Read-only file system; --data chooses another directory",
+        ),
         (os_error(errno.ENOTDIR), "/d cannot be a directory: a file is in its place; --data chooses another"),
         (os_error(errno.ENOSPC, "/d/y"), "there is no space left for /d/y; --data chooses another directory"),
         (os_error(errno.EIO), "cannot use the directory /d: Input/output error; --data chooses another"),
@@ -44,7 +53,12 @@ def test_directories(error: OSError, message: str) -> None:
             os_error(errno.EACCES),
             "cannot listen at h:8: this user may not; ports below 1024 belong to root, --port chooses another",
         ),
-        ("h", 1, os_error(errno.EADDRNOTAVAIL), "cannot listen at h:1: h is not an address of this machine; --host names one that is"),
+        (
+            "h",
+            1,
+            os_error(errno.EADDRNOTAVAIL),
+            "cannot listen at h:1: h is not an address of this machine; --host names one that is",
+        ),
         ("h", 1, socket.gaierror(-2, "x"), "cannot listen at h:1: h is not known as a host; --host names one that is"),
         ("::1", 1, os_error(errno.EIO), "cannot listen at [::1]:1: Input/output error"),
         ("", 1, OSError("odd"), "cannot listen at *:1: odd"),

@@ -43,7 +43,14 @@ class Written:
         workers = ThreadWorkers(asyncio.get_running_loop(), 2)
         self.storage = prepare_storage(disk, rng, [str(self.path)], str(self.path), 1, None, now_ms=clock.now_ms())
         log = MetadataLog.open(
-            disk, clock, workers, self.storage.metadata_log_path, node_id=1, clean=False, config=LogConfig(), on_failed=print,
+            disk,
+            clock,
+            workers,
+            self.storage.metadata_log_path,
+            node_id=1,
+            clean=False,
+            config=LogConfig(),
+            on_failed=print,
             snapshot_bytes_max=1,
         )
         controller = Controller(log.load(self.storage.cluster_id), ControllerSettings(1), rng)
@@ -62,7 +69,9 @@ class Written:
         points = (Endpoint("PLAINTEXT", "127.0.0.1", 9092, 0),)
         directories = (self.storage.directories[0].directory_id,)
         await commit(controller.decide(RegisterController(1, incarnation, points, supported_features()), 0).records)
-        registration = RegisterBroker(1, self.storage.cluster_id, incarnation, points, directories, supported_features())
+        registration = RegisterBroker(
+            1, self.storage.cluster_id, incarnation, points, directories, supported_features()
+        )
         registered = controller.decide(registration, 0)
         await commit(registered.records)
         await commit(controller.decide(UnfenceBroker(1, registered.response.epoch), 0).records)
@@ -96,7 +105,10 @@ def test_the_storage_tool_knows_the_directory(written: Written, tmp_path: Path) 
 def dump(*files: Path) -> dict[str, list[str]]:
     """What kafka-dump-log says of the records of each file; every batch of it must be valid."""
     said = kafka_tool(
-        "org.apache.kafka.tools.DumpLogSegments", "--cluster-metadata-decoder", "--files", ",".join(str(file) for file in files)
+        "org.apache.kafka.tools.DumpLogSegments",
+        "--cluster-metadata-decoder",
+        "--files",
+        ",".join(str(file) for file in files),
     ).stdout
     assert "isvalid: false" not in said
     assert "Exception" not in said
@@ -125,7 +137,10 @@ def test_the_dump_tool_reads_log_and_snapshots(written: Written) -> None:
         'SnapshotFooter {"version":0}',
     ]
     records = [line for segment in segments for line in found[segment.name]]
-    assert records[0] == 'LeaderChange: {"version":0,"leaderId":1,"voters":[{"voterId":1}],"grantingVoters":[{"voterId":1}]}'
+    assert (
+        records[0]
+        == 'LeaderChange: {"version":0,"leaderId":1,"voters":[{"voterId":1}],"grantingVoters":[{"voterId":1}]}'
+    )
     written_types = [json.loads(line.removeprefix("payload: "))["type"] for line in records[1:]]
     assert written_types == [
         "BEGIN_TRANSACTION_RECORD",

@@ -17,7 +17,11 @@ from ottla.runtime.recovering import RecoveryStopped
 from ottla.sim.client import SimulatedClient
 from ottla.sim.world import SimulatedPorts, World
 from ottla.wire.batches import Record, build_batch
-from ottla.wire.messages.create_partitions import CreatePartitionsRequest, CreatePartitionsResponse, CreatePartitionsTopic
+from ottla.wire.messages.create_partitions import (
+    CreatePartitionsRequest,
+    CreatePartitionsResponse,
+    CreatePartitionsTopic,
+)
 from ottla.wire.messages.delete_topics import DeleteTopicsRequest, DeleteTopicsResponse
 
 PORT = 9092
@@ -30,8 +34,12 @@ def world() -> Iterator[World]:
         yield made
 
 
-def start(world: World, *, is_stopping: Callable[[], bool] = lambda: False, **settings: str) -> tuple[SimulatedPorts, Any]:
-    configs = {"listeners": f"PLAINTEXT://node:{PORT}", "log.dirs": "/data"} | {k.replace("_", "."): v for k, v in settings.items()}
+def start(
+    world: World, *, is_stopping: Callable[[], bool] = lambda: False, **settings: str
+) -> tuple[SimulatedPorts, Any]:
+    configs = {"listeners": f"PLAINTEXT://node:{PORT}", "log.dirs": "/data"} | {
+        k.replace("_", "."): v for k, v in settings.items()
+    }
     config = node_config(configs, cluster_id=CLUSTER, directory="/", canonical_host=lambda: "node")
     ports = world.start("node")
     return ports, world.within(ports, assemble(ports, config, is_stopping=is_stopping))
@@ -42,8 +50,16 @@ def read_image(world: World) -> ClusterImage:
     ports = world.start("node")
 
     async def read() -> ClusterImage:
-        log = MetadataLog.open(ports.disk, ports.clock, ports.workers, "/data/__cluster_metadata-0", node_id=1, clean=True,
-                               config=LogConfig(), on_failed=lambda error: None)
+        log = MetadataLog.open(
+            ports.disk,
+            ports.clock,
+            ports.workers,
+            "/data/__cluster_metadata-0",
+            node_id=1,
+            clean=True,
+            config=LogConfig(),
+            on_failed=lambda error: None,
+        )
         return log.load(CLUSTER)
 
     image = world.run(world.within(ports, read()))
@@ -60,6 +76,7 @@ async def connect(world: World, name: str = "client") -> SimulatedClient:
 
 def test_a_clean_stop_leaves_a_fenced_broker_and_nobody_leading(world: World) -> None:
     """Whoever opens the directory next need not wait for this broker's session to end."""
+
     async def story() -> None:
         ports, starting = start(world)
         node: Node = await starting
@@ -76,6 +93,7 @@ def test_a_clean_stop_leaves_a_fenced_broker_and_nobody_leading(world: World) ->
 
 def test_a_node_that_is_stopped_while_it_recovers_leaves_at_once_and_loses_nothing(world: World) -> None:
     """Its directories are free afterwards, and not marked as clean."""
+
     async def crash() -> None:
         _, starting = start(world)
         await starting
@@ -106,6 +124,7 @@ def test_a_node_that_is_stopped_while_it_recovers_leaves_at_once_and_loses_nothi
 
 def test_a_leader_is_lost_while_its_partition_is_still_to_be_opened(world: World) -> None:
     """As when a node is stopped just after a topic was made. Who asks for the partition meanwhile is told to ask again."""
+
     async def story() -> None:
         ports, starting = start(world)
         node: Node = await starting
@@ -113,14 +132,20 @@ def test_a_leader_is_lost_while_its_partition_is_still_to_be_opened(world: World
         await client.create_topic("t", 1)
         node.broker.flushing["/data/t-1"] = node.broker.loop.create_future()
         topic = CreatePartitionsTopic(name="t", count=2, assignments=None)
-        creating = asyncio.ensure_future(client.call(CreatePartitionsRequest(topics=[topic], timeout_ms=1000), CreatePartitionsResponse))
+        creating = asyncio.ensure_future(
+            client.call(CreatePartitionsRequest(topics=[topic], timeout_ms=1000), CreatePartitionsResponse)
+        )
         while len(node.broker.image.topics_by_name["t"].partitions) == 1:
             await asyncio.sleep(0.001)
         other = await connect(world, "other")
         other.topic_ids = client.topic_ids
         records = bytes(build_batch([Record(timestamp=1, value=b"x")]))
-        errors = [(await other.list_offsets("t", 1, -1)).error_code, (await other.produce("t", 1, records, acks=-1)).error_code,
-                  (await other.fetch("t", 1, 0)).error_code, (await other.fetch("t", 2, 0)).error_code]
+        errors = [
+            (await other.list_offsets("t", 1, -1)).error_code,
+            (await other.produce("t", 1, records, acks=-1)).error_code,
+            (await other.fetch("t", 1, 0)).error_code,
+            (await other.fetch("t", 2, 0)).error_code,
+        ]
         assert errors == [ErrorCode.NOT_LEADER_OR_FOLLOWER] * 3 + [ErrorCode.UNKNOWN_TOPIC_OR_PARTITION]
         fencing = asyncio.ensure_future(node.broker.controller.submit(FenceBroker(1, node._broker_epoch)))
         while node.broker.image.topics_by_name["t"].partitions[1].leader == 1:
@@ -164,9 +189,11 @@ def test_partitions_spread_over_directories_and_the_controller_knows(world: Worl
         node: Node = await starting
         client = await connect(world)
         await client.create_topic("t", 4)
-        while not all(partition.directories[0] in node.broker.image.brokers[1].log_dirs
-                      for partition in node.broker.image.topics_by_name["t"].partitions.values()):
-            await asyncio.sleep(0.01)           # it ends, or the simulator says that nothing more happens
+        while not all(
+            partition.directories[0] in node.broker.image.brokers[1].log_dirs
+            for partition in node.broker.image.topics_by_name["t"].partitions.values()
+        ):
+            await asyncio.sleep(0.01)  # it ends, or the simulator says that nothing more happens
         homes = [partition.log.directory.rpartition("/")[0] for partition in node.broker.all_partitions()]
         return {home: homes.count(home) for home in homes}
 
@@ -175,6 +202,7 @@ def test_partitions_spread_over_directories_and_the_controller_knows(world: Worl
 
 def test_a_topic_deleted_and_made_again_during_its_flush_is_a_new_one(world: World) -> None:
     """A worker that still writes to the old log neither ends the node nor leaves anything in the new one."""
+
     async def story() -> tuple[bool, int, list[int]]:
         ports, starting = start(world)
         node: Node = await starting
@@ -182,7 +210,9 @@ def test_a_topic_deleted_and_made_again_during_its_flush_is_a_new_one(world: Wor
         await client.create_topic("t", 1, {"segment.bytes": "1048576"})
         value = bytes(700_000)
         for _ in range(4):
-            answer = await client.produce("t", 0, bytes(build_batch([Record(timestamp=ports.clock.now_ms(), value=value)])), acks=-1)
+            answer = await client.produce(
+                "t", 0, bytes(build_batch([Record(timestamp=ports.clock.now_ms(), value=value)])), acks=-1
+            )
             assert answer.error_code == 0
         old = node.broker.partition("t", 0)
         assert old is not None
@@ -202,6 +232,7 @@ def test_a_topic_deleted_and_made_again_during_its_flush_is_a_new_one(world: Wor
 
 def test_a_topic_deleted_while_its_partitions_are_opened_leaves_nothing(world: World) -> None:
     """And one that is made under its name right behind it is a new one that works."""
+
     async def story() -> tuple[list[str], int, bool]:
         ports, starting = start(world)
         node: Node = await starting
@@ -210,14 +241,18 @@ def test_a_topic_deleted_while_its_partitions_are_opened_leaves_nothing(world: W
         while "t" not in node.broker.image.topics_by_name:
             await asyncio.sleep(0.0001)
         old_id = node.broker.image.topics_by_name["t"].topic_id
-        assert node.broker.partition("t", 19) is None          # it is not open yet
-        deleting = asyncio.ensure_future(other.call(DeleteTopicsRequest(topic_names=["t"], timeout_ms=1000), DeleteTopicsResponse, 5))
+        assert node.broker.partition("t", 19) is None  # it is not open yet
+        deleting = asyncio.ensure_future(
+            other.call(DeleteTopicsRequest(topic_names=["t"], timeout_ms=1000), DeleteTopicsResponse, 5)
+        )
         while "t" in node.broker.image.topics_by_name:
             await asyncio.sleep(0.0001)
         await third.create_topic("t", 1)
         await asyncio.gather(creating, deleting)
         assert node.broker.image.topics_by_name["t"].topic_id != old_id
-        produced = await third.produce("t", 0, bytes(build_batch([Record(timestamp=ports.clock.now_ms(), value=b"v")])), acks=-1)
+        produced = await third.produce(
+            "t", 0, bytes(build_batch([Record(timestamp=ports.clock.now_ms(), value=b"v")])), acks=-1
+        )
         names = [name for name in ports.disk.list("/data") if name.startswith("t-") and not name.endswith("-delete")]
         return names, produced.error_code, node.failed.done()
 

@@ -65,7 +65,9 @@ def write_meta(disk: SimulatedDisk, path: str, **changes: str | None) -> None:
     values = {"version": "1", "cluster.id": CLUSTER, "node.id": "1", "directory.id": uuid_text(numbered(77))}
     values |= {name.replace("_", "."): value for name, value in changes.items()}  # type: ignore[misc]
     disk.make_directories(path)
-    text = "#\n#Sun Nov 15 09:33:27 UTC 2026\n" + "".join(f"{name}={value}\n" for name, value in values.items() if value is not None)
+    text = "#\n#Sun Nov 15 09:33:27 UTC 2026\n" + "".join(
+        f"{name}={value}\n" for name, value in values.items() if value is not None
+    )
     disk.write_atomically(f"{path}/meta.properties", text.encode())
 
 
@@ -80,7 +82,12 @@ def test_new_directories_are_formatted(disk: SimulatedDisk, rng: CountingRng) ->
     ]
     assert storage.metadata_directory is storage.directories[0]
     assert storage.metadata_log_path == "/a/__cluster_metadata-0"
-    assert meta(disk, "/b/c") == {"cluster.id": cluster, "directory.id": uuid_text(numbered(3)), "node.id": "1", "version": "1"}
+    assert meta(disk, "/b/c") == {
+        "cluster.id": cluster,
+        "directory.id": uuid_text(numbered(3)),
+        "node.id": "1",
+        "version": "1",
+    }
     assert storage.read_bootstrap_records(disk) == BOOTSTRAP
     assert decode_snapshot(disk.read("/b/c/bootstrap.checkpoint")).records == BOOTSTRAP
 
@@ -142,7 +149,9 @@ def test_directories_from_before_they_had_ids_get_one(disk: SimulatedDisk, rng: 
         ({"directory_id": "AAAA"}, "'AAAA'"),
     ],
 )
-def test_whose_directory_it_is_must_be_clear(disk: SimulatedDisk, rng: CountingRng, changes: dict[str, Any], said: str) -> None:
+def test_whose_directory_it_is_must_be_clear(
+    disk: SimulatedDisk, rng: CountingRng, changes: dict[str, Any], said: str
+) -> None:
     write_meta(disk, "/a", **changes)
     with pytest.raises(StorageError) as caught:
         prepare(disk, rng, "/a")
@@ -213,7 +222,11 @@ def test_a_clean_stop_is_believed_once(disk: SimulatedDisk, rng: CountingRng) ->
     storage = prepare(disk, rng, "/a", "/b")
     storage.mark_clean(disk, 233)
     storage.release()
-    assert disk.read("/a/.kafka_cleanshutdown") == disk.read("/b/.kafka_cleanshutdown") == b'{"version":0,"brokerEpoch":233}'
+    assert (
+        disk.read("/a/.kafka_cleanshutdown")
+        == disk.read("/b/.kafka_cleanshutdown")
+        == b'{"version":0,"brokerEpoch":233}'
+    )
     second = released(prepare(disk, rng, "/a", "/b"))
     assert (second.previous_broker_epoch, [found.is_clean for found in second.directories]) == (233, [True, True])
     third = released(prepare(disk, rng, "/a", "/b"))

@@ -21,7 +21,9 @@ def checkout(tmp_path):
 
 def dev(checkout, *words, path=None, **environment):
     command = [str(checkout / "bin" / "bash"), str(checkout / "dev"), *words]
-    return subprocess.run(command, env={"PATH": path or str(checkout / "bin"), **environment}, capture_output=True, text=True, check=False)
+    return subprocess.run(
+        command, env={"PATH": path or str(checkout / "bin"), **environment}, capture_output=True, text=True, check=False
+    )
 
 
 def fake(checkout, name, text):
@@ -85,7 +87,10 @@ def test_the_interpreter_that_is_named_is_taken(checkout, other):
 def test_an_interpreter_that_is_named_and_cannot_be_used_is_not_passed_over(checkout):
     build(checkout / "bin" / "python3", "3.12", 1000)
     done = dev(checkout, "run", PYTHON="python2.7")
-    assert (done.returncode, done.stderr) == (1, "dev: PYTHON=python2.7 is not a Python 3.11 or newer that can be started.\n")
+    assert (done.returncode, done.stderr) == (
+        1,
+        "dev: PYTHON=python2.7 is not a Python 3.11 or newer that can be started.\n",
+    )
 
 
 def test_elsewhere_than_linux_and_macos_it_says_where_ottla_runs(checkout):

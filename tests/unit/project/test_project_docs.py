@@ -11,7 +11,9 @@ from ottla.server.dispatch import served_apis
 ROOT = Path(__file__).parents[3]
 ROOMS = sorted(path.parent.name for path in (ROOT / "src" / "ottla").glob("*/__init__.py"))
 PAGES = [ROOT / "README.md", ROOT / "CHANGELOG.md", *sorted((ROOT / "docs").rglob("*.md"))]
-KAFKA_CLIENT_APIS = sorted({*range(4), *range(8, 52), 55, 57, 60, 61, 64, 65, 66, 68, 69, 71, 72, *range(74, 82), *range(83, 93)})
+KAFKA_CLIENT_APIS = sorted(
+    {*range(4), *range(8, 52), 55, 57, 60, 61, 64, 65, 66, 68, 69, 71, 72, *range(74, 82), *range(83, 93)}
+)
 """The keys that a broker of Apache Kafka 4.3 serves to clients, with client metrics configured."""
 
 

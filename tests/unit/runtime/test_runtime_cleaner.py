@@ -16,8 +16,12 @@ from ottla.runtime.partition import Partition
 from ottla.testing import Broker
 
 QUICK = {"log.cleaner.backoff.ms": "20", "log.retention.check.interval.ms": "50", "log.initial.task.delay.ms": "0"}
-COMPACTED = {"cleanup.policy": "compact", "internal.segment.bytes": "2000", "min.cleanable.dirty.ratio": "0.01",
-             "file.delete.delay.ms": "1"}
+COMPACTED = {
+    "cleanup.policy": "compact",
+    "internal.segment.bytes": "2000",
+    "min.cleanable.dirty.ratio": "0.01",
+    "file.delete.delay.ms": "1",
+}
 WAIT_SECONDS_MAX = 20
 
 
@@ -92,7 +96,10 @@ def test_a_damaged_log_is_left_alone_and_the_others_are_cleaned(caplog):
         for name in ("bad", "good"):
             broker.create_topic(name, config={**COMPACTED, "min.cleanable.dirty.ratio": "1"})
             send(broker, name, 60)
-            until(lambda name=name: partition(broker, name).log.segments[-2].offset_index is None, "its segments are not flushed")
+            until(
+                lambda name=name: partition(broker, name).log.segments[-2].offset_index is None,
+                "its segments are not flushed",
+            )
         path = partition(broker, "bad").log.segments[0].log_path
         data = bytearray(Path(path).read_bytes())
         data[70] ^= 0xFF
@@ -122,7 +129,10 @@ def test_a_topic_that_is_deleted_while_it_is_cleaned_leaves_nothing():
         admin = KafkaAdminClient(bootstrap_servers=broker.bootstrap)
         admin.delete_topics(["c"])
         broker.create_topic("c", config=COMPACTED)
-        until(lambda: not [path for path in Path(broker.data).iterdir() if path.name.endswith("-delete")], "it is not removed")
+        until(
+            lambda: not [path for path in Path(broker.data).iterdir() if path.name.endswith("-delete")],
+            "it is not removed",
+        )
         admin.close()
         send(broker, "c", 5)
         assert len(read(broker, "c")) == 5
@@ -131,7 +141,9 @@ def test_a_topic_that_is_deleted_while_it_is_cleaned_leaves_nothing():
 
 def test_old_segments_go_and_those_who_ask_for_them_are_told():
     with Broker(config=QUICK) as broker:
-        broker.create_topic("r", config={"internal.segment.bytes": "2000", "retention.bytes": "4000", "file.delete.delay.ms": "1"})
+        broker.create_topic(
+            "r", config={"internal.segment.bytes": "2000", "retention.bytes": "4000", "file.delete.delay.ms": "1"}
+        )
         send(broker, "r", 200)
         log = partition(broker, "r").log
         until(lambda: log.size_bytes <= 6000, "nothing was deleted")
@@ -176,7 +188,9 @@ def test_groups_are_loaded_from_what_compaction_left():
         from kafka.structs import OffsetAndMetadata
 
         for number in range(60):
-            committer.commit({TopicPartition("t", index): OffsetAndMetadata(number + index, "m", -1) for index in range(3)})
+            committer.commit(
+                {TopicPartition("t", index): OffsetAndMetadata(number + index, "m", -1) for index in range(3)}
+            )
             if number == 30:
                 _roll(broker, "__consumer_offsets")
         _roll(broker, "__consumer_offsets")

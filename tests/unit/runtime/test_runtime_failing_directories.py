@@ -40,8 +40,12 @@ class Machine:
         self.runs = 0
 
     async def start(self, **settings: str) -> None:
-        configs = {"listeners": f"PLAINTEXT://node:{PORT}", "log.dirs": f"{GOOD},{BAD}", "metadata.log.dir": GOOD,
-                   **{name.replace("_", "."): value for name, value in settings.items()}}
+        configs = {
+            "listeners": f"PLAINTEXT://node:{PORT}",
+            "log.dirs": f"{GOOD},{BAD}",
+            "metadata.log.dir": GOOD,
+            **{name.replace("_", "."): value for name, value in settings.items()},
+        }
         config = node_config(configs, cluster_id=CLUSTER, directory="/", canonical_host=lambda: "node")
         self.ports: SimulatedPorts = self.world.start("node")
         self.node: Node = await self.world.within(self.ports, assemble(self.ports, config))
@@ -61,8 +65,11 @@ class Machine:
 
     def homes(self) -> dict[str, str]:
         """Which partition lies in which directory."""
-        return {f"{partition.topic}-{partition.index}": directory.path
-                for directory in self.node.broker.log_directories for partition in directory.partitions}
+        return {
+            f"{partition.topic}-{partition.index}": directory.path
+            for directory in self.node.broker.log_directories
+            for partition in directory.partitions
+        }
 
     async def in_bad(self, count: int = 4) -> tuple[str, int]:
         """Make a topic, fill it, and name a partition of it that lies in the directory that is going to fail."""
@@ -79,13 +86,22 @@ class Machine:
     async def described(self) -> dict[str, tuple[int, int]]:
         """The error of each directory, and how many partitions it shows."""
         answer = await self.client.call(DescribeLogDirsRequest(topics=None), DescribeLogDirsResponse, 4)
-        return {result.log_dir: (result.error_code, sum(len(topic.partitions) for topic in result.topics)) for result in answer.results}
+        return {
+            result.log_dir: (result.error_code, sum(len(topic.partitions) for topic in result.topics))
+            for result in answer.results
+        }
 
     async def leaders(self, topic: str) -> dict[int, tuple[int, int, list[int]]]:
         """Error, leader and offline replicas of each partition."""
         answer = await self.client.call(
-            MetadataRequest(topics=[MetadataRequestTopic(name=topic)], allow_auto_topic_creation=False), MetadataResponse, 12)
-        return {each.partition_index: (each.error_code, each.leader_id, each.offline_replicas) for each in answer.topics[0].partitions}
+            MetadataRequest(topics=[MetadataRequestTopic(name=topic)], allow_auto_topic_creation=False),
+            MetadataResponse,
+            12,
+        )
+        return {
+            each.partition_index: (each.error_code, each.leader_id, each.offline_replicas)
+            for each in answer.topics[0].partitions
+        }
 
 
 def run(world: World, story: Callable[[Machine], Awaitable[Any]]) -> Any:
@@ -101,6 +117,7 @@ def run(world: World, story: Callable[[Machine], Awaitable[Any]]) -> Any:
 @pytest.mark.parametrize("number", [errno.EIO, errno.EROFS, errno.ENOENT])
 def test_a_failed_write_takes_its_directory_offline(world: World, number: int) -> None:
     """Kafka answers the same: KAFKA_STORAGE_ERROR, no leader, and an error for the directory as a whole."""
+
     async def story(machine: Machine) -> None:
         bad, good = await machine.in_bad(), await machine.in_good()
         machine.ports.disk.break_below(BAD, number)
@@ -130,11 +147,14 @@ def test_new_topics_go_to_what_is_left(world: World) -> None:
         return machine.homes()
 
     homes = run(world, story)
-    assert {name: home for name, home in homes.items() if name.startswith("u-")} == {f"u-{index}": GOOD for index in range(3)}
+    assert {name: home for name, home in homes.items() if name.startswith("u-")} == {
+        f"u-{index}": GOOD for index in range(3)
+    }
 
 
 def test_a_directory_that_fails_while_a_topic_is_made_in_it(world: World) -> None:
     """The topic is made all the same, in the other one."""
+
     async def story(machine: Machine) -> tuple[Any, dict[str, str]]:
         machine.ports.disk.break_below(BAD, errno.EIO)
         await machine.client.create_topic("t", 4)
@@ -149,6 +169,7 @@ def test_a_directory_that_fails_while_a_topic_is_made_in_it(world: World) -> Non
 
 def test_it_is_back_after_a_restart(world: World) -> None:
     """Nothing that was acknowledged before the failure is missing."""
+
     async def story(machine: Machine) -> None:
         bad = await machine.in_bad()
         machine.ports.disk.break_below(BAD, errno.EIO)
@@ -174,13 +195,13 @@ def test_a_directory_that_fails_at_the_start(world: World, calls: list[str] | No
                 ports.disk.break_below(BAD, errno.EIO, calls)
             return ports
 
-        machine.world.start = broken                                                  # type: ignore[method-assign]
+        machine.world.start = broken  # type: ignore[method-assign]
         await machine.start()
         assert await machine.described() == {GOOD: (0, 2), BAD: (STORAGE_ERROR, 0)}
         assert (await machine.produce(*bad), await machine.produce(*good)) == ((STORAGE_ERROR, -1), (0, 1))
         assert (await machine.leaders("t"))[bad[1]] == (ErrorCode.LEADER_NOT_AVAILABLE, -1, [1])
         await machine.stop()
-        machine.world.start = start                                                   # type: ignore[method-assign]
+        machine.world.start = start  # type: ignore[method-assign]
         await machine.start()
         assert (await machine.produce(*bad), await machine.produce(*good)) == ((0, 1), (0, 2))
 
@@ -195,13 +216,14 @@ def test_a_new_cluster_needs_all_of_them(world: World) -> None:
         ports.disk.break_below(BAD, errno.EACCES)
         return ports
 
-    world.start = broken                                                              # type: ignore[method-assign]
+    world.start = broken  # type: ignore[method-assign]
     with pytest.raises(StartError, match="cannot write to /bad"):
         world.run(Machine(world).start())
 
 
 def test_an_empty_directory_in_its_place_hides_nothing(world: World) -> None:
     """A disk that is not mounted: its partitions are offline, not made anew without their records, and are there when it is back."""
+
     async def story(machine: Machine) -> None:
         bad = await machine.in_bad()
         await machine.stop()
@@ -248,6 +270,7 @@ def test_where_the_metadata_log_is_nothing_goes_on(world: World) -> None:
 
 def test_a_full_disk_refuses_and_recovers(world: World) -> None:
     """The directory stays; nothing of what was refused is in the log; the first write after there is room is taken."""
+
     async def story(machine: Machine) -> None:
         bad, good = await machine.in_bad(), await machine.in_good()
         machine.ports.disk.break_below(BAD, errno.ENOSPC, ["append", "write_at", "create"])
@@ -279,14 +302,31 @@ def test_a_topic_that_there_was_no_room_for_is_made_later(world: World) -> None:
     run(world, story)
 
 
-CALLS = ("append", "write_at", "flush", "create", "truncate", "rename", "remove", "flush_directory", "make_directories", "read", "read_at",
-         "read_at_if_cached", "exists", "list", "space", "map")
+CALLS = (
+    "append",
+    "write_at",
+    "flush",
+    "create",
+    "truncate",
+    "rename",
+    "remove",
+    "flush_directory",
+    "make_directories",
+    "read",
+    "read_at",
+    "read_at_if_cached",
+    "exists",
+    "list",
+    "space",
+    "map",
+)
 
 
 @pytest.mark.parametrize("number", [errno.EIO, errno.EROFS])
 @pytest.mark.parametrize("call", CALLS)
 def test_whichever_call_fails(world: World, call: str, number: int) -> None:
     """The other directory serves on, whatever is asked; after a restart all that was acknowledged is there, in both."""
+
     async def story(machine: Machine) -> None:
         bad, good = await machine.in_bad(), await machine.in_good()
         acked = {bad: 1, good: 1}

@@ -26,7 +26,9 @@ LOG = "/data/t-0/00000000000000000000.log"
 
 
 def start(world: World, **settings: str) -> tuple[SimulatedPorts, Any]:
-    configs = {"listeners": "PLAINTEXT://node:9092", "log.dirs": "/data"} | {k.replace("_", "."): v for k, v in settings.items()}
+    configs = {"listeners": "PLAINTEXT://node:9092", "log.dirs": "/data"} | {
+        k.replace("_", "."): v for k, v in settings.items()
+    }
     config = node_config(configs, directory="/", canonical_host=lambda: "node")
     ports = world.start("node")
     return ports, world.within(ports, assemble(ports, config))
@@ -78,7 +80,10 @@ def test_with_every_record_flushed_an_ack_comes_after_the_disk(sim_seed: int, ac
     async def read(client: SimulatedClient) -> None:
         while True:
             fetched = await client.fetch("t", 0, max(seen, default=-1) + 1, wait_ms=5)
-            seen.update((record.offset, record.value or b"") for record in records_of(fetched.records, max(seen, default=-1) + 1))
+            seen.update(
+                (record.offset, record.value or b"")
+                for record in records_of(fetched.records, max(seen, default=-1) + 1)
+            )
 
     async def story(world: World) -> None:
         ports, starting = start(world)
@@ -164,7 +169,9 @@ def test_the_config_takes_effect_at_once(monkeypatch: pytest.MonkeyPatch) -> Non
             await client.produce("t", 0, batch(b"v"), acks=1)
             counts.append(flushes.count)
             config = AlterableConfig(name="flush.messages", config_operation=0, value=value)
-            request = IncrementalAlterConfigsRequest(resources=[AlterConfigsResource(resource_type=2, resource_name="t", configs=[config])])
+            request = IncrementalAlterConfigsRequest(
+                resources=[AlterConfigsResource(resource_type=2, resource_name="t", configs=[config])]
+            )
             await client.call(request, IncrementalAlterConfigsResponse, 1)
             await client.produce("t", 0, batch(b"v"), acks=1)
             counts.append(flushes.count)
@@ -182,6 +189,7 @@ def test_the_config_takes_effect_at_once(monkeypatch: pytest.MonkeyPatch) -> Non
 @pytest.mark.parametrize("scheduler", [None, "100"])
 def test_records_wait_no_longer_than_flush_ms(scheduler: str | None) -> None:
     """Looked at once a second, or as often as the scheduler's interval says."""
+
     async def story(world: World) -> list[bool]:
         ports, starting = start(world, **({} if scheduler is None else {"log_flush_scheduler_interval_ms": scheduler}))
         await starting
@@ -200,6 +208,7 @@ def test_records_wait_no_longer_than_flush_ms(scheduler: str | None) -> None:
 
 def test_an_fsync_that_fails_takes_the_directory_offline() -> None:
     """Nobody is told that the record is there, and nothing more is written over it."""
+
     async def story(world: World) -> tuple[list[int], bool]:
         ports, starting = start(world, log_dirs="/data,/more", metadata_log_dir="/more")
         node: Node = await starting
@@ -221,12 +230,17 @@ def test_an_fsync_that_fails_takes_the_directory_offline() -> None:
 
 def test_a_retry_waits_for_what_it_repeats() -> None:
     """The first one's connection is gone before the flush; the second must not be told before the disk has it either."""
+
     async def story(world: World) -> tuple[int, int]:
         ports, starting = start(world)
         await starting
         client = await connect(world)
         await client.create_topic("t", 1, {"flush.messages": "1"})
-        sent = bytes(build_batch([Record(timestamp=1_700_000_000_000, value=b"v")], producer_id=5, producer_epoch=0, base_sequence=0))
+        sent = bytes(
+            build_batch(
+                [Record(timestamp=1_700_000_000_000, value=b"v")], producer_id=5, producer_epoch=0, base_sequence=0
+            )
+        )
         lost = await connect(world, "lost")
         lost.topic_ids = client.topic_ids
         first = asyncio.ensure_future(lost.produce("t", 0, sent, acks=1))
@@ -244,6 +258,7 @@ def test_a_retry_waits_for_what_it_repeats() -> None:
 
 def test_recovery_points_are_written_and_forgotten_with_their_topic() -> None:
     """A file that spoke of a topic's predecessor would have its successor's torn segments believed."""
+
     async def story(world: World) -> list[dict[tuple[str, int], int]]:
         ports, starting = start(world, log_flush_offset_checkpoint_interval_ms="5000")
         await starting
@@ -265,6 +280,7 @@ def test_recovery_points_are_written_and_forgotten_with_their_topic() -> None:
 
 def test_a_log_that_was_not_stopped_in_order_is_flushed_before_it_is_shown() -> None:
     """A killed process leaves records in the page cache that nobody was told of: they are put on the disk, as all others are."""
+
     async def story(world: World) -> tuple[int, int]:
         ports, starting = start(world)
         await starting
@@ -282,5 +298,3 @@ def test_a_log_that_was_not_stopped_in_order_is_flushed_before_it_is_shown() -> 
 
     with World(13) as world:
         assert world.run(story(world)) == (4, 4)
-
-

@@ -15,7 +15,11 @@ from ottla.wire.messages.delete_topics import DeleteTopicsRequest
 from ottla.wire.messages.find_coordinator import FindCoordinatorRequest
 from ottla.wire.messages.join_group import JoinGroupRequest, JoinGroupRequestProtocol
 from ottla.wire.messages.list_groups import ListGroupsRequest
-from ottla.wire.messages.offset_commit import OffsetCommitRequest, OffsetCommitRequestPartition, OffsetCommitRequestTopic
+from ottla.wire.messages.offset_commit import (
+    OffsetCommitRequest,
+    OffsetCommitRequestPartition,
+    OffsetCommitRequestTopic,
+)
 from ottla.wire.messages.offset_fetch import OffsetFetchRequest, OffsetFetchRequestGroup
 
 CONTEXT = RequestContext("PLAINTEXT", "User:ANONYMOUS", "test", "127.0.0.1")
@@ -31,8 +35,14 @@ async def find(broker: AsyncBroker, group: str = "g") -> Any:
 
 
 async def commit(broker: AsyncBroker, offset: int, *, group: str = "g", topic: str = "t") -> int:
-    request = OffsetCommitRequest(group_id=group, topics=[
-        OffsetCommitRequestTopic(name=topic, partitions=[OffsetCommitRequestPartition(partition_index=0, committed_offset=offset)])])
+    request = OffsetCommitRequest(
+        group_id=group,
+        topics=[
+            OffsetCommitRequestTopic(
+                name=topic, partitions=[OffsetCommitRequestPartition(partition_index=0, committed_offset=offset)]
+            )
+        ],
+    )
     answer = await answered(offset_commit.handle(broker.node.broker, CONTEXT, request, 9))
     return int(answer.topics[0].partitions[0].error_code)
 
@@ -55,11 +65,19 @@ async def test_the_topic_is_made_by_the_first_who_asks():
         topic = broker.node.broker.image.topics_by_name[OFFSETS_TOPIC]
         assert (len(topic.partitions), {partition.replicas for partition in topic.partitions.values()}) == (50, {(1,)})
         configs = broker.node.broker.image.topic_configs(OFFSETS_TOPIC)
-        assert dict(configs) == {"cleanup.policy": "compact", "compression.type": "producer", "segment.bytes": "104857600"}
+        assert dict(configs) == {
+            "cleanup.policy": "compact",
+            "compression.type": "producer",
+            "segment.bytes": "104857600",
+        }
 
 
 async def test_the_topic_is_made_as_it_is_configured():
-    config = {"offsets.topic.num.partitions": "3", "offsets.topic.segment.bytes": "1048576", "offsets.topic.compression.codec": "1"}
+    config = {
+        "offsets.topic.num.partitions": "3",
+        "offsets.topic.segment.bytes": "1048576",
+        "offsets.topic.compression.codec": "1",
+    }
     async with AsyncBroker(config=config) as broker:
         await find(broker)
         await broker.create_topic("t")
@@ -136,7 +154,7 @@ async def test_a_log_that_cannot_be_read_is_not_answered_for(tmp_path, caplog):
         await broker.stop()
         path = tmp_path / f"{OFFSETS_TOPIC}-0" / "00000000000000000000.log"
         data = bytearray(path.read_bytes())
-        data[61] = 99                     # the length of the first record
+        data[61] = 99  # the length of the first record
         path.write_bytes(data)
         await broker.start()
         await loaded(broker)

@@ -19,7 +19,9 @@ def test_the_format_is_kafkas():
     assert decode(encode({})) == {}
 
 
-@pytest.mark.parametrize("text", [b"", b"0", b"1\n0\n", b"0\n2\na 0 1\n", b"0\n1\na 0\n", b"0\n1\na 0 x\n", b"0\nmany\n", b"\xff\n0\n"])
+@pytest.mark.parametrize(
+    "text", [b"", b"0", b"1\n0\n", b"0\n2\na 0 1\n", b"0\n1\na 0\n", b"0\n1\na 0 x\n", b"0\nmany\n", b"\xff\n0\n"]
+)
 def test_a_damaged_file_is_not_believed(text):
     with pytest.raises(ValueError, match=r"."):
         decode(text)
@@ -42,7 +44,9 @@ def delete(broker: Broker, topic: str, offset: int) -> int:
 
 def beginning(broker: Broker, topic: str) -> tuple[int, bytes | None]:
     """The first offset there is, and its value."""
-    consumer = KafkaConsumer(bootstrap_servers=broker.bootstrap, auto_offset_reset="earliest", consumer_timeout_ms=5_000)
+    consumer = KafkaConsumer(
+        bootstrap_servers=broker.bootstrap, auto_offset_reset="earliest", consumer_timeout_ms=5_000
+    )
     place = TopicPartition(topic, 0)
     try:
         consumer.assign([place])

@@ -40,7 +40,14 @@ def open_log(
     ports.disk.make_directories("/data")
     ports.disk.flush_directory("/")  # as the node does when it formats the directory
     return MetadataLog.open(
-        ports.disk, ports.clock, ports.workers, DIRECTORY, node_id=1, clean=clean, config=config or LogConfig(), on_failed=told.append
+        ports.disk,
+        ports.clock,
+        ports.workers,
+        DIRECTORY,
+        node_id=1,
+        clean=clean,
+        config=config or LogConfig(),
+        on_failed=told.append,
     )
 
 
@@ -118,7 +125,11 @@ def test_appends_are_batches_and_commits_come_in_order(world: World) -> None:
         return offsets
 
     assert run(world, story) == [1, 3, 4]
-    assert [item for item in heard if isinstance(item[1], list)] == [(1, [FEATURES]), (2, [topic(1), topic(2)]), (4, [topic(3)])]
+    assert [item for item in heard if isinstance(item[1], list)] == [
+        (1, [FEATURES]),
+        (2, [topic(1), topic(2)]),
+        (4, [topic(3)]),
+    ]
     assert [item for item in heard if isinstance(item[1], int)] == [(0, 1), (1, 3), (2, 4)]
     assert [(offset, len(values)) for offset, _, _, values in batches(world)] == [(0, 1), (1, 1), (2, 2), (4, 1)]
 
@@ -484,6 +495,8 @@ def test_records_are_written_in_versions_that_the_cluster_reads(world: World) ->
 
     run(world, first)
     run(world, second)
-    values = [value for _, _, is_control, values in batches(world) if not is_control for value in values if value is not None]
+    values = [
+        value for _, _, is_control, values in batches(world) if not is_control for value in values if value is not None
+    ]
     assert [value[2] for value in values] == [0, 0, 0, 0, 2, 0]
     assert decode_metadata_record(values[2]) == decode_metadata_record(values[4]) == partition

@@ -41,8 +41,12 @@ class Machine:
         self.sent = 0
 
     async def start(self) -> None:
-        config = node_config({"listeners": f"PLAINTEXT://node:{PORT}", "log.dirs": ",".join(DIRECTORIES), "metadata.log.dir": "/a"},
-                             cluster_id=CLUSTER, directory="/", canonical_host=lambda: "node")
+        config = node_config(
+            {"listeners": f"PLAINTEXT://node:{PORT}", "log.dirs": ",".join(DIRECTORIES), "metadata.log.dir": "/a"},
+            cluster_id=CLUSTER,
+            directory="/",
+            canonical_host=lambda: "node",
+        )
         self.ports: SimulatedPorts = self.world.start("node")
         self.node: Node = await self.world.within(self.ports, assemble(self.ports, config))
         self.runs += 1
@@ -80,16 +84,19 @@ class Machine:
         return next(path for path in DIRECTORIES if path != self.home())
 
     async def alter(self, path: str, index: int = 0, topic: str = "t") -> int:
-        request = AlterReplicaLogDirsRequest(dirs=[AlterReplicaLogDir(path=path, topics=[
-            AlterReplicaLogDirTopic(name=topic, partitions=[index])])])
+        request = AlterReplicaLogDirsRequest(
+            dirs=[AlterReplicaLogDir(path=path, topics=[AlterReplicaLogDirTopic(name=topic, partitions=[index])])]
+        )
         answer = await self.client.call(request, AlterReplicaLogDirsResponse)
         return int(answer.results[0].partitions[0].error_code)
 
     async def described(self) -> dict[str, list[bool]]:
         """Where the partition is shown, and whether as one to be."""
         answer = await self.client.call(DescribeLogDirsRequest(topics=None), DescribeLogDirsResponse)
-        return {result.log_dir: [partition.is_future_key for topic in result.topics for partition in topic.partitions]
-                for result in answer.results}
+        return {
+            result.log_dir: [partition.is_future_key for topic in result.topics for partition in topic.partitions]
+            for result in answer.results
+        }
 
     async def moved(self) -> None:
         """Until nothing is on its way."""
@@ -115,6 +122,7 @@ def run(world: World, story: Callable[[Machine], Awaitable[Any]], configs: dict[
 @pytest.mark.parametrize("configs", [{"segment.ms": "1"}, {"flush.messages": "1"}, {"segment.bytes": "1048576"}])
 def test_a_partition_moves_while_it_is_written_to(world: World, configs: dict[str, str]) -> None:
     """Nothing is lost or doubled, the old place is empty, and it is where it is after a restart."""
+
     async def story(machine: Machine) -> None:
         source, target = machine.home(), machine.other()
         assert await machine.alter(target) == 0
@@ -136,6 +144,7 @@ def test_a_partition_moves_while_it_is_written_to(world: World, configs: dict[st
 
 def test_what_is_refused(world: World) -> None:
     """The codes are Apache Kafka's."""
+
     async def story(machine: Machine) -> None:
         home = machine.home()
         assert await machine.alter("/nowhere") == ErrorCode.LOG_DIR_NOT_FOUND
@@ -168,7 +177,9 @@ def test_to_where_it_is_ends_a_move(world: World) -> None:
 
 
 @pytest.mark.parametrize("number", [errno.ENOSPC, errno.EIO])
-@pytest.mark.parametrize(("call", "nth"), [("make_directories", 1), ("rename", 1), ("flush", 1), ("flush", 3), ("create", 3)])
+@pytest.mark.parametrize(
+    ("call", "nth"), [("make_directories", 1), ("rename", 1), ("flush", 1), ("flush", 3), ("create", 3)]
+)
 def test_a_target_that_fails_leaves_the_partition_where_it_is(world: World, call: str, nth: int, number: int) -> None:
     async def story(machine: Machine) -> None:
         source, target = machine.home(), machine.other()
@@ -188,6 +199,7 @@ def test_a_target_that_fails_leaves_the_partition_where_it_is(world: World, call
 def test_a_crash_at_any_step(changes: int, keep: Any) -> None:
     """Whatever was on the disk is there afterwards, once, wherever the partition is then."""
     with World(100 + changes) as world:
+
         async def story(machine: Machine) -> None:
             machine.ports.disk.crash_in(changes, lambda: world.crash("node", keep))
             try:
@@ -197,7 +209,7 @@ def test_a_crash_at_any_step(changes: int, keep: Any) -> None:
             except Disconnected:
                 sent = machine.sent
             else:
-                return                        # the move took fewer steps
+                return  # the move took fewer steps
             await machine.start()
             await machine.moved()
             assert machine.sent >= sent

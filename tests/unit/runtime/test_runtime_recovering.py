@@ -99,9 +99,22 @@ def test_an_unclean_directory_is_told_of(tmp_path: Path, caplog: pytest.LogCaptu
         works = []
         for number in range(3):
             progress = recovering.progress()
-            works.append(Work(str(tmp_path), False, lambda number=number, progress=progress: PartitionLog.open(  # type: ignore[misc]
-                RealDisk(), str(tmp_path / f"t-{number}"), config=LogConfig(), topic_id=TOPIC_ID, now_ms=0, clean=False,
-                recovery_point=0, progress=progress)))
+            works.append(
+                Work(
+                    str(tmp_path),
+                    False,
+                    lambda number=number, progress=progress: PartitionLog.open(  # type: ignore[misc]
+                        RealDisk(),
+                        str(tmp_path / f"t-{number}"),
+                        config=LogConfig(),
+                        topic_id=TOPIC_ID,
+                        now_ms=0,
+                        clean=False,
+                        recovery_point=0,
+                        progress=progress,
+                    ),
+                )
+            )
         return await recovering.open_all(works)
 
     with caplog.at_level(logging.WARNING, "ottla.recovery"):
@@ -110,6 +123,8 @@ def test_an_unclean_directory_is_told_of(tmp_path: Path, caplog: pytest.LogCaptu
     size = (tmp_path / "t-0" / f"{0:020d}.log").stat().st_size
     assert seen[-1] == Recovered(3, 3, 3 * size + 4)
     said = [record.getMessage() for record in caplog.records]
-    assert said[0] == "the last stop was not a clean one: 3 logs are checked from where they are known to be on the disk"
+    assert (
+        said[0] == "the last stop was not a clean one: 3 logs are checked from where they are known to be on the disk"
+    )
     assert said[1] == f"{tmp_path}/t-1 ended in 4 bytes that were not whole batches: it goes on at offset 1"
     assert said[2].startswith("3 logs are checked")

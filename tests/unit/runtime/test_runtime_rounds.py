@@ -4,7 +4,14 @@ import asyncio
 from collections.abc import Generator
 from itertools import pairwise
 
-from ottla.runtime.rounds import COMPANY_SECONDS, FREED_AT_ONCE, LONE_SLICE_SECONDS, SLICE_SECONDS, TURN_EVERY_SECONDS, Rounds
+from ottla.runtime.rounds import (
+    COMPANY_SECONDS,
+    FREED_AT_ONCE,
+    LONE_SLICE_SECONDS,
+    SLICE_SECONDS,
+    TURN_EVERY_SECONDS,
+    Rounds,
+)
 
 
 class Clock:

@@ -44,8 +44,12 @@ class BookMachine:
     def decide(self, call: Call, now_ms: int) -> Decision:
         if call.waits:
             self.waiting.append(call.token)
-        return Decision(tuple((b"key", value) for value in call.values), None if call.waits else call.answer, call.waits,
-                        tuple((token, "completed") for token in call.completes))
+        return Decision(
+            tuple((b"key", value) for value in call.values),
+            None if call.waits else call.answer,
+            call.waits,
+            tuple((token, "completed") for token in call.completes),
+        )
 
     def replay(self, offset: int, key: bytes, value: bytes | None) -> None:
         self.replayed.append((offset, key, value))
@@ -86,13 +90,24 @@ class Bench:
         self.loop = world.loop
         self.ports = world.start("node")
         self.lost: list[Shard] = []
-        log = PartitionLog.open(self.ports.disk, "/data/__x-0", config=LogConfig(max_message_bytes=MAX_BYTES), topic_id=Uuid(b"i" * 16),
-                                now_ms=0, clean=True)
+        log = PartitionLog.open(
+            self.ports.disk,
+            "/data/__x-0",
+            config=LogConfig(max_message_bytes=MAX_BYTES),
+            topic_id=Uuid(b"i" * 16),
+            now_ms=0,
+            clean=True,
+        )
         self.partition = kind("__x", log.topic_id, 0, 3, log)
         self.machine = BookMachine()
         start = world.loop.time()
-        around = Surroundings(loop=world.loop, now_ms=lambda: round((world.loop.time() - start) * 1000),
-                              refusal=lambda call, error: f"refused: {error.name}", codec=0, on_lost=self.on_lost)
+        around = Surroundings(
+            loop=world.loop,
+            now_ms=lambda: round((world.loop.time() - start) * 1000),
+            refusal=lambda call, error: f"refused: {error.name}",
+            codec=0,
+            on_lost=self.on_lost,
+        )
         self.shard = Shard(self.partition, self.machine, around)
         self.shard.activate()
 
@@ -109,15 +124,22 @@ class Bench:
         if found is None:
             return []
         data = found.file.read_at(found.position, found.size)
-        return [[record.value for record in decode_records(data[at:at + header.size])] for at, header in iterate_batches(data)]
+        return [
+            [record.value for record in decode_records(data[at : at + header.size])]
+            for at, header in iterate_batches(data)
+        ]
 
 
 @pytest.fixture
 def play() -> Callable[..., None]:
-    def play(act: Callable[[Bench], Coroutine[Any, Any, None]], kind: type[InternalPartition] = InternalPartition) -> None:
+    def play(
+        act: Callable[[Bench], Coroutine[Any, Any, None]], kind: type[InternalPartition] = InternalPartition
+    ) -> None:
         with World(1, cold_reads=0.0) as world:
+
             async def tell() -> None:
                 await act(Bench(world, kind))
+
             world.run(tell())
 
     return play
@@ -140,7 +162,7 @@ def test_answers_wait_for_the_high_watermark_and_so_do_reads(play):
         read = bench.shard.submit(Call("read"))
         later = bench.shard.submit(Call("later", (b"2",)))
         assert [written.done(), read.done(), later.done()] == [False, False, False]
-        assert len(bench.machine.replayed) == 2                    # the next decision counts with it, though nobody may be told
+        assert len(bench.machine.replayed) == 2  # the next decision counts with it, though nobody may be told
         bench.partition.advance_high_watermark(1)
         assert (written.result(), read.result(), later.done()) == ("written", "read", False)
         bench.partition.advance_high_watermark(2)
@@ -175,6 +197,7 @@ def test_who_waits_is_not_told_of_what_is_not_committed(play):
 
 def test_calls_of_one_turn_share_a_batch(play):
     """After a while it is looked whether others write at the same time; as long as they do, all wait for the turn's end."""
+
     async def act(bench: Bench) -> None:
         for _ in range(ALONE_MAX):
             assert bench.shard.submit(Call("alone", (b"x",))) == "alone"
@@ -199,7 +222,9 @@ def test_a_round_holds_no_more_than_a_batch(play):
         found = [await answer if asyncio.isfuture(answer) else answer for answer in answers]
         assert found == ["0", "1", "2", "3", "4"]
         assert [len(batch) for batch in bench.batches()[ALONE_MAX:]] in ([2, 1, 2], [2, 1, 1, 1], [2, 2, 1])
-        assert [value for batch in bench.batches()[ALONE_MAX:] for value in batch] == [b"%d" % at * 300 for at in range(5)]
+        assert [value for batch in bench.batches()[ALONE_MAX:] for value in batch] == [
+            b"%d" % at * 300 for at in range(5)
+        ]
 
     play(act)
 
@@ -226,6 +251,7 @@ def test_a_disk_that_fails_refuses_one_call(play):
 
 def test_a_round_that_is_lost_takes_the_shard_with_it(play):
     """Its records were replayed: the machine knows what the log does not."""
+
     async def act(bench: Bench) -> None:
         for _ in range(ALONE_MAX):
             bench.shard.submit(Call(values=(b"x",)))
@@ -243,12 +269,13 @@ def test_a_round_that_is_lost_takes_the_shard_with_it(play):
 
 def test_whom_a_decision_was_to_answer_hears_of_it_when_the_shard_is_lost(play):
     """The decision's records have no room in the round before them, which cannot be appended."""
+
     async def act(bench: Bench) -> None:
         for _ in range(ALONE_MAX):
             bench.shard.submit(Call(values=(b"x",)))
         call = bench.waiting()
         waiting = bench.shard.submit(call)
-        bench.machine.waiting.clear()                              # it was decided what to answer
+        bench.machine.waiting.clear()  # it was decided what to answer
         bench.ports.disk.fail("append", 1, errno.EIO)
         first = bench.shard.submit(Call(values=(b"a" * 600,)))
         assert bench.shard.submit(Call(values=(b"b" * 600,), completes=(call.token,))) == "refused: NOT_COORDINATOR"
@@ -260,6 +287,7 @@ def test_whom_a_decision_was_to_answer_hears_of_it_when_the_shard_is_lost(play):
 @pytest.mark.parametrize("count", [1, 5])
 def test_what_time_decides_ends_with_a_shard_that_is_lost(play, count):
     """Nothing of it is written any more: the partition is another shard's already."""
+
     async def act(bench: Bench) -> None:
         for _ in range(ALONE_MAX):
             bench.shard.submit(Call(values=(b"x",)))
@@ -268,7 +296,9 @@ def test_what_time_decides_ends_with_a_shard_that_is_lost(play, count):
         bench.machine.waiting.clear()
         bench.ports.disk.fail("append", 1, errno.EIO)
         first = bench.shard.submit(Call(values=(b"a" * 600,)))
-        bench.shard.carry_out(lambda machine, now_ms: Decision(((b"key", b"b" * 600),) * count, completions=((call.token, "at last"),)))
+        bench.shard.carry_out(
+            lambda machine, now_ms: Decision(((b"key", b"b" * 600),) * count, completions=((call.token, "at last"),))
+        )
         assert (first.result(), waiting.result()) == ("refused: NOT_COORDINATOR", "refused: NOT_COORDINATOR")
         await asyncio.sleep(1)
         assert bench.batches() == [[b"x"]] * ALONE_MAX
@@ -283,8 +313,12 @@ def test_a_shard_that_is_closed_answers_everybody(play):
         bench.machine.waiting.remove(completed.token)
         written = bench.shard.submit(Call("written", (b"1",), completes=(completed.token,)))
         bench.shard.close()
-        assert (waiting.result(), written.result(), ending.result()) == ("unloaded", "refused: NOT_COORDINATOR", "refused: NOT_COORDINATOR")
-        bench.partition.advance_high_watermark(1)                  # which is no concern of it any more
+        assert (waiting.result(), written.result(), ending.result()) == (
+            "unloaded",
+            "refused: NOT_COORDINATOR",
+            "refused: NOT_COORDINATOR",
+        )
+        bench.partition.advance_high_watermark(1)  # which is no concern of it any more
 
     play(act, LaggingPartition)
 
@@ -309,7 +343,7 @@ def test_time_comes_at_the_earliest_deadline(play):
         assert bench.machine.times == [3000]
         bench.machine.deadline_ms = 6000
         bench.shard.submit(Call())
-        bench.machine.deadline_ms = 9000                           # a heartbeat came: the timer fires, and finds nothing to do
+        bench.machine.deadline_ms = 9000  # a heartbeat came: the timer fires, and finds nothing to do
         await asyncio.sleep(3)
         assert bench.machine.times == [3000]
         await asyncio.sleep(3)

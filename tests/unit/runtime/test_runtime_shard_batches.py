@@ -22,7 +22,9 @@ def read(data: bytes, reader: BatchReader | None = None) -> list[tuple[int, byte
 def test_what_is_built_is_a_batch_and_is_read_back(records, codec):
     batch = build(records, NOW, codec)
     assert has_valid_checksum(batch)
-    assert [(record.key, record.value, record.timestamp) for record in decode_records(batch)] == [(*pair, NOW) for pair in records]
+    assert [(record.key, record.value, record.timestamp) for record in decode_records(batch)] == [
+        (*pair, NOW) for pair in records
+    ]
     assert read(bytes(batch)) == [(at, *pair) for at, pair in enumerate(records)]
     assert codec or len(batch) <= batch_bytes_max(records)
 
@@ -36,8 +38,11 @@ def test_parts_are_in_order_and_fit(records, bytes_max):
 
 def test_every_form_of_record_is_read():
     """Also those that no coordinator writes: headers, no key, lengths of three bytes, times that differ."""
-    records = [Record(0, NOW, None, b"no key"), Record(1, NOW + 900, b"k", b"v", (("header", b"x"),)),
-               Record(2, NOW - 70_000, b"k", b"x" * 20_000)]
+    records = [
+        Record(0, NOW, None, b"no key"),
+        Record(1, NOW + 900, b"k", b"v", (("header", b"x"),)),
+        Record(2, NOW - 70_000, b"k", b"x" * 20_000),
+    ]
     batch = bytes(build_batch(records, base_offset=40))
     assert read(batch) == [(40, None, b"no key"), (41, b"k", b"v"), (42, b"k", b"x" * 20_000)]
 
@@ -57,19 +62,41 @@ def test_nonsense_is_said():
 
 
 def transactional(offset: int, producer_id: int, key: bytes) -> bytes:
-    return bytes(build_batch([Record(0, NOW, key, b"v")], base_offset=offset, producer_id=producer_id, producer_epoch=0, base_sequence=0,
-                             is_transactional=True))
+    return bytes(
+        build_batch(
+            [Record(0, NOW, key, b"v")],
+            base_offset=offset,
+            producer_id=producer_id,
+            producer_epoch=0,
+            base_sequence=0,
+            is_transactional=True,
+        )
+    )
 
 
 def marker(offset: int, producer_id: int, key: bytes) -> bytes:
-    return bytes(build_batch([Record(0, NOW, key, b"\0" * 6)], base_offset=offset, producer_id=producer_id, producer_epoch=0,
-                             is_transactional=True, is_control=True))
+    return bytes(
+        build_batch(
+            [Record(0, NOW, key, b"\0" * 6)],
+            base_offset=offset,
+            producer_id=producer_id,
+            producer_epoch=0,
+            is_transactional=True,
+            is_control=True,
+        )
+    )
 
 
 def test_what_a_transaction_wrote_counts_when_it_is_committed():
     """As Kafka wrote it into a group's offsets: two transactions at once, one of which is aborted, and one that is open."""
     reader = BatchReader()
-    log = (transactional(0, 5, b"a"), transactional(1, 6, b"b"), marker(2, 5, COMMIT), marker(3, 6, ABORT), transactional(4, 5, b"c"))
+    log = (
+        transactional(0, 5, b"a"),
+        transactional(1, 6, b"b"),
+        marker(2, 5, COMMIT),
+        marker(3, 6, ABORT),
+        transactional(4, 5, b"c"),
+    )
     assert read(b"".join(log), reader) == [(0, b"a", b"v")]
     assert reader.open_transactions == 1
     assert read(marker(5, 5, COMMIT), reader) == [(4, b"c", b"v")]

@@ -44,7 +44,15 @@ def open_log(ports: SimulatedPorts, **limits: int) -> tuple[MetadataLog, Followe
     ports.disk.make_directories("/data")
     ports.disk.flush_directory("/")
     log = MetadataLog.open(
-        ports.disk, ports.clock, ports.workers, DIRECTORY, node_id=1, clean=False, config=LogConfig(), on_failed=fail, **limits
+        ports.disk,
+        ports.clock,
+        ports.workers,
+        DIRECTORY,
+        node_id=1,
+        clean=False,
+        config=LogConfig(),
+        on_failed=fail,
+        **limits,
     )
     follower = Follower(log.load(CLUSTER))
     log.follow(follower.publish, lambda: follower.image)
@@ -73,7 +81,11 @@ def run(world: World, story: Callable[[SimulatedPorts], Coroutine[Any, Any, Any]
 
 
 def files(world: World, suffix: str) -> list[str]:
-    return [path.rpartition("/")[2] for path, _ in world.storage("node").files() if path.startswith(DIRECTORY) and path.endswith(suffix)]
+    return [
+        path.rpartition("/")[2]
+        for path, _ in world.storage("node").files()
+        if path.startswith(DIRECTORY) and path.endswith(suffix)
+    ]
 
 
 async def append_many(log: MetadataLog, numbers: range) -> None:
@@ -137,7 +149,9 @@ def test_two_snapshots_are_kept_and_the_log_since_the_older(world: World) -> Non
 
     async def second(ports: SimulatedPorts) -> list[str]:
         log, follower = open_log(ports)
-        assert [found.name for found in follower.image.topics_by_id.values()] == [f"t{number}" for number in range(1, 40)]
+        assert [found.name for found in follower.image.topics_by_id.values()] == [
+            f"t{number}" for number in range(1, 40)
+        ]
         await log.close()
         return sorted(follower.image.topics_by_name)
 
@@ -236,7 +250,9 @@ def test_a_snapshots_bytes(count: int) -> None:
     """Header, batches of bounded size, footer; the quorum's own records go along."""
     voters = VotersRecord(0, [VotersRecord.Voter(1, Uuid(b"v" * 16))])
     records = [topic(number) for number in range(count)]
-    data = encode_snapshot(records, metadata_version=30, now_ms=5, epoch=3, last_contained_ms=4, kraft_version=1, voters=voters)
+    data = encode_snapshot(
+        records, metadata_version=30, now_ms=5, epoch=3, last_contained_ms=4, kraft_version=1, voters=voters
+    )
     found = decode_snapshot(data)
     assert (found.records, found.last_contained_ms, found.kraft_version, found.voters) == (records, 4, 1, voters)
     plain = decode_snapshot(encode_snapshot(records, metadata_version=30, now_ms=5))

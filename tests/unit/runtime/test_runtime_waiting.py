@@ -19,7 +19,9 @@ class Fetch:
 
     def __init__(self, loop: asyncio.AbstractEventLoop, partition: Partition) -> None:
         self.is_ready = loop.create_future()
-        self.parked: ParkedFetch | None = ParkedFetch(loop, [partition], missing_bytes=10, wait_ms=60_000, on_ready=self.on_ready)  # type: ignore[list-item]
+        self.parked: ParkedFetch | None = ParkedFetch(
+            loop, [partition], missing_bytes=10, wait_ms=60_000, on_ready=self.on_ready
+        )  # type: ignore[list-item]
 
     def on_ready(self) -> None:
         self.parked = None

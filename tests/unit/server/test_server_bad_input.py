@@ -64,7 +64,7 @@ async def test_a_handler_that_fails_ends_its_connection_only(running, caplog, er
             client = await Client.to(running)
             assert await client.send(header_bytes(DESCRIBE_CLUSTER, 0, 1, "x", flexible=True) + b"\0\0") is None
             client.close()
-    assert len(caplog.records) == 1                          # those that follow within a second are counted only
+    assert len(caplog.records) == 1  # those that follow within a second are counted only
     assert caplog.records[0].exc_info[1] is error
     assert running.node._server.failed == 5
     assert await witness.ask(MetadataRequest(topics=[]), 12) is not None
@@ -90,9 +90,13 @@ async def test_names_never_become_paths(running, name):
     """Neither by CreateTopics, nor by asking for a topic, nor by producing to it."""
     before = sorted(os.listdir(running.data))
     client = await Client.to(running)
-    created = await client.ask(CreateTopicsRequest(topics=[CreatableTopic(name=name, num_partitions=1, replication_factor=1)]), 7)
+    created = await client.ask(
+        CreateTopicsRequest(topics=[CreatableTopic(name=name, num_partitions=1, replication_factor=1)]), 7
+    )
     assert created.topics[0].error_code == 17
-    asked = await client.ask(MetadataRequest(topics=[MetadataRequestTopic(name=name)], allow_auto_topic_creation=True), 9)
+    asked = await client.ask(
+        MetadataRequest(topics=[MetadataRequestTopic(name=name)], allow_auto_topic_creation=True), 9
+    )
     assert asked.topics[0].error_code == 17
     data = [TopicProduceData(name=name, partition_data=[PartitionProduceData(index=0, records=b"x")])]
     produced = await client.ask(ProduceRequest(acks=1, topic_data=data), 9)
@@ -117,13 +121,23 @@ async def test_topics_that_come_by_asking_are_bounded(running, monkeypatch):
     client.close()
 
 
-@pytest.mark.parametrize(("key", "version", "body"), [
-    (3, 1, struct.pack(">i", 200_000) + b"\0\1a" * 200_000),
-    (3, 1, struct.pack(">i", 2**31 - 1)),
-    (0, 3, struct.pack(">hhii", -1, 1, 1000, 1) + b"\0\1a" + struct.pack(">i", 300_000) + struct.pack(">ii", 0, -1) * 300_000),
-    (0, 3, struct.pack(">hhii", -1, 1, 1000, 300_000) + (b"\0\1a" + struct.pack(">i", 0)) * 300_000),
-    (0, 3, struct.pack(">hhii", -1, 1, 1000, 300_000) + (b"\0\1a" + struct.pack(">i", -5)) * 300_000),
-])
+@pytest.mark.parametrize(
+    ("key", "version", "body"),
+    [
+        (3, 1, struct.pack(">i", 200_000) + b"\0\1a" * 200_000),
+        (3, 1, struct.pack(">i", 2**31 - 1)),
+        (
+            0,
+            3,
+            struct.pack(">hhii", -1, 1, 1000, 1)
+            + b"\0\1a"
+            + struct.pack(">i", 300_000)
+            + struct.pack(">ii", 0, -1) * 300_000,
+        ),
+        (0, 3, struct.pack(">hhii", -1, 1, 1000, 300_000) + (b"\0\1a" + struct.pack(">i", 0)) * 300_000),
+        (0, 3, struct.pack(">hhii", -1, 1, 1000, 300_000) + (b"\0\1a" + struct.pack(">i", -5)) * 300_000),
+    ],
+)
 async def test_counts_that_would_become_mountains_of_objects(running, key, version, body):
     client = await Client.to(running)
     assert await client.send(header_bytes(key, version, 1, "x", flexible=False) + body) is None

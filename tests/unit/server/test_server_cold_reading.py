@@ -34,7 +34,10 @@ def test_what_is_found_is_brought_in_at_once():
     file = Watched()
     found = LogSlice(file, 100, 5000)
     assert looked_up(found, None, LogSlice(file, 9000, 0)) == {
-        (b"t", 0, True): found, (b"t", 1, True): None, (b"t", 2, True): LogSlice(file, 9000, 0)}
+        (b"t", 0, True): found,
+        (b"t", 1, True): None,
+        (b"t", 2, True): LogSlice(file, 9000, 0),
+    }
     assert file.asked == [("bring in", 100, 5000)]
 
 

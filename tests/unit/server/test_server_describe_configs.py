@@ -41,12 +41,20 @@ async def broker() -> Broker:
             CLUSTER_DEFAULTS: {"min.insync.replicas": "1"},
         },
     )
-    settings = SimpleNamespace(node_id=1, static_configs={"node.id": "1", "broker.id": "1", "ssl.keystore.password": "x"})
-    return cast(Broker, SimpleNamespace(image=image, settings=settings, rounds=Rounds(asyncio.get_running_loop(), RealClock())))
+    settings = SimpleNamespace(
+        node_id=1, static_configs={"node.id": "1", "broker.id": "1", "ssl.keystore.password": "x"}
+    )
+    return cast(
+        Broker, SimpleNamespace(image=image, settings=settings, rounds=Rounds(asyncio.get_running_loop(), RealClock()))
+    )
 
 
-def ask(broker: Broker, *resources: tuple[int, str, list[str] | None], version: int = 4, **options: bool) -> list[DescribeConfigsResult]:
-    request = DescribeConfigsRequest(resources=[DescribeConfigsResource(*resource) for resource in resources], **options)
+def ask(
+    broker: Broker, *resources: tuple[int, str, list[str] | None], version: int = 4, **options: bool
+) -> list[DescribeConfigsResult]:
+    request = DescribeConfigsRequest(
+        resources=[DescribeConfigsResource(*resource) for resource in resources], **options
+    )
     response = handle(broker, cast(RequestContext, None), request, version)
     assert isinstance(response, DescribeConfigsResponse)
     assert response.throttle_time_ms == 0
@@ -102,15 +110,26 @@ def test_how_many_are_answered(broker: Broker, kind: int, name: str, names: list
 
 def test_entries_carry_synonyms_and_documentation_only_where_asked_for(broker: Broker) -> None:
     (plain,) = ask(broker, (TOPIC, "a", ["retention.ms"]))
-    expected: dict[str, Any] = {"name": "retention.ms", "value": "1000", "read_only": False, "config_source": 1, "is_sensitive": False}
+    expected: dict[str, Any] = {
+        "name": "retention.ms",
+        "value": "1000",
+        "read_only": False,
+        "config_source": 1,
+        "is_sensitive": False,
+    }
     assert plain.configs == [DescribeConfigsResourceResult(**expected, synonyms=[], config_type=5, documentation=None)]
     (full,) = ask(broker, (TOPIC, "a", ["retention.ms"]), include_synonyms=True, include_documentation=True)
     assert full.configs[0].synonyms == [DescribeConfigsSynonym("retention.ms", "1000", 1)]
-    assert full.configs[0].documentation == "Segments whose newest record is older than this are deleted; -1 keeps them forever."
+    assert (
+        full.configs[0].documentation
+        == "Segments whose newest record is older than this are deleted; -1 keeps them forever."
+    )
 
 
 def test_resources_are_answered_one_by_one(broker: Broker) -> None:
-    results = ask(broker, (TOPIC, "a", ["retention.ms"]), (TOPIC, "a", ["segment.ms"]), (TOPIC, "nope", None), (GROUP, "g", None))
+    results = ask(
+        broker, (TOPIC, "a", ["retention.ms"]), (TOPIC, "a", ["segment.ms"]), (TOPIC, "nope", None), (GROUP, "g", None)
+    )
     assert [(result.error_code, len(result.configs)) for result in results] == [(0, 1), (0, 1), (3, 0), (0, 17)]
     sources = {entry.name: (entry.value, entry.config_source) for entry in results[3].configs}
     assert sources["share.session.timeout.ms"] == ("46000", 8)
@@ -120,19 +139,29 @@ def test_resources_are_answered_one_by_one(broker: Broker) -> None:
 def test_secrets_stay_here(broker: Broker) -> None:
     (result,) = ask(broker, (BROKER, "1", ["ssl.keystore.password"]), include_synonyms=True)
     (entry,) = result.configs
-    assert (entry.value, entry.is_sensitive, entry.synonyms) == (None, True, [DescribeConfigsSynonym("ssl.keystore.password", None, 4)])
+    assert (entry.value, entry.is_sensitive, entry.synonyms) == (
+        None,
+        True,
+        [DescribeConfigsSynonym("ssl.keystore.password", None, 4)],
+    )
 
 
 @pytest.mark.parametrize("version", [1, 3, 4])
 @pytest.mark.parametrize("keys", [None, ["retention.ms", "node.id"]])
 async def test_many_resources_are_described_as_each_alone(broker: Broker, version: int, keys: list[str] | None) -> None:
     """With what is set for one topic, or for none, with errors between them, and with the same again."""
-    names = [*((TOPIC, name) for name in ("a", "b", "c", "no", "b")), *((BROKER, name) for name in ("1", "2", "")), (GROUP, "g")]
+    names = [
+        *((TOPIC, name) for name in ("a", "b", "c", "no", "b")),
+        *((BROKER, name) for name in ("1", "2", "")),
+        (GROUP, "g"),
+    ]
     resources = [(kind, name, keys) for kind, name in names]
     broker.image.topics_by_name.update({name: TopicImage(name, Uuid(name.encode() * 16), {}) for name in "bc"})  # type: ignore[attr-defined]
     options = {"include_synonyms": True, "include_documentation": version >= 3}
     alone = [result for resource in resources for result in ask(broker, resource, version=version, **options)]
-    request = DescribeConfigsRequest(resources=[DescribeConfigsResource(*resource) for resource in resources], **options)
+    request = DescribeConfigsRequest(
+        resources=[DescribeConfigsResource(*resource) for resource in resources], **options
+    )
     body, errors = await cast(Any, handle(broker, cast(RequestContext, None), request, version))
     plain = encode(DescribeConfigsResponse(results=alone), version)
     assert body == plain

@@ -13,7 +13,10 @@ def page(connection: RawConnection, limit: int, cursor: tuple[str, int] | None =
     at = None if cursor is None else Cursor(topic_name=cursor[0], partition_index=cursor[1])
     answer: Any = connection.ask(DescribeTopicPartitionsRequest(response_partition_limit=limit, cursor=at), 0)
     told = [(topic.name, [partition.partition_index for partition in topic.partitions]) for topic in answer.topics]
-    return told, None if answer.next_cursor is None else (answer.next_cursor.topic_name, answer.next_cursor.partition_index)
+    return told, None if answer.next_cursor is None else (
+        answer.next_cursor.topic_name,
+        answer.next_cursor.partition_index,
+    )
 
 
 def connected(broker: Broker) -> RawConnection:

@@ -55,7 +55,9 @@ class Client:
         await asyncio.wait_for(self.came.wait(), 10)
         self.came.clear()
         parts, self.parts = self.parts, []
-        whole = b"".join(part.file.read_at(part.position, part.size) if isinstance(part, FilePart) else part for part in parts)
+        whole = b"".join(
+            part.file.read_at(part.position, part.size) if isinstance(part, FilePart) else part for part in parts
+        )
         assert int.from_bytes(whole[:4], "big") == len(whole) - 4
         return read_response(FetchRequest, VERSION, whole[4:])[1]
 
@@ -64,13 +66,19 @@ class Client:
 
     def fill(self, topic: str, index: int, count: int, size: int) -> None:
         for number in range(count):
-            self.partition(topic, index).append(memoryview(build_batch([Record(0, number, None, b"%d" % (number % 10) * size)])), 1)
+            self.partition(topic, index).append(
+                memoryview(build_batch([Record(0, number, None, b"%d" % (number % 10) * size)])), 1
+            )
 
     def request(self, topic: str, *places: tuple[int, int], **fields) -> FetchRequest:
         most = fields.pop("most", 1 << 20)
-        wanted = [FetchPartition(partition=index, fetch_offset=offset, partition_max_bytes=most) for index, offset in places]
-        return FetchRequest(**{"max_wait_ms": 0, "min_bytes": 1, **fields},
-                            topics=[FetchTopic(topic_id=self.partition(topic).topic_id, partitions=wanted)])
+        wanted = [
+            FetchPartition(partition=index, fetch_offset=offset, partition_max_bytes=most) for index, offset in places
+        ]
+        return FetchRequest(
+            **{"max_wait_ms": 0, "min_bytes": 1, **fields},
+            topics=[FetchTopic(topic_id=self.partition(topic).topic_id, partitions=wanted)],
+        )
 
 
 def told(story, **config):
@@ -186,7 +194,9 @@ def test_an_answer_has_no_more_than_the_broker_allows():
 
 def test_a_session_is_told_what_is_new_and_nothing_else():
     async def story(client):
-        opened = await client.ask(client.request("events", *((index, 0) for index in range(100)), session_id=0, session_epoch=0))
+        opened = await client.ask(
+            client.request("events", *((index, 0) for index in range(100)), session_id=0, session_epoch=0)
+        )
         assert len(opened.responses[0].partitions) == 100
         session = {"session_id": opened.session_id, "max_wait_ms": 0, "min_bytes": 1}
         client.send(FetchRequest(**session, session_epoch=1))
@@ -194,7 +204,9 @@ def test_a_session_is_told_what_is_new_and_nothing_else():
         assert (await client.answer()).responses == []
         client.fill("events", 42, 1, 10)
         answer = await client.ask(FetchRequest(**session, session_epoch=2))
-        assert [(partition.partition_index, partition.high_watermark) for partition in answer.responses[0].partitions] == [(42, 1)]
+        assert [
+            (partition.partition_index, partition.high_watermark) for partition in answer.responses[0].partitions
+        ] == [(42, 1)]
 
     told(story)
 
@@ -206,7 +218,9 @@ def test_a_session_that_another_used_meanwhile_is_refused():
         opened = await client.ask(client.request("events", (0, 0), session_id=0, session_epoch=0))
         client.send(FetchRequest(session_id=opened.session_id, session_epoch=1, max_wait_ms=60_000, min_bytes=1))
         other = Client(client.broker)
-        assert (await other.ask(FetchRequest(session_id=opened.session_id, session_epoch=2, max_wait_ms=0))).error_code == 0
+        assert (
+            await other.ask(FetchRequest(session_id=opened.session_id, session_epoch=2, max_wait_ms=0))
+        ).error_code == 0
         client.fill("events", 0, 1, 10)
         answer = await client.answer()
         assert (answer.error_code, answer.session_id, answer.responses) == (71, opened.session_id, [])
@@ -254,6 +268,9 @@ def test_unknown_partitions_do_not_end_a_wait():
         assert client.parts == []
         client.fill("events", 0, 1, 10)
         answer = await client.answer()
-        assert [(partition.partition_index, partition.error_code) for partition in answer.responses[0].partitions] == [(0, 0), (777, 3)]
+        assert [(partition.partition_index, partition.error_code) for partition in answer.responses[0].partitions] == [
+            (0, 0),
+            (777, 3),
+        ]
 
     told(story)

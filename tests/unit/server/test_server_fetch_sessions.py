@@ -3,7 +3,15 @@
 import pytest
 
 from ottla.server import fetch_sessions
-from ottla.server.fetch_sessions import EPOCH_MAX, EVICTION_MS, NO_SESSION, ORPHANED_MS, FetchSessions, Place, next_epoch
+from ottla.server.fetch_sessions import (
+    EPOCH_MAX,
+    EVICTION_MS,
+    NO_SESSION,
+    ORPHANED_MS,
+    FetchSessions,
+    Place,
+    next_epoch,
+)
 
 
 class CountingRng:
@@ -50,7 +58,7 @@ def test_one_that_was_not_used_for_long_gives_way():
     sessions = FetchSessions(CountingRng(), slots_max=2)
     opened(sessions, 5, 0)
     opened(sessions, 5, 1)
-    assert sessions.touch(sessions.get(1), 10)                       # now the second is the one that was used longest ago
+    assert sessions.touch(sessions.get(1), 10)  # now the second is the one that was used longest ago
     assert opened(sessions, 1, EVICTION_MS + 2) == 3
     assert (sessions.get(1) is None, sessions.get(2) is None) == (False, True)
 
@@ -65,7 +73,7 @@ def test_an_old_one_in_use_gives_way_to_a_larger_one_only():
     assert opened(sessions, 4, later) == NO_SESSION
     assert opened(sessions, 5, later) == 3
     assert (sessions.get(1) is None, sessions.get(2) is None) == (False, True)
-    assert opened(sessions, 9, later) == 4                           # the third is young: the first goes, though it is no smaller
+    assert opened(sessions, 9, later) == 4  # the third is young: the first goes, though it is no smaller
     assert (sessions.get(1) is None, sessions.get(3) is None) == (True, False)
 
 

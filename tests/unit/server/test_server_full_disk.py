@@ -13,7 +13,9 @@ from ottla.wire.batches import Record, build_batch
 def test_a_full_disk_is_told_and_survived() -> None:
     async def story(world: World) -> tuple[list[int], list[bytes | None]]:
         ports = world.start("node")
-        config = node_config({"listeners": "PLAINTEXT://node:9092", "log.dirs": "/data"}, directory="/", canonical_host=lambda: "node")
+        config = node_config(
+            {"listeners": "PLAINTEXT://node:9092", "log.dirs": "/data"}, directory="/", canonical_host=lambda: "node"
+        )
         node: Node = await world.within(ports, assemble(ports, config))
         client = SimulatedClient(world.start("client").network, "node", 9092)
         await client.connect()

@@ -10,7 +10,11 @@ from ottla.wire.batches import Record, build_batch
 from ottla.wire.messages.find_coordinator import FindCoordinatorRequest
 from ottla.wire.messages.heartbeat import HeartbeatRequest
 from ottla.wire.messages.join_group import JoinGroupRequest, JoinGroupRequestProtocol
-from ottla.wire.messages.offset_commit import OffsetCommitRequest, OffsetCommitRequestPartition, OffsetCommitRequestTopic
+from ottla.wire.messages.offset_commit import (
+    OffsetCommitRequest,
+    OffsetCommitRequestPartition,
+    OffsetCommitRequestTopic,
+)
 from ottla.wire.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
 from ottla.wire.schema import Message
 from tests.compat.raw import framed, read_response, request_bytes
@@ -41,8 +45,14 @@ class Client:
 
 def join(group: str = "g", member: str = "") -> JoinGroupRequest:
     protocols = [JoinGroupRequestProtocol("range", b"\0\0\0\0\0\0\0\0\0\0")]
-    return JoinGroupRequest(group_id=group, session_timeout_ms=6000, rebalance_timeout_ms=6000, member_id=member, protocol_type="consumer",
-                            protocols=protocols)
+    return JoinGroupRequest(
+        group_id=group,
+        session_timeout_ms=6000,
+        rebalance_timeout_ms=6000,
+        member_id=member,
+        protocol_type="consumer",
+        protocols=protocols,
+    )
 
 
 async def found(broker: AsyncBroker) -> Client:
@@ -82,7 +92,10 @@ async def test_answers_of_one_connection_keep_their_order():
         client.send(HeartbeatRequest("h", 1, "nobody"), BEAT_VERSION, 8)
         client.send(HeartbeatRequest("", 1, "nobody"), BEAT_VERSION, 9)
         joined = await client.receive(JoinGroupRequest, JOIN_VERSION)
-        first, second = await client.receive(HeartbeatRequest, BEAT_VERSION), await client.receive(HeartbeatRequest, BEAT_VERSION)
+        first, second = (
+            await client.receive(HeartbeatRequest, BEAT_VERSION),
+            await client.receive(HeartbeatRequest, BEAT_VERSION),
+        )
         assert (joined[0], joined[1].error_code, joined[1].generation_id) == (7, 0, 1)
         assert [(found[0], found[1].error_code) for found in (first, second)] == [(8, 25), (9, 24)]
 

@@ -38,20 +38,37 @@ def test_a_large_request_is_answered_as_a_small_one_is() -> None:
         connection.send(DescribeTopicPartitionsRequest(response_partition_limit=2000), 0)
         answer = connection.receive(MetadataRequest, 12)
         assert [(topic.name, topic.error_code, len(topic.partitions)) for topic in answer.topics] == [
-            ("there", 0, 2), *((name, 3, 0) for name in names[1:])]
+            ("there", 0, 2),
+            *((name, 3, 0) for name in names[1:]),
+        ]
         assert [topic.name for topic in connection.receive(DescribeTopicPartitionsRequest, 0).topics] == ["there"]
         wanted = [ListOffsetsPartition(partition_index=index, timestamp=-1) for index in range(4000)]
-        offsets = connection.ask(ListOffsetsRequest(replica_id=-1, topics=[ListOffsetsTopic(name="there", partitions=wanted)]), 6)
+        offsets = connection.ask(
+            ListOffsetsRequest(replica_id=-1, topics=[ListOffsetsTopic(name="there", partitions=wanted)]), 6
+        )
         assert [part.error_code for part in offsets.topics[0].partitions] == [0, 0] + [3] * 3998
-        created = connection.ask(CreateTopicsRequest(
-            topics=[CreatableTopic(name=f"bad name {number}", num_partitions=1, replication_factor=1) for number in range(3000)]), 5)
+        created = connection.ask(
+            CreateTopicsRequest(
+                topics=[
+                    CreatableTopic(name=f"bad name {number}", num_partitions=1, replication_factor=1)
+                    for number in range(3000)
+                ]
+            ),
+            5,
+        )
         assert [topic.error_code for topic in created.topics] == [17] * 3000
 
 
 def fetch(count: int, *, session_id: int = 0, session_epoch: int = -1) -> FetchRequest:
     wanted = [FetchPartition(partition=index, partition_max_bytes=1000) for index in range(count)]
-    return FetchRequest(max_wait_ms=0, min_bytes=1, max_bytes=1000, session_id=session_id, session_epoch=session_epoch,
-                        topics=[FetchTopic(topic="there", partitions=wanted)] if count else [])
+    return FetchRequest(
+        max_wait_ms=0,
+        min_bytes=1,
+        max_bytes=1000,
+        session_id=session_id,
+        session_epoch=session_epoch,
+        topics=[FetchTopic(topic="there", partitions=wanted)] if count else [],
+    )
 
 
 def test_a_large_fetch_is_answered_as_a_small_one_is() -> None:
@@ -77,7 +94,9 @@ def test_a_produce_of_many_partitions_is_answered_as_one_of_few_is(version: int)
     """What is there is appended, what is not is refused, each in its place; and without acks the connection ends."""
     batch = bytes(build_batch([Record(timestamp=0, value=b"x")]))
     wanted = [PartitionProduceData(index=index, records=batch if index % 2 else None) for index in range(2500)]
-    request = ProduceRequest(acks=1, timeout_ms=1000, topic_data=[TopicProduceData(name="there", partition_data=wanted)])
+    request = ProduceRequest(
+        acks=1, timeout_ms=1000, topic_data=[TopicProduceData(name="there", partition_data=wanted)]
+    )
     with Broker() as broker, connected(broker) as connection:
         broker.create_topic("there", partitions=250)
         answer = connection.ask(request, version)
@@ -93,20 +112,33 @@ def test_a_produce_of_many_partitions_is_answered_as_one_of_few_is(version: int)
         assert connection.is_closed()
 
 
-@pytest.mark.parametrize("request_of", [
-    lambda: fetch(1500),
-    lambda: ProduceRequest(acks=1, timeout_ms=1000, topic_data=[
-        TopicProduceData(name="there", partition_data=[PartitionProduceData(index=index) for index in range(900)])]),
-])
-def test_others_are_served_while_many_partitions_are_looked_at(request_of: Callable[[], FetchRequest | ProduceRequest],
-                                                               monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(
+    "request_of",
+    [
+        lambda: fetch(1500),
+        lambda: ProduceRequest(
+            acks=1,
+            timeout_ms=1000,
+            topic_data=[
+                TopicProduceData(
+                    name="there", partition_data=[PartitionProduceData(index=index) for index in range(900)]
+                )
+            ],
+        ),
+    ],
+)
+def test_others_are_served_while_many_partitions_are_looked_at(
+    request_of: Callable[[], FetchRequest | ProduceRequest], monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Between the arrival of the request and its answer the loop goes round several times."""
     turns: list[int] = []
     handle, answer = ServerConnection._on_frame, ServerConnection.answer
 
     async def story(world: World) -> None:
         ports = world.start("node")
-        config = node_config({"listeners": "PLAINTEXT://node:9092", "log.dirs": "/data"}, directory="/", canonical_host=lambda: "node")
+        config = node_config(
+            {"listeners": "PLAINTEXT://node:9092", "log.dirs": "/data"}, directory="/", canonical_host=lambda: "node"
+        )
         node = await world.within(ports, assemble(ports, config))
         client = SimulatedClient(world.start("client").network, "node", 9092)
         await client.connect()

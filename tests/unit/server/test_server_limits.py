@@ -8,25 +8,44 @@ import pytest
 from ottla.metadata.configs import BrokerLayers
 from ottla.node.assemble import assemble
 from ottla.node.config import node_config
-from ottla.server.limits import Admission, ConnectionCounts, ConnectionSettings, Pace, Paces, connection_settings, read_overrides
+from ottla.server.limits import (
+    Admission,
+    ConnectionCounts,
+    ConnectionSettings,
+    Pace,
+    Paces,
+    connection_settings,
+    read_overrides,
+)
 from ottla.server.loop_lag import LoopLag
 from ottla.server.occasional import OccasionalLog
 from ottla.sim.client import Disconnected, SimulatedClient
 from ottla.sim.world import World
 from ottla.wire.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
-from ottla.wire.messages.incremental_alter_configs import AlterableConfig, AlterConfigsResource, IncrementalAlterConfigsRequest
+from ottla.wire.messages.incremental_alter_configs import (
+    AlterableConfig,
+    AlterConfigsResource,
+    IncrementalAlterConfigsRequest,
+)
 
 ADMITTED, WAITING, REFUSED = Admission.ADMITTED, Admission.WAITING, Admission.REFUSED
 
 
 def test_settings_come_from_all_layers():
-    layers = BrokerLayers({"max.connections": "9", "listener.name.inside.max.connections": "7"},
-                          {"max.connections.per.ip": "5"}, {"max.connections.per.ip.overrides": "10.0.0.1:3, [::1]:4"})
-    assert connection_settings(layers, ["INSIDE", "OUTSIDE"]) == ConnectionSettings(9, 5, {"10.0.0.1": 3, "::1": 4}, {"INSIDE": 7})
+    layers = BrokerLayers(
+        {"max.connections": "9", "listener.name.inside.max.connections": "7"},
+        {"max.connections.per.ip": "5"},
+        {"max.connections.per.ip.overrides": "10.0.0.1:3, [::1]:4"},
+    )
+    assert connection_settings(layers, ["INSIDE", "OUTSIDE"]) == ConnectionSettings(
+        9, 5, {"10.0.0.1": 3, "::1": 4}, {"INSIDE": 7}
+    )
 
 
 def test_rates_come_from_all_layers():
-    layers = BrokerLayers({"max.connection.creation.rate": "9", "listener.name.inside.max.connection.creation.rate": "7"}, {}, {})
+    layers = BrokerLayers(
+        {"max.connection.creation.rate": "9", "listener.name.inside.max.connection.creation.rate": "7"}, {}, {}
+    )
     settings = connection_settings(layers, ["INSIDE", "OUTSIDE"])
     assert (settings.total_rate, settings.per_listener_rate) == (9, {"INSIDE": 7})
 
@@ -85,7 +104,10 @@ def test_a_line_is_logged_once_in_a_second_and_the_others_are_counted(caplog):
         for number in range(5):
             occasional.say("it was %d", number)
     assert [record.getMessage() for record in caplog.records] == [
-        "it was 0", "it was 3 (2 lines like this were left out)", "it was 4"]
+        "it was 0",
+        "it was 3 (2 lines like this were left out)",
+        "it was 4",
+    ]
 
 
 class Timers:

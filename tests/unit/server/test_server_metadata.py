@@ -47,30 +47,46 @@ def test_all_topics_at_every_version_after_every_change() -> None:
             assert all(told(connection, version) == {"b": (1, unsaid)} for version in range(14))
 
 
-@pytest.mark.parametrize(("version", "odd"), [
-    (9, MetadataRequestTopic(name="there")),    # which cannot say more
-    *((version, odd) for version in (10, 12) for odd in (
-        MetadataRequestTopic(name="there"), MetadataRequestTopic(name=None), MetadataRequestTopic(topic_id=Uuid(b"i" * 16), name=None))),
-])
+@pytest.mark.parametrize(
+    ("version", "odd"),
+    [
+        (9, MetadataRequestTopic(name="there")),  # which cannot say more
+        *(
+            (version, odd)
+            for version in (10, 12)
+            for odd in (
+                MetadataRequestTopic(name="there"),
+                MetadataRequestTopic(name=None),
+                MetadataRequestTopic(topic_id=Uuid(b"i" * 16), name=None),
+            )
+        ),
+    ],
+)
 def test_of_many_topics_the_same_is_said_as_of_few(version: int, odd: MetadataRequestTopic) -> None:
     """Also where one is named by its id, or not at all, which decides about all."""
     names = [MetadataRequestTopic(name=f"not-there-{number}") for number in range(1000)]
     with Broker(config={"auto.create.topics.enable": "false"}) as broker, connected(broker) as connection:
         broker.create_topic("there", partitions=1)
-        few, many = (connection.ask(MetadataRequest(topics=[*some, odd], allow_auto_topic_creation=False), version)
-                     for some in (names[:3], names))
+        few, many = (
+            connection.ask(MetadataRequest(topics=[*some, odd], allow_auto_topic_creation=False), version)
+            for some in (names[:3], names)
+        )
     assert many.error_code == few.error_code
     assert (len(few.topics), len(many.topics)) in ((4, 1001), (1, 1))
     assert [(topic.name, topic.error_code) for topic in many.topics[:3]][: len(few.topics)] == [
-        (topic.name, topic.error_code) for topic in few.topics[:3]]
+        (topic.name, topic.error_code) for topic in few.topics[:3]
+    ]
     assert (many.topics[-1].name, many.topics[-1].error_code) == (few.topics[-1].name, few.topics[-1].error_code)
 
 
 async def test_many_topics_are_encoded_in_slices() -> None:
     """Others have a turn on the loop meanwhile; what was made once is not made again."""
     partition = PartitionImage((1,), (1,), 1, 0, 0, (Uuid(bytes(16)),))
-    topics = {topic_id: TopicImage(f"topic-{number}", topic_id, dict.fromkeys(range(100), partition))
-              for number in range(20) for topic_id in [Uuid(number.to_bytes(16, "big"))]}
+    topics = {
+        topic_id: TopicImage(f"topic-{number}", topic_id, dict.fromkeys(range(100), partition))
+        for number in range(20)
+        for topic_id in [Uuid(number.to_bytes(16, "big"))]
+    }
     rounds = CountingRounds(asyncio.get_running_loop(), RealClock())
     form, broker = TopicForm(), SimpleNamespace(image=ClusterImage("c", topics_by_id=topics), rounds=rounds)
     first = await _all(cast(Any, broker), form, MetadataResponse(), MetadataRequest(topics=None), 12)
@@ -78,7 +94,9 @@ async def test_many_topics_are_encoded_in_slices() -> None:
     again = await _all(cast(Any, broker), form, MetadataResponse(), MetadataRequest(topics=None), 12)
     assert (rounds.count, first) == (4, again)
     answer, _ = decode(MetadataResponse, 12, first, 0)
-    assert [(topic.name, len(topic.partitions)) for topic in answer.topics] == [(f"topic-{number}", 100) for number in range(20)]
+    assert [(topic.name, len(topic.partitions)) for topic in answer.topics] == [
+        (f"topic-{number}", 100) for number in range(20)
+    ]
 
 
 class CountingRounds(Rounds):

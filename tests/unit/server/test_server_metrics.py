@@ -54,20 +54,31 @@ async def test_groups_are_told_of_once_there_are_some(told):
             await consumer.poll(0.05)
         await consumer.commit({TopicPartition("events", 0): 0})
         assert await lines() == [
-            'ottla_group_shards{state="loading"} 0', 'ottla_group_shards{state="active"} 50', 'ottla_group_shards{state="failed"} 0',
-            'ottla_groups{state="Empty"} 0', 'ottla_groups{state="PreparingRebalance"} 0', 'ottla_groups{state="CompletingRebalance"} 0',
-            'ottla_groups{state="Stable"} 1', "ottla_group_members 1", "ottla_group_members_expired_total 0",
-            "ottla_group_rebalances_total 1", "ottla_group_offset_commits_total 1", "ottla_group_offsets_expired_total 0",
+            'ottla_group_shards{state="loading"} 0',
+            'ottla_group_shards{state="active"} 50',
+            'ottla_group_shards{state="failed"} 0',
+            'ottla_groups{state="Empty"} 0',
+            'ottla_groups{state="PreparingRebalance"} 0',
+            'ottla_groups{state="CompletingRebalance"} 0',
+            'ottla_groups{state="Stable"} 1',
+            "ottla_group_members 1",
+            "ottla_group_members_expired_total 0",
+            "ottla_group_rebalances_total 1",
+            "ottla_group_offset_commits_total 1",
+            "ottla_group_offsets_expired_total 0",
         ]
 
 
-@pytest.mark.parametrize(("request_line", "status"), [
-    (b"GET / HTTP/1.1", "404 Not Found"),
-    (b"POST /metrics HTTP/1.1", "405 Method Not Allowed"),
-    (b"nonsense", "400 Bad Request"),
-    (b"GET /metrics?x=1 HTTP/1.0", "200 OK"),
-    (b"HEAD /metrics HTTP/1.1", "200 OK"),
-])
+@pytest.mark.parametrize(
+    ("request_line", "status"),
+    [
+        (b"GET / HTTP/1.1", "404 Not Found"),
+        (b"POST /metrics HTTP/1.1", "405 Method Not Allowed"),
+        (b"nonsense", "400 Bad Request"),
+        (b"GET /metrics?x=1 HTTP/1.0", "200 OK"),
+        (b"HEAD /metrics HTTP/1.1", "200 OK"),
+    ],
+)
 async def test_other_requests(told, request_line, status):
     found, body = await http(told.node.metrics_port, request_line + b"\r\n\r\n")
     assert found == f"HTTP/1.1 {status}"
@@ -92,8 +103,19 @@ async def test_only_so_many_ask_at_once(told):
 
 
 def test_errors_are_counted_wherever_a_message_has_them():
-    created = CreateTopicsResponse(topics=[CreatableTopicResult(name="a", error_code=0), CreatableTopicResult(name="b", error_code=36)])
-    produced = ProduceResponse(responses=[TopicProduceResponse(name="a", partition_responses=[
-        PartitionProduceResponse(index=index, error_code=ErrorCode.UNKNOWN_TOPIC_OR_PARTITION) for index in range(2)])])
+    created = CreateTopicsResponse(
+        topics=[CreatableTopicResult(name="a", error_code=0), CreatableTopicResult(name="b", error_code=36)]
+    )
+    produced = ProduceResponse(
+        responses=[
+            TopicProduceResponse(
+                name="a",
+                partition_responses=[
+                    PartitionProduceResponse(index=index, error_code=ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+                    for index in range(2)
+                ],
+            )
+        ]
+    )
     assert (error_count(created), error_count(produced)) == (1, 2)
     assert (whole(error_count_in_slices(created)), whole(error_count_in_slices(produced))) == (1, 2)

@@ -39,12 +39,16 @@ class WatchedProcesses:
 
 
 @pytest.mark.parametrize("version", [8, 13])
-@pytest.mark.parametrize(("codec", "kept", "size", "in_worker"), [
-    (0, "gzip", 20_000, True), (0, "gzip", 100, False), (1, "producer", 20_000, True), (0, "producer", 20_000, False)])
+@pytest.mark.parametrize(
+    ("codec", "kept", "size", "in_worker"),
+    [(0, "gzip", 20_000, True), (0, "gzip", 100, False), (1, "producer", 20_000, True), (0, "producer", 20_000, False)],
+)
 def test_who_inspects_a_batch(version: int, codec: int, kept: str, size: int, in_worker: bool) -> None:
     async def story(world: World) -> bool:
         ports = world.start("node")
-        config = node_config({"listeners": "PLAINTEXT://node:9092", "log.dirs": "/data"}, directory="/", canonical_host=lambda: "node")
+        config = node_config(
+            {"listeners": "PLAINTEXT://node:9092", "log.dirs": "/data"}, directory="/", canonical_host=lambda: "node"
+        )
         node: Node = await world.within(ports, assemble(ports, config))
         client = SimulatedClient(world.start("client").network, "node", 9092)
         await client.connect()
@@ -66,12 +70,17 @@ def test_who_inspects_a_batch(version: int, codec: int, kept: str, size: int, in
 @pytest.mark.parametrize("version", [8, 13])
 @pytest.mark.parametrize("codec", [1, 2, 3, 4])
 @pytest.mark.parametrize(("size", "inspections"), [(60_000, 0), (140_000, 1), (1_000_000, 1), (5_000_000, 2)])
-def test_a_small_batch_that_becomes_large_is_left_to_a_worker(version: int, codec: int, size: int, inspections: int) -> None:
+def test_a_small_batch_that_becomes_large_is_left_to_a_worker(
+    version: int, codec: int, size: int, inspections: int
+) -> None:
     """Each batch of its request is appended once, and all are answered together; what is very large comes one after another, and is
     looked at by another process."""
+
     async def story(world: World) -> None:
         ports = world.start("node")
-        config = node_config({"listeners": "PLAINTEXT://node:9092", "log.dirs": "/data"}, directory="/", canonical_host=lambda: "node")
+        config = node_config(
+            {"listeners": "PLAINTEXT://node:9092", "log.dirs": "/data"}, directory="/", canonical_host=lambda: "node"
+        )
         node: Node = await world.within(ports, assemble(ports, config))
         client = SimulatedClient(world.start("client").network, "node", 9092)
         await client.connect()
@@ -79,7 +88,9 @@ def test_a_small_batch_that_becomes_large_is_left_to_a_worker(version: int, code
         watched = node.broker.workers = WatchedWorkers(ports.workers)
         others = node.broker.processes = WatchedProcesses(ports.processes)
         now_ms = ports.clock.now_ms()
-        batches = [bytes(build_batch([Record(timestamp=now_ms, value=bytes(count))], codec=codec)) for count in (10, size, 20)]
+        batches = [
+            bytes(build_batch([Record(timestamp=now_ms, value=bytes(count))], codec=codec)) for count in (10, size, 20)
+        ]
         parts = [PartitionProduceData(index=index, records=batch) for index, batch in enumerate(batches)]
         topic = TopicProduceData(partition_data=parts)
         if version >= 13:
@@ -87,10 +98,13 @@ def test_a_small_batch_that_becomes_large_is_left_to_a_worker(version: int, code
         else:
             topic.name = "t"
         for round_number in range(2):
-            answer = await client.call(ProduceRequest(acks=-1, timeout_ms=1000, topic_data=[topic]), ProduceResponse, version)
+            answer = await client.call(
+                ProduceRequest(acks=-1, timeout_ms=1000, topic_data=[topic]), ProduceResponse, version
+            )
             results = answer.responses[0].partition_responses
             assert [(result.index, result.error_code, result.base_offset) for result in results] == [
-                (index, 0, round_number) for index in range(3)]
+                (index, 0, round_number) for index in range(3)
+            ]
         fetched = [(await client.fetch("t", index, 0)).records for index in range(3)]
         lengths = [[len(record.value or b"") for record in records_of(records, 0)] for records in fetched]
         assert lengths == [[10] * 2, [size] * 2, [20] * 2]
@@ -106,16 +120,21 @@ def test_a_small_batch_that_becomes_large_is_left_to_a_worker(version: int, code
 @pytest.mark.parametrize(("count", "in_worker"), [(900, False), (1_100, True)])
 def test_many_records_that_are_looked_at_one_by_one_are_left_to_a_worker(count: int, in_worker: bool) -> None:
     """Those of which the time of one is wrong: a megabyte of the smallest would hold up the loop for half a second."""
+
     async def story(world: World) -> None:
         ports = world.start("node")
-        config = node_config({"listeners": "PLAINTEXT://node:9092", "log.dirs": "/data"}, directory="/", canonical_host=lambda: "node")
+        config = node_config(
+            {"listeners": "PLAINTEXT://node:9092", "log.dirs": "/data"}, directory="/", canonical_host=lambda: "node"
+        )
         node: Node = await world.within(ports, assemble(ports, config))
         client = SimulatedClient(world.start("client").network, "node", 9092)
         await client.connect()
         await client.create_topic("t", 1, {})
         watched = node.broker.workers = WatchedWorkers(ports.workers)
         late_ms = ports.clock.now_ms() + 100_000_000
-        batch = build_batch([Record(timestamp=late_ms - (index > 0) * 100_000_000, value=b"x") for index in range(count)])
+        batch = build_batch(
+            [Record(timestamp=late_ms - (index > 0) * 100_000_000, value=b"x") for index in range(count)]
+        )
         answer = await client.produce("t", 0, bytes(batch), acks=-1)
         assert (answer.error_code, [error.batch_index for error in answer.record_errors]) == (32, [0])
         assert ("inspect" in watched.names) is in_worker
@@ -127,9 +146,12 @@ def test_many_records_that_are_looked_at_one_by_one_are_left_to_a_worker(count: 
 
 def test_a_bomb_without_an_answer_ends_its_connection() -> None:
     """More than a batch may hold, in a few bytes, by a client that wants no answers."""
+
     async def story(world: World) -> None:
         ports = world.start("node")
-        config = node_config({"listeners": "PLAINTEXT://node:9092", "log.dirs": "/data"}, directory="/", canonical_host=lambda: "node")
+        config = node_config(
+            {"listeners": "PLAINTEXT://node:9092", "log.dirs": "/data"}, directory="/", canonical_host=lambda: "node"
+        )
         node: Node = await world.within(ports, assemble(ports, config))
         client = SimulatedClient(world.start("client").network, "node", 9092)
         await client.connect()

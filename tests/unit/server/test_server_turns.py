@@ -18,11 +18,13 @@ REQUESTS = 200
 
 def test_requests_that_arrive_together_are_answered_in_order_and_in_turns(monkeypatch: pytest.MonkeyPatch) -> None:
     for module, name in ((connection, "SLICE_SECONDS"), (rounds, "SLICE_SECONDS"), (rounds, "LONE_SLICE_SECONDS")):
-        monkeypatch.setattr(module, name, 0)                # whatever is asked takes long
+        monkeypatch.setattr(module, name, 0)  # whatever is asked takes long
 
     async def story(world: World) -> Any:
         ports = world.start("node")
-        config = node_config({"listeners": "PLAINTEXT://node:9092", "log.dirs": "/data"}, directory="/", canonical_host=lambda: "node")
+        config = node_config(
+            {"listeners": "PLAINTEXT://node:9092", "log.dirs": "/data"}, directory="/", canonical_host=lambda: "node"
+        )
         node: Node = await world.within(ports, assemble(ports, config))
         network = world.start("client").network
         many, few = SimulatedClient(network, "node", 9092), SimulatedClient(network, "node", 9092)
@@ -37,8 +39,10 @@ def test_requests_that_arrive_together_are_answered_in_order_and_in_turns(monkey
             return resume(callback, *args, **options)
 
         node.broker.loop.call_soon = call_soon  # type: ignore[method-assign]
-        answers = await asyncio.gather(*(many.call(ApiVersionsRequest(), ApiVersionsResponse, 0) for _ in range(REQUESTS)),
-                                       few.call(ApiVersionsRequest(), ApiVersionsResponse, 0))
+        answers = await asyncio.gather(
+            *(many.call(ApiVersionsRequest(), ApiVersionsResponse, 0) for _ in range(REQUESTS)),
+            few.call(ApiVersionsRequest(), ApiVersionsResponse, 0),
+        )
         assert [answer.error_code for answer in answers] == [0] * (REQUESTS + 1)
         del node.broker.loop.call_soon
         await world.within(ports, node.stop())

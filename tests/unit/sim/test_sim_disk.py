@@ -72,7 +72,11 @@ class TwoDisks(RuleBasedStateMachine):
     @rule(data=st.data())
     def use(self, data):
         real, simulated = self.files[data.draw(st.sampled_from(sorted(self.files)))]
-        what = data.draw(st.sampled_from(["append", "write_at", "truncate", "read_at", "if_cached", "bring_in", "map", "flush", "again"]))
+        what = data.draw(
+            st.sampled_from(
+                ["append", "write_at", "truncate", "read_at", "if_cached", "bring_in", "map", "flush", "again"]
+            )
+        )
         place, size, blob = data.draw(_PLACE), data.draw(_PLACE), data.draw(_DATA)
         calls = {
             "append": lambda file: file.append([blob, b"", blob[:3]]),
@@ -162,7 +166,13 @@ def test_a_dead_process_leaves_the_page_cache():
     file = disk.open("/data/f", create=True)
     file.append([b"unflushed"])
     disk.crash(keep="page-cache")
-    for call in (lambda: file.append([b"x"]), file.size, lambda: file.read_at(0, 1), lambda: disk.list("/data"), lambda: disk.lock("/l")):
+    for call in (
+        lambda: file.append([b"x"]),
+        file.size,
+        lambda: file.read_at(0, 1),
+        lambda: disk.list("/data"),
+        lambda: disk.lock("/l"),
+    ):
         with pytest.raises(SimulatedCrash):
             call()
     assert _next(disk).read("/data/f") == b"unflushed"

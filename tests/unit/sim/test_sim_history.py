@@ -81,7 +81,9 @@ def test_a_part_of_a_batch():
 
 
 def test_a_gap():
-    assert violation(lambda history: (sent(history, b"a"), sent(history, b"b")), [Record(0, value=b"a"), Record(2, value=b"b")]) == ["2"]
+    assert violation(
+        lambda history: (sent(history, b"a"), sent(history, b"b")), [Record(0, value=b"a"), Record(2, value=b"b")]
+    ) == ["2"]
 
 
 def test_sends_of_a_producer_out_of_order():
@@ -99,7 +101,9 @@ def test_a_high_watermark_that_falls_or_is_passed():
         history.polled(P, [], 0, known_before=history.high_watermark(P))
 
     assert violation(tell, records(b"a")) == ["19"]
-    above = violation(lambda history: (sent(history, b"a"), history.polled(P, records(b"a"), 0, known_before=0)), records(b"a"))
+    above = violation(
+        lambda history: (sent(history, b"a"), history.polled(P, records(b"a"), 0, known_before=0)), records(b"a")
+    )
     assert above == ["19"]
 
 
@@ -151,4 +155,7 @@ def test_files_that_miss_something(files):
             assert check_log_files(rest.items()) == [f"{path} is missing"]
     assert len(check_log_files((files | {"/d/t-0/00000000000000000003.log": b""}).items())) > 0
     torn = files["/d/t-0/00000000000000000003.log"][:-1]
-    assert any("after its last batch" in line for line in check_log_files((files | {"/d/t-0/00000000000000000003.log": torn}).items()))
+    assert any(
+        "after its last batch" in line
+        for line in check_log_files((files | {"/d/t-0/00000000000000000003.log": torn}).items())
+    )

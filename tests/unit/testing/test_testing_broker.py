@@ -38,7 +38,9 @@ def produce(broker: Broker, *values: bytes) -> None:
 
 
 def consumed(broker: Broker, count: int) -> list[bytes]:
-    consumer = KafkaConsumer(bootstrap_servers=broker.bootstrap, auto_offset_reset="earliest", consumer_timeout_ms=10_000)
+    consumer = KafkaConsumer(
+        bootstrap_servers=broker.bootstrap, auto_offset_reset="earliest", consumer_timeout_ms=10_000
+    )
     consumer.assign([TopicPartition("t", 0)])
     values = [next(consumer).value for _ in range(count)]
     consumer.close()

@@ -37,7 +37,9 @@ def test_compression_type(codec: str, on: str) -> None:
         broker.create_topic("t", config={"compression.type": codec} if on == "topic" else {})
         send(broker, b"x" * 1000)
         assert stored_attributes(broker) & 7 == CODECS[codec]
-        consumer = KafkaConsumer(bootstrap_servers=broker.bootstrap, auto_offset_reset="earliest", consumer_timeout_ms=10_000)
+        consumer = KafkaConsumer(
+            bootstrap_servers=broker.bootstrap, auto_offset_reset="earliest", consumer_timeout_ms=10_000
+        )
         consumer.assign([TopicPartition("t", 0)])
         assert next(consumer).value == b"x" * 1000
         consumer.close()
@@ -67,7 +69,9 @@ def test_the_time_of_the_append(broker_config: Mapping[str, str], topic_config: 
     with Broker(config=broker_config) as broker:
         broker.create_topic("t", config=topic_config)
         send(broker, b"x", timestamp_ms=5)
-        consumer = KafkaConsumer(bootstrap_servers=broker.bootstrap, auto_offset_reset="earliest", consumer_timeout_ms=10_000)
+        consumer = KafkaConsumer(
+            bootstrap_servers=broker.bootstrap, auto_offset_reset="earliest", consumer_timeout_ms=10_000
+        )
         consumer.assign([TopicPartition("t", 0)])
         record = next(consumer)
         consumer.close()

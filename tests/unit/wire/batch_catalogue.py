@@ -11,7 +11,17 @@ from ottla.wire.batches import HEADER, RECORDS_AT, Record, build_batch, write_ch
 from ottla.wire.compression import GZIP, LZ4, SNAPPY, ZSTD
 from ottla.wire.varint import varint, varlong
 
-NONE, UNKNOWN, CORRUPT, TOO_LARGE, LIST_TOO_LARGE, TIMESTAMP, EPOCH, TRANSACTIONAL, RECORD = 0, -1, 2, 10, 18, 32, 47, 53, 87
+NONE, UNKNOWN, CORRUPT, TOO_LARGE, LIST_TOO_LARGE, TIMESTAMP, EPOCH, TRANSACTIONAL, RECORD = (
+    0,
+    -1,
+    2,
+    10,
+    18,
+    32,
+    47,
+    53,
+    87,
+)
 CODECS = {"gzip": GZIP, "snappy": SNAPPY, "lz4": LZ4, "zstd": ZSTD}
 LONG_MIN, LONG_MAX = -(1 << 63), (1 << 63) - 1
 HOUR = 3_600_000
@@ -30,8 +40,16 @@ class Case:
     configs: Mapping[str, str] = field(default_factory=dict)
 
 
-def body(*, attributes: int = 0, timestamp_delta: bytes = b"\0", offset_delta: bytes = b"\0", key: bytes = b"\1", value: bytes = b"\x06abc",
-         headers: bytes = b"\0", tail: bytes = b"") -> bytes:
+def body(
+    *,
+    attributes: int = 0,
+    timestamp_delta: bytes = b"\0",
+    offset_delta: bytes = b"\0",
+    key: bytes = b"\1",
+    value: bytes = b"\x06abc",
+    headers: bytes = b"\0",
+    tail: bytes = b"",
+) -> bytes:
     """The fields of a record, each as the bytes to write."""
     return bytes([attributes]) + timestamp_delta + offset_delta + key + value + headers + tail
 
@@ -41,10 +59,24 @@ def record(fields: bytes | None = None, *, size: int | None = None, **parts: byt
     return varint(len(inside) if size is None else size) + inside
 
 
-def batch(now: int, payload: bytes | None = None, *, count: int = 1, last_offset_delta: int | None = None, base_offset: int = 0,
-          length: int | None = None, leader_epoch: int = -1, magic: int = 2, attributes: int = 0, base_timestamp: int | None = None,
-          max_timestamp: int | None = None, producer_id: int = -1, producer_epoch: int = -1, base_sequence: int = -1,
-          crc_off: int = 0) -> bytes:
+def batch(
+    now: int,
+    payload: bytes | None = None,
+    *,
+    count: int = 1,
+    last_offset_delta: int | None = None,
+    base_offset: int = 0,
+    length: int | None = None,
+    leader_epoch: int = -1,
+    magic: int = 2,
+    attributes: int = 0,
+    base_timestamp: int | None = None,
+    max_timestamp: int | None = None,
+    producer_id: int = -1,
+    producer_epoch: int = -1,
+    base_sequence: int = -1,
+    crc_off: int = 0,
+) -> bytes:
     """A batch with a right checksum, whatever else is wrong with it."""
     payload = record() if payload is None else payload
     base_timestamp = now if base_timestamp is None else base_timestamp
@@ -52,15 +84,34 @@ def batch(now: int, payload: bytes | None = None, *, count: int = 1, last_offset
     last_offset_delta = count - 1 if last_offset_delta is None else last_offset_delta
     length = RECORDS_AT - 12 + len(payload) if length is None else length
     data = bytearray(RECORDS_AT) + payload
-    HEADER.pack_into(data, 0, base_offset, length, leader_epoch, magic, 0, attributes, last_offset_delta, base_timestamp, max_timestamp,
-                     producer_id, producer_epoch, base_sequence, count)
+    HEADER.pack_into(
+        data,
+        0,
+        base_offset,
+        length,
+        leader_epoch,
+        magic,
+        0,
+        attributes,
+        last_offset_delta,
+        base_timestamp,
+        max_timestamp,
+        producer_id,
+        producer_epoch,
+        base_sequence,
+        count,
+    )
     write_checksum(data)
     data[20] ^= crc_off
     return bytes(data)
 
 
 def good(now: int, count: int = 1, codec: int = 0, **more: int) -> bytes:
-    return bytes(build_batch([Record(timestamp=now + i, key=b"k%d" % i, value=b"v" * i) for i in range(count)], codec=codec, **more))
+    return bytes(
+        build_batch(
+            [Record(timestamp=now + i, key=b"k%d" % i, value=b"v" * i) for i in range(count)], codec=codec, **more
+        )
+    )
 
 
 def several(count: int, **parts: bytes) -> bytes:
@@ -119,13 +170,23 @@ HEADERS: Sequence[Case] = (
     Case("bad checksum and no records", lambda now: batch(now, count=0, crc_off=1), CORRUPT),
     Case("any leader epoch", lambda now: batch(now, leader_epoch=77)),
     Case("control batch", lambda now: batch(now, attributes=0x20), RECORD),
-    Case("control batch of a producer", lambda now: batch(now, attributes=0x20, producer_id=5, producer_epoch=0), RECORD),
+    Case(
+        "control batch of a producer", lambda now: batch(now, attributes=0x20, producer_id=5, producer_epoch=0), RECORD
+    ),
     Case("transactional batch", lambda now: batch(now, attributes=0x10), TRANSACTIONAL),
     Case("transactional batch and bad checksum", lambda now: batch(now, attributes=0x10, crc_off=1), TRANSACTIONAL),
     Case("log append time", lambda now: batch(now, attributes=0x08)),
     Case("log append time -1", lambda now: batch(now, attributes=0x08, max_timestamp=-1), TIMESTAMP, (0,)),
-    Case("log append time far off", lambda now: batch(now, attributes=0x08, max_timestamp=now + 2 * HOUR), TIMESTAMP, (0,)),
-    Case("log append time, records far off", lambda now: batch(now, record(timestamp_delta=varlong(3 * HOUR)), attributes=0x08)),
+    Case(
+        "log append time far off",
+        lambda now: batch(now, attributes=0x08, max_timestamp=now + 2 * HOUR),
+        TIMESTAMP,
+        (0,),
+    ),
+    Case(
+        "log append time, records far off",
+        lambda now: batch(now, record(timestamp_delta=varlong(3 * HOUR)), attributes=0x08),
+    ),
     Case("delete horizon", lambda now: batch(now, attributes=0x40)),
     Case("attribute bit 7", lambda now: batch(now, attributes=0x80)),
     Case("attribute bit 7, maximum off", lambda now: batch(now, attributes=0x80, max_timestamp=5)),
@@ -165,7 +226,12 @@ TIMES: Sequence[Case] = (
     Case("timestamp 0", lambda now: batch(now, base_timestamp=0)),
     Case("timestamp minimal", lambda now: batch(now, base_timestamp=LONG_MIN), TIMESTAMP, (0,)),
     Case("timestamp maximal", lambda now: batch(now, base_timestamp=LONG_MAX), TIMESTAMP, (0,)),
-    Case("timestamp wraps", lambda now: batch(now, record(timestamp_delta=varlong(1)), base_timestamp=LONG_MAX), TIMESTAMP, (0,)),
+    Case(
+        "timestamp wraps",
+        lambda now: batch(now, record(timestamp_delta=varlong(1)), base_timestamp=LONG_MAX),
+        TIMESTAMP,
+        (0,),
+    ),
     Case("maximum too low", lambda now: batch(now, max_timestamp=now - 1000)),
     Case("maximum too high", lambda now: batch(now, max_timestamp=now + 1000)),
     Case("maximum -1", lambda now: batch(now, max_timestamp=-1)),
@@ -173,25 +239,57 @@ TIMES: Sequence[Case] = (
     Case("negative delta", lambda now: batch(now, record(timestamp_delta=varlong(-5000)))),
     Case("an hour ahead, nearly", lambda now: batch(now + HOUR - 60_000)),
     Case("an hour ahead and more", lambda now: batch(now + HOUR + 60_000), TIMESTAMP, (0,)),
-    Case("the second is ahead", lambda now: batch(now, record() + record(timestamp_delta=varlong(2 * HOUR)) + record(), count=3),
-         TIMESTAMP, (1,)),
-    Case("two are ahead", lambda now: batch(now, (record() + record(timestamp_delta=varlong(2 * HOUR))) * 2, count=4), TIMESTAMP, (1, 3)),
-    Case("one ahead, then a torn record", lambda now: batch(now, record(timestamp_delta=varlong(2 * HOUR)) + record(size=100), count=2),
-         RECORD),
+    Case(
+        "the second is ahead",
+        lambda now: batch(now, record() + record(timestamp_delta=varlong(2 * HOUR)) + record(), count=3),
+        TIMESTAMP,
+        (1,),
+    ),
+    Case(
+        "two are ahead",
+        lambda now: batch(now, (record() + record(timestamp_delta=varlong(2 * HOUR))) * 2, count=4),
+        TIMESTAMP,
+        (1, 3),
+    ),
+    Case(
+        "one ahead, then a torn record",
+        lambda now: batch(now, record(timestamp_delta=varlong(2 * HOUR)) + record(size=100), count=2),
+        RECORD,
+    ),
     Case("delta of ten bytes", lambda now: batch(now, record(timestamp_delta=varlong(LONG_MIN + HOUR)))),
     Case("delta of eleven bytes", lambda now: batch(now, record(timestamp_delta=LONG_VARLONG)), RECORD),
     Case("before limit, inside", lambda now: batch(now - 1000), configs={"message.timestamp.before.max.ms": "60000"}),
-    Case("before limit, outside", lambda now: batch(now - 90_000), TIMESTAMP, (0,), {"message.timestamp.before.max.ms": "60000"}),
-    Case("before limit, no timestamp", lambda now: batch(now, base_timestamp=-1), configs={"message.timestamp.before.max.ms": "60000"}),
-    Case("before limit, minimal", lambda now: batch(now, base_timestamp=LONG_MIN), TIMESTAMP, (0,),
-         {"message.timestamp.before.max.ms": "60000"}),
+    Case(
+        "before limit, outside",
+        lambda now: batch(now - 90_000),
+        TIMESTAMP,
+        (0,),
+        {"message.timestamp.before.max.ms": "60000"},
+    ),
+    Case(
+        "before limit, no timestamp",
+        lambda now: batch(now, base_timestamp=-1),
+        configs={"message.timestamp.before.max.ms": "60000"},
+    ),
+    Case(
+        "before limit, minimal",
+        lambda now: batch(now, base_timestamp=LONG_MIN),
+        TIMESTAMP,
+        (0,),
+        {"message.timestamp.before.max.ms": "60000"},
+    ),
     Case("after limit off, maximal", lambda now: batch(now, base_timestamp=LONG_MAX), configs=NO_AFTER_LIMIT),
     Case("after limit off, minimal", lambda now: batch(now, base_timestamp=LONG_MIN), configs=NO_AFTER_LIMIT),
     Case("append time", good, configs=APPEND_TIME),
     Case("append time, far off", lambda now: batch(now + 90 * HOUR), configs=APPEND_TIME),
     Case("append time, already said", lambda now: batch(now, attributes=8), TIMESTAMP, (0,), APPEND_TIME),
-    Case("append time, already said by three", lambda now: batch(now, several(3), count=3, attributes=8), TIMESTAMP, (0, 1, 2),
-         APPEND_TIME),
+    Case(
+        "append time, already said by three",
+        lambda now: batch(now, several(3), count=3, attributes=8),
+        TIMESTAMP,
+        (0, 1, 2),
+        APPEND_TIME,
+    ),
 )
 
 RECORDS: Sequence[Case] = (
@@ -222,7 +320,11 @@ RECORDS: Sequence[Case] = (
     Case("value empty", lambda now: batch(now, record(value=b"\0"))),
     Case("value -2", lambda now: batch(now, record(value=b"\3"))),
     Case("value too long for the batch", lambda now: batch(now, record(value=varint(500))), RECORD),
-    Case("value into the next record", lambda now: batch(now, record(value=varint(8) + b"abc") + record(), count=2), RECORD),
+    Case(
+        "value into the next record",
+        lambda now: batch(now, record(value=varint(8) + b"abc") + record(), count=2),
+        RECORD,
+    ),
     Case("a byte too much in a record", lambda now: batch(now, record(tail=b"\0")), RECORD),
     Case("no header count", lambda now: batch(now, record(headers=b"")), RECORD),
     Case("headers", lambda now: batch(now, record(headers=varint(2) + b"\2a\2b" + b"\2c\1"))),
@@ -241,27 +343,72 @@ RECORDS: Sequence[Case] = (
     Case("compacted, no key", lambda now: batch(now), RECORD, (0,), {"cleanup.policy": "compact"}),
     Case("compacted, key -2", lambda now: batch(now, record(key=b"\3")), RECORD, (0,), {"cleanup.policy": "compact"}),
     Case("compacted, empty key", lambda now: batch(now, record(key=b"\0")), configs={"cleanup.policy": "compact"}),
-    Case("compacted, two without keys", lambda now: batch(now, (record() + record(key=b"\2k")) * 2, count=4), RECORD, (0, 2),
-         {"cleanup.policy": "compact,delete"}),
-    Case("compacted, no key and far ahead", lambda now: batch(now + 2 * HOUR), RECORD, (0,), {"cleanup.policy": "compact"}),
-    Case("compacted, one without key, one far ahead",
-         lambda now: batch(now, record() + record(key=b"\2k", timestamp_delta=varlong(2 * HOUR)), count=2), TIMESTAMP, (0, 1),
-         {"cleanup.policy": "compact"}),
-    Case("as large as may be", lambda now: batch(now, record(value=varint(500) + bytes(500))), configs={"max.message.bytes": "570"}),
-    Case("a byte too large", lambda now: batch(now, record(value=varint(501) + bytes(501))), TOO_LARGE, (), {"max.message.bytes": "570"}),
-    Case("too large and bad checksum", lambda now: batch(now, record(value=varint(501) + bytes(501)), crc_off=1), TOO_LARGE, (),
-         {"max.message.bytes": "570"}),
-    Case("larger than a segment", lambda now: batch(now, record(value=varint(1 << 20) + bytes(1 << 20))), LIST_TOO_LARGE, (),
-         {"max.message.bytes": "2000000", "segment.bytes": "1048576"}),
+    Case(
+        "compacted, two without keys",
+        lambda now: batch(now, (record() + record(key=b"\2k")) * 2, count=4),
+        RECORD,
+        (0, 2),
+        {"cleanup.policy": "compact,delete"},
+    ),
+    Case(
+        "compacted, no key and far ahead",
+        lambda now: batch(now + 2 * HOUR),
+        RECORD,
+        (0,),
+        {"cleanup.policy": "compact"},
+    ),
+    Case(
+        "compacted, one without key, one far ahead",
+        lambda now: batch(now, record() + record(key=b"\2k", timestamp_delta=varlong(2 * HOUR)), count=2),
+        TIMESTAMP,
+        (0, 1),
+        {"cleanup.policy": "compact"},
+    ),
+    Case(
+        "as large as may be",
+        lambda now: batch(now, record(value=varint(500) + bytes(500))),
+        configs={"max.message.bytes": "570"},
+    ),
+    Case(
+        "a byte too large",
+        lambda now: batch(now, record(value=varint(501) + bytes(501))),
+        TOO_LARGE,
+        (),
+        {"max.message.bytes": "570"},
+    ),
+    Case(
+        "too large and bad checksum",
+        lambda now: batch(now, record(value=varint(501) + bytes(501)), crc_off=1),
+        TOO_LARGE,
+        (),
+        {"max.message.bytes": "570"},
+    ),
+    Case(
+        "larger than a segment",
+        lambda now: batch(now, record(value=varint(1 << 20) + bytes(1 << 20))),
+        LIST_TOO_LARGE,
+        (),
+        {"max.message.bytes": "2000000", "segment.bytes": "1048576"},
+    ),
 )
 
-MESSAGES_ABOUT_FRAMING = ("twelve zeros", "seventeen zeros", "length 13", "length negative", "length minimal", "magic 3", "magic -1")
+MESSAGES_ABOUT_FRAMING = (
+    "twelve zeros",
+    "seventeen zeros",
+    "length 13",
+    "length negative",
+    "length minimal",
+    "magic 3",
+    "magic -1",
+)
 """Of batches that are refused whole, those whose sender is told why."""
 
 
 def tells_log_start(case: Case) -> bool:
     """Whether the answer names the log start offset."""
-    return case.code == NONE or (case not in FRAMING and case.code not in (CORRUPT, TOO_LARGE, LIST_TOO_LARGE, TRANSACTIONAL))
+    return case.code == NONE or (
+        case not in FRAMING and case.code not in (CORRUPT, TOO_LARGE, LIST_TOO_LARGE, TRANSACTIONAL)
+    )
 
 
 def tells_why(case: Case) -> bool:

@@ -48,27 +48,62 @@ def _every_codec() -> list[Case]:
         cases += [
             Case(f"{name}", lambda now, c=codec: good(now, 3, c)),
             Case(f"{name} bad checksum", lambda now, c=codec: packed(now, c, record(), crc_off=1), CORRUPT),
-            Case(f"{name} offset delta 5", lambda now, c=codec: packed(now, c, record(offset_delta=varint(5))), UNKNOWN),
-            Case(f"{name} offset deltas reversed",
-                 lambda now, c=codec: packed(now, c, record(offset_delta=varint(1)) + record(), count=2), UNKNOWN),
-            Case(f"{name} garbage", lambda now, c=codec: batch(now, b"this is not compressed at all", attributes=c), UNKNOWN),
-            Case(f"{name} no payload", lambda now, c=codec: batch(now, b"", attributes=c), RECORD if codec == ZSTD else UNKNOWN),
+            Case(
+                f"{name} offset delta 5", lambda now, c=codec: packed(now, c, record(offset_delta=varint(5))), UNKNOWN
+            ),
+            Case(
+                f"{name} offset deltas reversed",
+                lambda now, c=codec: packed(now, c, record(offset_delta=varint(1)) + record(), count=2),
+                UNKNOWN,
+            ),
+            Case(
+                f"{name} garbage",
+                lambda now, c=codec: batch(now, b"this is not compressed at all", attributes=c),
+                UNKNOWN,
+            ),
+            Case(
+                f"{name} no payload",
+                lambda now, c=codec: batch(now, b"", attributes=c),
+                RECORD if codec == ZSTD else UNKNOWN,
+            ),
             Case(f"{name} cut payload", lambda now, c=codec: batch(now, _cut(c, 9), count=50, attributes=c), UNKNOWN),
-            Case(f"{name} cut payload by one", lambda now, c=codec: batch(now, _cut(c, 1), count=50, attributes=c), UNKNOWN),
-            Case(f"{name} bytes after it", lambda now, c=codec: batch(now, compress(c, record()) + b"junk" * 5, attributes=c),
-                 NONE if codec in (GZIP, LZ4) else UNKNOWN),
-            Case(f"{name} zeros after it", lambda now, c=codec: batch(now, compress(c, record()) + bytes(20), attributes=c),
-                 NONE if codec in (GZIP, LZ4) else UNKNOWN),
-            Case(f"{name} twice", lambda now, c=codec: batch(
-                now, compress(c, record()) + compress(c, record(offset_delta=varint(1))), count=2, attributes=c),
-                 RECORD if codec == LZ4 else NONE),
+            Case(
+                f"{name} cut payload by one",
+                lambda now, c=codec: batch(now, _cut(c, 1), count=50, attributes=c),
+                UNKNOWN,
+            ),
+            Case(
+                f"{name} bytes after it",
+                lambda now, c=codec: batch(now, compress(c, record()) + b"junk" * 5, attributes=c),
+                NONE if codec in (GZIP, LZ4) else UNKNOWN,
+            ),
+            Case(
+                f"{name} zeros after it",
+                lambda now, c=codec: batch(now, compress(c, record()) + bytes(20), attributes=c),
+                NONE if codec in (GZIP, LZ4) else UNKNOWN,
+            ),
+            Case(
+                f"{name} twice",
+                lambda now, c=codec: batch(
+                    now, compress(c, record()) + compress(c, record(offset_delta=varint(1))), count=2, attributes=c
+                ),
+                RECORD if codec == LZ4 else NONE,
+            ),
             Case(f"{name} of nothing", lambda now, c=codec: packed(now, c, b""), RECORD),
             Case(f"{name} count 2 of 1", lambda now, c=codec: packed(now, c, record(), count=2), RECORD),
             Case(f"{name} count 1 of 2", lambda now, c=codec: packed(now, c, several(2)), RECORD),
             Case(f"{name} bytes after the last record", lambda now, c=codec: packed(now, c, record() + b"\0"), RECORD),
             Case(f"{name} control batch", lambda now, c=codec: packed(now, c, record(), attributes=0x20), RECORD),
-            Case(f"{name} ahead", lambda now, c=codec: packed(now + 2 * HOUR, c, several(2), count=2), TIMESTAMP, (0, 1)),
-            Case(f"{name} compacted", lambda now, c=codec: packed(now, c, record()), RECORD, (0,), {"cleanup.policy": "compact"}),
+            Case(
+                f"{name} ahead", lambda now, c=codec: packed(now + 2 * HOUR, c, several(2), count=2), TIMESTAMP, (0, 1)
+            ),
+            Case(
+                f"{name} compacted",
+                lambda now, c=codec: packed(now, c, record()),
+                RECORD,
+                (0,),
+                {"cleanup.policy": "compact"},
+            ),
             Case(f"{name} append time", lambda now, c=codec: good(now, 3, c), configs=APPEND_TIME),
             Case(f"{name} maximum off", lambda now, c=codec: packed(now, c, record(), max_timestamp=7)),
         ]
@@ -113,11 +148,20 @@ ZSTD_RECORDS: Sequence[Case] = tuple(
         ("header value -2", record(headers=varint(1) + b"\2a\3"), 1, 0),
         ("header value too long", record(headers=varint(1) + b"\2a" + varint(70)), 1, RECORD),
         ("a long way to write a length", bytes([0x80 | 18, 0x80, 0]) + body(), 1, 0),
-    ))
+    )
+)
 
 
-def _lz4_frame(payload: bytes, *, flags: int = 0x60, block: int = 0x40, checksum_off: int = 0, block_checksum: bytes = b"",
-               tail: bytes = bytes(4), content_size: bytes = b"") -> bytes:
+def _lz4_frame(
+    payload: bytes,
+    *,
+    flags: int = 0x60,
+    block: int = 0x40,
+    checksum_off: int = 0,
+    block_checksum: bytes = b"",
+    tail: bytes = bytes(4),
+    content_size: bytes = b"",
+) -> bytes:
     """A frame with one stored block."""
     descriptor = bytes([flags, block]) + content_size
     check = (_small_xxh32(descriptor) >> 8 & 0xFF) ^ checksum_off
@@ -132,73 +176,166 @@ def _linked_lz4(payload: bytes) -> bytes:
 RAW_DEFLATE = zlib.compress(record())
 
 FRAMES: Sequence[Case] = (
-    Case("snappy as one bare block", lambda now: batch(now, bytes(cramjam.snappy.compress_raw(record())), attributes=SNAPPY)),
-    Case("snappy in Google's frames", lambda now: batch(now, bytes(cramjam.snappy.compress(record())), attributes=SNAPPY), UNKNOWN),
+    Case(
+        "snappy as one bare block",
+        lambda now: batch(now, bytes(cramjam.snappy.compress_raw(record())), attributes=SNAPPY),
+    ),
+    Case(
+        "snappy in Google's frames",
+        lambda now: batch(now, bytes(cramjam.snappy.compress(record())), attributes=SNAPPY),
+        UNKNOWN,
+    ),
     Case("snappy header alone", lambda now: batch(now, XERIAL_HEADER, attributes=SNAPPY), RECORD),
-    Case("snappy of another version", lambda now: batch(
-        now, XERIAL_HEADER[:8] + b"\0\0\0\7\0\0\0\1" + compress(SNAPPY, record())[16:], attributes=SNAPPY)),
-    Case("snappy of an incompatible version", lambda now: batch(
-        now, XERIAL_HEADER[:8] + b"\0\0\0\7\0\0\0\7" + compress(SNAPPY, record())[16:], attributes=SNAPPY)),
-    Case("snappy with an empty block", lambda now: batch(
-        now, XERIAL_HEADER + b"\0\0\0\1\0" + compress(SNAPPY, record())[16:], attributes=SNAPPY)),
-    Case("snappy with a block of no bytes", lambda now: batch(
-        now, XERIAL_HEADER + bytes(4) + compress(SNAPPY, record())[16:], attributes=SNAPPY), UNKNOWN),
+    Case(
+        "snappy of another version",
+        lambda now: batch(
+            now, XERIAL_HEADER[:8] + b"\0\0\0\7\0\0\0\1" + compress(SNAPPY, record())[16:], attributes=SNAPPY
+        ),
+    ),
+    Case(
+        "snappy of an incompatible version",
+        lambda now: batch(
+            now, XERIAL_HEADER[:8] + b"\0\0\0\7\0\0\0\7" + compress(SNAPPY, record())[16:], attributes=SNAPPY
+        ),
+    ),
+    Case(
+        "snappy with an empty block",
+        lambda now: batch(now, XERIAL_HEADER + b"\0\0\0\1\0" + compress(SNAPPY, record())[16:], attributes=SNAPPY),
+    ),
+    Case(
+        "snappy with a block of no bytes",
+        lambda now: batch(now, XERIAL_HEADER + bytes(4) + compress(SNAPPY, record())[16:], attributes=SNAPPY),
+        UNKNOWN,
+    ),
     Case("lz4 linked blocks", lambda now: batch(now, _linked_lz4(record()), attributes=LZ4), UNKNOWN),
     Case("lz4 stored", lambda now: batch(now, _lz4_frame(record()), attributes=LZ4)),
-    Case("lz4 bad header checksum", lambda now: batch(now, _lz4_frame(record(), checksum_off=1), attributes=LZ4), UNKNOWN),
-    Case("lz4 content size", lambda now: batch(now, _lz4_frame(record(), flags=0x68, content_size=bytes(8)), attributes=LZ4)),
+    Case(
+        "lz4 bad header checksum", lambda now: batch(now, _lz4_frame(record(), checksum_off=1), attributes=LZ4), UNKNOWN
+    ),
+    Case(
+        "lz4 content size",
+        lambda now: batch(now, _lz4_frame(record(), flags=0x68, content_size=bytes(8)), attributes=LZ4),
+    ),
     Case("lz4 reserved bit", lambda now: batch(now, _lz4_frame(record(), flags=0x62), attributes=LZ4), UNKNOWN),
-    Case("lz4 dictionary", lambda now: batch(now, _lz4_frame(record(), flags=0x61, content_size=bytes(4)), attributes=LZ4), UNKNOWN),
+    Case(
+        "lz4 dictionary",
+        lambda now: batch(now, _lz4_frame(record(), flags=0x61, content_size=bytes(4)), attributes=LZ4),
+        UNKNOWN,
+    ),
     Case("lz4 version 2", lambda now: batch(now, _lz4_frame(record(), flags=0xA0), attributes=LZ4), UNKNOWN),
     Case("lz4 block size 3", lambda now: batch(now, _lz4_frame(record(), block=0x30), attributes=LZ4), UNKNOWN),
     Case("lz4 block size 7", lambda now: batch(now, _lz4_frame(record(), block=0x70), attributes=LZ4)),
-    Case("lz4 block descriptor bits", lambda now: batch(now, _lz4_frame(record(), block=0x41), attributes=LZ4), UNKNOWN),
-    Case("lz4 bad block checksum", lambda now: batch(
-        now, _lz4_frame(record(), flags=0x70, block_checksum=bytes(4)), attributes=LZ4), UNKNOWN),
-    Case("lz4 good block checksum", lambda now: batch(
-        now, _lz4_frame(record(), flags=0x70, block_checksum=_small_xxh32(record()).to_bytes(4, "little")), attributes=LZ4)),
-    Case("lz4 bad content checksum", lambda now: batch(now, _lz4_frame(record(), flags=0x64, tail=bytes(8)), attributes=LZ4)),
+    Case(
+        "lz4 block descriptor bits", lambda now: batch(now, _lz4_frame(record(), block=0x41), attributes=LZ4), UNKNOWN
+    ),
+    Case(
+        "lz4 bad block checksum",
+        lambda now: batch(now, _lz4_frame(record(), flags=0x70, block_checksum=bytes(4)), attributes=LZ4),
+        UNKNOWN,
+    ),
+    Case(
+        "lz4 good block checksum",
+        lambda now: batch(
+            now,
+            _lz4_frame(record(), flags=0x70, block_checksum=_small_xxh32(record()).to_bytes(4, "little")),
+            attributes=LZ4,
+        ),
+    ),
+    Case(
+        "lz4 bad content checksum",
+        lambda now: batch(now, _lz4_frame(record(), flags=0x64, tail=bytes(8)), attributes=LZ4),
+    ),
     Case("lz4 no end mark", lambda now: batch(now, _lz4_frame(record(), tail=b""), attributes=LZ4), UNKNOWN),
-    Case("lz4 no content checksum at the end", lambda now: batch(now, _lz4_frame(record(), flags=0x64), attributes=LZ4), UNKNOWN),
+    Case(
+        "lz4 no content checksum at the end",
+        lambda now: batch(now, _lz4_frame(record(), flags=0x64), attributes=LZ4),
+        UNKNOWN,
+    ),
     Case("gzip of Python", lambda now: batch(now, gzip.compress(record()), attributes=GZIP)),
     Case("zlib instead of gzip", lambda now: batch(now, RAW_DEFLATE, attributes=GZIP), UNKNOWN),
     Case("gzip bad trailer", lambda now: batch(now, gzip.compress(record())[:-1] + b"\7", attributes=GZIP), UNKNOWN),
-    Case("zstd skippable frame first", lambda now: batch(now, b"\x50\x2a\x4d\x18\x02\0\0\0ab" + compress(ZSTD, record()), attributes=ZSTD)),
+    Case(
+        "zstd skippable frame first",
+        lambda now: batch(now, b"\x50\x2a\x4d\x18\x02\0\0\0ab" + compress(ZSTD, record()), attributes=ZSTD),
+    ),
     Case("another codec than it says", lambda now: batch(now, compress(GZIP, record()), attributes=ZSTD), UNKNOWN),
 )
 
 CONVERTED: Sequence[Case] = (
     *(Case(f"none to {name}", lambda now: good(now, 3), configs={"compression.type": name}) for name in CODECS),
-    *(Case(f"{name} to none", lambda now, c=codec: good(now, 3, c), configs=PLAIN_TOPIC) for name, codec in CODECS.items()),
+    *(
+        Case(f"{name} to none", lambda now, c=codec: good(now, 3, c), configs=PLAIN_TOPIC)
+        for name, codec in CODECS.items()
+    ),
     Case("lz4 to zstd", lambda now: good(now, 3, LZ4), configs=ZSTD_TOPIC),
     Case("gzip to gzip", lambda now: good(now, 3, GZIP), configs=GZIP_TOPIC),
     Case("none to none", lambda now: good(now, 3), configs=PLAIN_TOPIC),
-    Case("none to gzip, producer", lambda now: good(now, 3, producer_id=70, producer_epoch=1, base_sequence=4),
-         configs=GZIP_TOPIC),
+    Case(
+        "none to gzip, producer",
+        lambda now: good(now, 3, producer_id=70, producer_epoch=1, base_sequence=4),
+        configs=GZIP_TOPIC,
+    ),
     Case("none to gzip, append time", lambda now: good(now, 3), configs=GZIP_TOPIC | APPEND_TIME),
-    Case("none to gzip, append time said", lambda now: batch(now, attributes=8), TIMESTAMP, (0,),
-         GZIP_TOPIC | APPEND_TIME),
-    Case("none to gzip, timestamps fall", lambda now: batch(
-        now, record() + record(offset_delta=b"\2", timestamp_delta=varlong(-50)), count=2, max_timestamp=now - 1), configs=GZIP_TOPIC),
+    Case(
+        "none to gzip, append time said",
+        lambda now: batch(now, attributes=8),
+        TIMESTAMP,
+        (0,),
+        GZIP_TOPIC | APPEND_TIME,
+    ),
+    Case(
+        "none to gzip, timestamps fall",
+        lambda now: batch(
+            now, record() + record(offset_delta=b"\2", timestamp_delta=varlong(-50)), count=2, max_timestamp=now - 1
+        ),
+        configs=GZIP_TOPIC,
+    ),
     Case("none to gzip, no timestamp", lambda now: batch(now, base_timestamp=-1), configs=GZIP_TOPIC),
     Case("none to gzip, said append time", lambda now: batch(now, attributes=8), configs=GZIP_TOPIC),
     Case("none to gzip, offset delta 5", lambda now: batch(now, record(offset_delta=varint(5))), configs=GZIP_TOPIC),
-    Case("gzip to zstd, offset delta 5", lambda now: packed(now, GZIP, record(offset_delta=varint(5))),
-         configs=ZSTD_TOPIC),
+    Case(
+        "gzip to zstd, offset delta 5",
+        lambda now: packed(now, GZIP, record(offset_delta=varint(5))),
+        configs=ZSTD_TOPIC,
+    ),
     Case("gzip to zstd, length too large", lambda now: packed(now, GZIP, record(size=100)), RECORD, (), ZSTD_TOPIC),
     Case("gzip to zstd, length too small", lambda now: packed(now, GZIP, record(size=8)), RECORD, (), ZSTD_TOPIC),
-    Case("gzip to zstd, length of six bytes", lambda now: packed(now, GZIP, LONG_VARINT + body()), RECORD, (), ZSTD_TOPIC),
-    Case("none to gzip, attributes of a record", lambda now: batch(now, record(body(attributes=0xFF))), configs=GZIP_TOPIC),
+    Case(
+        "gzip to zstd, length of six bytes", lambda now: packed(now, GZIP, LONG_VARINT + body()), RECORD, (), ZSTD_TOPIC
+    ),
+    Case(
+        "none to gzip, attributes of a record",
+        lambda now: batch(now, record(body(attributes=0xFF))),
+        configs=GZIP_TOPIC,
+    ),
     Case("none to gzip, bit 7", lambda now: batch(now, attributes=0x80), configs=GZIP_TOPIC),
     Case("none to gzip, delete horizon", lambda now: batch(now, attributes=0x40), configs=GZIP_TOPIC),
-    Case("none to gzip, headers", lambda now: batch(now, record(headers=varint(2) + b"\2a\2b" + b"\2\xff\1")), configs=GZIP_TOPIC),
+    Case(
+        "none to gzip, headers",
+        lambda now: batch(now, record(headers=varint(2) + b"\2a\2b" + b"\2\xff\1")),
+        configs=GZIP_TOPIC,
+    ),
     Case("none to gzip, key -2", lambda now: batch(now, record(key=b"\3", value=b"\3")), configs=GZIP_TOPIC),
-    Case("none to gzip, header value -2", lambda now: batch(now, record(headers=varint(1) + b"\2a\3")), configs=GZIP_TOPIC),
+    Case(
+        "none to gzip, header value -2",
+        lambda now: batch(now, record(headers=varint(1) + b"\2a\3")),
+        configs=GZIP_TOPIC,
+    ),
     Case("none to gzip, control", lambda now: batch(now, attributes=0x20), RECORD, (), GZIP_TOPIC),
-    Case("none to gzip, transactional without a producer", lambda now: batch(now, attributes=0x10), TRANSACTIONAL,
-         (), GZIP_TOPIC),
-    Case("gzip to none, too large then", lambda now: packed(now, GZIP, record(value=varint(1000) + bytes(1000))), TOO_LARGE, (),
-         {"compression.type": "uncompressed", "max.message.bytes": "500"}),
+    Case(
+        "none to gzip, transactional without a producer",
+        lambda now: batch(now, attributes=0x10),
+        TRANSACTIONAL,
+        (),
+        GZIP_TOPIC,
+    ),
+    Case(
+        "gzip to none, too large then",
+        lambda now: packed(now, GZIP, record(value=varint(1000) + bytes(1000))),
+        TOO_LARGE,
+        (),
+        {"compression.type": "uncompressed", "max.message.bytes": "500"},
+    ),
 )
 
 COMPRESSED: Sequence[Case] = (*_every_codec(), *ZSTD_RECORDS, *FRAMES)

@@ -31,7 +31,11 @@ def declared_messages() -> Iterator[type[Message]]:
     for package in (ottla.wire.messages, ottla.wire.records):
         for info in pkgutil.iter_modules(package.__path__):
             module: ModuleType = importlib.import_module(f"{package.__name__}.{info.name}")
-            own = [value for value in vars(module).values() if isinstance(value, type) and value.__module__ == module.__name__]
+            own = [
+                value
+                for value in vars(module).values()
+                if isinstance(value, type) and value.__module__ == module.__name__
+            ]
             yield from [value for value in own if issubclass(value, Message) and hasattr(value, "MIN_VERSION")]
 
 
@@ -75,7 +79,9 @@ def sample_field(field: Field, version: int, random: Random) -> Any:
 
 def sample(cls: type[Message], version: int, random: Random) -> Message:
     """An instance in which every field that the version has, and no other, was given a value."""
-    return cls(**{field.name: sample_field(field, version, random) for field in cls.FIELDS if field.in_version(version)})
+    return cls(
+        **{field.name: sample_field(field, version, random) for field in cls.FIELDS if field.in_version(version)}
+    )
 
 
 @pytest.fixture(scope="session")
@@ -93,7 +99,9 @@ def kafka_schemas() -> dict[str, dict[str, Any]]:
     """The schemas inside Kafka's jars, by the name of the message."""
     jars = sorted((jar_cache() / "libs").glob("kafka-*.jar"))
     if not jars:
-        pytest.skip(f"no Kafka jars in {jar_cache()}: declarations are not compared with Kafka's schemas (KAFKA_JARS names another folder)")
+        pytest.skip(
+            f"no Kafka jars in {jar_cache()}: declarations are not compared with Kafka's schemas (KAFKA_JARS names another folder)"
+        )
     schemas = {}
     for jar in jars:
         with zipfile.ZipFile(jar) as archive:

@@ -79,7 +79,13 @@ def test_metadata_requests_that_kafka_reads(text: str, topics: list[str | None] 
 def test_lengths_before_the_compact_ones() -> None:
     assert read_all(MetadataRequest, 1, "fffffffe") == MetadataRequest(topics=None)
     assert read_all(MetadataRequest, 1, "00000001 0001 61") == MetadataRequest(topics=[MetadataRequestTopic(name="a")])
-    for version, text in ((1, "00000001 ffff"), (0, "ffffffff"), (1, "7fffffff 0001 61"), (1, "00000001 7fff 61"), (1, "000000")):
+    for version, text in (
+        (1, "00000001 ffff"),
+        (0, "ffffffff"),
+        (1, "7fffffff 0001 61"),
+        (1, "00000001 7fff 61"),
+        (1, "000000"),
+    ):
         with pytest.raises(MalformedMessage):
             decode(MetadataRequest, version, bytes.fromhex(text))
 
@@ -102,7 +108,9 @@ def test_what_leads_a_struct_that_may_be_null() -> None:
     for lead in ("00", "01", "07"):
         decoded = read_all(DescribeTopicPartitionsRequest, 0, f"01 00000001 {lead} 0261 00000003 00 00")
         assert decoded == DescribeTopicPartitionsRequest([], 1, Cursor("a", 3))
-    assert read_all(DescribeTopicPartitionsRequest, 0, "01 00000001 fd 00") == DescribeTopicPartitionsRequest([], 1, None)
+    assert read_all(DescribeTopicPartitionsRequest, 0, "01 00000001 fd 00") == DescribeTopicPartitionsRequest(
+        [], 1, None
+    )
 
 
 def test_every_truncation_is_malformed(any_message: type[Message], sampler: Any) -> None:
@@ -147,7 +155,7 @@ def test_a_huge_count_costs_nothing(cls: type[Message], version: int, text: str)
     """Counts are held against the bytes that remain before anything is allocated."""
     data = bytes.fromhex(text) + bytes(200)
     with pytest.raises(MalformedMessage):
-        decode(cls, version, data)          # the codec is compiled when it is first needed, which takes memory of its own
+        decode(cls, version, data)  # the codec is compiled when it is first needed, which takes memory of its own
     tracemalloc.start()
     try:
         with pytest.raises(MalformedMessage):
@@ -182,7 +190,9 @@ def test_items_without_bytes_are_counted_too() -> None:
 
 def test_memory_grows_with_the_frame_only() -> None:
     """The densest message, a struct for every five bytes, costs a bounded multiple of its bytes."""
-    request = ProduceRequest(topic_data=[TopicProduceData("t", partition_data=[PartitionProduceData(0, None)] * 20_000)])
+    request = ProduceRequest(
+        topic_data=[TopicProduceData("t", partition_data=[PartitionProduceData(0, None)] * 20_000)]
+    )
     data = encode(request, 9)
     tracemalloc.start()
     try:

@@ -49,12 +49,26 @@ def test_crc32c_of_the_standard_text() -> None:
 
 @given(records=RECORDS, base_offset=st.integers(0, 1 << 60), codec=st.sampled_from([0, 1, 2, 3, 4]))
 def test_records_come_back_from_a_batch(records: list[Record], base_offset: int, codec: int) -> None:
-    batch = build_batch(records, base_offset=base_offset, codec=codec, producer_id=7, producer_epoch=1, base_sequence=5, leader_epoch=9)
+    batch = build_batch(
+        records, base_offset=base_offset, codec=codec, producer_id=7, producer_epoch=1, base_sequence=5, leader_epoch=9
+    )
     assert has_valid_checksum(batch)
     assert decode_records(batch) == numbered(records, base_offset)
     assert read_header(batch) == BatchHeader(
-        base_offset, len(batch) - 12, 9, 2, struct.unpack_from(">I", batch, 17)[0], codec, len(records) - 1, records[0].timestamp,
-        max(record.timestamp for record in records), 7, 1, 5, len(records))
+        base_offset,
+        len(batch) - 12,
+        9,
+        2,
+        struct.unpack_from(">I", batch, 17)[0],
+        codec,
+        len(records) - 1,
+        records[0].timestamp,
+        max(record.timestamp for record in records),
+        7,
+        1,
+        5,
+        len(records),
+    )
 
 
 @pytest.mark.parametrize("codec", ["gzip", "snappy", "lz4", "zstd"])
@@ -114,20 +128,22 @@ def payload(records: list[Record]) -> bytes:
     return bytes(build_batch(records)[61:])
 
 
-SHAPES = st.sampled_from([
-    lambda i: Record(timestamp=1000, value=b"x" * 100),
-    lambda i: Record(timestamp=1000 + i, value=b"x" * 100),
-    lambda i: Record(timestamp=1000 - i, key=b"k", value=b"x" * 20),
-    lambda i: Record(timestamp=1000 + i * 50, key=b"%d" % i, value=b"x" * (i * 37 % 150)),
-    lambda i: Record(timestamp=1000, key=None if i % 7 else b"key", value=b"x" * (i % 3)),
-    lambda i: Record(timestamp=1000 + (i << 30), value=None),
-    lambda i: Record(timestamp=1000, key=b"k" * 300, value=b"v" * 20_000),
-    lambda i: Record(timestamp=1000, value=b"x" * 100, headers=(("trace", b"12"), ("n", None))[: i % 3]),
-    lambda i: Record(timestamp=1000 + i % 5, value=(b"%d\0\0\0a\0" % i) * (i * 7 % 20 + 1)),
-    lambda i: Record(timestamp=1000 + i % 60, key=b"%08d" % i, value=sha256(b"%d" % i).digest() * (1 + i * 13 % 7)),
-    lambda i: Record(timestamp=1000, key=b"%08d" % i, value=bytes(i * 13 % 70)),
-    lambda i: Record(timestamp=1000, value=bytes(64 if i % 2 else 100) + sha256(b"%d" % i).digest()),
-])
+SHAPES = st.sampled_from(
+    [
+        lambda i: Record(timestamp=1000, value=b"x" * 100),
+        lambda i: Record(timestamp=1000 + i, value=b"x" * 100),
+        lambda i: Record(timestamp=1000 - i, key=b"k", value=b"x" * 20),
+        lambda i: Record(timestamp=1000 + i * 50, key=b"%d" % i, value=b"x" * (i * 37 % 150)),
+        lambda i: Record(timestamp=1000, key=None if i % 7 else b"key", value=b"x" * (i % 3)),
+        lambda i: Record(timestamp=1000 + (i << 30), value=None),
+        lambda i: Record(timestamp=1000, key=b"k" * 300, value=b"v" * 20_000),
+        lambda i: Record(timestamp=1000, value=b"x" * 100, headers=(("trace", b"12"), ("n", None))[: i % 3]),
+        lambda i: Record(timestamp=1000 + i % 5, value=(b"%d\0\0\0a\0" % i) * (i * 7 % 20 + 1)),
+        lambda i: Record(timestamp=1000 + i % 60, key=b"%08d" % i, value=sha256(b"%d" % i).digest() * (1 + i * 13 % 7)),
+        lambda i: Record(timestamp=1000, key=b"%08d" % i, value=bytes(i * 13 % 70)),
+        lambda i: Record(timestamp=1000, value=bytes(64 if i % 2 else 100) + sha256(b"%d" % i).digest()),
+    ]
+)
 
 
 @settings(deadline=None)
@@ -163,21 +179,30 @@ def test_large_batches_of_usual_records_are_read_in_columns(count: int, kind: st
     if kind != "equal" and count < 200:
         return
     size = {"equal": lambda i: 100, "mixed": lambda i: 60 + i * 31 % 90, "headers": lambda i: 60}[kind]
-    records = [Record(timestamp=1000 + i // 300, value=b"x" * size(i), headers=(("a", b"b"),) if kind == "headers" else ())
-               for i in range(count)]
+    records = [
+        Record(timestamp=1000 + i // 300, value=b"x" * size(i), headers=(("a", b"b"),) if kind == "headers" else ())
+        for i in range(count)
+    ]
     assert scan(payload(records), count, wants_offsets=True) == Extent(0, (count - 1) // 300, True, True)
 
 
-@pytest.mark.parametrize("make", [
-    lambda i: Record(timestamp=1000, value=b"x" * 100, headers=(("trace", b"0" * 16), ("kind", None), ("", b""))[: i % 4]),
-    lambda i: Record(timestamp=1000, key=b"key", value=b"x" * 10, headers=(("t" * 70, b"0" * 200),)),
-    lambda i: Record(timestamp=1000 + 40 * i, value=b"x" * (90 + i % 9)),
-    lambda i: Record(timestamp=1000 + 40 * i, key=b"key", value=b"", headers=(("a", b"b"),)),
-])
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda i: Record(
+            timestamp=1000, value=b"x" * 100, headers=(("trace", b"0" * 16), ("kind", None), ("", b""))[: i % 4]
+        ),
+        lambda i: Record(timestamp=1000, key=b"key", value=b"x" * 10, headers=(("t" * 70, b"0" * 200),)),
+        lambda i: Record(timestamp=1000 + 40 * i, value=b"x" * (90 + i % 9)),
+        lambda i: Record(timestamp=1000 + 40 * i, key=b"key", value=b"", headers=(("a", b"b"),)),
+    ],
+)
 def test_headers_and_seconds_between_records_are_usual(make: Callable[[int], Record]) -> None:
     """None here would be right but slow, too."""
     records = [make(i) for i in range(150)]
-    assert walk(payload(records), 0, 150, wants_offsets=True) == extent_of(step_through(payload(records), 0, 150, lengths_matter=True))
+    assert walk(payload(records), 0, 150, wants_offsets=True) == extent_of(
+        step_through(payload(records), 0, 150, lengths_matter=True)
+    )
 
 
 @pytest.mark.parametrize("key", [None, b"", b"a key of some length"])
@@ -186,7 +211,10 @@ def test_headers_and_seconds_between_records_are_usual(make: Callable[[int], Rec
 def test_plain_records_of_random_bytes_are_read_at_once(count: int, key: bytes | None, times: int) -> None:
     """Among random bytes some look like the start of a record: they are stepped over."""
     bytes_of = Random(count)
-    records = [Record(timestamp=1000 + i % times, key=key, value=bytes_of.randbytes(bytes_of.randint(50, 150))) for i in range(count)]
+    records = [
+        Record(timestamp=1000 + i % times, key=key, value=bytes_of.randbytes(bytes_of.randint(50, 150)))
+        for i in range(count)
+    ]
     octets = payload(records)
     for is_one_time in {False, times == 1}:
         bounds = find_bounds(numpy, octets, count, is_one_time=is_one_time)

@@ -81,7 +81,10 @@ def test_what_is_encoded_is_decoded_again(any_message: type[Message], data: st.D
     assert (decoded, end) == (original, len(encoded) + 3)
     assert encode(decoded, version) == encoded
     assert in_slices(encode_in_slices(original, version))[1] == encoded
-    assert in_slices(decode_in_slices(any_message, version, b"abc" + encoded + b"rest", 3))[1] == (original, len(encoded) + 3)
+    assert in_slices(decode_in_slices(any_message, version, b"abc" + encoded + b"rest", 3))[1] == (
+        original,
+        len(encoded) + 3,
+    )
 
 
 def in_slices(work: Slices[T]) -> tuple[int, T]:
@@ -104,7 +107,9 @@ def test_large_messages_give_way() -> None:
 @pytest.mark.parametrize("shape", [(50_001, 0), (25_000, 1), (10, 5_000)])
 def test_all_arrays_of_a_large_message_are_bounded_together(shape: tuple[int, int]) -> None:
     topics, partitions = shape
-    wanted = ElectLeadersRequest(topic_partitions=[TopicPartitions(partitions=[0] * partitions) for _ in range(topics)], timeout_ms=1)
+    wanted = ElectLeadersRequest(
+        topic_partitions=[TopicPartitions(partitions=[0] * partitions) for _ in range(topics)], timeout_ms=1
+    )
     encoded = encode(wanted, 2)
     if topics + topics * partitions > 50_000:
         with pytest.raises(MalformedMessage, match="too many items"):
@@ -117,7 +122,9 @@ def test_many_tagged_fields_are_not_read() -> None:
     """A field of no bytes takes two: a megabyte of them would take the time of one of ten megabytes."""
     encoded = encode(MetadataRequest(topics=[]), 12)
     assert encoded[-1] == 0
-    few, many = (encoded[:-1] + bytes([count]) + b"".join(bytes([tag, 0]) for tag in range(count)) for count in (100, 101))
+    few, many = (
+        encoded[:-1] + bytes([count]) + b"".join(bytes([tag, 0]) for tag in range(count)) for count in (100, 101)
+    )
     assert decode(MetadataRequest, 12, few) == (MetadataRequest(topics=[]), len(few))
     with pytest.raises(MalformedMessage, match="101 tagged fields"):
         decode(MetadataRequest, 12, many)
@@ -211,7 +218,9 @@ def test_ids_of_a_wrong_size_in_an_array_are_refused() -> None:
 def test_records_are_a_slice_of_the_buffer() -> None:
     """The largest part of a produce request is never copied."""
     batch = b"batch" * 100
-    request = ProduceRequest(topic_data=[TopicProduceData(name="t", partition_data=[PartitionProduceData(0, memoryview(batch))])])
+    request = ProduceRequest(
+        topic_data=[TopicProduceData(name="t", partition_data=[PartitionProduceData(0, memoryview(batch))])]
+    )
     buffer = bytearray(encode(request, 9))
     decoded, _ = decode(ProduceRequest, 9, buffer)
     records = decoded.topic_data[0].partition_data[0].records
@@ -241,7 +250,9 @@ def test_the_shared_default_of_a_struct_cannot_be_changed() -> None:
 
 def test_a_struct_may_be_null() -> None:
     assert encode(DescribeTopicPartitionsRequest(), 0) == bytes.fromhex("01 000007d0 ff 00")
-    assert encode(DescribeTopicPartitionsRequest(cursor=Cursor("t", 3)), 0) == bytes.fromhex("01 000007d0 01 0274 00000003 00 00")
+    assert encode(DescribeTopicPartitionsRequest(cursor=Cursor("t", 3)), 0) == bytes.fromhex(
+        "01 000007d0 01 0274 00000003 00 00"
+    )
 
 
 class Inner(Message):
@@ -268,7 +279,11 @@ class Odd(Message):
         (Odd(), 1, "0000000000000000 00000000 00"),
         (Odd(inner=None), 1, "0000000000000000 00000000 01 00 01 00"),
         (Odd(inner=Inner(7)), 1, "0000000000000000 00000000 01 00 07 01 00000007 01 00"),
-        (Odd(inner=Inner(7, [b"a"]), word=None), 1, "0000000000000000 00000000 02 00 09 01 00000007 02 0261 00 01 01 00"),
+        (
+            Odd(inner=Inner(7, [b"a"]), word=None),
+            1,
+            "0000000000000000 00000000 02 00 09 01 00000007 02 0261 00 01 01 00",
+        ),
         (Odd(1.5, 0xFFFFFFFF, word="ab"), 0, "3ff8000000000000 ffffffff 0002 6162"),
     ],
 )

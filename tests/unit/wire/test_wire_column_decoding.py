@@ -15,27 +15,54 @@ from ottla.wire.errors import MalformedMessage
 TIME = 1_700_000_000_000
 
 
-def rows(columns: RecordColumns) -> list[tuple[int, int, int, bytes | None, bytes | None, tuple[tuple[str, bytes | None], ...]]]:
+def rows(
+    columns: RecordColumns,
+) -> list[tuple[int, int, int, bytes | None, bytes | None, tuple[tuple[str, bytes | None], ...]]]:
     """Partition, offset, timestamp, key, value and headers of each record."""
-    return list(zip(columns.partitions.tolist(), columns.offsets.tolist(), columns.timestamps.tolist(), columns.keys.tolist(),
-                    columns.values.tolist(), columns.rows_headers(), strict=True))
+    return list(
+        zip(
+            columns.partitions.tolist(),
+            columns.offsets.tolist(),
+            columns.timestamps.tolist(),
+            columns.keys.tolist(),
+            columns.values.tolist(),
+            columns.rows_headers(),
+            strict=True,
+        )
+    )
 
 
-def expected(partition: int, batch: bytes | bytearray) -> list[tuple[int, int, int, bytes | None, bytes | None, object]]:
+def expected(
+    partition: int, batch: bytes | bytearray
+) -> list[tuple[int, int, int, bytes | None, bytes | None, object]]:
     return [(partition, *record) for record in decode_records(batch)]
 
 
 def marker(offset: int, producer_id: int, *, is_commit: bool) -> bytearray:
     key = struct.pack(">hh", 0, int(is_commit))
-    return build_batch([Record(0, TIME, key, struct.pack(">hi", 0, 0))], base_offset=offset, producer_id=producer_id, producer_epoch=0,
-                       is_control=True, is_transactional=True)
+    return build_batch(
+        [Record(0, TIME, key, struct.pack(">hi", 0, 0))],
+        base_offset=offset,
+        producer_id=producer_id,
+        producer_epoch=0,
+        is_control=True,
+        is_transactional=True,
+    )
 
 
 binary = st.none() | st.binary(max_size=90) | st.sampled_from([b"x" * 63, b"x" * 64, b"y" * 8191, b"z" * 9000])
 header = st.tuples(st.text(max_size=5), st.none() | st.binary(max_size=5))
-record = st.builds(Record, offset=st.just(0), timestamp=st.integers(TIME - 9000, TIME + 9000) | st.integers(-1, 1 << 60), key=binary,
-                   value=binary, headers=st.lists(header, max_size=3).map(tuple))
-batch_of = st.lists(record, min_size=1, max_size=40) | st.tuples(record, st.integers(1, 200)).map(lambda pair: [pair[0]] * pair[1])
+record = st.builds(
+    Record,
+    offset=st.just(0),
+    timestamp=st.integers(TIME - 9000, TIME + 9000) | st.integers(-1, 1 << 60),
+    key=binary,
+    value=binary,
+    headers=st.lists(header, max_size=3).map(tuple),
+)
+batch_of = st.lists(record, min_size=1, max_size=40) | st.tuples(record, st.integers(1, 200)).map(
+    lambda pair: [pair[0]] * pair[1]
+)
 
 
 @settings(deadline=None, max_examples=150)
@@ -75,7 +102,9 @@ def test_a_torn_last_batch_is_left_out() -> None:
 
 def test_control_batches_are_skipped_and_counted() -> None:
     """The next fetch begins behind a marker that is the last batch."""
-    data = build_batch([Record(value=b"v")], producer_id=7, producer_epoch=0, is_transactional=True) + marker(1, 7, is_commit=True)
+    data = build_batch([Record(value=b"v")], producer_id=7, producer_epoch=0, is_transactional=True) + marker(
+        1, 7, is_commit=True
+    )
     columns = decode_fetched([FetchedPartition(bytes(data), 0)], read_committed=True)
     assert (columns.offsets.tolist(), columns.next_offsets) == ([0], [2])
 
@@ -84,11 +113,23 @@ def test_aborted_transactions_are_dropped() -> None:
     """Of two producers between each other only the aborted transaction goes, and what its producer writes afterwards stays."""
 
     def written(offset: int, producer: int) -> bytearray:
-        return build_batch([Record(value=b"%d" % producer)], base_offset=offset, producer_id=producer, producer_epoch=0,
-                           is_transactional=True)
+        return build_batch(
+            [Record(value=b"%d" % producer)],
+            base_offset=offset,
+            producer_id=producer,
+            producer_epoch=0,
+            is_transactional=True,
+        )
 
-    data = bytes(written(0, 1) + written(1, 2) + written(2, 1) + marker(3, 1, is_commit=False) + written(4, 1)
-                 + marker(5, 2, is_commit=True) + marker(6, 1, is_commit=True))
+    data = bytes(
+        written(0, 1)
+        + written(1, 2)
+        + written(2, 1)
+        + marker(3, 1, is_commit=False)
+        + written(4, 1)
+        + marker(5, 2, is_commit=True)
+        + marker(6, 1, is_commit=True)
+    )
     fetched = FetchedPartition(data, 0, [(1, 0)])
     assert decode_fetched([fetched], read_committed=True).offsets.tolist() == [1, 4]
     assert decode_fetched([fetched]).offsets.tolist() == [0, 1, 2, 4]
@@ -131,7 +172,9 @@ def test_a_damaged_batch_is_told() -> None:
 
 @settings(deadline=None, max_examples=200)
 @given(st.lists(record, min_size=1, max_size=30), st.data())
-def test_damage_without_checksums_never_goes_unseen_as_another_failure(records: list[Record], data: st.DataObject) -> None:
+def test_damage_without_checksums_never_goes_unseen_as_another_failure(
+    records: list[Record], data: st.DataObject
+) -> None:
     """Whatever the bytes are, the outcome is records or MalformedMessage."""
     batch = build_batch(records)
     for _ in range(3):
@@ -162,8 +205,10 @@ def test_rows_of_partitions_are_found() -> None:
 @pytest.mark.parametrize("codec", [0, 4])
 def test_many_records_of_many_sizes(codec: int, filling: bytes) -> None:
     """Long batches of changing lengths, of bytes that look like the ends of records and of bytes that do not."""
-    records = [Record(0, TIME + 7 * index, b"k" * (index % 5) if index % 3 else None, filling * (index * 7919 % 97))
-               for index in range(2000)]
+    records = [
+        Record(0, TIME + 7 * index, b"k" * (index % 5) if index % 3 else None, filling * (index * 7919 % 97))
+        for index in range(2000)
+    ]
     batch = build_batch(records, codec=codec)
     assert rows(decode_fetched([FetchedPartition(batch, 0)])) == expected(0, batch)
 
@@ -172,12 +217,20 @@ def test_rows_of_a_column() -> None:
     """A column is asked by row, as a list would be; what is taken out of it is a column, on the same bytes."""
     strings = [b"one", None, b"", b"four", b"five"]
     offsets = np.array([0, 3, 3, 3, 7, 11], np.int64)
-    column = BinaryColumn(offsets, np.frombuffer(b"onefourfive", np.uint8), np.array([each is None for each in strings]))
+    column = BinaryColumn(
+        offsets, np.frombuffer(b"onefourfive", np.uint8), np.array([each is None for each in strings])
+    )
     assert (len(column), column.tolist(), list(column)) == (5, strings, strings)
     assert [column[row] for row in range(-5, 5)] == strings + strings
     assert column[np.int64(3)] == b"four"
     some = column[1:4]
-    assert (len(some), some.tolist(), some[0], some[-1], some.data is column.data) == (3, strings[1:4], None, b"four", True)
+    assert (len(some), some.tolist(), some[0], some[-1], some.data is column.data) == (
+        3,
+        strings[1:4],
+        None,
+        b"four",
+        True,
+    )
     assert column[3:].tolist() == [b"four", b"five"]
     assert column[4:2].tolist() == []
     assert repr(column[3:]) == "BinaryColumn(2 byte strings of 8 bytes)"

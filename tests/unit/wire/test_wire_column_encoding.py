@@ -14,7 +14,9 @@ def binary(strings: list[bytes | None]) -> BinaryColumn:
     sizes = [len(each or b"") for each in strings]
     offsets = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
     nulls = np.array([each is None for each in strings], np.bool_)
-    return BinaryColumn(offsets, np.frombuffer(b"".join(each or b"" for each in strings), np.uint8), nulls if nulls.any() else None)
+    return BinaryColumn(
+        offsets, np.frombuffer(b"".join(each or b"" for each in strings), np.uint8), nulls if nulls.any() else None
+    )
 
 
 def columns(records: list[Record]) -> OutgoingColumns:
@@ -22,7 +24,9 @@ def columns(records: list[Record]) -> OutgoingColumns:
     if any(record.headers for record in records):
         pairs = [pair for record in records for pair in record.headers]
         offsets = np.concatenate([[0], np.cumsum([len(record.headers) for record in records])]).astype(np.int64)
-        headers = HeaderColumns(offsets, binary([name.encode() for name, _ in pairs]), binary([content for _, content in pairs]))
+        headers = HeaderColumns(
+            offsets, binary([name.encode() for name, _ in pairs]), binary([content for _, content in pairs])
+        )
     return OutgoingColumns(
         np.array([record.timestamp for record in records], np.int64),
         binary([record.value for record in records]),
@@ -65,7 +69,10 @@ def test_batches_are_those_of_the_plain_encoder(seed: int, with_headers: bool) -
     partitions = np.array([rng.randrange(1 + seed % 4) for _ in records], np.int32)
     bytes_max = rng.choice((200, 10_000, 1 << 20))
     batches = encode_columns(columns(records), partitions, bytes_max=bytes_max)
-    left = {partition: [r for r, p in zip(records, partitions.tolist(), strict=True) if p == partition] for partition in range(4)}
+    left = {
+        partition: [r for r, p in zip(records, partitions.tolist(), strict=True) if p == partition]
+        for partition in range(4)
+    }
     for batch in batches:
         taken, left[batch.partition] = left[batch.partition][: batch.count], left[batch.partition][batch.count :]
         assert bytes(batch.buffer[RECORDS_AT:]) == rebuilt(batch, taken)
@@ -100,4 +107,6 @@ def test_slices_of_columns_are_read_where_they_stand() -> None:
     whole = binary([b"left out", b"one", b"three"])
     rows = OutgoingColumns(np.array([1, 1], np.int64), BinaryColumn(whole.offsets[1:], whole.data, None))
     (batch,) = encode_columns(rows, np.zeros(2, np.int32), bytes_max=1000)
-    assert bytes(batch.buffer[RECORDS_AT:]) == rebuilt(batch, [Record(timestamp=1, value=b"one"), Record(timestamp=1, value=b"three")])
+    assert bytes(batch.buffer[RECORDS_AT:]) == rebuilt(
+        batch, [Record(timestamp=1, value=b"one"), Record(timestamp=1, value=b"three")]
+    )

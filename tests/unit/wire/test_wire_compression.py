@@ -19,7 +19,9 @@ VALUE = b"".join(b"%d: the quick brown fox\n" % (i * i % 977) for i in range(600
 WRITTEN = json.loads((Path(__file__).parents[2] / "data" / "compressed_batches.json").read_text())
 
 
-@pytest.mark.parametrize(("client", "codec"), [(client, codec) for client, batches in WRITTEN.items() for codec in batches])
+@pytest.mark.parametrize(
+    ("client", "codec"), [(client, codec) for client, batches in WRITTEN.items() for codec in batches]
+)
 def test_batches_of_other_clients_are_read(client: str, codec: str) -> None:
     """Stored by Apache Kafka as Java, librdkafka, kafka-python and aiokafka compressed them."""
     found = decode_records(base64.b64decode(WRITTEN[client][codec]))
@@ -37,7 +39,10 @@ def test_other_clients_read_what_is_written(client: str, codec: int, data: bytes
 
 
 @pytest.mark.parametrize("codec", [0, *CODECS], ids=CODEC_NAMES)
-@given(data=st.binary(max_size=5000) | st.builds(lambda piece, times: piece * times, st.binary(max_size=20), st.integers(0, 20_000)))
+@given(
+    data=st.binary(max_size=5000)
+    | st.builds(lambda piece, times: piece * times, st.binary(max_size=20), st.integers(0, 20_000))
+)
 def test_what_was_compressed_comes_back(codec: int, data: bytes) -> None:
     packed = compress(codec, data)
     assert decompress(codec, packed, len(data)) == data
@@ -72,8 +77,13 @@ def test_a_cut_payload_is_corrupt(codec: int, data: st.DataObject) -> None:
 
 def _bombs() -> dict[str, tuple[int, bytes]]:
     zeros = bytes(64 << 20)
-    return {"gzip": (1, zlib_gzip(zeros)), "gzip in members": (1, gzip.compress(zeros) + gzip.compress(zeros) + b"junk"),
-            "snappy": (2, compress(2, zeros)), "lz4": (3, compress(3, zeros)), "zstd": (4, compress(4, zeros))}
+    return {
+        "gzip": (1, zlib_gzip(zeros)),
+        "gzip in members": (1, gzip.compress(zeros) + gzip.compress(zeros) + b"junk"),
+        "snappy": (2, compress(2, zeros)),
+        "lz4": (3, compress(3, zeros)),
+        "zstd": (4, compress(4, zeros)),
+    }
 
 
 def zlib_gzip(data: bytes) -> bytes:

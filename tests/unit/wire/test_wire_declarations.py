@@ -65,15 +65,25 @@ def declared(field: Field, version: int) -> dict[str, Any]:
     }
 
 
-def compare(cls: type[Message], fields: list[Schema], common: dict[str, list[Schema]], versions: range, compared: list[str]) -> None:
+def compare(
+    cls: type[Message], fields: list[Schema], common: dict[str, list[Schema]], versions: range, compared: list[str]
+) -> None:
     """Compare the fields of a struct, in their order, and of the structs inside it."""
     names = {re.sub(r"(?<!^)(?=[A-Z])", "_", schema["name"]).lower(): schema for schema in fields}
-    alive = {name: schema for name, schema in names.items() if any(within(parse_versions(schema["versions"]), v) for v in versions)}
+    alive = {
+        name: schema
+        for name, schema in names.items()
+        if any(within(parse_versions(schema["versions"]), v) for v in versions)
+    }
     assert [field.name for field in cls.FIELDS] == list(alive), cls
     for field in cls.FIELDS:
         schema = alive[field.name]
         for version in versions:
-            assert field.in_version(version) == within(parse_versions(schema["versions"]), version), (cls, field, version)
+            assert field.in_version(version) == within(parse_versions(schema["versions"]), version), (
+                cls,
+                field,
+                version,
+            )
             assert declared(field, version) == expected(schema, version), (cls, field, version)
         compared.append(f"{cls.__name__}.{field.name}")
         item = schema["type"].removeprefix("[]")
@@ -102,7 +112,9 @@ def test_every_record_of_the_metadata_log_is_declared(kafka_schemas: dict[str, S
     from ottla.wire.records.framing import RECORD_CLASSES
 
     records = {name: schema["apiKey"] for name, schema in kafka_schemas.items() if schema["type"] == "metadata"}
-    theirs = {key: name for name, key in records.items() if not name.startswith("Remote")}  # those are of the log of tiered storage
+    theirs = {
+        key: name for name, key in records.items() if not name.startswith("Remote")
+    }  # those are of the log of tiered storage
     assert {key: cls.__name__ for key, cls in RECORD_CLASSES.items()} == theirs
 
 

@@ -42,7 +42,9 @@ PADDING = b"\xaa" * 7
 """Requests stand somewhere in a buffer that holds other bytes too."""
 
 produce_topics = st.lists(
-    st.tuples(ids, names, st.lists(st.tuples(i32, st.one_of(st.none(), st.binary(max_size=300))), max_size=4)), max_size=4)
+    st.tuples(ids, names, st.lists(st.tuples(i32, st.one_of(st.none(), st.binary(max_size=300))), max_size=4)),
+    max_size=4,
+)
 
 
 def placed(body: bytes) -> tuple[bytearray, memoryview, int, int]:
@@ -52,24 +54,51 @@ def placed(body: bytes) -> tuple[bytearray, memoryview, int, int]:
 
 @given(versions_of_produce, st.one_of(st.none(), names), i16, i32, produce_topics)
 def test_produce_requests_are_read_alike(version, transactional_id, acks, timeout_ms, topics):
-    request = ProduceRequest(transactional_id=transactional_id, acks=acks, timeout_ms=timeout_ms, topic_data=[
-        TopicProduceData(
-            **({"topic_id": topic_id} if version >= 13 else {"name": name}),
-            partition_data=[PartitionProduceData(index=index, records=records) for index, records in partitions])
-        for topic_id, name, partitions in topics])
+    request = ProduceRequest(
+        transactional_id=transactional_id,
+        acks=acks,
+        timeout_ms=timeout_ms,
+        topic_data=[
+            TopicProduceData(
+                **({"topic_id": topic_id} if version >= 13 else {"name": name}),
+                partition_data=[PartitionProduceData(index=index, records=records) for index, records in partitions],
+            )
+            for topic_id, name, partitions in topics
+        ],
+    )
     buffer, view, start, end = placed(encode(request, version))
     read_id, read_acks, read_timeout, read_topics = read_produce(buffer, view, start, end, version)
-    assert (read_id, read_acks, read_timeout) == (None if transactional_id is None else transactional_id.encode(), acks, timeout_ms)
-    assert [(topic, [(index, None if at < 0 else bytes(view[at:stop])) for index, at, stop in partitions])
-            for topic, partitions in read_topics] == [
-        (topic_id if version >= 13 else name.encode(), partitions) for topic_id, name, partitions in topics]
+    assert (read_id, read_acks, read_timeout) == (
+        None if transactional_id is None else transactional_id.encode(),
+        acks,
+        timeout_ms,
+    )
+    assert [
+        (topic, [(index, None if at < 0 else bytes(view[at:stop])) for index, at, stop in partitions])
+        for topic, partitions in read_topics
+    ] == [(topic_id if version >= 13 else name.encode(), partitions) for topic_id, name, partitions in topics]
 
 
-@given(i16, ids, i32, st.one_of(st.none(), st.binary(max_size=70), st.integers(60, 40_000).map(bytes)), st.booleans(), st.integers(0, 2))
-def test_a_request_for_one_partition_is_read_at_once_or_left_alone(acks, topic_id, index, records, is_transactional, cut):
+@given(
+    i16,
+    ids,
+    i32,
+    st.one_of(st.none(), st.binary(max_size=70), st.integers(60, 40_000).map(bytes)),
+    st.booleans(),
+    st.integers(0, 2),
+)
+def test_a_request_for_one_partition_is_read_at_once_or_left_alone(
+    acks, topic_id, index, records, is_transactional, cut
+):
     """What the straight line reads the general way reads alike; what it leaves is unusual or malformed."""
-    request = ProduceRequest(transactional_id="t" if is_transactional else None, acks=acks, timeout_ms=7, topic_data=[
-        TopicProduceData(topic_id=topic_id, partition_data=[PartitionProduceData(index=index, records=records)])])
+    request = ProduceRequest(
+        transactional_id="t" if is_transactional else None,
+        acks=acks,
+        timeout_ms=7,
+        topic_data=[
+            TopicProduceData(topic_id=topic_id, partition_data=[PartitionProduceData(index=index, records=records)])
+        ],
+    )
     buffer, view, start, end = placed(encode(request, 13))
     single = read_single(buffer, start, end - cut)
     if cut or is_transactional or records is None:
@@ -80,47 +109,85 @@ def test_a_request_for_one_partition_is_read_at_once_or_left_alone(acks, topic_i
         assert (read_acks, topics) == (single[0], [(single[1], [single[2]])])
 
 
-@given(versions_of_produce, i32, st.lists(st.tuples(ids, names, st.lists(st.tuples(i32, i64, i64, i64), max_size=4)), max_size=4))
+@given(
+    versions_of_produce,
+    i32,
+    st.lists(st.tuples(ids, names, st.lists(st.tuples(i32, i64, i64, i64), max_size=4)), max_size=4),
+)
 def test_produce_answers_are_packed_alike(version, correlation_id, topics):
-    response = ProduceResponse(responses=[
-        TopicProduceResponse(
-            **({"topic_id": topic_id} if version >= 13 else {"name": name}),
-            partition_responses=[
-                PartitionProduceResponse(index=index, base_offset=base, log_append_time_ms=time,
-                                         **({"log_start_offset": start} if version >= 5 else {}))
-                for index, base, time, start in partitions])
-        for topic_id, name, partitions in topics])
+    response = ProduceResponse(
+        responses=[
+            TopicProduceResponse(
+                **({"topic_id": topic_id} if version >= 13 else {"name": name}),
+                partition_responses=[
+                    PartitionProduceResponse(
+                        index=index,
+                        base_offset=base,
+                        log_append_time_ms=time,
+                        **({"log_start_offset": start} if version >= 5 else {}),
+                    )
+                    for index, base, time, start in partitions
+                ],
+            )
+            for topic_id, name, partitions in topics
+        ]
+    )
     tags = b"\0" if version >= 9 else b""
     payload = correlation_id.to_bytes(4, "big", signed=True) + tags + encode(response, version)
-    packed = pack_produced(version, correlation_id, [
-        (topic_id if version >= 13 else name.encode(), partitions) for topic_id, name, partitions in topics])
+    packed = pack_produced(
+        version,
+        correlation_id,
+        [(topic_id if version >= 13 else name.encode(), partitions) for topic_id, name, partitions in topics],
+    )
     assert packed == len(payload).to_bytes(4, "big") + payload
 
 
 fetch_partitions = st.lists(st.tuples(i32, i32, i64, i32, i32, i64), max_size=4)
 
 
-@given(versions_of_fetch, st.tuples(i32, i32, i32, i8, i32, i32, i32), st.lists(st.tuples(ids, names, fetch_partitions), max_size=4),
-       st.lists(st.tuples(ids, names, st.lists(i32, max_size=3)), max_size=3), names, st.booleans())
+@given(
+    versions_of_fetch,
+    st.tuples(i32, i32, i32, i8, i32, i32, i32),
+    st.lists(st.tuples(ids, names, fetch_partitions), max_size=4),
+    st.lists(st.tuples(ids, names, st.lists(i32, max_size=3)), max_size=3),
+    names,
+    st.booleans(),
+)
 def test_fetch_requests_are_read_alike(version, limits, topics, forgotten, rack, tags):
     wait, least, most, isolation, session_id, session_epoch, replica = limits
     request = FetchRequest(
-        max_wait_ms=wait, min_bytes=least, max_bytes=most, isolation_level=isolation, rack_id=rack if version >= 11 else "",
-        replica_id=replica if version < 15 else -1, topics=[
+        max_wait_ms=wait,
+        min_bytes=least,
+        max_bytes=most,
+        isolation_level=isolation,
+        rack_id=rack if version >= 11 else "",
+        replica_id=replica if version < 15 else -1,
+        topics=[
             FetchTopic(
                 **({"topic_id": topic_id} if version >= 13 else {"topic": name}),
                 partitions=[
-                    FetchPartition(partition=index, current_leader_epoch=epoch, fetch_offset=offset, partition_max_bytes=size,
-                                   log_start_offset=start, **({"last_fetched_epoch": last} if version >= 12 else {}),
-                                   **({"replica_directory_id": b"d" * 16} if tags and version >= 17 else {}),
-                                   **({"high_watermark": 5} if tags and version >= 18 else {}))
-                    for index, epoch, offset, last, size, start in partitions])
-            for topic_id, name, partitions in topics])
+                    FetchPartition(
+                        partition=index,
+                        current_leader_epoch=epoch,
+                        fetch_offset=offset,
+                        partition_max_bytes=size,
+                        log_start_offset=start,
+                        **({"last_fetched_epoch": last} if version >= 12 else {}),
+                        **({"replica_directory_id": b"d" * 16} if tags and version >= 17 else {}),
+                        **({"high_watermark": 5} if tags and version >= 18 else {}),
+                    )
+                    for index, epoch, offset, last, size, start in partitions
+                ],
+            )
+            for topic_id, name, partitions in topics
+        ],
+    )
     if version >= 7:
         request.session_id, request.session_epoch = session_id, session_epoch
         request.forgotten_topics_data = [
             ForgottenTopic(**({"topic_id": topic_id} if version >= 13 else {"topic": name}), partitions=indexes)
-            for topic_id, name, indexes in forgotten]
+            for topic_id, name, indexes in forgotten
+        ]
     if tags and version >= 12:
         request.cluster_id = "somewhere"
     if tags and version >= 15:
@@ -132,20 +199,41 @@ def test_fetch_requests_are_read_alike(version, limits, topics, forgotten, rack,
         return topic_id if version >= 13 else name.encode()
 
     assert read == (
-        replica if version < 15 else 3 if tags else -1, wait, least, most, isolation,
+        replica if version < 15 else 3 if tags else -1,
+        wait,
+        least,
+        most,
+        isolation,
         *((session_id, session_epoch) if version >= 7 else (0, -1)),
-        [(key(topic_id, name), [
-            (index, epoch if version >= 9 else -1, offset, last if version >= 12 else -1, size)
-            for index, epoch, offset, last, size, _ in partitions]) for topic_id, name, partitions in topics],
-        [(key(topic_id, name), indexes) for topic_id, name, indexes in forgotten] if version >= 7 else [])
+        [
+            (
+                key(topic_id, name),
+                [
+                    (index, epoch if version >= 9 else -1, offset, last if version >= 12 else -1, size)
+                    for index, epoch, offset, last, size, _ in partitions
+                ],
+            )
+            for topic_id, name, partitions in topics
+        ],
+        [(key(topic_id, name), indexes) for topic_id, name, indexes in forgotten] if version >= 7 else [],
+    )
 
 
 u31 = st.integers(0, 2**31 - 1)
 epochs = st.one_of(st.none(), st.tuples(st.sampled_from([EpochEndOffset, LeaderIdAndEpoch]), u31, u31))
 answers = st.lists(
-    st.tuples(i32, i16, i64, i64, i64, st.one_of(st.none(), st.lists(st.tuples(i64, i64), max_size=3).map(tuple)), st.binary(max_size=300),
-              epochs),
-    max_size=4)
+    st.tuples(
+        i32,
+        i16,
+        i64,
+        i64,
+        i64,
+        st.one_of(st.none(), st.lists(st.tuples(i64, i64), max_size=3).map(tuple)),
+        st.binary(max_size=300),
+        epochs,
+    ),
+    max_size=4,
+)
 
 
 def declared_tags(version: int, told: Any) -> dict[str, Any]:
@@ -164,47 +252,85 @@ def packed_tags(told: Any) -> bytes:
 
 @given(versions_of_fetch, i32, i16, i32, st.lists(st.tuples(ids, names, answers), max_size=4))
 def test_fetch_answers_are_packed_alike(version, correlation_id, error, session_id, topics):
-    response = FetchResponse(responses=[
-        FetchableTopicResponse(
-            **({"topic_id": topic_id} if version >= 13 else {"topic": name}),
-            partitions=[
-                PartitionData(
-                    partition_index=index, error_code=code, high_watermark=high, last_stable_offset=stable, log_start_offset=start,
-                    aborted_transactions=None if aborted is None else [AbortedTransaction(*pair) for pair in aborted], records=data,
-                    **declared_tags(version, told))
-                for index, code, high, stable, start, aborted, data, told in partitions])
-        for topic_id, name, partitions in topics])
+    response = FetchResponse(
+        responses=[
+            FetchableTopicResponse(
+                **({"topic_id": topic_id} if version >= 13 else {"topic": name}),
+                partitions=[
+                    PartitionData(
+                        partition_index=index,
+                        error_code=code,
+                        high_watermark=high,
+                        last_stable_offset=stable,
+                        log_start_offset=start,
+                        aborted_transactions=None
+                        if aborted is None
+                        else [AbortedTransaction(*pair) for pair in aborted],
+                        records=data,
+                        **declared_tags(version, told),
+                    )
+                    for index, code, high, stable, start, aborted, data, told in partitions
+                ],
+            )
+            for topic_id, name, partitions in topics
+        ]
+    )
     if version >= 7:
         response.error_code, response.session_id = error, session_id
     tags = b"\0" if version >= 12 else b""
     payload = correlation_id.to_bytes(4, "big", signed=True) + tags + encode(response, version)
-    pieces = pack_fetched(version, correlation_id, error, session_id, [
-        (topic_id if version >= 13 else name.encode(), [PartitionAnswer(*answer[:6], len(answer[6]), packed_tags(answer[7]))
-                                                            for answer in partitions])
-        for topic_id, name, partitions in topics])
+    pieces = pack_fetched(
+        version,
+        correlation_id,
+        error,
+        session_id,
+        [
+            (
+                topic_id if version >= 13 else name.encode(),
+                [PartitionAnswer(*answer[:6], len(answer[6]), packed_tags(answer[7])) for answer in partitions],
+            )
+            for topic_id, name, partitions in topics
+        ],
+    )
     records = [answer[6] for _, _, partitions in topics for answer in partitions if answer[6]]
     assert len(pieces) == len(records) + 1
     whole = b"".join(piece + data for piece, data in zip(pieces, [*records, b""], strict=True))
     assert whole == len(payload).to_bytes(4, "big") + payload
 
 
-@given(versions_of_fetch, i32, ids, i32, i64, i64, st.none() | st.lists(st.tuples(i64, i64), max_size=2).map(tuple),
-       st.integers(1, 1 << 30))
-def test_the_records_of_one_partition_are_packed_as_those_of_several(version, correlation_id, topic, index, high, start, aborted, size):
+@given(
+    versions_of_fetch,
+    i32,
+    ids,
+    i32,
+    i64,
+    i64,
+    st.none() | st.lists(st.tuples(i64, i64), max_size=2).map(tuple),
+    st.integers(1, 1 << 30),
+)
+def test_the_records_of_one_partition_are_packed_as_those_of_several(
+    version, correlation_id, topic, index, high, start, aborted, size
+):
     answer = PartitionAnswer(index, 0, high, high, start, aborted, size)
     expected = pack_fetched(version, correlation_id, 0, 0, [(topic, [answer])])
     assert [*pack_found(version, correlation_id, topic, index, high, start, aborted, size)] == expected
 
 
-SAMPLE_PRODUCE = ProduceRequest(acks=1, timeout_ms=5, topic_data=[
-    TopicProduceData(name="t", partition_data=[PartitionProduceData(index=0, records=b"x" * 30)])])
+SAMPLE_PRODUCE = ProduceRequest(
+    acks=1,
+    timeout_ms=5,
+    topic_data=[TopicProduceData(name="t", partition_data=[PartitionProduceData(index=0, records=b"x" * 30)])],
+)
 SAMPLE_FETCH = FetchRequest(max_wait_ms=1, topics=[FetchTopic(topic="t", partitions=[FetchPartition(fetch_offset=3)])])
 
 
-@pytest.mark.parametrize(("message", "version", "read"), [
-    *((SAMPLE_PRODUCE, version, read_produce) for version in (3, 8, 9, 12)),
-    *((SAMPLE_FETCH, version, read_fetch) for version in (4, 6, 7, 11, 12)),
-])
+@pytest.mark.parametrize(
+    ("message", "version", "read"),
+    [
+        *((SAMPLE_PRODUCE, version, read_produce) for version in (3, 8, 9, 12)),
+        *((SAMPLE_FETCH, version, read_fetch) for version in (4, 6, 7, 11, 12)),
+    ],
+)
 def test_what_is_cut_off_is_malformed(message, version, read):
     """Whatever lies behind the end of a request in the shared buffer is never taken for a part of it."""
     body = encode(message, version)
@@ -214,8 +340,13 @@ def test_what_is_cut_off_is_malformed(message, version, read):
             read(buffer, memoryview(buffer), 0, size, version)
 
 
-@given(st.sampled_from([(SAMPLE_PRODUCE, v, read_produce) for v in range(3, 13)] + [(SAMPLE_FETCH, v, read_fetch) for v in range(4, 13)]),
-       st.data())
+@given(
+    st.sampled_from(
+        [(SAMPLE_PRODUCE, v, read_produce) for v in range(3, 13)]
+        + [(SAMPLE_FETCH, v, read_fetch) for v in range(4, 13)]
+    ),
+    st.data(),
+)
 def test_changed_bytes_are_read_or_malformed(case, data):
     message, version, read = case
     buffer = bytearray(encode(message, version))

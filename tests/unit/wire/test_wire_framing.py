@@ -55,20 +55,22 @@ def test_any_cut_gives_the_same_frames(expected: list[bytes], data: st.DataObjec
     position = 0
     while position < len(stream):
         size = data.draw(st.one_of(st.integers(1, 9), st.integers(1, len(stream))))
-        collector.feed(stream[position:position + size])
+        collector.feed(stream[position : position + size])
         position += size
     assert collector.frames == expected
     assert collector.reader.kept_bytes == 0
 
 
 @given(st.lists(st.binary(max_size=50), min_size=1, max_size=8), st.sets(st.integers(1, 8)), st.data())
-def test_held_frames_wait_and_keep_their_order(expected: list[bytes], hold_after: set[int], data: st.DataObject) -> None:
+def test_held_frames_wait_and_keep_their_order(
+    expected: list[bytes], hold_after: set[int], data: st.DataObject
+) -> None:
     stream = b"".join(frame(body) for body in expected)
     collector = Collector(hold_after=tuple(sorted(hold_after)))
     position = 0
     while position < len(stream):
         size = data.draw(st.integers(1, len(stream)))
-        collector.feed(stream[position:position + size])
+        collector.feed(stream[position : position + size])
         position += size
     for _ in range(len(hold_after)):
         if collector.reader.is_held:
@@ -144,7 +146,7 @@ def test_what_nobody_looks_at_any_more_is_used_again() -> None:
             seen.update(id(each.obj) for each in others)
             del kept[-3:], others, first
     assert [bytes(each) for each in kept] == [bytes([number]) * 1_000_000 for number in range(0, 40, 4)]
-    assert len(seen) < 15        # of thirty that were let go
+    assert len(seen) < 15  # of thirty that were let go
 
 
 def test_what_was_given_away_is_remembered_up_to_a_maximum() -> None:

@@ -38,18 +38,25 @@ def log_config(configs: Mapping[str, str]) -> LogConfig:
         segment_bytes=int(configs.get("segment.bytes", known.segment_bytes)),
         max_message_bytes=int(configs.get("max.message.bytes", known.max_message_bytes)),
         compacted="compact" in configs.get("cleanup.policy", "delete"),
-        timestamp_type=TimestampType.APPEND if configs.get("message.timestamp.type") == "LogAppendTime" else TimestampType.CREATE,
+        timestamp_type=TimestampType.APPEND
+        if configs.get("message.timestamp.type") == "LogAppendTime"
+        else TimestampType.CREATE,
         timestamp_before_max_ms=int(configs.get("message.timestamp.before.max.ms", known.timestamp_before_max_ms)),
         timestamp_after_max_ms=int(configs.get("message.timestamp.after.max.ms", known.timestamp_after_max_ms)),
-        compression=Compression[configs.get("compression.type", "producer").upper()])
+        compression=Compression[configs.get("compression.type", "producer").upper()],
+    )
 
 
 def answer(case: Case, directory: Path, sent: bytes) -> tuple[object, bytes]:
     """What the catalogue says of an answer, and the bytes that were stored."""
-    log = PartitionLog.open(RealDisk(), str(directory), config=log_config(case.configs), topic_id=Uuid(bytes(16)), now_ms=NOW, clean=True)
+    log = PartitionLog.open(
+        RealDisk(), str(directory), config=log_config(case.configs), topic_id=Uuid(bytes(16)), now_ms=NOW, clean=True
+    )
     try:
         assert log.append(memoryview(bytearray(sent)), leader_epoch=3, now_ms=NOW + 7) == (
-            0, NOW + 7 if "message.timestamp.type" in case.configs else -1)
+            0,
+            NOW + 7 if "message.timestamp.type" in case.configs else -1,
+        )
         outcome: object = (0, (), False, True)
     except BatchRejected as refused:
         assert log.log_end_offset == 0
@@ -167,7 +174,9 @@ def test_a_record_has_so_many_headers_at_most() -> None:
 
 
 def test_the_bytes_may_be_reused_after_an_append(tmp_path: Path) -> None:
-    log = PartitionLog.open(RealDisk(), str(tmp_path), config=LogConfig(), topic_id=Uuid(bytes(16)), now_ms=NOW, clean=True)
+    log = PartitionLog.open(
+        RealDisk(), str(tmp_path), config=LogConfig(), topic_id=Uuid(bytes(16)), now_ms=NOW, clean=True
+    )
     buffer = bytearray(good(NOW, 2))
     log.append(memoryview(buffer), leader_epoch=0, now_ms=NOW)
     buffer[:] = bytes(len(buffer))
@@ -176,8 +185,12 @@ def test_the_bytes_may_be_reused_after_an_append(tmp_path: Path) -> None:
 
 def test_conversion_obeys_the_level() -> None:
     payload = several(200)
-    sizes = [inspect(memoryview(bytearray(batch(NOW, payload, count=200))), Rules(target_codec=1, target_level=level), NOW).size
-             for level in (1, 9)]
+    sizes = [
+        inspect(
+            memoryview(bytearray(batch(NOW, payload, count=200))), Rules(target_codec=1, target_level=level), NOW
+        ).size
+        for level in (1, 9)
+    ]
     assert sizes[0] > sizes[1]
     found = inspect(memoryview(bytearray(batch(NOW, payload, count=200))), Rules(target_codec=1), NOW).replacement
     assert found is not None

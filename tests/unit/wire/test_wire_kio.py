@@ -115,7 +115,8 @@ def test_how_much_kio_knows(all_messages: list[type[Message]]) -> None:
     unknown = {
         cls.__name__: missing
         for cls in all_messages
-        if (missing := [v for v in range(cls.MIN_VERSION, cls.MAX_VERSION + 1) if kio_class(cls, v) is None]) and not is_record_on_disk(cls)
+        if (missing := [v for v in range(cls.MIN_VERSION, cls.MAX_VERSION + 1) if kio_class(cls, v) is None])
+        and not is_record_on_disk(cls)
     }
     assert unknown == {}
 

@@ -33,7 +33,11 @@ DIRECTORY = Uuid(bytes.fromhex("980c3f35baf55d0e469ba18c2050acbb"))
     [
         (BeginTransactionRecord("Bootstrap records"), 0, "01170001001212426f6f747374726170207265636f726473"),
         (FeatureLevelRecord("metadata.version", 30), 0, "010c00116d657461646174612e76657273696f6e001e00"),
-        (ConfigRecord(4, "", "min.insync.replicas", "1"), 0, "0104000401146d696e2e696e73796e632e7265706c69636173023100"),
+        (
+            ConfigRecord(4, "", "min.insync.replicas", "1"),
+            0,
+            "0104000401146d696e2e696e73796e632e7265706c69636173023100",
+        ),
         (EndTransactionRecord(), 0, "01180000"),
         (NoOpRecord(), 0, "01140000"),
         (BrokerRegistrationChangeRecord(1, 11, fenced=-1), 0, "01110000000001000000000000000b010001ff"),
@@ -79,7 +83,9 @@ def test_a_record_that_is_not_understood_is_kept(key: int, version: int, text: s
     assert encode_metadata_record(record, 0).hex() == text
 
 
-@pytest.mark.parametrize("text", ["", "01", "0102", "00020000", "020200026100", "010200", "0114000000", "01ffffffffff01"])
+@pytest.mark.parametrize(
+    "text", ["", "01", "0102", "00020000", "020200026100", "010200", "0114000000", "01ffffffffff01"]
+)
 def test_what_is_no_record_is_malformed(text: str) -> None:
     """Nothing, another frame version, a body cut off, bytes left over."""
     with pytest.raises(MalformedMessage):
@@ -100,7 +106,9 @@ def test_control_records(record: Message, version: int, text: str) -> None:
 
 def test_voters_have_a_struct_of_their_own() -> None:
     """Two control records name a struct Voter, with different fields."""
-    text = "0000020000000142277dd229894379a47ffb0a05704fa1020b434f4e54524f4c4c45520a3132372e302e302e3199210000000001000000"
+    text = (
+        "0000020000000142277dd229894379a47ffb0a05704fa1020b434f4e54524f4c4c45520a3132372e302e302e3199210000000001000000"
+    )
     record, _ = decode(VotersRecord, 0, bytes.fromhex(text))
     assert [(voter.voter_id, [(e.name, e.host, e.port) for e in voter.endpoints]) for voter in record.voters] == [
         (1, [("CONTROLLER", "127.0.0.1", 39201)])

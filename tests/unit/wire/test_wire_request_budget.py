@@ -15,8 +15,13 @@ class Stream:
     def __init__(self, buffers: ReceiveBuffers) -> None:
         self.frames: list[int] = []
         self.events: list[str] = []
-        self.reader = FrameReader(buffers, FRAME_MAX, self.on_frame, on_starved=lambda: self.events.append("starved"),
-                                  on_room=lambda: self.events.append("room"))
+        self.reader = FrameReader(
+            buffers,
+            FRAME_MAX,
+            self.on_frame,
+            on_starved=lambda: self.events.append("starved"),
+            on_room=lambda: self.events.append("room"),
+        )
 
     def on_frame(self, buffer: bytearray, view: memoryview, start: int, end: int) -> bool:
         self.frames.append(end - start)
@@ -66,7 +71,12 @@ def test_a_large_frame_waits_for_room_and_a_small_one_does_not() -> None:
     holder.feed(pack(">i", 1_000_000) + b"x")
     waiting.feed(pack(">i", 500_000) + b"y")
     small.feed(pack(">i", UNBUDGETED_BYTES_MAX - 4) + bytes(UNBUDGETED_BYTES_MAX - 4))
-    assert (holder.events, waiting.events, small.events, small.frames) == ([], ["starved"], [], [UNBUDGETED_BYTES_MAX - 4])
+    assert (holder.events, waiting.events, small.events, small.frames) == (
+        [],
+        ["starved"],
+        [],
+        [UNBUDGETED_BYTES_MAX - 4],
+    )
     holder.feed(bytes(999_999))
     assert holder.frames == [1_000_000]
     assert waiting.events == ["starved", "room"]
@@ -107,6 +117,7 @@ def test_what_arrives_before_reading_stops_is_kept() -> None:
 
 def test_a_buffer_is_let_go_with_its_frame_and_with_its_connection() -> None:
     """Also one that is too large to be kept for others; and a connection that is gone is held by nothing that it held."""
+
     class Watched(ReceiveBuffers):
         def give_back(self, buffer: bytearray) -> None:
             seen.append(buffer)
@@ -117,7 +128,7 @@ def test_a_buffer_is_let_go_with_its_frame_and_with_its_connection() -> None:
     stream.feed(pack(">i", 1 << 20) + bytes(10))
     stream.reader.release()
     assert len(seen) == 2
-    assert [sys.getrefcount(buffer) for buffer in seen] == [3, 3]      # the list, the name and the argument
+    assert [sys.getrefcount(buffer) for buffer in seen] == [3, 3]  # the list, the name and the argument
     gone = weakref.ref(stream)
     del stream
     assert gone() is None

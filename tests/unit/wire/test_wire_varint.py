@@ -35,8 +35,18 @@ def test_signed_long_numbers_survive(value: int) -> None:
 
 @pytest.mark.parametrize(
     ("encoded", "value"),
-    [("00", 0), ("7f", 127), ("8001", 128), ("ac02", 300), ("ff7f", 16383), ("808001", 16384), ("ffff7f", 2097151), ("80808001", 2097152),
-     ("ffffffff0f", 2**32 - 1), ("ffffffffffffffffff01", 2**64 - 1)],
+    [
+        ("00", 0),
+        ("7f", 127),
+        ("8001", 128),
+        ("ac02", 300),
+        ("ff7f", 16383),
+        ("808001", 16384),
+        ("ffff7f", 2097151),
+        ("80808001", 2097152),
+        ("ffffffff0f", 2**32 - 1),
+        ("ffffffffffffffffff01", 2**64 - 1),
+    ],
 )
 def test_unsigned_bytes(encoded: str, value: int) -> None:
     assert unsigned_varint(value).hex() == encoded

@@ -25,7 +25,9 @@ _JAVA_NAMES = {
 
 def assignors_named(names: "list[str | Assignor] | tuple[str | Assignor, ...]") -> "list[Assignor]":
     """Assignors by their names or by those of Java's classes; an assignor of one's own is taken as it is. ValueError for others."""
-    known: dict[str, type] = {cls.name: cls for cls in (RangeAssignor, RoundRobinAssignor, StickyAssignor, CooperativeStickyAssignor)}
+    known: dict[str, type] = {
+        cls.name: cls for cls in (RangeAssignor, RoundRobinAssignor, StickyAssignor, CooperativeStickyAssignor)
+    }
     found: list[Assignor] = []
     for given in names:
         if not isinstance(given, str):

@@ -61,8 +61,11 @@ class Assignor(Protocol):
 
 def members_by_topic(members: Sequence[Member], topics: Topics) -> dict[str, list[Member]]:
     """Who subscribed to each topic that exists, topics and members in order."""
-    found: dict[str, list[Member]] = {topic: [] for topic in sorted({topic for member in members for topic in member.topics})
-                                      if topics.counts.get(topic)}
+    found: dict[str, list[Member]] = {
+        topic: []
+        for topic in sorted({topic for member in members for topic in member.topics})
+        if topics.counts.get(topic)
+    }
     for member in sorted(members, key=lambda member: member.order):
         for topic in dict.fromkeys(member.topics):
             if topic in found:

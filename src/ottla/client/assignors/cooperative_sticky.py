@@ -28,7 +28,9 @@ class CooperativeStickyAssignor:
             for partition in member.owned:
                 owners.setdefault(partition, []).append(member.member_id)
         for member_id, partitions in assignment.items():
-            partitions[:] = [partition for partition in partitions if all(owner == member_id for owner in owners.get(partition, ()))]
+            partitions[:] = [
+                partition for partition in partitions if all(owner == member_id for owner in owners.get(partition, ()))
+            ]
         return assignment
 
 

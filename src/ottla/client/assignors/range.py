@@ -45,7 +45,9 @@ class RangeAssignor:
         for topic, subscribers in members_by_topic(members, topics).items():
             quota = _Quota(topic, subscribers, topics.counts[topic])
             quotas.append(quota)
-            together.setdefault((tuple(member.member_id for member in subscribers), topics.counts[topic]), []).append(quota)
+            together.setdefault((tuple(member.member_id for member in subscribers), topics.counts[topic]), []).append(
+                quota
+            )
         for co_partitioned in together.values():
             self._match_racks(co_partitioned, topics, assignment)
             if len(co_partitioned) > 1:
@@ -64,8 +66,12 @@ class RangeAssignor:
             return
         for index in list(quotas[0].left):
             for member in members:
-                if all(index in quota.left and quota.room(member)
-                       and member.rack in topics.racks.get(TopicPartition(quota.topic, index), ()) for quota in quotas):
+                if all(
+                    index in quota.left
+                    and quota.room(member)
+                    and member.rack in topics.racks.get(TopicPartition(quota.topic, index), ())
+                    for quota in quotas
+                ):
                     for quota in quotas:
                         assignment[member.member_id] += quota.take(member, [index])
                     break

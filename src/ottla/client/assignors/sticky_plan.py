@@ -6,7 +6,9 @@ from ottla.client.assignors.base import NO_GENERATION, Assignment, Member, Topic
 from ottla.client.partitions import TopicPartition
 
 
-def plan(members: Sequence[Member], topics: Topics, owned: Mapping[str, tuple[Iterable[TopicPartition], int]]) -> Assignment:
+def plan(
+    members: Sequence[Member], topics: Topics, owned: Mapping[str, tuple[Iterable[TopicPartition], int]]
+) -> Assignment:
     """`owned` says by member id what it has, and since which generation."""
     subscribers = members_by_topic(members, topics)
     kept = _claims(members, subscribers, topics, owned)
@@ -19,15 +21,22 @@ def plan(members: Sequence[Member], topics: Topics, owned: Mapping[str, tuple[It
     return {member_id: sorted(partitions) for member_id, partitions in assignment.items()}
 
 
-def _claims(members: Sequence[Member], subscribers: Mapping[str, Sequence[Member]], topics: Topics,
-            owned: Mapping[str, tuple[Iterable[TopicPartition], int]]) -> Assignment:
+def _claims(
+    members: Sequence[Member],
+    subscribers: Mapping[str, Sequence[Member]],
+    topics: Topics,
+    owned: Mapping[str, tuple[Iterable[TopicPartition], int]],
+) -> Assignment:
     """What each member may keep. Of two claims the one of the later generation counts, and neither where both are of the same."""
     allowed = {topic: {member.member_id for member in group} for topic, group in subscribers.items()}
     best: dict[TopicPartition, tuple[int, str | None]] = {}
     for member in sorted(members, key=lambda member: member.order):
         partitions, generation = owned.get(member.member_id, ((), NO_GENERATION))
         for partition in partitions:
-            if member.member_id not in allowed.get(partition.topic, ()) or not 0 <= partition.partition < topics.counts[partition.topic]:
+            if (
+                member.member_id not in allowed.get(partition.topic, ())
+                or not 0 <= partition.partition < topics.counts[partition.topic]
+            ):
                 continue
             rival = best.get(partition)
             if rival is None or generation > rival[0]:
@@ -76,8 +85,13 @@ def _even(ordered: Sequence[Member], topics: Topics, names: Sequence[str], kept:
     return assignment
 
 
-def _near_first(free: Sequence[TopicPartition], topics: Topics, ordered: Sequence[Member], room: dict[str, int],
-                assignment: Assignment) -> list[TopicPartition]:
+def _near_first(
+    free: Sequence[TopicPartition],
+    topics: Topics,
+    ordered: Sequence[Member],
+    room: dict[str, int],
+    assignment: Assignment,
+) -> list[TopicPartition]:
     """Free partitions go to members in the rack of one of their replicas; returned are those that have none."""
     left = []
     for partition in free:
@@ -92,7 +106,9 @@ def _near_first(free: Sequence[TopicPartition], topics: Topics, ordered: Sequenc
     return left
 
 
-def _uneven(ordered: Sequence[Member], topics: Topics, subscribers: Mapping[str, Sequence[str]], kept: Assignment) -> Assignment:
+def _uneven(
+    ordered: Sequence[Member], topics: Topics, subscribers: Mapping[str, Sequence[str]], kept: Assignment
+) -> Assignment:
     """Subscriptions differ: free partitions go to whoever has least, those with the fewest takers first, and then moves even it out.
 
     A move goes to a member with at least two fewer, which brings the squares of the counts down: so it ends.

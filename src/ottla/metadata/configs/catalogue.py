@@ -87,7 +87,9 @@ def nearest(name: str, names: Iterable[str]) -> str | None:
 def unknown(name: str, kind: str, definitions: dict[str, Definition]) -> InvalidConfig:
     """The error for a name that is no config of this kind."""
     suggestion = nearest(name, (known for known, definition in definitions.items() if not definition.internal))
-    return InvalidConfig(name, None, f"is not a {kind} config" + (f"; did you mean {suggestion}?" if suggestion else ""))
+    return InvalidConfig(
+        name, None, f"is not a {kind} config" + (f"; did you mean {suggestion}?" if suggestion else "")
+    )
 
 
 def topic_definition(name: str) -> Definition:

@@ -99,5 +99,7 @@ def read_table(*tables: str) -> dict[str, Definition]:
                 continue
             name, type_name, importance, update, allowed, default, *internal = line.split()
             text = None if default in ("-", "null") else "" if default == '""' else default
-            definitions[name] = Definition(name, _TYPES[type_name], importance, update, allowed, text, default == "-", bool(internal))
+            definitions[name] = Definition(
+                name, _TYPES[type_name], importance, update, allowed, text, default == "-", bool(internal)
+            )
     return definitions

@@ -42,12 +42,18 @@ class ConfigEntry(NamedTuple):
 
 
 def describe_topic(
-    overrides: Mapping[str, str], broker: BrokerLayers, names: Collection[str] | None = None, *, documentation: bool = False
+    overrides: Mapping[str, str],
+    broker: BrokerLayers,
+    names: Collection[str] | None = None,
+    *,
+    documentation: bool = False,
 ) -> list[ConfigEntry]:
     """All configs of a topic, or those asked for by name; names that are unknown are left out."""
     effective = effective_topic_config(overrides, broker.merged())
     entries = []
-    for name in _asked(names, (name for name, known in TOPIC_CONFIGS.items() if not known.internal or name in overrides)):
+    for name in _asked(
+        names, (name for name, known in TOPIC_CONFIGS.items() if not known.internal or name in overrides)
+    ):
         definition = TOPIC_CONFIGS[name]
         value = value_text(effective[name])
         synonyms: tuple[Synonym, ...] = ()
@@ -61,7 +67,9 @@ def describe_topic(
     return entries
 
 
-def describe_broker(broker: BrokerLayers, names: Collection[str] | None = None, *, documentation: bool = False) -> list[ConfigEntry]:
+def describe_broker(
+    broker: BrokerLayers, names: Collection[str] | None = None, *, documentation: bool = False
+) -> list[ConfigEntry]:
     """All configs of one broker, with the unknown ones it was given, whose values are kept to itself."""
     merged = broker.merged()
     listed = [name for name, known in BROKER_CONFIGS.items() if not known.internal or name in merged]
@@ -75,11 +83,15 @@ def describe_broker(broker: BrokerLayers, names: Collection[str] | None = None, 
             # A listener's own config stays the text that was given: Kafka parses only those it has under their full name.
             typed = default_value(definition) if text is None else parse(definition, text)
             value = value_text(typed) if name in BROKER_CONFIGS else text
-        entries.append(_broker_entry(name, definition, value, _broker_values(name, broker, sensitive=sensitive), documentation))
+        entries.append(
+            _broker_entry(name, definition, value, _broker_values(name, broker, sensitive=sensitive), documentation)
+        )
     return entries
 
 
-def describe_cluster(broker: BrokerLayers, names: Collection[str] | None = None, *, documentation: bool = False) -> list[ConfigEntry]:
+def describe_cluster(
+    broker: BrokerLayers, names: Collection[str] | None = None, *, documentation: bool = False
+) -> list[ConfigEntry]:
     """The dynamic configs that were set for all brokers."""
     entries = []
     for name in _asked(names, broker.cluster):
@@ -92,7 +104,11 @@ def describe_cluster(broker: BrokerLayers, names: Collection[str] | None = None,
 
 
 def describe_group(
-    overrides: Mapping[str, str], broker: BrokerLayers, names: Collection[str] | None = None, *, documentation: bool = False
+    overrides: Mapping[str, str],
+    broker: BrokerLayers,
+    names: Collection[str] | None = None,
+    *,
+    documentation: bool = False,
 ) -> list[ConfigEntry]:
     """All configs of a group, whether it exists or not."""
     merged = broker.merged()
@@ -104,7 +120,9 @@ def describe_group(
             synonyms: tuple[Synonym, ...] = (Synonym(name, definition.default, ConfigSource.DEFAULT),)
         else:
             synonyms = _broker_values(synonym, broker, sensitive=False)
-        text = overrides.get(name, definition.default if synonym is None else merged.get(synonym, BROKER_CONFIGS[synonym].default))
+        text = overrides.get(
+            name, definition.default if synonym is None else merged.get(synonym, BROKER_CONFIGS[synonym].default)
+        )
         value = None if text is None else value_text(parse(definition, text))
         if name in overrides:
             synonyms = (Synonym(name, value, ConfigSource.GROUP), *synonyms)
@@ -136,7 +154,9 @@ def created_topic_configs(overrides: Mapping[str, str], broker: BrokerLayers) ->
     return entries
 
 
-def _created(definition: Definition, overrides: Mapping[str, str], broker: BrokerLayers) -> tuple[str | None, ConfigSource]:
+def _created(
+    definition: Definition, overrides: Mapping[str, str], broker: BrokerLayers
+) -> tuple[str | None, ConfigSource]:
     if definition.name in overrides:
         return overrides[definition.name], ConfigSource.TOPIC
     for layer, source in (
@@ -168,7 +188,10 @@ def _broker_values(name: str, broker: BrokerLayers, *, sensitive: bool, defaults
     )
     names = broker_synonyms(name)
     found = [
-        Synonym(synonym, None if sensitive else layer[synonym], source) for layer, source in layers for synonym in names if synonym in layer
+        Synonym(synonym, None if sensitive else layer[synonym], source)
+        for layer, source in layers
+        for synonym in names
+        if synonym in layer
     ]
     if defaults:
         for synonym in names:
@@ -181,7 +204,9 @@ def _broker_values(name: str, broker: BrokerLayers, *, sensitive: bool, defaults
     return ()
 
 
-def _entry(definition: Definition, value: str | None, synonyms: tuple[Synonym, ...], *, documentation: bool) -> ConfigEntry:
+def _entry(
+    definition: Definition, value: str | None, synonyms: tuple[Synonym, ...], *, documentation: bool
+) -> ConfigEntry:
     source = synonyms[0].source if synonyms else ConfigSource.DEFAULT
     text = _documentation(definition) if documentation else None
     return ConfigEntry(definition.name, value, source, definition.sensitive, False, synonyms, definition.type, text)

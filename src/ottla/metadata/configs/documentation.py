@@ -90,14 +90,21 @@ def _sentences(update: str) -> dict[str, str]:
 @cache
 def broker_sentences() -> dict[str, str]:
     """Those of a broker; a config that stands in for a topic's or a group's is told by that one's sentence."""
-    from ottla.metadata.configs import definitions_own, documentation_broker, documentation_coordinators, documentation_security
+    from ottla.metadata.configs import (
+        definitions_own,
+        documentation_broker,
+        documentation_coordinators,
+        documentation_security,
+    )
 
     sentences = {}
     topics = _read(_TOPIC)
     for name, synonyms in TOPIC_SYNONYMS.items():
         sentences[synonyms[0][0]] = f"For topics that do not set {name} themselves: {topics[name]}"
         for synonym, _ in synonyms[1:]:
-            sentences[synonym] = f"The same as {synonyms[0][0]}, which counts where both are set; in the unit that its name says."
+            sentences[synonym] = (
+                f"The same as {synonyms[0][0]}, which counts where both are set; in the unit that its name says."
+            )
     for name, text in _read(_GROUP).items():
         if name in GROUP_SYNONYMS:
             sentences[GROUP_SYNONYMS[name]] = f"For groups that do not set {name} themselves: {text}"

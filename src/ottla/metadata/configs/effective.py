@@ -59,7 +59,9 @@ def broker_value(name: str, broker: Mapping[str, str]) -> ConfigValue:
     return default_value(definition) if text is None else parse(definition, text)
 
 
-def merged_broker_config(static: Mapping[str, str], cluster: Mapping[str, str], own: Mapping[str, str]) -> dict[str, str]:
+def merged_broker_config(
+    static: Mapping[str, str], cluster: Mapping[str, str], own: Mapping[str, str]
+) -> dict[str, str]:
     """A broker's set configs: its own dynamic ones over the cluster's over those of its file.
 
     A dynamic config replaces all names it is a synonym of, as in Kafka, so that a file's `log.retention.hours` does not outlive it.
@@ -92,7 +94,9 @@ def _validate_together(given: Mapping[str, str], broker: Mapping[str, str]) -> N
     assert isinstance(shortest, int)
     assert isinstance(longest, int)
     if shortest > longest:
-        raise InvalidConfig("min.compaction.lag.ms", str(shortest), f"must be at most max.compaction.lag.ms, which is {longest}")
+        raise InvalidConfig(
+            "min.compaction.lag.ms", str(shortest), f"must be at most max.compaction.lag.ms, which is {longest}"
+        )
     if effective["remote.storage.enable"] and not broker_value("remote.log.storage.system.enable", broker):
         text = given["remote.storage.enable"]
         raise InvalidConfig("remote.storage.enable", text, "needs brokers with remote.log.storage.system.enable")

@@ -34,7 +34,9 @@ def validate_broker_relations(broker: Mapping[str, str]) -> None:
     for low, high in _at_most():
         _check(broker, low, high, is_equal_allowed=True)
     for kind in _GROUP_KINDS:
-        _check(broker, f"group.{kind}.heartbeat.interval.ms", f"group.{kind}.session.timeout.ms", is_equal_allowed=False)
+        _check(
+            broker, f"group.{kind}.heartbeat.interval.ms", f"group.{kind}.session.timeout.ms", is_equal_allowed=False
+        )
     if _number("connections.max.idle.ms", broker) > 0:
         _check(broker, "connection.failed.authentication.delay.ms", "connections.max.idle.ms", is_equal_allowed=False)
     if _number("queued.max.request.bytes", broker) > 0:
@@ -52,14 +54,22 @@ def _check(broker: Mapping[str, str], low: str, high: str, *, is_equal_allowed: 
         return
     # Whoever set one of the two is told about that one.
     if low in broker:
-        raise InvalidConfig(low, broker[low], f"must be {'at most' if is_equal_allowed else 'below'} {high}, which is {above}")
-    raise InvalidConfig(high, broker[high], f"must be {'at least' if is_equal_allowed else 'above'} {low}, which is {below}")
+        raise InvalidConfig(
+            low, broker[low], f"must be {'at most' if is_equal_allowed else 'below'} {high}, which is {above}"
+        )
+    raise InvalidConfig(
+        high, broker[high], f"must be {'at least' if is_equal_allowed else 'above'} {low}, which is {below}"
+    )
 
 
 def _check_times(broker: Mapping[str, str]) -> None:
     """Times that may come in several units: what counts is the one that a topic would get."""
     effective = effective_topic_config({}, broker)
-    for config, least, is_unlimited_allowed in (("segment.ms", 1, False), ("segment.jitter.ms", 0, False), ("retention.ms", 1, True)):
+    for config, least, is_unlimited_allowed in (
+        ("segment.ms", 1, False),
+        ("segment.jitter.ms", 0, False),
+        ("retention.ms", 1, True),
+    ):
         given = next((name for name, _ in TOPIC_SYNONYMS[config] if name in broker), None)
         value = effective[config]
         assert isinstance(value, int)
@@ -74,7 +84,9 @@ def _check_cleaner(broker: Mapping[str, str]) -> None:
         raise InvalidConfig("log.cleaner.threads", broker["log.cleaner.threads"], "must be at least 1")
     if size // threads <= _DEDUPE_BYTES_PER_THREAD_MIN:
         name = "log.cleaner.dedupe.buffer.size" if "log.cleaner.dedupe.buffer.size" in broker else "log.cleaner.threads"
-        raise InvalidConfig(name, broker[name], f"leaves {size // threads} bytes for each thread, and more than a megabyte is needed")
+        raise InvalidConfig(
+            name, broker[name], f"leaves {size // threads} bytes for each thread, and more than a megabyte is needed"
+        )
 
 
 def _check_cordoned(broker: Mapping[str, str]) -> None:
@@ -88,7 +100,9 @@ def _check_cordoned(broker: Mapping[str, str]) -> None:
     assert isinstance(directories, tuple)
     strangers = [path for path in cordoned if path not in directories]
     if strangers:
-        raise InvalidConfig("cordoned.log.dirs", text, f"{strangers[0]} is none of the directories {', '.join(directories)}")
+        raise InvalidConfig(
+            "cordoned.log.dirs", text, f"{strangers[0]} is none of the directories {', '.join(directories)}"
+        )
 
 
 def _number(name: str, broker: Mapping[str, str]) -> int:

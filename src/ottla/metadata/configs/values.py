@@ -175,7 +175,9 @@ def _words(allowed: str, kind: ConfigType) -> str:
         return words if allowed == "*" else f"{words}, {_range_words(low, high)}"
     if kind is ConfigType.LIST:
         members = allowed[1:-1].lstrip("+").replace("|", ", ")
-        return ("a list" if allowed[:2] != "[+" else "a list that is not empty") + (f" of: {members}" if members else "")
+        return ("a list" if allowed[:2] != "[+" else "a list that is not empty") + (
+            f" of: {members}" if members else ""
+        )
     if allowed == "+":
         return "not empty"
     if allowed == "*":
@@ -192,7 +194,9 @@ def _is_gzip_level(value: ConfigValue) -> bool:
 
 
 def _are_throttled_replicas(value: ConfigValue) -> bool:
-    return isinstance(value, tuple) and (value == ("*",) or all(re.fullmatch(_THROTTLED_REPLICA, member) for member in value))
+    return isinstance(value, tuple) and (
+        value == ("*",) or all(re.fullmatch(_THROTTLED_REPLICA, member) for member in value)
+    )
 
 
 def _are_voters(value: ConfigValue) -> bool:
@@ -217,5 +221,8 @@ _SPECIAL = {
     "throttled-replicas": (_are_throttled_replicas, "* or a list of partition:broker, such as 0:1,1:2"),
     "voters": (_are_voters, "a list of id@host:port, such as 1@localhost:9093"),
     "servers": (_are_servers, "a list of host:port, such as localhost:9093"),
-    "offset-reset": (_is_offset_reset, "earliest, latest or by_duration: with an ISO-8601 duration such as by_duration:PT1H"),
+    "offset-reset": (
+        _is_offset_reset,
+        "earliest, latest or by_duration: with an ISO-8601 duration such as by_duration:PT1H",
+    ),
 }

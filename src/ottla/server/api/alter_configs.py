@@ -9,5 +9,7 @@ from ottla.wire.messages.alter_configs import AlterConfigsRequest, AlterConfigsR
 REQUEST = AlterConfigsRequest
 
 
-def handle(broker: Broker, context: RequestContext, request: AlterConfigsRequest, version: int) -> Awaitable[AlterConfigsResponse]:
+def handle(
+    broker: Broker, context: RequestContext, request: AlterConfigsRequest, version: int
+) -> Awaitable[AlterConfigsResponse]:
     return broker.controller.submit(request)

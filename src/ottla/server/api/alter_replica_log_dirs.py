@@ -17,17 +17,28 @@ from ottla.wire.messages.alter_replica_log_dirs import (
 REQUEST = AlterReplicaLogDirsRequest
 
 
-def handle(broker: Broker, context: RequestContext, request: AlterReplicaLogDirsRequest, version: int) -> AlterReplicaLogDirsResponse:
+def handle(
+    broker: Broker, context: RequestContext, request: AlterReplicaLogDirsRequest, version: int
+) -> AlterReplicaLogDirsResponse:
     wanted: dict[str, dict[int, str]] = {}
     for directory in request.dirs:
         for topic in directory.topics:
             for index in topic.partitions:
                 wanted.setdefault(topic.name, {})[index] = directory.path
-    return AlterReplicaLogDirsResponse(results=[
-        AlterReplicaLogDirTopicResult(topic_name=name, partitions=[
-            AlterReplicaLogDirPartitionResult(partition_index=index, error_code=_move(broker, name, index, path))
-            for index, path in parts.items()])
-        for name, parts in wanted.items()])
+    return AlterReplicaLogDirsResponse(
+        results=[
+            AlterReplicaLogDirTopicResult(
+                topic_name=name,
+                partitions=[
+                    AlterReplicaLogDirPartitionResult(
+                        partition_index=index, error_code=_move(broker, name, index, path)
+                    )
+                    for index, path in parts.items()
+                ],
+            )
+            for name, parts in wanted.items()
+        ]
+    )
 
 
 def _move(broker: Broker, topic: str, index: int, path: str) -> ErrorCode:

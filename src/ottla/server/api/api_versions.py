@@ -23,12 +23,15 @@ SOFTWARE_NAMED_FROM = 3
 _SOFTWARE = re.compile(r"[a-zA-Z0-9](?:[a-zA-Z0-9\-.]*[a-zA-Z0-9])?")
 
 
-def handle(broker: Broker, context: RequestContext, request: ApiVersionsRequest | None, version: int) -> ApiVersionsResponse:
+def handle(
+    broker: Broker, context: RequestContext, request: ApiVersionsRequest | None, version: int
+) -> ApiVersionsResponse:
     if request is None:
         own = [ApiVersion(key, first, last) for key, first, last in broker.api_ranges if key == OWN_KEY]
         return ApiVersionsResponse(error_code=ErrorCode.UNSUPPORTED_VERSION, api_keys=own)
     if version >= SOFTWARE_NAMED_FROM and not (
-            _SOFTWARE.fullmatch(request.client_software_name) and _SOFTWARE.fullmatch(request.client_software_version)):
+        _SOFTWARE.fullmatch(request.client_software_name) and _SOFTWARE.fullmatch(request.client_software_version)
+    ):
         return ApiVersionsResponse(error_code=ErrorCode.INVALID_REQUEST)
     image = broker.image
     return ApiVersionsResponse(

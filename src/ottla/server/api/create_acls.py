@@ -12,4 +12,6 @@ REQUEST = CreateAclsRequest
 def handle(broker: Broker, context: RequestContext, request: CreateAclsRequest, version: int) -> CreateAclsResponse:
     for wanted in request.creations:
         check_known(wanted.resource_type, wanted.resource_pattern_type, wanted.operation, wanted.permission_type)
-    return CreateAclsResponse(results=[AclCreationResult(ErrorCode.SECURITY_DISABLED, NO_AUTHORIZER) for _ in request.creations])
+    return CreateAclsResponse(
+        results=[AclCreationResult(ErrorCode.SECURITY_DISABLED, NO_AUTHORIZER) for _ in request.creations]
+    )

@@ -10,13 +10,23 @@ REQUESTER_FROM = 3
 NEVER = -1
 
 
-def handle(broker: Broker, context: RequestContext, request: CreateDelegationTokenRequest, version: int) -> CreateDelegationTokenResponse:
+def handle(
+    broker: Broker, context: RequestContext, request: CreateDelegationTokenRequest, version: int
+) -> CreateDelegationTokenResponse:
     kind, _, name = context.principal.partition(":")
     response = CreateDelegationTokenResponse(
-        error_code=ErrorCode.DELEGATION_TOKEN_REQUEST_NOT_ALLOWED, principal_type=kind, principal_name=name,
-        issue_timestamp_ms=NEVER, expiry_timestamp_ms=NEVER, max_timestamp_ms=NEVER)
+        error_code=ErrorCode.DELEGATION_TOKEN_REQUEST_NOT_ALLOWED,
+        principal_type=kind,
+        principal_name=name,
+        issue_timestamp_ms=NEVER,
+        expiry_timestamp_ms=NEVER,
+        max_timestamp_ms=NEVER,
+    )
     if version >= REQUESTER_FROM:
         response.token_requester_principal_type, response.token_requester_principal_name = kind, name
         if request.owner_principal_name:
-            response.principal_type, response.principal_name = request.owner_principal_type or "", request.owner_principal_name
+            response.principal_type, response.principal_name = (
+                request.owner_principal_type or "",
+                request.owner_principal_name,
+            )
     return response

@@ -9,5 +9,7 @@ from ottla.wire.messages.create_partitions import CreatePartitionsRequest, Creat
 REQUEST = CreatePartitionsRequest
 
 
-def handle(broker: Broker, context: RequestContext, request: CreatePartitionsRequest, version: int) -> Awaitable[CreatePartitionsResponse]:
+def handle(
+    broker: Broker, context: RequestContext, request: CreatePartitionsRequest, version: int
+) -> Awaitable[CreatePartitionsResponse]:
     return broker.controller.submit(request)

@@ -9,5 +9,7 @@ from ottla.wire.messages.create_topics import CreateTopicsRequest, CreateTopicsR
 REQUEST = CreateTopicsRequest
 
 
-def handle(broker: Broker, context: RequestContext, request: CreateTopicsRequest, version: int) -> Awaitable[CreateTopicsResponse]:
+def handle(
+    broker: Broker, context: RequestContext, request: CreateTopicsRequest, version: int
+) -> Awaitable[CreateTopicsResponse]:
     return broker.controller.submit(request)

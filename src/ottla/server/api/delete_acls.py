@@ -12,4 +12,6 @@ REQUEST = DeleteAclsRequest
 def handle(broker: Broker, context: RequestContext, request: DeleteAclsRequest, version: int) -> DeleteAclsResponse:
     for wanted in request.filters:
         check_known(wanted.resource_type_filter, wanted.pattern_type_filter, wanted.operation, wanted.permission_type)
-    return DeleteAclsResponse(filter_results=[DeleteAclsFilterResult(ErrorCode.SECURITY_DISABLED, NO_AUTHORIZER) for _ in request.filters])
+    return DeleteAclsResponse(
+        filter_results=[DeleteAclsFilterResult(ErrorCode.SECURITY_DISABLED, NO_AUTHORIZER) for _ in request.filters]
+    )

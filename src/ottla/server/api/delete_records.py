@@ -18,14 +18,23 @@ REQUEST = DeleteRecordsRequest
 NO_OFFSET = -1
 
 
-async def handle(broker: Broker, context: RequestContext, request: DeleteRecordsRequest, version: int) -> DeleteRecordsResponse:
+async def handle(
+    broker: Broker, context: RequestContext, request: DeleteRecordsRequest, version: int
+) -> DeleteRecordsResponse:
     wanted: dict[str, dict[int, int]] = {}
     for topic in request.topics:
         for part in topic.partitions:
-            wanted.setdefault(topic.name, {})[part.partition_index] = part.offset  # of two for one partition the last counts
-    return DeleteRecordsResponse(topics=[
-        DeleteRecordsTopicResult(name=name, partitions=[await _delete(broker, name, index, offset) for index, offset in parts.items()])
-        for name, parts in wanted.items()])
+            wanted.setdefault(topic.name, {})[part.partition_index] = (
+                part.offset
+            )  # of two for one partition the last counts
+    return DeleteRecordsResponse(
+        topics=[
+            DeleteRecordsTopicResult(
+                name=name, partitions=[await _delete(broker, name, index, offset) for index, offset in parts.items()]
+            )
+            for name, parts in wanted.items()
+        ]
+    )
 
 
 async def _delete(broker: Broker, topic: str, index: int, offset: int) -> DeleteRecordsPartitionResult:

@@ -10,7 +10,9 @@ DELETION_DISABLED_FROM = 3
 """The first version whose clients know TOPIC_DELETION_DISABLED."""
 
 
-async def handle(broker: Broker, context: RequestContext, request: DeleteTopicsRequest, version: int) -> DeleteTopicsResponse:
+async def handle(
+    broker: Broker, context: RequestContext, request: DeleteTopicsRequest, version: int
+) -> DeleteTopicsResponse:
     response: DeleteTopicsResponse = await broker.controller.submit(request)
     if version < DELETION_DISABLED_FROM:
         for result in response.responses:

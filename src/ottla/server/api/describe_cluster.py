@@ -11,13 +11,19 @@ BROKERS = 1
 CONTROLLERS = 2
 
 
-def handle(broker: Broker, context: RequestContext, request: DescribeClusterRequest, version: int) -> DescribeClusterResponse:
+def handle(
+    broker: Broker, context: RequestContext, request: DescribeClusterRequest, version: int
+) -> DescribeClusterResponse:
     if request.endpoint_type == CONTROLLERS:
-        return DescribeClusterResponse(error_code=ErrorCode.MISMATCHED_ENDPOINT_TYPE,
-                                       error_message="this is a broker's listener; controllers are described on a controller's")
+        return DescribeClusterResponse(
+            error_code=ErrorCode.MISMATCHED_ENDPOINT_TYPE,
+            error_message="this is a broker's listener; controllers are described on a controller's",
+        )
     if request.endpoint_type != BROKERS:
-        return DescribeClusterResponse(error_code=ErrorCode.UNSUPPORTED_ENDPOINT_TYPE,
-                                       error_message=f"endpoint type {request.endpoint_type} is not known: 1 is a broker, 2 a controller")
+        return DescribeClusterResponse(
+            error_code=ErrorCode.UNSUPPORTED_ENDPOINT_TYPE,
+            error_message=f"endpoint type {request.endpoint_type} is not known: 1 is a broker, 2 a controller",
+        )
     response = DescribeClusterResponse(
         cluster_id=broker.image.cluster_id,
         controller_id=broker.settings.node_id,

@@ -43,7 +43,9 @@ Described = DescribeConfigsResponse | Coroutine[Any, Any, Encoded]
 
 def handle(broker: Broker, context: RequestContext, request: DescribeConfigsRequest, version: int) -> Described:
     if len(request.resources) <= AT_ONCE_MAX:
-        return DescribeConfigsResponse(results=[_described(broker, request, resource) for resource in request.resources])
+        return DescribeConfigsResponse(
+            results=[_described(broker, request, resource) for resource in request.resources]
+        )
     return _describe_many(broker, request, version)
 
 
@@ -105,11 +107,17 @@ def _no_tags(version: int) -> bytes:
     return b"\0" if version >= FLEXIBLE_FROM else b""
 
 
-def _described(broker: Broker, request: DescribeConfigsRequest, resource: DescribeConfigsResource) -> DescribeConfigsResult:
+def _described(
+    broker: Broker, request: DescribeConfigsRequest, resource: DescribeConfigsResource
+) -> DescribeConfigsResult:
     result = DescribeConfigsResult(resource_type=resource.resource_type, resource_name=resource.resource_name)
     try:
         entries = describe_configs(
-            broker, resource.resource_type, resource.resource_name, resource.configuration_keys, documentation=request.include_documentation
+            broker,
+            resource.resource_type,
+            resource.resource_name,
+            resource.configuration_keys,
+            documentation=request.include_documentation,
         )
     except ApiError as error:
         result.error_code = error.code
@@ -123,7 +131,9 @@ def _described(broker: Broker, request: DescribeConfigsRequest, resource: Descri
             read_only=entry.read_only,
             config_source=entry.source,
             is_sensitive=entry.is_sensitive,
-            synonyms=[DescribeConfigsSynonym(*synonym) for synonym in entry.synonyms] if request.include_synonyms else [],
+            synonyms=[DescribeConfigsSynonym(*synonym) for synonym in entry.synonyms]
+            if request.include_synonyms
+            else [],
             config_type=entry.type,
             documentation=entry.documentation,
         )

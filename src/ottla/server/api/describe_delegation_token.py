@@ -3,7 +3,10 @@
 from ottla.base.context import RequestContext
 from ottla.base.errors import ErrorCode
 from ottla.runtime.broker import Broker
-from ottla.wire.messages.describe_delegation_token import DescribeDelegationTokenRequest, DescribeDelegationTokenResponse
+from ottla.wire.messages.describe_delegation_token import (
+    DescribeDelegationTokenRequest,
+    DescribeDelegationTokenResponse,
+)
 
 REQUEST = DescribeDelegationTokenRequest
 

@@ -12,8 +12,10 @@ GROUP_OPERATIONS = 3400
 
 def handle(broker: Broker, context: RequestContext, request: DescribeGroupsRequest, version: int) -> Answer:
     groups = broker.groups
-    answers = [groups.ask(group_ids[0], DescribeGroupsRequest(groups=group_ids), version, context)
-               for group_ids in groups.by_shard(request.groups)]
+    answers = [
+        groups.ask(group_ids[0], DescribeGroupsRequest(groups=group_ids), version, context)
+        for group_ids in groups.by_shard(request.groups)
+    ]
 
     def combine(responses: list[DescribeGroupsResponse]) -> DescribeGroupsResponse:
         found = [group for response in responses for group in response.groups]

@@ -22,33 +22,53 @@ CORDONED = "cordoned.log.dirs"
 ALL_DIRECTORIES = "*"
 
 
-async def handle(broker: Broker, context: RequestContext, request: DescribeLogDirsRequest, version: int) -> DescribeLogDirsResponse:
-    wanted = None if request.topics is None else {(topic.topic, index) for topic in request.topics for index in topic.partitions}
+async def handle(
+    broker: Broker, context: RequestContext, request: DescribeLogDirsRequest, version: int
+) -> DescribeLogDirsResponse:
+    wanted = (
+        None
+        if request.topics is None
+        else {(topic.topic, index) for topic in request.topics for index in topic.partitions}
+    )
     cordoned = config_value(broker, CORDONED)
     assert isinstance(cordoned, tuple), cordoned
     response = DescribeLogDirsResponse()
     for directory in broker.log_directories:
         space = await _space(broker, directory)
         if space is None:
-            response.results.append(DescribeLogDirsResult(error_code=ErrorCode.KAFKA_STORAGE_ERROR, log_dir=directory.path))
+            response.results.append(
+                DescribeLogDirsResult(error_code=ErrorCode.KAFKA_STORAGE_ERROR, log_dir=directory.path)
+            )
             continue
         topics: dict[str, DescribeLogDirsTopic] = {}
         for partition in directory.partitions:
             if wanted is None or (partition.topic, partition.index) in wanted:
                 topic = topics.setdefault(partition.topic, DescribeLogDirsTopic(name=partition.topic))
                 topic.partitions.append(
-                    DescribeLogDirsPartition(partition_index=partition.index, partition_size=partition.log.size_bytes))
+                    DescribeLogDirsPartition(partition_index=partition.index, partition_size=partition.log.size_bytes)
+                )
         for move in broker.moving.moves():
             partition = move.partition
             if move.directory is directory and (wanted is None or (partition.topic, partition.index) in wanted):
                 topic = topics.setdefault(partition.topic, DescribeLogDirsTopic(name=partition.topic))
-                topic.partitions.append(DescribeLogDirsPartition(
-                    partition_index=partition.index, partition_size=move.copied_bytes if move.log is None else move.log.size_bytes,
-                    offset_lag=move.lag, is_future_key=True))
+                topic.partitions.append(
+                    DescribeLogDirsPartition(
+                        partition_index=partition.index,
+                        partition_size=move.copied_bytes if move.log is None else move.log.size_bytes,
+                        offset_lag=move.lag,
+                        is_future_key=True,
+                    )
+                )
         total_bytes, usable_bytes = space
-        response.results.append(DescribeLogDirsResult(
-            log_dir=directory.path, topics=list(topics.values()), total_bytes=total_bytes, usable_bytes=usable_bytes,
-            is_cordoned=directory.path in cordoned or ALL_DIRECTORIES in cordoned))
+        response.results.append(
+            DescribeLogDirsResult(
+                log_dir=directory.path,
+                topics=list(topics.values()),
+                total_bytes=total_bytes,
+                usable_bytes=usable_bytes,
+                is_cordoned=directory.path in cordoned or ALL_DIRECTORIES in cordoned,
+            )
+        )
     return response
 
 

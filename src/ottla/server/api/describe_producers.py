@@ -15,21 +15,42 @@ from ottla.wire.messages.describe_producers import (
 REQUEST = DescribeProducersRequest
 
 
-def handle(broker: Broker, context: RequestContext, request: DescribeProducersRequest, version: int) -> DescribeProducersResponse:
-    return DescribeProducersResponse(topics=[
-        TopicResponse(name=topic.name, partitions=[_described(broker, topic.name, index) for index in topic.partition_indexes])
-        for topic in request.topics])
+def handle(
+    broker: Broker, context: RequestContext, request: DescribeProducersRequest, version: int
+) -> DescribeProducersResponse:
+    return DescribeProducersResponse(
+        topics=[
+            TopicResponse(
+                name=topic.name, partitions=[_described(broker, topic.name, index) for index in topic.partition_indexes]
+            )
+            for topic in request.topics
+        ]
+    )
 
 
 def _described(broker: Broker, topic: str, index: int) -> PartitionResponse:
     fault = topic_name_fault(topic)
     if fault is not None:
-        return PartitionResponse(partition_index=index, error_code=ErrorCode.INVALID_TOPIC_EXCEPTION, error_message=fault)
+        return PartitionResponse(
+            partition_index=index, error_code=ErrorCode.INVALID_TOPIC_EXCEPTION, error_message=fault
+        )
     partition = broker.partition(topic, index)
     if partition is None:
         message = None if topic in broker.image.topics_by_name else f"there is no topic {topic!r}"
-        return PartitionResponse(partition_index=index, error_code=broker.missing_error(topic, index), error_message=message)
-    return PartitionResponse(partition_index=index, active_producers=[
-        ProducerState(producer_id=producer_id, producer_epoch=epoch, last_sequence=last_sequence, last_timestamp=last_timestamp,
-                      coordinator_epoch=coordinator_epoch, current_txn_start_offset=transaction_start)
-        for producer_id, epoch, last_sequence, last_timestamp, coordinator_epoch, transaction_start in partition.active_producers()])
+        return PartitionResponse(
+            partition_index=index, error_code=broker.missing_error(topic, index), error_message=message
+        )
+    return PartitionResponse(
+        partition_index=index,
+        active_producers=[
+            ProducerState(
+                producer_id=producer_id,
+                producer_epoch=epoch,
+                last_sequence=last_sequence,
+                last_timestamp=last_timestamp,
+                coordinator_epoch=coordinator_epoch,
+                current_txn_start_offset=transaction_start,
+            )
+            for producer_id, epoch, last_sequence, last_timestamp, coordinator_epoch, transaction_start in partition.active_producers()
+        ],
+    )

@@ -4,7 +4,13 @@ from ottla.base.context import RequestContext
 from ottla.base.errors import ErrorCode
 from ottla.base.ids import METADATA_TOPIC
 from ottla.runtime.broker import Broker
-from ottla.wire.messages.describe_quorum import DescribeQuorumRequest, DescribeQuorumResponse, Listener, Node, ReplicaState
+from ottla.wire.messages.describe_quorum import (
+    DescribeQuorumRequest,
+    DescribeQuorumResponse,
+    Listener,
+    Node,
+    ReplicaState,
+)
 
 REQUEST = DescribeQuorumRequest
 NODES_FROM = 2
@@ -12,24 +18,39 @@ TopicData = DescribeQuorumResponse.TopicData
 PartitionData = TopicData.PartitionData
 
 
-def handle(broker: Broker, context: RequestContext, request: DescribeQuorumRequest, version: int) -> DescribeQuorumResponse:
+def handle(
+    broker: Broker, context: RequestContext, request: DescribeQuorumRequest, version: int
+) -> DescribeQuorumResponse:
     asked = [(topic.topic_name, [part.partition_index for part in topic.partitions]) for topic in request.topics]
     if asked == [(METADATA_TOPIC, [0])]:
         return _described(broker, version)
-    return DescribeQuorumResponse(topics=[
-        TopicData(topic_name=name, partitions=[_unknown(index) for index in indexes]) for name, indexes in asked])
+    return DescribeQuorumResponse(
+        topics=[
+            TopicData(topic_name=name, partitions=[_unknown(index) for index in indexes]) for name, indexes in asked
+        ]
+    )
 
 
 def _unknown(index: int) -> PartitionData:
-    return PartitionData(partition_index=index, error_code=ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
-                         error_message=f"only partition 0 of {METADATA_TOPIC} has a quorum, and it is described alone")
+    return PartitionData(
+        partition_index=index,
+        error_code=ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
+        error_message=f"only partition 0 of {METADATA_TOPIC} has a quorum, and it is described alone",
+    )
 
 
 def _described(broker: Broker, version: int) -> DescribeQuorumResponse:
     node_id, now_ms = broker.settings.node_id, broker.clock.now_ms()
     state = broker.controller.quorum()
-    leader = ReplicaState(replica_id=node_id, log_end_offset=state.end_offset, last_fetch_timestamp=now_ms, last_caught_up_timestamp=now_ms)
-    partition = PartitionData(leader_id=node_id, leader_epoch=state.epoch, high_watermark=state.high_watermark, current_voters=[leader])
+    leader = ReplicaState(
+        replica_id=node_id,
+        log_end_offset=state.end_offset,
+        last_fetch_timestamp=now_ms,
+        last_caught_up_timestamp=now_ms,
+    )
+    partition = PartitionData(
+        leader_id=node_id, leader_epoch=state.epoch, high_watermark=state.high_watermark, current_voters=[leader]
+    )
     response = DescribeQuorumResponse(topics=[TopicData(topic_name=METADATA_TOPIC, partitions=[partition])])
     if version < NODES_FROM:
         return response

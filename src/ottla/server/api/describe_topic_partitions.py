@@ -79,7 +79,9 @@ def _refused(request: DescribeTopicPartitionsRequest, error: ErrorCode) -> Descr
 
 
 def _missing(name: str) -> DescribeTopicPartitionsResponseTopic:
-    error = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION if topic_name_fault(name) is None else ErrorCode.INVALID_TOPIC_EXCEPTION
+    error = (
+        ErrorCode.UNKNOWN_TOPIC_OR_PARTITION if topic_name_fault(name) is None else ErrorCode.INVALID_TOPIC_EXCEPTION
+    )
     return DescribeTopicPartitionsResponseTopic(
         error_code=error, name=name, is_internal=name in INTERNAL_TOPICS, topic_authorized_operations=TOPIC_OPERATIONS
     )

@@ -23,5 +23,9 @@ def handle(
 
 def _result(name: str, count: int) -> DescribeUserScramCredentialsResult:
     if count > 1:
-        return DescribeUserScramCredentialsResult(name, ErrorCode.DUPLICATE_RESOURCE, f"the user {name!r} is named {count} times")
-    return DescribeUserScramCredentialsResult(name, ErrorCode.RESOURCE_NOT_FOUND, f"the user {name!r} has no SCRAM credentials")
+        return DescribeUserScramCredentialsResult(
+            name, ErrorCode.DUPLICATE_RESOURCE, f"the user {name!r} is named {count} times"
+        )
+    return DescribeUserScramCredentialsResult(
+        name, ErrorCode.RESOURCE_NOT_FOUND, f"the user {name!r} has no SCRAM credentials"
+    )

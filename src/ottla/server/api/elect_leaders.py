@@ -8,7 +8,12 @@ from ottla.base.context import RequestContext
 from ottla.base.errors import ErrorCode
 from ottla.metadata.image import NO_LEADER, ClusterImage
 from ottla.runtime.broker import Broker
-from ottla.wire.messages.elect_leaders import ElectLeadersRequest, ElectLeadersResponse, PartitionResult, ReplicaElectionResult
+from ottla.wire.messages.elect_leaders import (
+    ElectLeadersRequest,
+    ElectLeadersResponse,
+    PartitionResult,
+    ReplicaElectionResult,
+)
 
 REQUEST = ElectLeadersRequest
 PREFERRED, UNCLEAN = 0, 1
@@ -24,15 +29,27 @@ def handle(broker: Broker, context: RequestContext, request: ElectLeadersRequest
         return _refused(request, version, ErrorCode.REQUEST_TIMED_OUT, None)
     if request.topic_partitions is None:
         results = [
-            ReplicaElectionResult(topic=name, partition_result=[
-                result for index in topic.partitions
-                if (result := _result(image, name, index, request.election_type)).error_code != ErrorCode.ELECTION_NOT_NEEDED])
-            for name, topic in image.topics_by_name.items()]
+            ReplicaElectionResult(
+                topic=name,
+                partition_result=[
+                    result
+                    for index in topic.partitions
+                    if (result := _result(image, name, index, request.election_type)).error_code
+                    != ErrorCode.ELECTION_NOT_NEEDED
+                ],
+            )
+            for name, topic in image.topics_by_name.items()
+        ]
     else:
         results = [
-            ReplicaElectionResult(topic=topic.topic, partition_result=[
-                _result(image, topic.topic, index, request.election_type) for index in topic.partitions])
-            for topic in request.topic_partitions]
+            ReplicaElectionResult(
+                topic=topic.topic,
+                partition_result=[
+                    _result(image, topic.topic, index, request.election_type) for index in topic.partitions
+                ],
+            )
+            for topic in request.topic_partitions
+        ]
     return ElectLeadersResponse(replica_election_results=results)
 
 
@@ -44,14 +61,22 @@ def _result(image: ClusterImage, name: str, index: int, election_type: int) -> P
     if partition.leader == NO_LEADER and election_type == UNCLEAN:
         return PartitionResult(index, ErrorCode.ELIGIBLE_LEADERS_NOT_AVAILABLE, "none of its replicas is there")
     if election_type == PREFERRED and partition.leader != partition.replicas[0]:
-        return PartitionResult(index, ErrorCode.PREFERRED_LEADER_NOT_AVAILABLE, f"broker {partition.replicas[0]} cannot lead it now")
+        return PartitionResult(
+            index, ErrorCode.PREFERRED_LEADER_NOT_AVAILABLE, f"broker {partition.replicas[0]} cannot lead it now"
+        )
     return PartitionResult(index, ErrorCode.ELECTION_NOT_NEEDED, f"broker {partition.leader} leads it already")
 
 
 def _refused(request: ElectLeadersRequest, version: int, error: ErrorCode, message: str | None) -> ElectLeadersResponse:
-    response = ElectLeadersResponse(replica_election_results=[
-        ReplicaElectionResult(topic=topic.topic, partition_result=[PartitionResult(index, error, message) for index in topic.partitions])
-        for topic in request.topic_partitions or ()])
+    response = ElectLeadersResponse(
+        replica_election_results=[
+            ReplicaElectionResult(
+                topic=topic.topic,
+                partition_result=[PartitionResult(index, error, message) for index in topic.partitions],
+            )
+            for topic in request.topic_partitions or ()
+        ]
+    )
     if version >= ERROR_FROM:
         response.error_code = error
     return response

@@ -9,5 +9,9 @@ REQUEST = ExpireDelegationTokenRequest
 NEVER = -1
 
 
-def handle(broker: Broker, context: RequestContext, request: ExpireDelegationTokenRequest, version: int) -> ExpireDelegationTokenResponse:
-    return ExpireDelegationTokenResponse(error_code=ErrorCode.DELEGATION_TOKEN_REQUEST_NOT_ALLOWED, expiry_timestamp_ms=NEVER)
+def handle(
+    broker: Broker, context: RequestContext, request: ExpireDelegationTokenRequest, version: int
+) -> ExpireDelegationTokenResponse:
+    return ExpireDelegationTokenResponse(
+        error_code=ErrorCode.DELEGATION_TOKEN_REQUEST_NOT_ALLOWED, expiry_timestamp_ms=NEVER
+    )

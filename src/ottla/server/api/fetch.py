@@ -21,7 +21,15 @@ from ottla.server.fetch_reading import (
     WAIT_FOR_DISK,
     Fetch,
 )
-from ottla.server.fetch_sessions import FINAL_EPOCH, INITIAL_EPOCH, NO_SESSION, FetchSession, Places, next_epoch, places_of
+from ottla.server.fetch_sessions import (
+    FINAL_EPOCH,
+    INITIAL_EPOCH,
+    NO_SESSION,
+    FetchSession,
+    Places,
+    next_epoch,
+    places_of,
+)
 from ottla.server.large_requests import check_room
 from ottla.wire.fetch_fast import TOPIC_IDS_FROM, FetchWish, PartitionAnswer, pack_fetched, pack_found, read_fetch
 
@@ -30,8 +38,15 @@ MANY_BYTES_MIN = 4 << 10
 """A smaller request cannot name many partitions."""
 
 
-def handle_raw(connection: ServerConnection, buffer: bytearray, view: memoryview, position: int, end: int, version: int,
-               correlation_id: int) -> bool:
+def handle_raw(
+    connection: ServerConnection,
+    buffer: bytearray,
+    view: memoryview,
+    position: int,
+    end: int,
+    version: int,
+    correlation_id: int,
+) -> bool:
     if end - position > LARGE_BYTES_MIN:
         check_room(connection, end - position)
         connection.start(_handle_large(connection, bytearray(view[position:end]), version, correlation_id))
@@ -40,8 +55,13 @@ def handle_raw(connection: ServerConnection, buffer: bytearray, view: memoryview
     if end - position > MANY_BYTES_MIN and sum(len(wanted) for _, wanted in wish.topics) > PLACES_AT_ONCE:
         connection.start(_handle_many(connection, wish, version, correlation_id))
         return connection.wait()
-    if (wish.session_epoch == FINAL_EPOCH and wish.session_id == NO_SESSION and len(wish.topics) == 1 and len(wish.topics[0][1]) == 1
-            and wish.isolation_level in ISOLATION_LEVELS):
+    if (
+        wish.session_epoch == FINAL_EPOCH
+        and wish.session_id == NO_SESSION
+        and len(wish.topics) == 1
+        and len(wish.topics[0][1]) == 1
+        and wish.isolation_level in ISOLATION_LEVELS
+    ):
         is_ready = _maybe_answer_one(connection, wish, version, correlation_id)
         if is_ready is not None:
             return is_ready
@@ -59,7 +79,9 @@ async def _handle_large(connection: ServerConnection, request: bytearray, versio
     """A request that names thousands of partitions, in its turn. It is read by a worker, which takes some milliseconds."""
     await connection.turns.take(len(request))
     try:
-        wish = await connection.broker.workers.run(partial(read_fetch, request, memoryview(request), 0, len(request), version))
+        wish = await connection.broker.workers.run(
+            partial(read_fetch, request, memoryview(request), 0, len(request), version)
+        )
         await _handle_many(connection, wish, version, correlation_id)
     finally:
         connection.turns.give_back()
@@ -72,7 +94,11 @@ async def _handle_many(connection: ServerConnection, wish: FetchWish, version: i
         for topic, wanted in wish.topics:
             for first in range(0, len(wanted), PLACES_AT_ONCE):
                 await connection.broker.rounds.next()
-                places |= places_of(connection.broker, [(topic, wanted[first : first + PLACES_AT_ONCE])], by_id=version >= TOPIC_IDS_FROM)
+                places |= places_of(
+                    connection.broker,
+                    [(topic, wanted[first : first + PLACES_AT_ONCE])],
+                    by_id=version >= TOPIC_IDS_FROM,
+                )
     fetch = _fetch_of(connection, wish, version, correlation_id, places)
     if not isinstance(fetch, Fetch):
         connection.answer_later(fetch)
@@ -81,8 +107,9 @@ async def _handle_many(connection: ServerConnection, wish: FetchWish, version: i
     await fetch.go_on_in_slices()
 
 
-def _fetch_of(connection: ServerConnection, wish: FetchWish, version: int, correlation_id: int,
-              places: Places | None = None) -> Fetch | Sequence[bytes]:
+def _fetch_of(
+    connection: ServerConnection, wish: FetchWish, version: int, correlation_id: int, places: Places | None = None
+) -> Fetch | Sequence[bytes]:
     """What is to be fetched, where it may be known already which places of a request without a session are meant; or the answer, where
     the request fails as a whole."""
     by_id = version >= TOPIC_IDS_FROM
@@ -101,7 +128,9 @@ def _fetch_of(connection: ServerConnection, wish: FetchWish, version: int, corre
         else:
             connection.fetch_sessions.close(session.session_id)
             wish = wish._replace(session_epoch=FINAL_EPOCH)
-            fetch = Fetch(connection, wish, version, correlation_id, places_of(connection.broker, wish.topics, by_id=by_id), None)
+            fetch = Fetch(
+                connection, wish, version, correlation_id, places_of(connection.broker, wish.topics, by_id=by_id), None
+            )
     if wish.isolation_level not in ISOLATION_LEVELS and fetch.is_any_known():
         connection.apis[FETCH].errors += 1
         return _refused(wish, version, correlation_id)
@@ -149,8 +178,16 @@ def _maybe_answer_one(connection: ServerConnection, wish: FetchWish, version: in
     size = part.size if isinstance(part, FilePart) else len(part)
     if size < min_bytes and size < room:
         return None
-    before, behind = pack_found(version, correlation_id, topic, index, high_watermark, log.log_start_offset,
-                                () if isolation_level == READ_COMMITTED else None, size)
+    before, behind = pack_found(
+        version,
+        correlation_id,
+        topic,
+        index,
+        high_watermark,
+        log.log_start_offset,
+        () if isolation_level == READ_COMMITTED else None,
+        size,
+    )
     if isinstance(part, FilePart):
         return connection.answer((before, part, behind))
     return connection.answer_now((before, part, behind))
@@ -185,6 +222,12 @@ def _session_of(connection: ServerConnection, wish: FetchWish, *, by_id: bool) -
 def _refused(wish: FetchWish, version: int, correlation_id: int) -> list[bytes]:
     """An isolation level that does not exist fails the request as a whole, which older versions say of each partition."""
     failed = ErrorCode.UNKNOWN_SERVER_ERROR
-    topics = [] if version >= TOPIC_IDS_FROM else [
-        (topic, [PartitionAnswer(want[0], failed, -1, -1, -1, (), 0) for want in wanted]) for topic, wanted in wish.topics]
+    topics = (
+        []
+        if version >= TOPIC_IDS_FROM
+        else [
+            (topic, [PartitionAnswer(want[0], failed, -1, -1, -1, (), 0) for want in wanted])
+            for topic, wanted in wish.topics
+        ]
+    )
     return pack_fetched(version, correlation_id, failed, wish.session_id, topics)

@@ -33,18 +33,27 @@ def handle(broker: Broker, context: RequestContext, request: FindCoordinatorRequ
     return _found(broker, context, request.key_type, keys, version)
 
 
-async def _after_making(broker: Broker, context: RequestContext, keys: Sequence[str], version: int) -> FindCoordinatorResponse:
+async def _after_making(
+    broker: Broker, context: RequestContext, keys: Sequence[str], version: int
+) -> FindCoordinatorResponse:
     await broker.internal_topics.make(broker.groups.shards.topic)
     return _found(broker, context, KeyType.GROUP, keys, version)
 
 
-def _found(broker: Broker, context: RequestContext, key_type: int, keys: Sequence[str], version: int) -> FindCoordinatorResponse:
+def _found(
+    broker: Broker, context: RequestContext, key_type: int, keys: Sequence[str], version: int
+) -> FindCoordinatorResponse:
     found = [_coordinator(broker, context, key_type, key, version) for key in keys]
     if version >= BATCHES_FROM:
         return FindCoordinatorResponse(coordinators=found)
     only = found[0]
-    return FindCoordinatorResponse(error_code=only.error_code, error_message=only.error_message, node_id=only.node_id, host=only.host,
-                                   port=only.port)
+    return FindCoordinatorResponse(
+        error_code=only.error_code,
+        error_message=only.error_message,
+        node_id=only.node_id,
+        host=only.host,
+        port=only.port,
+    )
 
 
 def _coordinator(broker: Broker, context: RequestContext, key_type: int, key: str, version: int) -> Coordinator:
@@ -61,8 +70,13 @@ def _group_coordinator(broker: Broker, context: RequestContext, key: str, versio
     leader = NOBODY if topic is None else topic.partitions[shards.index_of(key)].leader
     for endpoint in broker.endpoints(context.listener):
         if endpoint.node_id == leader:
-            return Coordinator(key=key, node_id=leader, host=endpoint.host, port=endpoint.port,
-                               error_message="" if version >= BATCHES_FROM else "NONE")
+            return Coordinator(
+                key=key,
+                node_id=leader,
+                host=endpoint.host,
+                port=endpoint.port,
+                error_message="" if version >= BATCHES_FROM else "NONE",
+            )
     return _refused(key, ErrorCode.COORDINATOR_NOT_AVAILABLE, version)
 
 

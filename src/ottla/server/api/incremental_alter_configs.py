@@ -4,7 +4,10 @@ from collections.abc import Awaitable
 
 from ottla.base.context import RequestContext
 from ottla.runtime.broker import Broker
-from ottla.wire.messages.incremental_alter_configs import IncrementalAlterConfigsRequest, IncrementalAlterConfigsResponse
+from ottla.wire.messages.incremental_alter_configs import (
+    IncrementalAlterConfigsRequest,
+    IncrementalAlterConfigsResponse,
+)
 
 REQUEST = IncrementalAlterConfigsRequest
 

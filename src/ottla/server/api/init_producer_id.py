@@ -12,7 +12,9 @@ REQUEST = InitProducerIdRequest
 NONE = -1
 
 
-async def handle(broker: Broker, context: RequestContext, request: InitProducerIdRequest, version: int) -> InitProducerIdResponse:
+async def handle(
+    broker: Broker, context: RequestContext, request: InitProducerIdRequest, version: int
+) -> InitProducerIdResponse:
     if (request.producer_id == NONE) != (request.producer_epoch == NONE) or request.transactional_id == "":
         return _refused(ErrorCode.INVALID_REQUEST)
     if request.transactional_id is not None:

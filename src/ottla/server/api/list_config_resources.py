@@ -8,20 +8,30 @@ from ottla.base.context import RequestContext
 from ottla.base.errors import ErrorCode
 from ottla.metadata.image import ResourceType
 from ottla.runtime.broker import Broker
-from ottla.wire.messages.list_config_resources import ConfigResource, ListConfigResourcesRequest, ListConfigResourcesResponse
+from ottla.wire.messages.list_config_resources import (
+    ConfigResource,
+    ListConfigResourcesRequest,
+    ListConfigResourcesResponse,
+)
 
 REQUEST = ListConfigResourcesRequest
 TYPES_FROM = 1
 TYPES = tuple(ResourceType)
 
 
-def handle(broker: Broker, context: RequestContext, request: ListConfigResourcesRequest, version: int) -> ListConfigResourcesResponse:
+def handle(
+    broker: Broker, context: RequestContext, request: ListConfigResourcesRequest, version: int
+) -> ListConfigResourcesResponse:
     wanted = [ResourceType.CLIENT_METRICS] if version < TYPES_FROM else request.resource_types or list(TYPES)
     if any(kind not in TYPES for kind in wanted):
         return ListConfigResourcesResponse(error_code=ErrorCode.UNSUPPORTED_VERSION)
-    return ListConfigResourcesResponse(config_resources=[
-        ConfigResource(resource_name=name, resource_type=kind)
-        for kind in dict.fromkeys(wanted) for name in _names(broker, context, kind)])
+    return ListConfigResourcesResponse(
+        config_resources=[
+            ConfigResource(resource_name=name, resource_type=kind)
+            for kind in dict.fromkeys(wanted)
+            for name in _names(broker, context, kind)
+        ]
+    )
 
 
 def _names(broker: Broker, context: RequestContext, kind: int) -> list[str]:

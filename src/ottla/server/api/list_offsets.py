@@ -20,19 +20,33 @@ from ottla.wire.messages.list_offsets import (
 
 REQUEST = ListOffsetsRequest
 LATEST, EARLIEST, MAX_TIMESTAMP, EARLIEST_LOCAL, LATEST_TIERED, EARLIEST_PENDING_UPLOAD = -1, -2, -3, -4, -5, -6
-FIRST_VERSION_OF = {LATEST: 0, EARLIEST: 0, MAX_TIMESTAMP: 7, EARLIEST_LOCAL: 8, LATEST_TIERED: 9, EARLIEST_PENDING_UPLOAD: 11}
+FIRST_VERSION_OF = {
+    LATEST: 0,
+    EARLIEST: 0,
+    MAX_TIMESTAMP: 7,
+    EARLIEST_LOCAL: 8,
+    LATEST_TIERED: 9,
+    EARLIEST_PENDING_UPLOAD: 11,
+}
 LEADER_EPOCH_FROM = 4
 NO_LEADER_EPOCH = -1
 ISOLATION_LEVELS = (0, 1)
 FOUND_AT_ONCE_MAX = 250
 
 
-async def handle(broker: Broker, context: RequestContext, request: ListOffsetsRequest, version: int) -> ListOffsetsResponse:
+async def handle(
+    broker: Broker, context: RequestContext, request: ListOffsetsRequest, version: int
+) -> ListOffsetsResponse:
     if request.isolation_level not in ISOLATION_LEVELS:
         error = ErrorCode.UNKNOWN_SERVER_ERROR
-        return ListOffsetsResponse(topics=[
-            ListOffsetsTopicResponse(name=topic.name, partitions=[_failed(part, error) for part in topic.partitions])
-            for topic in request.topics])
+        return ListOffsetsResponse(
+            topics=[
+                ListOffsetsTopicResponse(
+                    name=topic.name, partitions=[_failed(part, error) for part in topic.partitions]
+                )
+                for topic in request.topics
+            ]
+        )
     found = 0
     topics: dict[str, dict[int, ListOffsetsPartitionResponse]] = {}
     for topic in request.topics:
@@ -40,15 +54,18 @@ async def handle(broker: Broker, context: RequestContext, request: ListOffsetsRe
         for part in topic.partitions:
             found += 1
             if found % FOUND_AT_ONCE_MAX == 0:
-                await broker.rounds.next()          # others have their turn: a partition takes 2 µs
-            if part.partition_index in answers:          # named twice
+                await broker.rounds.next()  # others have their turn: a partition takes 2 µs
+            if part.partition_index in answers:  # named twice
                 answers[part.partition_index] = _failed(part, ErrorCode.INVALID_REQUEST)
             else:
                 answers[part.partition_index] = answer = await _find(broker, topic.name, part, version)
                 if version < LEADER_EPOCH_FROM:
                     answer.leader_epoch = NO_LEADER_EPOCH
-    return ListOffsetsResponse(topics=[
-        ListOffsetsTopicResponse(name=name, partitions=list(answers.values())) for name, answers in topics.items()])
+    return ListOffsetsResponse(
+        topics=[
+            ListOffsetsTopicResponse(name=name, partitions=list(answers.values())) for name, answers in topics.items()
+        ]
+    )
 
 
 async def _find(broker: Broker, topic: str, part: ListOffsetsPartition, version: int) -> ListOffsetsPartitionResponse:
@@ -83,12 +100,18 @@ def _search(partition: Partition, timestamp: int) -> tuple[int, int, int] | None
         return log.offset_for_timestamp(timestamp)
     found = log.latest_of_max_timestamp()
     if found is None and log.log_end_offset > log.log_start_offset:
-        return -1, log.log_start_offset, log.epoch_for(log.log_start_offset)     # no record has a time: the first is as late as any
+        return (
+            -1,
+            log.log_start_offset,
+            log.epoch_for(log.log_start_offset),
+        )  # no record has a time: the first is as late as any
     return found
 
 
 def _found(part: ListOffsetsPartition, timestamp: int, offset: int, leader_epoch: int) -> ListOffsetsPartitionResponse:
-    return ListOffsetsPartitionResponse(partition_index=part.partition_index, timestamp=timestamp, offset=offset, leader_epoch=leader_epoch)
+    return ListOffsetsPartitionResponse(
+        partition_index=part.partition_index, timestamp=timestamp, offset=offset, leader_epoch=leader_epoch
+    )
 
 
 def _failed(part: ListOffsetsPartition, error: ErrorCode) -> ListOffsetsPartitionResponse:

@@ -42,7 +42,9 @@ _i32 = Struct(">i").pack
 Answer = bytes | MetadataResponse
 
 
-def handle(broker: Broker, context: RequestContext, request: MetadataRequest, version: int) -> Answer | Coroutine[Any, Any, Answer]:
+def handle(
+    broker: Broker, context: RequestContext, request: MetadataRequest, version: int
+) -> Answer | Coroutine[Any, Any, Answer]:
     """Returned as bytes: the body is put together from the topics' own bytes."""
     image, wanted = broker.image, request.topics
     envelope = MetadataResponse(
@@ -70,8 +72,14 @@ def handle(broker: Broker, context: RequestContext, request: MetadataRequest, ve
     return _join(envelope, len(topics), list(topics.values()), version)
 
 
-async def _many(broker: Broker, form: TopicForm, envelope: MetadataResponse, request: MetadataRequest, wanted: list[MetadataRequestTopic],
-                version: int) -> Answer:
+async def _many(
+    broker: Broker,
+    form: TopicForm,
+    envelope: MetadataResponse,
+    request: MetadataRequest,
+    wanted: list[MetadataRequestTopic],
+    version: int,
+) -> Answer:
     """In slices: a topic that is not there takes 3 µs."""
     by_id: list[MetadataRequestTopic] = []
     has_null_name = False
@@ -90,7 +98,9 @@ async def _many(broker: Broker, form: TopicForm, envelope: MetadataResponse, req
     return joined
 
 
-async def _all(broker: Broker, form: TopicForm, envelope: MetadataResponse, request: MetadataRequest, version: int) -> bytes:
+async def _all(
+    broker: Broker, form: TopicForm, envelope: MetadataResponse, request: MetadataRequest, version: int
+) -> bytes:
     """Where little has changed it is made at once; else in slices, as ten thousand partitions take 17 ms."""
     made, image = 0, broker.image
     topics = image.topics_by_id
@@ -131,8 +141,9 @@ def _fault(version: int, *, has_ids: bool, has_null_name: bool) -> ErrorCode:
     return ErrorCode.UNKNOWN_SERVER_ERROR if has_null_name and not has_ids else ErrorCode.NONE
 
 
-def _asked_for(broker: Broker, form: TopicForm, request: MetadataRequest, wanted: list[MetadataRequestTopic],
-               version: int) -> dict[bytes | str, bytes]:
+def _asked_for(
+    broker: Broker, form: TopicForm, request: MetadataRequest, wanted: list[MetadataRequestTopic], version: int
+) -> dict[bytes | str, bytes]:
     """The bytes of each by its name, or by its id where there is none."""
     encoded: dict[bytes | str, bytes] = {}
     missing: list[str] = []
@@ -161,7 +172,8 @@ def _asked_for(broker: Broker, form: TopicForm, request: MetadataRequest, wanted
 
 def _failed(version: int, error: ErrorCode, name: str | None, topic_id: Uuid = ZERO_UUID) -> bytes:
     return part_encoder(MetadataResponse, MetadataResponseTopic, version)(
-        MetadataResponseTopic(error_code=error, name=name, topic_id=topic_id, is_internal=name in INTERNAL_TOPICS))
+        MetadataResponseTopic(error_code=error, name=name, topic_id=topic_id, is_internal=name in INTERNAL_TOPICS)
+    )
 
 
 def _topic(form: TopicForm, image: ClusterImage, topic: TopicImage, request: MetadataRequest, version: int) -> bytes:

@@ -56,16 +56,29 @@ def handle(broker: Broker, context: RequestContext, request: OffsetCommitRequest
     return _merged_later(answer, refused) if asyncio.isfuture(answer) else _merged(answer, refused)
 
 
-def _keep_existing(topic: OffsetCommitRequestTopic, found: TopicImage, refused: list[OffsetCommitResponseTopic]) -> None:
+def _keep_existing(
+    topic: OffsetCommitRequestTopic, found: TopicImage, refused: list[OffsetCommitResponseTopic]
+) -> None:
     missing = [partition for partition in topic.partitions if partition.partition_index not in found.partitions]
-    refused.append(OffsetCommitResponseTopic(name=topic.name, topic_id=topic.topic_id, partitions=[
-        OffsetCommitResponsePartition(partition.partition_index, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION) for partition in missing]))
+    refused.append(
+        OffsetCommitResponseTopic(
+            name=topic.name,
+            topic_id=topic.topic_id,
+            partitions=[
+                OffsetCommitResponsePartition(partition.partition_index, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+                for partition in missing
+            ],
+        )
+    )
     topic.partitions = [partition for partition in topic.partitions if partition.partition_index in found.partitions]
 
 
 def _refused(topic: OffsetCommitRequestTopic, error: ErrorCode) -> OffsetCommitResponseTopic:
-    return OffsetCommitResponseTopic(name=topic.name, topic_id=topic.topic_id, partitions=[
-        OffsetCommitResponsePartition(partition.partition_index, error) for partition in topic.partitions])
+    return OffsetCommitResponseTopic(
+        name=topic.name,
+        topic_id=topic.topic_id,
+        partitions=[OffsetCommitResponsePartition(partition.partition_index, error) for partition in topic.partitions],
+    )
 
 
 def _merged(answer: OffsetCommitResponse, refused: list[OffsetCommitResponseTopic]) -> OffsetCommitResponse:
@@ -78,5 +91,7 @@ def _merged(answer: OffsetCommitResponse, refused: list[OffsetCommitResponseTopi
     return OffsetCommitResponse(topics=list(topics.values()))
 
 
-async def _merged_later(answer: "asyncio.Future[Any]", refused: list[OffsetCommitResponseTopic]) -> OffsetCommitResponse:
+async def _merged_later(
+    answer: "asyncio.Future[Any]", refused: list[OffsetCommitResponseTopic]
+) -> OffsetCommitResponse:
     return _merged(await answer, refused)

@@ -23,7 +23,9 @@ def handle(broker: Broker, context: RequestContext, request: OffsetDeleteRequest
         return OffsetDeleteResponse(error_code=ErrorCode.INVALID_GROUP_ID)
     refused: list[OffsetDeleteResponseTopic] = []
     known = [topic for topic in request.topics if _keep_existing(broker, topic, refused)]
-    answer = broker.groups.ask(request.group_id, OffsetDeleteRequest(group_id=request.group_id, topics=known), version, context)
+    answer = broker.groups.ask(
+        request.group_id, OffsetDeleteRequest(group_id=request.group_id, topics=known), version, context
+    )
     if not refused:
         return answer
     return _merged_later(answer, refused) if asyncio.isfuture(answer) else _merged(answer, refused)
@@ -35,8 +37,15 @@ def _keep_existing(broker: Broker, topic: OffsetDeleteRequestTopic, refused: lis
     existing = () if image is None else image.partitions
     missing = [partition for partition in topic.partitions if partition.partition_index not in existing]
     if missing:
-        refused.append(OffsetDeleteResponseTopic(name=topic.name, partitions=[
-            OffsetDeleteResponsePartition(partition.partition_index, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION) for partition in missing]))
+        refused.append(
+            OffsetDeleteResponseTopic(
+                name=topic.name,
+                partitions=[
+                    OffsetDeleteResponsePartition(partition.partition_index, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+                    for partition in missing
+                ],
+            )
+        )
         topic.partitions = [partition for partition in topic.partitions if partition.partition_index in existing]
     return bool(topic.partitions)
 
@@ -53,5 +62,7 @@ def _merged(answer: OffsetDeleteResponse, refused: list[OffsetDeleteResponseTopi
     return OffsetDeleteResponse(topics=list(topics.values()))
 
 
-async def _merged_later(answer: "asyncio.Future[Any]", refused: list[OffsetDeleteResponseTopic]) -> OffsetDeleteResponse:
+async def _merged_later(
+    answer: "asyncio.Future[Any]", refused: list[OffsetDeleteResponseTopic]
+) -> OffsetDeleteResponse:
     return _merged(await answer, refused)

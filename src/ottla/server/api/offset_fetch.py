@@ -33,8 +33,14 @@ def handle(broker: Broker, context: RequestContext, request: OffsetFetchRequest,
     if version >= GROUPS_FROM:
         groups = request.groups
     else:
-        topics = None if request.topics is None else [
-            OffsetFetchRequestTopics(name=topic.name, partition_indexes=topic.partition_indexes) for topic in request.topics]
+        topics = (
+            None
+            if request.topics is None
+            else [
+                OffsetFetchRequestTopics(name=topic.name, partition_indexes=topic.partition_indexes)
+                for topic in request.topics
+            ]
+        )
         groups = [OffsetFetchRequestGroup(group_id=request.group_id, topics=topics)]
     image = broker.image
     unknown = {}
@@ -63,8 +69,12 @@ def _take_unknown(image: ClusterImage, group: OffsetFetchRequestGroup) -> list[O
     for topic in group.topics or ():
         found = image.topics_by_id.get(topic.topic_id)
         if found is None:
-            unknown.append(OffsetFetchResponseTopics(topic_id=topic.topic_id, partitions=[
-                _nothing(index, ErrorCode.UNKNOWN_TOPIC_ID) for index in topic.partition_indexes]))
+            unknown.append(
+                OffsetFetchResponseTopics(
+                    topic_id=topic.topic_id,
+                    partitions=[_nothing(index, ErrorCode.UNKNOWN_TOPIC_ID) for index in topic.partition_indexes],
+                )
+            )
         else:
             topic.name = found.name
             known.append(topic)
@@ -74,8 +84,13 @@ def _take_unknown(image: ClusterImage, group: OffsetFetchRequestGroup) -> list[O
 
 
 def _nothing(index: int, error: ErrorCode) -> OffsetFetchResponsePartitions:
-    return OffsetFetchResponsePartitions(partition_index=index, committed_offset=NO_OFFSET, committed_leader_epoch=NO_EPOCH, metadata="",
-                                         error_code=error)
+    return OffsetFetchResponsePartitions(
+        partition_index=index,
+        committed_offset=NO_OFFSET,
+        committed_leader_epoch=NO_EPOCH,
+        metadata="",
+        error_code=error,
+    )
 
 
 def _has_id(image: ClusterImage, topic: OffsetFetchResponseTopics) -> bool:
@@ -91,15 +106,31 @@ def _has_id(image: ClusterImage, topic: OffsetFetchResponseTopics) -> bool:
 def _older(group: OffsetFetchResponseGroup, asked: OffsetFetchRequestGroup, version: int) -> OffsetFetchResponse:
     """The form that knows one group; the first of those has no place for an error but beside the partitions."""
     if group.error_code and version < ERROR_OF_ALL_FROM:
-        topics = [OffsetFetchResponseTopics(name=topic.name, partitions=[
-            _nothing(index, ErrorCode(group.error_code)) for index in topic.partition_indexes]) for topic in asked.topics or ()]
+        topics = [
+            OffsetFetchResponseTopics(
+                name=topic.name,
+                partitions=[_nothing(index, ErrorCode(group.error_code)) for index in topic.partition_indexes],
+            )
+            for topic in asked.topics or ()
+        ]
     else:
         topics = group.topics
-    return OffsetFetchResponse(error_code=group.error_code, topics=[
-        OffsetFetchResponseTopic(name=topic.name, partitions=[
-            OffsetFetchResponsePartition(
-                partition_index=partition.partition_index, committed_offset=partition.committed_offset,
-                committed_leader_epoch=partition.committed_leader_epoch, metadata=partition.metadata, error_code=partition.error_code)
-            for partition in topic.partitions
-        ]) for topic in topics
-    ])
+    return OffsetFetchResponse(
+        error_code=group.error_code,
+        topics=[
+            OffsetFetchResponseTopic(
+                name=topic.name,
+                partitions=[
+                    OffsetFetchResponsePartition(
+                        partition_index=partition.partition_index,
+                        committed_offset=partition.committed_offset,
+                        committed_leader_epoch=partition.committed_leader_epoch,
+                        metadata=partition.metadata,
+                        error_code=partition.error_code,
+                    )
+                    for partition in topic.partitions
+                ],
+            )
+            for topic in topics
+        ],
+    )

@@ -15,10 +15,17 @@ REQUEST = OffsetForLeaderEpochRequest
 NO_EPOCH = -1
 
 
-def handle(broker: Broker, context: RequestContext, request: OffsetForLeaderEpochRequest, version: int) -> OffsetForLeaderEpochResponse:
-    return OffsetForLeaderEpochResponse(topics=[
-        OffsetForLeaderTopicResult(topic=topic.topic, partitions=[_answer(broker, topic.topic, part) for part in topic.partitions])
-        for topic in request.topics])
+def handle(
+    broker: Broker, context: RequestContext, request: OffsetForLeaderEpochRequest, version: int
+) -> OffsetForLeaderEpochResponse:
+    return OffsetForLeaderEpochResponse(
+        topics=[
+            OffsetForLeaderTopicResult(
+                topic=topic.topic, partitions=[_answer(broker, topic.topic, part) for part in topic.partitions]
+            )
+            for topic in request.topics
+        ]
+    )
 
 
 def _answer(broker: Broker, topic: str, part: OffsetForLeaderPartition) -> EpochEndOffset:

@@ -15,7 +15,12 @@ from ottla.runtime.partition import INLINE_COMPRESSED_BYTES_MAX, Partition
 from ottla.server.connection import ServerConnection
 from ottla.server.large_requests import encoded_in_turn
 from ottla.wire.inspection import IN_WORKER, BatchRejected, Inspection, TooMuchEffort, inspect
-from ottla.wire.messages.produce import BatchIndexAndErrorMessage, PartitionProduceResponse, ProduceResponse, TopicProduceResponse
+from ottla.wire.messages.produce import (
+    BatchIndexAndErrorMessage,
+    PartitionProduceResponse,
+    ProduceResponse,
+    TopicProduceResponse,
+)
 from ottla.wire.produce_fast import (
     TOPIC_IDS_FROM,
     Appended,
@@ -74,8 +79,15 @@ class NotWritten(ApiError):
 Outcomes = list[tuple[bytes, list[Appended | Refused]]]
 
 
-def handle_raw(connection: ServerConnection, buffer: bytearray, view: memoryview, position: int, end: int, version: int,
-               correlation_id: int) -> bool:
+def handle_raw(
+    connection: ServerConnection,
+    buffer: bytearray,
+    view: memoryview,
+    position: int,
+    end: int,
+    version: int,
+    correlation_id: int,
+) -> bool:
     if version >= TOPIC_IDS_FROM:
         # One partition, as nearly every request has it, in a straight line: a fifth of the time that the general way takes is saved.
         single = read_single(buffer, position, end)
@@ -83,11 +95,13 @@ def handle_raw(connection: ServerConnection, buffer: bytearray, view: memoryview
             acks, topic, part = single
             broker = connection.broker
             partitions = broker.partitions_by_id.get(topic)
-            if acks in ACKS and (part[2] - part[1] <= INLINE_COMPRESSED_BYTES_MAX or not _wants_worker(partitions, view, part)):
+            if acks in ACKS and (
+                part[2] - part[1] <= INLINE_COMPRESSED_BYTES_MAX or not _wants_worker(partitions, view, part)
+            ):
                 outcome = _append(partitions, version, view, part, broker.clock.now_ms())
                 if outcome.__class__ is Refused:
                     return _answer_refused(connection, version, correlation_id, acks, [(topic, [outcome])])
-                return not acks or connection.answer_small(pack_single(correlation_id, topic, outcome))    # type: ignore[arg-type]
+                return not acks or connection.answer_small(pack_single(correlation_id, topic, outcome))  # type: ignore[arg-type]
     _, acks, _, topics = read_produce(buffer, view, position, end, version)
     if acks not in ACKS:
         return _refuse_all(connection, version, correlation_id, acks, topics, ApiError(ErrorCode.INVALID_REQUIRED_ACKS))
@@ -95,8 +109,9 @@ def handle_raw(connection: ServerConnection, buffer: bytearray, view: memoryview
         topics = _each_once(topics)
     broker = connection.broker
     partitions_of = broker.partitions_by_id if version >= TOPIC_IDS_FROM else broker.partitions_by_name
-    if (sum(len(wanted) for _, wanted in topics) > PARTS_AT_ONCE
-            or any(_wants_worker(partitions_of.get(topic), view, part) for topic, wanted in topics for part in wanted)):
+    if sum(len(wanted) for _, wanted in topics) > PARTS_AT_ONCE or any(
+        _wants_worker(partitions_of.get(topic), view, part) for topic, wanted in topics for part in wanted
+    ):
         # The request waits for a worker, or for others to have their turn, and so it owns its bytes: the buffer is for the next one.
         owned = memoryview(bytearray(view[:end]))
         connection.start(_append_inspected(connection, owned, version, correlation_id, acks, topics))
@@ -115,7 +130,7 @@ def handle_raw(connection: ServerConnection, buffer: bytearray, view: memoryview
     if is_refused:
         return _answer_refused(connection, version, correlation_id, acks, outcomes)
     if acks:
-        return connection.answer_small(pack_produced(version, correlation_id, outcomes))    # type: ignore[arg-type]
+        return connection.answer_small(pack_produced(version, correlation_id, outcomes))  # type: ignore[arg-type]
     return True
 
 
@@ -132,14 +147,24 @@ def _wants_worker(partitions: Partitions | None, view: memoryview, part: Partiti
     return partition is not None and partition.log.inspection_wants_worker(view[start:stop])
 
 
-def _append(partitions: Partitions | None, version: int, view: memoryview, part: PartitionPart, now_ms: int,
-            inspection: Inspection | None = None) -> Appended | Refused:
+def _append(
+    partitions: Partitions | None,
+    version: int,
+    view: memoryview,
+    part: PartitionPart,
+    now_ms: int,
+    inspection: Inspection | None = None,
+) -> Appended | Refused:
     index, start, stop = part
     partition = partitions[index] if partitions is not None and 0 <= index < len(partitions) else None
     if partition is None:
         unknown = version >= TOPIC_IDS_FROM and partitions is None
         return Refused(index, ApiError(ErrorCode.UNKNOWN_TOPIC_ID if unknown else ErrorCode.UNKNOWN_TOPIC_OR_PARTITION))
-    if version < ZSTD_FROM and stop - start > BATCH_ATTRIBUTES_AT and view[start + BATCH_ATTRIBUTES_AT] & CODEC_BITS == ZSTD:
+    if (
+        version < ZSTD_FROM
+        and stop - start > BATCH_ATTRIBUTES_AT
+        and view[start + BATCH_ATTRIBUTES_AT] & CODEC_BITS == ZSTD
+    ):
         return Refused(index, ApiError(ErrorCode.UNSUPPORTED_COMPRESSION_TYPE))
     try:
         base_offset, append_time_ms = partition.append(view[start:stop] if start >= 0 else view[:0], now_ms, inspection)
@@ -150,7 +175,9 @@ def _append(partitions: Partitions | None, version: int, view: memoryview, part:
     except OSError as error:
         return Refused(index, NotWritten(partition, error))
     if not partition.flush_at:
-        return Refused(index, FlushAwaited(partition, (index, base_offset, append_time_ms, partition.log.log_start_offset)))
+        return Refused(
+            index, FlushAwaited(partition, (index, base_offset, append_time_ms, partition.log.log_start_offset))
+        )
     return index, base_offset, append_time_ms, partition.log.log_start_offset
 
 
@@ -169,8 +196,14 @@ def _each_once(topics: list[TopicPart]) -> list[TopicPart]:
     return [(topic, list(parts.values())) for topic, parts in merged.items()]
 
 
-async def _append_inspected(connection: ServerConnection, view: memoryview, version: int, correlation_id: int, acks: int,
-                            topics: list[TopicPart]) -> None:
+async def _append_inspected(
+    connection: ServerConnection,
+    view: memoryview,
+    version: int,
+    correlation_id: int,
+    acks: int,
+    topics: list[TopicPart],
+) -> None:
     """As `handle_raw`, with the batches inspected in a worker first; what was checked before is checked again at the append. Where there
     are many, others have their turn after every few of them."""
     broker = connection.broker
@@ -222,7 +255,9 @@ def _is_any_refused(outcomes: Outcomes) -> bool:
     return bool(refused) and not any(isinstance(error, WorkerWanted | FlushAwaited) for error in refused)
 
 
-async def _append_postponed(connection: ServerConnection, version: int, correlation_id: int, acks: int, outcomes: Outcomes) -> None:
+async def _append_postponed(
+    connection: ServerConnection, version: int, correlation_id: int, acks: int, outcomes: Outcomes
+) -> None:
     """The batches that take more than they looked; all others of the request are appended already."""
     broker = connection.broker
     partitions_of = broker.partitions_by_id if version >= TOPIC_IDS_FROM else broker.partitions_by_name
@@ -247,35 +282,57 @@ async def _inspected(connection: ServerConnection, partition: Partition, records
     """A worker looks at a batch; at one that takes much another process, while no other such is looked at."""
     broker = connection.broker
     with contextlib.suppress(TooMuchEffort):
-        return await broker.workers.run(partial(inspect, records, partition.log.config.rules(), broker.clock.now_ms(), IN_WORKER))
+        return await broker.workers.run(
+            partial(inspect, records, partition.log.config.rules(), broker.clock.now_ms(), IN_WORKER)
+        )
     await connection.turns.take(len(records))
     try:
-        return await inspect_apart(broker.processes, broker.workers, records, partition.log.config.rules(), broker.clock.now_ms())
+        return await inspect_apart(
+            broker.processes, broker.workers, records, partition.log.config.rules(), broker.clock.now_ms()
+        )
     finally:
         connection.turns.give_back()
 
 
-def _answer_later(connection: ServerConnection, version: int, correlation_id: int, acks: int, outcomes: Outcomes) -> None:
+def _answer_later(
+    connection: ServerConnection, version: int, correlation_id: int, acks: int, outcomes: Outcomes
+) -> None:
     if not any(isinstance(outcome, Refused) for _, done in outcomes for outcome in done):
-        connection.answer_later([pack_produced(version, correlation_id, outcomes)] if acks else [])   # type: ignore[arg-type]
+        connection.answer_later([pack_produced(version, correlation_id, outcomes)] if acks else [])  # type: ignore[arg-type]
     else:
         _answer_refused(connection, version, correlation_id, acks, outcomes, later=True)
 
 
-def _refuse_all(connection: ServerConnection, version: int, correlation_id: int, acks: int, topics: list[TopicPart],
-                error: ApiError) -> bool:
+def _refuse_all(
+    connection: ServerConnection, version: int, correlation_id: int, acks: int, topics: list[TopicPart], error: ApiError
+) -> bool:
     outcomes: Outcomes = [(topic, [Refused(index, error) for index, _, _ in wanted]) for topic, wanted in topics]
     return _answer_refused(connection, version, correlation_id, acks, outcomes)
 
 
-def _answer_refused(connection: ServerConnection, version: int, correlation_id: int, acks: int, outcomes: Outcomes, *,
-                    later: bool = False) -> bool:
+def _answer_refused(
+    connection: ServerConnection,
+    version: int,
+    correlation_id: int,
+    acks: int,
+    outcomes: Outcomes,
+    *,
+    later: bool = False,
+) -> bool:
     """An answer in which something is refused. A client that wants no answer learns of it by the closed connection."""
-    if any(isinstance(outcome, Refused) and isinstance(outcome.error, WorkerWanted) for _, done in outcomes for outcome in done):
+    if any(
+        isinstance(outcome, Refused) and isinstance(outcome.error, WorkerWanted)
+        for _, done in outcomes
+        for outcome in done
+    ):
         connection.start(_append_postponed(connection, version, correlation_id, acks, outcomes))
         return connection.wait()
-    awaited = [outcome.error.partition for _, done in outcomes for outcome in done
-               if isinstance(outcome, Refused) and isinstance(outcome.error, FlushAwaited)]
+    awaited = [
+        outcome.error.partition
+        for _, done in outcomes
+        for outcome in done
+        if isinstance(outcome, Refused) and isinstance(outcome.error, FlushAwaited)
+    ]
     if awaited:
         return _await_flush(connection, version, correlation_id, acks, outcomes, awaited)
     _look_at_storage(connection.broker, outcomes, by_id=version >= TOPIC_IDS_FROM)
@@ -290,8 +347,14 @@ def _answer_refused(connection: ServerConnection, version: int, correlation_id: 
     return connection.answer([frame])
 
 
-def _await_flush(connection: ServerConnection, version: int, correlation_id: int, acks: int, outcomes: Outcomes,
-                 awaited: list[Partition]) -> bool:
+def _await_flush(
+    connection: ServerConnection,
+    version: int,
+    correlation_id: int,
+    acks: int,
+    outcomes: Outcomes,
+    awaited: list[Partition],
+) -> bool:
     """Answer once all that was appended is on the disk. A client that wants no answer need not wait."""
     missing = len(awaited) if acks else 1
 
@@ -338,7 +401,7 @@ def _look_at_storage(broker: Broker, outcomes: Outcomes, *, by_id: bool) -> None
 def _topic_response(version: int, topic: bytes, done: list[Appended | Refused]) -> TopicProduceResponse:
     response = TopicProduceResponse(partition_responses=[_partition_response(outcome) for outcome in done])
     if version >= TOPIC_IDS_FROM:
-        response.topic_id = topic                                                    # type: ignore[assignment]
+        response.topic_id = topic  # type: ignore[assignment]
     else:
         response.name = topic.decode(errors="replace")
     return response
@@ -347,12 +410,21 @@ def _topic_response(version: int, topic: bytes, done: list[Appended | Refused]) 
 def _partition_response(outcome: Appended | Refused) -> PartitionProduceResponse:
     if not isinstance(outcome, Refused):
         index, base_offset, append_time_ms, log_start_offset = outcome
-        return PartitionProduceResponse(index=index, base_offset=base_offset, log_append_time_ms=append_time_ms,
-                                        log_start_offset=log_start_offset)
+        return PartitionProduceResponse(
+            index=index, base_offset=base_offset, log_append_time_ms=append_time_ms, log_start_offset=log_start_offset
+        )
     index, error, log_start_offset = outcome
-    response = PartitionProduceResponse(index=index, error_code=error.code, base_offset=-1, log_append_time_ms=-1,
-                                        log_start_offset=log_start_offset, error_message=error.message)
+    response = PartitionProduceResponse(
+        index=index,
+        error_code=error.code,
+        base_offset=-1,
+        log_append_time_ms=-1,
+        log_start_offset=log_start_offset,
+        error_message=error.message,
+    )
     if isinstance(error, BatchRejected):
-        response.record_errors = [BatchIndexAndErrorMessage(batch_index=at, batch_index_error_message=text)
-                                  for at, text in error.record_errors]
+        response.record_errors = [
+            BatchIndexAndErrorMessage(batch_index=at, batch_index_error_message=text)
+            for at, text in error.record_errors
+        ]
     return response

@@ -9,5 +9,9 @@ REQUEST = RenewDelegationTokenRequest
 NEVER = -1
 
 
-def handle(broker: Broker, context: RequestContext, request: RenewDelegationTokenRequest, version: int) -> RenewDelegationTokenResponse:
-    return RenewDelegationTokenResponse(error_code=ErrorCode.DELEGATION_TOKEN_REQUEST_NOT_ALLOWED, expiry_timestamp_ms=NEVER)
+def handle(
+    broker: Broker, context: RequestContext, request: RenewDelegationTokenRequest, version: int
+) -> RenewDelegationTokenResponse:
+    return RenewDelegationTokenResponse(
+        error_code=ErrorCode.DELEGATION_TOKEN_REQUEST_NOT_ALLOWED, expiry_timestamp_ms=NEVER
+    )

@@ -8,6 +8,8 @@ from ottla.wire.messages.sasl_authenticate import SaslAuthenticateRequest, SaslA
 REQUEST = SaslAuthenticateRequest
 
 
-def handle(broker: Broker, context: RequestContext, request: SaslAuthenticateRequest, version: int) -> SaslAuthenticateResponse:
+def handle(
+    broker: Broker, context: RequestContext, request: SaslAuthenticateRequest, version: int
+) -> SaslAuthenticateResponse:
     message = f"nobody has to authenticate at the listener {context.listener}"
     return SaslAuthenticateResponse(error_code=ErrorCode.ILLEGAL_SASL_STATE, error_message=message)

@@ -8,5 +8,7 @@ from ottla.wire.messages.sasl_handshake import SaslHandshakeRequest, SaslHandsha
 REQUEST = SaslHandshakeRequest
 
 
-def handle(broker: Broker, context: RequestContext, request: SaslHandshakeRequest, version: int) -> SaslHandshakeResponse:
+def handle(
+    broker: Broker, context: RequestContext, request: SaslHandshakeRequest, version: int
+) -> SaslHandshakeResponse:
     return SaslHandshakeResponse(error_code=ErrorCode.ILLEGAL_SASL_STATE)

@@ -12,5 +12,7 @@ from ottla.wire.messages.update_features import UpdateFeaturesRequest, UpdateFea
 REQUEST = UpdateFeaturesRequest
 
 
-def handle(broker: Broker, context: RequestContext, request: UpdateFeaturesRequest, version: int) -> Awaitable[UpdateFeaturesResponse]:
+def handle(
+    broker: Broker, context: RequestContext, request: UpdateFeaturesRequest, version: int
+) -> Awaitable[UpdateFeaturesResponse]:
     return broker.controller.submit(request)

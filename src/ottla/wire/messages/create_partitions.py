@@ -10,7 +10,9 @@ class CreatePartitionsAssignment(Message):
 class CreatePartitionsTopic(Message):
     name: str = string("0+", default="")
     count: int = i32("0+", default=0)
-    assignments: list[CreatePartitionsAssignment] | None = array(CreatePartitionsAssignment, "0+", nullable="0+", default=())
+    assignments: list[CreatePartitionsAssignment] | None = array(
+        CreatePartitionsAssignment, "0+", nullable="0+", default=()
+    )
 
 
 class CreatePartitionsRequest(Message):

@@ -49,7 +49,9 @@ class CreatableTopicResult(Message):
     topic_config_error_code: int = i16("5+", default=0, tag=0, ignorable=True)
     num_partitions: int = i32("5+", default=-1, ignorable=True)
     replication_factor: int = i16("5+", default=-1, ignorable=True)
-    configs: list[CreatableTopicConfigs] | None = array(CreatableTopicConfigs, "5+", nullable="5+", default=(), ignorable=True)
+    configs: list[CreatableTopicConfigs] | None = array(
+        CreatableTopicConfigs, "5+", nullable="5+", default=(), ignorable=True
+    )
 
 
 class CreateTopicsResponse(Message):

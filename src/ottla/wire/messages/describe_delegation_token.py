@@ -14,7 +14,9 @@ class DescribeDelegationTokenRequest(Message):
     MAX_VERSION = 3
     FLEXIBLE_FROM = 2
 
-    owners: list[DescribeDelegationTokenOwner] | None = array(DescribeDelegationTokenOwner, "0+", nullable="0+", default=())
+    owners: list[DescribeDelegationTokenOwner] | None = array(
+        DescribeDelegationTokenOwner, "0+", nullable="0+", default=()
+    )
 
 
 class DescribedDelegationTokenRenewer(Message):

@@ -41,7 +41,9 @@ class DescribeTopicPartitionsResponseTopic(Message):
     name: str | None = string("0+", nullable="0+", default="")
     topic_id: Uuid = uuid("0+", default=ZERO_UUID, ignorable=True)
     is_internal: bool = boolean("0+", default=False, ignorable=True)
-    partitions: list[DescribeTopicPartitionsResponsePartition] = array(DescribeTopicPartitionsResponsePartition, "0+", default=())
+    partitions: list[DescribeTopicPartitionsResponsePartition] = array(
+        DescribeTopicPartitionsResponsePartition, "0+", default=()
+    )
     topic_authorized_operations: int = i32("0+", default=-2147483648)
 
 

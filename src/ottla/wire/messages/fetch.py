@@ -82,7 +82,9 @@ class PartitionData(Message):
     diverging_epoch: EpochEndOffset = struct(EpochEndOffset, "12+", factory=EpochEndOffset, tag=0)
     current_leader: LeaderIdAndEpoch = struct(LeaderIdAndEpoch, "12+", factory=LeaderIdAndEpoch, tag=1)
     snapshot_id: SnapshotId = struct(SnapshotId, "12+", factory=SnapshotId, tag=2)
-    aborted_transactions: list[AbortedTransaction] | None = array(AbortedTransaction, "4+", nullable="4+", default=(), ignorable=True)
+    aborted_transactions: list[AbortedTransaction] | None = array(
+        AbortedTransaction, "4+", nullable="4+", default=(), ignorable=True
+    )
     preferred_read_replica: int = i32("11+", default=-1)
     records: Buffer | None = batches("0+", nullable="0+", default=None)
 

@@ -11,7 +11,9 @@ from ottla.wire.varint import read_unsigned_varint, unsigned_varint
 FRAME_VERSION = 1
 
 RECORD_CLASSES: dict[int, type[Message]] = {
-    cls.API_KEY: cls for cls in vars(metadata).values() if isinstance(cls, type) and issubclass(cls, Message) and hasattr(cls, "API_KEY")
+    cls.API_KEY: cls
+    for cls in vars(metadata).values()
+    if isinstance(cls, type) and issubclass(cls, Message) and hasattr(cls, "API_KEY")
 }
 """Every record of the metadata log that is understood, by its key."""
 

@@ -116,7 +116,7 @@ def read_offset_key(key: bytes) -> tuple[str, str, int]:
     try:
         end = 4 + _i16_at(key, 2)[0]
         topic_end = end + 2 + _i16_at(key, end)[0]
-        return key[4:end].decode(), key[end + 2:topic_end].decode(), _i32_at(key, topic_end)[0]
+        return key[4:end].decode(), key[end + 2 : topic_end].decode(), _i32_at(key, topic_end)[0]
     except (error, UnicodeDecodeError) as problem:
         raise MalformedMessage(f"no key of an offset: {problem}") from problem
 
@@ -142,17 +142,24 @@ def read_offset_value(value: bytes) -> CommittedOffset:
         if version == 4 and value[14] < 128:
             _, offset, leader_epoch = _head_4.unpack_from(value)
             at = 14 + value[14]
-            tail = value[at + 8:]
+            tail = value[at + 8 :]
             if tail[:3] == b"\x01\x00\x10" and len(tail) == 19:
-                return CommittedOffset(offset, leader_epoch, value[15:at].decode(), _i64_at(value, at)[0], NO_EXPIRY, Uuid(tail[3:]))
+                return CommittedOffset(
+                    offset, leader_epoch, value[15:at].decode(), _i64_at(value, at)[0], NO_EXPIRY, Uuid(tail[3:])
+                )
         elif version == 3:
             _, offset, leader_epoch, size = _head_3.unpack_from(value)
-            return CommittedOffset(offset, leader_epoch, value[16:16 + size].decode(), _i64_at(value, 16 + size)[0])
+            return CommittedOffset(offset, leader_epoch, value[16 : 16 + size].decode(), _i64_at(value, 16 + size)[0])
     except (error, IndexError, UnicodeDecodeError) as problem:
         raise MalformedMessage(f"no value of an offset: {problem}") from problem
     message, _ = decode(OffsetCommitValue, _known_version(OffsetCommitValue, version), value, 2)
     return CommittedOffset(
-        message.offset, message.leader_epoch, message.metadata, message.commit_timestamp, message.expire_timestamp, message.topic_id
+        message.offset,
+        message.leader_epoch,
+        message.metadata,
+        message.commit_timestamp,
+        message.expire_timestamp,
+        message.topic_id,
     )
 
 

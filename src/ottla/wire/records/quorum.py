@@ -37,7 +37,9 @@ def write_quorum_state(state: QuorumStateData, version: int) -> bytes:
         "votedId": state.voted_id,
         "votedDirectoryId": uuid_text(state.voted_directory_id),
         "appliedOffset": state.applied_offset,
-        "currentVoters": None if state.current_voters is None else [{"voterId": voter.voter_id} for voter in state.current_voters],
+        "currentVoters": None
+        if state.current_voters is None
+        else [{"voterId": voter.voter_id} for voter in state.current_voters],
     }
     values = {name: known[name] for name in _NAMES[version]}
     return json.dumps({**values, "data_version": version}, separators=(",", ":")).encode()
@@ -64,7 +66,9 @@ _NAMES = {
 
 
 def _state(values: dict[str, Any]) -> QuorumStateData:
-    state = QuorumStateData(leader_id=values["leaderId"], leader_epoch=values["leaderEpoch"], voted_id=values["votedId"])
+    state = QuorumStateData(
+        leader_id=values["leaderId"], leader_epoch=values["leaderEpoch"], voted_id=values["votedId"]
+    )
     version = 1
     if "clusterId" in values:
         version = 0
