@@ -16,7 +16,7 @@ from ottla.runtime.internal_topics import InternalTopics, internal_topic
 from ottla.runtime.log_directories import LogDirectories
 from ottla.runtime.partition import Partition
 from ottla.runtime.producer_ids import ProducerIds
-from ottla.runtime.rounds import Rounds
+from ottla.runtime.slice_scheduler import Rounds
 from ottla.runtime.topic_bytes import TopicBytes
 from ottla.wire.messages.create_topics import CreatableTopic, CreateTopicsRequest
 

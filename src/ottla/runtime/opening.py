@@ -10,7 +10,7 @@ from ottla.base.ports import Disk
 from ottla.log.partition_log import make_log_directories
 from ottla.runtime.broker import Broker
 from ottla.runtime.log_directories import LogDirectory
-from ottla.runtime.rounds import SLICE_SECONDS
+from ottla.runtime.slice_scheduler import SLICE_SECONDS
 
 Place = Callable[[Uuid, int], tuple[LogDirectory, str] | None]
 """The directory and the path at which a partition is to be made; None where it is not to be here, or no longer."""

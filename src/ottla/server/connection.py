@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from ottla.base.context import RequestContext
 from ottla.base.ports import Buffer, Connection, File
-from ottla.runtime.rounds import SLICE_SECONDS
+from ottla.runtime.slice_scheduler import SLICE_SECONDS
 from ottla.server.dispatch import Api
 from ottla.server.error_counts import Encoded, error_count
 from ottla.server.large_requests import LARGE_BYTES_MIN, check_room, handle_large

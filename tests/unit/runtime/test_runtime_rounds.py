@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import Generator
 from itertools import pairwise
 
-from ottla.runtime.rounds import (
+from ottla.runtime.slice_scheduler import (
     COMPANY_SECONDS,
     FREED_AT_ONCE,
     LONE_SLICE_SECONDS,

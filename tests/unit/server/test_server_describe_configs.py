@@ -12,7 +12,7 @@ from ottla.base.ids import Uuid
 from ottla.io.clock import RealClock
 from ottla.metadata.image import CLUSTER_DEFAULTS, ClusterImage, ConfigResource, ResourceType, TopicImage
 from ottla.runtime.broker import Broker
-from ottla.runtime.rounds import Rounds
+from ottla.runtime.slice_scheduler import Rounds
 from ottla.server.api import describe_configs
 from ottla.server.api.describe_configs import handle
 from ottla.wire.errors import MalformedMessage

@@ -9,7 +9,7 @@ import pytest
 from ottla.base.ids import Uuid
 from ottla.io.clock import RealClock
 from ottla.metadata.image import ClusterImage, PartitionImage, TopicImage
-from ottla.runtime.rounds import Rounds
+from ottla.runtime.slice_scheduler import Rounds
 from ottla.runtime.topic_bytes import TopicForm
 from ottla.server.api.metadata import _all
 from ottla.testing import Broker
