@@ -16,7 +16,7 @@ from ottla.runtime.internal_topics import InternalTopics, internal_topic
 from ottla.runtime.log_directories import LogDirectories
 from ottla.runtime.partition import Partition
 from ottla.runtime.producer_ids import ProducerIds
-from ottla.runtime.slice_scheduler import Rounds
+from ottla.runtime.slice_scheduler import SliceScheduler
 from ottla.runtime.topic_bytes import TopicBytes
 from ottla.wire.messages.create_topics import CreatableTopic, CreateTopicsRequest
 
@@ -92,7 +92,7 @@ class Broker:
         """There once the node serves, unless logs are not to be compacted."""
         self.internal_topics = InternalTopics(self)
         self.loop = asyncio.get_running_loop()
-        self.rounds = Rounds(self.loop, clock)
+        self.rounds = SliceScheduler(self.loop, clock)
         """For what is done in slices."""
         self.metadata_bytes = TopicBytes()
         """Topics as Metadata answers them."""

@@ -28,7 +28,7 @@ FREED_AT_ONCE = 2000
 """Objects, with what only they know."""
 
 
-class Rounds:
+class SliceScheduler:
     """`after` calls back when it is one's turn, `next` is awaited."""
 
     __slots__ = ("_began", "_clock", "_company_until", "_loop", "_waiting", "has_company", "latest", "sender")

@@ -1,4 +1,4 @@
-"""Rounds: one of those who have more to do has its turn in each, and what is let go is let go in slices."""
+"""SliceScheduler: one of those who have more to do has its turn in each, and what is let go is let go in slices."""
 
 import asyncio
 from collections.abc import Generator
@@ -10,7 +10,7 @@ from ottla.runtime.slice_scheduler import (
     LONE_SLICE_SECONDS,
     SLICE_SECONDS,
     TURN_EVERY_SECONDS,
-    Rounds,
+    SliceScheduler,
 )
 
 
@@ -39,7 +39,7 @@ async def once_around() -> None:
 
 async def test_one_has_its_turn_in_each_round() -> None:
     clock, turns = Clock(), []
-    rounds = Rounds(asyncio.get_running_loop(), clock)
+    rounds = SliceScheduler(asyncio.get_running_loop(), clock)
     for name in "abc":
         rounds.after(lambda name=name: turns.append(name))  # type: ignore[misc]
     seen = []
@@ -53,7 +53,7 @@ async def test_one_has_its_turn_in_each_round() -> None:
 async def test_where_rounds_are_long_more_have_their_turn() -> None:
     """Else those who have much to do would starve while all are busy."""
     clock, turns = Clock(), []
-    rounds = Rounds(asyncio.get_running_loop(), clock)
+    rounds = SliceScheduler(asyncio.get_running_loop(), clock)
     for number in range(10):
         rounds.after(lambda number=number: turns.append(number))  # type: ignore[misc]
     clock.now += 4.5 * TURN_EVERY_SECONDS
@@ -65,7 +65,7 @@ async def test_where_rounds_are_long_more_have_their_turn() -> None:
 async def test_one_that_fails_does_not_stop_the_others() -> None:
     loop, turns, failures = asyncio.get_running_loop(), [], []
     loop.set_exception_handler(lambda _, context: failures.append(context["exception"]))
-    rounds = Rounds(loop, Clock())
+    rounds = SliceScheduler(loop, Clock())
 
     def fail() -> None:
         raise RuntimeError("on purpose")
@@ -79,7 +79,7 @@ async def test_one_that_fails_does_not_stop_the_others() -> None:
 
 
 async def test_slices_are_run_with_others_in_between() -> None:
-    rounds = Rounds(asyncio.get_running_loop(), Clock())
+    rounds = SliceScheduler(asyncio.get_running_loop(), Clock())
     order = []
 
     def work(name: str) -> Generator[None, None, str]:
@@ -93,7 +93,7 @@ async def test_slices_are_run_with_others_in_between() -> None:
 
 
 async def test_what_is_let_go_is_freed_in_slices() -> None:
-    rounds = Rounds(asyncio.get_running_loop(), Clock())
+    rounds = SliceScheduler(asyncio.get_running_loop(), Clock())
     many, named = list(range(3 * FREED_AT_ONCE + 1)), dict.fromkeys(range(FREED_AT_ONCE + 1))
     letting_go = asyncio.ensure_future(rounds.let_go(many, named))
     await asyncio.sleep(0)
@@ -105,7 +105,7 @@ async def test_what_is_let_go_is_freed_in_slices() -> None:
 async def test_who_was_answered_may_go_on_before_the_next_slice() -> None:
     """Where there are few processors; and only after others were served."""
     clock = Clock()
-    rounds = Rounds(asyncio.get_running_loop(), clock)
+    rounds = SliceScheduler(asyncio.get_running_loop(), clock)
     await rounds.next()
     assert clock.naps == 0
     rounds.latest = "somebody"
@@ -116,7 +116,7 @@ async def test_who_was_answered_may_go_on_before_the_next_slice() -> None:
 
 async def test_a_slice_is_longer_while_nobody_else_is_about() -> None:
     clock = Clock()
-    rounds = Rounds(asyncio.get_running_loop(), clock)
+    rounds = SliceScheduler(asyncio.get_running_loop(), clock)
     assert rounds.slice_seconds(1.0) == LONE_SLICE_SECONDS
     rounds.has_company = True
     assert rounds.slice_seconds(1.0) == SLICE_SECONDS

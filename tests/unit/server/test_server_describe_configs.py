@@ -12,7 +12,7 @@ from ottla.base.ids import Uuid
 from ottla.io.clock import RealClock
 from ottla.metadata.image import CLUSTER_DEFAULTS, ClusterImage, ConfigResource, ResourceType, TopicImage
 from ottla.runtime.broker import Broker
-from ottla.runtime.slice_scheduler import Rounds
+from ottla.runtime.slice_scheduler import SliceScheduler
 from ottla.server.api import describe_configs
 from ottla.server.api.describe_configs import handle
 from ottla.wire.errors import MalformedMessage
@@ -45,7 +45,8 @@ async def broker() -> Broker:
         node_id=1, static_configs={"node.id": "1", "broker.id": "1", "ssl.keystore.password": "x"}
     )
     return cast(
-        Broker, SimpleNamespace(image=image, settings=settings, rounds=Rounds(asyncio.get_running_loop(), RealClock()))
+        Broker,
+        SimpleNamespace(image=image, settings=settings, rounds=SliceScheduler(asyncio.get_running_loop(), RealClock())),
     )
 
 

@@ -9,7 +9,7 @@ import pytest
 from ottla.base.ids import Uuid
 from ottla.io.clock import RealClock
 from ottla.metadata.image import ClusterImage, PartitionImage, TopicImage
-from ottla.runtime.slice_scheduler import Rounds
+from ottla.runtime.slice_scheduler import SliceScheduler
 from ottla.runtime.topic_bytes import TopicForm
 from ottla.server.api.metadata import _all
 from ottla.testing import Broker
@@ -99,7 +99,7 @@ async def test_many_topics_are_encoded_in_slices() -> None:
     ]
 
 
-class CountingRounds(Rounds):
+class CountingRounds(SliceScheduler):
     """How often others had a turn."""
 
     count = 0
