@@ -92,7 +92,7 @@ class Broker:
         """There once the node serves, unless logs are not to be compacted."""
         self.internal_topics = InternalTopics(self)
         self.loop = asyncio.get_running_loop()
-        self.rounds = SliceScheduler(self.loop, clock)
+        self.scheduler = SliceScheduler(self.loop, clock)
         """For what is done in slices."""
         self.metadata_bytes = TopicBytes()
         """Topics as Metadata answers them."""

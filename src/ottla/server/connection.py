@@ -61,7 +61,7 @@ class ServerConnection:
         self.apis = server.apis
         self.fetch_sessions = server.fetch_sessions
         self.turns = server.turns
-        self._rounds = server.broker.rounds
+        self._rounds = server.broker.scheduler
         self._reader = FrameReader(
             server.buffers,
             server.frame_max,

@@ -248,8 +248,8 @@ class Server:
         for session_id in session_ids:
             session = self.fetch_sessions.close(session_id)
             if session is not None:
-                await self.broker.rounds.let_go(session.places)
-            await self.broker.rounds.next()
+                await self.broker.scheduler.let_go(session.places)
+            await self.broker.scheduler.next()
 
     # Configs
 
