@@ -46,7 +46,9 @@ async def broker() -> Broker:
     )
     return cast(
         Broker,
-        SimpleNamespace(image=image, settings=settings, rounds=SliceScheduler(asyncio.get_running_loop(), RealClock())),
+        SimpleNamespace(
+            image=image, settings=settings, scheduler=SliceScheduler(asyncio.get_running_loop(), RealClock())
+        ),
     )
 
 

@@ -88,7 +88,7 @@ async def test_many_topics_are_encoded_in_slices() -> None:
         for topic_id in [Uuid(number.to_bytes(16, "big"))]
     }
     rounds = CountingRounds(asyncio.get_running_loop(), RealClock())
-    form, broker = TopicForm(), SimpleNamespace(image=ClusterImage("c", topics_by_id=topics), rounds=rounds)
+    form, broker = TopicForm(), SimpleNamespace(image=ClusterImage("c", topics_by_id=topics), scheduler=rounds)
     first = await _all(cast(Any, broker), form, MetadataResponse(), MetadataRequest(topics=None), 12)
     assert rounds.count == 4
     again = await _all(cast(Any, broker), form, MetadataResponse(), MetadataRequest(topics=None), 12)
