@@ -23,7 +23,7 @@ LONE_SLICE_SECONDS = 0.002
 COMPANY_SECONDS = 0.1
 """Who has sent something is about for so long."""
 TURN_EVERY_SECONDS = 0.003
-"""Where rounds are long, as all are busy, there are more turns in each: so much of the loop's time is for slices at least."""
+"""Where scheduler are long, as all are busy, there are more turns in each: so much of the loop's time is for slices at least."""
 FREED_AT_ONCE = 2000
 """Objects, with what only they know."""
 

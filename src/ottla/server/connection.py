@@ -61,7 +61,7 @@ class ServerConnection:
         self.apis = server.apis
         self.fetch_sessions = server.fetch_sessions
         self.turns = server.turns
-        self._rounds = server.broker.scheduler
+        self._scheduler = server.broker.scheduler
         self._reader = FrameReader(
             server.buffers,
             server.frame_max,
@@ -99,11 +99,11 @@ class ServerConnection:
 
     def buffer_updated(self, size: int) -> None:
         self.bytes_in += size
-        rounds = self._rounds
-        rounds.latest = self
-        if rounds.sender is not self:
-            rounds.sender = self
-            rounds.has_company = True
+        scheduler = self._scheduler
+        scheduler.latest = self
+        if scheduler.sender is not self:
+            scheduler.sender = self
+            scheduler.has_company = True
         if self._reader.is_held:
             self.pause_reading()
         try:
@@ -124,8 +124,8 @@ class ServerConnection:
     def connection_lost(self, error: Exception | None) -> None:
         connection, self._connection = self._connection, None
         self._out.clear()
-        if self._rounds.sender is self:
-            self._rounds.sender = None
+        if self._scheduler.sender is self:
+            self._scheduler.sender = None
         self._reader.release()
         self._server.on_disconnected(self, 0 if connection is None else connection.sent_bytes)
         if self.on_lost is not None:
@@ -284,10 +284,10 @@ class ServerConnection:
         now = self.broker.clock.seconds()
         if is_first:
             self._turn_began = now
-        elif (spent := now - self._turn_began) >= SLICE_SECONDS and spent >= self._rounds.slice_seconds(now):
-            self._rounds.after(self._resume)
-            if self._rounds.latest is self:
-                self._rounds.latest = None
+        elif (spent := now - self._turn_began) >= SLICE_SECONDS and spent >= self._scheduler.slice_seconds(now):
+            self._scheduler.after(self._resume)
+            if self._scheduler.latest is self:
+                self._scheduler.latest = None
             return True
         return False
 

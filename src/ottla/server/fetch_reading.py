@@ -124,9 +124,9 @@ class Fetch:
         self._begin()
         places = list(self._places.values())
         for first in range(0, len(places), self._places_at_once):
-            await self._broker.rounds.next()
+            await self._broker.scheduler.next()
             self._read(places[first : first + self._places_at_once])
-        await self._broker.rounds.next()
+        await self._broker.scheduler.next()
         return self._weigh()
 
     async def go_on_in_slices(self) -> None:
@@ -135,7 +135,7 @@ class Fetch:
         if progress == ANSWER:
             self.connection.answer_later(await self._parts_in_slices())
             if self._wish.session_epoch == FINAL_EPOCH:
-                await self._broker.rounds.let_go(self._answers, self._failures, self._places)
+                await self._broker.scheduler.let_go(self._answers, self._failures, self._places)
         elif progress == WAIT_FOR_DISK:
             await self.read_cold()
         elif not self._is_lost:
@@ -392,10 +392,10 @@ class Fetch:
         """As `parts`; in slices where there are many partitions."""
         if not self.has_many_places:
             return self.parts()
-        rounds, told = self._broker.rounds, self._told()
-        await rounds.next()
-        parts = self._with_records(await rounds.run(pack_fetched_in_slices(*told)))
-        await rounds.let_go(*(answers for _, answers in told[-1]))
+        scheduler, told = self._broker.scheduler, self._told()
+        await scheduler.next()
+        parts = self._with_records(await scheduler.run(pack_fetched_in_slices(*told)))
+        await scheduler.let_go(*(answers for _, answers in told[-1]))
         return parts
 
     def _told(self) -> tuple[int, int, int, int, list[tuple[bytes, list[PartitionAnswer]]]]:

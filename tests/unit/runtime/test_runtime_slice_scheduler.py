@@ -39,9 +39,9 @@ async def once_around() -> None:
 
 async def test_one_has_its_turn_in_each_round() -> None:
     clock, turns = Clock(), []
-    rounds = SliceScheduler(asyncio.get_running_loop(), clock)
+    scheduler = SliceScheduler(asyncio.get_running_loop(), clock)
     for name in "abc":
-        rounds.after(lambda name=name: turns.append(name))  # type: ignore[misc]
+        scheduler.after(lambda name=name: turns.append(name))  # type: ignore[misc]
     seen = []
     while len(turns) < 3:
         await asyncio.sleep(0)
@@ -53,9 +53,9 @@ async def test_one_has_its_turn_in_each_round() -> None:
 async def test_where_rounds_are_long_more_have_their_turn() -> None:
     """Else those who have much to do would starve while all are busy."""
     clock, turns = Clock(), []
-    rounds = SliceScheduler(asyncio.get_running_loop(), clock)
+    scheduler = SliceScheduler(asyncio.get_running_loop(), clock)
     for number in range(10):
-        rounds.after(lambda number=number: turns.append(number))  # type: ignore[misc]
+        scheduler.after(lambda number=number: turns.append(number))  # type: ignore[misc]
     clock.now += 4.5 * TURN_EVERY_SECONDS
     await once_around()
     assert turns[:5] == [0, 1, 2, 3, 4]
@@ -65,21 +65,21 @@ async def test_where_rounds_are_long_more_have_their_turn() -> None:
 async def test_one_that_fails_does_not_stop_the_others() -> None:
     loop, turns, failures = asyncio.get_running_loop(), [], []
     loop.set_exception_handler(lambda _, context: failures.append(context["exception"]))
-    rounds = SliceScheduler(loop, Clock())
+    scheduler = SliceScheduler(loop, Clock())
 
     def fail() -> None:
         raise RuntimeError("on purpose")
 
-    rounds.after(fail)
-    rounds.after(lambda: turns.append("next"))
-    given_up = rounds.next()
+    scheduler.after(fail)
+    scheduler.after(lambda: turns.append("next"))
+    given_up = scheduler.next()
     given_up.cancel()
-    await rounds.next()
+    await scheduler.next()
     assert (turns, [str(failure) for failure in failures]) == (["next"], ["on purpose"])
 
 
 async def test_slices_are_run_with_others_in_between() -> None:
-    rounds = SliceScheduler(asyncio.get_running_loop(), Clock())
+    scheduler = SliceScheduler(asyncio.get_running_loop(), Clock())
     order = []
 
     def work(name: str) -> Generator[None, None, str]:
@@ -88,14 +88,14 @@ async def test_slices_are_run_with_others_in_between() -> None:
             yield
         return name
 
-    assert await asyncio.gather(rounds.run(work("a")), rounds.run(work("b"))) == ["a", "b"]
+    assert await asyncio.gather(scheduler.run(work("a")), scheduler.run(work("b"))) == ["a", "b"]
     assert order == [(name, number) for number in range(3) for name in "ab"]
 
 
 async def test_what_is_let_go_is_freed_in_slices() -> None:
-    rounds = SliceScheduler(asyncio.get_running_loop(), Clock())
+    scheduler = SliceScheduler(asyncio.get_running_loop(), Clock())
     many, named = list(range(3 * FREED_AT_ONCE + 1)), dict.fromkeys(range(FREED_AT_ONCE + 1))
-    letting_go = asyncio.ensure_future(rounds.let_go(many, named))
+    letting_go = asyncio.ensure_future(scheduler.let_go(many, named))
     await asyncio.sleep(0)
     assert len(many) == 2 * FREED_AT_ONCE + 1
     await letting_go
@@ -105,23 +105,23 @@ async def test_what_is_let_go_is_freed_in_slices() -> None:
 async def test_who_was_answered_may_go_on_before_the_next_slice() -> None:
     """Where there are few processors; and only after others were served."""
     clock = Clock()
-    rounds = SliceScheduler(asyncio.get_running_loop(), clock)
-    await rounds.next()
+    scheduler = SliceScheduler(asyncio.get_running_loop(), clock)
+    await scheduler.next()
     assert clock.naps == 0
-    rounds.latest = "somebody"
-    await rounds.next()
-    await rounds.next()
+    scheduler.latest = "somebody"
+    await scheduler.next()
+    await scheduler.next()
     assert clock.naps == 1
 
 
 async def test_a_slice_is_longer_while_nobody_else_is_about() -> None:
     clock = Clock()
-    rounds = SliceScheduler(asyncio.get_running_loop(), clock)
-    assert rounds.slice_seconds(1.0) == LONE_SLICE_SECONDS
-    rounds.has_company = True
-    assert rounds.slice_seconds(1.0) == SLICE_SECONDS
-    assert rounds.slice_seconds(1.0 + COMPANY_SECONDS * 0.9) == SLICE_SECONDS
-    assert rounds.slice_seconds(1.0 + COMPANY_SECONDS * 1.1) == LONE_SLICE_SECONDS
-    rounds.after(lambda: None)
-    assert rounds.slice_seconds(5.0) == SLICE_SECONDS
+    scheduler = SliceScheduler(asyncio.get_running_loop(), clock)
+    assert scheduler.slice_seconds(1.0) == LONE_SLICE_SECONDS
+    scheduler.has_company = True
+    assert scheduler.slice_seconds(1.0) == SLICE_SECONDS
+    assert scheduler.slice_seconds(1.0 + COMPANY_SECONDS * 0.9) == SLICE_SECONDS
+    assert scheduler.slice_seconds(1.0 + COMPANY_SECONDS * 1.1) == LONE_SLICE_SECONDS
+    scheduler.after(lambda: None)
+    assert scheduler.slice_seconds(5.0) == SLICE_SECONDS
     await once_around()

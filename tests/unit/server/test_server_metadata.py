@@ -87,12 +87,12 @@ async def test_many_topics_are_encoded_in_slices() -> None:
         for number in range(20)
         for topic_id in [Uuid(number.to_bytes(16, "big"))]
     }
-    rounds = CountingRounds(asyncio.get_running_loop(), RealClock())
-    form, broker = TopicForm(), SimpleNamespace(image=ClusterImage("c", topics_by_id=topics), scheduler=rounds)
+    scheduler = CountingRounds(asyncio.get_running_loop(), RealClock())
+    form, broker = TopicForm(), SimpleNamespace(image=ClusterImage("c", topics_by_id=topics), scheduler=scheduler)
     first = await _all(cast(Any, broker), form, MetadataResponse(), MetadataRequest(topics=None), 12)
-    assert rounds.count == 4
+    assert scheduler.count == 4
     again = await _all(cast(Any, broker), form, MetadataResponse(), MetadataRequest(topics=None), 12)
-    assert (rounds.count, first) == (4, again)
+    assert (scheduler.count, first) == (4, again)
     answer, _ = decode(MetadataResponse, 12, first, 0)
     assert [(topic.name, len(topic.partitions)) for topic in answer.topics] == [
         (f"topic-{number}", 100) for number in range(20)

@@ -7,7 +7,7 @@ import pytest
 
 from ottla.node.assemble import Node, assemble
 from ottla.node.config import node_config
-from ottla.runtime import rounds
+from ottla.runtime import scheduler
 from ottla.server import connection
 from ottla.sim.client import SimulatedClient
 from ottla.sim.world import World
@@ -17,7 +17,11 @@ REQUESTS = 200
 
 
 def test_requests_that_arrive_together_are_answered_in_order_and_in_turns(monkeypatch: pytest.MonkeyPatch) -> None:
-    for module, name in ((connection, "SLICE_SECONDS"), (rounds, "SLICE_SECONDS"), (rounds, "LONE_SLICE_SECONDS")):
+    for module, name in (
+        (connection, "SLICE_SECONDS"),
+        (scheduler, "SLICE_SECONDS"),
+        (scheduler, "LONE_SLICE_SECONDS"),
+    ):
         monkeypatch.setattr(module, name, 0)  # whatever is asked takes long
 
     async def story(world: World) -> Any:
