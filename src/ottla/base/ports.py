@@ -23,7 +23,7 @@ class Clock(Protocol):
         """Since some moment, to the microsecond."""
         ...
 
-    def nap(self) -> None:
+    def yield_cpu(self) -> None:
         """Do nothing for a moment, less than 0.1 ms: others on this machine may have the processor."""
 
 

@@ -14,5 +14,5 @@ class RealClock:
     def now_ms(self) -> int:
         return time.time_ns() // 1_000_000
 
-    def nap(self) -> None:
+    def yield_cpu(self) -> None:
         time.sleep(NAP_SECONDS)

@@ -91,7 +91,7 @@ class SliceScheduler:
             self.latest is not None
         ):  # who was answered may have this very processor to go on with, as the next slice has time
             self.latest = None
-            self._clock.nap()
+            self._clock.yield_cpu()
         now = self._clock.seconds()
         turns, self._began = 1 + int((now - self._began) / TURN_EVERY_SECONDS), now
         for _ in range(min(turns, len(self._waiting))):

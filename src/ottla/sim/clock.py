@@ -28,5 +28,5 @@ class SimulatedClock:
     def seconds(self) -> float:
         return self._loop.time()
 
-    def nap(self) -> None:
+    def yield_cpu(self) -> None:
         """Nothing passes inside a callback."""

@@ -18,7 +18,7 @@ class Clock:
     now = 0.0
     naps = 0
 
-    def nap(self) -> None:
+    def yield_cpu(self) -> None:
         self.naps += 1
 
     def seconds(self) -> float:
