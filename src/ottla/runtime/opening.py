@@ -88,7 +88,7 @@ class Opening:
                 await asyncio.wait([flushing])
         placed = await self._make(placed)
         clock = self._broker.clock
-        turn_ends = clock.seconds() + SLICE_SECONDS
+        turn_ends = clock.monotonic() + SLICE_SECONDS
         for topic_id, index, directory, path in placed:
             if not directory.is_online:
                 self._broker.loop.call_soon(self.want, topic_id, index)
@@ -100,9 +100,9 @@ class Opening:
                 continue
             if not is_wanted:
                 await self._broker.workers.run(partial(self._disk.remove_tree, path))
-            if clock.seconds() >= turn_ends:
+            if clock.monotonic() >= turn_ends:
                 await self._broker.rounds.next()
-                turn_ends = clock.seconds() + SLICE_SECONDS
+                turn_ends = clock.monotonic() + SLICE_SECONDS
 
     async def _make(self, placed: list[Placed]) -> list[Placed]:
         """What could be made: the directories stand for themselves."""

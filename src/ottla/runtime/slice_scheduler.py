@@ -56,7 +56,7 @@ class SliceScheduler:
     def after(self, work: Callable[[], object]) -> None:
         """Do it when all who wait already have had a turn."""
         if not self._waiting:
-            self._began = self._clock.seconds()
+            self._began = self._clock.monotonic()
             self._loop.call_soon(self._turn)
         self._waiting.append(work)
 
@@ -92,7 +92,7 @@ class SliceScheduler:
         ):  # who was answered may have this very processor to go on with, as the next slice has time
             self.latest = None
             self._clock.yield_cpu()
-        now = self._clock.seconds()
+        now = self._clock.monotonic()
         turns, self._began = 1 + int((now - self._began) / TURN_EVERY_SECONDS), now
         for _ in range(min(turns, len(self._waiting))):
             self._loop.call_soon(self._waiting.popleft())

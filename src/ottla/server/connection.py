@@ -281,7 +281,7 @@ class ServerConnection:
 
     def _on_many_frames(self, is_first: bool) -> bool:
         """Requests that arrived together are handled together, for a while: then others have their turn, and the rest the next one."""
-        now = self.broker.clock.seconds()
+        now = self.broker.clock.monotonic()
         if is_first:
             self._turn_began = now
         elif (spent := now - self._turn_began) >= SLICE_SECONDS and spent >= self._scheduler.slice_seconds(now):

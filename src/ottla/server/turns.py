@@ -48,23 +48,23 @@ class Turns:
             finally:
                 self.waiting_bytes -= size
         self._is_taken = True
-        self._began = self._clock.seconds()
+        self._began = self._clock.monotonic()
 
     def give_back(self) -> None:
         """The next one comes when others have had theirs."""
-        rest = min(REST * (self._clock.seconds() - self._began), REST_SECONDS_MAX)
+        rest = min(REST * (self._clock.monotonic() - self._began), REST_SECONDS_MAX)
         self._loop.call_later(rest, self._next)
 
     async def run(self, work: Slices[T]) -> T:
         """The result of work that comes in slices; the turn must have been taken."""
         clock = self._clock
         while True:
-            self._began = clock.seconds()
+            self._began = clock.monotonic()
             try:
                 next(work)
             except StopIteration as end:
                 return end.value  # type: ignore[no-any-return]
-            await asyncio.sleep(min(REST * (clock.seconds() - self._began), REST_SECONDS_MAX))
+            await asyncio.sleep(min(REST * (clock.monotonic() - self._began), REST_SECONDS_MAX))
 
     def _next(self) -> None:
         while self._waiting:
