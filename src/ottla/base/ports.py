@@ -19,7 +19,7 @@ class Clock(Protocol):
 
     def now_ms(self) -> int: ...
 
-    def seconds(self) -> float:
+    def monotonic(self) -> float:
         """Since some moment, to the microsecond."""
         ...
 

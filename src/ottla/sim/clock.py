@@ -25,7 +25,7 @@ class SimulatedClock:
         self._trace.add(self._process.name, "now_ms", now_ms)
         return now_ms
 
-    def seconds(self) -> float:
+    def monotonic(self) -> float:
         return self._loop.time()
 
     def yield_cpu(self) -> None:

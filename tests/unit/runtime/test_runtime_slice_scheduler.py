@@ -21,7 +21,7 @@ class Clock:
     def yield_cpu(self) -> None:
         self.naps += 1
 
-    def seconds(self) -> float:
+    def monotonic(self) -> float:
         return self.now
 
     def now_ms(self) -> int:

@@ -197,7 +197,7 @@ class Loop:
         self.now = 0.0
         self.timers: list[tuple[float, object]] = []
 
-    def seconds(self) -> float:
+    def monotonic(self) -> float:
         return self.now
 
     def create_future(self) -> "asyncio.Future[None]":
