@@ -8,7 +8,7 @@ from ottla.base.errors import ErrorCode
 from ottla.metadata.topic_names import OFFSETS_TOPIC, TRANSACTIONS_TOPIC
 from ottla.runtime import shards as shards_module
 from ottla.runtime.internal_topics import internal_topic
-from ottla.runtime.shard import ShardState
+from ottla.runtime.shard_driver import ShardState
 from ottla.server.api import find_coordinator, join_group, list_groups, offset_commit, offset_fetch
 from ottla.testing import AsyncBroker
 from ottla.wire.messages.delete_topics import DeleteTopicsRequest

@@ -13,7 +13,7 @@ from ottla.base.ids import Uuid
 from ottla.log.config import LogConfig
 from ottla.log.partition_log import PartitionLog
 from ottla.runtime.partition import InternalPartition
-from ottla.runtime.shard import ALONE_MAX, Shard, ShardState, Surroundings, Token
+from ottla.runtime.shard_driver import ALONE_MAX, Shard, ShardState, Surroundings, Token
 from ottla.sim.world import World
 from ottla.wire.batches import decode_records, iterate_batches
 
