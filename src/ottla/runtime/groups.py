@@ -16,8 +16,8 @@ from ottla.groups.shard import GroupShard
 from ottla.metadata.configs import broker_value
 from ottla.metadata.topic_names import OFFSETS_TOPIC
 from ottla.runtime.broker import Broker
+from ottla.runtime.coordinator_runtime import Shards
 from ottla.runtime.shard_driver import ShardState, Token
-from ottla.runtime.shards import Shards
 from ottla.wire.schema import Message
 
 Answer = Any
