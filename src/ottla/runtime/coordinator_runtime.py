@@ -9,8 +9,8 @@ from ottla.base.errors import ErrorCode
 from ottla.base.java_hash import partition_of
 from ottla.log.partition_log import ColdRead
 from ottla.runtime.broker import Broker
+from ottla.runtime.coordinator_records import BatchReader
 from ottla.runtime.partition import InternalPartition
-from ottla.runtime.shard_batches import BatchReader
 from ottla.runtime.shard_driver import Machine, Shard, ShardState, Surroundings
 from ottla.wire.errors import MalformedMessage
 

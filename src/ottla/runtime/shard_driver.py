@@ -16,8 +16,8 @@ from typing import Any, NamedTuple, Protocol
 
 from ottla.base.decision import Decision
 from ottla.base.errors import ErrorCode
+from ottla.runtime.coordinator_records import KeyValue, batch_bytes_max, build, split
 from ottla.runtime.partition import InternalPartition
-from ottla.runtime.shard_batches import KeyValue, batch_bytes_max, build, split
 from ottla.wire.inspection import BatchRejected
 
 log = logging.getLogger("ottla.coordinators")

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ottla.runtime.shard_batches import BatchReader, batch_bytes_max, build, split
+from ottla.runtime.coordinator_records import BatchReader, batch_bytes_max, build, split
 from ottla.wire.batches import Record, build_batch, decode_records, has_valid_checksum
 from ottla.wire.errors import MalformedMessage
 
