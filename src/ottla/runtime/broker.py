@@ -23,7 +23,7 @@ from ottla.wire.messages.create_topics import CreatableTopic, CreateTopicsReques
 if TYPE_CHECKING:
     from ottla.runtime.cleaner import Cleaner
     from ottla.runtime.coordinators import Coordinators
-    from ottla.runtime.groups import Groups
+    from ottla.runtime.group_coordinator import Groups
     from ottla.runtime.moving import Moving
 
 CREATION_TIMEOUT_MS = 30_000

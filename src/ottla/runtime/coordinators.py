@@ -10,7 +10,7 @@ from ottla.runtime.partition import InternalPartition
 
 if TYPE_CHECKING:
     from ottla.runtime.broker import Broker
-    from ottla.runtime.groups import Groups
+    from ottla.runtime.group_coordinator import Groups
 
 
 class Coordinators:
@@ -24,7 +24,7 @@ class Coordinators:
     @property
     def groups(self) -> "Groups":
         if self._groups is None:
-            from ottla.runtime.groups import Groups  # 20 ms, with the messages that it knows
+            from ottla.runtime.group_coordinator import Groups  # 20 ms, with the messages that it knows
 
             self._groups = Groups(self._broker, self._rng)
         return self._groups

@@ -2,7 +2,7 @@
 
 from ottla.base.context import RequestContext
 from ottla.runtime.broker import Broker
-from ottla.runtime.groups import Answer, combined
+from ottla.runtime.group_coordinator import Answer, combined
 from ottla.wire.messages.delete_groups import DeleteGroupsRequest, DeleteGroupsResponse
 
 REQUEST = DeleteGroupsRequest

@@ -3,7 +3,7 @@
 from ottla.base.context import RequestContext
 from ottla.base.errors import ErrorCode
 from ottla.runtime.broker import Broker
-from ottla.runtime.groups import Answer, combined
+from ottla.runtime.group_coordinator import Answer, combined
 from ottla.wire.messages.list_groups import ListGroupsRequest, ListGroupsResponse
 
 REQUEST = ListGroupsRequest

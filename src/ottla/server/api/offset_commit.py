@@ -10,7 +10,7 @@ from ottla.base.context import RequestContext
 from ottla.base.errors import ErrorCode
 from ottla.metadata.image import TopicImage
 from ottla.runtime.broker import Broker
-from ottla.runtime.groups import Answer
+from ottla.runtime.group_coordinator import Answer
 from ottla.wire.messages.offset_commit import (
     OffsetCommitRequest,
     OffsetCommitRequestTopic,

@@ -6,7 +6,7 @@ from typing import Any
 from ottla.base.context import RequestContext
 from ottla.base.errors import ErrorCode
 from ottla.runtime.broker import Broker
-from ottla.runtime.groups import Answer
+from ottla.runtime.group_coordinator import Answer
 from ottla.wire.messages.offset_delete import (
     OffsetDeleteRequest,
     OffsetDeleteRequestTopic,

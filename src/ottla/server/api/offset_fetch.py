@@ -8,7 +8,7 @@ from ottla.base.errors import ErrorCode
 from ottla.base.ids import ZERO_UUID
 from ottla.metadata.image import ClusterImage
 from ottla.runtime.broker import Broker
-from ottla.runtime.groups import Answer, combined
+from ottla.runtime.group_coordinator import Answer, combined
 from ottla.wire.messages.offset_fetch import (
     OffsetFetchRequest,
     OffsetFetchRequestGroup,

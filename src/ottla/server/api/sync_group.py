@@ -2,7 +2,7 @@
 
 from ottla.base.context import RequestContext
 from ottla.runtime.broker import Broker
-from ottla.runtime.groups import Answer
+from ottla.runtime.group_coordinator import Answer
 from ottla.wire.messages.sync_group import SyncGroupRequest
 
 REQUEST = SyncGroupRequest
