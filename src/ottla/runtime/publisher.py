@@ -29,8 +29,8 @@ from ottla.runtime.log_directories import LogDirectories, LogDirectory
 from ottla.runtime.log_settings import log_config
 from ottla.runtime.moving import FUTURE_SUFFIX, Moving
 from ottla.runtime.offset_checkpoints import OffsetCheckpoints
-from ottla.runtime.opening import Opening
 from ottla.runtime.partition import InternalPartition, Partition
+from ottla.runtime.partition_opener import Opening
 from ottla.runtime.recovering import Recovering, Work
 
 log = logging.getLogger("ottla.partitions")
