@@ -18,7 +18,7 @@ from ottla.node.errors import StartError
 from ottla.node.temporary import remove_directory, temporary_directory
 
 if TYPE_CHECKING:
-    from ottla.runtime.recovering import Recovered
+    from ottla.runtime.log_recovery import Recovered
 
 BAR_SECONDS_MIN = 1.0
 """Who waits for longer wants to see for what."""

@@ -23,7 +23,7 @@ from ottla.node.assemble import Node, assemble
 from ottla.node.config import NodeConfig
 from ottla.node.errors import StartError
 from ottla.node.storage import Storage, prepare_storage
-from ottla.runtime.recovering import Recovered, RecoveryStopped
+from ottla.runtime.log_recovery import Recovered, RecoveryStopped
 
 if TYPE_CHECKING:
     from ottla.server.metrics import ProcessFacts

@@ -26,12 +26,12 @@ from ottla.runtime.broker import Broker
 from ottla.runtime.configs import config_value
 from ottla.runtime.flushing import Flusher
 from ottla.runtime.log_directories import LogDirectories, LogDirectory
+from ottla.runtime.log_recovery import Recovering, Work
 from ottla.runtime.log_settings import log_config
 from ottla.runtime.moving import FUTURE_SUFFIX, Moving
 from ottla.runtime.offset_checkpoints import OffsetCheckpoints
 from ottla.runtime.partition import InternalPartition, Partition
 from ottla.runtime.partition_opener import Opening
-from ottla.runtime.recovering import Recovering, Work
 
 log = logging.getLogger("ottla.partitions")
 

@@ -284,7 +284,7 @@ RECOVERING = """
 import asyncio, sys
 from ottla.cli import main
 from ottla.node import main as node_main
-from ottla.runtime.recovering import RecoveryStopped
+from ottla.runtime.log_recovery import RecoveryStopped
 
 async def assemble(ports, config, *, is_stopping, **others):
     print("recovering", flush=True)

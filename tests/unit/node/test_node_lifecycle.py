@@ -12,8 +12,8 @@ from ottla.log.config import LogConfig
 from ottla.metadata.image import ClusterImage
 from ottla.node.assemble import Node, assemble
 from ottla.node.config import node_config
+from ottla.runtime.log_recovery import RecoveryStopped
 from ottla.runtime.metadata_log import MetadataLog
-from ottla.runtime.recovering import RecoveryStopped
 from ottla.sim.client import SimulatedClient
 from ottla.sim.world import SimulatedPorts, World
 from ottla.wire.batches import Record, build_batch

@@ -11,7 +11,7 @@ import pytest
 from ottla.io.disk import RealDisk
 from ottla.log.config import LogConfig
 from ottla.log.partition_log import PartitionLog
-from ottla.runtime.recovering import Recovered, Recovering, RecoveryStopped, Work, run_all
+from ottla.runtime.log_recovery import Recovered, Recovering, RecoveryStopped, Work, run_all
 from tests.unit.log.logs import TOPIC_ID, append, open_log
 
 T = TypeVar("T")
