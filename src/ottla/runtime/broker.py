@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from ottla.runtime.cleaner import Cleaner
     from ottla.runtime.coordinators import Coordinators
     from ottla.runtime.group_coordinator import Groups
-    from ottla.runtime.moving import Moving
+    from ottla.runtime.replica_mover import Moving
 
 CREATION_TIMEOUT_MS = 30_000
 CREATING_MAX = 1_000

@@ -28,10 +28,10 @@ from ottla.runtime.flushing import Flusher
 from ottla.runtime.log_directories import LogDirectories, LogDirectory
 from ottla.runtime.log_recovery import Recovering, Work
 from ottla.runtime.log_settings import log_config
-from ottla.runtime.moving import FUTURE_SUFFIX, Moving
 from ottla.runtime.offset_checkpoints import OffsetCheckpoints
 from ottla.runtime.partition import InternalPartition, Partition
 from ottla.runtime.partition_opener import Opening
+from ottla.runtime.replica_mover import FUTURE_SUFFIX, Moving
 
 log = logging.getLogger("ottla.partitions")
 
