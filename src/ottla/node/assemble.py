@@ -30,12 +30,12 @@ from ottla.runtime.cleaner import Cleaner
 from ottla.runtime.controller_driver import ControllerDriver
 from ottla.runtime.coordinators import Coordinators
 from ottla.runtime.log_directories import LogDirectory
+from ottla.runtime.log_maintenance import Upkeep, UpkeepIntervals
 from ottla.runtime.log_recovery import Recovered, Recovering, Work, run_all
 from ottla.runtime.metadata_log import MetadataLog, MetadataLogDamaged
 from ottla.runtime.producer_ids import ProducerIds
 from ottla.runtime.publisher import Publisher
 from ottla.runtime.retention import Retention
-from ottla.runtime.upkeep import Upkeep, UpkeepIntervals
 from ottla.server.server import Server
 
 if TYPE_CHECKING:
