@@ -5,7 +5,7 @@ from collections.abc import AsyncIterator, Callable, Iterator
 from dataclasses import dataclass
 
 from ottla.runtime.broker import Broker
-from ottla.runtime.flushing import Flusher
+from ottla.runtime.log_flusher import Flusher
 from ottla.runtime.offset_checkpoints import OffsetCheckpoint, OffsetCheckpoints
 from ottla.runtime.partition import Partition
 

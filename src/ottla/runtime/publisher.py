@@ -24,8 +24,8 @@ from ottla.metadata.image import (
 from ottla.metadata.topic_names import INTERNAL_TOPICS
 from ottla.runtime.broker import Broker
 from ottla.runtime.configs import config_value
-from ottla.runtime.flushing import Flusher
 from ottla.runtime.log_directories import LogDirectories, LogDirectory
+from ottla.runtime.log_flusher import Flusher
 from ottla.runtime.log_recovery import Recovering, Work
 from ottla.runtime.log_settings import log_config
 from ottla.runtime.offset_checkpoints import OffsetCheckpoints
