@@ -26,9 +26,9 @@ from ottla.node.errors import StartError, listen_error
 from ottla.node.listeners import ListenerConfig, bracketed
 from ottla.node.storage import Storage, prepare_storage
 from ottla.runtime.broker import Broker, BrokerSettings
-from ottla.runtime.cleaner import Cleaner
 from ottla.runtime.controller_driver import ControllerDriver
 from ottla.runtime.coordinators import Coordinators
+from ottla.runtime.log_cleaner import Cleaner
 from ottla.runtime.log_directories import LogDirectory
 from ottla.runtime.log_maintenance import Upkeep, UpkeepIntervals
 from ottla.runtime.log_recovery import Recovered, Recovering, Work, run_all

@@ -21,9 +21,9 @@ from ottla.runtime.topic_bytes import TopicBytes
 from ottla.wire.messages.create_topics import CreatableTopic, CreateTopicsRequest
 
 if TYPE_CHECKING:
-    from ottla.runtime.cleaner import Cleaner
     from ottla.runtime.coordinators import Coordinators
     from ottla.runtime.group_coordinator import Groups
+    from ottla.runtime.log_cleaner import Cleaner
     from ottla.runtime.replica_mover import Moving
 
 CREATION_TIMEOUT_MS = 30_000
