@@ -16,7 +16,7 @@ def listen_error(listener: ListenerConfig, error: OSError) -> StartError:
     address = f"{bracketed(listener.host) or '*'}:{listener.port}"
     match error.errno:
         case errno.EADDRINUSE:
-            from ottla.node.port_holder import who_listens
+            from ottla.node.port_owner import who_listens
 
             holder = who_listens(listener.port)
             held = f" by {holder}" if holder else " by another process (another node, or Apache Kafka?)"

@@ -11,7 +11,7 @@ import pytest
 from ottla.node.errors import directory_error, listen_error
 from ottla.node.listeners import ListenerConfig
 from ottla.node.main import LineFormatter
-from ottla.node.port_holder import who_listens
+from ottla.node.port_owner import who_listens
 
 USER = os.getuid()
 
