@@ -171,7 +171,7 @@ class Shards:
                 offset = next_offset
                 look += 1
                 if look % BATCHES_PER_LOOK == 0 and now_ms() >= until_ms:
-                    await self._broker.rounds.next()
+                    await self._broker.scheduler.next()
                     if shard.state != ShardState.LOADING:
                         return count
                     until_ms = now_ms() + SLICE_MS

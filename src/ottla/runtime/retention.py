@@ -62,7 +62,7 @@ class Retention:
             await delete_old_segments(
                 self._broker, [partition for partition in some if not partition.log.config.compacted]
             )
-            await self._broker.rounds.next()
+            await self._broker.scheduler.next()
 
 
 async def delete_old_segments(broker: Broker, partitions: Sequence[Partition]) -> None:
