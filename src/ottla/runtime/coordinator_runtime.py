@@ -171,7 +171,7 @@ class Shards:
                 offset = next_offset
                 look += 1
                 if look % BATCHES_PER_LOOK == 0 and now_ms() >= until_ms:
-                    await self._broker.scheduler.next()
+                    await self._broker.scheduler.next_slice()
                     if shard.state != ShardState.LOADING:
                         return count
                     until_ms = now_ms() + SLICE_MS

@@ -138,7 +138,7 @@ class Cleaner:
         found = []
         for at, partition in enumerate(self._compacted()):
             if at % PARTITIONS_PER_TURN_MAX == PARTITIONS_PER_TURN_MAX - 1:
-                await self._broker.scheduler.next()
+                await self._broker.scheduler.next_slice()
             if partition in self._busy or partition in self.uncleanable or partition.is_gone:
                 continue
             try:
@@ -258,7 +258,7 @@ class Cleaner:
             raise LogChanged("segments were deleted")
         for first in range(0, len(swap.old), SEGMENTS_PER_TURN_MAX):
             swap.retire(swap.old[first : first + SEGMENTS_PER_TURN_MAX])
-            await self._broker.scheduler.next()
+            await self._broker.scheduler.next_slice()
             if _is_elsewhere(partition, partition_log):
                 raise LogChanged("the partition is gone")
         swap.finish()

@@ -105,7 +105,7 @@ class Upkeep:
         """Those that are here, some in each turn of the loop."""
         for at, partition in enumerate(self._broker.all_partitions()):
             if at % PARTITIONS_PER_TURN_MAX == PARTITIONS_PER_TURN_MAX - 1:
-                await self._broker.scheduler.next()
+                await self._broker.scheduler.next_slice()
             if self._stopping.is_set():
                 return
             if not partition.is_gone:

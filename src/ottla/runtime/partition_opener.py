@@ -101,7 +101,7 @@ class Opening:
             if not is_wanted:
                 await self._broker.workers.run(partial(self._disk.remove_tree, path))
             if clock.monotonic() >= turn_ends:
-                await self._broker.scheduler.next()
+                await self._broker.scheduler.next_slice()
                 turn_ends = clock.monotonic() + SLICE_SECONDS
 
     async def _make(self, placed: list[Placed]) -> list[Placed]:

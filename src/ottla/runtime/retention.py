@@ -62,7 +62,7 @@ class Retention:
             await delete_old_segments(
                 self._broker, [partition for partition in some if not partition.log.config.compacted]
             )
-            await self._broker.scheduler.next()
+            await self._broker.scheduler.next_slice()
 
 
 async def delete_old_segments(broker: Broker, partitions: Sequence[Partition]) -> None:

@@ -124,9 +124,9 @@ class Fetch:
         self._begin()
         places = list(self._places.values())
         for first in range(0, len(places), self._places_at_once):
-            await self._broker.scheduler.next()
+            await self._broker.scheduler.next_slice()
             self._read(places[first : first + self._places_at_once])
-        await self._broker.scheduler.next()
+        await self._broker.scheduler.next_slice()
         return self._weigh()
 
     async def go_on_in_slices(self) -> None:
@@ -393,7 +393,7 @@ class Fetch:
         if not self.has_many_places:
             return self.parts()
         scheduler, told = self._broker.scheduler, self._told()
-        await scheduler.next()
+        await scheduler.next_slice()
         parts = self._with_records(await scheduler.run(pack_fetched_in_slices(*told)))
         await scheduler.let_go(*(answers for _, answers in told[-1]))
         return parts

@@ -249,7 +249,7 @@ class Server:
             session = self.fetch_sessions.close(session_id)
             if session is not None:
                 await self.broker.scheduler.let_go(session.places)
-            await self.broker.scheduler.next()
+            await self.broker.scheduler.next_slice()
 
     # Configs
 

@@ -72,9 +72,9 @@ async def test_one_that_fails_does_not_stop_the_others() -> None:
 
     scheduler.after(fail)
     scheduler.after(lambda: turns.append("next"))
-    given_up = scheduler.next()
+    given_up = scheduler.next_slice()
     given_up.cancel()
-    await scheduler.next()
+    await scheduler.next_slice()
     assert (turns, [str(failure) for failure in failures]) == (["next"], ["on purpose"])
 
 
@@ -106,11 +106,11 @@ async def test_who_was_answered_may_go_on_before_the_next_slice() -> None:
     """Where there are few processors; and only after others were served."""
     clock = Clock()
     scheduler = SliceScheduler(asyncio.get_running_loop(), clock)
-    await scheduler.next()
+    await scheduler.next_slice()
     assert clock.naps == 0
     scheduler.latest = "somebody"
-    await scheduler.next()
-    await scheduler.next()
+    await scheduler.next_slice()
+    await scheduler.next_slice()
     assert clock.naps == 1
 
 

@@ -72,7 +72,7 @@ async def _describe_many(broker: Broker, request: DescribeConfigsRequest, versio
                 raise MalformedMessage(f"a request for more than {ANSWER_BYTES_MAX} bytes of configs")
         if described >= AT_ONCE_MAX or number % ENCODED_AT_ONCE_MAX == 0:
             described = 0
-            await broker.scheduler.next()
+            await broker.scheduler.next_slice()
     start = encode(DescribeConfigsResponse(), version)[:THROTTLE_BYTES] + _count(len(request.resources), version)
     joined = b"".join([start, *parts, _no_tags(version)])
     await broker.scheduler.let_go(parts)

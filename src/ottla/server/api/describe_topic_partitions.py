@@ -59,7 +59,7 @@ async def _page(broker: Broker, names: list[str], cursor: Cursor | None, room: i
         described += 1 if topic is None else len(topic.partitions)
         if described > AT_ONCE_MAX:
             described = 0
-            await broker.scheduler.next()
+            await broker.scheduler.next_slice()
         if topic is None:
             response.topics.append(_missing(name))
             continue

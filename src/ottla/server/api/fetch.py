@@ -93,7 +93,7 @@ async def _handle_many(connection: ServerConnection, wish: FetchWish, version: i
     if wish.session_epoch in (INITIAL_EPOCH, FINAL_EPOCH):
         for topic, wanted in wish.topics:
             for first in range(0, len(wanted), PLACES_AT_ONCE):
-                await connection.broker.scheduler.next()
+                await connection.broker.scheduler.next_slice()
                 places |= places_of(
                     connection.broker,
                     [(topic, wanted[first : first + PLACES_AT_ONCE])],

@@ -86,13 +86,13 @@ async def _many(
     for some in _slices(wanted):
         by_id += _with_ids(some)
         has_null_name = has_null_name or _has_null_name(some)
-        await broker.scheduler.next()
+        await broker.scheduler.next_slice()
     if error := _fault(version, has_ids=bool(by_id), has_null_name=has_null_name):
         return _refused(wanted, error)
     topics: dict[bytes | str, bytes] = {}
     for some in _slices(by_id or wanted):
         topics |= _asked_for(broker, form, request, some, version)
-        await broker.scheduler.next()
+        await broker.scheduler.next_slice()
     joined = _join(envelope, len(topics), list(topics.values()), version)
     await broker.scheduler.let_go(topics)
     return joined
@@ -109,7 +109,7 @@ async def _all(
         made += len(topic.partitions)
         if made > MADE_AT_ONCE_MAX:
             made = 0
-            await broker.scheduler.next()
+            await broker.scheduler.next_slice()
     parts = [_topic(form, image, topic, request, version) for topic in topics.values()]
     everything = b"".join(parts)
     form.keep_all(topics, everything)

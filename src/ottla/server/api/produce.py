@@ -215,7 +215,7 @@ async def _append_inspected(
         for part in wanted:
             seen += 1
             if seen % PARTS_AT_ONCE == 0:
-                await broker.scheduler.next()
+                await broker.scheduler.next_slice()
             index, start, stop = part
             partition = _partition(partitions_of.get(topic), index)
             inspection = None
@@ -242,7 +242,7 @@ async def _answer_many(connection: ServerConnection, version: int, correlation_i
             some = done[first : first + PARTS_AT_ONCE]
             _look_at_storage(connection.broker, [(topic, some)], by_id=version >= TOPIC_IDS_FROM)
             response.partition_responses += map(_partition_response, some)
-            await connection.broker.scheduler.next()
+            await connection.broker.scheduler.next_slice()
         responses.append(response)
     api = connection.apis[0]
     body = await encoded_in_turn(connection, api, version, ProduceResponse(responses=responses))
