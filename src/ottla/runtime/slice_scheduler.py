@@ -60,7 +60,7 @@ class SliceScheduler:
             self._loop.call_soon(self._turn)
         self._waiting.append(work)
 
-    def next(self) -> "asyncio.Future[None]":
+    def next_slice(self) -> "asyncio.Future[None]":
         """One's next turn."""
         future = self._loop.create_future()
         self.after(partial(_wake, future))

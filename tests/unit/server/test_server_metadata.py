@@ -104,6 +104,6 @@ class CountingRounds(SliceScheduler):
 
     count = 0
 
-    def next(self) -> "asyncio.Future[None]":
+    def next_slice(self) -> "asyncio.Future[None]":
         self.count += 1
         return super().next()
