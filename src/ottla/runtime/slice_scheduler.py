@@ -73,7 +73,7 @@ class SliceScheduler:
                 next(work)
             except StopIteration as end:
                 return end.value  # type: ignore[no-any-return]
-            await self.next()
+            await self.next_slice()
 
     async def let_go(self, *many: list[Any] | dict[Any, Any]) -> None:
         """Empty what nobody needs any more, in slices: to free a hundred thousand objects takes some milliseconds."""
@@ -84,7 +84,7 @@ class SliceScheduler:
                 else:
                     for _ in range(FREED_AT_ONCE):
                         each.popitem()
-                await self.next()
+                await self.next_slice()
 
     def _turn(self) -> None:
         if (
