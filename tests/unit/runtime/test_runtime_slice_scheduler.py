@@ -41,7 +41,7 @@ async def test_one_has_its_turn_in_each_round() -> None:
     clock, turns = Clock(), []
     scheduler = SliceScheduler(asyncio.get_running_loop(), clock)
     for name in "abc":
-        scheduler.after(lambda name=name: turns.append(name))  # type: ignore[misc]
+        scheduler.schedule(lambda name=name: turns.append(name))  # type: ignore[misc]
     seen = []
     while len(turns) < 3:
         await asyncio.sleep(0)
@@ -55,7 +55,7 @@ async def test_where_rounds_are_long_more_have_their_turn() -> None:
     clock, turns = Clock(), []
     scheduler = SliceScheduler(asyncio.get_running_loop(), clock)
     for number in range(10):
-        scheduler.after(lambda number=number: turns.append(number))  # type: ignore[misc]
+        scheduler.schedule(lambda number=number: turns.append(number))  # type: ignore[misc]
     clock.now += 4.5 * TURN_EVERY_SECONDS
     await once_around()
     assert turns[:5] == [0, 1, 2, 3, 4]
@@ -70,8 +70,8 @@ async def test_one_that_fails_does_not_stop_the_others() -> None:
     def fail() -> None:
         raise RuntimeError("on purpose")
 
-    scheduler.after(fail)
-    scheduler.after(lambda: turns.append("next"))
+    scheduler.schedule(fail)
+    scheduler.schedule(lambda: turns.append("next"))
     given_up = scheduler.next_slice()
     given_up.cancel()
     await scheduler.next_slice()
@@ -122,6 +122,6 @@ async def test_a_slice_is_longer_while_nobody_else_is_about() -> None:
     assert scheduler.slice_seconds(1.0) == SLICE_SECONDS
     assert scheduler.slice_seconds(1.0 + COMPANY_SECONDS * 0.9) == SLICE_SECONDS
     assert scheduler.slice_seconds(1.0 + COMPANY_SECONDS * 1.1) == LONE_SLICE_SECONDS
-    scheduler.after(lambda: None)
+    scheduler.schedule(lambda: None)
     assert scheduler.slice_seconds(5.0) == SLICE_SECONDS
     await once_around()
