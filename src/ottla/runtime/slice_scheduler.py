@@ -53,7 +53,7 @@ class SliceScheduler:
             self._company_until = now + COMPANY_SECONDS
         return SLICE_SECONDS if self._waiting or now < self._company_until else LONE_SLICE_SECONDS
 
-    def after(self, work: Callable[[], object]) -> None:
+    def schedule(self, work: Callable[[], object]) -> None:
         """Do it when all who wait already have had a turn."""
         if not self._waiting:
             self._began = self._clock.monotonic()
@@ -63,7 +63,7 @@ class SliceScheduler:
     def next_slice(self) -> "asyncio.Future[None]":
         """One's next turn."""
         future = self._loop.create_future()
-        self.after(partial(_wake, future))
+        self.schedule(partial(_wake, future))
         return future
 
     async def run(self, work: Slices[T]) -> T:
