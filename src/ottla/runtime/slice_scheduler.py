@@ -75,7 +75,7 @@ class SliceScheduler:
                 return end.value  # type: ignore[no-any-return]
             await self.next_slice()
 
-    async def let_go(self, *many: list[Any] | dict[Any, Any]) -> None:
+    async def free_in_slices(self, *many: list[Any] | dict[Any, Any]) -> None:
         """Empty what nobody needs any more, in slices: to free a hundred thousand objects takes some milliseconds."""
         for each in many:
             while len(each) > FREED_AT_ONCE:

@@ -135,7 +135,7 @@ class Fetch:
         if progress == ANSWER:
             self.connection.answer_later(await self._parts_in_slices())
             if self._wish.session_epoch == FINAL_EPOCH:
-                await self._broker.scheduler.let_go(self._answers, self._failures, self._places)
+                await self._broker.scheduler.free_in_slices(self._answers, self._failures, self._places)
         elif progress == WAIT_FOR_DISK:
             await self.read_cold()
         elif not self._is_lost:
@@ -395,7 +395,7 @@ class Fetch:
         scheduler, told = self._broker.scheduler, self._told()
         await scheduler.next_slice()
         parts = self._with_records(await scheduler.run(pack_fetched_in_slices(*told)))
-        await scheduler.let_go(*(answers for _, answers in told[-1]))
+        await scheduler.free_in_slices(*(answers for _, answers in told[-1]))
         return parts
 
     def _told(self) -> tuple[int, int, int, int, list[tuple[bytes, list[PartitionAnswer]]]]:

@@ -39,7 +39,7 @@ async def handle_large(
         if isinstance(response, Message):
             response = await encoded_in_turn(connection, api, version, response)
     connection.answer_later([connection.respond(api, version, correlation_id, response)])
-    await connection.broker.scheduler.let_go(*_arrays(request))
+    await connection.broker.scheduler.free_in_slices(*_arrays(request))
 
 
 async def encoded_in_turn(connection: "ServerConnection", api: Api, version: int, response: Message) -> bytes:
@@ -54,7 +54,7 @@ async def encoded_in_turn(connection: "ServerConnection", api: Api, version: int
 async def _encoded(connection: "ServerConnection", api: Api, version: int, response: Message) -> bytes:
     api.errors += await connection.turns.run(error_count_in_slices(response))
     encoded = await connection.turns.run(encode_in_slices(response, version))
-    await connection.broker.scheduler.let_go(*_arrays(response))
+    await connection.broker.scheduler.free_in_slices(*_arrays(response))
     return encoded
 
 

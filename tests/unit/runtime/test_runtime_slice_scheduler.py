@@ -95,7 +95,7 @@ async def test_slices_are_run_with_others_in_between() -> None:
 async def test_what_is_let_go_is_freed_in_slices() -> None:
     scheduler = SliceScheduler(asyncio.get_running_loop(), Clock())
     many, named = list(range(3 * FREED_AT_ONCE + 1)), dict.fromkeys(range(FREED_AT_ONCE + 1))
-    letting_go = asyncio.ensure_future(scheduler.let_go(many, named))
+    letting_go = asyncio.ensure_future(scheduler.free_in_slices(many, named))
     await asyncio.sleep(0)
     assert len(many) == 2 * FREED_AT_ONCE + 1
     await letting_go

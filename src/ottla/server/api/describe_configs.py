@@ -75,7 +75,7 @@ async def _describe_many(broker: Broker, request: DescribeConfigsRequest, versio
             await broker.scheduler.next_slice()
     start = encode(DescribeConfigsResponse(), version)[:THROTTLE_BYTES] + _count(len(request.resources), version)
     joined = b"".join([start, *parts, _no_tags(version)])
-    await broker.scheduler.let_go(parts)
+    await broker.scheduler.free_in_slices(parts)
     return Encoded(joined, errors)
 
 

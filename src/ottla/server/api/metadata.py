@@ -94,7 +94,7 @@ async def _many(
         topics |= _asked_for(broker, form, request, some, version)
         await broker.scheduler.next_slice()
     joined = _join(envelope, len(topics), list(topics.values()), version)
-    await broker.scheduler.let_go(topics)
+    await broker.scheduler.free_in_slices(topics)
     return joined
 
 
