@@ -103,7 +103,7 @@ class ServerConnection:
         scheduler.latest = self
         if scheduler.sender is not self:
             scheduler.sender = self
-            scheduler.has_company = True
+            scheduler.has_other_senders = True
         if self._reader.is_held:
             self.pause_reading()
         try:

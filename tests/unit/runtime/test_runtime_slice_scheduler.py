@@ -118,7 +118,7 @@ async def test_a_slice_is_longer_while_nobody_else_is_about() -> None:
     clock = Clock()
     scheduler = SliceScheduler(asyncio.get_running_loop(), clock)
     assert scheduler.slice_seconds(1.0) == LONE_SLICE_SECONDS
-    scheduler.has_company = True
+    scheduler.has_other_senders = True
     assert scheduler.slice_seconds(1.0) == SLICE_SECONDS
     assert scheduler.slice_seconds(1.0 + COMPANY_SECONDS * 0.9) == SLICE_SECONDS
     assert scheduler.slice_seconds(1.0 + COMPANY_SECONDS * 1.1) == LONE_SLICE_SECONDS
