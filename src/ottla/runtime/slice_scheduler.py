@@ -18,7 +18,7 @@ T = TypeVar("T")
 
 SLICE_SECONDS = 0.0003
 """What one turn may take."""
-LONE_SLICE_SECONDS = 0.002
+SINGLE_CLIENT_SLICE_SECONDS = 0.002
 """While nobody else is about: to answer together what arrived together is cheaper, and who comes now waits for so long once."""
 COMPANY_SECONDS = 0.1
 """Who has sent something is about for so long."""
@@ -51,7 +51,7 @@ class SliceScheduler:
         if self.has_other_senders:
             self.has_other_senders = False
             self._company_until = now + COMPANY_SECONDS
-        return SLICE_SECONDS if self._waiting or now < self._company_until else LONE_SLICE_SECONDS
+        return SLICE_SECONDS if self._waiting or now < self._company_until else SINGLE_CLIENT_SLICE_SECONDS
 
     def schedule(self, work: Callable[[], object]) -> None:
         """Do it when all who wait already have had a turn."""

@@ -7,7 +7,7 @@ from itertools import pairwise
 from ottla.runtime.slice_scheduler import (
     COMPANY_SECONDS,
     FREED_AT_ONCE,
-    LONE_SLICE_SECONDS,
+    SINGLE_CLIENT_SLICE_SECONDS,
     SLICE_SECONDS,
     TURN_EVERY_SECONDS,
     SliceScheduler,
@@ -117,11 +117,11 @@ async def test_who_was_answered_may_go_on_before_the_next_slice() -> None:
 async def test_a_slice_is_longer_while_nobody_else_is_about() -> None:
     clock = Clock()
     scheduler = SliceScheduler(asyncio.get_running_loop(), clock)
-    assert scheduler.slice_seconds(1.0) == LONE_SLICE_SECONDS
+    assert scheduler.slice_seconds(1.0) == SINGLE_CLIENT_SLICE_SECONDS
     scheduler.has_other_senders = True
     assert scheduler.slice_seconds(1.0) == SLICE_SECONDS
     assert scheduler.slice_seconds(1.0 + COMPANY_SECONDS * 0.9) == SLICE_SECONDS
-    assert scheduler.slice_seconds(1.0 + COMPANY_SECONDS * 1.1) == LONE_SLICE_SECONDS
+    assert scheduler.slice_seconds(1.0 + COMPANY_SECONDS * 1.1) == SINGLE_CLIENT_SLICE_SECONDS
     scheduler.schedule(lambda: None)
     assert scheduler.slice_seconds(5.0) == SLICE_SECONDS
     await once_around()

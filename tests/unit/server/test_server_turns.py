@@ -20,7 +20,7 @@ def test_requests_that_arrive_together_are_answered_in_order_and_in_turns(monkey
     for module, name in (
         (connection, "SLICE_SECONDS"),
         (scheduler, "SLICE_SECONDS"),
-        (scheduler, "LONE_SLICE_SECONDS"),
+        (scheduler, "SINGLE_CLIENT_SLICE_SECONDS"),
     ):
         monkeypatch.setattr(module, name, 0)  # whatever is asked takes long
 
