@@ -20,7 +20,7 @@ SLICE_SECONDS = 0.0003
 """What one turn may take."""
 SINGLE_CLIENT_SLICE_SECONDS = 0.002
 """While nobody else is about: to answer together what arrived together is cheaper, and who comes now waits for so long once."""
-COMPANY_SECONDS = 0.1
+CLIENT_ACTIVE_SECONDS = 0.1
 """Who has sent something is about for so long."""
 TURN_EVERY_SECONDS = 0.003
 """Where scheduler are long, as all are busy, there are more turns in each: so much of the loop's time is for slices at least."""
@@ -50,7 +50,7 @@ class SliceScheduler:
         """What a turn may take that is under way: it depends on whether more than one is about."""
         if self.has_other_senders:
             self.has_other_senders = False
-            self._company_until = now + COMPANY_SECONDS
+            self._company_until = now + CLIENT_ACTIVE_SECONDS
         return SLICE_SECONDS if self._waiting or now < self._company_until else SINGLE_CLIENT_SLICE_SECONDS
 
     def schedule(self, work: Callable[[], object]) -> None:

@@ -5,7 +5,7 @@ from collections.abc import Generator
 from itertools import pairwise
 
 from ottla.runtime.slice_scheduler import (
-    COMPANY_SECONDS,
+    CLIENT_ACTIVE_SECONDS,
     FREED_AT_ONCE,
     SINGLE_CLIENT_SLICE_SECONDS,
     SLICE_SECONDS,
@@ -120,8 +120,8 @@ async def test_a_slice_is_longer_while_nobody_else_is_about() -> None:
     assert scheduler.slice_seconds(1.0) == SINGLE_CLIENT_SLICE_SECONDS
     scheduler.has_other_senders = True
     assert scheduler.slice_seconds(1.0) == SLICE_SECONDS
-    assert scheduler.slice_seconds(1.0 + COMPANY_SECONDS * 0.9) == SLICE_SECONDS
-    assert scheduler.slice_seconds(1.0 + COMPANY_SECONDS * 1.1) == SINGLE_CLIENT_SLICE_SECONDS
+    assert scheduler.slice_seconds(1.0 + CLIENT_ACTIVE_SECONDS * 0.9) == SLICE_SECONDS
+    assert scheduler.slice_seconds(1.0 + CLIENT_ACTIVE_SECONDS * 1.1) == SINGLE_CLIENT_SLICE_SECONDS
     scheduler.schedule(lambda: None)
     assert scheduler.slice_seconds(5.0) == SLICE_SECONDS
     await once_around()
