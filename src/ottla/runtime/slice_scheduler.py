@@ -31,7 +31,16 @@ FREED_AT_ONCE = 2000
 class SliceScheduler:
     """`after` calls back when it is one's turn, `next` is awaited."""
 
-    __slots__ = ("_began", "_clock", "_company_until", "_loop", "_waiting", "has_other_senders", "latest", "sender")
+    __slots__ = (
+        "_began",
+        "_clock",
+        "_other_senders_until",
+        "_loop",
+        "_waiting",
+        "has_other_senders",
+        "latest",
+        "sender",
+    )
 
     def __init__(self, loop: asyncio.AbstractEventLoop, clock: Clock) -> None:
         self._loop = loop
@@ -44,14 +53,14 @@ class SliceScheduler:
         """Who was the last to send something."""
         self.has_other_senders = False
         """Whether that was somebody else than before, since it was last looked at."""
-        self._company_until = 0.0
+        self._other_senders_until = 0.0
 
     def slice_seconds(self, now: float) -> float:
         """What a turn may take that is under way: it depends on whether more than one is about."""
         if self.has_other_senders:
             self.has_other_senders = False
-            self._company_until = now + CLIENT_ACTIVE_SECONDS
-        return SLICE_SECONDS if self._waiting or now < self._company_until else SINGLE_CLIENT_SLICE_SECONDS
+            self._other_senders_until = now + CLIENT_ACTIVE_SECONDS
+        return SLICE_SECONDS if self._waiting or now < self._other_senders_until else SINGLE_CLIENT_SLICE_SECONDS
 
     def schedule(self, work: Callable[[], object]) -> None:
         """Do it when all who wait already have had a turn."""
