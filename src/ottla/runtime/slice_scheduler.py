@@ -22,7 +22,7 @@ SINGLE_CLIENT_SLICE_SECONDS = 0.002
 """While nobody else is about: to answer together what arrived together is cheaper, and who comes now waits for so long once."""
 CLIENT_ACTIVE_SECONDS = 0.1
 """Who has sent something is about for so long."""
-TURN_EVERY_SECONDS = 0.003
+EXTRA_SLICE_SECONDS = 0.003
 """Where scheduler are long, as all are busy, there are more turns in each: so much of the loop's time is for slices at least."""
 FREED_AT_ONCE = 2000
 """Objects, with what only they know."""
@@ -102,7 +102,7 @@ class SliceScheduler:
             self.latest = None
             self._clock.yield_cpu()
         now = self._clock.monotonic()
-        turns, self._began = 1 + int((now - self._began) / TURN_EVERY_SECONDS), now
+        turns, self._began = 1 + int((now - self._began) / EXTRA_SLICE_SECONDS), now
         for _ in range(min(turns, len(self._waiting))):
             self._loop.call_soon(self._waiting.popleft())
         if self._waiting:

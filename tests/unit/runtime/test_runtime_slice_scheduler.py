@@ -6,10 +6,10 @@ from itertools import pairwise
 
 from ottla.runtime.slice_scheduler import (
     CLIENT_ACTIVE_SECONDS,
+    EXTRA_SLICE_SECONDS,
     FREED_AT_ONCE,
     SINGLE_CLIENT_SLICE_SECONDS,
     SLICE_SECONDS,
-    TURN_EVERY_SECONDS,
     SliceScheduler,
 )
 
@@ -56,7 +56,7 @@ async def test_where_rounds_are_long_more_have_their_turn() -> None:
     scheduler = SliceScheduler(asyncio.get_running_loop(), clock)
     for number in range(10):
         scheduler.schedule(lambda number=number: turns.append(number))  # type: ignore[misc]
-    clock.now += 4.5 * TURN_EVERY_SECONDS
+    clock.now += 4.5 * EXTRA_SLICE_SECONDS
     await once_around()
     assert turns[:5] == [0, 1, 2, 3, 4]
     assert len(turns) < 10
