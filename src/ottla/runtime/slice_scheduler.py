@@ -24,7 +24,7 @@ CLIENT_ACTIVE_SECONDS = 0.1
 """Who has sent something is about for so long."""
 EXTRA_SLICE_SECONDS = 0.003
 """Where scheduler are long, as all are busy, there are more turns in each: so much of the loop's time is for slices at least."""
-FREED_AT_ONCE = 2000
+FREED_PER_SLICE = 2000
 """Objects, with what only they know."""
 
 
@@ -87,11 +87,11 @@ class SliceScheduler:
     async def free_in_slices(self, *many: list[Any] | dict[Any, Any]) -> None:
         """Empty what nobody needs any more, in slices: to free a hundred thousand objects takes some milliseconds."""
         for each in many:
-            while len(each) > FREED_AT_ONCE:
+            while len(each) > FREED_PER_SLICE:
                 if isinstance(each, list):
-                    del each[-FREED_AT_ONCE:]
+                    del each[-FREED_PER_SLICE:]
                 else:
-                    for _ in range(FREED_AT_ONCE):
+                    for _ in range(FREED_PER_SLICE):
                         each.popitem()
                 await self.next_slice()
 

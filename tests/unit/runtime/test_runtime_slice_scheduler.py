@@ -7,7 +7,7 @@ from itertools import pairwise
 from ottla.runtime.slice_scheduler import (
     CLIENT_ACTIVE_SECONDS,
     EXTRA_SLICE_SECONDS,
-    FREED_AT_ONCE,
+    FREED_PER_SLICE,
     SINGLE_CLIENT_SLICE_SECONDS,
     SLICE_SECONDS,
     SliceScheduler,
@@ -94,10 +94,10 @@ async def test_slices_are_run_with_others_in_between() -> None:
 
 async def test_what_is_let_go_is_freed_in_slices() -> None:
     scheduler = SliceScheduler(asyncio.get_running_loop(), Clock())
-    many, named = list(range(3 * FREED_AT_ONCE + 1)), dict.fromkeys(range(FREED_AT_ONCE + 1))
+    many, named = list(range(3 * FREED_PER_SLICE + 1)), dict.fromkeys(range(FREED_PER_SLICE + 1))
     letting_go = asyncio.ensure_future(scheduler.free_in_slices(many, named))
     await asyncio.sleep(0)
-    assert len(many) == 2 * FREED_AT_ONCE + 1
+    assert len(many) == 2 * FREED_PER_SLICE + 1
     await letting_go
     assert (len(many), len(named)) == (1, 1)
 
