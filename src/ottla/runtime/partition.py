@@ -8,7 +8,7 @@ from ottla.base.ids import Uuid
 from ottla.log.config import LONG_MAX, LogConfig
 from ottla.log.lending import LENT_BYTES_MAX
 from ottla.log.partition_log import INLINE_COMPRESSED_BYTES_MAX, ColdRead, LogSlice, PartitionLog
-from ottla.runtime.waiting import ParkedFetch
+from ottla.runtime.delayed_fetch import ParkedFetch
 from ottla.wire.batches import ATTRIBUTES_AT
 from ottla.wire.inspection import BatchRejected, Inspection
 

@@ -7,8 +7,8 @@ from typing import ParamSpec, TypeVar
 from ottla.base.errors import ErrorCode
 from ottla.base.ports import Buffer, File
 from ottla.metadata.image import TopicImage
+from ottla.runtime.delayed_fetch import ParkedFetch
 from ottla.runtime.partition import LENT_BYTES_MAX, ColdRead, LogSlice, Partition
-from ottla.runtime.waiting import ParkedFetch
 from ottla.server.cold_reading import Key, Lookup, NotRead, look_up, read_slices
 from ottla.server.connection import FilePart, ServerConnection
 from ottla.server.fetch_sessions import FINAL_EPOCH, INITIAL_EPOCH, NO_SESSION, FetchSession, Place, Places, next_epoch

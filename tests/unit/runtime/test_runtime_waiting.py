@@ -6,7 +6,7 @@ import weakref
 
 import pytest
 
-from ottla.runtime.waiting import ParkedFetch
+from ottla.runtime.delayed_fetch import ParkedFetch
 
 
 class Partition:
