@@ -8,7 +8,7 @@ if TYPE_CHECKING:
     from ottla.runtime.partition import Partition
 
 
-class ParkedFetch:
+class DelayedFetch:
     """One waiting fetch. `on_ready` is called once: from the loop, never from inside the append that ended the wait."""
 
     __slots__ = ("_loop", "_missing_bytes", "_on_ready", "_partitions", "_timer")

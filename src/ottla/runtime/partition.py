@@ -8,7 +8,7 @@ from ottla.base.ids import Uuid
 from ottla.log.config import LONG_MAX, LogConfig
 from ottla.log.lending import LENT_BYTES_MAX
 from ottla.log.partition_log import INLINE_COMPRESSED_BYTES_MAX, ColdRead, LogSlice, PartitionLog
-from ottla.runtime.delayed_fetch import ParkedFetch
+from ottla.runtime.delayed_fetch import DelayedFetch
 from ottla.wire.batches import ATTRIBUTES_AT
 from ottla.wire.inspection import BatchRejected, Inspection
 
@@ -55,7 +55,7 @@ class Partition:
         self.leader_epoch = leader_epoch
         self.log = log
         self.high_watermark = log.log_end_offset
-        self.parked: dict[ParkedFetch, None] = {}
+        self.parked: dict[DelayedFetch, None] = {}
         self.is_gone = False
         self.is_leader = False
         self.flush_at = NEVER

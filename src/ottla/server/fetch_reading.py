@@ -7,7 +7,7 @@ from typing import ParamSpec, TypeVar
 from ottla.base.errors import ErrorCode
 from ottla.base.ports import Buffer, File
 from ottla.metadata.image import TopicImage
-from ottla.runtime.delayed_fetch import ParkedFetch
+from ottla.runtime.delayed_fetch import DelayedFetch
 from ottla.runtime.partition import LENT_BYTES_MAX, ColdRead, LogSlice, Partition
 from ottla.server.cold_reading import Key, Lookup, NotRead, look_up, read_slices
 from ottla.server.connection import FilePart, ServerConnection
@@ -101,7 +101,7 @@ class Fetch:
         self._found: dict[Key, LogSlice | None] = {}
         self._has_waited = False
         self._is_lost = False
-        self._parked: ParkedFetch | None = None
+        self._parked: DelayedFetch | None = None
 
     @property
     def has_many_places(self) -> bool:
@@ -353,7 +353,7 @@ class Fetch:
     def park(self) -> None:
         """Wait until there is enough, or long enough."""
         partitions = [place.partition for place in self._places.values() if place.partition is not None]
-        self._parked = ParkedFetch(
+        self._parked = DelayedFetch(
             self._broker.loop,
             partitions,
             missing_bytes=self._wish.min_bytes - self._size,

@@ -6,12 +6,12 @@ import weakref
 
 import pytest
 
-from ottla.runtime.delayed_fetch import ParkedFetch
+from ottla.runtime.delayed_fetch import DelayedFetch
 
 
 class Partition:
     def __init__(self) -> None:
-        self.parked: dict[ParkedFetch, None] = {}
+        self.parked: dict[DelayedFetch, None] = {}
 
 
 class Fetch:
@@ -19,7 +19,7 @@ class Fetch:
 
     def __init__(self, loop: asyncio.AbstractEventLoop, partition: Partition) -> None:
         self.is_ready = loop.create_future()
-        self.parked: ParkedFetch | None = ParkedFetch(
+        self.parked: DelayedFetch | None = DelayedFetch(
             loop, [partition], missing_bytes=10, wait_ms=60_000, on_ready=self.on_ready
         )  # type: ignore[list-item]
 
