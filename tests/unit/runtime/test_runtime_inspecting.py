@@ -9,7 +9,7 @@ import pytest
 from ottla.base.ports import ProcessFailed
 from ottla.io.processes import ChildProcesses
 from ottla.io.workers import ThreadWorkers
-from ottla.runtime.inspecting import inspect_apart, serve
+from ottla.runtime.validation_process import inspect_apart, serve
 from ottla.wire.batches import Record, build_batch
 from ottla.wire.inspection import BatchRejected, Inspection, Rules, inspect
 

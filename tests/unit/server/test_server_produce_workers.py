@@ -110,7 +110,7 @@ def test_a_small_batch_that_becomes_large_is_left_to_a_worker(
         assert lengths == [[10] * 2, [size] * 2, [20] * 2]
         if len(batches[1]) <= 4096:
             assert watched.names.count("inspect") == 2 * min(inspections, 1)
-            assert others.names == ["ottla.runtime.inspecting:serve"] * 2 * (inspections == 2)
+            assert others.names == ["ottla.runtime.validation_process:serve"] * 2 * (inspections == 2)
         await world.within(ports, node.stop())
 
     with World(6) as world:

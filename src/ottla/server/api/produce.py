@@ -10,8 +10,8 @@ from typing import NamedTuple
 
 from ottla.base.errors import ApiError, ErrorCode
 from ottla.runtime.broker import Broker, Partitions
-from ottla.runtime.inspecting import inspect_apart
 from ottla.runtime.partition import INLINE_COMPRESSED_BYTES_MAX, Partition
+from ottla.runtime.validation_process import inspect_apart
 from ottla.server.connection import ServerConnection
 from ottla.server.large_requests import encoded_in_turn
 from ottla.wire.inspection import IN_WORKER, BatchRejected, Inspection, TooMuchEffort, inspect

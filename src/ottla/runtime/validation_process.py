@@ -10,7 +10,7 @@ from ottla.base.errors import ErrorCode
 from ottla.base.ports import Disk, Processes, ProcessFailed, Workers
 from ottla.wire.inspection import BatchRejected, Inspection, RecordError, Rules, inspect
 
-WORK = "ottla.runtime.inspecting:serve"
+WORK = "ottla.runtime.validation_process:serve"
 log = logging.getLogger("ottla.produce")
 
 
