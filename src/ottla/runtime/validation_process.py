@@ -14,7 +14,7 @@ WORK = "ottla.runtime.validation_process:serve"
 log = logging.getLogger("ottla.produce")
 
 
-async def inspect_apart(
+async def validate_in_process(
     processes: Processes, workers: Workers, records: memoryview, rules: Rules, now_ms: int
 ) -> Inspection:
     """As `inspect` with all the effort that it may take. Where no process can be had, a worker does it."""

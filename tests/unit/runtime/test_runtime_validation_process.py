@@ -9,7 +9,7 @@ import pytest
 from ottla.base.ports import ProcessFailed
 from ottla.io.processes import ChildProcesses
 from ottla.io.workers import ThreadWorkers
-from ottla.runtime.validation_process import inspect_apart, serve
+from ottla.runtime.validation_process import serve, validate_in_process
 from ottla.wire.batches import Record, build_batch
 from ottla.wire.inspection import BatchRejected, Inspection, Rules, inspect
 
@@ -65,7 +65,7 @@ async def test_the_same_is_said(records: memoryview, rules: Rules) -> None:
     workers = ThreadWorkers(asyncio.get_running_loop(), 1)
     for processes in (HereAndNow(), NoProcesses()):
         try:
-            found = await inspect_apart(processes, workers, records, rules, NOW_MS)
+            found = await validate_in_process(processes, workers, records, rules, NOW_MS)
         except BatchRejected as error:
             found = error.code, error.reason, error.message, error.record_errors, error.has_log_start  # type: ignore[assignment]
         assert found == expected
@@ -78,9 +78,9 @@ async def test_a_real_process_looks_at_a_bomb() -> None:
     processes = ChildProcesses(asyncio.get_running_loop(), workers)
     bomb = memoryview(bytes(build_batch([Record(timestamp=NOW_MS, value=bytes(140 << 20))], codec=4)))
     try:
-        assert await inspect_apart(processes, workers, *CASES[0], NOW_MS) == inspect(*CASES[0], NOW_MS)
+        assert await validate_in_process(processes, workers, *CASES[0], NOW_MS) == inspect(*CASES[0], NOW_MS)
         with pytest.raises(BatchRejected, match="MESSAGE_TOO_LARGE"):
-            await inspect_apart(processes, workers, bomb, Rules(), NOW_MS)
+            await validate_in_process(processes, workers, bomb, Rules(), NOW_MS)
     finally:
         processes.close()
         workers.close()

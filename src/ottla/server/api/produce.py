@@ -11,7 +11,7 @@ from typing import NamedTuple
 from ottla.base.errors import ApiError, ErrorCode
 from ottla.runtime.broker import Broker, Partitions
 from ottla.runtime.partition import INLINE_COMPRESSED_BYTES_MAX, Partition
-from ottla.runtime.validation_process import inspect_apart
+from ottla.runtime.validation_process import validate_in_process
 from ottla.server.connection import ServerConnection
 from ottla.server.large_requests import encoded_in_turn
 from ottla.wire.inspection import IN_WORKER, BatchRejected, Inspection, TooMuchEffort, inspect
@@ -287,7 +287,7 @@ async def _inspected(connection: ServerConnection, partition: Partition, records
         )
     await connection.turns.take(len(records))
     try:
-        return await inspect_apart(
+        return await validate_in_process(
             broker.processes, broker.workers, records, partition.log.config.rules(), broker.clock.now_ms()
         )
     finally:
