@@ -2,7 +2,7 @@
 
 from ottla.base.ids import Uuid
 from ottla.metadata.image import TopicImage
-from ottla.runtime.topic_bytes import FORMS_MAX, TopicBytes, TopicForm
+from ottla.runtime.encoded_topics import FORMS_MAX, TopicBytes, TopicForm
 
 
 def topic(number: int) -> TopicImage:

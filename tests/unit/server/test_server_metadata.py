@@ -9,8 +9,8 @@ import pytest
 from ottla.base.ids import Uuid
 from ottla.io.clock import RealClock
 from ottla.metadata.image import ClusterImage, PartitionImage, TopicImage
+from ottla.runtime.encoded_topics import TopicForm
 from ottla.runtime.slice_scheduler import SliceScheduler
-from ottla.runtime.topic_bytes import TopicForm
 from ottla.server.api.metadata import _all
 from ottla.testing import Broker
 from ottla.wire.messages.delete_topics import DeleteTopicsRequest, DeleteTopicState

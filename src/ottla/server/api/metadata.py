@@ -15,7 +15,7 @@ from ottla.base.ids import ZERO_UUID, Uuid
 from ottla.metadata.image import NO_LEADER, ClusterImage, TopicImage
 from ottla.metadata.topic_names import INTERNAL_TOPICS, topic_name_fault
 from ottla.runtime.broker import Broker
-from ottla.runtime.topic_bytes import TopicForm
+from ottla.runtime.encoded_topics import TopicForm
 from ottla.wire.messages.metadata import (
     MetadataRequest,
     MetadataRequestTopic,
