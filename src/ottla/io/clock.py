@@ -9,7 +9,7 @@ NAP_SECONDS = 0.00003
 class RealClock:
     __slots__ = ()
 
-    seconds = staticmethod(time.perf_counter)
+    monotonic = staticmethod(time.perf_counter)
 
     def now_ms(self) -> int:
         return time.time_ns() // 1_000_000
