@@ -12,7 +12,7 @@ from ottla.base.ports import Clock, Processes, Workers
 from ottla.metadata.configs import merged_broker_config
 from ottla.metadata.image import ClusterImage, TopicImage, VersionRange
 from ottla.runtime.controller_driver import ControllerDriver
-from ottla.runtime.encoded_topics import TopicBytes
+from ottla.runtime.encoded_topics import EncodedTopicCache
 from ottla.runtime.internal_topics import InternalTopics, internal_topic
 from ottla.runtime.log_directories import LogDirectories
 from ottla.runtime.partition import Partition
@@ -94,7 +94,7 @@ class Broker:
         self.loop = asyncio.get_running_loop()
         self.scheduler = SliceScheduler(self.loop, clock)
         """For what is done in slices."""
-        self.metadata_bytes = TopicBytes()
+        self.metadata_bytes = EncodedTopicCache()
         """Topics as Metadata answers them."""
         self.supported_features: Mapping[str, VersionRange] = {}
         self.flushing: dict[str, asyncio.Future[Any]] = {}

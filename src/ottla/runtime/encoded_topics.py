@@ -43,7 +43,7 @@ class TopicForm:
         self._all, self._all_of = encoded, topics
 
 
-class TopicBytes:
+class EncodedTopicCache:
     """The forms that were asked for last."""
 
     __slots__ = ("_forms",)

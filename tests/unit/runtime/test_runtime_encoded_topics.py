@@ -2,7 +2,7 @@
 
 from ottla.base.ids import Uuid
 from ottla.metadata.image import TopicImage
-from ottla.runtime.encoded_topics import FORMS_MAX, TopicBytes, TopicForm
+from ottla.runtime.encoded_topics import FORMS_MAX, EncodedTopicCache, TopicForm
 
 
 def topic(number: int) -> TopicImage:
@@ -46,7 +46,7 @@ def test_all_topics_are_kept_until_one_changes() -> None:
 
 
 def test_few_forms_are_kept() -> None:
-    kept = TopicBytes()
+    kept = EncodedTopicCache()
     first = kept.form(0, with_operations=False)
     for version in range(1, FORMS_MAX):
         kept.form(version, with_operations=False)
