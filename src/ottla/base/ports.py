@@ -73,7 +73,7 @@ class File(Protocol):
     def read_at_if_cached(self, position: int, size: int) -> bytes | None:
         """As `read_at`, or None where the disk would have to be waited for."""
 
-    def lend_if_cached(self, position: int, size: int) -> memoryview | None:
+    def read_view_if_cached(self, position: int, size: int) -> memoryview | None:
         """As `read_at_if_cached`, in memory that is used again: until the next call for any file, and from the loop's thread only."""
 
     def is_cached(self, position: int, size: int) -> bool:

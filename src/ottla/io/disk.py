@@ -144,10 +144,10 @@ class RealFile:
         return b"".join(pieces)
 
     def read_at_if_cached(self, position: int, size: int) -> bytes | None:
-        lent = self.lend_if_cached(position, size)
+        lent = self.read_view_if_cached(position, size)
         return None if lent is None else bytes(lent)
 
-    def lend_if_cached(self, position: int, size: int) -> memoryview | None:
+    def read_view_if_cached(self, position: int, size: int) -> memoryview | None:
         if not self._is_nowait:
             return memoryview(self.read_at(position, size))
         read_ahead = self._read_ahead  # a worker may forget it meanwhile

@@ -40,7 +40,7 @@ def lend(segment: Segment, offset: int, max_bytes: int) -> memoryview | None:
     if wanted > LENT_BYTES_MAX:
         return None
     segment.was_used = True
-    data = (segment.file or segment.opened()).lend_if_cached(position, min(wanted + skipped, size))
+    data = (segment.file or segment.opened()).read_view_if_cached(position, min(wanted + skipped, size))
     if data is None:
         return None
     at = 0

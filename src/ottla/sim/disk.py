@@ -52,7 +52,7 @@ class SimulatedFile:
         self._disk.step("read_at_if_cached", self._path, position, data)
         return data
 
-    def lend_if_cached(self, position: int, size: int) -> memoryview | None:
+    def read_view_if_cached(self, position: int, size: int) -> memoryview | None:
         data = self.read_at_if_cached(position, size)
         return None if data is None else self._disk.lend(data)
 
