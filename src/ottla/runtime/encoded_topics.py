@@ -11,7 +11,7 @@ FORMS_MAX = 4
 Topics = Mapping[Uuid, TopicImage]
 
 
-class TopicForm:
+class EncodedTopics:
     """One version's way to tell of topics. An image's mappings are never changed in place, and the same mapping means the same topics."""
 
     __slots__ = ("_all", "_all_of", "_bytes")
@@ -49,13 +49,13 @@ class EncodedTopicCache:
     __slots__ = ("_forms",)
 
     def __init__(self) -> None:
-        self._forms: dict[tuple[int, bool], TopicForm] = {}
+        self._forms: dict[tuple[int, bool], EncodedTopics] = {}
 
-    def form(self, version: int, *, with_operations: bool) -> TopicForm:
+    def form(self, version: int, *, with_operations: bool) -> EncodedTopics:
         key = (version, with_operations)
         form = self._forms.pop(key, None)
         if form is None:
-            form = TopicForm()
+            form = EncodedTopics()
             if len(self._forms) >= FORMS_MAX:
                 del self._forms[next(iter(self._forms))]
         self._forms[key] = form

@@ -2,7 +2,7 @@
 
 from ottla.base.ids import Uuid
 from ottla.metadata.image import TopicImage
-from ottla.runtime.encoded_topics import FORMS_MAX, EncodedTopicCache, TopicForm
+from ottla.runtime.encoded_topics import FORMS_MAX, EncodedTopicCache, EncodedTopics
 
 
 def topic(number: int) -> TopicImage:
@@ -14,7 +14,7 @@ def topics(*numbers: int) -> dict[Uuid, TopicImage]:
 
 
 def test_bytes_are_those_of_one_image_of_a_topic() -> None:
-    form, there = TopicForm(), topics(1)
+    form, there = EncodedTopics(), topics(1)
     one = there[topic(1).topic_id]
     form.keep(one, b"one", there)
     assert form.get(one) == b"one"
@@ -26,7 +26,7 @@ def test_bytes_are_those_of_one_image_of_a_topic() -> None:
 
 def test_topics_that_are_gone_are_forgotten() -> None:
     """A client that makes and deletes topics without end gets no memory for it."""
-    form = TopicForm()
+    form = EncodedTopics()
     for number in range(100):
         there = topics(0, number)
         for one in there.values():
@@ -35,7 +35,7 @@ def test_topics_that_are_gone_are_forgotten() -> None:
 
 
 def test_all_topics_are_kept_until_one_changes() -> None:
-    form, there = TopicForm(), topics(1, 2)
+    form, there = EncodedTopics(), topics(1, 2)
     assert [one.name for one in form.missing(there)] == ["topic-1", "topic-2"]
     for one in there.values():
         form.keep(one, one.name.encode(), there)

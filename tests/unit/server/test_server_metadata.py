@@ -9,7 +9,7 @@ import pytest
 from ottla.base.ids import Uuid
 from ottla.io.clock import RealClock
 from ottla.metadata.image import ClusterImage, PartitionImage, TopicImage
-from ottla.runtime.encoded_topics import TopicForm
+from ottla.runtime.encoded_topics import EncodedTopics
 from ottla.runtime.slice_scheduler import SliceScheduler
 from ottla.server.api.metadata import _all
 from ottla.testing import Broker
@@ -88,7 +88,7 @@ async def test_many_topics_are_encoded_in_slices() -> None:
         for topic_id in [Uuid(number.to_bytes(16, "big"))]
     }
     scheduler = CountingRounds(asyncio.get_running_loop(), RealClock())
-    form, broker = TopicForm(), SimpleNamespace(image=ClusterImage("c", topics_by_id=topics), scheduler=scheduler)
+    form, broker = EncodedTopics(), SimpleNamespace(image=ClusterImage("c", topics_by_id=topics), scheduler=scheduler)
     first = await _all(cast(Any, broker), form, MetadataResponse(), MetadataRequest(topics=None), 12)
     assert scheduler.count == 4
     again = await _all(cast(Any, broker), form, MetadataResponse(), MetadataRequest(topics=None), 12)

@@ -15,7 +15,7 @@ from ottla.base.ids import ZERO_UUID, Uuid
 from ottla.metadata.image import NO_LEADER, ClusterImage, TopicImage
 from ottla.metadata.topic_names import INTERNAL_TOPICS, topic_name_fault
 from ottla.runtime.broker import Broker
-from ottla.runtime.encoded_topics import TopicForm
+from ottla.runtime.encoded_topics import EncodedTopics
 from ottla.wire.messages.metadata import (
     MetadataRequest,
     MetadataRequestTopic,
@@ -74,7 +74,7 @@ def handle(
 
 async def _many(
     broker: Broker,
-    form: TopicForm,
+    form: EncodedTopics,
     envelope: MetadataResponse,
     request: MetadataRequest,
     wanted: list[MetadataRequestTopic],
@@ -99,7 +99,7 @@ async def _many(
 
 
 async def _all(
-    broker: Broker, form: TopicForm, envelope: MetadataResponse, request: MetadataRequest, version: int
+    broker: Broker, form: EncodedTopics, envelope: MetadataResponse, request: MetadataRequest, version: int
 ) -> bytes:
     """Where little has changed it is made at once; else in slices, as ten thousand partitions take 17 ms."""
     made, image = 0, broker.image
@@ -142,7 +142,7 @@ def _fault(version: int, *, has_ids: bool, has_null_name: bool) -> ErrorCode:
 
 
 def _asked_for(
-    broker: Broker, form: TopicForm, request: MetadataRequest, wanted: list[MetadataRequestTopic], version: int
+    broker: Broker, form: EncodedTopics, request: MetadataRequest, wanted: list[MetadataRequestTopic], version: int
 ) -> dict[bytes | str, bytes]:
     """The bytes of each by its name, or by its id where there is none."""
     encoded: dict[bytes | str, bytes] = {}
@@ -176,7 +176,9 @@ def _failed(version: int, error: ErrorCode, name: str | None, topic_id: Uuid = Z
     )
 
 
-def _topic(form: TopicForm, image: ClusterImage, topic: TopicImage, request: MetadataRequest, version: int) -> bytes:
+def _topic(
+    form: EncodedTopics, image: ClusterImage, topic: TopicImage, request: MetadataRequest, version: int
+) -> bytes:
     """The bytes of one topic, made once for each image of it: a node that loses a directory has its topics changed, too."""
     kept = form.get(topic)
     if kept is not None:
