@@ -80,7 +80,7 @@ class File(Protocol):
         """Whether the end of a slice can be read without the disk: its beginning was looked at just before, to find the slice, and what
         lies between comes and goes with them, nearly always."""
 
-    def bring_in(self, position: int, size: int) -> None:
+    def prefetch(self, position: int, size: int) -> None:
         """Return once a slice, and what may come after it for one who reads on, need not be waited for. Call it from a worker."""
 
     def size(self) -> int: ...

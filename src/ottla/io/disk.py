@@ -173,7 +173,7 @@ class RealFile:
             return False
         return self.read_at_if_cached(position + size - 1, 1) is not None
 
-    def bring_in(self, position: int, size: int) -> None:
+    def prefetch(self, position: int, size: int) -> None:
         read_ahead = self._read_ahead
         if read_ahead is None:
             read_ahead = self._read_ahead = ReadAhead()

@@ -35,7 +35,7 @@ def look_up(lookups: Sequence[Lookup]) -> dict[Key, LogSlice | None]:
         try:
             slice_found = found[lookup.key] = lookup.find()
             if slice_found is not None and slice_found.size:
-                slice_found.file.bring_in(slice_found.position, slice_found.size)
+                slice_found.file.prefetch(slice_found.position, slice_found.size)
         except OSError as error:
             raise NotRead(lookup.path, error) from error
     return found
@@ -46,7 +46,7 @@ def read_slices(wanted: Sequence[tuple[int, LogSlice, bool]]) -> list[tuple[int,
     parts: list[tuple[int, Buffer | FilePart]] = []
     for index, (file, position, size), is_sent in wanted:
         try:
-            file.bring_in(position, size)
+            file.prefetch(position, size)
             parts.append((index, FilePart(file, position, size) if is_sent else file.read_at(position, size)))
         except OSError as error:
             raise NotRead(file.path, error) from error

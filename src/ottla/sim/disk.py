@@ -59,7 +59,7 @@ class SimulatedFile:
     def is_cached(self, position: int, size: int) -> bool:
         return self.read_at_if_cached(position + size - 1, 1) is not None
 
-    def bring_in(self, position: int, size: int) -> None:
+    def prefetch(self, position: int, size: int) -> None:
         self.read_at(position, size)
 
     def size(self) -> int:

@@ -151,13 +151,13 @@ def test_what_is_brought_in_need_not_be_waited_for(disk, tmp_path):
     file = disk.open(f"{tmp_path}/f", create=True)
     file.append([os.urandom(10 << 20)])
     drop_from_cache(file)
-    file.bring_in(0, 1 << 20)
+    file.prefetch(0, 1 << 20)
     left_to_workers = []
     for position in range(0, 10 << 20, 1 << 20):
         if not file.is_cached(position, 1 << 20):
             left_to_workers.append(position >> 20)
             assert file.read_at_if_cached(position, 2 << 20) is None
-            file.bring_in(position, 1 << 20)
+            file.prefetch(position, 1 << 20)
         assert file.is_cached(position, 1 << 20)
         assert file.read_at_if_cached(position, 1 << 20) == file.read_at(position, 1 << 20)
     assert left_to_workers == [1, 3, 7]
@@ -179,9 +179,9 @@ def test_a_window_is_walked_by_reading_where_sending_is_not_supported(disk, tmp_
         monkeypatch.setattr(real.os, "sendfile", refuse)
         if expected is None:
             with pytest.raises(OSError, match="cannot be sent"):
-                file.bring_in(100, 300 << 10)
+                file.prefetch(100, 300 << 10)
         else:
-            file.bring_in(100, 300 << 10)
+            file.prefetch(100, 300 << 10)
             assert read == expected
     file.close()
 

@@ -15,7 +15,7 @@ class Watched:
     def __init__(self, error=None):
         self.error, self.asked = error, []
 
-    def bring_in(self, position, size):
+    def prefetch(self, position, size):
         self.asked.append(("bring in", position, size))
         if self.error is not None:
             raise self.error

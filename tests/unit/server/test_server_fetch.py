@@ -124,7 +124,7 @@ def test_a_client_that_leaves_while_the_disk_is_read_never_waits_for_data(monkey
 def test_the_loop_never_reads_what_is_cold(monkeypatch, size, most):
     """Whether the position must be looked up, a few records are read, or many are sent from the file."""
     readers, brought_in = [], []
-    read_at, bring_in = RealFile.read_at, RealFile.bring_in
+    read_at, prefetch = RealFile.read_at, RealFile.prefetch
 
     def reading(file, position, size):
         readers.append(threading.current_thread())
@@ -133,7 +133,7 @@ def test_the_loop_never_reads_what_is_cold(monkeypatch, size, most):
     def bringing_in(file, position, size):
         readers.append(threading.current_thread())
         brought_in.append(size)
-        bring_in(file, position, size)
+        prefetch(file, position, size)
 
     async def story(client):
         client.fill("events", 0, 400, size)
@@ -143,7 +143,7 @@ def test_the_loop_never_reads_what_is_cold(monkeypatch, size, most):
         with monkeypatch.context() as patched:
             patched.setattr(RealFile, "read_at_if_cached", lambda file, position, size: None)
             patched.setattr(RealFile, "read_at", reading)
-            patched.setattr(RealFile, "bring_in", bringing_in)
+            patched.setattr(RealFile, "prefetch", bringing_in)
             client.send(wanted)
             await client.connection._task
         assert await client.answer() == warm

@@ -74,7 +74,7 @@ class TwoDisks(RuleBasedStateMachine):
         real, simulated = self.files[data.draw(st.sampled_from(sorted(self.files)))]
         what = data.draw(
             st.sampled_from(
-                ["append", "write_at", "truncate", "read_at", "if_cached", "bring_in", "map", "flush", "again"]
+                ["append", "write_at", "truncate", "read_at", "if_cached", "prefetch", "map", "flush", "again"]
             )
         )
         place, size, blob = data.draw(_PLACE), data.draw(_PLACE), data.draw(_DATA)
@@ -84,7 +84,7 @@ class TwoDisks(RuleBasedStateMachine):
             "truncate": lambda file: file.truncate(place),
             "read_at": lambda file: file.read_at(place, size),
             "if_cached": lambda file: file.read_at_if_cached(place, size),
-            "bring_in": lambda file: file.bring_in(place, size),
+            "prefetch": lambda file: file.prefetch(place, size),
             "map": lambda file: bytes(file.map()),
             "flush": lambda file: file.flush(),
             "again": lambda file: file.size(),
