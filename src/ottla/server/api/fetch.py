@@ -11,7 +11,7 @@ from functools import partial
 from ottla.base.errors import ErrorCode
 from ottla.runtime.partition import ColdRead, PartitionLog
 from ottla.server.connection import FilePart, ServerConnection
-from ottla.server.fetch_reading import (
+from ottla.server.fetch_operation import (
     ANSWER,
     FETCH,
     ISOLATION_LEVELS,
