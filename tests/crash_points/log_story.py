@@ -103,7 +103,7 @@ def open_anew(disk: SimulatedDisk, *, config: LogConfig = CONFIG) -> PartitionLo
     """As a node does that was not stopped in order."""
     if not disk.exists(ROOT):
         disk.make_directories(ROOT)
-        disk.flush_directory("/")
+        disk.fsync_directory("/")
     point = checkpoints.read(disk, POINTS_PATH).get(PLACE, 0)
     start = checkpoints.read(disk, STARTS_PATH).get(PLACE, 0)
     return PartitionLog.open(

@@ -110,7 +110,7 @@ class OnceCompacted(LogScenario):
                 file.append([build_batch(records, base_offset=offsets[0], leader_epoch=0)])
             file.flush()
             file.close()
-        disk.flush_directory(DIRECTORY)
+        disk.fsync_directory(DIRECTORY)
         checkpoints.write(disk, f"{ROOT}/{checkpoints.CLEAN_OFFSETS_FILE}", {PLACE: 9})
         state = new_promises(disk, source)
         state.sent = [b"%d" % offset for offset in range(12)]

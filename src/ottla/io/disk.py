@@ -294,7 +294,7 @@ class RealDisk:
         finally:
             os.close(descriptor)
         os.replace(beside, path)
-        self.flush_directory(os.path.dirname(path))
+        self.fsync_directory(os.path.dirname(path))
 
     def exists(self, path: str) -> bool:
         return os.path.exists(path)
@@ -316,7 +316,7 @@ class RealDisk:
 
         shutil.rmtree(path)
 
-    def flush_directory(self, path: str) -> None:
+    def fsync_directory(self, path: str) -> None:
         descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY)
         try:
             os.fsync(descriptor)

@@ -19,7 +19,7 @@ def begin_at(loaded: LoadedLog, start_offset: int, disk: Disk, directory: str, *
     if loaded.log_end_offset < start_offset:
         for segment in segments:
             _remove(segment, disk, directory)
-        disk.flush_directory(directory)
+        disk.fsync_directory(directory)
         segments[:] = [Segment(disk, segments[0].files, directory, start_offset, created_ms=now_ms)]
         segments[0].create()
         loaded.log_end_offset = start_offset

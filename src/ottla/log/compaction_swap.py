@@ -105,7 +105,7 @@ def finish_swaps(disk: Disk, directory: str) -> None:
         _remove_replaced(disk, directory, names, logs)
     for name in (*logs, *(name for name in kept if name not in logs)):
         disk.rename(f"{directory}/{name}", f"{directory}/{name.removesuffix(SWAP_SUFFIX)}")
-    disk.flush_directory(directory)
+    disk.fsync_directory(directory)
 
 
 def _remove_replaced(disk: Disk, directory: str, names: list[str], logs: list[str]) -> None:

@@ -46,7 +46,7 @@ class NewNames(NamedTuple):
     directory: str
 
     def flush(self) -> None:
-        self.disk.flush_directory(self.directory)
+        self.disk.fsync_directory(self.directory)
 
 
 class FlushPlan(NamedTuple):

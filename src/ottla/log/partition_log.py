@@ -75,7 +75,7 @@ def make_log_directories(disk: Disk, wanted: Sequence[tuple[str, Uuid]]) -> None
                 disk, directory, topic_id
             )  # which makes the names in the directory durable too
     for parent in sorted({directory.rpartition("/")[0] for directory, _ in wanted}):
-        disk.flush_directory(parent)
+        disk.fsync_directory(parent)
 
 
 class PartitionLog:

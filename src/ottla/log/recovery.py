@@ -150,7 +150,7 @@ def _recover(
         cut_bytes += later.size
         later.remove()
     if doubtful < len(segments):
-        disk.flush_directory(
+        disk.fsync_directory(
             directory
         )  # before anything is appended: a segment that comes back could follow what is written next
     loaded = LoadedLog(segments[:doubtful], end, epochs, producers, cut_bytes)
@@ -170,7 +170,7 @@ def _flush(disk: Disk, directory: str, segments: list[Segment]) -> None:
     """Where records are shown only once they are on the disk, those that a killed process left in the page cache are put there first."""
     for segment in segments:
         segment.opened().flush()
-    disk.flush_directory(directory)
+    disk.fsync_directory(directory)
 
 
 def _remove_leftovers(disk: Disk, directory: str) -> list[str]:

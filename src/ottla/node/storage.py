@@ -205,7 +205,7 @@ def _make_durably(disk: Disk, path: str) -> None:
     if missing:
         disk.make_directories(missing[0])
     for made in reversed(missing):
-        disk.flush_directory(made.rpartition("/")[0] or "/")
+        disk.fsync_directory(made.rpartition("/")[0] or "/")
 
 
 def _release_all(locks: dict[str, DiskLock]) -> None:
@@ -337,5 +337,5 @@ def _take_clean_marker(disk: Disk, path: str) -> int | None:
     except (ValueError, KeyError, TypeError):
         epoch = NO_EPOCH  # written by an older version, which left it empty: the logs are clean all the same
     disk.remove(file)
-    disk.flush_directory(path)
+    disk.fsync_directory(path)
     return epoch

@@ -253,7 +253,7 @@ class Cleaner:
         swap = Swap(partition_log, report.bases, report.size, now_ms=self._broker.clock.now_ms())
         if not swap.begin():
             raise LogChanged("segments were deleted")
-        await workers.run(partial(self._disk.flush_directory, directory))
+        await workers.run(partial(self._disk.fsync_directory, directory))
         if _is_elsewhere(partition, partition_log) or not swap.replace():
             raise LogChanged("segments were deleted")
         for first in range(0, len(swap.old), SEGMENTS_PER_TURN_MAX):
@@ -262,7 +262,7 @@ class Cleaner:
             if _is_elsewhere(partition, partition_log):
                 raise LogChanged("the partition is gone")
         swap.finish()
-        await workers.run(partial(self._disk.flush_directory, directory))
+        await workers.run(partial(self._disk.fsync_directory, directory))
         remove_later(partition, swap.old, workers)
 
     def _request(self, partition: Partition, plan: CompactionPlan) -> CompactionRequest:

@@ -104,7 +104,7 @@ class MetadataLog:
     ) -> "MetadataLog":
         """Open the log, take leadership in a new epoch and write that down. Whatever the log held before is committed by this."""
         disk.make_directories(directory)
-        disk.flush_directory(directory.rpartition("/")[0])
+        disk.fsync_directory(directory.rpartition("/")[0])
         snapshot_id, snapshot = load_snapshot(disk, directory)
         state = load_quorum_state(disk, directory, node_id, snapshot)
         log = open_log(disk, directory, config, clock, clean, snapshot_id)

@@ -383,7 +383,7 @@ class Publisher:
             moved.flush()  # what is on one disk must not be in memory only on the other
         self._disk.rename(moved.directory, path)
         # On the loop, for once: what is appended from now on must not be found without its name after a power cut.
-        self._disk.flush_directory(directory.path)
+        self._disk.fsync_directory(directory.path)
         moved.move_to(path, self._files)
         partition.on_gone()
         self._tell_coordinators(partition)

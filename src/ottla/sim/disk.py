@@ -249,7 +249,7 @@ class SimulatedDisk:
         file.write_at(0, data)
         file.flush()
         self.rename(beside, path)
-        self.flush_directory(path.rpartition("/")[0] or "/")
+        self.fsync_directory(path.rpartition("/")[0] or "/")
 
     def exists(self, path: str) -> bool:
         found = self.storage.find(path) is not None
@@ -278,9 +278,9 @@ class SimulatedDisk:
         self.step("remove_folder", path)
         self.storage.remove_folder(path)
 
-    def flush_directory(self, path: str) -> None:
-        self.step("flush_directory", path)
-        self.storage.flush_directory(path)
+    def fsync_directory(self, path: str) -> None:
+        self.step("fsync_directory", path)
+        self.storage.fsync_directory(path)
 
     def space(self, path: str) -> tuple[int, int]:
         """A simulated disk is never full by itself: a fault says when it is."""
@@ -304,6 +304,6 @@ class SimulatedDisk:
 
 
 _CHANGES = frozenset(
-    {"create", "truncate", "flush", "make_directories", "rename", "remove", "remove_folder", "flush_directory", "lock"}
+    {"create", "truncate", "flush", "make_directories", "rename", "remove", "remove_folder", "fsync_directory", "lock"}
 )
 """Steps, besides writes, in which a process may be told to die."""

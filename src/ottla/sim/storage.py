@@ -204,7 +204,7 @@ class Storage:
         folder, name = self._place(path)
         self._name((folder, name, None))
 
-    def flush_directory(self, path: str) -> None:
+    def fsync_directory(self, path: str) -> None:
         """Make the names in a directory durable, with whatever had to happen before them."""
         needed = [self.get_folder(path)]
         kept: list[tuple[_Naming, ...]] = []

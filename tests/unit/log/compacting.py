@@ -51,11 +51,11 @@ def clean(
             return report
         swap = Swap(log, report.bases, report.size, now_ms=now_ms)
         assert swap.begin()
-        log.disk.flush_directory(log.directory)
+        log.disk.fsync_directory(log.directory)
         assert swap.replace()
         swap.retire(swap.old)
         swap.finish()
-        log.disk.flush_directory(log.directory)
+        log.disk.fsync_directory(log.directory)
         remove_retired(swap.old)
     raise AssertionError("the work ended without its last report")
 

@@ -272,7 +272,7 @@ def test_what_was_flushed_survives_the_loss_of_power(data: st.DataObject) -> Non
     source = random.Random(data.draw(st.integers(0, 1 << 32)))
     disk = SimulatedDisk(source=source, cold_reads=0)
     disk.make_directories("/data")
-    disk.flush_directory("/")
+    disk.fsync_directory("/")
     log = open_log("/data/t-0", disk=disk, segment_bytes=400, index_interval_bytes=100)
     flushed = 0
     written: list[bytes] = []

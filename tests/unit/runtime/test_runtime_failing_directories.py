@@ -310,7 +310,7 @@ CALLS = (
     "truncate",
     "rename",
     "remove",
-    "flush_directory",
+    "fsync_directory",
     "make_directories",
     "read",
     "read_at",

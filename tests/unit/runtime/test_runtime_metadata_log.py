@@ -38,7 +38,7 @@ def open_log(
 ) -> MetadataLog:
     told = failures if failures is not None else Failures()
     ports.disk.make_directories("/data")
-    ports.disk.flush_directory("/")  # as the node does when it formats the directory
+    ports.disk.fsync_directory("/")  # as the node does when it formats the directory
     return MetadataLog.open(
         ports.disk,
         ports.clock,

@@ -42,7 +42,7 @@ class Follower:
 
 def open_log(ports: SimulatedPorts, **limits: int) -> tuple[MetadataLog, Follower]:
     ports.disk.make_directories("/data")
-    ports.disk.flush_directory("/")
+    ports.disk.fsync_directory("/")
     log = MetadataLog.open(
         ports.disk,
         ports.clock,

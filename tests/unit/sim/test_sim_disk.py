@@ -139,8 +139,8 @@ class TwoDisks(RuleBasedStateMachine):
         self.both(lambda disk: disk.remove_tree(self.path(name)))
 
     @rule(name=_NAMES)
-    def flush_directory(self, name):
-        self.both(lambda disk: disk.flush_directory(self.path(name)))
+    def fsync_directory(self, name):
+        self.both(lambda disk: disk.fsync_directory(self.path(name)))
 
     @invariant()
     def the_same_tree(self):
@@ -218,7 +218,7 @@ def test_power_cuts_spare_what_was_flushed():
         file = disk.open("/f", create=True)
         file.append([b"flushed"])
         file.flush()
-        disk.flush_directory("/")
+        disk.fsync_directory("/")
         file.append([b"AA"])
         file.append([b"BB"])
         disk.crash(keep="flushed")
@@ -233,7 +233,7 @@ def test_a_name_is_as_durable_as_its_directory():
     for seed in range(100):
         disk = _disk(seed)
         disk.make_directories("/d")
-        disk.flush_directory("/")
+        disk.fsync_directory("/")
         file = disk.open("/d/f", create=True)
         file.append([b"flushed"])
         file.flush()
@@ -242,7 +242,7 @@ def test_a_name_is_as_durable_as_its_directory():
     assert sorted(outcomes) == ["['f']", "[]"]
     disk = _disk()
     disk.open("/f", create=True)
-    disk.flush_directory("/")
+    disk.fsync_directory("/")
     disk.crash(keep="flushed")
     assert _next(disk).list("/") == ["f"]
 
@@ -270,12 +270,12 @@ def test_a_rename_moves_a_file_whole():
         disk = _disk(seed)
         for folder in ("/a", "/b"):
             disk.make_directories(folder)
-        disk.flush_directory("/")
+        disk.fsync_directory("/")
         disk.open("/a/f", create=True).flush()
-        disk.flush_directory("/a")
+        disk.fsync_directory("/a")
         disk.rename("/a/f", "/b/f")
         if seed % 2:
-            disk.flush_directory("/b")
+            disk.fsync_directory("/b")
         disk.crash(keep="flushed")
         after = _next(disk)
         places = after.list("/a") + after.list("/b")
@@ -304,7 +304,7 @@ def test_a_failed_flush_is_not_made_good_by_the_next():
     for seed in range(50):
         disk = _disk(seed)
         file = disk.open("/f", create=True)
-        disk.flush_directory("/")
+        disk.fsync_directory("/")
         file.append([b"written"])
         disk.fail("flush", 1, errno.EIO)
         with pytest.raises(OSError, match="Input/output"):
