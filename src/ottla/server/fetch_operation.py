@@ -9,8 +9,8 @@ from ottla.base.ports import Buffer, File
 from ottla.metadata.image import TopicImage
 from ottla.runtime.delayed_fetch import DelayedFetch
 from ottla.runtime.partition import LENT_BYTES_MAX, ColdRead, LogSlice, Partition
-from ottla.server.cold_reading import Key, Lookup, NotRead, look_up, read_slices
 from ottla.server.connection import FilePart, ServerConnection
+from ottla.server.disk_reads import Key, Lookup, NotRead, look_up, read_slices
 from ottla.server.fetch_sessions import FINAL_EPOCH, INITIAL_EPOCH, NO_SESSION, FetchSession, Place, Places, next_epoch
 from ottla.wire.fetch_fast import (
     TOPIC_IDS_FROM,

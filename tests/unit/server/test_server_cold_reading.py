@@ -3,8 +3,8 @@
 import pytest
 
 from ottla.log.partition_log import LogSlice
-from ottla.server.cold_reading import Lookup, NotRead, look_up, read_slices
 from ottla.server.connection import FilePart
+from ottla.server.disk_reads import Lookup, NotRead, look_up, read_slices
 
 
 class Watched:
