@@ -87,7 +87,7 @@ class File(Protocol):
 
     def truncate(self, size: int) -> None: ...
 
-    def flush(self) -> None:
+    def fsync(self) -> None:
         """Return once the file's bytes are on the disk (fdatasync). Call it from a worker."""
 
     def map(self) -> memoryview:
