@@ -216,7 +216,7 @@ class RealFile:
         os.ftruncate(self._descriptor, size)
         self._size = size
 
-    def flush(self) -> None:
+    def fsync(self) -> None:
         if self._descriptor < 0:
             raise self._error(errno.EBADF)
         try:
