@@ -19,7 +19,7 @@ class Lookup(NamedTuple):
     find: Callable[[], LogSlice | None]
 
 
-class NotRead(Exception):
+class DiskReadError(Exception):
     """The file system has refused to read what lies at a path."""
 
     def __init__(self, path: str, error: OSError) -> None:
@@ -37,7 +37,7 @@ def look_up(lookups: Sequence[Lookup]) -> dict[Key, LogSlice | None]:
             if slice_found is not None and slice_found.size:
                 slice_found.file.prefetch(slice_found.position, slice_found.size)
         except OSError as error:
-            raise NotRead(lookup.path, error) from error
+            raise DiskReadError(lookup.path, error) from error
     return found
 
 
@@ -49,5 +49,5 @@ def read_slices(wanted: Sequence[tuple[int, LogSlice, bool]]) -> list[tuple[int,
             file.prefetch(position, size)
             parts.append((index, FilePart(file, position, size) if is_sent else file.read_at(position, size)))
         except OSError as error:
-            raise NotRead(file.path, error) from error
+            raise DiskReadError(file.path, error) from error
     return parts

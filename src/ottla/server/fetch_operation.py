@@ -10,7 +10,7 @@ from ottla.metadata.image import TopicImage
 from ottla.runtime.delayed_fetch import DelayedFetch
 from ottla.runtime.partition import LENT_BYTES_MAX, ColdRead, LogSlice, Partition
 from ottla.server.connection import FilePart, ServerConnection
-from ottla.server.disk_reads import Key, Lookup, NotRead, look_up, read_slices
+from ottla.server.disk_reads import DiskReadError, Key, Lookup, look_up, read_slices
 from ottla.server.fetch_sessions import FINAL_EPOCH, INITIAL_EPOCH, NO_SESSION, FetchSession, Place, Places, next_epoch
 from ottla.wire.fetch_fast import (
     TOPIC_IDS_FROM,
@@ -339,7 +339,7 @@ class Fetch:
                     for index, data in await workers.run(partial(read_slices, wanted)):
                         self._parts[index] = data
                     progress = ANSWER
-            except NotRead as failure:
+            except DiskReadError as failure:
                 self._broker.log_directories.on_failure(self._broker.log_directories.of(failure.path), failure.error)
                 self._found.clear()
                 progress = await self._proceed_in_slices()

@@ -4,7 +4,7 @@ import pytest
 
 from ottla.log.partition_log import LogSlice
 from ottla.server.connection import FilePart
-from ottla.server.disk_reads import Lookup, NotRead, look_up, read_slices
+from ottla.server.disk_reads import DiskReadError, Lookup, look_up, read_slices
 
 
 class Watched:
@@ -52,9 +52,9 @@ def test_what_is_sent_is_only_brought_in():
 
 def test_it_is_said_which_path_is_not_read():
     file = Watched(OSError(5, "broken"))
-    with pytest.raises(NotRead) as refused:
+    with pytest.raises(DiskReadError) as refused:
         read_slices([(0, LogSlice(file, 0, 10), True)])
     assert (refused.value.path, refused.value.error) == (file.path, file.error)
-    with pytest.raises(NotRead) as refused:
+    with pytest.raises(DiskReadError) as refused:
         looked_up(LogSlice(file, 0, 10))
     assert refused.value.path == "/data/t-0/"
