@@ -69,7 +69,7 @@ class CleanedSegment:
     def finish(self, aborted: Sequence[AbortedTransaction]) -> None:
         """All of it is on the disk when this returns; the names are made durable by whoever gives them their next ones."""
         self.write()
-        self._file.flush()
+        self._file.fsync()
         self._file.close()
         self._times.maybe_append(self._max_timestamp, self._max_timestamp_offset)
         self._put(OFFSET_INDEX_SUFFIX, self._offsets.encode())
@@ -81,5 +81,5 @@ class CleanedSegment:
         file = self._disk.open(self._path(suffix), create=True)
         file.truncate(0)
         file.write_at(0, data)
-        file.flush()
+        file.fsync()
         file.close()
