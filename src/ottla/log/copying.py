@@ -73,7 +73,7 @@ class LogCopy:
         try:
             target.append([data])
             if position + len(data) == size:
-                target.flush()
+                target.fsync()
         finally:
             target.close()
         return len(data)
