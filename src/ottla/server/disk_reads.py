@@ -11,7 +11,7 @@ Key = tuple[bytes, int, bool]
 """Topic, partition, and whether it comes first in the answer, where its first batch is whole whatever its size."""
 
 
-class Lookup(NamedTuple):
+class ColdLookup(NamedTuple):
     """A position that only the disk knows."""
 
     key: Key
@@ -28,7 +28,7 @@ class DiskReadError(Exception):
         self.error = error
 
 
-def look_up(lookups: Sequence[Lookup]) -> dict[Key, LogSlice | None]:
+def look_up(lookups: Sequence[ColdLookup]) -> dict[Key, LogSlice | None]:
     """Runs in a worker."""
     found = {}
     for lookup in lookups:

@@ -10,7 +10,7 @@ from ottla.metadata.image import TopicImage
 from ottla.runtime.delayed_fetch import DelayedFetch
 from ottla.runtime.partition import LENT_BYTES_MAX, ColdRead, LogSlice, Partition
 from ottla.server.connection import FilePart, ServerConnection
-from ottla.server.disk_reads import DiskReadError, Key, Lookup, look_up, read_slices
+from ottla.server.disk_reads import ColdLookup, DiskReadError, Key, look_up, read_slices
 from ottla.server.fetch_sessions import FINAL_EPOCH, INITIAL_EPOCH, NO_SESSION, FetchSession, Place, Places, next_epoch
 from ottla.wire.fetch_fast import (
     TOPIC_IDS_FROM,
@@ -163,7 +163,7 @@ class Fetch:
         self._answers: list[Answered] = []
         self._failures: list[Answered] = []
         self._slices: list[LogSlice] = []
-        self._lookups: list[Lookup] = []
+        self._lookups: list[ColdLookup] = []
         self._images: dict[bytes, TopicImage | None] = {}
         self._room = min(self._wish.max_bytes, self._broker.settings.fetch_bytes_max)
         self._size = 0
@@ -238,7 +238,7 @@ class Fetch:
                             offset, room, limit_offset=high_watermark, at_least_one=is_first, may_wait=False
                         )
                 except ColdRead as cold:
-                    self._lookups.append(Lookup((place.topic, index, is_first), log.directory + "/", cold.retry))
+                    self._lookups.append(ColdLookup((place.topic, index, is_first), log.directory + "/", cold.retry))
                     size = max(room, 1)
                 except OSError as error:
                     self._broker.log_directories.on_partition_failure(partition, error)

@@ -4,7 +4,7 @@ import pytest
 
 from ottla.log.partition_log import LogSlice
 from ottla.server.connection import FilePart
-from ottla.server.disk_reads import DiskReadError, Lookup, look_up, read_slices
+from ottla.server.disk_reads import ColdLookup, DiskReadError, look_up, read_slices
 
 
 class Watched:
@@ -26,7 +26,9 @@ class Watched:
 
 
 def looked_up(*found):
-    return look_up([Lookup((b"t", index, True), "/data/t-0/", lambda one=one: one) for index, one in enumerate(found)])
+    return look_up(
+        [ColdLookup((b"t", index, True), "/data/t-0/", lambda one=one: one) for index, one in enumerate(found)]
+    )
 
 
 def test_what_is_found_is_brought_in_at_once():
