@@ -259,7 +259,7 @@ class Segment:
         """Put a closed segment and its indexes on the disk: from a worker, with its file opened on the loop. Then the index files serve."""
         self.write_indexes()
         self.use_index_files()
-        file.flush()
+        file.fsync()
 
     def use_index_files(self) -> None:
         """They say what memory did, which is let go."""
