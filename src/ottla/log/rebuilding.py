@@ -112,7 +112,7 @@ def rebuild(
 
 def _cut_off(file: File, end: int) -> None:
     file.truncate(end)
-    file.flush()  # before anything is appended: what was cut off could come back behind it
+    file.fsync()  # before anything is appended: what was cut off could come back behind it
 
 
 def index_closed(segment: Segment, config: LogConfig) -> None:
