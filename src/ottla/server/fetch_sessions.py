@@ -133,7 +133,7 @@ def next_epoch(epoch: int) -> int:
     return 1 if epoch == EPOCH_MAX else epoch + 1
 
 
-class FetchSessions:
+class FetchSessionCache:
     """All sessions of a broker, the one that was used longest ago first."""
 
     def __init__(self, rng: Rng, *, slots_max: int) -> None:

@@ -8,7 +8,7 @@ from ottla.metadata.configs import BrokerLayers, broker_value
 from ottla.runtime.broker import Broker
 from ottla.server.connection import ServerConnection
 from ottla.server.dispatch import served_apis
-from ottla.server.fetch_sessions import FetchSessions
+from ottla.server.fetch_sessions import FetchSessionCache
 from ottla.server.limits import Admission, ConnectionCounts, Paces, connection_settings
 from ottla.server.loop_lag import LoopLag
 from ottla.server.occasional import OccasionalLog
@@ -34,7 +34,9 @@ class Server:
         self.apis = served_apis()
         self.frame_max = broker.settings.request_bytes_max
         self.buffers = ReceiveBuffers(self._number("queued.max.request.bytes"))
-        self.fetch_sessions = FetchSessions(rng, slots_max=self._number("max.incremental.fetch.session.cache.slots"))
+        self.fetch_sessions = FetchSessionCache(
+            rng, slots_max=self._number("max.incremental.fetch.session.cache.slots")
+        )
         self.turns = Turns(broker.loop, broker.clock)
         self.bytes_in_ended = 0
         self.bytes_out_ended = 0

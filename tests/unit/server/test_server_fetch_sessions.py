@@ -8,7 +8,7 @@ from ottla.server.fetch_sessions import (
     EVICTION_MS,
     NO_SESSION,
     ORPHANED_MS,
-    FetchSessions,
+    FetchSessionCache,
     Place,
     next_epoch,
 )
@@ -33,29 +33,29 @@ def places(count: int) -> fetch_sessions.Places:
     return {(b"t", index): Place(b"t", (index, -1, 0, -1, 1), None) for index in range(count)}
 
 
-def opened(sessions: FetchSessions, count: int, now_ms: int) -> int:
+def opened(sessions: FetchSessionCache, count: int, now_ms: int) -> int:
     return sessions.open(places(count), is_by_id=True, now_ms=now_ms)
 
 
 def test_ids_are_never_nought_and_never_shared():
-    sessions = FetchSessions(CountingRng(times=2), slots_max=10)
+    sessions = FetchSessionCache(CountingRng(times=2), slots_max=10)
     assert [opened(sessions, 1, 0) for _ in range(3)] == [1, 2, 3]
 
 
 def test_without_slots_there_are_no_sessions():
-    assert opened(FetchSessions(CountingRng(), slots_max=0), 3, 0) == NO_SESSION
+    assert opened(FetchSessionCache(CountingRng(), slots_max=0), 3, 0) == NO_SESSION
 
 
 def test_young_sessions_keep_their_places():
     """However large the newcomer is."""
-    sessions = FetchSessions(CountingRng(), slots_max=2)
+    sessions = FetchSessionCache(CountingRng(), slots_max=2)
     assert (opened(sessions, 1, 0), opened(sessions, 1, 0)) == (1, 2)
     assert opened(sessions, 100, EVICTION_MS) == NO_SESSION
     assert len(sessions) == 2
 
 
 def test_one_that_was_not_used_for_long_gives_way():
-    sessions = FetchSessions(CountingRng(), slots_max=2)
+    sessions = FetchSessionCache(CountingRng(), slots_max=2)
     opened(sessions, 5, 0)
     opened(sessions, 5, 1)
     assert sessions.touch(sessions.get(1), 10)  # now the second is the one that was used longest ago
@@ -64,7 +64,7 @@ def test_one_that_was_not_used_for_long_gives_way():
 
 
 def test_an_old_one_in_use_gives_way_to_a_larger_one_only():
-    sessions = FetchSessions(CountingRng(), slots_max=2)
+    sessions = FetchSessionCache(CountingRng(), slots_max=2)
     opened(sessions, 5, 0)
     opened(sessions, 4, 0)
     later = EVICTION_MS + 1
@@ -78,7 +78,7 @@ def test_an_old_one_in_use_gives_way_to_a_larger_one_only():
 
 
 def test_sessions_are_ranked_by_the_size_they_have():
-    sessions = FetchSessions(CountingRng(), slots_max=1)
+    sessions = FetchSessionCache(CountingRng(), slots_max=1)
     opened(sessions, 5, 0)
     session = sessions.get(1)
     sessions.touch(session, EVICTION_MS + 1)
@@ -91,7 +91,7 @@ def test_sessions_are_ranked_by_the_size_they_have():
 def test_partitions_of_all_sessions_are_bounded(monkeypatch):
     """A new session is refused, one that grows is closed: both clients go on with full fetches."""
     monkeypatch.setattr(fetch_sessions, "PARTITIONS_MAX", 10)
-    sessions = FetchSessions(CountingRng(), slots_max=100)
+    sessions = FetchSessionCache(CountingRng(), slots_max=100)
     assert opened(sessions, 6, 0) == 1
     assert opened(sessions, 5, 0) == NO_SESSION
     assert opened(sessions, 4, 0) == 2
@@ -115,7 +115,7 @@ class Client:
 
 
 def test_sessions_whose_clients_are_gone_are_forgotten_after_a_while():
-    sessions = FetchSessions(CountingRng(), slots_max=10)
+    sessions = FetchSessionCache(CountingRng(), slots_max=10)
     clients = [Client() for _ in range(3)]
     first, second, third = (sessions.open(places(5), is_by_id=True, now_ms=0, owner=client) for client in clients)
     clients[0].is_gone = clients[1].is_gone = True
