@@ -169,7 +169,7 @@ def _follows(config: LogConfig, gaps: Gaps, segments: list[Segment], at: int, en
 def _flush(disk: Disk, directory: str, segments: list[Segment]) -> None:
     """Where records are shown only once they are on the disk, those that a killed process left in the page cache are put there first."""
     for segment in segments:
-        segment.opened().flush()
+        segment.opened().fsync()
     disk.fsync_directory(directory)
 
 
