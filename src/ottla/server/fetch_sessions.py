@@ -61,7 +61,7 @@ class Place:
 Places = dict[tuple[bytes, int], Place]
 
 
-class KeptPlaces(Places):
+class SessionPartitions(Places):
     """A session's places, in a dict of a kind of its own: of plain ones the interpreter keeps the first 80 that are freed, for later, and
     each would keep the megabyte that it lies in from being given back: 25 MB of the 33 that 100 sessions of 1,000 partitions took."""
 
@@ -99,7 +99,7 @@ class FetchSession:
         self.session_id = session_id
         self.owner = owner
         """Whose connection it was used by last."""
-        self.places = KeptPlaces(places)
+        self.places = SessionPartitions(places)
         self.is_by_id = is_by_id
         self.epoch = next_epoch(INITIAL_EPOCH)
         self.created_ms = now_ms
