@@ -71,7 +71,7 @@ class SimulatedFile:
         self._disk.step("truncate", self._path, size)
         self._inode.truncate(size)
 
-    def flush(self) -> None:
+    def fsync(self) -> None:
         self._check_open()
         try:
             self._disk.step("flush", self._path)
