@@ -74,7 +74,7 @@ class SimulatedFile:
     def fsync(self) -> None:
         self._check_open()
         try:
-            self._disk.step("flush", self._path)
+            self._disk.step("fsync", self._path)
         except OSError as error:
             self._inode.fail_flush()
             raise flush_error(error, self._path) from error
@@ -304,6 +304,6 @@ class SimulatedDisk:
 
 
 _CHANGES = frozenset(
-    {"create", "truncate", "flush", "make_directories", "rename", "remove", "remove_folder", "fsync_directory", "lock"}
+    {"create", "truncate", "fsync", "make_directories", "rename", "remove", "remove_folder", "fsync_directory", "lock"}
 )
 """Steps, besides writes, in which a process may be told to die."""
