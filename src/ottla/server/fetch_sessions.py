@@ -28,7 +28,7 @@ PARTITIONS_MAX = 100_000
 ORPHANED_MS = 15_000
 """A session whose connection has ended, and that nobody has gone on with for so long, is forgotten. Kafka keeps it until another one needs
 its place; a client that comes back later starts anew, as after any eviction."""
-UNTOLD = -1
+NOT_SENT = -1
 
 
 class Place:
@@ -43,8 +43,8 @@ class Place:
         self.partition = partition
         self.name: str | None = None
         """The name of a topic that is known by its id, once it was found: what is told after its deletion depends on it."""
-        self.high_watermark = UNTOLD
-        self.log_start_offset = UNTOLD
+        self.high_watermark = NOT_SENT
+        self.log_start_offset = NOT_SENT
 
     def resolve(self, broker: Broker, *, by_id: bool) -> Partition | None:
         """Look the partition up again: it was not there when it was last asked for, or is no longer."""
