@@ -78,7 +78,7 @@ class SimulatedFile:
         except OSError as error:
             self._inode.fail_flush()
             raise flush_error(error, self._path) from error
-        self._inode.flush()
+        self._inode.fsync()
 
     def map(self) -> memoryview:
         """A copy as of now, unlike real memory, which would show later writes."""
@@ -247,7 +247,7 @@ class SimulatedDisk:
         file = self.open(beside, create=True)
         file.truncate(0)
         file.write_at(0, data)
-        file.flush()
+        file.fsync()
         self.rename(beside, path)
         self.fsync_directory(path.rpartition("/")[0] or "/")
 
