@@ -76,7 +76,7 @@ class SimulatedFile:
         try:
             self._disk.step("fsync", self._path)
         except OSError as error:
-            self._inode.fail_flush()
+            self._inode.fail_fsync()
             raise flush_error(error, self._path) from error
         self._inode.fsync()
 
