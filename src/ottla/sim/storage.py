@@ -46,7 +46,7 @@ class Inode:
             _apply(self._durable, change)
         self._pending.clear()
 
-    def fail_flush(self) -> None:
+    def fail_fsync(self) -> None:
         """A kernel that could not write a page forgets that it is dirty: the next flush succeeds without it."""
         self._doomed += self._pending
         self._pending.clear()
