@@ -41,7 +41,7 @@ class Inode:
         _apply(self.cached, change)
         self._pending.append(change)
 
-    def flush(self) -> None:
+    def fsync(self) -> None:
         for change in self._pending:
             _apply(self._durable, change)
         self._pending.clear()
