@@ -98,12 +98,12 @@ class Join:
             )
         if self.call.version < MEMBER_ID_REQUIRED_FROM:
             return self._add(member_id)
-        pending = self.group.pending_members
-        if len(pending) >= PENDING_MEMBERS_MAX:
-            oldest = next(iter(pending))
-            del pending[oldest]
+        pending_members = self.group.pending_members
+        if len(pending_members) >= PENDING_MEMBERS_MAX:
+            oldest = next(iter(pending_members))
+            del pending_members[oldest]
             self.rebalancer.forget_heartbeat(self.group, oldest)
-        pending[member_id] = None
+        pending_members[member_id] = None
         deadline_ms = self.effects.now_ms + self.request.session_timeout_ms
         self.rebalancer.timers.set(TimerKey(self.group.group_id, SESSION, member_id), deadline_ms)
         return self._refuse(ErrorCode.MEMBER_ID_REQUIRED, member_id)
