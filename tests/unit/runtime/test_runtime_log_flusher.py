@@ -217,7 +217,7 @@ def test_an_fsync_that_fails_takes_the_directory_offline() -> None:
         homes = {partition.log.directory: partition for partition in node.broker.all_partitions()}
         index = next(partition.index for path, partition in homes.items() if path.startswith("/data/"))
         codes = [(await client.produce("t", index, batch(b"a"), acks=1)).error_code]
-        ports.disk.fail("flush", 1, errno.EIO)
+        ports.disk.fail("fsync", 1, errno.EIO)
         codes += [(await client.produce("t", index, batch(b"b"), acks=1)).error_code for _ in range(2)]
         codes.append((await client.produce("t", 1 - index, batch(b"c"), acks=1)).error_code)
         return codes, node.failed.done()

@@ -253,7 +253,7 @@ def test_a_failed_flush_is_the_end(world: World) -> None:
         log = open_log(ports, failures=failures)
         log.follow(lambda offset, records: heard.append(offset))
         await log.append([topic(1)])
-        ports.disk.fail("flush", 1, errno.EIO)
+        ports.disk.fail("fsync", 1, errno.EIO)
         doomed = [log.append([topic(2)]), log.append([topic(3)])]
         results = await asyncio.gather(*doomed, return_exceptions=True)
         assert [type(result) for result in results] == [MetadataLogFailed, MetadataLogFailed]
@@ -328,7 +328,7 @@ def test_settling_waits_for_what_was_appended_before(world: World) -> None:
         first = log.append([topic(1)])
         await log.settle()
         assert first.done()
-        ports.disk.fail("flush", 1, errno.EIO)
+        ports.disk.fail("fsync", 1, errno.EIO)
         second = log.append([topic(2)])
         with pytest.raises(MetadataLogFailed):
             await log.settle()

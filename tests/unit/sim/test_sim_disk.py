@@ -306,7 +306,7 @@ def test_a_failed_flush_is_not_made_good_by_the_next():
         file = disk.open("/f", create=True)
         disk.fsync_directory("/")
         file.append([b"written"])
-        disk.fail("flush", 1, errno.EIO)
+        disk.fail("fsync", 1, errno.EIO)
         with pytest.raises(OSError, match="Input/output"):
             file.flush()
         file.flush()
