@@ -305,7 +305,7 @@ def test_a_topic_that_there_was_no_room_for_is_made_later(world: World) -> None:
 CALLS = (
     "append",
     "write_at",
-    "flush",
+    "fsync",
     "create",
     "truncate",
     "rename",
