@@ -52,7 +52,7 @@ EXPIRY_GROUPS_MAX = 500
 """Groups that one call of `on_time` looks through for expired offsets; the next call goes on behind them."""
 
 
-class GroupShard:
+class GroupCoordinatorShard:
     """How it is driven:
 
     1. A new shard is loaded: `replay` for every record of the partition, then `on_loaded`, whose decision is treated as any other.
@@ -267,15 +267,15 @@ def _with_own(undo: Callable[[ErrorCode, int], Decision], token: Any) -> Callabl
     return lambda error, now_ms: _take_own(undo(error, now_ms), token)
 
 
-_DECISIONS: dict[type, Callable[[GroupShard, GroupCall, Any, int], Decision]] = {
-    JoinGroupRequest: GroupShard._join,
-    SyncGroupRequest: GroupShard._sync,
-    HeartbeatRequest: GroupShard._heartbeat,
-    LeaveGroupRequest: GroupShard._leave,
-    OffsetCommitRequest: GroupShard._commit,
-    OffsetFetchRequest: GroupShard._fetch,
-    OffsetDeleteRequest: GroupShard._delete_offsets,
-    ListGroupsRequest: GroupShard._list,
-    DescribeGroupsRequest: GroupShard._describe,
-    DeleteGroupsRequest: GroupShard._delete,
+_DECISIONS: dict[type, Callable[[GroupCoordinatorShard, GroupCall, Any, int], Decision]] = {
+    JoinGroupRequest: GroupCoordinatorShard._join,
+    SyncGroupRequest: GroupCoordinatorShard._sync,
+    HeartbeatRequest: GroupCoordinatorShard._heartbeat,
+    LeaveGroupRequest: GroupCoordinatorShard._leave,
+    OffsetCommitRequest: GroupCoordinatorShard._commit,
+    OffsetFetchRequest: GroupCoordinatorShard._fetch,
+    OffsetDeleteRequest: GroupCoordinatorShard._delete_offsets,
+    ListGroupsRequest: GroupCoordinatorShard._list,
+    DescribeGroupsRequest: GroupCoordinatorShard._describe,
+    DeleteGroupsRequest: GroupCoordinatorShard._delete,
 }

@@ -12,7 +12,7 @@ from ottla.groups.counts import GroupCensus, GroupCounts
 from ottla.groups.requests import GroupCall
 from ottla.groups.responses import error_response, refusal
 from ottla.groups.settings import GroupSettings
-from ottla.groups.shard import GroupShard
+from ottla.groups.shard import GroupCoordinatorShard
 from ottla.metadata.configs import broker_value
 from ottla.metadata.topic_names import OFFSETS_TOPIC
 from ottla.runtime.broker import Broker
@@ -35,7 +35,7 @@ class Groups:
         codec = broker_value("offsets.topic.compression.codec", configs)
         assert isinstance(codec, int), codec
         self.shards = Shards(
-            broker, OFFSETS_TOPIC, lambda: GroupShard(settings, rng, counts), refusal=_refused, codec=codec
+            broker, OFFSETS_TOPIC, lambda: GroupCoordinatorShard(settings, rng, counts), refusal=_refused, codec=codec
         )
 
     def ask(self, group_id: str, request: Message, version: int, context: RequestContext) -> Answer:
@@ -78,7 +78,7 @@ class Groups:
         members = 0
         for shard in self.shards.all():
             if shard.state == ShardState.ACTIVE:
-                assert isinstance(shard.machine, GroupShard), shard.machine
+                assert isinstance(shard.machine, GroupCoordinatorShard), shard.machine
                 told = shard.machine.census()
                 members += told.members
                 for state, count in told.by_state.items():

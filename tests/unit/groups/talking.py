@@ -10,7 +10,7 @@ from ottla.base.decision import Decision
 from ottla.base.errors import ErrorCode
 from ottla.groups.requests import GroupCall, GroupRecord
 from ottla.groups.settings import GroupSettings
-from ottla.groups.shard import GroupShard
+from ottla.groups.shard import GroupCoordinatorShard
 from ottla.wire.messages.join_group import JoinGroupResponse
 from ottla.wire.messages.offset_commit import OffsetCommitRequest
 from ottla.wire.messages.offset_fetch import OffsetFetchRequest
@@ -153,7 +153,7 @@ class ShardSpeaker:
     """Drives a shard as the runtime does, in memory: its log is a list, and committed at once."""
 
     def __init__(self, settings: GroupSettings = SETTINGS, seed: int = 1) -> None:
-        self.shard = GroupShard(settings, SeededRng(seed))
+        self.shard = GroupCoordinatorShard(settings, SeededRng(seed))
         self.now_ms = START_MS
         self.log: list[GroupRecord] = []
         self.answers: dict[str, Message] = {}
@@ -162,10 +162,10 @@ class ShardSpeaker:
         self._versions: dict[str, int] = {}
         self._take(self.shard.on_loaded(self.now_ms), None)
 
-    def reloaded(self) -> GroupShard:
+    def reloaded(self) -> GroupCoordinatorShard:
         """Another shard that knows what this one wrote, and no more."""
         self._seed += 1
-        shard = GroupShard(self._settings, SeededRng(self._seed))
+        shard = GroupCoordinatorShard(self._settings, SeededRng(self._seed))
         for offset, record in enumerate(self.log):
             shard.replay(offset, record.key, record.value)
         return shard
