@@ -49,7 +49,7 @@ class Flushes:
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch, path: str) -> None:
         self.count = 0
-        original = SimulatedFile.flush
+        original = SimulatedFile.fsync
 
         def flush(file: SimulatedFile) -> None:
             if file.path == path:
