@@ -56,7 +56,7 @@ class Flushes:
                 self.count += 1
             original(file)
 
-        monkeypatch.setattr(SimulatedFile, "flush", flush)
+        monkeypatch.setattr(SimulatedFile, "fsync", flush)
 
 
 def stored(disk: SimulatedDisk, path: str = LOG) -> int:
