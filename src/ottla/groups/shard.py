@@ -46,17 +46,17 @@ from ottla.wire.schema import Message
 NO_PRODUCER = -1
 EXPIRY = TimerKey("", "expiry")
 DUE_MAX = 500
-"""Timers that one call of `on_time` handles; what else is due is due for the next call."""
+"""Timers that one call of `on_deadline` handles; what else is due is due for the next call."""
 
 EXPIRY_GROUPS_MAX = 500
-"""Groups that one call of `on_time` looks through for expired offsets; the next call goes on behind them."""
+"""Groups that one call of `on_deadline` looks through for expired offsets; the next call goes on behind them."""
 
 
 class GroupCoordinatorShard:
     """How it is driven:
 
     1. A new shard is loaded: `replay` for every record of the partition, then `on_loaded`, whose decision is treated as any other.
-    2. For each request `decide`; when `next_deadline_ms` has come, `on_time`. The records of a decision are appended to the log and
+    2. For each request `decide`; when `next_deadline_ms` has come, `on_deadline`. The records of a decision are appended to the log and
        replayed, in their order, before anything else is decided. Its response and completions leave when the records are committed;
        those of a decision without records leave when all that was replayed before it is committed, as they may tell of it.
        Records of several decisions may share a batch.
@@ -128,10 +128,10 @@ class GroupCoordinatorShard:
         return decision.on_refused(error, now_ms)
 
     def next_deadline_ms(self) -> int | None:
-        """When `on_time` has something to do; None while nothing is due ever. Cheap enough to ask after every call."""
+        """When `on_deadline` has something to do; None while nothing is due ever. Cheap enough to ask after every call."""
         return self._timers.next_deadline_ms()
 
-    def on_time(self, now_ms: int) -> Decision:
+    def on_deadline(self, now_ms: int) -> Decision:
         """All that is due: members expire, rebalances end, offsets are forgotten. Harmless when called early or late."""
         effects = Effects(now_ms)
         for _ in range(DUE_MAX):

@@ -39,7 +39,7 @@ class Machine(Protocol):
 
     def next_deadline_ms(self) -> int | None: ...
 
-    def on_time(self, now_ms: int) -> Decision: ...
+    def on_deadline(self, now_ms: int) -> Decision: ...
 
     def on_loaded(self, now_ms: int) -> Decision: ...
 
@@ -333,7 +333,7 @@ class Shard:
         if deadline_ms > now_ms:
             self._set_timer(deadline_ms, now_ms)
         else:
-            self._carry_out_in_parts(self._machine.on_time(now_ms), now_ms)
+            self._carry_out_in_parts(self._machine.on_deadline(now_ms), now_ms)
 
 
 def _answer(future: "asyncio.Future[Any]", response: Any) -> None:

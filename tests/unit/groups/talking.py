@@ -199,12 +199,12 @@ class ShardSpeaker:
         until = self.now_ms + milliseconds
         while (deadline := self.shard.next_deadline_ms()) is not None and deadline <= until:
             self.now_ms = max(self.now_ms, deadline)
-            self._take(self.shard.on_time(self.now_ms), None)
+            self._take(self.shard.on_deadline(self.now_ms), None)
         self.now_ms = until
 
     def _run_timers(self) -> None:
         while (deadline := self.shard.next_deadline_ms()) is not None and deadline <= self.now_ms:
-            self._take(self.shard.on_time(self.now_ms), None)
+            self._take(self.shard.on_deadline(self.now_ms), None)
 
     def _take(self, decision: Decision, who: str | None) -> None:
         """With `refuse` set, the log refuses the next records with that error."""

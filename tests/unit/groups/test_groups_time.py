@@ -192,6 +192,6 @@ def test_expiry_goes_through_many_groups_in_parts() -> None:
     for at in range(1_200):
         speaker.shard.replay(at, offset_key(f"group-{at}", "t1", 0), offset_value(CommittedOffset(1, 0, "", START_MS)))
     now_ms = START_MS + 50 * MINUTE_MS
-    sizes = [len(speaker.shard.on_time(now_ms).records) for _ in range(4)]
+    sizes = [len(speaker.shard.on_deadline(now_ms).records) for _ in range(4)]
     assert sizes == [1_000, 1_000, 400, 0]
     assert speaker.shard.next_deadline_ms() == now_ms + 10 * MINUTE_MS

@@ -61,7 +61,7 @@ class BookMachine:
     def next_deadline_ms(self) -> int | None:
         return self.deadline_ms
 
-    def on_time(self, now_ms: int) -> Decision:
+    def on_deadline(self, now_ms: int) -> Decision:
         self.times.append(now_ms)
         self.deadline_ms = None
         return self.due
