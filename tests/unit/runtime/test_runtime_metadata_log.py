@@ -157,7 +157,7 @@ def count_flushes(ports: SimulatedPorts) -> Callable[[], int]:
 
     def step(call: str, *details: Any) -> Any:
         nonlocal counted
-        counted += call == "flush" and str(details[0]).endswith(".log")
+        counted += call == "fsync" and str(details[0]).endswith(".log")
         return real(call, *details)
 
     ports.disk.step = step  # type: ignore[method-assign]
