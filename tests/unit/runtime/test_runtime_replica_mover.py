@@ -178,7 +178,7 @@ def test_to_where_it_is_ends_a_move(world: World) -> None:
 
 @pytest.mark.parametrize("number", [errno.ENOSPC, errno.EIO])
 @pytest.mark.parametrize(
-    ("call", "nth"), [("make_directories", 1), ("rename", 1), ("flush", 1), ("flush", 3), ("create", 3)]
+    ("call", "nth"), [("make_directories", 1), ("rename", 1), ("fsync", 1), ("fsync", 3), ("create", 3)]
 )
 def test_a_target_that_fails_leaves_the_partition_where_it_is(world: World, call: str, nth: int, number: int) -> None:
     async def story(machine: Machine) -> None:
