@@ -18,7 +18,7 @@ class GroupCounts:
         """Those that have begun, the first one of a group among them."""
 
 
-class GroupCensus(NamedTuple):
+class GroupStats(NamedTuple):
     """How many groups there are in each state, by the names that clients are told, and how many members in all."""
 
     by_state: dict[str, int]

@@ -8,7 +8,7 @@ from ottla.base.errors import ErrorCode
 from ottla.base.ids import ZERO_UUID, Uuid
 from ottla.base.ports import Rng
 from ottla.groups.classic_group import ClassicGroup, State, group_from_record
-from ottla.groups.counts import GroupCensus, GroupCounts
+from ottla.groups.counts import GroupCounts, GroupStats
 from ottla.groups.expiry import expired_records
 from ottla.groups.joining import Join
 from ottla.groups.listing import delete_groups, describe_groups, list_groups
@@ -181,14 +181,14 @@ class GroupCoordinatorShard:
                 ]
         return Decision(records=tuple(records))
 
-    def census(self) -> GroupCensus:
+    def census(self) -> GroupStats:
         """By looking at every group, for those who ask now and then."""
         by_state = dict.fromkeys((state.value for state in State if state is not State.DEAD), 0)
         members = 0
         for group in self._groups.values():
             by_state[group.state.value] += 1
             members += len(group.members)
-        return GroupCensus(by_state, members)
+        return GroupStats(by_state, members)
 
     def _expire(self, effects: Effects) -> None:
         if not self._to_expire:

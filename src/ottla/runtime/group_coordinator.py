@@ -8,7 +8,7 @@ from ottla.base.context import RequestContext
 from ottla.base.errors import ErrorCode
 from ottla.base.ids import Uuid
 from ottla.base.ports import Rng
-from ottla.groups.counts import GroupCensus, GroupCounts
+from ottla.groups.counts import GroupCounts, GroupStats
 from ottla.groups.requests import GroupCall
 from ottla.groups.responses import error_response, refusal
 from ottla.groups.settings import GroupSettings
@@ -72,7 +72,7 @@ class Groups:
         for shard in self.shards.all():
             shard.carry_out(lambda machine, _: machine.on_topics_deleted(topics))
 
-    def census(self) -> GroupCensus:
+    def census(self) -> GroupStats:
         """Of the shards that have been loaded."""
         by_state: dict[str, int] = {}
         members = 0
@@ -83,7 +83,7 @@ class Groups:
                 members += told.members
                 for state, count in told.by_state.items():
                     by_state[state] = by_state.get(state, 0) + count
-        return GroupCensus(by_state, members)
+        return GroupStats(by_state, members)
 
     def shard_states(self) -> dict[str, int]:
         """How many shards there are in each state that a shard here may be in."""
