@@ -74,7 +74,7 @@ class TwoDisks(RuleBasedStateMachine):
         real, simulated = self.files[data.draw(st.sampled_from(sorted(self.files)))]
         what = data.draw(
             st.sampled_from(
-                ["append", "write_at", "truncate", "read_at", "if_cached", "prefetch", "map", "flush", "again"]
+                ["append", "write_at", "truncate", "read_at", "if_cached", "prefetch", "map", "fsync", "again"]
             )
         )
         place, size, blob = data.draw(_PLACE), data.draw(_PLACE), data.draw(_DATA)
@@ -86,7 +86,7 @@ class TwoDisks(RuleBasedStateMachine):
             "if_cached": lambda file: file.read_at_if_cached(place, size),
             "prefetch": lambda file: file.prefetch(place, size),
             "map": lambda file: bytes(file.map()),
-            "flush": lambda file: file.flush(),
+            "fsync": lambda file: file.flush(),
             "again": lambda file: file.size(),
         }
         result = calls[what](real)
