@@ -86,7 +86,7 @@ class TwoDisks(RuleBasedStateMachine):
             "if_cached": lambda file: file.read_at_if_cached(place, size),
             "prefetch": lambda file: file.prefetch(place, size),
             "map": lambda file: bytes(file.map()),
-            "fsync": lambda file: file.flush(),
+            "fsync": lambda file: file.fsync(),
             "again": lambda file: file.size(),
         }
         result = calls[what](real)
@@ -217,7 +217,7 @@ def test_power_cuts_spare_what_was_flushed():
         disk = _disk(seed)
         file = disk.open("/f", create=True)
         file.append([b"flushed"])
-        file.flush()
+        file.fsync()
         disk.fsync_directory("/")
         file.append([b"AA"])
         file.append([b"BB"])
@@ -236,7 +236,7 @@ def test_a_name_is_as_durable_as_its_directory():
         disk.fsync_directory("/")
         file = disk.open("/d/f", create=True)
         file.append([b"flushed"])
-        file.flush()
+        file.fsync()
         disk.crash(keep="flushed")
         outcomes[str(_next(disk).list("/d"))] = None
     assert sorted(outcomes) == ["['f']", "[]"]
@@ -271,7 +271,7 @@ def test_a_rename_moves_a_file_whole():
         for folder in ("/a", "/b"):
             disk.make_directories(folder)
         disk.fsync_directory("/")
-        disk.open("/a/f", create=True).flush()
+        disk.open("/a/f", create=True).fsync()
         disk.fsync_directory("/a")
         disk.rename("/a/f", "/b/f")
         if seed % 2:
@@ -308,8 +308,8 @@ def test_a_failed_flush_is_not_made_good_by_the_next():
         file.append([b"written"])
         disk.fail("fsync", 1, errno.EIO)
         with pytest.raises(OSError, match="Input/output"):
-            file.flush()
-        file.flush()
+            file.fsync()
+        file.fsync()
         disk.crash(keep="flushed")
         lost += _next(disk).read("/f") != b"written"
     assert lost > 0
