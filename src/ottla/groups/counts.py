@@ -3,7 +3,7 @@
 from typing import NamedTuple
 
 
-class GroupCounts:
+class GroupMetrics:
     """Counted where it happens, by an addition. All shards of a node share one, which stays when they go."""
 
     __slots__ = ("expired_members", "expired_offsets", "offset_commits", "rebalances")

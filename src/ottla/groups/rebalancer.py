@@ -5,7 +5,7 @@ from collections.abc import Callable
 from ottla.base.decision import Decision
 from ottla.base.errors import ErrorCode
 from ottla.groups.classic_group import EMPTY_ASSIGNMENT, ClassicGroup, Member, State, Waiting
-from ottla.groups.counts import GroupCounts
+from ottla.groups.counts import GroupMetrics
 from ottla.groups.requests import GroupRecord
 from ottla.groups.responses import join_error
 from ottla.groups.settings import GroupSettings
@@ -47,7 +47,7 @@ class Effects:
 class Rebalancer:
     """The classic groups of a shard and their timers. Whoever changes a group's members ends by asking it what follows."""
 
-    def __init__(self, settings: GroupSettings, timers: Timers, counts: GroupCounts) -> None:
+    def __init__(self, settings: GroupSettings, timers: Timers, counts: GroupMetrics) -> None:
         self.settings = settings
         self.timers = timers
         self.counts = counts

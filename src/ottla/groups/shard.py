@@ -8,7 +8,7 @@ from ottla.base.errors import ErrorCode
 from ottla.base.ids import ZERO_UUID, Uuid
 from ottla.base.ports import Rng
 from ottla.groups.classic_group import ClassicGroup, State, group_from_record
-from ottla.groups.counts import GroupCounts, GroupStats
+from ottla.groups.counts import GroupMetrics, GroupStats
 from ottla.groups.expiry import expired_records
 from ottla.groups.joining import Join
 from ottla.groups.listing import delete_groups, describe_groups, list_groups
@@ -68,11 +68,11 @@ class GroupCoordinatorShard:
     of it: a generation is stored when it is settled, and what was not settled begins again after a change of coordinator.
     """
 
-    def __init__(self, settings: GroupSettings, rng: Rng, counts: GroupCounts | None = None) -> None:
+    def __init__(self, settings: GroupSettings, rng: Rng, counts: GroupMetrics | None = None) -> None:
         self._settings = settings
         self._rng = rng
         self._timers = Timers()
-        self._counts = GroupCounts() if counts is None else counts
+        self._counts = GroupMetrics() if counts is None else counts
         self._rebalancer = Rebalancer(settings, self._timers, self._counts)
         self._groups = self._rebalancer.groups
         self._stored: dict[str, bytes] = {}

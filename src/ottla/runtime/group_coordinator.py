@@ -8,7 +8,7 @@ from ottla.base.context import RequestContext
 from ottla.base.errors import ErrorCode
 from ottla.base.ids import Uuid
 from ottla.base.ports import Rng
-from ottla.groups.counts import GroupCounts, GroupStats
+from ottla.groups.counts import GroupMetrics, GroupStats
 from ottla.groups.requests import GroupCall
 from ottla.groups.responses import error_response, refusal
 from ottla.groups.settings import GroupSettings
@@ -31,7 +31,7 @@ class Groups:
         configs = broker.configs()
         settings = self._settings = group_settings(configs)
         self._broker = broker
-        counts = self.counts = GroupCounts()
+        counts = self.counts = GroupMetrics()
         codec = broker_value("offsets.topic.compression.codec", configs)
         assert isinstance(codec, int), codec
         self.shards = Shards(
