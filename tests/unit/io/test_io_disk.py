@@ -136,7 +136,7 @@ def test_a_read_that_would_wait_says_so(disk, tmp_path, monkeypatch):
 
 
 def drop_from_cache(file):
-    file.flush()
+    file.fsync()
     descriptor = os.open(file.path, os.O_RDONLY)
     os.posix_fadvise(descriptor, 0, 0, os.POSIX_FADV_DONTNEED)
     os.close(descriptor)
@@ -203,7 +203,7 @@ def test_a_closed_file_is_of_no_use(disk, tmp_path):
     file.close()
     file.close()
     other = disk.open(f"{tmp_path}/g", create=True)
-    for call in (lambda: file.append([b"x"]), lambda: file.read_at(0, 1), file.flush):
+    for call in (lambda: file.append([b"x"]), lambda: file.read_at(0, 1), file.fsync):
         with pytest.raises(OSError) as caught:
             call()
         assert caught.value.errno == errno.EBADF
