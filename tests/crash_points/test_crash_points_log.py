@@ -108,7 +108,7 @@ class OnceCompacted(LogScenario):
             for offsets in batches:
                 records = [Record(timestamp=NOW, value=b"%d" % offset) for offset in offsets]
                 file.append([build_batch(records, base_offset=offsets[0], leader_epoch=0)])
-            file.flush()
+            file.fsync()
             file.close()
         disk.fsync_directory(DIRECTORY)
         checkpoints.write(disk, f"{ROOT}/{checkpoints.CLEAN_OFFSETS_FILE}", {PLACE: 9})
