@@ -181,7 +181,7 @@ class GroupCoordinatorShard:
                 ]
         return Decision(records=tuple(records))
 
-    def census(self) -> GroupStats:
+    def stats(self) -> GroupStats:
         """By looking at every group, for those who ask now and then."""
         by_state = dict.fromkeys((state.value for state in State if state is not State.DEAD), 0)
         members = 0

@@ -72,14 +72,14 @@ class Groups:
         for shard in self.shards.all():
             shard.carry_out(lambda machine, _: machine.on_topics_deleted(topics))
 
-    def census(self) -> GroupStats:
+    def stats(self) -> GroupStats:
         """Of the shards that have been loaded."""
         by_state: dict[str, int] = {}
         members = 0
         for shard in self.shards.all():
             if shard.state == ShardState.ACTIVE:
                 assert isinstance(shard.machine, GroupCoordinatorShard), shard.machine
-                told = shard.machine.census()
+                told = shard.machine.stats()
                 members += told.members
                 for state, count in told.by_state.items():
                     by_state[state] = by_state.get(state, 0) + count

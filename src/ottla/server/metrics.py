@@ -225,7 +225,7 @@ def _groups(broker: Broker) -> list[str]:
     groups = broker.coordinators.groups_so_far
     if groups is None:
         return []
-    census, counts = groups.census(), groups.counts
+    stats, counts = groups.stats(), groups.counts
     return [
         *_metric(
             "ottla_group_shards",
@@ -237,9 +237,9 @@ def _groups(broker: Broker) -> list[str]:
             "ottla_groups",
             "gauge",
             "Groups, by state.",
-            [(_label("state", state), count) for state, count in census.by_state.items()],
+            [(_label("state", state), count) for state, count in stats.by_state.items()],
         ),
-        *_metric("ottla_group_members", "gauge", "Members of all groups.", [("", census.members)]),
+        *_metric("ottla_group_members", "gauge", "Members of all groups.", [("", stats.members)]),
         *_metric(
             "ottla_group_members_expired_total",
             "counter",

@@ -16,12 +16,12 @@ def counted(speaker: ShardSpeaker) -> dict[str, int]:
 def test_groups_are_counted_by_state() -> None:
     speaker = ShardSpeaker()
     talk = Talk(speaker, "x-")
-    assert speaker.shard.census() == GroupStats(NO_GROUPS, 0)
+    assert speaker.shard.stats() == GroupStats(NO_GROUPS, 0)
     stable_group(talk, "stable")
     commit(talk, "a", "only-offsets", 8)
     stable_group(talk, "grows", 3)
     start_join(talk, "b", "grows", 3)
-    assert speaker.shard.census() == GroupStats({**NO_GROUPS, "Empty": 1, "Stable": 1, "PreparingRebalance": 1}, 3)
+    assert speaker.shard.stats() == GroupStats({**NO_GROUPS, "Empty": 1, "Stable": 1, "PreparingRebalance": 1}, 3)
 
 
 def test_what_happens_is_counted() -> None:
@@ -39,7 +39,7 @@ def test_what_happens_is_counted() -> None:
     assert counted(speaker) == {"offset_commits": 2, "expired_offsets": 0, "expired_members": 0, "rebalances": 2}
     talk.wait(40 * MINUTE_MS)
     assert counted(speaker) == {"offset_commits": 2, "expired_offsets": 2, "expired_members": 0, "rebalances": 2}
-    assert speaker.shard.census() == GroupStats(NO_GROUPS, 0)
+    assert speaker.shard.stats() == GroupStats(NO_GROUPS, 0)
 
 
 def test_a_member_that_is_not_heard_of_is_counted() -> None:
