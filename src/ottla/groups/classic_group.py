@@ -17,7 +17,7 @@ CONSUMER_PROTOCOL = "consumer"
 EMPTY_ASSIGNMENT = b""
 
 
-class State(Enum):
+class GroupState(Enum):
     """The texts are what clients are told."""
 
     EMPTY = "Empty"
@@ -27,12 +27,12 @@ class State(Enum):
     DEAD = "Dead"
 
 
-TRANSITIONS: dict[State, tuple[State, ...]] = {
-    State.EMPTY: (State.PREPARING_REBALANCE,),
-    State.PREPARING_REBALANCE: (State.COMPLETING_REBALANCE, State.EMPTY),
-    State.COMPLETING_REBALANCE: (State.STABLE, State.PREPARING_REBALANCE),
-    State.STABLE: (State.PREPARING_REBALANCE,),
-    State.DEAD: (),
+TRANSITIONS: dict[GroupState, tuple[GroupState, ...]] = {
+    GroupState.EMPTY: (GroupState.PREPARING_REBALANCE,),
+    GroupState.PREPARING_REBALANCE: (GroupState.COMPLETING_REBALANCE, GroupState.EMPTY),
+    GroupState.COMPLETING_REBALANCE: (GroupState.STABLE, GroupState.PREPARING_REBALANCE),
+    GroupState.STABLE: (GroupState.PREPARING_REBALANCE,),
+    GroupState.DEAD: (),
 }
 """What follows what. Dead is the state that clients are told of groups that do not exist; no group that exists is in it."""
 
@@ -98,8 +98,8 @@ class ClassicGroup:
 
     def __init__(self, group_id: str, now_ms: int) -> None:
         self.group_id = group_id
-        self.state = State.EMPTY
-        self.previous_state = State.DEAD
+        self.state = GroupState.EMPTY
+        self.previous_state = GroupState.DEAD
         self.state_timestamp_ms = now_ms
         self.generation = 0
         self.protocol_type: str | None = None
@@ -118,7 +118,7 @@ class ClassicGroup:
 
     # Its life
 
-    def move_to(self, state: State, now_ms: int) -> None:
+    def move_to(self, state: GroupState, now_ms: int) -> None:
         assert state in TRANSITIONS[self.state], (self.group_id, self.state, state)
         self.previous_state = self.state
         self.state = state
@@ -126,7 +126,7 @@ class ClassicGroup:
 
     @property
     def can_rebalance(self) -> bool:
-        return State.PREPARING_REBALANCE in TRANSITIONS[self.state]
+        return GroupState.PREPARING_REBALANCE in TRANSITIONS[self.state]
 
     @property
     def all_joined(self) -> bool:
@@ -141,7 +141,7 @@ class ClassicGroup:
         self.generation = self.generation + 1 if self.generation < 0x7FFF_FFFF else 1
         self.protocol_name = self.select_protocol() if self.members else None
         self.topics = self.subscribed_topics()
-        self.move_to(State.COMPLETING_REBALANCE if self.members else State.EMPTY, now_ms)
+        self.move_to(GroupState.COMPLETING_REBALANCE if self.members else GroupState.EMPTY, now_ms)
         self.pending_sync.clear()
 
     # Its members
@@ -211,7 +211,7 @@ class ClassicGroup:
     # Its protocols
 
     def supports(self, protocol_type: str, names: list[str]) -> bool:
-        if self.state is State.EMPTY:
+        if self.state is GroupState.EMPTY:
             return bool(protocol_type) and bool(names)
         everyone = len(self.members)
         return self.protocol_type == protocol_type and any(self.supported.get(name, 0) == everyone for name in names)
@@ -279,7 +279,7 @@ class ClassicGroup:
 def group_from_record(group_id: str, value: GroupMetadataValue) -> ClassicGroup:
     """The group that a record tells of: stable if it has members, whatever happened since was not settled."""
     group = ClassicGroup(group_id, value.current_state_timestamp)
-    group.state = State.STABLE if value.members else State.EMPTY
+    group.state = GroupState.STABLE if value.members else GroupState.EMPTY
     group.generation = value.generation
     group.protocol_type = value.protocol_type or None
     group.protocol_name = value.protocol

@@ -1,6 +1,6 @@
 """What time and deletions take away: offsets that nobody needs any more, and groups that have neither members nor offsets."""
 
-from ottla.groups.classic_group import CONSUMER_PROTOCOL, ClassicGroup, State
+from ottla.groups.classic_group import CONSUMER_PROTOCOL, ClassicGroup, GroupState
 from ottla.groups.offset_table import OffsetTable
 from ottla.groups.requests import GroupRecord
 from ottla.wire.records.group import NO_EXPIRY, CommittedOffset, group_key, offset_key
@@ -13,7 +13,7 @@ def expired_records(group: ClassicGroup, table: OffsetTable, now_ms: int, retent
     """
     offsets = table.of(group.group_id)
     if not offsets:
-        is_gone = group.state is State.EMPTY and not table.has_pending(group.group_id)
+        is_gone = group.state is GroupState.EMPTY and not table.has_pending(group.group_id)
         return [GroupRecord(group_key(group.group_id), None)] if is_gone else []
     if not _may_expire(group):
         return []
@@ -29,15 +29,15 @@ def expired_records(group: ClassicGroup, table: OffsetTable, now_ms: int, retent
                 kept = True
             else:
                 records.append(GroupRecord(offset_key(group.group_id, topic, partition), None))
-    if not kept and group.state is State.EMPTY and not table.has_pending(group.group_id):
+    if not kept and group.state is GroupState.EMPTY and not table.has_pending(group.group_id):
         records.append(GroupRecord(group_key(group.group_id), None))
     return records
 
 
 def _may_expire(group: ClassicGroup) -> bool:
-    if group.protocol_type is None or group.state is State.EMPTY:
+    if group.protocol_type is None or group.state is GroupState.EMPTY:
         return True
-    return group.protocol_type == CONSUMER_PROTOCOL and group.topics is not None and group.state is State.STABLE
+    return group.protocol_type == CONSUMER_PROTOCOL and group.topics is not None and group.state is GroupState.STABLE
 
 
 def _is_expired(group: ClassicGroup, committed: CommittedOffset, now_ms: int, retention_ms: int) -> bool:
@@ -45,7 +45,7 @@ def _is_expired(group: ClassicGroup, committed: CommittedOffset, now_ms: int, re
     if committed.expire_timestamp != NO_EXPIRY:
         return now_ms >= committed.expire_timestamp
     since = committed.commit_timestamp
-    if group.protocol_type is not None and group.state is State.EMPTY and group.state_timestamp_ms >= 0:
+    if group.protocol_type is not None and group.state is GroupState.EMPTY and group.state_timestamp_ms >= 0:
         since = group.state_timestamp_ms
     return now_ms - since >= retention_ms
 

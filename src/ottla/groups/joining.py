@@ -9,7 +9,7 @@ from ottla.base.decision import Decision
 from ottla.base.errors import ErrorCode
 from ottla.base.ids import random_uuid
 from ottla.base.ports import Rng
-from ottla.groups.classic_group import ClassicGroup, Member, State, Waiting
+from ottla.groups.classic_group import ClassicGroup, GroupState, Member, Waiting
 from ottla.groups.rebalancer import NEW_MEMBER_JOIN_TIMEOUT_MS, SESSION, Effects, Rebalancer
 from ottla.groups.requests import GroupCall
 from ottla.groups.responses import error_after_append, join_error
@@ -77,11 +77,11 @@ class Join:
 
     def _has_room(self) -> bool:
         group, member_id, size_max = self.group, self.request.member_id, self.rebalancer.settings.group_max_size
-        if group.state is State.EMPTY:
+        if group.state is GroupState.EMPTY:
             return True
         member = group.members.get(member_id)
         if (
-            group.state is State.PREPARING_REBALANCE
+            group.state is GroupState.PREPARING_REBALANCE
         ):  # those who wait are counted, so that the last to come back are turned away
             return (member is not None and member.joining is not None) or group.joining_count < size_max
         return member is not None or len(group.members) < size_max
@@ -119,7 +119,7 @@ class Join:
             request.session_timeout_ms, self.protocols,
         )  # fmt: skip
         member.is_new = True
-        if group.state is State.PREPARING_REBALANCE and group.previous_state is State.EMPTY:
+        if group.state is GroupState.PREPARING_REBALANCE and group.previous_state is GroupState.EMPTY:
             group.new_member_added = True
         if not group.members:
             group.protocol_type = request.protocol_type
@@ -143,7 +143,7 @@ class Join:
         member.is_new = False
         rebalancer.expect_heartbeat(group, member, effects.now_ms)
         group.update(member, self.protocols, self.rebalance_timeout_ms, self.request.session_timeout_ms)
-        if group.state is not State.STABLE or group.select_protocol() != group.protocol_name:
+        if group.state is not GroupState.STABLE or group.select_protocol() != group.protocol_name:
             group.wait_in_join(member, self.waiting)
             rebalancer.rebalance(group, effects)
             return None
@@ -170,8 +170,8 @@ class Join:
             return self._refuse(error, request.member_id)
         member = group.members[request.member_id]
         same = member.protocols == self.protocols
-        if (group.state is State.COMPLETING_REBALANCE and same) or (
-            group.state is State.STABLE and same and group.leader_id != member.member_id
+        if (group.state is GroupState.COMPLETING_REBALANCE and same) or (
+            group.state is GroupState.STABLE and same and group.leader_id != member.member_id
         ):
             return self.rebalancer.join_response(group, member)  # nothing changed: it may not have had the answer
         # Of a member's requests one waits, the newest.

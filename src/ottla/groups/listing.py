@@ -2,7 +2,7 @@
 
 from ottla.base.decision import Decision
 from ottla.base.errors import ErrorCode
-from ottla.groups.classic_group import ClassicGroup, State
+from ottla.groups.classic_group import ClassicGroup, GroupState
 from ottla.groups.expiry import all_tombstones
 from ottla.groups.offset_table import OffsetTable
 from ottla.groups.requests import GroupCall, GroupRecord
@@ -42,14 +42,14 @@ def describe_groups(groups: Groups, request: DescribeGroupsRequest, version: int
 
 def _describe(group: ClassicGroup | None, group_id: str, version: int) -> DescribedGroup:
     if group is None:
-        described = DescribedGroup(group_id=group_id, group_state=State.DEAD.value)
+        described = DescribedGroup(group_id=group_id, group_state=GroupState.DEAD.value)
         if version >= NOT_FOUND_IS_AN_ERROR_FROM:
             described.error_code, described.error_message = (
                 ErrorCode.GROUP_ID_NOT_FOUND,
                 f"There is no group {group_id!r}.",
             )
         return described
-    stable = group.state is State.STABLE
+    stable = group.state is GroupState.STABLE
     return DescribedGroup(
         group_id=group_id, group_state=group.state.value, protocol_type=group.protocol_type or "",
         protocol_data=(group.protocol_name or "") if stable else "",
@@ -72,7 +72,7 @@ def delete_groups(groups: Groups, table: OffsetTable, call: GroupCall, request: 
         error = ErrorCode.NONE
         if group is None:
             error = ErrorCode.GROUP_ID_NOT_FOUND
-        elif group.state is not State.EMPTY:
+        elif group.state is not GroupState.EMPTY:
             error = ErrorCode.NON_EMPTY_GROUP
         else:
             records += all_tombstones(group_id, table)

@@ -2,7 +2,7 @@
 
 from ottla.base.decision import Decision
 from ottla.base.errors import ErrorCode
-from ottla.groups.classic_group import EMPTY_ASSIGNMENT, ClassicGroup, State, Waiting
+from ottla.groups.classic_group import EMPTY_ASSIGNMENT, ClassicGroup, GroupState, Waiting
 from ottla.groups.joining import validate_member
 from ottla.groups.rebalancer import SYNC, Effects, Rebalancer
 from ottla.groups.requests import GroupCall
@@ -21,7 +21,7 @@ def sync_group(
 ) -> SyncGroupResponse | None:
     """The response, or None where the request waits for the leader's."""
     group = rebalancer.groups.get(request.group_id)
-    if group is None or group.state is State.EMPTY:
+    if group is None or group.state is GroupState.EMPTY:
         return SyncGroupResponse(error_code=ErrorCode.UNKNOWN_MEMBER_ID)
     error = _check_sync(group, request)
     if error is not None:
@@ -30,7 +30,7 @@ def sync_group(
     group.pending_sync.pop(member.member_id, None)
     if not group.pending_sync:
         rebalancer.timers.cancel(TimerKey(group.group_id, SYNC))
-    if group.state is State.STABLE:
+    if group.state is GroupState.STABLE:
         return SyncGroupResponse(
             protocol_type=group.protocol_type, protocol_name=group.protocol_name, assignment=member.assignment
         )
@@ -53,7 +53,7 @@ def _check_sync(group: ClassicGroup, request: SyncGroupRequest) -> ErrorCode | N
         request.protocol_name is not None and group.protocol_name not in (None, request.protocol_name)
     ):
         return ErrorCode.INCONSISTENT_GROUP_PROTOCOL
-    return ErrorCode.REBALANCE_IN_PROGRESS if group.state is State.PREPARING_REBALANCE else None
+    return ErrorCode.REBALANCE_IN_PROGRESS if group.state is GroupState.PREPARING_REBALANCE else None
 
 
 def _settle(rebalancer: Rebalancer, group: ClassicGroup, request: SyncGroupRequest, effects: Effects) -> None:
@@ -63,13 +63,13 @@ def _settle(rebalancer: Rebalancer, group: ClassicGroup, request: SyncGroupReque
         member.assignment = assignments.get(member.member_id, EMPTY_ASSIGNMENT)
     effects.store(group)
     rebalancer.propagate(group, ErrorCode.NONE, effects)
-    group.move_to(State.STABLE, effects.now_ms)
+    group.move_to(GroupState.STABLE, effects.now_ms)
     answered = [waiting for waiting, _ in effects.completions]
 
     def undo(error: ErrorCode, now_ms: int) -> Decision:
         """As if it had never been stable: those who were to be answered hear of the error, and all join again."""
         again = Effects(now_ms)
-        group.state = State.COMPLETING_REBALANCE
+        group.state = GroupState.COMPLETING_REBALANCE
         told = error_after_append(error)
         for member in group.members.values():
             member.assignment = EMPTY_ASSIGNMENT
@@ -90,7 +90,7 @@ def heartbeat(rebalancer: Rebalancer, request: HeartbeatRequest, now_ms: int) ->
     if request.generation_id != group.generation:
         return HeartbeatResponse(error_code=ErrorCode.ILLEGAL_GENERATION)
     rebalancer.expect_heartbeat(group, group.members[request.member_id], now_ms)
-    if group.state is State.PREPARING_REBALANCE:
+    if group.state is GroupState.PREPARING_REBALANCE:
         return HeartbeatResponse(error_code=ErrorCode.REBALANCE_IN_PROGRESS)
     return HeartbeatResponse()
 
@@ -106,7 +106,7 @@ def leave_group(
         results.append(
             MemberResponse(member_id=identity.member_id, group_instance_id=identity.group_instance_id, error_code=error)
         )
-    if group is not None and group.state is not State.EMPTY and any(not result.error_code for result in results):
+    if group is not None and group.state is not GroupState.EMPTY and any(not result.error_code for result in results):
         rebalancer.rebalance(group, effects)
     if call.version < MANY_LEAVE_FROM:
         return LeaveGroupResponse(error_code=results[0].error_code)

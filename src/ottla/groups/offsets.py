@@ -3,7 +3,7 @@
 from ottla.base.decision import Decision
 from ottla.base.errors import ErrorCode
 from ottla.base.ids import ZERO_UUID, Uuid
-from ottla.groups.classic_group import CONSUMER_PROTOCOL, ClassicGroup, State
+from ottla.groups.classic_group import CONSUMER_PROTOCOL, ClassicGroup, GroupState
 from ottla.groups.joining import validate_member
 from ottla.groups.offset_table import GroupOffsets, OffsetTable
 from ottla.groups.rebalancer import Rebalancer
@@ -43,8 +43,8 @@ def commit_offsets(rebalancer: Rebalancer, call: GroupCall, request: OffsetCommi
     if error is not None:
         return Decision(response=error_response(request, error))
     if group is not None and group.state in (
-        State.STABLE,
-        State.PREPARING_REBALANCE,
+        GroupState.STABLE,
+        GroupState.PREPARING_REBALANCE,
     ):  # a commit is as good as a heartbeat
         rebalancer.expect_heartbeat(group, group.members[request.member_id], now_ms)
     expire = NO_EXPIRY if request.retention_time_ms == NO_RETENTION else now_ms + request.retention_time_ms
@@ -78,7 +78,7 @@ def _check_commit(group: ClassicGroup | None, request: OffsetCommitRequest, vers
         if generation < 0:
             return None
         return ErrorCode.GROUP_ID_NOT_FOUND if version >= GROUP_ID_NOT_FOUND_FROM else ErrorCode.ILLEGAL_GENERATION
-    if generation < 0 and group.state is State.EMPTY:
+    if generation < 0 and group.state is GroupState.EMPTY:
         return None
     if generation < 0 and not request.member_id and request.group_instance_id is None:
         return ErrorCode.UNKNOWN_MEMBER_ID
@@ -87,7 +87,7 @@ def _check_commit(group: ClassicGroup | None, request: OffsetCommitRequest, vers
         return error
     if generation != group.generation:
         return ErrorCode.ILLEGAL_GENERATION
-    return ErrorCode.REBALANCE_IN_PROGRESS if group.state is State.COMPLETING_REBALANCE else None
+    return ErrorCode.REBALANCE_IN_PROGRESS if group.state is GroupState.COMPLETING_REBALANCE else None
 
 
 def fetch_offsets(table: OffsetTable, request: OffsetFetchRequest) -> OffsetFetchResponse:
@@ -152,7 +152,7 @@ def delete_offsets(
     group = rebalancer.groups.get(request.group_id)
     if group is None:
         return Decision(response=OffsetDeleteResponse(error_code=ErrorCode.GROUP_ID_NOT_FOUND))
-    if group.state is not State.EMPTY and group.protocol_type != CONSUMER_PROTOCOL:
+    if group.state is not GroupState.EMPTY and group.protocol_type != CONSUMER_PROTOCOL:
         return Decision(response=OffsetDeleteResponse(error_code=ErrorCode.NON_EMPTY_GROUP))
     offsets = table.of(request.group_id)
     records, topics = [], []

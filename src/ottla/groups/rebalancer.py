@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 from ottla.base.decision import Decision
 from ottla.base.errors import ErrorCode
-from ottla.groups.classic_group import EMPTY_ASSIGNMENT, ClassicGroup, Member, State, Waiting
+from ottla.groups.classic_group import EMPTY_ASSIGNMENT, ClassicGroup, GroupState, Member, Waiting
 from ottla.groups.counts import GroupMetrics
 from ottla.groups.requests import GroupRecord
 from ottla.groups.responses import join_error
@@ -91,7 +91,7 @@ class Rebalancer:
                 self.expect_heartbeat(group, member, effects.now_ms)  # while it waited, none was expected
 
     def forget_assignments(self, group: ClassicGroup, error: ErrorCode, effects: Effects) -> None:
-        assert group.state is State.COMPLETING_REBALANCE, (group.group_id, group.state)
+        assert group.state is GroupState.COMPLETING_REBALANCE, (group.group_id, group.state)
         for member in group.members.values():
             member.assignment = EMPTY_ASSIGNMENT
         self.propagate(group, error, effects)
@@ -119,21 +119,21 @@ class Rebalancer:
     def _on_session_over(self, group: ClassicGroup, member_id: str, effects: Effects) -> None:
         if member_id in group.pending_members:
             group.remove(member_id)
-            if group.state is State.PREPARING_REBALANCE and group.all_joined:
+            if group.state is GroupState.PREPARING_REBALANCE and group.all_joined:
                 self.complete_join(group, effects)
             return
         member = group.members.get(member_id)
         if member is not None and not member.heartbeat_satisfied:
             self.counts.expired_members += 1
             self.drop(group, member, effects)
-            if group.state is State.PREPARING_REBALANCE:
+            if group.state is GroupState.PREPARING_REBALANCE:
                 if group.all_joined:
                     self.complete_join(group, effects)
             else:
                 self.rebalance(group, effects)
 
     def _on_join_over(self, group: ClassicGroup, effects: Effects) -> None:
-        if group.state is not State.PREPARING_REBALANCE:
+        if group.state is not GroupState.PREPARING_REBALANCE:
             return
         if group.initial_delay_ms >= 0 and group.new_member_added and group.initial_remaining_ms:
             # More members may be on their way: wait on, but never longer than a rebalance may take.
@@ -147,7 +147,7 @@ class Rebalancer:
 
     def _on_sync_over(self, group: ClassicGroup, effects: Effects) -> None:
         """Members that joined and did not sync are removed, and the others begin anew."""
-        if group.state in (State.COMPLETING_REBALANCE, State.STABLE) and group.pending_sync:
+        if group.state in (GroupState.COMPLETING_REBALANCE, GroupState.STABLE) and group.pending_sync:
             for member_id in list(group.pending_sync):
                 group.remove(member_id)
                 self.forget_heartbeat(group, member_id)
@@ -166,17 +166,21 @@ class Rebalancer:
         """The members or their protocols have changed: begin a rebalance, or end the one that goes on if everyone is there."""
         if group.can_rebalance:
             self._prepare(group, effects)
-        elif group.state is State.PREPARING_REBALANCE and group.previous_state is not State.EMPTY and group.all_joined:
+        elif (
+            group.state is GroupState.PREPARING_REBALANCE
+            and group.previous_state is not GroupState.EMPTY
+            and group.all_joined
+        ):
             self.complete_join(group, effects)
 
     def _prepare(self, group: ClassicGroup, effects: Effects) -> None:
-        if group.state is State.COMPLETING_REBALANCE:
+        if group.state is GroupState.COMPLETING_REBALANCE:
             self.forget_assignments(group, ErrorCode.REBALANCE_IN_PROGRESS, effects)
         group.pending_sync.clear()
         self.timers.cancel(TimerKey(group.group_id, SYNC))
-        initial = group.state is State.EMPTY
+        initial = group.state is GroupState.EMPTY
         self.counts.rebalances += 1
-        group.move_to(State.PREPARING_REBALANCE, effects.now_ms)
+        group.move_to(GroupState.PREPARING_REBALANCE, effects.now_ms)
         if initial:
             delay = self.settings.group_initial_rebalance_delay_ms
             group.initial_delay_ms = delay
@@ -202,7 +206,7 @@ class Rebalancer:
             self.timers.set(TimerKey(group.group_id, JOIN), effects.now_ms + group.rebalance_timeout_ms)
             return
         group.begin_generation(effects.now_ms)
-        if group.state is State.EMPTY:
+        if group.state is GroupState.EMPTY:
             effects.store(group)
             return
         for member in group.members.values():

@@ -7,7 +7,7 @@ from ottla.base.decision import Decision
 from ottla.base.errors import ErrorCode
 from ottla.base.ids import ZERO_UUID, Uuid
 from ottla.base.ports import Rng
-from ottla.groups.classic_group import ClassicGroup, State, group_from_record
+from ottla.groups.classic_group import ClassicGroup, GroupState, group_from_record
 from ottla.groups.counts import GroupMetrics, GroupStats
 from ottla.groups.expiry import expired_records
 from ottla.groups.joining import Join
@@ -183,7 +183,7 @@ class GroupCoordinatorShard:
 
     def stats(self) -> GroupStats:
         """By looking at every group, for those who ask now and then."""
-        by_state = dict.fromkeys((state.value for state in State if state is not State.DEAD), 0)
+        by_state = dict.fromkeys((state.value for state in GroupState if state is not GroupState.DEAD), 0)
         members = 0
         for group in self._groups.values():
             by_state[group.state.value] += 1
