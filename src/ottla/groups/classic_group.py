@@ -37,7 +37,7 @@ TRANSITIONS: dict[GroupState, tuple[GroupState, ...]] = {
 """What follows what. Dead is the state that clients are told of groups that do not exist; no group that exists is in it."""
 
 
-class Waiting(NamedTuple):
+class PendingResponse(NamedTuple):
     """A request without an answer so far, and the version in which to answer it."""
 
     token: Any
@@ -71,8 +71,8 @@ class Member:
         self.session_timeout_ms = session_timeout_ms
         self.protocols = protocols
         self.assignment = assignment
-        self.joining: Waiting | None = None
-        self.syncing: Waiting | None = None
+        self.joining: PendingResponse | None = None
+        self.syncing: PendingResponse | None = None
         self.is_new = False
 
     def metadata(self, protocol: str | None) -> bytes:
@@ -146,7 +146,7 @@ class ClassicGroup:
 
     # Its members
 
-    def add(self, member: Member, joining: Waiting | None) -> None:
+    def add(self, member: Member, joining: PendingResponse | None) -> None:
         if member.instance_id is not None:
             self.static_members[member.instance_id] = member.member_id
         if self.leader_id is None:
@@ -192,7 +192,7 @@ class ClassicGroup:
         if self.leader_id == old_id:
             self.leader_id = member_id
 
-    def wait_in_join(self, member: Member, joining: Waiting | None) -> None:
+    def wait_in_join(self, member: Member, joining: PendingResponse | None) -> None:
         self.joining_count += (joining is not None) - (member.joining is not None)
         member.joining = joining
 

@@ -9,7 +9,7 @@ from ottla.base.decision import Decision
 from ottla.base.errors import ErrorCode
 from ottla.base.ids import random_uuid
 from ottla.base.ports import Rng
-from ottla.groups.classic_group import ClassicGroup, GroupState, Member, Waiting
+from ottla.groups.classic_group import ClassicGroup, GroupState, Member, PendingResponse
 from ottla.groups.rebalancer import NEW_MEMBER_JOIN_TIMEOUT_MS, SESSION, Effects, Rebalancer
 from ottla.groups.requests import GroupCall
 from ottla.groups.responses import error_after_append, join_error
@@ -48,7 +48,7 @@ class Join:
         self.rebalancer = rebalancer
         self.rng = rng
         self.effects = effects
-        self.waiting = Waiting(call.token, call.version)
+        self.waiting = PendingResponse(call.token, call.version)
         self.protocols = tuple([(protocol.name, protocol.metadata) for protocol in request.protocols])
         self.rebalance_timeout_ms = request.rebalance_timeout_ms if call.version >= 1 else request.session_timeout_ms
         self.group: ClassicGroup

@@ -2,7 +2,7 @@
 
 from ottla.base.decision import Decision
 from ottla.base.errors import ErrorCode
-from ottla.groups.classic_group import EMPTY_ASSIGNMENT, ClassicGroup, GroupState, Waiting
+from ottla.groups.classic_group import EMPTY_ASSIGNMENT, ClassicGroup, GroupState, PendingResponse
 from ottla.groups.joining import validate_member
 from ottla.groups.rebalancer import SYNC, Effects, Rebalancer
 from ottla.groups.requests import GroupCall
@@ -37,7 +37,7 @@ def sync_group(
     rebalancer.answer_sync(
         member, SyncGroupResponse(error_code=ErrorCode.REBALANCE_IN_PROGRESS), effects
     )  # one waits, the newest
-    member.syncing = Waiting(call.token, call.version)
+    member.syncing = PendingResponse(call.token, call.version)
     if group.leader_id == member.member_id:
         _settle(rebalancer, group, request, effects)
     return None

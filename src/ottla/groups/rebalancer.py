@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 from ottla.base.decision import Decision
 from ottla.base.errors import ErrorCode
-from ottla.groups.classic_group import EMPTY_ASSIGNMENT, ClassicGroup, GroupState, Member, Waiting
+from ottla.groups.classic_group import EMPTY_ASSIGNMENT, ClassicGroup, GroupState, Member, PendingResponse
 from ottla.groups.counts import GroupMetrics
 from ottla.groups.requests import GroupRecord
 from ottla.groups.responses import join_error
@@ -31,7 +31,7 @@ class Effects:
     def __init__(self, now_ms: int) -> None:
         self.now_ms = now_ms
         self.records: list[GroupRecord] = []
-        self.completions: list[tuple[Waiting, Message]] = []
+        self.completions: list[tuple[PendingResponse, Message]] = []
         self.on_refused: Callable[[ErrorCode, int], Decision] | None = None
 
     def store(self, group: ClassicGroup) -> None:
