@@ -10,7 +10,7 @@ from ottla.base.errors import ErrorCode
 from ottla.base.ids import random_uuid
 from ottla.base.ports import Rng
 from ottla.groups.classic_group import ClassicGroup, GroupState, Member, PendingResponse
-from ottla.groups.rebalancer import NEW_MEMBER_JOIN_TIMEOUT_MS, SESSION, Effects, Rebalancer
+from ottla.groups.rebalancer import NEW_MEMBER_JOIN_TIMEOUT_MS, SESSION, PendingDecision, Rebalancer
 from ottla.groups.requests import GroupCall
 from ottla.groups.responses import error_after_append, join_error
 from ottla.groups.timers import TimerKey
@@ -41,7 +41,7 @@ class Join:
     )
 
     def __init__(
-        self, call: GroupCall, request: JoinGroupRequest, rebalancer: Rebalancer, rng: Rng, effects: Effects
+        self, call: GroupCall, request: JoinGroupRequest, rebalancer: Rebalancer, rng: Rng, effects: PendingDecision
     ) -> None:
         self.call = call
         self.request = request

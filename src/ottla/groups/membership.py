@@ -4,7 +4,7 @@ from ottla.base.decision import Decision
 from ottla.base.errors import ErrorCode
 from ottla.groups.classic_group import EMPTY_ASSIGNMENT, ClassicGroup, GroupState, PendingResponse
 from ottla.groups.joining import validate_member
-from ottla.groups.rebalancer import SYNC, Effects, Rebalancer
+from ottla.groups.rebalancer import SYNC, PendingDecision, Rebalancer
 from ottla.groups.requests import GroupCall
 from ottla.groups.responses import error_after_append
 from ottla.groups.timers import TimerKey
@@ -17,7 +17,7 @@ MANY_LEAVE_FROM = 3
 
 
 def sync_group(
-    rebalancer: Rebalancer, call: GroupCall, request: SyncGroupRequest, effects: Effects
+    rebalancer: Rebalancer, call: GroupCall, request: SyncGroupRequest, effects: PendingDecision
 ) -> SyncGroupResponse | None:
     """The response, or None where the request waits for the leader's."""
     group = rebalancer.groups.get(request.group_id)
@@ -56,7 +56,7 @@ def _check_sync(group: ClassicGroup, request: SyncGroupRequest) -> ErrorCode | N
     return ErrorCode.REBALANCE_IN_PROGRESS if group.state is GroupState.PREPARING_REBALANCE else None
 
 
-def _settle(rebalancer: Rebalancer, group: ClassicGroup, request: SyncGroupRequest, effects: Effects) -> None:
+def _settle(rebalancer: Rebalancer, group: ClassicGroup, request: SyncGroupRequest, effects: PendingDecision) -> None:
     """The leader has assigned: the generation is stored, and everyone gets its part when that is committed."""
     assignments = {entry.member_id: entry.assignment for entry in request.assignments}
     for member in group.members.values():
@@ -68,7 +68,7 @@ def _settle(rebalancer: Rebalancer, group: ClassicGroup, request: SyncGroupReque
 
     def undo(error: ErrorCode, now_ms: int) -> Decision:
         """As if it had never been stable: those who were to be answered hear of the error, and all join again."""
-        again = Effects(now_ms)
+        again = PendingDecision(now_ms)
         group.state = GroupState.COMPLETING_REBALANCE
         told = error_after_append(error)
         for member in group.members.values():
@@ -96,7 +96,7 @@ def heartbeat(rebalancer: Rebalancer, request: HeartbeatRequest, now_ms: int) ->
 
 
 def leave_group(
-    rebalancer: Rebalancer, call: GroupCall, request: LeaveGroupRequest, effects: Effects
+    rebalancer: Rebalancer, call: GroupCall, request: LeaveGroupRequest, effects: PendingDecision
 ) -> LeaveGroupResponse:
     leaving = request.members if call.version >= MANY_LEAVE_FROM else [MemberIdentity(member_id=request.member_id)]
     group = rebalancer.groups.get(request.group_id)
@@ -113,7 +113,9 @@ def leave_group(
     return LeaveGroupResponse(members=results)
 
 
-def _leave(rebalancer: Rebalancer, group: ClassicGroup, identity: MemberIdentity, effects: Effects) -> ErrorCode:
+def _leave(
+    rebalancer: Rebalancer, group: ClassicGroup, identity: MemberIdentity, effects: PendingDecision
+) -> ErrorCode:
     member_id, instance_id = identity.member_id, identity.group_instance_id
     if not member_id:  # an operator removes a static member by its name
         if instance_id is None or instance_id not in group.static_members:

@@ -23,7 +23,7 @@ NEW_MEMBER_JOIN_TIMEOUT_MS = 300_000
 """A member that waits in its first join cannot send heartbeats, as it does not know its id: it is given up after this time."""
 
 
-class Effects:
+class PendingDecision:
     """What one step leads to, gathered while it is made."""
 
     __slots__ = ("completions", "now_ms", "on_refused", "records")
@@ -55,18 +55,20 @@ class Rebalancer:
 
     # Answers to those who wait
 
-    def answer_join(self, group: ClassicGroup, member: Member, response: JoinGroupResponse, effects: Effects) -> None:
+    def answer_join(
+        self, group: ClassicGroup, member: Member, response: JoinGroupResponse, effects: PendingDecision
+    ) -> None:
         if member.joining is not None:
             effects.completions.append((member.joining, response))
             group.wait_in_join(member, None)
 
     def refuse_join(
-        self, group: ClassicGroup, member: Member, error: ErrorCode, member_id: str, effects: Effects
+        self, group: ClassicGroup, member: Member, error: ErrorCode, member_id: str, effects: PendingDecision
     ) -> None:
         if member.joining is not None:
             self.answer_join(group, member, join_error(error, member_id, member.joining.version), effects)
 
-    def answer_sync(self, member: Member, response: SyncGroupResponse, effects: Effects) -> bool:
+    def answer_sync(self, member: Member, response: SyncGroupResponse, effects: PendingDecision) -> bool:
         if member.syncing is None:
             return False
         effects.completions.append((member.syncing, response))
@@ -81,7 +83,7 @@ class Rebalancer:
             members=group.member_list() if group.leader_id == member.member_id else [],
         )  # fmt: skip
 
-    def propagate(self, group: ClassicGroup, error: ErrorCode, effects: Effects) -> None:
+    def propagate(self, group: ClassicGroup, error: ErrorCode, effects: PendingDecision) -> None:
         """Everyone who waits in a sync gets its assignment, or the error."""
         for member in group.members.values():
             response = SyncGroupResponse(error_code=error, assignment=member.assignment)
@@ -90,7 +92,7 @@ class Rebalancer:
             if self.answer_sync(member, response, effects):
                 self.expect_heartbeat(group, member, effects.now_ms)  # while it waited, none was expected
 
-    def forget_assignments(self, group: ClassicGroup, error: ErrorCode, effects: Effects) -> None:
+    def forget_assignments(self, group: ClassicGroup, error: ErrorCode, effects: PendingDecision) -> None:
         assert group.state is GroupState.COMPLETING_REBALANCE, (group.group_id, group.state)
         for member in group.members.values():
             member.assignment = EMPTY_ASSIGNMENT
@@ -104,7 +106,7 @@ class Rebalancer:
     def forget_heartbeat(self, group: ClassicGroup, member_id: str) -> None:
         self.timers.cancel(TimerKey(group.group_id, SESSION, member_id))
 
-    def on_due(self, key: TimerKey, effects: Effects) -> None:
+    def on_due(self, key: TimerKey, effects: PendingDecision) -> None:
         """A timer has run out. Its group may be gone meanwhile, as may be its reason."""
         group = self.groups.get(key.group_id)
         if group is None:
@@ -116,7 +118,7 @@ class Rebalancer:
         else:
             self._on_sync_over(group, effects)
 
-    def _on_session_over(self, group: ClassicGroup, member_id: str, effects: Effects) -> None:
+    def _on_session_over(self, group: ClassicGroup, member_id: str, effects: PendingDecision) -> None:
         if member_id in group.pending_members:
             group.remove(member_id)
             if group.state is GroupState.PREPARING_REBALANCE and group.all_joined:
@@ -132,7 +134,7 @@ class Rebalancer:
             else:
                 self.rebalance(group, effects)
 
-    def _on_join_over(self, group: ClassicGroup, effects: Effects) -> None:
+    def _on_join_over(self, group: ClassicGroup, effects: PendingDecision) -> None:
         if group.state is not GroupState.PREPARING_REBALANCE:
             return
         if group.initial_delay_ms >= 0 and group.new_member_added and group.initial_remaining_ms:
@@ -145,7 +147,7 @@ class Rebalancer:
         else:
             self.complete_join(group, effects)
 
-    def _on_sync_over(self, group: ClassicGroup, effects: Effects) -> None:
+    def _on_sync_over(self, group: ClassicGroup, effects: PendingDecision) -> None:
         """Members that joined and did not sync are removed, and the others begin anew."""
         if group.state in (GroupState.COMPLETING_REBALANCE, GroupState.STABLE) and group.pending_sync:
             for member_id in list(group.pending_sync):
@@ -155,14 +157,14 @@ class Rebalancer:
 
     # From generation to generation
 
-    def drop(self, group: ClassicGroup, member: Member, effects: Effects) -> None:
+    def drop(self, group: ClassicGroup, member: Member, effects: PendingDecision) -> None:
         """A member is removed; if it waits in a join it is told to come again. What follows for the group is asked afterwards."""
         self.forget_heartbeat(group, member.member_id)
         self.refuse_join(group, member, ErrorCode.UNKNOWN_MEMBER_ID, "", effects)
         self.answer_sync(member, SyncGroupResponse(error_code=ErrorCode.UNKNOWN_MEMBER_ID), effects)
         group.remove(member.member_id)
 
-    def rebalance(self, group: ClassicGroup, effects: Effects) -> None:
+    def rebalance(self, group: ClassicGroup, effects: PendingDecision) -> None:
         """The members or their protocols have changed: begin a rebalance, or end the one that goes on if everyone is there."""
         if group.can_rebalance:
             self._prepare(group, effects)
@@ -173,7 +175,7 @@ class Rebalancer:
         ):
             self.complete_join(group, effects)
 
-    def _prepare(self, group: ClassicGroup, effects: Effects) -> None:
+    def _prepare(self, group: ClassicGroup, effects: PendingDecision) -> None:
         if group.state is GroupState.COMPLETING_REBALANCE:
             self.forget_assignments(group, ErrorCode.REBALANCE_IN_PROGRESS, effects)
         group.pending_sync.clear()
@@ -193,7 +195,7 @@ class Rebalancer:
         else:
             self.timers.set(TimerKey(group.group_id, JOIN), effects.now_ms + group.rebalance_timeout_ms)
 
-    def complete_join(self, group: ClassicGroup, effects: Effects) -> None:
+    def complete_join(self, group: ClassicGroup, effects: PendingDecision) -> None:
         """The time to join is over: whoever is not there is removed, unless it is static, and the next generation begins."""
         self.timers.cancel(TimerKey(group.group_id, JOIN))
         group.initial_delay_ms = -1

@@ -15,7 +15,7 @@ from ottla.groups.listing import delete_groups, describe_groups, list_groups
 from ottla.groups.membership import heartbeat, leave_group, sync_group
 from ottla.groups.offset_table import OffsetTable
 from ottla.groups.offsets import commit_offsets, delete_offsets, fetch_offsets
-from ottla.groups.rebalancer import Effects, Rebalancer
+from ottla.groups.rebalancer import PendingDecision, Rebalancer
 from ottla.groups.requests import GroupCall, GroupRecord
 from ottla.groups.responses import refusal, refusing
 from ottla.groups.settings import GroupSettings
@@ -133,7 +133,7 @@ class GroupCoordinatorShard:
 
     def on_deadline(self, now_ms: int) -> Decision:
         """All that is due: members expire, rebalances end, offsets are forgotten. Harmless when called early or late."""
-        effects = Effects(now_ms)
+        effects = PendingDecision(now_ms)
         for _ in range(DUE_MAX):
             key = self._timers.pop_due(now_ms)
             if key is None:
@@ -147,7 +147,7 @@ class GroupCoordinatorShard:
     def on_loaded(self, now_ms: int) -> Decision:
         """The log is read to its end: members get a full session timeout to be heard of."""
         self._loaded = True
-        effects = Effects(now_ms)
+        effects = PendingDecision(now_ms)
         self._timers.set(EXPIRY, now_ms + self._settings.offsets_retention_check_interval_ms)
         for group in list(self._groups.values()):
             for member in group.members.values():
@@ -160,7 +160,7 @@ class GroupCoordinatorShard:
 
     def on_unloaded(self) -> Decision:
         """Everyone who waits is answered with NOT_COORDINATOR. The shard is not used afterwards."""
-        effects = Effects(0)
+        effects = PendingDecision(0)
         for group in self._groups.values():
             for member in group.members.values():
                 self._rebalancer.refuse_join(group, member, ErrorCode.NOT_COORDINATOR, member.member_id, effects)
@@ -190,7 +190,7 @@ class GroupCoordinatorShard:
             members += len(group.members)
         return GroupStats(by_state, members)
 
-    def _expire(self, effects: Effects) -> None:
+    def _expire(self, effects: PendingDecision) -> None:
         if not self._to_expire:
             self._to_expire = list(self._groups)
         some, self._to_expire = self._to_expire[:EXPIRY_GROUPS_MAX], self._to_expire[EXPIRY_GROUPS_MAX:]
@@ -206,16 +206,16 @@ class GroupCoordinatorShard:
     # Requests
 
     def _join(self, call: GroupCall, request: JoinGroupRequest, now_ms: int) -> Decision:
-        effects = Effects(now_ms)
+        effects = PendingDecision(now_ms)
         join = Join(call, request, self._rebalancer, self._rng, effects)
         return _answered(effects, join.decide(), call)
 
     def _sync(self, call: GroupCall, request: SyncGroupRequest, now_ms: int) -> Decision:
-        effects = Effects(now_ms)
+        effects = PendingDecision(now_ms)
         return _answered(effects, sync_group(self._rebalancer, call, request, effects), call)
 
     def _leave(self, call: GroupCall, request: LeaveGroupRequest, now_ms: int) -> Decision:
-        effects = Effects(now_ms)
+        effects = PendingDecision(now_ms)
         return _answered(effects, leave_group(self._rebalancer, call, request, effects), call)
 
     def _heartbeat(self, call: GroupCall, request: HeartbeatRequest, now_ms: int) -> Decision:
@@ -240,7 +240,7 @@ class GroupCoordinatorShard:
         return delete_groups(self._groups, self._offsets, call, request)
 
 
-def _answered(effects: Effects, response: Message | None, call: GroupCall) -> Decision:
+def _answered(effects: PendingDecision, response: Message | None, call: GroupCall) -> Decision:
     """A request that waits for others may be the last that all waited for: then its answer is among the completions."""
     completions = tuple([(waiting.token, answer) for waiting, answer in effects.completions])
     undo = effects.on_refused
