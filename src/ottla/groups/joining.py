@@ -30,7 +30,7 @@ class Join:
 
     __slots__ = (
         "call",
-        "effects",
+        "pending",
         "group",
         "protocols",
         "rebalance_timeout_ms",
@@ -41,13 +41,13 @@ class Join:
     )
 
     def __init__(
-        self, call: GroupCall, request: JoinGroupRequest, rebalancer: Rebalancer, rng: Rng, effects: PendingDecision
+        self, call: GroupCall, request: JoinGroupRequest, rebalancer: Rebalancer, rng: Rng, pending: PendingDecision
     ) -> None:
         self.call = call
         self.request = request
         self.rebalancer = rebalancer
         self.rng = rng
-        self.effects = effects
+        self.pending = pending
         self.waiting = PendingResponse(call.token, call.version)
         self.protocols = tuple([(protocol.name, protocol.metadata) for protocol in request.protocols])
         self.rebalance_timeout_ms = request.rebalance_timeout_ms if call.version >= 1 else request.session_timeout_ms
@@ -60,7 +60,7 @@ class Join:
         known = groups.get(request.group_id)
         if known is None and request.member_id:
             return self._refuse(ErrorCode.UNKNOWN_MEMBER_ID, request.member_id)
-        self.group = known or ClassicGroup(request.group_id, self.effects.now_ms)
+        self.group = known or ClassicGroup(request.group_id, self.pending.now_ms)
         if not self._has_room():
             self.group.remove(request.member_id)
             response: JoinGroupResponse | None = self._refuse(ErrorCode.GROUP_MAX_SIZE_REACHED, "")
@@ -104,7 +104,7 @@ class Join:
             del pending_members[oldest]
             self.rebalancer.forget_heartbeat(self.group, oldest)
         pending_members[member_id] = None
-        deadline_ms = self.effects.now_ms + self.request.session_timeout_ms
+        deadline_ms = self.pending.now_ms + self.request.session_timeout_ms
         self.rebalancer.timers.set(TimerKey(self.group.group_id, SESSION, member_id), deadline_ms)
         return self._refuse(ErrorCode.MEMBER_ID_REQUIRED, member_id)
 
@@ -113,7 +113,7 @@ class Join:
         return f"{prefix}-{digits[:8]}-{digits[8:12]}-{digits[12:16]}-{digits[16:20]}-{digits[20:]}"
 
     def _add(self, member_id: str) -> JoinGroupResponse | None:
-        request, group, effects = self.request, self.group, self.effects
+        request, group, pending = self.request, self.group, self.pending
         member = Member(
             member_id, request.group_instance_id, self.call.client_id, self.call.client_host, self.rebalance_timeout_ms,
             request.session_timeout_ms, self.protocols,
@@ -125,30 +125,30 @@ class Join:
             group.protocol_type = request.protocol_type
         group.add(member, self.waiting)
         self.rebalancer.timers.set(
-            TimerKey(group.group_id, SESSION, member_id), effects.now_ms + NEW_MEMBER_JOIN_TIMEOUT_MS
+            TimerKey(group.group_id, SESSION, member_id), pending.now_ms + NEW_MEMBER_JOIN_TIMEOUT_MS
         )
-        self.rebalancer.rebalance(group, effects)
+        self.rebalancer.rebalance(group, pending)
         return None
 
     def _replace_static(self, member: Member, member_id: str) -> JoinGroupResponse | None:
         """A static member restarted: whoever still speaks under its old id is fenced; in a stable group nobody else notices."""
-        group, rebalancer, effects = self.group, self.rebalancer, self.effects
+        group, rebalancer, pending = self.group, self.rebalancer, self.pending
         old = (member.member_id, member.protocols, member.rebalance_timeout_ms, member.session_timeout_ms)
         old_leader = group.leader_id or ""
-        rebalancer.refuse_join(group, member, ErrorCode.FENCED_INSTANCE_ID, member.member_id, effects)
-        rebalancer.answer_sync(member, SyncGroupResponse(error_code=ErrorCode.FENCED_INSTANCE_ID), effects)
+        rebalancer.refuse_join(group, member, ErrorCode.FENCED_INSTANCE_ID, member.member_id, pending)
+        rebalancer.answer_sync(member, SyncGroupResponse(error_code=ErrorCode.FENCED_INSTANCE_ID), pending)
         rebalancer.forget_heartbeat(group, member.member_id)
         group.pending_sync.pop(member.member_id, None)
         group.rename(member, member_id)
         member.is_new = False
-        rebalancer.expect_heartbeat(group, member, effects.now_ms)
+        rebalancer.expect_heartbeat(group, member, pending.now_ms)
         group.update(member, self.protocols, self.rebalance_timeout_ms, self.request.session_timeout_ms)
         if group.state is not GroupState.STABLE or group.select_protocol() != group.protocol_name:
             group.wait_in_join(member, self.waiting)
-            rebalancer.rebalance(group, effects)
+            rebalancer.rebalance(group, pending)
             return None
-        effects.store(group)
-        effects.on_refused = self._undo_replacement(member, old, old_leader)
+        pending.store(group)
+        pending.on_refused = self._undo_replacement(member, old, old_leader)
         response = rebalancer.join_response(group, member)
         if self.call.version >= SKIP_ASSIGNMENT_FROM:
             response.skip_assignment = group.leader_id == member_id
@@ -175,10 +175,10 @@ class Join:
         ):
             return self.rebalancer.join_response(group, member)  # nothing changed: it may not have had the answer
         # Of a member's requests one waits, the newest.
-        self.rebalancer.refuse_join(group, member, ErrorCode.REBALANCE_IN_PROGRESS, member.member_id, self.effects)
+        self.rebalancer.refuse_join(group, member, ErrorCode.REBALANCE_IN_PROGRESS, member.member_id, self.pending)
         group.update(member, self.protocols, self.rebalance_timeout_ms, request.session_timeout_ms)
         group.wait_in_join(member, self.waiting)
-        self.rebalancer.rebalance(group, self.effects)
+        self.rebalancer.rebalance(group, self.pending)
         return None
 
     def _refuse(self, error: ErrorCode, member_id: str) -> JoinGroupResponse:
@@ -189,8 +189,8 @@ class Join:
     def _store_new_group(self) -> None:
         """A group exists once it is in the log; its first record says no more than that."""
         blank = ClassicGroup(self.group.group_id, self.group.state_timestamp_ms)
-        self.effects.store(blank)
-        self.effects.on_refused = self._undo_new_group
+        self.pending.store(blank)
+        self.pending.on_refused = self._undo_new_group
 
     def _undo_new_group(self, error: ErrorCode, now_ms: int) -> Decision:
         self.rebalancer.groups.pop(self.group.group_id, None)

@@ -17,7 +17,7 @@ MANY_LEAVE_FROM = 3
 
 
 def sync_group(
-    rebalancer: Rebalancer, call: GroupCall, request: SyncGroupRequest, effects: PendingDecision
+    rebalancer: Rebalancer, call: GroupCall, request: SyncGroupRequest, pending: PendingDecision
 ) -> SyncGroupResponse | None:
     """The response, or None where the request waits for the leader's."""
     group = rebalancer.groups.get(request.group_id)
@@ -35,11 +35,11 @@ def sync_group(
             protocol_type=group.protocol_type, protocol_name=group.protocol_name, assignment=member.assignment
         )
     rebalancer.answer_sync(
-        member, SyncGroupResponse(error_code=ErrorCode.REBALANCE_IN_PROGRESS), effects
+        member, SyncGroupResponse(error_code=ErrorCode.REBALANCE_IN_PROGRESS), pending
     )  # one waits, the newest
     member.syncing = PendingResponse(call.token, call.version)
     if group.leader_id == member.member_id:
-        _settle(rebalancer, group, request, effects)
+        _settle(rebalancer, group, request, pending)
     return None
 
 
@@ -56,15 +56,15 @@ def _check_sync(group: ClassicGroup, request: SyncGroupRequest) -> ErrorCode | N
     return ErrorCode.REBALANCE_IN_PROGRESS if group.state is GroupState.PREPARING_REBALANCE else None
 
 
-def _settle(rebalancer: Rebalancer, group: ClassicGroup, request: SyncGroupRequest, effects: PendingDecision) -> None:
+def _settle(rebalancer: Rebalancer, group: ClassicGroup, request: SyncGroupRequest, pending: PendingDecision) -> None:
     """The leader has assigned: the generation is stored, and everyone gets its part when that is committed."""
     assignments = {entry.member_id: entry.assignment for entry in request.assignments}
     for member in group.members.values():
         member.assignment = assignments.get(member.member_id, EMPTY_ASSIGNMENT)
-    effects.store(group)
-    rebalancer.propagate(group, ErrorCode.NONE, effects)
-    group.move_to(GroupState.STABLE, effects.now_ms)
-    answered = [waiting for waiting, _ in effects.completions]
+    pending.store(group)
+    rebalancer.propagate(group, ErrorCode.NONE, pending)
+    group.move_to(GroupState.STABLE, pending.now_ms)
+    answered = [waiting for waiting, _ in pending.completions]
 
     def undo(error: ErrorCode, now_ms: int) -> Decision:
         """As if it had never been stable: those who were to be answered hear of the error, and all join again."""
@@ -77,7 +77,7 @@ def _settle(rebalancer: Rebalancer, group: ClassicGroup, request: SyncGroupReque
         rebalancer.rebalance(group, again)
         return again.decision()
 
-    effects.on_refused = undo
+    pending.on_refused = undo
 
 
 def heartbeat(rebalancer: Rebalancer, request: HeartbeatRequest, now_ms: int) -> HeartbeatResponse:
@@ -96,25 +96,25 @@ def heartbeat(rebalancer: Rebalancer, request: HeartbeatRequest, now_ms: int) ->
 
 
 def leave_group(
-    rebalancer: Rebalancer, call: GroupCall, request: LeaveGroupRequest, effects: PendingDecision
+    rebalancer: Rebalancer, call: GroupCall, request: LeaveGroupRequest, pending: PendingDecision
 ) -> LeaveGroupResponse:
     leaving = request.members if call.version >= MANY_LEAVE_FROM else [MemberIdentity(member_id=request.member_id)]
     group = rebalancer.groups.get(request.group_id)
     results = []
     for identity in leaving:
-        error = ErrorCode.UNKNOWN_MEMBER_ID if group is None else _leave(rebalancer, group, identity, effects)
+        error = ErrorCode.UNKNOWN_MEMBER_ID if group is None else _leave(rebalancer, group, identity, pending)
         results.append(
             MemberResponse(member_id=identity.member_id, group_instance_id=identity.group_instance_id, error_code=error)
         )
     if group is not None and group.state is not GroupState.EMPTY and any(not result.error_code for result in results):
-        rebalancer.rebalance(group, effects)
+        rebalancer.rebalance(group, pending)
     if call.version < MANY_LEAVE_FROM:
         return LeaveGroupResponse(error_code=results[0].error_code)
     return LeaveGroupResponse(members=results)
 
 
 def _leave(
-    rebalancer: Rebalancer, group: ClassicGroup, identity: MemberIdentity, effects: PendingDecision
+    rebalancer: Rebalancer, group: ClassicGroup, identity: MemberIdentity, pending: PendingDecision
 ) -> ErrorCode:
     member_id, instance_id = identity.member_id, identity.group_instance_id
     if not member_id:  # an operator removes a static member by its name
@@ -129,5 +129,5 @@ def _leave(
         error = validate_member(group, member_id, instance_id)
         if error is not None:
             return error
-    rebalancer.drop(group, group.members[member_id], effects)
+    rebalancer.drop(group, group.members[member_id], pending)
     return ErrorCode.NONE

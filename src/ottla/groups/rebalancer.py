@@ -56,22 +56,22 @@ class Rebalancer:
     # Answers to those who wait
 
     def answer_join(
-        self, group: ClassicGroup, member: Member, response: JoinGroupResponse, effects: PendingDecision
+        self, group: ClassicGroup, member: Member, response: JoinGroupResponse, pending: PendingDecision
     ) -> None:
         if member.joining is not None:
-            effects.completions.append((member.joining, response))
+            pending.completions.append((member.joining, response))
             group.wait_in_join(member, None)
 
     def refuse_join(
-        self, group: ClassicGroup, member: Member, error: ErrorCode, member_id: str, effects: PendingDecision
+        self, group: ClassicGroup, member: Member, error: ErrorCode, member_id: str, pending: PendingDecision
     ) -> None:
         if member.joining is not None:
-            self.answer_join(group, member, join_error(error, member_id, member.joining.version), effects)
+            self.answer_join(group, member, join_error(error, member_id, member.joining.version), pending)
 
-    def answer_sync(self, member: Member, response: SyncGroupResponse, effects: PendingDecision) -> bool:
+    def answer_sync(self, member: Member, response: SyncGroupResponse, pending: PendingDecision) -> bool:
         if member.syncing is None:
             return False
-        effects.completions.append((member.syncing, response))
+        pending.completions.append((member.syncing, response))
         member.syncing = None
         return True
 
@@ -83,20 +83,20 @@ class Rebalancer:
             members=group.member_list() if group.leader_id == member.member_id else [],
         )  # fmt: skip
 
-    def propagate(self, group: ClassicGroup, error: ErrorCode, effects: PendingDecision) -> None:
+    def propagate(self, group: ClassicGroup, error: ErrorCode, pending: PendingDecision) -> None:
         """Everyone who waits in a sync gets its assignment, or the error."""
         for member in group.members.values():
             response = SyncGroupResponse(error_code=error, assignment=member.assignment)
             if error is ErrorCode.NONE:
                 response.protocol_type, response.protocol_name = group.protocol_type, group.protocol_name
-            if self.answer_sync(member, response, effects):
-                self.expect_heartbeat(group, member, effects.now_ms)  # while it waited, none was expected
+            if self.answer_sync(member, response, pending):
+                self.expect_heartbeat(group, member, pending.now_ms)  # while it waited, none was expected
 
-    def forget_assignments(self, group: ClassicGroup, error: ErrorCode, effects: PendingDecision) -> None:
+    def forget_assignments(self, group: ClassicGroup, error: ErrorCode, pending: PendingDecision) -> None:
         assert group.state is GroupState.COMPLETING_REBALANCE, (group.group_id, group.state)
         for member in group.members.values():
             member.assignment = EMPTY_ASSIGNMENT
-        self.propagate(group, error, effects)
+        self.propagate(group, error, pending)
 
     # Timers
 
@@ -106,35 +106,35 @@ class Rebalancer:
     def forget_heartbeat(self, group: ClassicGroup, member_id: str) -> None:
         self.timers.cancel(TimerKey(group.group_id, SESSION, member_id))
 
-    def on_due(self, key: TimerKey, effects: PendingDecision) -> None:
+    def on_due(self, key: TimerKey, pending: PendingDecision) -> None:
         """A timer has run out. Its group may be gone meanwhile, as may be its reason."""
         group = self.groups.get(key.group_id)
         if group is None:
             return
         if key.kind == SESSION:
-            self._on_session_over(group, key.member_id, effects)
+            self._on_session_over(group, key.member_id, pending)
         elif key.kind == JOIN:
-            self._on_join_over(group, effects)
+            self._on_join_over(group, pending)
         else:
-            self._on_sync_over(group, effects)
+            self._on_sync_over(group, pending)
 
-    def _on_session_over(self, group: ClassicGroup, member_id: str, effects: PendingDecision) -> None:
+    def _on_session_over(self, group: ClassicGroup, member_id: str, pending: PendingDecision) -> None:
         if member_id in group.pending_members:
             group.remove(member_id)
             if group.state is GroupState.PREPARING_REBALANCE and group.all_joined:
-                self.complete_join(group, effects)
+                self.complete_join(group, pending)
             return
         member = group.members.get(member_id)
         if member is not None and not member.heartbeat_satisfied:
             self.counts.expired_members += 1
-            self.drop(group, member, effects)
+            self.drop(group, member, pending)
             if group.state is GroupState.PREPARING_REBALANCE:
                 if group.all_joined:
-                    self.complete_join(group, effects)
+                    self.complete_join(group, pending)
             else:
-                self.rebalance(group, effects)
+                self.rebalance(group, pending)
 
-    def _on_join_over(self, group: ClassicGroup, effects: PendingDecision) -> None:
+    def _on_join_over(self, group: ClassicGroup, pending: PendingDecision) -> None:
         if group.state is not GroupState.PREPARING_REBALANCE:
             return
         if group.initial_delay_ms >= 0 and group.new_member_added and group.initial_remaining_ms:
@@ -143,59 +143,59 @@ class Rebalancer:
             remaining = group.initial_remaining_ms
             group.initial_remaining_ms = max(remaining - group.initial_delay_ms, 0)
             group.initial_delay_ms = min(self.settings.group_initial_rebalance_delay_ms, remaining)
-            self.timers.set(TimerKey(group.group_id, JOIN), effects.now_ms + group.initial_delay_ms)
+            self.timers.set(TimerKey(group.group_id, JOIN), pending.now_ms + group.initial_delay_ms)
         else:
-            self.complete_join(group, effects)
+            self.complete_join(group, pending)
 
-    def _on_sync_over(self, group: ClassicGroup, effects: PendingDecision) -> None:
+    def _on_sync_over(self, group: ClassicGroup, pending: PendingDecision) -> None:
         """Members that joined and did not sync are removed, and the others begin anew."""
         if group.state in (GroupState.COMPLETING_REBALANCE, GroupState.STABLE) and group.pending_sync:
             for member_id in list(group.pending_sync):
                 group.remove(member_id)
                 self.forget_heartbeat(group, member_id)
-            self._prepare(group, effects)
+            self._prepare(group, pending)
 
     # From generation to generation
 
-    def drop(self, group: ClassicGroup, member: Member, effects: PendingDecision) -> None:
+    def drop(self, group: ClassicGroup, member: Member, pending: PendingDecision) -> None:
         """A member is removed; if it waits in a join it is told to come again. What follows for the group is asked afterwards."""
         self.forget_heartbeat(group, member.member_id)
-        self.refuse_join(group, member, ErrorCode.UNKNOWN_MEMBER_ID, "", effects)
-        self.answer_sync(member, SyncGroupResponse(error_code=ErrorCode.UNKNOWN_MEMBER_ID), effects)
+        self.refuse_join(group, member, ErrorCode.UNKNOWN_MEMBER_ID, "", pending)
+        self.answer_sync(member, SyncGroupResponse(error_code=ErrorCode.UNKNOWN_MEMBER_ID), pending)
         group.remove(member.member_id)
 
-    def rebalance(self, group: ClassicGroup, effects: PendingDecision) -> None:
+    def rebalance(self, group: ClassicGroup, pending: PendingDecision) -> None:
         """The members or their protocols have changed: begin a rebalance, or end the one that goes on if everyone is there."""
         if group.can_rebalance:
-            self._prepare(group, effects)
+            self._prepare(group, pending)
         elif (
             group.state is GroupState.PREPARING_REBALANCE
             and group.previous_state is not GroupState.EMPTY
             and group.all_joined
         ):
-            self.complete_join(group, effects)
+            self.complete_join(group, pending)
 
-    def _prepare(self, group: ClassicGroup, effects: PendingDecision) -> None:
+    def _prepare(self, group: ClassicGroup, pending: PendingDecision) -> None:
         if group.state is GroupState.COMPLETING_REBALANCE:
-            self.forget_assignments(group, ErrorCode.REBALANCE_IN_PROGRESS, effects)
+            self.forget_assignments(group, ErrorCode.REBALANCE_IN_PROGRESS, pending)
         group.pending_sync.clear()
         self.timers.cancel(TimerKey(group.group_id, SYNC))
         initial = group.state is GroupState.EMPTY
         self.counts.rebalances += 1
-        group.move_to(GroupState.PREPARING_REBALANCE, effects.now_ms)
+        group.move_to(GroupState.PREPARING_REBALANCE, pending.now_ms)
         if initial:
             delay = self.settings.group_initial_rebalance_delay_ms
             group.initial_delay_ms = delay
             group.initial_remaining_ms = max(group.rebalance_timeout_ms - delay, 0)
-            self.timers.set(TimerKey(group.group_id, JOIN), effects.now_ms + delay)
+            self.timers.set(TimerKey(group.group_id, JOIN), pending.now_ms + delay)
             return
         group.initial_delay_ms = -1
         if group.all_joined:
-            self.complete_join(group, effects)
+            self.complete_join(group, pending)
         else:
-            self.timers.set(TimerKey(group.group_id, JOIN), effects.now_ms + group.rebalance_timeout_ms)
+            self.timers.set(TimerKey(group.group_id, JOIN), pending.now_ms + group.rebalance_timeout_ms)
 
-    def complete_join(self, group: ClassicGroup, effects: PendingDecision) -> None:
+    def complete_join(self, group: ClassicGroup, pending: PendingDecision) -> None:
         """The time to join is over: whoever is not there is removed, unless it is static, and the next generation begins."""
         self.timers.cancel(TimerKey(group.group_id, JOIN))
         group.initial_delay_ms = -1
@@ -205,15 +205,15 @@ class Rebalancer:
                 group.remove(member.member_id)
         if group.members and not group.elect_joined_leader():
             # Only static members are left, and none of them came: wait until they do, or their sessions end.
-            self.timers.set(TimerKey(group.group_id, JOIN), effects.now_ms + group.rebalance_timeout_ms)
+            self.timers.set(TimerKey(group.group_id, JOIN), pending.now_ms + group.rebalance_timeout_ms)
             return
-        group.begin_generation(effects.now_ms)
+        group.begin_generation(pending.now_ms)
         if group.state is GroupState.EMPTY:
-            effects.store(group)
+            pending.store(group)
             return
         for member in group.members.values():
-            self.answer_join(group, member, self.join_response(group, member), effects)
-            self.expect_heartbeat(group, member, effects.now_ms)
+            self.answer_join(group, member, self.join_response(group, member), pending)
+            self.expect_heartbeat(group, member, pending.now_ms)
             member.is_new = False
             group.pending_sync[member.member_id] = None
-        self.timers.set(TimerKey(group.group_id, SYNC), effects.now_ms + group.rebalance_timeout_ms)
+        self.timers.set(TimerKey(group.group_id, SYNC), pending.now_ms + group.rebalance_timeout_ms)

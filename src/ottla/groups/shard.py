@@ -133,39 +133,39 @@ class GroupCoordinatorShard:
 
     def on_deadline(self, now_ms: int) -> Decision:
         """All that is due: members expire, rebalances end, offsets are forgotten. Harmless when called early or late."""
-        effects = PendingDecision(now_ms)
+        pending = PendingDecision(now_ms)
         for _ in range(DUE_MAX):
             key = self._timers.pop_due(now_ms)
             if key is None:
                 break
             if key == EXPIRY:
-                self._expire(effects)
+                self._expire(pending)
                 break  # where it has more to do it is due again at once, after others had their turn
-            self._rebalancer.on_due(key, effects)
-        return effects.decision()
+            self._rebalancer.on_due(key, pending)
+        return pending.decision()
 
     def on_loaded(self, now_ms: int) -> Decision:
         """The log is read to its end: members get a full session timeout to be heard of."""
         self._loaded = True
-        effects = PendingDecision(now_ms)
+        pending = PendingDecision(now_ms)
         self._timers.set(EXPIRY, now_ms + self._settings.offsets_retention_check_interval_ms)
         for group in list(self._groups.values()):
             for member in group.members.values():
                 self._rebalancer.expect_heartbeat(group, member, now_ms)
             if len(group.members) > self._settings.group_max_size:
                 self._rebalancer.rebalance(
-                    group, effects
+                    group, pending
                 )  # the limit was lowered: the last to come back are turned away
-        return effects.decision()
+        return pending.decision()
 
     def on_unloaded(self) -> Decision:
         """Everyone who waits is answered with NOT_COORDINATOR. The shard is not used afterwards."""
-        effects = PendingDecision(0)
+        pending = PendingDecision(0)
         for group in self._groups.values():
             for member in group.members.values():
-                self._rebalancer.refuse_join(group, member, ErrorCode.NOT_COORDINATOR, member.member_id, effects)
-                self._rebalancer.answer_sync(member, SyncGroupResponse(error_code=ErrorCode.NOT_COORDINATOR), effects)
-        return effects.decision()
+                self._rebalancer.refuse_join(group, member, ErrorCode.NOT_COORDINATOR, member.member_id, pending)
+                self._rebalancer.answer_sync(member, SyncGroupResponse(error_code=ErrorCode.NOT_COORDINATOR), pending)
+        return pending.decision()
 
     def on_topics_deleted(self, topics: Iterable[tuple[str, Uuid]]) -> Decision:
         """Offsets of deleted topics are forgotten in all groups, unless they were committed under another id of the same name."""
@@ -190,33 +190,33 @@ class GroupCoordinatorShard:
             members += len(group.members)
         return GroupStats(by_state, members)
 
-    def _expire(self, effects: PendingDecision) -> None:
+    def _expire(self, pending: PendingDecision) -> None:
         if not self._to_expire:
             self._to_expire = list(self._groups)
         some, self._to_expire = self._to_expire[:EXPIRY_GROUPS_MAX], self._to_expire[EXPIRY_GROUPS_MAX:]
         for group_id in some:
             group = self._groups.get(group_id)
             if group is not None:
-                records = expired_records(group, self._offsets, effects.now_ms, self._settings.offsets_retention_ms)
+                records = expired_records(group, self._offsets, pending.now_ms, self._settings.offsets_retention_ms)
                 self._counts.expired_offsets += sum(record_kind(record.key) == OFFSET_KIND for record in records)
-                effects.records += records
+                pending.records += records
         again_ms = 0 if self._to_expire else self._settings.offsets_retention_check_interval_ms
-        self._timers.set(EXPIRY, effects.now_ms + again_ms)
+        self._timers.set(EXPIRY, pending.now_ms + again_ms)
 
     # Requests
 
     def _join(self, call: GroupCall, request: JoinGroupRequest, now_ms: int) -> Decision:
-        effects = PendingDecision(now_ms)
-        join = Join(call, request, self._rebalancer, self._rng, effects)
-        return _answered(effects, join.decide(), call)
+        pending = PendingDecision(now_ms)
+        join = Join(call, request, self._rebalancer, self._rng, pending)
+        return _answered(pending, join.decide(), call)
 
     def _sync(self, call: GroupCall, request: SyncGroupRequest, now_ms: int) -> Decision:
-        effects = PendingDecision(now_ms)
-        return _answered(effects, sync_group(self._rebalancer, call, request, effects), call)
+        pending = PendingDecision(now_ms)
+        return _answered(pending, sync_group(self._rebalancer, call, request, pending), call)
 
     def _leave(self, call: GroupCall, request: LeaveGroupRequest, now_ms: int) -> Decision:
-        effects = PendingDecision(now_ms)
-        return _answered(effects, leave_group(self._rebalancer, call, request, effects), call)
+        pending = PendingDecision(now_ms)
+        return _answered(pending, leave_group(self._rebalancer, call, request, pending), call)
 
     def _heartbeat(self, call: GroupCall, request: HeartbeatRequest, now_ms: int) -> Decision:
         return Decision(response=heartbeat(self._rebalancer, request, now_ms))
@@ -240,19 +240,19 @@ class GroupCoordinatorShard:
         return delete_groups(self._groups, self._offsets, call, request)
 
 
-def _answered(effects: PendingDecision, response: Message | None, call: GroupCall) -> Decision:
+def _answered(pending: PendingDecision, response: Message | None, call: GroupCall) -> Decision:
     """A request that waits for others may be the last that all waited for: then its answer is among the completions."""
-    completions = tuple([(waiting.token, answer) for waiting, answer in effects.completions])
-    undo = effects.on_refused
-    if not effects.records:
+    completions = tuple([(waiting.token, answer) for waiting, answer in pending.completions])
+    undo = pending.on_refused
+    if not pending.records:
         on_refused = None
     elif undo is None:
         on_refused = refusing(call, completions)
     else:
         on_refused = _with_own(undo, call.token)
     if response is not None:
-        return Decision(tuple(effects.records), response, False, completions, on_refused)
-    return _take_own(Decision(tuple(effects.records), None, True, completions, on_refused), call.token)
+        return Decision(tuple(pending.records), response, False, completions, on_refused)
+    return _take_own(Decision(tuple(pending.records), None, True, completions, on_refused), call.token)
 
 
 def _take_own(decision: Decision, token: Any) -> Decision:
