@@ -129,5 +129,5 @@ def _leave(
         error = validate_member(group, member_id, instance_id)
         if error is not None:
             return error
-    rebalancer.drop(group, group.members[member_id], pending)
+    rebalancer.remove_member(group, group.members[member_id], pending)
     return ErrorCode.NONE

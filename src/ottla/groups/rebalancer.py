@@ -127,7 +127,7 @@ class Rebalancer:
         member = group.members.get(member_id)
         if member is not None and not member.heartbeat_satisfied:
             self.counts.expired_members += 1
-            self.drop(group, member, pending)
+            self.remove_member(group, member, pending)
             if group.state is GroupState.PREPARING_REBALANCE:
                 if group.all_joined:
                     self.complete_join(group, pending)
@@ -157,7 +157,7 @@ class Rebalancer:
 
     # From generation to generation
 
-    def drop(self, group: ClassicGroup, member: Member, pending: PendingDecision) -> None:
+    def remove_member(self, group: ClassicGroup, member: Member, pending: PendingDecision) -> None:
         """A member is removed; if it waits in a join it is told to come again. What follows for the group is asked afterwards."""
         self.forget_heartbeat(group, member.member_id)
         self.refuse_join(group, member, ErrorCode.UNKNOWN_MEMBER_ID, "", pending)
