@@ -8,7 +8,7 @@ GroupOffsets = dict[str, dict[int, CommittedOffset]]
 """By topic and partition."""
 
 NO_OFFSETS: GroupOffsets = {}
-Place = tuple[str, str, int]
+OffsetKey = tuple[str, str, int]
 
 
 class OffsetTable:
@@ -16,8 +16,8 @@ class OffsetTable:
 
     def __init__(self) -> None:
         self._groups: dict[str, GroupOffsets] = {}
-        self._record_offsets: dict[Place, int] = {}
-        self._pending: dict[int, dict[Place, tuple[int, CommittedOffset]]] = {}
+        self._record_offsets: dict[OffsetKey, int] = {}
+        self._pending: dict[int, dict[OffsetKey, tuple[int, CommittedOffset]]] = {}
 
     def of(self, group_id: str) -> GroupOffsets:
         return self._groups.get(group_id, NO_OFFSETS)
@@ -54,7 +54,7 @@ class OffsetTable:
 
     # Transactions
 
-    def put_pending(self, record_offset: int, producer_id: int, place: Place, committed: CommittedOffset) -> None:
+    def put_pending(self, record_offset: int, producer_id: int, place: OffsetKey, committed: CommittedOffset) -> None:
         self._pending.setdefault(producer_id, {})[place] = (record_offset, committed)
 
     def end_transaction(self, producer_id: int, *, committed: bool) -> None:
