@@ -47,7 +47,7 @@ def error_after_append(error: ErrorCode) -> ErrorCode:
     return APPEND_ERRORS.get(error, error)
 
 
-def refusal(call: GroupCall, settings: GroupSettings) -> Message | None:
+def early_rejection(call: GroupCall, settings: GroupSettings) -> Message | None:
     """The response to a request that is refused whatever its shard holds, and before it is known where that shard is."""
     refuse = _REFUSALS.get(type(call.request))
     return None if refuse is None else refuse(call.request, call.version, settings)

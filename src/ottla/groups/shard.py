@@ -17,7 +17,7 @@ from ottla.groups.offset_table import OffsetTable
 from ottla.groups.offsets import commit_offsets, delete_offsets, fetch_offsets
 from ottla.groups.rebalancer import PendingDecision, Rebalancer
 from ottla.groups.requests import GroupCall, GroupRecord
-from ottla.groups.responses import refusal, refusing
+from ottla.groups.responses import early_rejection, refusing
 from ottla.groups.settings import GroupSettings
 from ottla.groups.timers import TimerKey, Timers
 from ottla.wire.messages.delete_groups import DeleteGroupsRequest
@@ -82,7 +82,7 @@ class GroupCoordinatorShard:
 
     def decide(self, call: GroupCall, now_ms: int) -> Decision:
         """The records are GroupRecords. Refusals are responses too."""
-        refused = refusal(call, self._settings)
+        refused = early_rejection(call, self._settings)
         if refused is not None:
             return Decision(response=refused)
         return _DECISIONS[type(call.request)](self, call, call.request, now_ms)

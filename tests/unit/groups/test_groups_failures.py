@@ -5,7 +5,7 @@ import pytest
 import ottla.groups.joining as joining
 from ottla.base.errors import ErrorCode
 from ottla.groups.requests import GroupCall
-from ottla.groups.responses import error_response, refusal
+from ottla.groups.responses import early_rejection, error_response
 from ottla.wire.messages.heartbeat import HeartbeatRequest, HeartbeatResponse
 from ottla.wire.messages.join_group import JoinGroupRequest
 from tests.unit.groups.dialogues import (
@@ -181,5 +181,5 @@ def test_while_a_group_is_loading_heartbeats_are_well() -> None:
 
 def test_what_no_shard_need_be_asked() -> None:
     call = GroupCall(JoinGroupRequest(group_id="g", session_timeout_ms=30_000), 5)
-    assert refusal(call, SETTINGS) is None
-    assert refusal(GroupCall(JoinGroupRequest(group_id="g", session_timeout_ms=1), 5), SETTINGS) is not None
+    assert early_rejection(call, SETTINGS) is None
+    assert early_rejection(GroupCall(JoinGroupRequest(group_id="g", session_timeout_ms=1), 5), SETTINGS) is not None
