@@ -10,7 +10,7 @@ from ottla.base.ids import Uuid
 from ottla.base.ports import Rng
 from ottla.groups.counts import GroupMetrics, GroupStats
 from ottla.groups.requests import GroupCall
-from ottla.groups.responses import error_response, refusal
+from ottla.groups.responses import early_rejection, error_response
 from ottla.groups.settings import GroupSettings
 from ottla.groups.shard import GroupCoordinatorShard
 from ottla.metadata.configs import broker_value
@@ -51,7 +51,7 @@ class Groups:
         shard = self.shards.shard_of(group_id)
         token = Token(self._broker.loop) if may_wait else None
         call = GroupCall(request, version, context.client_id or "", f"/{context.peer_host}", token)
-        refused = refusal(call, self._settings)
+        refused = early_rejection(call, self._settings)
         if refused is not None:
             return refused
         return self._nobody(call) if shard is None else shard.submit(call)
