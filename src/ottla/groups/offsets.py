@@ -4,7 +4,7 @@ from ottla.base.decision import Decision
 from ottla.base.errors import ErrorCode
 from ottla.base.ids import ZERO_UUID, Uuid
 from ottla.groups.classic_group import CONSUMER_PROTOCOL, ClassicGroup, GroupState
-from ottla.groups.joining import validate_member
+from ottla.groups.join_group import validate_member
 from ottla.groups.offset_table import GroupOffsets, OffsetTable
 from ottla.groups.rebalancer import Rebalancer
 from ottla.groups.requests import GroupCall, GroupRecord

@@ -10,7 +10,7 @@ from ottla.base.ports import Rng
 from ottla.groups.classic_group import ClassicGroup, GroupState, group_from_record
 from ottla.groups.counts import GroupMetrics, GroupStats
 from ottla.groups.expiry import expired_records
-from ottla.groups.joining import Join
+from ottla.groups.join_group import Join
 from ottla.groups.listing import delete_groups, describe_groups, list_groups
 from ottla.groups.membership import heartbeat, leave_group, sync_group
 from ottla.groups.offset_table import OffsetTable

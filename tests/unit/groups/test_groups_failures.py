@@ -2,7 +2,7 @@
 
 import pytest
 
-import ottla.groups.joining as joining
+import ottla.groups.join_group as joining
 from ottla.base.errors import ErrorCode
 from ottla.groups.requests import GroupCall
 from ottla.groups.responses import early_rejection, error_response
