@@ -5,7 +5,7 @@ from collections.abc import Callable
 from ottla.base.decision import Decision
 from ottla.base.errors import ErrorCode
 from ottla.groups.classic_group import EMPTY_ASSIGNMENT, ClassicGroup, GroupState, Member, PendingResponse
-from ottla.groups.counts import GroupMetrics
+from ottla.groups.metrics import GroupMetrics
 from ottla.groups.requests import GroupRecord
 from ottla.groups.responses import join_error
 from ottla.groups.settings import GroupSettings

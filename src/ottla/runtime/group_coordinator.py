@@ -8,7 +8,7 @@ from ottla.base.context import RequestContext
 from ottla.base.errors import ErrorCode
 from ottla.base.ids import Uuid
 from ottla.base.ports import Rng
-from ottla.groups.counts import GroupMetrics, GroupStats
+from ottla.groups.metrics import GroupMetrics, GroupStats
 from ottla.groups.requests import GroupCall
 from ottla.groups.responses import early_rejection, error_response
 from ottla.groups.settings import GroupSettings

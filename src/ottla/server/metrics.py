@@ -225,7 +225,7 @@ def _groups(broker: Broker) -> list[str]:
     groups = broker.coordinators.groups_so_far
     if groups is None:
         return []
-    stats, counts = groups.stats(), groups.counts
+    stats, counts = groups.stats(), groups.metrics
     return [
         *_metric(
             "ottla_group_shards",

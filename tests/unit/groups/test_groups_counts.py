@@ -1,6 +1,6 @@
 """What is counted of groups."""
 
-from ottla.groups.counts import GroupStats
+from ottla.groups.metrics import GroupStats
 from tests.unit.groups.dialogues import commit, leave, stable_group, start_join
 from tests.unit.groups.talking import SETTINGS, ShardSpeaker, Talk
 
