@@ -3,7 +3,7 @@
 from ottla.base.decision import Decision
 from ottla.base.errors import ErrorCode
 from ottla.groups.classic_group import ClassicGroup, GroupState
-from ottla.groups.expiry import all_tombstones
+from ottla.groups.offset_expiration import all_tombstones
 from ottla.groups.offset_table import OffsetTable
 from ottla.groups.requests import GroupCall, GroupRecord
 from ottla.groups.responses import refusing

@@ -8,11 +8,11 @@ from ottla.base.errors import ErrorCode
 from ottla.base.ids import ZERO_UUID, Uuid
 from ottla.base.ports import Rng
 from ottla.groups.classic_group import ClassicGroup, GroupState, group_from_record
-from ottla.groups.expiry import expired_records
 from ottla.groups.join_group import Join
 from ottla.groups.listing import delete_groups, describe_groups, list_groups
 from ottla.groups.member_requests import heartbeat, leave_group, sync_group
 from ottla.groups.metrics import GroupMetrics, GroupStats
+from ottla.groups.offset_expiration import expired_records
 from ottla.groups.offset_table import OffsetTable
 from ottla.groups.offsets import commit_offsets, delete_offsets, fetch_offsets
 from ottla.groups.rebalancer import PendingDecision, Rebalancer
