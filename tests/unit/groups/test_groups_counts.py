@@ -1,7 +1,7 @@
 """What is counted of groups."""
 
 from ottla.groups.metrics import GroupStats
-from tests.unit.groups.dialogues import commit, leave, stable_group, start_join
+from tests.unit.groups.scenarios import commit, leave, stable_group, start_join
 from tests.unit.groups.talking import SETTINGS, ShardSpeaker, Talk
 
 MINUTE_MS = 60_000

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from tests.unit.groups.dialogues import DIALOGUES
+from tests.unit.groups.scenarios import DIALOGUES
 from tests.unit.groups.talking import ShardSpeaker, Talk
 
 RECORDED: dict[str, dict[str, list[str]]] = json.loads(

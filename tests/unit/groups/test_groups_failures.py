@@ -8,7 +8,7 @@ from ottla.groups.requests import GroupCall
 from ottla.groups.responses import early_rejection, error_response
 from ottla.wire.messages.heartbeat import HeartbeatRequest, HeartbeatResponse
 from ottla.wire.messages.join_group import JoinGroupRequest
-from tests.unit.groups.dialogues import (
+from tests.unit.groups.scenarios import (
     beat,
     commit,
     delete,

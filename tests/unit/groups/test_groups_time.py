@@ -4,7 +4,7 @@ import pytest
 
 from ottla.groups.settings import GroupSettings
 from ottla.wire.records.group import CommittedOffset, group_key, offset_key, offset_value
-from tests.unit.groups.dialogues import commit, fetch, leave, stable_group, start_join
+from tests.unit.groups.scenarios import commit, fetch, leave, stable_group, start_join
 from tests.unit.groups.talking import SETTINGS, START_MS, TOPIC_IDS, ShardSpeaker, Talk
 
 MINUTE_MS = 60_000
