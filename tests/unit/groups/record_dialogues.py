@@ -19,8 +19,8 @@ from ottla.wire.messages.find_coordinator import FindCoordinatorRequest
 from ottla.wire.messages.metadata import MetadataRequest, MetadataRequestTopic
 from ottla.wire.schema import Message
 from tests.compat.raw import RawConnection, Silent
+from tests.unit.groups.scenario_runner import TOPIC_IDS, Talk
 from tests.unit.groups.scenarios import DIALOGUES
-from tests.unit.groups.talking import TOPIC_IDS, Talk
 
 
 class BrokerSpeaker:

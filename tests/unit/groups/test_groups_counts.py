@@ -1,8 +1,8 @@
 """What is counted of groups."""
 
 from ottla.groups.metrics import GroupStats
+from tests.unit.groups.scenario_runner import SETTINGS, ShardSpeaker, Talk
 from tests.unit.groups.scenarios import commit, leave, stable_group, start_join
-from tests.unit.groups.talking import SETTINGS, ShardSpeaker, Talk
 
 MINUTE_MS = 60_000
 NO_GROUPS = {"Empty": 0, "PreparingRebalance": 0, "CompletingRebalance": 0, "Stable": 0}

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
+from tests.unit.groups.scenario_runner import ShardSpeaker, Talk
 from tests.unit.groups.scenarios import DIALOGUES
-from tests.unit.groups.talking import ShardSpeaker, Talk
 
 RECORDED: dict[str, dict[str, list[str]]] = json.loads(
     (Path(__file__).parents[2] / "data" / "group_dialogues.json").read_text()

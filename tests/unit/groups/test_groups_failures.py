@@ -8,6 +8,7 @@ from ottla.groups.requests import GroupCall
 from ottla.groups.responses import early_rejection, error_response
 from ottla.wire.messages.heartbeat import HeartbeatRequest, HeartbeatResponse
 from ottla.wire.messages.join_group import JoinGroupRequest
+from tests.unit.groups.scenario_runner import SETTINGS, ShardSpeaker, Talk
 from tests.unit.groups.scenarios import (
     beat,
     commit,
@@ -20,7 +21,6 @@ from tests.unit.groups.scenarios import (
     start_join,
     sync,
 )
-from tests.unit.groups.talking import SETTINGS, ShardSpeaker, Talk
 
 ERRORS = {
     ErrorCode.NOT_ENOUGH_REPLICAS: ErrorCode.COORDINATOR_NOT_AVAILABLE,

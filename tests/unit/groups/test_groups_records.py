@@ -20,7 +20,7 @@ from ottla.wire.records.group import (
     record_kind,
 )
 from ottla.wire.schema import encode
-from tests.unit.groups.talking import ShardSpeaker
+from tests.unit.groups.scenario_runner import ShardSpeaker
 
 TOPIC_ID = bytes.fromhex("93e7c4a7a23b48729faf98f46d92e142")
 WRITTEN_BY_KAFKA = {

@@ -20,8 +20,8 @@ from ottla.wire.messages.offset_fetch import OffsetFetchRequest, OffsetFetchRequ
 from ottla.wire.messages.sync_group import SyncGroupRequest, SyncGroupRequestAssignment, SyncGroupResponse
 from ottla.wire.records.group import group_key
 from ottla.wire.schema import Message
+from tests.unit.groups.scenario_runner import SETTINGS, ShardSpeaker
 from tests.unit.groups.scenarios import BOTH, RANGE
-from tests.unit.groups.talking import SETTINGS, ShardSpeaker
 
 GROUP = "g"
 PARTITIONS = 7

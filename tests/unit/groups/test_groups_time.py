@@ -4,8 +4,8 @@ import pytest
 
 from ottla.groups.settings import GroupSettings
 from ottla.wire.records.group import CommittedOffset, group_key, offset_key, offset_value
+from tests.unit.groups.scenario_runner import SETTINGS, START_MS, TOPIC_IDS, ShardSpeaker, Talk
 from tests.unit.groups.scenarios import commit, fetch, leave, stable_group, start_join
-from tests.unit.groups.talking import SETTINGS, START_MS, TOPIC_IDS, ShardSpeaker, Talk
 
 MINUTE_MS = 60_000
 RETENTION = SETTINGS._replace(offsets_retention_minutes=30, offsets_retention_check_interval_ms=10 * MINUTE_MS)
