@@ -1,6 +1,6 @@
 """Holds the dialogues with a broker and prints what it answered and wrote.
 
-    python -m tests.unit.groups.record_dialogues host:port DATA_DIR [DIALOGUE...]
+    python -m tests.unit.groups.record_scenarios host:port DATA_DIR [DIALOGUE...]
 
 The answers in `tests/data/group_dialogues.json` are Apache Kafka's, started with `group.max.size=3`, `group.min.session.timeout.ms=500`,
 `group.initial.rebalance.delay.ms=0` and `offset.metadata.max.bytes=100`.
