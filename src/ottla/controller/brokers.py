@@ -17,9 +17,9 @@ from ottla.controller.requests import (
     BrokerRegistered,
     FenceBroker,
     KeepDirectories,
-    Refused,
     RegisterBroker,
     RegisterController,
+    RequestRejected,
     StartControlledShutdown,
     UnfenceBroker,
 )
@@ -41,13 +41,13 @@ FENCE = 1
 UNFENCE = -1
 
 
-def refusal(image: ClusterImage, broker_id: int, epoch: int) -> Refused | None:
+def refusal(image: ClusterImage, broker_id: int, epoch: int) -> RequestRejected | None:
     """Why a request in the name of this broker and epoch is not heard; None if it is."""
     registration = image.brokers.get(broker_id)
     if registration is None:
-        return Refused(ErrorCode.BROKER_ID_NOT_REGISTERED, f"broker {broker_id} is not registered")
+        return RequestRejected(ErrorCode.BROKER_ID_NOT_REGISTERED, f"broker {broker_id} is not registered")
     if registration.epoch != epoch:
-        return Refused(
+        return RequestRejected(
             ErrorCode.STALE_BROKER_EPOCH, f"broker {broker_id} is registered in epoch {registration.epoch}, not {epoch}"
         )
     return None
@@ -86,23 +86,25 @@ def register_broker(image: ClusterImage, request: RegisterBroker, next_offset: i
     return Decision((*records, record), BrokerRegistered(record.broker_epoch))
 
 
-def _unfit(image: ClusterImage, request: RegisterBroker) -> Refused | None:
+def _unfit(image: ClusterImage, request: RegisterBroker) -> RequestRejected | None:
     if request.cluster_id != image.cluster_id:
-        return Refused(
+        return RequestRejected(
             ErrorCode.INCONSISTENT_CLUSTER_ID,
             f"this is the cluster {image.cluster_id}, the broker belongs to {request.cluster_id}",
         )
     if not request.log_dirs:
-        return Refused(ErrorCode.INVALID_REGISTRATION, "a broker needs a log directory")
+        return RequestRejected(ErrorCode.INVALID_REGISTRATION, "a broker needs a log directory")
     if any(is_reserved_directory(directory) for directory in request.log_dirs):
-        return Refused(ErrorCode.INVALID_REGISTRATION, "a log directory has an id that no directory may have")
+        return RequestRejected(ErrorCode.INVALID_REGISTRATION, "a log directory has an id that no directory may have")
     if len(set(request.log_dirs)) != len(request.log_dirs):
-        return Refused(
+        return RequestRejected(
             ErrorCode.INVALID_REGISTRATION, "two log directories have the same id: was one copied from the other?"
         )
     for other in image.brokers.values():
         if other.broker_id != request.broker_id and set(other.log_dirs) & set(request.log_dirs):
-            return Refused(ErrorCode.INVALID_REGISTRATION, f"a log directory belongs to broker {other.broker_id}")
+            return RequestRejected(
+                ErrorCode.INVALID_REGISTRATION, f"a log directory belongs to broker {other.broker_id}"
+            )
     return None
 
 

@@ -3,7 +3,7 @@
 from ottla.base.decision import Decision
 from ottla.base.errors import ErrorCode
 from ottla.controller.brokers import refusal
-from ottla.controller.requests import AllocateProducerIds, ProducerIdBlock, Refused
+from ottla.controller.requests import AllocateProducerIds, ProducerIdBlock, RequestRejected
 from ottla.metadata.image import ClusterImage
 from ottla.wire.records.metadata import ProducerIdsRecord
 
@@ -18,6 +18,8 @@ def allocate_producer_ids(image: ClusterImage, request: AllocateProducerIds) -> 
         return Decision(response=refused)
     first = image.next_producer_id
     if first > PRODUCER_ID_MAX - PRODUCER_ID_BLOCK_SIZE:
-        return Decision(response=Refused(ErrorCode.UNKNOWN_SERVER_ERROR, "all producer ids have been given away"))
+        return Decision(
+            response=RequestRejected(ErrorCode.UNKNOWN_SERVER_ERROR, "all producer ids have been given away")
+        )
     record = ProducerIdsRecord(request.broker_id, request.broker_epoch, first + PRODUCER_ID_BLOCK_SIZE)
     return Decision((record,), ProducerIdBlock(first, PRODUCER_ID_BLOCK_SIZE))

@@ -13,7 +13,7 @@ from ottla.metadata.image import Endpoint, VersionRange
 NO_FEATURES: Mapping[str, VersionRange] = {}
 
 
-class Refused(NamedTuple):
+class RequestRejected(NamedTuple):
     """The response where a request of a node cannot be granted."""
 
     code: ErrorCode

@@ -17,9 +17,9 @@ from ottla.controller.requests import (
     FenceBroker,
     KeepDirectories,
     ProducerIdBlock,
-    Refused,
     RegisterBroker,
     RegisterController,
+    RequestRejected,
     StartControlledShutdown,
     UnfenceBroker,
 )
@@ -159,7 +159,7 @@ def test_unfit_to_register(
         changes = changes | {"log_dirs": (dir_id(1),)}
     decision = cluster.decide(registration(**changes))
     assert decision.records == ()
-    assert isinstance(decision.response, Refused)
+    assert isinstance(decision.response, RequestRejected)
     assert decision.response.code == code
 
 
