@@ -23,11 +23,11 @@ from ottla.controller.requests import (
     AllocateProducerIds,
     AssignReplicasToDirs,
     FenceBroker,
-    KeepDirectories,
     RegisterBroker,
     RegisterController,
     StartControlledShutdown,
     UnfenceBroker,
+    UpdateOnlineDirs,
 )
 from ottla.controller.settings import ControllerSettings
 from ottla.controller.topic_deletion import delete_topics
@@ -117,7 +117,7 @@ class Controller:
     def _assign_replicas_to_dirs(self, request: AssignReplicasToDirs) -> Decision:
         return assign_replicas_to_dirs(self.image, request)
 
-    def _keep_directories(self, request: KeepDirectories) -> Decision:
+    def _keep_directories(self, request: UpdateOnlineDirs) -> Decision:
         return keep_directories(self.image, request, election_rules(self.image, self._settings))
 
 
@@ -130,7 +130,7 @@ _DECISIONS: dict[type, Callable[[Controller, Any], Decision]] = {
     DeleteTopicsRequest: Controller._delete_topics,
     FenceBroker: Controller._fence_broker,
     IncrementalAlterConfigsRequest: Controller._incremental_alter_configs,
-    KeepDirectories: Controller._keep_directories,
+    UpdateOnlineDirs: Controller._keep_directories,
     RegisterBroker: Controller._register_broker,
     RegisterController: Controller._register_controller,
     StartControlledShutdown: Controller._start_controlled_shutdown,

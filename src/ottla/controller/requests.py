@@ -73,7 +73,7 @@ class AssignReplicasToDirs(NamedTuple):
     directories: dict[tuple[Uuid, int], Uuid]
 
 
-class KeepDirectories(NamedTuple):
+class UpdateOnlineDirs(NamedTuple):
     """The log directories that a broker can still use: the replicas in its others are lost to it until it is started with them."""
 
     broker_id: int

@@ -7,7 +7,7 @@ from typing import Any
 
 from ottla.base.ids import Uuid
 from ottla.base.ports import Disk, Rng
-from ottla.controller.requests import AssignReplicasToDirs, KeepDirectories
+from ottla.controller.requests import AssignReplicasToDirs, UpdateOnlineDirs
 from ottla.log.open_files import OpenFiles
 from ottla.log.partition_log import PartitionLog
 from ottla.metadata.configs import merged_broker_config
@@ -176,7 +176,7 @@ class Publisher:
         ]
         if self._broker.offline and online:
             await self._broker.controller.submit(
-                KeepDirectories(self._broker.settings.node_id, self._broker_epoch, tuple(online))
+                UpdateOnlineDirs(self._broker.settings.node_id, self._broker_epoch, tuple(online))
             )
 
     def _on_offline(self, directory: LogDirectory) -> None:

@@ -15,13 +15,13 @@ from ottla.controller.requests import (
     AssignReplicasToDirs,
     BrokerRegistered,
     FenceBroker,
-    KeepDirectories,
     ProducerIdBlock,
     RegisterBroker,
     RegisterController,
     RequestRejected,
     StartControlledShutdown,
     UnfenceBroker,
+    UpdateOnlineDirs,
 )
 from ottla.controller.settings import ControllerSettings
 from ottla.metadata.image import ClusterImage, Endpoint, ResourceType, VersionRange
@@ -367,10 +367,10 @@ def test_replicas_in_a_lost_directory_have_no_leader(make: Any, new_topic_id: Ca
     cluster.do(CreateTopicsRequest([CreatableTopic("a", 2, 1)]))
     topic = new_topic_id(1)
     cluster.do(AssignReplicasToDirs(1, epoch, {(topic, 0): kept, (topic, 1): lost}))
-    assert cluster.do(KeepDirectories(1, epoch, (kept,))).records == (
+    assert cluster.do(UpdateOnlineDirs(1, epoch, (kept,))).records == (
         BrokerRegistrationChangeRecord(1, epoch, log_dirs=[kept]),
         change(1, topic, isr=[], leader=-1, eligible_leader_replicas=[1], last_known_elr=[1]),
     )
     assert cluster.image.offline_replicas(cluster.image.topics_by_id[topic].partitions[1]) == [1]
     assert cluster.image.offline_replicas(cluster.image.topics_by_id[topic].partitions[0]) == []
-    assert cluster.do(KeepDirectories(1, epoch, (kept,))).records == ()
+    assert cluster.do(UpdateOnlineDirs(1, epoch, (kept,))).records == ()
