@@ -190,7 +190,7 @@ def assign_replicas_to_dirs(image: ClusterImage, request: AssignReplicasToDirs) 
     return Decision(tuple(records))
 
 
-def keep_directories(image: ClusterImage, request: UpdateOnlineDirs, rules_of: RulesOf) -> Decision:
+def update_online_dirs(image: ClusterImage, request: UpdateOnlineDirs, rules_of: RulesOf) -> Decision:
     """Replicas in a directory that is not kept are offline: others lead, or nobody does."""
     refused = refusal(image, request.broker_id, request.broker_epoch)
     if refused is not None:

@@ -9,11 +9,11 @@ from ottla.controller.bootstrap import activation
 from ottla.controller.brokers import (
     assign_replicas_to_dirs,
     fence_broker,
-    keep_directories,
     register_broker,
     register_controller,
     start_controlled_shutdown,
     unfence_broker,
+    update_online_dirs,
 )
 from ottla.controller.configs import alter_configs, election_rules, incremental_alter_configs
 from ottla.controller.features import update_features
@@ -118,7 +118,7 @@ class Controller:
         return assign_replicas_to_dirs(self.image, request)
 
     def _keep_directories(self, request: UpdateOnlineDirs) -> Decision:
-        return keep_directories(self.image, request, election_rules(self.image, self._settings))
+        return update_online_dirs(self.image, request, election_rules(self.image, self._settings))
 
 
 _DECISIONS: dict[type, Callable[[Controller, Any], Decision]] = {
