@@ -117,7 +117,7 @@ class Controller:
     def _assign_replicas_to_dirs(self, request: AssignReplicasToDirs) -> Decision:
         return assign_replicas_to_dirs(self.image, request)
 
-    def _keep_directories(self, request: UpdateOnlineDirs) -> Decision:
+    def _update_online_dirs(self, request: UpdateOnlineDirs) -> Decision:
         return update_online_dirs(self.image, request, election_rules(self.image, self._settings))
 
 
@@ -130,7 +130,7 @@ _DECISIONS: dict[type, Callable[[Controller, Any], Decision]] = {
     DeleteTopicsRequest: Controller._delete_topics,
     FenceBroker: Controller._fence_broker,
     IncrementalAlterConfigsRequest: Controller._incremental_alter_configs,
-    UpdateOnlineDirs: Controller._keep_directories,
+    UpdateOnlineDirs: Controller._update_online_dirs,
     RegisterBroker: Controller._register_broker,
     RegisterController: Controller._register_controller,
     StartControlledShutdown: Controller._start_controlled_shutdown,
