@@ -41,7 +41,7 @@ FENCE = 1
 UNFENCE = -1
 
 
-def refusal(image: ClusterImage, broker_id: int, epoch: int) -> RequestRejected | None:
+def check_broker_epoch(image: ClusterImage, broker_id: int, epoch: int) -> RequestRejected | None:
     """Why a request in the name of this broker and epoch is not heard; None if it is."""
     registration = image.brokers.get(broker_id)
     if registration is None:
@@ -134,7 +134,7 @@ def register_controller(image: ClusterImage, request: RegisterController) -> Dec
 
 def unfence_broker(image: ClusterImage, request: UnfenceBroker, rules_of: RulesOf) -> Decision:
     """The broker may lead from now on: partitions that wait for a leader look whether it is the one."""
-    refused = refusal(image, request.broker_id, request.broker_epoch)
+    refused = check_broker_epoch(image, request.broker_id, request.broker_epoch)
     if refused is not None:
         return Decision(response=refused)
     registration = image.brokers[request.broker_id]
@@ -148,7 +148,7 @@ def unfence_broker(image: ClusterImage, request: UnfenceBroker, rules_of: RulesO
 
 
 def start_controlled_shutdown(image: ClusterImage, request: StartControlledShutdown, rules_of: RulesOf) -> Decision:
-    refused = refusal(image, request.broker_id, request.broker_epoch)
+    refused = check_broker_epoch(image, request.broker_id, request.broker_epoch)
     if refused is not None:
         return Decision(response=refused)
     records: list[Any] = []
@@ -161,7 +161,7 @@ def start_controlled_shutdown(image: ClusterImage, request: StartControlledShutd
 
 
 def fence_broker(image: ClusterImage, request: FenceBroker, rules_of: RulesOf) -> Decision:
-    refused = refusal(image, request.broker_id, request.broker_epoch)
+    refused = check_broker_epoch(image, request.broker_id, request.broker_epoch)
     if refused is not None:
         return Decision(response=refused)
     if image.brokers[request.broker_id].fenced:
@@ -173,7 +173,7 @@ def fence_broker(image: ClusterImage, request: FenceBroker, rules_of: RulesOf) -
 
 def assign_replicas_to_dirs(image: ClusterImage, request: AssignReplicasToDirs) -> Decision:
     """Only what is new is written; partitions that have gone meanwhile are passed over."""
-    refused = refusal(image, request.broker_id, request.broker_epoch)
+    refused = check_broker_epoch(image, request.broker_id, request.broker_epoch)
     if refused is not None:
         return Decision(response=refused)
     records = []
@@ -192,7 +192,7 @@ def assign_replicas_to_dirs(image: ClusterImage, request: AssignReplicasToDirs) 
 
 def update_online_dirs(image: ClusterImage, request: UpdateOnlineDirs, rules_of: RulesOf) -> Decision:
     """Replicas in a directory that is not kept are offline: others lead, or nobody does."""
-    refused = refusal(image, request.broker_id, request.broker_epoch)
+    refused = check_broker_epoch(image, request.broker_id, request.broker_epoch)
     if refused is not None:
         return Decision(response=refused)
     records: list[Any] = []

@@ -2,7 +2,7 @@
 
 from ottla.base.decision import Decision
 from ottla.base.errors import ErrorCode
-from ottla.controller.brokers import refusal
+from ottla.controller.brokers import check_broker_epoch
 from ottla.controller.requests import AllocateProducerIds, ProducerIdBlock, RequestRejected
 from ottla.metadata.image import ClusterImage
 from ottla.wire.records.metadata import ProducerIdsRecord
@@ -13,7 +13,7 @@ PRODUCER_ID_MAX = 2**63 - 1
 
 def allocate_producer_ids(image: ClusterImage, request: AllocateProducerIds) -> Decision:
     """The next block, or why there is none."""
-    refused = refusal(image, request.broker_id, request.broker_epoch)
+    refused = check_broker_epoch(image, request.broker_id, request.broker_epoch)
     if refused is not None:
         return Decision(response=refused)
     first = image.next_producer_id
