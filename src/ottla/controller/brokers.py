@@ -5,7 +5,7 @@ from typing import Any
 from ottla.base.decision import Decision
 from ottla.base.errors import ErrorCode
 from ottla.controller.elections import (
-    BrokerShift,
+    BrokerStateChange,
     RulesOf,
     changes_in_elr_of,
     changes_in_isr_of,
@@ -115,7 +115,7 @@ def _after_unclean_stop(image: ClusterImage, broker_id: int, rules_of: RulesOf) 
     """
     if not image.elr_enabled:
         return []
-    shift = BrokerShift(unclean=broker_id)
+    shift = BrokerStateChange(unclean=broker_id)
     return changes_in_isr_of(image, broker_id, shift, rules_of) + changes_in_elr_of(image, broker_id, shift, rules_of)
 
 
@@ -141,7 +141,7 @@ def unfence_broker(image: ClusterImage, request: UnfenceBroker, rules_of: RulesO
     records: list[Any] = []
     if registration.fenced:
         records.append(BrokerRegistrationChangeRecord(request.broker_id, request.broker_epoch, fenced=UNFENCE))
-        records += changes_without_leader(image, BrokerShift(joins=request.broker_id), rules_of)
+        records += changes_without_leader(image, BrokerStateChange(joins=request.broker_id), rules_of)
     if registration.cordoned_log_dirs is None and image.metadata_version >= CORDONED_DIRECTORIES_FROM:
         records.append(BrokerRegistrationChangeRecord(request.broker_id, request.broker_epoch, cordoned_log_dirs=[]))
     return Decision(tuple(records))
@@ -156,7 +156,7 @@ def start_controlled_shutdown(image: ClusterImage, request: StartControlledShutd
         records.append(
             BrokerRegistrationChangeRecord(request.broker_id, request.broker_epoch, in_controlled_shutdown=1)
         )
-    records += changes_in_isr_of(image, request.broker_id, BrokerShift(leaves=request.broker_id), rules_of)
+    records += changes_in_isr_of(image, request.broker_id, BrokerStateChange(leaves=request.broker_id), rules_of)
     return Decision(tuple(records))
 
 
@@ -166,7 +166,9 @@ def fence_broker(image: ClusterImage, request: FenceBroker, rules_of: RulesOf) -
         return Decision(response=refused)
     if image.brokers[request.broker_id].fenced:
         return Decision()
-    records: list[Any] = [*changes_in_isr_of(image, request.broker_id, BrokerShift(leaves=request.broker_id), rules_of)]
+    records: list[Any] = [
+        *changes_in_isr_of(image, request.broker_id, BrokerStateChange(leaves=request.broker_id), rules_of)
+    ]
     records.append(BrokerRegistrationChangeRecord(request.broker_id, request.broker_epoch, fenced=FENCE))
     return Decision(tuple(records))
 
@@ -201,6 +203,6 @@ def update_online_dirs(image: ClusterImage, request: UpdateOnlineDirs, rules_of:
             BrokerRegistrationChangeRecord(request.broker_id, request.broker_epoch, log_dirs=list(request.log_dirs))
         )
     records += changes_outside(
-        image, request.broker_id, request.log_dirs, BrokerShift(leaves=request.broker_id), rules_of
+        image, request.broker_id, request.log_dirs, BrokerStateChange(leaves=request.broker_id), rules_of
     )
     return Decision(tuple(records))

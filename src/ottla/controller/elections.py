@@ -19,7 +19,7 @@ class ElectionRules(NamedTuple):
 RulesOf = Callable[[str], ElectionRules]
 
 
-class BrokerShift(NamedTuple):
+class BrokerStateChange(NamedTuple):
     """One broker whose standing changes: it leaves, becomes ready, or lost what was not yet on its disk."""
 
     leaves: int | None = None
@@ -37,14 +37,14 @@ class BrokerShift(NamedTuple):
 
 
 def changes_in_isr_of(
-    image: ClusterImage, broker_id: int, shift: BrokerShift, rules_of: RulesOf
+    image: ClusterImage, broker_id: int, shift: BrokerStateChange, rules_of: RulesOf
 ) -> list[PartitionChangeRecord]:
     """For the partitions that count the broker as in sync."""
     return _changes(image, shift, rules_of, lambda partition: broker_id in partition.isr)
 
 
 def changes_in_elr_of(
-    image: ClusterImage, broker_id: int, shift: BrokerShift, rules_of: RulesOf
+    image: ClusterImage, broker_id: int, shift: BrokerStateChange, rules_of: RulesOf
 ) -> list[PartitionChangeRecord]:
     """For the partitions that could still elect the broker, though they do not count it as in sync."""
     return _changes(
@@ -53,7 +53,7 @@ def changes_in_elr_of(
 
 
 def changes_outside(
-    image: ClusterImage, broker_id: int, log_dirs: tuple[Uuid, ...], shift: BrokerShift, rules_of: RulesOf
+    image: ClusterImage, broker_id: int, log_dirs: tuple[Uuid, ...], shift: BrokerStateChange, rules_of: RulesOf
 ) -> list[PartitionChangeRecord]:
     """For the partitions that count the broker as in sync, or follow it, though they are in none of these directories."""
 
@@ -66,12 +66,14 @@ def changes_outside(
     return _changes(image, shift, rules_of, concerned)
 
 
-def changes_without_leader(image: ClusterImage, shift: BrokerShift, rules_of: RulesOf) -> list[PartitionChangeRecord]:
+def changes_without_leader(
+    image: ClusterImage, shift: BrokerStateChange, rules_of: RulesOf
+) -> list[PartitionChangeRecord]:
     return _changes(image, shift, rules_of, lambda partition: partition.leader == NO_LEADER)
 
 
 def _changes(
-    image: ClusterImage, shift: BrokerShift, rules_of: RulesOf, concerned: Callable[[PartitionImage], bool]
+    image: ClusterImage, shift: BrokerStateChange, rules_of: RulesOf, concerned: Callable[[PartitionImage], bool]
 ) -> list[PartitionChangeRecord]:
     records = []
     for topic, index, partition in _partitions(image):
@@ -83,7 +85,7 @@ def _changes(
 
 
 def partition_change(
-    image: ClusterImage, topic: TopicImage, index: int, shift: BrokerShift, rules: ElectionRules
+    image: ClusterImage, topic: TopicImage, index: int, shift: BrokerStateChange, rules: ElectionRules
 ) -> PartitionChangeRecord | None:
     """The record that brings the partition into line with the shift; None where nothing changes."""
     partition = topic.partitions[index]
@@ -112,7 +114,7 @@ def partition_change(
 
 
 def _eligible(
-    image: ClusterImage, partition: PartitionImage, isr: tuple[int, ...], shift: BrokerShift, rules: ElectionRules
+    image: ClusterImage, partition: PartitionImage, isr: tuple[int, ...], shift: BrokerStateChange, rules: ElectionRules
 ) -> tuple[int, ...]:
     """Replicas out of sync that still have every committed record: they left when too few were in sync to commit anything."""
     if not image.elr_enabled or len(isr) >= min(rules.min_insync_replicas, len(partition.replicas)):
@@ -125,7 +127,7 @@ def _elect(
     partition: PartitionImage,
     isr: tuple[int, ...],
     elr: tuple[int, ...],
-    shift: BrokerShift,
+    shift: BrokerStateChange,
     rules: ElectionRules,
 ) -> tuple[int, bool]:
     """The leader, and whether the election was unclean. A leader that may stay stays."""
