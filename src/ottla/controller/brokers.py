@@ -115,8 +115,8 @@ def _after_unclean_stop(image: ClusterImage, broker_id: int, rules_of: RulesOf) 
     """
     if not image.elr_enabled:
         return []
-    shift = BrokerStateChange(unclean=broker_id)
-    return changes_in_isr_of(image, broker_id, shift, rules_of) + changes_in_elr_of(image, broker_id, shift, rules_of)
+    change = BrokerStateChange(unclean=broker_id)
+    return changes_in_isr_of(image, broker_id, change, rules_of) + changes_in_elr_of(image, broker_id, change, rules_of)
 
 
 def register_controller(image: ClusterImage, request: RegisterController) -> Decision:

@@ -37,23 +37,23 @@ class BrokerStateChange(NamedTuple):
 
 
 def changes_in_isr_of(
-    image: ClusterImage, broker_id: int, shift: BrokerStateChange, rules_of: RulesOf
+    image: ClusterImage, broker_id: int, change: BrokerStateChange, rules_of: RulesOf
 ) -> list[PartitionChangeRecord]:
     """For the partitions that count the broker as in sync."""
-    return _changes(image, shift, rules_of, lambda partition: broker_id in partition.isr)
+    return _changes(image, change, rules_of, lambda partition: broker_id in partition.isr)
 
 
 def changes_in_elr_of(
-    image: ClusterImage, broker_id: int, shift: BrokerStateChange, rules_of: RulesOf
+    image: ClusterImage, broker_id: int, change: BrokerStateChange, rules_of: RulesOf
 ) -> list[PartitionChangeRecord]:
     """For the partitions that could still elect the broker, though they do not count it as in sync."""
     return _changes(
-        image, shift, rules_of, lambda partition: broker_id in partition.elr and broker_id not in partition.isr
+        image, change, rules_of, lambda partition: broker_id in partition.elr and broker_id not in partition.isr
     )
 
 
 def changes_outside(
-    image: ClusterImage, broker_id: int, log_dirs: tuple[Uuid, ...], shift: BrokerStateChange, rules_of: RulesOf
+    image: ClusterImage, broker_id: int, log_dirs: tuple[Uuid, ...], change: BrokerStateChange, rules_of: RulesOf
 ) -> list[PartitionChangeRecord]:
     """For the partitions that count the broker as in sync, or follow it, though they are in none of these directories."""
 
@@ -63,37 +63,37 @@ def changes_outside(
             return False
         return broker_id in partition.isr or broker_id == partition.leader
 
-    return _changes(image, shift, rules_of, concerned)
+    return _changes(image, change, rules_of, concerned)
 
 
 def changes_without_leader(
-    image: ClusterImage, shift: BrokerStateChange, rules_of: RulesOf
+    image: ClusterImage, change: BrokerStateChange, rules_of: RulesOf
 ) -> list[PartitionChangeRecord]:
-    return _changes(image, shift, rules_of, lambda partition: partition.leader == NO_LEADER)
+    return _changes(image, change, rules_of, lambda partition: partition.leader == NO_LEADER)
 
 
 def _changes(
-    image: ClusterImage, shift: BrokerStateChange, rules_of: RulesOf, concerned: Callable[[PartitionImage], bool]
+    image: ClusterImage, change: BrokerStateChange, rules_of: RulesOf, concerned: Callable[[PartitionImage], bool]
 ) -> list[PartitionChangeRecord]:
     records = []
     for topic, index, partition in _partitions(image):
         if concerned(partition):
-            record = partition_change(image, topic, index, shift, rules_of(topic.name))
+            record = partition_change(image, topic, index, change, rules_of(topic.name))
             if record is not None:
                 records.append(record)
     return records
 
 
 def partition_change(
-    image: ClusterImage, topic: TopicImage, index: int, shift: BrokerStateChange, rules: ElectionRules
+    image: ClusterImage, topic: TopicImage, index: int, change: BrokerStateChange, rules: ElectionRules
 ) -> PartitionChangeRecord | None:
-    """The record that brings the partition into line with the shift; None where nothing changes."""
+    """The record that brings the partition into line with the change; None where nothing changes."""
     partition = topic.partitions[index]
     untouched = PartitionChangeRecord(partition_id=index, topic_id=topic.topic_id)
     record = PartitionChangeRecord(partition_id=index, topic_id=topic.topic_id)
-    isr = tuple(broker_id for broker_id in partition.isr if broker_id not in (shift.leaves, shift.unclean))
-    elr = _eligible(image, partition, isr, shift, rules)
-    leader, unclean = _elect(image, partition, isr, elr, shift, rules)
+    isr = tuple(broker_id for broker_id in partition.isr if broker_id not in (change.leaves, change.unclean))
+    elr = _eligible(image, partition, isr, change, rules)
+    leader, unclean = _elect(image, partition, isr, elr, change, rules)
     if leader != partition.leader:
         record.leader = leader
         if leader in elr:
@@ -114,12 +114,16 @@ def partition_change(
 
 
 def _eligible(
-    image: ClusterImage, partition: PartitionImage, isr: tuple[int, ...], shift: BrokerStateChange, rules: ElectionRules
+    image: ClusterImage,
+    partition: PartitionImage,
+    isr: tuple[int, ...],
+    change: BrokerStateChange,
+    rules: ElectionRules,
 ) -> tuple[int, ...]:
     """Replicas out of sync that still have every committed record: they left when too few were in sync to commit anything."""
     if not image.elr_enabled or len(isr) >= min(rules.min_insync_replicas, len(partition.replicas)):
         return ()
-    return tuple(sorted((set(partition.elr) | set(partition.isr)) - set(isr) - {shift.unclean}))
+    return tuple(sorted((set(partition.elr) | set(partition.isr)) - set(isr) - {change.unclean}))
 
 
 def _elect(
@@ -127,21 +131,21 @@ def _elect(
     partition: PartitionImage,
     isr: tuple[int, ...],
     elr: tuple[int, ...],
-    shift: BrokerStateChange,
+    change: BrokerStateChange,
     rules: ElectionRules,
 ) -> tuple[int, bool]:
     """The leader, and whether the election was unclean. A leader that may stay stays."""
     candidates = isr or elr
     for broker_id in (partition.leader, *partition.replicas):
-        if broker_id in candidates and shift.may_lead(image, partition, broker_id):
+        if broker_id in candidates and change.may_lead(image, partition, broker_id):
             return broker_id, False
     if image.elr_enabled and not candidates and len(partition.last_known_elr) == 1:
         last_leader = partition.last_known_elr[0]
-        if shift.may_lead(image, partition, last_leader):
+        if change.may_lead(image, partition, last_leader):
             return last_leader, True
     if rules.unclean_allowed:
         for broker_id in partition.replicas:
-            if shift.may_lead(image, partition, broker_id):
+            if change.may_lead(image, partition, broker_id):
                 return broker_id, True
     return NO_LEADER, False
 
