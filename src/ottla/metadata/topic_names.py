@@ -9,7 +9,7 @@ INTERNAL_TOPICS = frozenset((OFFSETS_TOPIC, TRANSACTIONS_TOPIC, "__share_group_s
 _LEGAL = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-")
 
 
-def topic_name_fault(name: str) -> str | None:
+def topic_name_error(name: str) -> str | None:
     """What is wrong with a name, in words for its user; None for a legal one."""
     if not name:
         why = "it is empty"
@@ -26,7 +26,7 @@ def topic_name_fault(name: str) -> str | None:
 
 def check_topic_name(name: str) -> None:
     """ApiError unless the name can be a directory of its own."""
-    fault = topic_name_fault(name)
+    fault = topic_name_error(name)
     if fault is not None:
         raise ApiError(ErrorCode.INVALID_TOPIC_EXCEPTION, fault)
 

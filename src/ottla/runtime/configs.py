@@ -13,7 +13,7 @@ from ottla.metadata.configs.describe import (
     describe_topic,
 )
 from ottla.metadata.image import ClusterImage, ConfigResource, ResourceType
-from ottla.metadata.topic_names import topic_name_fault
+from ottla.metadata.topic_names import topic_name_error
 from ottla.runtime.broker import Broker
 
 
@@ -54,7 +54,7 @@ def describe_configs(
 
 
 def _check_topic(image: ClusterImage, name: str) -> None:
-    fault = topic_name_fault(name)
+    fault = topic_name_error(name)
     if fault is not None:
         raise ApiError(ErrorCode.INVALID_TOPIC_EXCEPTION, fault)
     if name not in image.topics_by_name:

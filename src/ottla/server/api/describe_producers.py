@@ -2,7 +2,7 @@
 
 from ottla.base.context import RequestContext
 from ottla.base.errors import ErrorCode
-from ottla.metadata.topic_names import topic_name_fault
+from ottla.metadata.topic_names import topic_name_error
 from ottla.runtime.broker import Broker
 from ottla.wire.messages.describe_producers import (
     DescribeProducersRequest,
@@ -29,7 +29,7 @@ def handle(
 
 
 def _described(broker: Broker, topic: str, index: int) -> PartitionResponse:
-    fault = topic_name_fault(topic)
+    fault = topic_name_error(topic)
     if fault is not None:
         return PartitionResponse(
             partition_index=index, error_code=ErrorCode.INVALID_TOPIC_EXCEPTION, error_message=fault

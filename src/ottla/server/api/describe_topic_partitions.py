@@ -10,7 +10,7 @@ from typing import Any
 from ottla.base.context import RequestContext
 from ottla.base.errors import ErrorCode
 from ottla.metadata.image import NO_LEADER, ClusterImage, PartitionImage, TopicImage
-from ottla.metadata.topic_names import INTERNAL_TOPICS, topic_name_fault
+from ottla.metadata.topic_names import INTERNAL_TOPICS, topic_name_error
 from ottla.runtime.broker import Broker
 from ottla.runtime.configs import config_value
 from ottla.server.api.metadata import TOPIC_OPERATIONS
@@ -80,7 +80,7 @@ def _refused(request: DescribeTopicPartitionsRequest, error: ErrorCode) -> Descr
 
 def _missing(name: str) -> DescribeTopicPartitionsResponseTopic:
     error = (
-        ErrorCode.UNKNOWN_TOPIC_OR_PARTITION if topic_name_fault(name) is None else ErrorCode.INVALID_TOPIC_EXCEPTION
+        ErrorCode.UNKNOWN_TOPIC_OR_PARTITION if topic_name_error(name) is None else ErrorCode.INVALID_TOPIC_EXCEPTION
     )
     return DescribeTopicPartitionsResponseTopic(
         error_code=error, name=name, is_internal=name in INTERNAL_TOPICS, topic_authorized_operations=TOPIC_OPERATIONS

@@ -13,7 +13,7 @@ from ottla.base.context import RequestContext
 from ottla.base.errors import ErrorCode
 from ottla.base.ids import ZERO_UUID, Uuid
 from ottla.metadata.image import NO_LEADER, ClusterImage, TopicImage
-from ottla.metadata.topic_names import INTERNAL_TOPICS, topic_name_fault
+from ottla.metadata.topic_names import INTERNAL_TOPICS, topic_name_error
 from ottla.runtime.broker import Broker
 from ottla.runtime.encoded_topics import EncodedTopics
 from ottla.wire.messages.metadata import (
@@ -158,7 +158,7 @@ def _asked_for(
             topic = image.topics_by_name.get(want.name)
             if topic is None:
                 error = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
-                if topic_name_fault(want.name) is not None:
+                if topic_name_error(want.name) is not None:
                     error = ErrorCode.INVALID_TOPIC_EXCEPTION
                 elif want.name not in encoded:
                     missing.append(want.name)
