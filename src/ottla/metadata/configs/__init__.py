@@ -3,7 +3,7 @@
 `configs.describe` and `configs.documentation` are imported by those who answer for them.
 """
 
-from ottla.metadata.configs.catalogue import (
+from ottla.metadata.configs.catalog import (
     BROKER_CONFIGS,
     CLIENT_METRICS_CONFIGS,
     GROUP_CONFIGS,

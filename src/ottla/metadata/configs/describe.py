@@ -3,7 +3,7 @@
 from collections.abc import Collection, Iterable, Mapping
 from typing import NamedTuple
 
-from ottla.metadata.configs.catalogue import (
+from ottla.metadata.configs.catalog import (
     BROKER_CONFIGS,
     CLIENT_METRICS_CONFIGS,
     GROUP_CONFIGS,

@@ -2,7 +2,7 @@
 
 from functools import cache
 
-from ottla.metadata.configs.catalogue import GROUP_SYNONYMS, TOPIC_SYNONYMS
+from ottla.metadata.configs.catalog import GROUP_SYNONYMS, TOPIC_SYNONYMS
 from ottla.metadata.configs.definition import Definition
 
 _TOPIC = """

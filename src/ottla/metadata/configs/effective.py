@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from ottla.metadata.configs.catalogue import (
+from ottla.metadata.configs.catalog import (
     BROKER_CONFIGS,
     TOPIC_CONFIGS,
     TOPIC_SYNONYMS,

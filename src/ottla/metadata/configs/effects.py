@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 
-from ottla.metadata.configs.catalogue import broker_definition
+from ottla.metadata.configs.catalog import broker_definition
 from ottla.metadata.configs.values import default_value, parse
 
 

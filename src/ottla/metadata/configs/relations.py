@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 
-from ottla.metadata.configs.catalogue import TOPIC_SYNONYMS
+from ottla.metadata.configs.catalog import TOPIC_SYNONYMS
 from ottla.metadata.configs.definition import InvalidConfig
 from ottla.metadata.configs.effective import broker_value, effective_topic_config
 
