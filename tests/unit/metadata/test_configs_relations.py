@@ -3,7 +3,7 @@
 import pytest
 
 from ottla.metadata.configs import InvalidConfig, validate_broker_config
-from ottla.metadata.configs.relations import validate_broker_relations
+from ottla.metadata.configs.constraints import validate_broker_relations
 
 TAKEN = """
 log.retention.ms=-5
