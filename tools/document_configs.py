@@ -8,7 +8,7 @@ from pathlib import Path
 
 from ottla.metadata.configs import BROKER_CONFIGS, CLIENT_METRICS_CONFIGS, GROUP_CONFIGS, TOPIC_CONFIGS, Definition
 from ottla.metadata.configs.documentation import sentence
-from ottla.metadata.configs.effects import (
+from ottla.metadata.configs.support import (
     BROKER_CONFIGS_WITH_EFFECT,
     MEANINGLESS_CONFIGS,
     PARTIAL_EFFECTS,
