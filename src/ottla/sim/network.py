@@ -29,7 +29,9 @@ _FilePart = tuple[File, int, int]
 class SimulatedConnection:
     """One end of a stream. `peer` is the other."""
 
-    def __init__(self, wires: "Wires", process: Process, context: Context, *, peer_host: str, peer_port: int) -> None:
+    def __init__(
+        self, wires: "NetworkFabric", process: Process, context: Context, *, peer_host: str, peer_port: int
+    ) -> None:
         self._wires = wires
         self._receiver: Receiver
         self._queue: deque[memoryview | _FilePart] = deque()
@@ -223,7 +225,7 @@ class SimulatedConnection:
 
 class SimulatedListener:
     def __init__(
-        self, wires: "Wires", process: Process, context: Context, port: int, receiver: Callable[[], Receiver]
+        self, wires: "NetworkFabric", process: Process, context: Context, port: int, receiver: Callable[[], Receiver]
     ) -> None:
         self._wires = wires
         self.process = process
@@ -235,7 +237,7 @@ class SimulatedListener:
         self._wires.close_listener(self)
 
 
-class Wires:
+class NetworkFabric:
     """All streams and listeners of a world. Links between two processes can be cut, in one direction or both, and healed."""
 
     def __init__(self, loop: SimulatedLoop, source: random.Random, trace: Trace) -> None:
@@ -357,7 +359,7 @@ class Wires:
 class SimulatedNetwork:
     """The Network port of one process; `connect` is for clients."""
 
-    def __init__(self, wires: Wires, process: Process) -> None:
+    def __init__(self, wires: NetworkFabric, process: Process) -> None:
         self._wires = wires
         self._process = process
         self._context = process.context()

@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 from ottla.sim.clock import SimulatedClock
 from ottla.sim.disk import SimulatedDisk
 from ottla.sim.loop import SimulatedLoop
-from ottla.sim.network import SimulatedNetwork, Wires
+from ottla.sim.network import NetworkFabric, SimulatedNetwork
 from ottla.sim.process import Process, SimulatedCrash
 from ottla.sim.processes import SimulatedProcesses
 from ottla.sim.rng import SimulatedRng, stream
@@ -60,7 +60,7 @@ class World:
         self.seed = seed
         self.loop = SimulatedLoop(steps_max=steps_max)
         self.trace = Trace(self.loop.time)
-        self.wires = Wires(self.loop, stream(seed, "network"), self.trace)
+        self.wires = NetworkFabric(self.loop, stream(seed, "network"), self.trace)
         self._cold_reads = cold_reads
         self._storages: dict[str, Storage] = {}
         self._running: dict[str, SimulatedPorts] = {}
