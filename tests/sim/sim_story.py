@@ -220,9 +220,9 @@ class Story:
                 case "disk" if not self.is_over:
                     self.ports.disk.fail("append", source.randint(1, 30), source.choice((errno.ENOSPC, errno.EIO)))
                 case "cut":
-                    self.world.wires.cut(*source.choice((("client", "node"), ("node", "client"))))
+                    self.world.fabric.cut(*source.choice((("client", "node"), ("node", "client"))))
                     await asyncio.sleep(source.uniform(0.0, 1.0))
-                    self.world.wires.heal()
+                    self.world.fabric.heal()
                 case "clock":
                     self.ports.clock.offset_ms += source.randint(-3000, 3000)
 

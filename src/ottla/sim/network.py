@@ -30,9 +30,9 @@ class SimulatedConnection:
     """One end of a stream. `peer` is the other."""
 
     def __init__(
-        self, wires: "NetworkFabric", process: Process, context: Context, *, peer_host: str, peer_port: int
+        self, fabric: "NetworkFabric", process: Process, context: Context, *, peer_host: str, peer_port: int
     ) -> None:
-        self._wires = wires
+        self._wires = fabric
         self._receiver: Receiver
         self._queue: deque[memoryview | _FilePart] = deque()
         self._queued_bytes = 0
@@ -225,9 +225,9 @@ class SimulatedConnection:
 
 class SimulatedListener:
     def __init__(
-        self, wires: "NetworkFabric", process: Process, context: Context, port: int, receiver: Callable[[], Receiver]
+        self, fabric: "NetworkFabric", process: Process, context: Context, port: int, receiver: Callable[[], Receiver]
     ) -> None:
-        self._wires = wires
+        self._wires = fabric
         self.process = process
         self.context = context
         self.port = port
@@ -359,8 +359,8 @@ class NetworkFabric:
 class SimulatedNetwork:
     """The Network port of one process; `connect` is for clients."""
 
-    def __init__(self, wires: NetworkFabric, process: Process) -> None:
-        self._wires = wires
+    def __init__(self, fabric: NetworkFabric, process: Process) -> None:
+        self._wires = fabric
         self._process = process
         self._context = process.context()
 

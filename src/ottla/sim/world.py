@@ -60,7 +60,7 @@ class World:
         self.seed = seed
         self.loop = SimulatedLoop(steps_max=steps_max)
         self.trace = Trace(self.loop.time)
-        self.wires = NetworkFabric(self.loop, stream(seed, "network"), self.trace)
+        self.fabric = NetworkFabric(self.loop, stream(seed, "network"), self.trace)
         self._cold_reads = cold_reads
         self._storages: dict[str, Storage] = {}
         self._running: dict[str, SimulatedPorts] = {}
@@ -90,7 +90,7 @@ class World:
             SimulatedRng(stream(self.seed, f"{name}/{self._starts}/rng"), process, self.trace),
             SimulatedWorkers(self.loop, source, process, self.trace),
             disk,
-            SimulatedNetwork(self.wires, process),
+            SimulatedNetwork(self.fabric, process),
             SimulatedProcesses(
                 self.loop, stream(self.seed, f"{name}/{self._starts}/processes"), process, self.trace, disk
             ),
@@ -124,7 +124,7 @@ class World:
         ports = self._running.pop(name)
         self._dead.append(ports.process)
         ports.process.die()
-        self.wires.process_died(ports.process, is_power_cut=is_power_cut)
+        self.fabric.process_died(ports.process, is_power_cut=is_power_cut)
         if not ports.crashed.done():
             ports.crashed.set_result(None)
         return ports

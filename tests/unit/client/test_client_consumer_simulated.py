@@ -76,13 +76,13 @@ async def trouble(world, random, ports, node):
         case "crash":
             world.crash("node")
         case "answers lost":
-            world.wires.cut("node", "consumer")
+            world.fabric.cut("node", "consumer")
             await asyncio.sleep(random.uniform(0, 3))
-            world.wires.heal()
+            world.fabric.heal()
         case "partition":
-            world.wires.partition("consumer", "node")
+            world.fabric.partition("consumer", "node")
             await asyncio.sleep(random.uniform(0, 3))
-            world.wires.heal()
+            world.fabric.heal()
     if not world.is_running("node"):
         await asyncio.sleep(random.uniform(0, 2))
         return await start_node(world)

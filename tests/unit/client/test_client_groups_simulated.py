@@ -83,9 +83,9 @@ async def trouble(world, random, ports, node, names):
             await asyncio.sleep(random.uniform(0, 2))
             return await start_node(world)
         case "partition":
-            world.wires.partition(random.choice(names), "node")
+            world.fabric.partition(random.choice(names), "node")
             await asyncio.sleep(random.uniform(0, 8))
-            world.wires.heal()
+            world.fabric.heal()
     return ports, node
 
 

@@ -83,13 +83,13 @@ def run_with_crashes(seed, *, records=400, keep="page-cache", **configs):
                     await asyncio.wait((ports.crashed,), timeout=1)
                     world.spare("node") if world.is_running("node") else None
                 case "answers lost":  # until they are given up, though the records are in the log
-                    world.wires.cut("node", "client")
+                    world.fabric.cut("node", "client")
                     await asyncio.sleep(random.uniform(0, 3))
-                    world.wires.heal()
+                    world.fabric.heal()
                 case "partition":
-                    world.wires.partition("client", "node")
+                    world.fabric.partition("client", "node")
                     await asyncio.sleep(random.uniform(0, 3))
-                    world.wires.heal()
+                    world.fabric.heal()
             if not world.is_running("node"):
                 await asyncio.sleep(random.uniform(0, 2))
                 ports, node = await start_node(world)

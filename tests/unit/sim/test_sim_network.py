@@ -227,21 +227,21 @@ def test_a_closed_listener_leaves_connections_open():
 def test_a_cut_link_keeps_bytes_until_it_heals():
     async def story(world):
         client, server, listener = await connected(world)
-        world.wires.cut("client", "node")
+        world.fabric.cut("client", "node")
         client.connection.write([b"there"])
         server.connection.write([b"back"])
         connecting = asyncio.ensure_future(world._running["client"].network.connect("node", listener.port, Recorder()))
         await asyncio.sleep(100)
         assert (server.data, client.data, connecting.done()) == (b"", b"back", False)
-        world.wires.heal()
+        world.fabric.heal()
         await connecting
         await asyncio.sleep(1)
         assert server.data == b"there"
-        world.wires.partition("client", "node")
+        world.fabric.partition("client", "node")
         client.connection.close()
         await asyncio.sleep(100)
         assert "lost" not in server.events
-        world.wires.heal()
+        world.fabric.heal()
         assert await server.lost is None
 
     run(story)
