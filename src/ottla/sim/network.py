@@ -32,7 +32,7 @@ class SimulatedConnection:
     def __init__(
         self, fabric: "NetworkFabric", process: Process, context: Context, *, peer_host: str, peer_port: int
     ) -> None:
-        self._wires = fabric
+        self._fabric = fabric
         self._receiver: Receiver
         self._queue: deque[memoryview | _FilePart] = deque()
         self._queued_bytes = 0
@@ -62,7 +62,7 @@ class SimulatedConnection:
         if self._is_closing or self._is_lost:
             return
         data = b"".join(parts)
-        self._wires.note(self, "write", data)
+        self._fabric.note(self, "write", data)
         if data:
             self._queue.append(memoryview(data))
             self._queued_bytes += len(data)
@@ -73,7 +73,7 @@ class SimulatedConnection:
         self.process.check()
         if self._is_closing or self._is_lost:
             return
-        self._wires.note(self, "send_file", file.path, position, size)
+        self._fabric.note(self, "send_file", file.path, position, size)
         if size:
             self._queue.append((file, position, size))
             self._queued_bytes += size
@@ -94,7 +94,7 @@ class SimulatedConnection:
     def close(self) -> None:
         self.process.check()
         if not self._is_closing and not self._is_lost:
-            self._wires.note(self, "close")
+            self._fabric.note(self, "close")
             self._is_closing = True
             self._is_reading = False
             self._maybe_finish()
@@ -102,7 +102,7 @@ class SimulatedConnection:
     def abort(self) -> None:
         self.process.check()
         if not self._is_lost:
-            self._wires.note(self, "abort")
+            self._fabric.note(self, "abort")
             self._lose(None)
             self.peer.reset()
 
@@ -112,16 +112,16 @@ class SimulatedConnection:
         """Put on the wire what it takes: writes whole, files piece by piece, when their turn comes."""
         peer = self.peer
         try:
-            while self._queue and len(peer._wire) < self._wires.window_bytes:
+            while self._queue and len(peer._wire) < self._fabric.window_bytes:
                 head = self._queue.popleft()
                 data: Buffer
                 if isinstance(head, memoryview):
-                    data = head[: self._wires.window_bytes - len(peer._wire)]
+                    data = head[: self._fabric.window_bytes - len(peer._wire)]
                     if len(data) < len(head):
                         self._queue.appendleft(head[len(data) :])
                 else:
                     file, position, size = head
-                    data = file.read_at(position, min(size, self._wires.window_bytes - len(peer._wire)))
+                    data = file.read_at(position, min(size, self._fabric.window_bytes - len(peer._wire)))
                     if not data:
                         raise OSError("the file ended before what was announced")
                     if len(data) < size:
@@ -154,19 +154,19 @@ class SimulatedConnection:
         """One piece at a time is under way to an end, so that none overtakes another."""
         has_news = self._is_reset or self._has_ended or (self._wire and self._is_reading)
         if has_news and self._delivery is None and not self._is_lost:
-            self._delivery = self._wires.later(self.context, self._deliver)
+            self._delivery = self._fabric.later(self.context, self._deliver)
 
     def _deliver(self) -> None:
         self._delivery = None
         if self._is_lost:
             return
-        if self._wires.is_cut(self.peer.process.name, self.process.name):
-            self._wires.hold(self)
+        if self._fabric.is_cut(self.peer.process.name, self.process.name):
+            self._fabric.hold(self)
             return
         if self._is_reset:
             self._lose(ConnectionResetError(errno.ECONNRESET, "the peer has gone"))
         elif self._wire and self._is_reading:
-            self._receive(self._wires.piece(len(self._wire)))
+            self._receive(self._fabric.piece(len(self._wire)))
             self.schedule_delivery()
         elif self._has_ended and (not self._wire or self._is_closing):
             self._is_closing = True  # as asyncio does at the end of a stream, unless the protocol objects
@@ -179,10 +179,10 @@ class SimulatedConnection:
             raise RuntimeError("get_buffer returned an empty buffer")
         size = min(size, len(buffer))
         buffer[:size] = self._wire[:size]
-        self._wires.note(self, "receive", self._wire[:size])
+        self._fabric.note(self, "receive", self._wire[:size])
         del self._wire[:size]
         if not self.peer._is_lost and self.peer._queued_bytes:
-            self._wires.soon(self.peer.context, self.peer._on_room)
+            self._fabric.soon(self.peer.context, self.peer._on_room)
         self._receiver.buffer_updated(size)
 
     def _maybe_finish(self) -> None:
@@ -208,8 +208,8 @@ class SimulatedConnection:
         self._queue.clear()
         self._queued_bytes = 0
         self._wire.clear()
-        self._wires.forget(self)
-        self._wires.soon(self.context, self._receiver.connection_lost, error)
+        self._fabric.forget(self)
+        self._fabric.soon(self.context, self._receiver.connection_lost, error)
 
     def vanish(self, *, is_polite: bool) -> None:
         """This end's process has died. A kernel that lives on sends what the wire has taken, or resets the stream; nobody here is told."""
@@ -227,14 +227,14 @@ class SimulatedListener:
     def __init__(
         self, fabric: "NetworkFabric", process: Process, context: Context, port: int, receiver: Callable[[], Receiver]
     ) -> None:
-        self._wires = fabric
+        self._fabric = fabric
         self.process = process
         self.context = context
         self.port = port
         self.receiver = receiver
 
     def close(self) -> None:
-        self._wires.close_listener(self)
+        self._fabric.close_listener(self)
 
 
 class NetworkFabric:
@@ -360,14 +360,14 @@ class SimulatedNetwork:
     """The Network port of one process; `connect` is for clients."""
 
     def __init__(self, fabric: NetworkFabric, process: Process) -> None:
-        self._wires = fabric
+        self._fabric = fabric
         self._process = process
         self._context = process.context()
 
     async def listen(self, host: str, port: int, receiver: Callable[[], Receiver]) -> SimulatedListener:
         self._process.check()
-        return self._wires.add_listener(self._process, self._context, port, receiver)
+        return self._fabric.add_listener(self._process, self._context, port, receiver)
 
     async def connect(self, host: str, port: int, receiver: Receiver) -> SimulatedConnection:
         self._process.check()
-        return await self._wires.connect(self._process, self._context, host, port, receiver)
+        return await self._fabric.connect(self._process, self._context, host, port, receiver)
