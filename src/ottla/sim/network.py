@@ -211,7 +211,7 @@ class SimulatedConnection:
         self._fabric.forget(self)
         self._fabric.soon(self.context, self._receiver.connection_lost, error)
 
-    def vanish(self, *, is_polite: bool) -> None:
+    def on_process_death(self, *, is_polite: bool) -> None:
         """This end's process has died. A kernel that lives on sends what the wire has taken, or resets the stream; nobody here is told."""
         self._is_lost = True
         self._queue.clear()
@@ -325,7 +325,7 @@ class NetworkFabric:
         for connection in list(self._connections):
             if connection.process is process:
                 del self._connections[connection]
-                connection.vanish(is_polite=not is_power_cut and self._random.random() < 0.5)
+                connection.on_process_death(is_polite=not is_power_cut and self._random.random() < 0.5)
 
     def forget(self, connection: SimulatedConnection) -> None:
         self._connections.pop(connection, None)
