@@ -42,7 +42,7 @@ class Process:
     def die(self) -> None:
         self.is_alive = False
 
-    def bury(self) -> None:
+    def clean_up(self) -> None:
         """Let go of what a dead process left. Its coroutines unwind now, while all its ports refuse, so that they reach nothing."""
         assert not self.is_alive, self.name
         tasks, self._tasks = self._tasks, {}

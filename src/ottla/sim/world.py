@@ -144,7 +144,7 @@ class World:
         for name in list(self._running):
             self._end(name, is_power_cut=False)
         for process in self._dead:
-            process.bury()
+            process.clean_up()
         self._dead.clear()
         self.loop.close()
 
