@@ -8,7 +8,7 @@ from ottla.base.disk_errors import flush_error
 from ottla.base.ports import Buffer
 from ottla.sim.process import Process
 from ottla.sim.rng import stream
-from ottla.sim.storage import Folder, Inode, Keep, Storage, os_error
+from ottla.sim.storage import Directory, Inode, Keep, Storage, os_error
 from ottla.sim.trace import Detail, Trace
 
 SPACE_BYTES = 1 << 40
@@ -271,7 +271,7 @@ class SimulatedDisk:
     def remove_tree(self, path: str) -> None:
         """One name at a time: a crash leaves half a tree."""
         for name, node in sorted(self.storage.get_folder(path).names.items()):
-            if isinstance(node, Folder):
+            if isinstance(node, Directory):
                 self.remove_tree(f"{path}/{name}")
             else:
                 self.remove(f"{path}/{name}")

@@ -90,7 +90,7 @@ def _torn(change: tuple[int, bytes | None], source: random.Random) -> tuple[int,
     return position, data[: source.randint(0, len(data))]
 
 
-class Folder:
+class Directory:
     """A directory's names, as they are and as they would be after a power cut."""
 
     __slots__ = ("durable", "names")
@@ -100,9 +100,9 @@ class Folder:
         self.durable: dict[str, Node] = {}
 
 
-Node = Inode | Folder
+Node = Inode | Directory
 
-_Naming = tuple[Folder, str, Node | None]
+_Naming = tuple[Directory, str, Node | None]
 """A name in a folder means this from now on, or nothing."""
 
 
@@ -113,7 +113,7 @@ class Storage:
 
     def __init__(self, source: random.Random) -> None:
         self._random = source
-        self._root = Folder()
+        self._root = Directory()
         self.locks: dict[Inode, Process] = {}  # a lock ends with its process
         self._namings: list[tuple[_Naming, ...]] = []  # not yet durable, in order; those of one tuple happen together
 
@@ -121,7 +121,7 @@ class Storage:
         """What a path names, or None where nothing is, or where its way leads through a file."""
         node: Node = self._root
         for part in _parts(path):
-            if not isinstance(node, Folder):
+            if not isinstance(node, Directory):
                 return None
             found = node.names.get(part)
             if found is None:
@@ -133,7 +133,7 @@ class Storage:
         """As `find`, with the errors that a kernel gives."""
         node: Node = self._root
         for part in _parts(path):
-            if not isinstance(node, Folder):
+            if not isinstance(node, Directory):
                 raise os_error(errno.ENOTDIR, path)
             found = node.names.get(part)
             if found is None:
@@ -143,11 +143,11 @@ class Storage:
 
     def get_file(self, path: str) -> Inode:
         node = self.get(path)
-        if isinstance(node, Folder):
+        if isinstance(node, Directory):
             raise os_error(errno.EISDIR, path)
         return node
 
-    def get_folder(self, path: str) -> Folder:
+    def get_folder(self, path: str) -> Directory:
         node = self.get(path)
         if isinstance(node, Inode):
             raise os_error(errno.ENOTDIR, path)
@@ -156,7 +156,7 @@ class Storage:
     def create(self, path: str) -> Inode:
         folder, name = self._place(path)
         found = folder.names.get(name)
-        if isinstance(found, Folder):
+        if isinstance(found, Directory):
             raise os_error(errno.EISDIR, path)
         if found is None:
             found = Inode()
@@ -170,7 +170,7 @@ class Storage:
             if isinstance(found, Inode):
                 raise os_error(errno.EEXIST if part == _parts(path)[-1] else errno.ENOTDIR, path)
             if found is None:
-                found = Folder()
+                found = Directory()
                 self._name((folder, part, found))
             folder = found
 
@@ -181,14 +181,14 @@ class Storage:
         replaced = to_folder.names.get(to_name)
         if (source.rstrip("/") + "/").startswith(target.rstrip("/") + "/") and replaced is not moved:
             raise os_error(errno.ENOTEMPTY, source)
-        if isinstance(moved, Folder):
+        if isinstance(moved, Directory):
             if (target.rstrip("/") + "/").startswith(source.rstrip("/") + "/") and replaced is not moved:
                 raise os_error(errno.EINVAL, source)
             if isinstance(replaced, Inode):
                 raise os_error(errno.ENOTDIR, source)
             if replaced is not None and replaced is not moved and replaced.names:
                 raise os_error(errno.ENOTEMPTY, source)
-        elif isinstance(replaced, Folder):
+        elif isinstance(replaced, Directory):
             raise os_error(errno.EISDIR, source)
         if replaced is not moved:
             self._name((from_folder, from_name, None), (to_folder, to_name, moved))
@@ -221,7 +221,7 @@ class Storage:
 
     def lose_power(self) -> None:
         """Each directory keeps its unflushed changes up to some moment; each file some of its unflushed bytes."""
-        blocked: list[Folder] = []
+        blocked: list[Directory] = []
         for namings in self._namings:
             folders = [folder for folder, _, _ in namings]
             if any(folder in blocked for folder in folders) or self._random.random() < 0.25:
@@ -231,10 +231,10 @@ class Storage:
         self._namings.clear()
         self._lose_power_below(self._root)
 
-    def _lose_power_below(self, folder: Folder) -> None:
+    def _lose_power_below(self, folder: Directory) -> None:
         folder.names = dict(sorted(folder.durable.items()))
         for node in folder.names.values():
-            if isinstance(node, Folder):
+            if isinstance(node, Directory):
                 self._lose_power_below(node)
             else:
                 node.lose_power(self._random)
@@ -251,7 +251,7 @@ class Storage:
                 folder.names[name] = node
         self._namings.append(namings)
 
-    def _place(self, path: str) -> tuple[Folder, str]:
+    def _place(self, path: str) -> tuple[Directory, str]:
         parts = _parts(path)
         if not parts:
             raise os_error(errno.EBUSY, path)
@@ -266,9 +266,9 @@ def _make_durable(namings: tuple[_Naming, ...]) -> None:
             folder.durable[name] = node
 
 
-def _files_below(path: str, folder: Folder) -> Iterator[tuple[str, bytes]]:
+def _files_below(path: str, folder: Directory) -> Iterator[tuple[str, bytes]]:
     for name, node in sorted(folder.names.items()):
-        if isinstance(node, Folder):
+        if isinstance(node, Directory):
             yield from _files_below(f"{path}/{name}", node)
         else:
             yield f"{path}/{name}", bytes(node.cached)
