@@ -136,7 +136,7 @@ class ClusterDelta:
             topics_by_name=by_name,
             configs=_merged(image.configs, self._configs),
             next_producer_id=self._next_producer_id,
-            kept=_merged(image.kept, self._kept),
+            passthrough=_merged(image.passthrough, self._kept),
             open_transaction=None if self._transaction is None else tuple(self._transaction),
             last_offset=self._last_offset,
         )
@@ -333,7 +333,7 @@ class ClusterDelta:
     def _kept_of(self, name: str) -> dict[Any, Any]:
         records = self._kept.get(name)
         if records is None:
-            records = self._kept[name] = dict(self._image.kept.get(name, {}))
+            records = self._kept[name] = dict(self._image.passthrough.get(name, {}))
         return records
 
     def _keep(self, record: Any, offset: int) -> None:

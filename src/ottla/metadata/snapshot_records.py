@@ -29,7 +29,7 @@ NO_BROKER = -1
 
 
 def image_records(image: ClusterImage) -> Iterator[Any]:
-    """The metadata version comes first: it says how to read the rest. What is kept and not served goes along as it came."""
+    """The metadata version comes first: it says how to read the rest. What is passthrough and not served goes along as it came."""
     assert image.open_transaction is None, "a transaction that has not ended is not in the image yet"
     for name in sorted(image.features, key=lambda name: (name != METADATA_VERSION, name)):
         yield FeatureLevelRecord(name, image.features[name])
@@ -46,7 +46,7 @@ def image_records(image: ClusterImage) -> Iterator[Any]:
             yield ConfigRecord(resource.type, resource.name, name, value)
     if image.next_producer_id:
         yield ProducerIdsRecord(NO_BROKER, -1, image.next_producer_id)
-    for records in image.kept.values():
+    for records in image.passthrough.values():
         yield from records.values()
 
 
