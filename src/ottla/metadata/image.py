@@ -157,4 +157,4 @@ class ClusterImage:
 
     def kept_counts(self) -> dict[str, int]:
         """What to name at start: how many records of which types are stored but not served."""
-        return {name: len(records) for name, records in sorted(self.kept.items())}
+        return {name: len(records) for name, records in sorted(self.passthrough.items())}

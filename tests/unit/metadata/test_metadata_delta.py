@@ -330,7 +330,7 @@ def test_what_is_not_served_is_kept() -> None:
     token = DelegationTokenRecord("User:a", "User:a", [], 1, 2, 3, "t1")
     unknown = UnknownRecord(99, 0, b"?")
     image = replayed(ClusterImage(CLUSTER), acl, quota, scram, token, unknown)
-    assert image.kept == {
+    assert image.passthrough == {
         "AccessControlEntryRecord": {id_of(1): acl},
         "ClientQuotaRecord": {((("user", None),), "producer_byte_rate"): quota},
         "UserScramCredentialRecord": {("u", 1): scram},
@@ -351,7 +351,7 @@ def test_what_is_not_served_is_kept() -> None:
         RemoveUserScramCredentialRecord("u", 1),
         RemoveDelegationTokenRecord("t1"),
     )
-    assert removed.kept == {"UnknownRecord": {4: unknown}}
+    assert removed.passthrough == {"UnknownRecord": {4: unknown}}
 
 
 @pytest.mark.parametrize(
