@@ -111,7 +111,7 @@ class TopicImage(NamedTuple):
 class ClusterImage:
     """State after `last_offset` of the metadata log. Mappings are never changed in place: a delta makes the next image.
 
-    `kept` holds, by record type, what was read and is not served here: it goes into the next snapshot as it came.
+    `passthrough` holds, by record type, what was read and is not served here: it goes into the next snapshot as it came.
     `open_transaction` holds the records of a metadata transaction whose end has not been seen.
     """
 
@@ -123,7 +123,7 @@ class ClusterImage:
     topics_by_name: Mapping[str, TopicImage] = field(default_factory=dict)
     configs: Mapping[ConfigResource, Mapping[str, str]] = field(default_factory=dict)
     next_producer_id: int = 0
-    kept: Mapping[str, Mapping[Any, Any]] = field(default_factory=dict)
+    passthrough: Mapping[str, Mapping[Any, Any]] = field(default_factory=dict)
     open_transaction: tuple[tuple[int, Any], ...] | None = None
     last_offset: int = -1
 
