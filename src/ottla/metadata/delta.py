@@ -94,7 +94,7 @@ class ClusterDelta:
         self._controllers: dict[int, ControllerRegistration] = {}
         self._features: dict[str, int] | None = None
         self._next_producer_id = image.next_producer_id
-        self._kept: dict[str, dict[Any, Any]] = {}
+        self._passthrough: dict[str, dict[Any, Any]] = {}
         self._spent = False
 
     @property
@@ -136,7 +136,7 @@ class ClusterDelta:
             topics_by_name=by_name,
             configs=_merged(image.configs, self._configs),
             next_producer_id=self._next_producer_id,
-            passthrough=_merged(image.passthrough, self._kept),
+            passthrough=_merged(image.passthrough, self._passthrough),
             open_transaction=None if self._transaction is None else tuple(self._transaction),
             last_offset=self._last_offset,
         )
@@ -331,9 +331,9 @@ class ClusterDelta:
         """Written by Kafka's controllers so that time passes in the log; it changes nothing."""
 
     def _kept_of(self, name: str) -> dict[Any, Any]:
-        records = self._kept.get(name)
+        records = self._passthrough.get(name)
         if records is None:
-            records = self._kept[name] = dict(self._image.passthrough.get(name, {}))
+            records = self._passthrough[name] = dict(self._image.passthrough.get(name, {}))
         return records
 
     def _keep(self, record: Any, offset: int) -> None:
