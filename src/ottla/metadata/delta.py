@@ -330,7 +330,7 @@ class ClusterDelta:
     def _on_nothing(self, record: NoOpRecord) -> None:
         """Written by Kafka's controllers so that time passes in the log; it changes nothing."""
 
-    def _kept_of(self, name: str) -> dict[Any, Any]:
+    def _passthrough_of(self, name: str) -> dict[Any, Any]:
         records = self._passthrough.get(name)
         if records is None:
             records = self._passthrough[name] = dict(self._image.passthrough.get(name, {}))
@@ -339,15 +339,15 @@ class ClusterDelta:
     def _keep(self, record: Any, offset: int) -> None:
         kind = type(record)
         identity = _IDENTITY.get(kind)
-        self._kept_of(kind.__name__)[offset if identity is None else identity(record)] = record
+        self._passthrough_of(kind.__name__)[offset if identity is None else identity(record)] = record
 
     def _drop_kept(self, record: Any) -> None:
         kind, identity = _REMOVES[type(record)]
-        self._kept_of(kind.__name__).pop(identity(record), None)
+        self._passthrough_of(kind.__name__).pop(identity(record), None)
 
     def _on_client_quota(self, record: ClientQuotaRecord) -> None:
         key = (tuple((entity.entity_type, entity.entity_name) for entity in record.entity), record.key)
-        records = self._kept_of("ClientQuotaRecord")
+        records = self._passthrough_of("ClientQuotaRecord")
         if record.remove:
             records.pop(key, None)
         else:
