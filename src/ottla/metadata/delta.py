@@ -341,7 +341,7 @@ class ClusterDelta:
         identity = _IDENTITY.get(kind)
         self._passthrough_of(kind.__name__)[offset if identity is None else identity(record)] = record
 
-    def _drop_kept(self, record: Any) -> None:
+    def _drop_passthrough(self, record: Any) -> None:
         kind, identity = _REMOVES[type(record)]
         self._passthrough_of(kind.__name__).pop(identity(record), None)
 
@@ -453,7 +453,7 @@ _HANDLERS: dict[type, Callable[[ClusterDelta, Any], None]] = {
     TopicRecord: ClusterDelta._on_topic,
     UnfenceBrokerRecord: ClusterDelta._on_unfence,
     UnregisterBrokerRecord: ClusterDelta._on_unregister_broker,
-    RemoveAccessControlEntryRecord: ClusterDelta._drop_kept,
-    RemoveDelegationTokenRecord: ClusterDelta._drop_kept,
-    RemoveUserScramCredentialRecord: ClusterDelta._drop_kept,
+    RemoveAccessControlEntryRecord: ClusterDelta._drop_passthrough,
+    RemoveDelegationTokenRecord: ClusterDelta._drop_passthrough,
+    RemoveUserScramCredentialRecord: ClusterDelta._drop_passthrough,
 }
