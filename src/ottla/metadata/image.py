@@ -155,6 +155,6 @@ class ClusterImage:
             or not may_be_online(directory, broker.log_dirs)
         ]
 
-    def kept_counts(self) -> dict[str, int]:
+    def passthrough_counts(self) -> dict[str, int]:
         """What to name at start: how many records of which types are stored but not served."""
         return {name: len(records) for name, records in sorted(self.passthrough.items())}

@@ -433,7 +433,7 @@ def _say_what_is_not_served(image: ClusterImage) -> None:
             "finalised features that this version does not have: %s",
             ", ".join(f"{name}={level}" for name, level in features.items()),
         )
-    kept = image.kept_counts()
+    kept = image.passthrough_counts()
     if kept:
         log.warning(
             "records of the metadata log that are kept but not served: %s",

@@ -337,7 +337,7 @@ def test_what_is_not_served_is_kept() -> None:
         "DelegationTokenRecord": {"t1": token},
         "UnknownRecord": {4: unknown},
     }
-    assert image.kept_counts() == {
+    assert image.passthrough_counts() == {
         "AccessControlEntryRecord": 1,
         "ClientQuotaRecord": 1,
         "DelegationTokenRecord": 1,
