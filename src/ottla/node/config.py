@@ -18,7 +18,7 @@ from ottla.metadata.configs.constraints import validate_broker_relations
 from ottla.metadata.configs.support import names_without_effect
 from ottla.node.listeners import ListenerConfig, read_address, read_listeners
 from ottla.node.properties import PropertiesError, decode_properties, read_properties
-from ottla.server.limits import read_overrides
+from ottla.server.connection_quotas import read_overrides
 
 _ROLES = ("broker", "controller")
 _PLUGIN_PREFIXES = {

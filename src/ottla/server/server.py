@@ -7,9 +7,9 @@ from ottla.base.ports import Listener, Network, Rng
 from ottla.metadata.configs import BrokerLayers, broker_value
 from ottla.runtime.broker import Broker
 from ottla.server.connection import ServerConnection
+from ottla.server.connection_quotas import Admission, ConnectionCounts, Paces, connection_settings
 from ottla.server.dispatch import served_apis
 from ottla.server.fetch_sessions import FetchSessionCache
-from ottla.server.limits import Admission, ConnectionCounts, Paces, connection_settings
 from ottla.server.loop_lag import LoopLag
 from ottla.server.occasional import OccasionalLog
 from ottla.server.turns import Turns

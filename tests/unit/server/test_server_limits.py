@@ -8,7 +8,7 @@ import pytest
 from ottla.metadata.configs import BrokerLayers
 from ottla.node.assemble import assemble
 from ottla.node.config import node_config
-from ottla.server.limits import (
+from ottla.server.connection_quotas import (
     Admission,
     ConnectionCounts,
     ConnectionSettings,
