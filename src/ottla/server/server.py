@@ -11,7 +11,7 @@ from ottla.server.connection_quotas import Admission, ConnectionCounts, Paces, c
 from ottla.server.dispatch import served_apis
 from ottla.server.fetch_sessions import FetchSessionCache
 from ottla.server.loop_lag import LoopLag
-from ottla.server.occasional import OccasionalLog
+from ottla.server.rate_limited_log import OccasionalLog
 from ottla.server.turns import Turns
 from ottla.wire.framing import ReceiveBuffers
 

@@ -18,7 +18,7 @@ from ottla.server.connection_quotas import (
     read_overrides,
 )
 from ottla.server.loop_lag import LoopLag
-from ottla.server.occasional import OccasionalLog
+from ottla.server.rate_limited_log import OccasionalLog
 from ottla.sim.client import Disconnected, SimulatedClient
 from ottla.sim.world import World
 from ottla.wire.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
