@@ -52,7 +52,7 @@ Progress = int
 ANSWER, WAIT_FOR_DATA, WAIT_FOR_DISK = range(3)
 
 
-class Fetch:
+class FetchOperation:
     """`proceed` says what comes next: `parts` is the answer, `park` waits for data, `read_cold` for the disk."""
 
     __slots__ = (

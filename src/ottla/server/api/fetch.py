@@ -1,4 +1,4 @@
-"""Fetch (key 1), versions 4–18: read batches, waiting for them where there are not enough yet.
+"""FetchOperation (key 1), versions 4–18: read batches, waiting for them where there are not enough yet.
 
 Whole batches leave as they are stored. Topic ids from version 13 on (KIP-516), sessions from 7 on (KIP-227), the epoch at which a client's
 log parts from this one from 12 on (KIP-595), the current leader beside errors that concern it from 16 on (KIP-951).
@@ -19,7 +19,7 @@ from ottla.server.fetch_operation import (
     READ_COMMITTED,
     SEND_FILE_BYTES_MIN,
     WAIT_FOR_DISK,
-    Fetch,
+    FetchOperation,
 )
 from ottla.server.fetch_sessions import (
     FINAL_EPOCH,
@@ -66,7 +66,7 @@ def handle_raw(
         if is_ready is not None:
             return is_ready
     fetch = _fetch_of(connection, wish, version, correlation_id)
-    if not isinstance(fetch, Fetch):
+    if not isinstance(fetch, FetchOperation):
         return connection.answer(fetch)
     if fetch.has_many_places:
         connection.on_lost = fetch.on_lost
@@ -100,7 +100,7 @@ async def _handle_many(connection: ServerConnection, wish: FetchWish, version: i
                     by_id=version >= TOPIC_IDS_FROM,
                 )
     fetch = _fetch_of(connection, wish, version, correlation_id, places)
-    if not isinstance(fetch, Fetch):
+    if not isinstance(fetch, FetchOperation):
         connection.answer_later(fetch)
         return
     connection.on_lost = fetch.on_lost
@@ -109,7 +109,7 @@ async def _handle_many(connection: ServerConnection, wish: FetchWish, version: i
 
 def _fetch_of(
     connection: ServerConnection, wish: FetchWish, version: int, correlation_id: int, places: Places | None = None
-) -> Fetch | Sequence[bytes]:
+) -> FetchOperation | Sequence[bytes]:
     """What is to be fetched, where it may be known already which places of a request without a session are meant; or the answer, where
     the request fails as a whole."""
     by_id = version >= TOPIC_IDS_FROM
@@ -117,18 +117,18 @@ def _fetch_of(
         if wish.session_id != NO_SESSION:
             connection.fetch_sessions.close(wish.session_id)
         places = places or places_of(connection.broker, wish.topics, by_id=by_id)
-        fetch = Fetch(connection, wish, version, correlation_id, places, None)
+        fetch = FetchOperation(connection, wish, version, correlation_id, places, None)
     else:
         session = _session_of(connection, wish, by_id=by_id)
         if isinstance(session, ErrorCode):
             connection.apis[FETCH].errors += 1
             return pack_fetched(version, correlation_id, session, NO_SESSION, [])
         if session.places:
-            fetch = Fetch(connection, wish, version, correlation_id, session.places, session)
+            fetch = FetchOperation(connection, wish, version, correlation_id, session.places, session)
         else:
             connection.fetch_sessions.close(session.session_id)
             wish = wish._replace(session_epoch=FINAL_EPOCH)
-            fetch = Fetch(
+            fetch = FetchOperation(
                 connection, wish, version, correlation_id, places_of(connection.broker, wish.topics, by_id=by_id), None
             )
     if wish.isolation_level not in ISOLATION_LEVELS and fetch.is_any_known():
@@ -137,7 +137,7 @@ def _fetch_of(
     return fetch
 
 
-def _go_on(fetch: Fetch) -> bool:
+def _go_on(fetch: FetchOperation) -> bool:
     """Answer at once, if that can be; else wait for the disk or for data."""
     connection = fetch.connection
     progress = fetch.proceed()
