@@ -18,7 +18,7 @@ from ottla.sim.rng import stream
 from ottla.sim.world import World
 from ottla.wire.batches import Record, build_batch
 from ottla.wire.errors import MalformedMessage
-from ottla.wire.framing import FrameReader, ReceiveBuffers
+from ottla.wire.framing import FrameReader, ReceiveBufferPool
 from ottla.wire.headers import skip_tags
 from ottla.wire.schema import decode
 
@@ -35,7 +35,7 @@ class Fuzzer:
     """A connection that sends what it is given and keeps the frames that come back."""
 
     def __init__(self):
-        self.reader = FrameReader(ReceiveBuffers(), 100 << 20, self.on_frame)
+        self.reader = FrameReader(ReceiveBufferPool(), 100 << 20, self.on_frame)
         self.get_buffer = self.reader.get_buffer
         self.buffer_updated = self.reader.received
         self.frames = []

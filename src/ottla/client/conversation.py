@@ -13,7 +13,7 @@ from ottla.base.errors import ErrorCode
 from ottla.base.ports import Buffer
 from ottla.client.errors import ClientError, Disconnected, Unsupported
 from ottla.wire.errors import MalformedMessage
-from ottla.wire.framing import FrameReader, ReceiveBuffers
+from ottla.wire.framing import FrameReader, ReceiveBufferPool
 from ottla.wire.headers import skip_tags
 from ottla.wire.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
 from ottla.wire.schema import Message, decode, encode
@@ -50,7 +50,7 @@ class Pending:
 class Conversation:
     """Bytes to send are returned by `hello` and `request`; bytes that came go to `get_buffer` and `received`."""
 
-    def __init__(self, client_id: str, buffers: ReceiveBuffers) -> None:
+    def __init__(self, client_id: str, buffers: ReceiveBufferPool) -> None:
         self._client_id = client_id.encode()
         self._reader = FrameReader(buffers, FRAME_BYTES_MAX, self._on_frame)
         self._pending: deque[Pending] = deque()

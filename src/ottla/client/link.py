@@ -8,7 +8,7 @@ from ottla.base.ports import Connection, Network
 from ottla.client.conversation import Conversation, Deliver
 from ottla.client.errors import BrokerUnreachable, ClientError, Disconnected
 from ottla.wire.errors import MalformedMessage
-from ottla.wire.framing import BadFrame, ReceiveBuffers
+from ottla.wire.framing import BadFrame, ReceiveBufferPool
 from ottla.wire.schema import Message, decode
 
 R = TypeVar("R", bound=Message)
@@ -17,7 +17,7 @@ R = TypeVar("R", bound=Message)
 class Link:
     """Requests leave in the order of the calls. Once it is lost it stays so: who needs the broker again makes another."""
 
-    def __init__(self, host: str, port: int, client_id: str, network: Network, buffers: ReceiveBuffers) -> None:
+    def __init__(self, host: str, port: int, client_id: str, network: Network, buffers: ReceiveBufferPool) -> None:
         self.host = host
         self.port = port
         self._network = network

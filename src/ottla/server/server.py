@@ -13,7 +13,7 @@ from ottla.server.fetch_sessions import FetchSessionCache
 from ottla.server.loop_lag import LoopLag
 from ottla.server.rate_limited_log import OccasionalLog
 from ottla.server.turns import Turns
-from ottla.wire.framing import ReceiveBuffers
+from ottla.wire.framing import ReceiveBufferPool
 
 log = logging.getLogger("ottla.server")
 
@@ -33,7 +33,7 @@ class Server:
         self.broker = broker
         self.apis = served_apis()
         self.frame_max = broker.settings.request_bytes_max
-        self.buffers = ReceiveBuffers(self._number("queued.max.request.bytes"))
+        self.buffers = ReceiveBufferPool(self._number("queued.max.request.bytes"))
         self.fetch_sessions = FetchSessionCache(
             rng, slots_max=self._number("max.incremental.fetch.session.cache.slots")
         )

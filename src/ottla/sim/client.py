@@ -10,7 +10,7 @@ from ottla.base.ids import ZERO_UUID, Uuid
 from ottla.base.ports import Buffer, Connection
 from ottla.sim.network import SimulatedNetwork
 from ottla.wire.batches import Record, decode_records, iterate_batches
-from ottla.wire.framing import FrameReader, ReceiveBuffers
+from ottla.wire.framing import FrameReader, ReceiveBufferPool
 from ottla.wire.headers import skip_tags
 from ottla.wire.messages.create_topics import (
     CreatableTopic,
@@ -74,7 +74,7 @@ class SimulatedClient:
 
     def connection_made(self, connection: Connection) -> None:
         self._connection = connection
-        self._reader = FrameReader(ReceiveBuffers(), _FRAME_BYTES_MAX, self._on_frame)
+        self._reader = FrameReader(ReceiveBufferPool(), _FRAME_BYTES_MAX, self._on_frame)
 
     def get_buffer(self, size_hint: int) -> memoryview:
         assert self._reader is not None

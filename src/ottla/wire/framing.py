@@ -39,7 +39,7 @@ class BadFrame(ValueError):
     """A size that no frame can have: the stream cannot be followed any further."""
 
 
-class ReceiveBuffers:
+class ReceiveBufferPool:
     """The memory that all connections of one loop receive into."""
 
     __slots__ = (
@@ -167,7 +167,7 @@ class FrameReader:
 
     def __init__(
         self,
-        buffers: ReceiveBuffers,
+        buffers: ReceiveBufferPool,
         frame_max: int,
         handle: Callable[[bytearray, memoryview, int, int], bool],
         *,

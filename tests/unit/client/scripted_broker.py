@@ -3,7 +3,7 @@ falls silent or is old."""
 
 from ottla.sim.world import World
 from ottla.wire.batches import decode_records, read_header
-from ottla.wire.framing import FrameReader, ReceiveBuffers
+from ottla.wire.framing import FrameReader, ReceiveBufferPool
 from ottla.wire.headers import read_request_header, skip_tags
 from ottla.wire.messages.api_versions import ApiVersion, ApiVersionsRequest, ApiVersionsResponse
 from ottla.wire.messages.init_producer_id import InitProducerIdRequest, InitProducerIdResponse
@@ -108,7 +108,7 @@ class ScriptedConnection:
     def __init__(self, cluster, node):
         self.cluster = cluster
         self.node = node
-        self.reader = FrameReader(ReceiveBuffers(), 100 << 20, self.on_frame)
+        self.reader = FrameReader(ReceiveBufferPool(), 100 << 20, self.on_frame)
         self.get_buffer = self.reader.get_buffer
         self.buffer_updated = self.reader.received
 

@@ -7,7 +7,7 @@ import pytest
 from ottla.client.conversation import Conversation
 from ottla.client.errors import Disconnected, Unsupported
 from ottla.wire.errors import MalformedMessage
-from ottla.wire.framing import BadFrame, ReceiveBuffers
+from ottla.wire.framing import BadFrame, ReceiveBufferPool
 from ottla.wire.messages.api_versions import ApiVersion, ApiVersionsRequest, ApiVersionsResponse
 from ottla.wire.messages.metadata import MetadataRequest, MetadataResponse
 from ottla.wire.messages.offset_delete import OffsetDeleteRequest
@@ -35,7 +35,7 @@ class Talk:
 
     def __init__(self, ranges=((18, 0, 4), (METADATA, 0, 13))):
         self.events = []
-        self.conversation = Conversation("me", ReceiveBuffers())
+        self.conversation = Conversation("me", ReceiveBufferPool())
         self.hello = self.conversation.hello(
             lambda: self.events.append("ready"),
             lambda data: self.events.append(("retry", data)),

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from ottla.wire.framing import IN_USE_BYTES_MAX, POOLED_BYTES_MAX, BadFrame, FrameReader, ReceiveBuffers
+from ottla.wire.framing import IN_USE_BYTES_MAX, POOLED_BYTES_MAX, BadFrame, FrameReader, ReceiveBufferPool
 
 FRAME_MAX = 1 << 20
 
@@ -21,7 +21,7 @@ class Collector:
     def __init__(self, *, hold_after: tuple[int, ...] = ()) -> None:
         self.frames: list[bytes] = []
         self.hold_after = hold_after
-        self.reader = FrameReader(ReceiveBuffers(), FRAME_MAX, self.on_frame)
+        self.reader = FrameReader(ReceiveBufferPool(), FRAME_MAX, self.on_frame)
 
     def on_frame(self, buffer: bytearray, view: memoryview, start: int, end: int) -> bool:
         self.frames.append(bytes(view[start:end]))
@@ -102,7 +102,7 @@ def test_an_idle_connection_owns_no_buffer() -> None:
 
 
 def test_returned_buffers_are_used_again_up_to_a_maximum() -> None:
-    buffers = ReceiveBuffers()
+    buffers = ReceiveBufferPool()
     taken = [buffers.take(1 << 20) for _ in range(2 * POOLED_BYTES_MAX // (1 << 20))]
     for buffer in taken:
         buffers.give_back(buffer)
@@ -119,7 +119,7 @@ def test_what_is_to_last_is_not_overwritten(size: int) -> None:
         kept.append(reader.lasting(view, start, end))
         return True
 
-    buffers = ReceiveBuffers()
+    buffers = ReceiveBufferPool()
     reader = FrameReader(buffers, 5_000_000, handle)
     for number in range(1, 5):
         feed(reader, frame(bytes([number]) * size))
@@ -137,7 +137,7 @@ def test_what_nobody_looks_at_any_more_is_used_again() -> None:
         kept.append(lasting)
         return True
 
-    reader = FrameReader(ReceiveBuffers(), 5_000_000, handle)
+    reader = FrameReader(ReceiveBufferPool(), 5_000_000, handle)
     seen: set[int] = set()
     for number in range(40):
         feed(reader, frame(bytes([number]) * 1_000_000))
@@ -150,7 +150,7 @@ def test_what_nobody_looks_at_any_more_is_used_again() -> None:
 
 
 def test_what_was_given_away_is_remembered_up_to_a_maximum() -> None:
-    buffers = ReceiveBuffers()
+    buffers = ReceiveBufferPool()
     for _ in range(5):
         buffers.give_away(buffers.take(IN_USE_BYTES_MAX // 3))
     assert 0 < sum(map(len, buffers._in_use)) <= IN_USE_BYTES_MAX
@@ -171,7 +171,7 @@ def test_many_frames_are_handled_in_turns() -> None:
         asked.append(is_first)
         return not is_first
 
-    buffers = ReceiveBuffers()
+    buffers = ReceiveBufferPool()
     reader = FrameReader(buffers, 100, handle, on_many=on_many)
     stream = b"".join(pack(">iB", 1, number) for number in range(30)) + b"\0\0"
     reader.get_buffer(-1)[: len(stream)] = stream
@@ -190,7 +190,7 @@ def test_after_each_large_frame_others_may_have_a_turn() -> None:
         handled.append(view[start])
         return True
 
-    reader = FrameReader(ReceiveBuffers(), 5000, handle, on_many=lambda is_first: not is_first)
+    reader = FrameReader(ReceiveBufferPool(), 5000, handle, on_many=lambda is_first: not is_first)
     stream = b"".join(pack(">iB", 2000, number) + bytes(1999) for number in range(7))
     reader.get_buffer(-1)[: len(stream)] = stream
     reader.received(len(stream))

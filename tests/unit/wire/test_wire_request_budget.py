@@ -4,7 +4,13 @@ import sys
 import weakref
 from struct import pack
 
-from ottla.wire.framing import AT_ONCE_TOTAL_BYTES_MAX, RECEIVE_BYTES, UNBUDGETED_BYTES_MAX, FrameReader, ReceiveBuffers
+from ottla.wire.framing import (
+    AT_ONCE_TOTAL_BYTES_MAX,
+    RECEIVE_BYTES,
+    UNBUDGETED_BYTES_MAX,
+    FrameReader,
+    ReceiveBufferPool,
+)
 
 FRAME_MAX = 100 << 20
 
@@ -12,7 +18,7 @@ FRAME_MAX = 100 << 20
 class Stream:
     """A connection of which it is noted when it may not be read and when it may again."""
 
-    def __init__(self, buffers: ReceiveBuffers) -> None:
+    def __init__(self, buffers: ReceiveBufferPool) -> None:
         self.frames: list[int] = []
         self.events: list[str] = []
         self.reader = FrameReader(
@@ -37,7 +43,7 @@ class Stream:
 
 
 def test_an_announced_size_costs_what_arrived() -> None:
-    buffers = ReceiveBuffers()
+    buffers = ReceiveBufferPool()
     stream = Stream(buffers)
     stream.feed(pack(">i", FRAME_MAX) + bytes(1000))
     assert buffers.owned_bytes < 10_000
@@ -46,7 +52,7 @@ def test_an_announced_size_costs_what_arrived() -> None:
 
 
 def test_a_frame_that_grew_arrives_whole() -> None:
-    buffers = ReceiveBuffers()
+    buffers = ReceiveBufferPool()
     stream = Stream(buffers)
     body = bytes(range(256)) * 20_000
     stream.feed(pack(">i", len(body)) + body)
@@ -55,7 +61,7 @@ def test_a_frame_that_grew_arrives_whole() -> None:
 
 
 def test_many_who_announce_a_megabyte_get_less_once_there_are_many() -> None:
-    buffers = ReceiveBuffers()
+    buffers = ReceiveBufferPool()
     streams = [Stream(buffers) for _ in range(1000)]
     for stream in streams:
         stream.feed(pack(">i", 1 << 20) + b"x")
@@ -66,7 +72,7 @@ def test_many_who_announce_a_megabyte_get_less_once_there_are_many() -> None:
 
 
 def test_a_large_frame_waits_for_room_and_a_small_one_does_not() -> None:
-    buffers = ReceiveBuffers(budget_bytes=1_000_000)
+    buffers = ReceiveBufferPool(budget_bytes=1_000_000)
     holder, waiting, small = Stream(buffers), Stream(buffers), Stream(buffers)
     holder.feed(pack(">i", 1_000_000) + b"x")
     waiting.feed(pack(">i", 500_000) + b"y")
@@ -86,7 +92,7 @@ def test_a_large_frame_waits_for_room_and_a_small_one_does_not() -> None:
 
 
 def test_those_who_wait_are_let_in_in_their_order_and_the_dead_give_way() -> None:
-    buffers = ReceiveBuffers(budget_bytes=100_000)
+    buffers = ReceiveBufferPool(budget_bytes=100_000)
     holder, *waiting = [Stream(buffers) for _ in range(4)]
     holder.feed(pack(">i", 100_000) + b"x")
     for stream in waiting:
@@ -102,7 +108,7 @@ def test_those_who_wait_are_let_in_in_their_order_and_the_dead_give_way() -> Non
 
 def test_what_arrives_before_reading_stops_is_kept() -> None:
     """The kernel may hand over a little more to one who has to wait, even the whole frame and the beginning of the next."""
-    buffers = ReceiveBuffers(budget_bytes=100_000)
+    buffers = ReceiveBufferPool(budget_bytes=100_000)
     holder, waiting = Stream(buffers), Stream(buffers)
     holder.feed(pack(">i", RECEIVE_BYTES) + b"x")
     frame = pack(">i", 200_000) + bytes(200_000)
@@ -118,7 +124,7 @@ def test_what_arrives_before_reading_stops_is_kept() -> None:
 def test_a_buffer_is_let_go_with_its_frame_and_with_its_connection() -> None:
     """Also one that is too large to be kept for others; and a connection that is gone is held by nothing that it held."""
 
-    class Watched(ReceiveBuffers):
+    class Watched(ReceiveBufferPool):
         def give_back(self, buffer: bytearray) -> None:
             seen.append(buffer)
 
