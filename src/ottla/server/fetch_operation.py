@@ -47,7 +47,7 @@ _new_tuple = tuple.__new__
 Answered = tuple[Place, PartitionAnswer]
 
 
-Progress = int
+NextStep = int
 """What a fetch does next."""
 ANSWER, WAIT_FOR_DATA, WAIT_FOR_DISK = range(3)
 
@@ -112,12 +112,12 @@ class FetchOperation:
         """Whether at least one partition is there."""
         return any(place.partition is not None for place in self._places.values())
 
-    def proceed(self) -> Progress:
+    def proceed(self) -> NextStep:
         self._begin()
         self._read(self._places.values())
         return self._weigh()
 
-    async def _proceed_in_slices(self) -> Progress:
+    async def _proceed_in_slices(self) -> NextStep:
         """As `proceed`; where there are many partitions, others have their turn after every few of them."""
         if not self.has_many_places:
             return self.proceed()
@@ -141,7 +141,7 @@ class FetchOperation:
         elif not self._is_lost:
             self.park()
 
-    def _weigh(self) -> Progress:
+    def _weigh(self) -> NextStep:
         """Whether what was found is enough for an answer."""
         if self._lookups:
             return WAIT_FOR_DISK
