@@ -80,7 +80,7 @@ def read_overrides(text: str) -> dict[str, int]:
     return overrides
 
 
-class ConnectionCounts:
+class ConnectionQuotas:
     """Who is connected. The listener between brokers, where there are others beside it, does not wait for the places of all: a cluster
     whose clients took them could not heal itself."""
 

@@ -7,7 +7,7 @@ from ottla.base.ports import Listener, Network, Rng
 from ottla.metadata.configs import BrokerLayers, broker_value
 from ottla.runtime.broker import Broker
 from ottla.server.connection import ServerConnection
-from ottla.server.connection_quotas import Admission, ConnectionCounts, Paces, connection_settings
+from ottla.server.connection_quotas import Admission, ConnectionQuotas, Paces, connection_settings
 from ottla.server.dispatch import served_apis
 from ottla.server.fetch_sessions import FetchSessionCache
 from ottla.server.loop_lag import LoopLag
@@ -55,7 +55,7 @@ class Server:
         self._waiting_max = self._number("socket.listen.backlog.size")
         self._configs = broker.image.configs
         self._protected = protected_listener
-        self.counts = ConnectionCounts(connection_settings(self._layers(), []))
+        self.counts = ConnectionQuotas(connection_settings(self._layers(), []))
         self._paces = Paces(self.counts.settings, broker.loop.time())
         self._idle_seconds = self._number("connections.max.idle.ms") / 1000
         self._slow_ms = self._number("ottla.slow.request.ms")
@@ -81,7 +81,7 @@ class Server:
     def open(self) -> None:
         """The node is ready: those who connected meanwhile are heard now."""
         protected = self._protected if len(self._names) > 1 else None
-        self.counts = ConnectionCounts(connection_settings(self._layers(), self._names), protected)
+        self.counts = ConnectionQuotas(connection_settings(self._layers(), self._names), protected)
         self.counts.by_listener.update(dict.fromkeys(self._names, 0))
         self._paces = Paces(self.counts.settings, self.broker.loop.time(), protected)
         self._is_open = True

@@ -10,7 +10,7 @@ from ottla.node.assemble import assemble
 from ottla.node.config import node_config
 from ottla.server.connection_quotas import (
     Admission,
-    ConnectionCounts,
+    ConnectionQuotas,
     ConnectionSettings,
     Pace,
     Paces,
@@ -73,7 +73,7 @@ def test_overrides_that_are_none(text):
 
 
 def test_an_address_has_its_share_and_gets_it_back():
-    counts = ConnectionCounts(ConnectionSettings(100, 2, {"special": 1}))
+    counts = ConnectionQuotas(ConnectionSettings(100, 2, {"special": 1}))
     assert [counts.on_accepted("L", "a") for _ in range(3)] == [ADMITTED, ADMITTED, REFUSED]
     assert [counts.on_accepted("L", "special") for _ in range(2)] == [ADMITTED, REFUSED]
     counts.on_ended("L", "a")
@@ -82,7 +82,7 @@ def test_an_address_has_its_share_and_gets_it_back():
 
 
 def test_places_of_all_and_of_a_listener():
-    counts = ConnectionCounts(ConnectionSettings(3, 100, {}, {"SMALL": 1}))
+    counts = ConnectionQuotas(ConnectionSettings(3, 100, {}, {"SMALL": 1}))
     assert [counts.on_accepted("SMALL", "a") for _ in range(2)] == [ADMITTED, WAITING]
     assert [counts.on_accepted("LARGE", "a") for _ in range(3)] == [ADMITTED, ADMITTED, WAITING]
     counts.on_ended("LARGE", "a")
@@ -90,7 +90,7 @@ def test_places_of_all_and_of_a_listener():
 
 
 def test_brokers_come_in_where_clients_took_all_places():
-    counts = ConnectionCounts(ConnectionSettings(1, 100), protected_listener="BROKERS")
+    counts = ConnectionQuotas(ConnectionSettings(1, 100), protected_listener="BROKERS")
     assert counts.on_accepted("CLIENTS", "a") is ADMITTED
     assert not counts.may_be_closed("CLIENTS")
     assert counts.on_accepted("BROKERS", "b") is ADMITTED
