@@ -53,7 +53,7 @@ ANSWER, WAIT_FOR_DATA, WAIT_FOR_DISK = range(3)
 
 
 class FetchOperation:
-    """`proceed` says what comes next: `parts` is the answer, `park` waits for data, `read_cold` for the disk."""
+    """`step` says what comes next: `parts` is the answer, `park` waits for data, `read_cold` for the disk."""
 
     __slots__ = (
         "_answers",
@@ -112,15 +112,15 @@ class FetchOperation:
         """Whether at least one partition is there."""
         return any(place.partition is not None for place in self._places.values())
 
-    def proceed(self) -> NextStep:
+    def step(self) -> NextStep:
         self._begin()
         self._read(self._places.values())
         return self._weigh()
 
     async def _proceed_in_slices(self) -> NextStep:
-        """As `proceed`; where there are many partitions, others have their turn after every few of them."""
+        """As `step`; where there are many partitions, others have their turn after every few of them."""
         if not self.has_many_places:
-            return self.proceed()
+            return self.step()
         self._begin()
         places = list(self._places.values())
         for first in range(0, len(places), self._places_at_once):
@@ -375,7 +375,7 @@ class FetchOperation:
             self.connection.start(self.go_on_in_slices())
             return
         try:
-            if self.proceed() is WAIT_FOR_DISK:
+            if self.step() is WAIT_FOR_DISK:
                 self.connection.start(self.read_cold())
             else:
                 self.connection.answer_later(self.parts())

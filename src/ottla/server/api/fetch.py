@@ -140,7 +140,7 @@ def _fetch_of(
 def _go_on(fetch: FetchOperation) -> bool:
     """Answer at once, if that can be; else wait for the disk or for data."""
     connection = fetch.connection
-    progress = fetch.proceed()
+    progress = fetch.step()
     if progress == ANSWER:
         return connection.answer(fetch.parts())
     connection.on_lost = fetch.on_lost
