@@ -120,7 +120,7 @@ class ConnectionQuotas:
         return self.total > self.settings.total_max and listener != self._protected
 
 
-class Pace:
+class RateLimiter:
     """So many in a second, and in a burst what was not used for a while."""
 
     __slots__ = ("_at", "_left", "_rate")
@@ -148,8 +148,8 @@ class Paces:
     """Of all connections, and of each listener that has a rate of its own. Brokers wait for their listener's only."""
 
     def __init__(self, settings: ConnectionSettings, now: float, protected_listener: str | None = None) -> None:
-        self._total = Pace(settings.total_rate, now)
-        self._by_listener = {listener: Pace(rate, now) for listener, rate in settings.per_listener_rate.items()}
+        self._total = RateLimiter(settings.total_rate, now)
+        self._by_listener = {listener: RateLimiter(rate, now) for listener, rate in settings.per_listener_rate.items()}
         self._protected = protected_listener
 
     def take(self, listener: str, now: float) -> float:
