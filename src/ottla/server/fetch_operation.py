@@ -117,7 +117,7 @@ class FetchOperation:
         self._read(self._places.values())
         return self._weigh()
 
-    async def _proceed_in_slices(self) -> NextStep:
+    async def _step_in_slices(self) -> NextStep:
         """As `step`; where there are many partitions, others have their turn after every few of them."""
         if not self.has_many_places:
             return self.step()
@@ -131,7 +131,7 @@ class FetchOperation:
 
     async def go_on_in_slices(self) -> None:
         """Answer, if that can be; else wait for the disk or for data. All in slices."""
-        progress = await self._proceed_in_slices()
+        progress = await self._step_in_slices()
         if progress == ANSWER:
             self.connection.answer_later(await self._parts_in_slices())
             if self._wish.session_epoch == FINAL_EPOCH:
@@ -330,7 +330,7 @@ class FetchOperation:
             try:
                 if self._lookups:
                     self._found.update(await workers.run(partial(look_up, self._lookups)))
-                    progress = await self._proceed_in_slices()
+                    progress = await self._step_in_slices()
                 else:
                     wanted = [
                         (index, self._slices[index], isinstance(self._parts[index], FilePart))
@@ -342,7 +342,7 @@ class FetchOperation:
             except DiskReadError as failure:
                 self._broker.log_directories.on_failure(self._broker.log_directories.of(failure.path), failure.error)
                 self._found.clear()
-                progress = await self._proceed_in_slices()
+                progress = await self._step_in_slices()
         if progress is ANSWER:
             self.connection.answer_later(await self._parts_in_slices())
         elif not self._is_lost:
