@@ -144,7 +144,7 @@ class RateLimiter:
         self._left += 1
 
 
-class Paces:
+class ConnectionRateLimiter:
     """Of all connections, and of each listener that has a rate of its own. Brokers wait for their listener's only."""
 
     def __init__(self, settings: ConnectionSettings, now: float, protected_listener: str | None = None) -> None:

@@ -7,7 +7,7 @@ from ottla.base.ports import Listener, Network, Rng
 from ottla.metadata.configs import BrokerLayers, broker_value
 from ottla.runtime.broker import Broker
 from ottla.server.connection import ServerConnection
-from ottla.server.connection_quotas import Admission, ConnectionQuotas, Paces, connection_settings
+from ottla.server.connection_quotas import Admission, ConnectionQuotas, ConnectionRateLimiter, connection_settings
 from ottla.server.dispatch import served_apis
 from ottla.server.fetch_sessions import FetchSessionCache
 from ottla.server.loop_lag import LoopLag
@@ -56,7 +56,7 @@ class Server:
         self._configs = broker.image.configs
         self._protected = protected_listener
         self.counts = ConnectionQuotas(connection_settings(self._layers(), []))
-        self._paces = Paces(self.counts.settings, broker.loop.time())
+        self._paces = ConnectionRateLimiter(self.counts.settings, broker.loop.time())
         self._idle_seconds = self._number("connections.max.idle.ms") / 1000
         self._slow_ms = self._number("ottla.slow.request.ms")
         self._sweep_timer: asyncio.TimerHandle | None = None
@@ -83,7 +83,7 @@ class Server:
         protected = self._protected if len(self._names) > 1 else None
         self.counts = ConnectionQuotas(connection_settings(self._layers(), self._names), protected)
         self.counts.by_listener.update(dict.fromkeys(self._names, 0))
-        self._paces = Paces(self.counts.settings, self.broker.loop.time(), protected)
+        self._paces = ConnectionRateLimiter(self.counts.settings, self.broker.loop.time(), protected)
         self._is_open = True
         early, self._connections = self._connections, {}
         for connection in early:
@@ -267,7 +267,9 @@ class Server:
             log.warning("the limits of connections stay as they are: max.connections.per.ip.overrides %s", error)
             return
         if settings != self.counts.settings:
-            self._paces = Paces(settings, self.broker.loop.time(), self._protected if len(self._names) > 1 else None)
+            self._paces = ConnectionRateLimiter(
+                settings, self.broker.loop.time(), self._protected if len(self._names) > 1 else None
+            )
             self.counts.settings = settings
             self._maybe_make_room()
             self._let_in()

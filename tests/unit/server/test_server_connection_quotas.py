@@ -11,8 +11,8 @@ from ottla.node.config import node_config
 from ottla.server.connection_quotas import (
     Admission,
     ConnectionQuotas,
+    ConnectionRateLimiter,
     ConnectionSettings,
-    Paces,
     RateLimiter,
     connection_settings,
     read_overrides,
@@ -61,7 +61,9 @@ def test_a_pace_lets_a_burst_through_and_then_one_after_the_other():
 
 
 def test_brokers_wait_for_their_listener_only():
-    paces = Paces(ConnectionSettings(9, 9, total_rate=1, per_listener_rate={"BROKERS": 2}), 0.0, "BROKERS")
+    paces = ConnectionRateLimiter(
+        ConnectionSettings(9, 9, total_rate=1, per_listener_rate={"BROKERS": 2}), 0.0, "BROKERS"
+    )
     assert [paces.take("CLIENTS", 0.0) for _ in range(12)] == [0.0] * 10 + [1.0, 2.0]
     assert [paces.take("BROKERS", 0.0) for _ in range(21)] == [0.0] * 20 + [0.5]
 
