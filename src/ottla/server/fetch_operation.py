@@ -115,7 +115,7 @@ class FetchOperation:
     def step(self) -> NextStep:
         self._begin()
         self._read(self._places.values())
-        return self._weigh()
+        return self._next_step()
 
     async def _step_in_slices(self) -> NextStep:
         """As `step`; where there are many partitions, others have their turn after every few of them."""
@@ -127,7 +127,7 @@ class FetchOperation:
             await self._broker.scheduler.next_slice()
             self._read(places[first : first + self._places_at_once])
         await self._broker.scheduler.next_slice()
-        return self._weigh()
+        return self._next_step()
 
     async def go_on_in_slices(self) -> None:
         """Answer, if that can be; else wait for the disk or for data. All in slices."""
@@ -141,7 +141,7 @@ class FetchOperation:
         elif not self._is_lost:
             self.park()
 
-    def _weigh(self) -> NextStep:
+    def _next_step(self) -> NextStep:
         """Whether what was found is enough for an answer."""
         if self._lookups:
             return WAIT_FOR_DISK
