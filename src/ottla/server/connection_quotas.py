@@ -93,7 +93,7 @@ class ConnectionQuotas:
 
     def on_accepted(self, listener: str, host: str) -> Admission:
         """A connection that is admitted is counted until `on_ended`."""
-        if not self.has_place(listener):
+        if not self.has_slot(listener):
             return Admission.WAITING
         if self._by_address.get(host, 0) >= self.settings.of_address(host):
             return Admission.REFUSED
@@ -109,7 +109,7 @@ class ConnectionQuotas:
         if not self._by_address[host]:
             del self._by_address[host]
 
-    def has_place(self, listener: str) -> bool:
+    def has_slot(self, listener: str) -> bool:
         listener_max = self.settings.per_listener_max.get(listener)
         if listener_max is not None and self.by_listener.get(listener, 0) >= listener_max:
             return False

@@ -210,7 +210,7 @@ class Server:
     def _let_in(self) -> None:
         """Those who waited longest, where there is a place for them now."""
         for connection in list(self._waiting):
-            if self.counts.has_place(connection.listener):
+            if self.counts.has_slot(connection.listener):
                 del self._waiting[connection]
                 self._admit(connection)
 

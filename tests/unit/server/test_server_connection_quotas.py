@@ -88,7 +88,7 @@ def test_places_of_all_and_of_a_listener():
     assert [counts.on_accepted("SMALL", "a") for _ in range(2)] == [ADMITTED, WAITING]
     assert [counts.on_accepted("LARGE", "a") for _ in range(3)] == [ADMITTED, ADMITTED, WAITING]
     counts.on_ended("LARGE", "a")
-    assert (counts.has_place("SMALL"), counts.has_place("LARGE")) == (False, True)
+    assert (counts.has_slot("SMALL"), counts.has_slot("LARGE")) == (False, True)
 
 
 def test_brokers_come_in_where_clients_took_all_places():
