@@ -53,7 +53,7 @@ ANSWER, WAIT_FOR_DATA, WAIT_FOR_DISK = range(3)
 
 
 class FetchOperation:
-    """`step` says what comes next: `parts` is the answer, `park` waits for data, `read_cold` for the disk."""
+    """`step` says what comes next: `parts` is the answer, `wait_for_data` waits for data, `read_cold` for the disk."""
 
     __slots__ = (
         "_answers",
@@ -139,7 +139,7 @@ class FetchOperation:
         elif progress == WAIT_FOR_DISK:
             await self.read_cold()
         elif not self._is_lost:
-            self.park()
+            self.wait_for_data()
 
     def _next_step(self) -> NextStep:
         """Whether what was found is enough for an answer."""
@@ -346,11 +346,11 @@ class FetchOperation:
         if progress is ANSWER:
             self.connection.answer_later(await self._parts_in_slices())
         elif not self._is_lost:
-            self.park()
+            self.wait_for_data()
 
     # Waiting
 
-    def park(self) -> None:
+    def wait_for_data(self) -> None:
         """Wait until there is enough, or long enough."""
         partitions = [place.partition for place in self._places.values() if place.partition is not None]
         self._parked = DelayedFetch(

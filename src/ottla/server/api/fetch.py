@@ -147,7 +147,7 @@ def _go_on(fetch: FetchOperation) -> bool:
     if progress == WAIT_FOR_DISK:
         connection.start(fetch.read_cold())
     else:
-        fetch.park()
+        fetch.wait_for_data()
     return connection.wait()
 
 
