@@ -6,7 +6,7 @@ from collections.abc import Callable
 INTERVAL_SECONDS = 1.0
 
 
-class OccasionalLog:
+class RateLimitedLog:
     """One kind of line: at most one in a second, whatever happens."""
 
     def __init__(self, log: logging.Logger, level: int, now: Callable[[], float]) -> None:

@@ -11,7 +11,7 @@ from ottla.server.connection_quotas import Admission, ConnectionQuotas, Connecti
 from ottla.server.dispatch import served_apis
 from ottla.server.fetch_sessions import FetchSessionCache
 from ottla.server.loop_lag import LoopLag
-from ottla.server.rate_limited_log import OccasionalLog
+from ottla.server.rate_limited_log import RateLimitedLog
 from ottla.server.turns import Turns
 from ottla.wire.framing import ReceiveBufferPool
 
@@ -64,10 +64,10 @@ class Server:
         self._is_open = False
         self._ended: asyncio.Event | None = None
         now = broker.loop.time
-        self._say_refused = OccasionalLog(log, logging.INFO, now)
-        self._say_failed = OccasionalLog(log, logging.ERROR, now)
-        self._say_limit = OccasionalLog(log, logging.WARNING, now)
-        self._say_slow = OccasionalLog(log, logging.WARNING, now)
+        self._say_refused = RateLimitedLog(log, logging.INFO, now)
+        self._say_failed = RateLimitedLog(log, logging.ERROR, now)
+        self._say_limit = RateLimitedLog(log, logging.WARNING, now)
+        self._say_slow = RateLimitedLog(log, logging.WARNING, now)
         broker.api_ranges = tuple((api.key, api.advertised_from, api.last) for api in self.apis.values())
 
     async def listen(self, name: str, host: str, port: int) -> int:

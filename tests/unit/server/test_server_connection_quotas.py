@@ -18,7 +18,7 @@ from ottla.server.connection_quotas import (
     read_overrides,
 )
 from ottla.server.loop_lag import LoopLag
-from ottla.server.rate_limited_log import OccasionalLog
+from ottla.server.rate_limited_log import RateLimitedLog
 from ottla.sim.client import Disconnected, SimulatedClient
 from ottla.sim.world import World
 from ottla.wire.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
@@ -101,7 +101,7 @@ def test_brokers_come_in_where_clients_took_all_places():
 
 def test_a_line_is_logged_once_in_a_second_and_the_others_are_counted(caplog):
     times = iter((0.0, 0.2, 0.9, 1.0, 5.0))
-    occasional = OccasionalLog(logging.getLogger("test.occasional"), logging.WARNING, lambda: next(times))
+    occasional = RateLimitedLog(logging.getLogger("test.occasional"), logging.WARNING, lambda: next(times))
     with caplog.at_level(logging.WARNING):
         for number in range(5):
             occasional.say("it was %d", number)
