@@ -153,15 +153,15 @@ class Server:
 
     def on_refused(self, connection: ServerConnection, error: Exception) -> None:
         self.malformed += 1
-        self._say_refused.say("closed the connection from %s: it sent %s", connection.peer, error)
+        self._say_refused.emit("closed the connection from %s: it sent %s", connection.peer, error)
 
     def on_failure(self, connection: ServerConnection, error: Exception) -> None:
         self.failed += 1
-        self._say_failed.say("a request from %s failed; its connection is closed", connection.peer, error=error)
+        self._say_failed.emit("a request from %s failed; its connection is closed", connection.peer, error=error)
 
     def maybe_slow(self, connection: ServerConnection, what: str, took_ms: int) -> None:
         if 0 <= self._slow_ms < took_ms:
-            self._say_slow.say("a request from %s took %d ms: %s", connection.peer, took_ms, what)
+            self._say_slow.emit("a request from %s took %d ms: %s", connection.peer, took_ms, what)
 
     # Places
 
@@ -186,7 +186,7 @@ class Server:
 
     def _refuse(self, connection: ServerConnection) -> None:
         self.refused += 1
-        self._say_limit.say(
+        self._say_limit.emit(
             "a connection from %s to %s is refused: there are too many", connection.peer_host, connection.listener
         )
         connection.abort()
@@ -220,7 +220,7 @@ class Server:
         if surplus > 0:
             going = [connection for connection in self._connections if self.counts.may_be_closed(connection.listener)]
             for connection in sorted(going, key=lambda connection: connection.active_at)[:surplus]:
-                self._say_limit.say("the connection from %s is closed: there are too many", connection.peer)
+                self._say_limit.emit("the connection from %s is closed: there are too many", connection.peer)
                 connection.abort()
 
     def _sweep(self) -> None:
@@ -294,6 +294,6 @@ class Server:
         if 0 <= self._slow_ms < seconds * 1000:
             counts = [(api.module, api.requests - before.get(key, 0)) for key, api in self.apis.items()]
             handled = ", ".join(f"{count} {name}" for name, count in counts if count) or "none"
-            self._say_slow.say(
+            self._say_slow.emit(
                 "the event loop was held up for %d ms; requests handled meanwhile: %s", seconds * 1000, handled
             )

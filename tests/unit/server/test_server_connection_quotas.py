@@ -104,7 +104,7 @@ def test_a_line_is_logged_once_in_a_second_and_the_others_are_counted(caplog):
     occasional = RateLimitedLog(logging.getLogger("test.occasional"), logging.WARNING, lambda: next(times))
     with caplog.at_level(logging.WARNING):
         for number in range(5):
-            occasional.say("it was %d", number)
+            occasional.emit("it was %d", number)
     assert [record.getMessage() for record in caplog.records] == [
         "it was 0",
         "it was 3 (2 lines like this were left out)",
