@@ -16,7 +16,7 @@ class RateLimitedLog:
         self._next = float("-inf")
         self._left_out = 0
 
-    def say(self, text: str, *values: object, error: BaseException | None = None) -> None:
+    def emit(self, text: str, *values: object, error: BaseException | None = None) -> None:
         now = self._now()
         if now < self._next:
             self._left_out += 1
