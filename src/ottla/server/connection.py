@@ -40,7 +40,7 @@ _AT_ONCE = (Message, bytes)
 """What a handler returns that need not be waited for."""
 
 
-class FilePart:
+class FileRegion:
     """A stretch of a file inside an answer: it goes from the page cache to the socket without being read."""
 
     __slots__ = ("file", "position", "size")
@@ -174,10 +174,10 @@ class ServerConnection:
 
     # What handlers call
 
-    def answer(self, parts: Sequence[Buffer | FilePart]) -> bool:
+    def answer(self, parts: Sequence[Buffer | FileRegion]) -> bool:
         """Send an answer; the result says whether the next request may be handled now."""
         for part in parts:
-            if isinstance(part, FilePart):
+            if isinstance(part, FileRegion):
                 self.flush(more=True)
                 if self._connection is not None:
                     self._connection.send_file(part.file, part.position, part.size)
@@ -211,7 +211,7 @@ class ServerConnection:
         self._is_waiting = True
         return False
 
-    def answer_later(self, parts: Sequence[Buffer | FilePart]) -> None:
+    def answer_later(self, parts: Sequence[Buffer | FileRegion]) -> None:
         """The answer of a request that waited; an empty one sends nothing (acks=0)."""
         self._is_waiting = False
         self.on_lost = None

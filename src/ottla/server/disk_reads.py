@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 from ottla.base.ports import Buffer
 from ottla.runtime.partition import LogSlice
-from ottla.server.connection import FilePart
+from ottla.server.connection import FileRegion
 
 Key = tuple[bytes, int, bool]
 """Topic, partition, and whether it comes first in the answer, where its first batch is whole whatever its size."""
@@ -41,13 +41,13 @@ def look_up(lookups: Sequence[ColdLookup]) -> dict[Key, LogSlice | None]:
     return found
 
 
-def read_slices(wanted: Sequence[tuple[int, LogSlice, bool]]) -> list[tuple[int, Buffer | FilePart]]:
+def read_slices(wanted: Sequence[tuple[int, LogSlice, bool]]) -> list[tuple[int, Buffer | FileRegion]]:
     """Runs in a worker: what is sent from its file is only brought into the page cache."""
-    parts: list[tuple[int, Buffer | FilePart]] = []
+    parts: list[tuple[int, Buffer | FileRegion]] = []
     for index, (file, position, size), is_sent in wanted:
         try:
             file.prefetch(position, size)
-            parts.append((index, FilePart(file, position, size) if is_sent else file.read_at(position, size)))
+            parts.append((index, FileRegion(file, position, size) if is_sent else file.read_at(position, size)))
         except OSError as error:
             raise DiskReadError(file.path, error) from error
     return parts

@@ -9,7 +9,7 @@ from ottla.base.ports import Buffer, File
 from ottla.metadata.image import TopicImage
 from ottla.runtime.delayed_fetch import DelayedFetch
 from ottla.runtime.partition import LENT_BYTES_MAX, ColdRead, LogSlice, Partition
-from ottla.server.connection import FilePart, ServerConnection
+from ottla.server.connection import FileRegion, ServerConnection
 from ottla.server.disk_reads import ColdLookup, DiskReadError, Key, look_up, read_slices
 from ottla.server.fetch_sessions import FINAL_EPOCH, INITIAL_EPOCH, NO_SESSION, FetchSession, Place, Places, next_epoch
 from ottla.wire.fetch_fast import (
@@ -306,13 +306,13 @@ class FetchOperation:
 
     def _load(self) -> None:
         """The records as parts of the answer, as far as they are in memory."""
-        self._parts: list[Buffer | FilePart | None] = []
+        self._parts: list[Buffer | FileRegion | None] = []
         self._cold_parts: list[int] = []
         held = 0
         for file, position, size in self._slices:
-            part: Buffer | FilePart | None
+            part: Buffer | FileRegion | None
             if size >= SEND_FILE_BYTES_MIN or (held > HELD_BYTES_MAX and size > PAGE_BYTES):
-                part = FilePart(file, position, size)
+                part = FileRegion(file, position, size)
                 is_cold = not _succeeds(file.is_cached, position, size)
             else:
                 part = _succeeds(read_if_cached, file, position, size)
@@ -333,7 +333,7 @@ class FetchOperation:
                     progress = await self._step_in_slices()
                 else:
                     wanted = [
-                        (index, self._slices[index], isinstance(self._parts[index], FilePart))
+                        (index, self._slices[index], isinstance(self._parts[index], FileRegion))
                         for index in self._cold_parts
                     ]
                     for index, data in await workers.run(partial(read_slices, wanted)):
@@ -384,11 +384,11 @@ class FetchOperation:
 
     # Answering
 
-    def parts(self) -> list[Buffer | FilePart]:
+    def parts(self) -> list[Buffer | FileRegion]:
         """The frame's own pieces with the records between them. The session learns what its client is told."""
         return self._with_records(pack_fetched(*self._told()))
 
-    async def _parts_in_slices(self) -> list[Buffer | FilePart]:
+    async def _parts_in_slices(self) -> list[Buffer | FileRegion]:
         """As `parts`; in slices where there are many partitions."""
         if not self.has_many_places:
             return self.parts()
@@ -424,8 +424,8 @@ class FetchOperation:
             )
         return self._version, self._correlation_id, NO_ERROR, session_id, _by_topic(answers)
 
-    def _with_records(self, pieces: list[bytes]) -> list[Buffer | FilePart]:
-        parts: list[Buffer | FilePart] = [pieces[0]]
+    def _with_records(self, pieces: list[bytes]) -> list[Buffer | FileRegion]:
+        parts: list[Buffer | FileRegion] = [pieces[0]]
         for part, piece in zip(self._parts, pieces[1:], strict=True):
             assert part is not None, self._slices
             parts += (part, piece)

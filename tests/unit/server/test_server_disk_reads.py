@@ -3,7 +3,7 @@
 import pytest
 
 from ottla.log.partition_log import LogSlice
-from ottla.server.connection import FilePart
+from ottla.server.connection import FileRegion
 from ottla.server.disk_reads import ColdLookup, DiskReadError, look_up, read_slices
 
 
@@ -47,7 +47,7 @@ def test_what_is_sent_is_only_brought_in():
     file = Watched()
     read, (index, sent) = read_slices([(3, LogSlice(file, 0, 10), False), (5, LogSlice(file, 10, 20), True)])
     assert read == (3, bytes(10))
-    assert isinstance(sent, FilePart)
+    assert isinstance(sent, FileRegion)
     assert (index, sent.file, sent.position, sent.size) == (5, file, 10, 20)
     assert file.asked == [("bring in", 0, 10), ("read", 0, 10), ("bring in", 10, 20)]
 

@@ -7,7 +7,7 @@ import pytest
 
 from ottla.io.disk import RealFile
 from ottla.server import fetch_reading
-from ottla.server.connection import FilePart, ServerConnection
+from ottla.server.connection import FileRegion, ServerConnection
 from ottla.testing import AsyncBroker
 from ottla.wire.batches import Record, build_batch
 from ottla.wire.messages.delete_topics import DeleteTopicsRequest
@@ -34,7 +34,7 @@ class Client:
         self.came.set()
 
     def send_file(self, file, position, size):
-        self.parts.append(FilePart(file, position, size))
+        self.parts.append(FileRegion(file, position, size))
         self.came.set()
 
     def pause_reading(self):
@@ -56,7 +56,7 @@ class Client:
         self.came.clear()
         parts, self.parts = self.parts, []
         whole = b"".join(
-            part.file.read_at(part.position, part.size) if isinstance(part, FilePart) else part for part in parts
+            part.file.read_at(part.position, part.size) if isinstance(part, FileRegion) else part for part in parts
         )
         assert int.from_bytes(whole[:4], "big") == len(whole) - 4
         return read_response(FetchRequest, VERSION, whole[4:])[1]
@@ -173,7 +173,7 @@ def test_large_answers_are_not_held_in_memory():
         for index in range(100):
             client.fill("events", index, 2, 90_000)
         client.send(client.request("events", *((index, 0) for index in range(100)), max_bytes=50 << 20))
-        held = sum(len(part) for part in client.parts if not isinstance(part, FilePart))
+        held = sum(len(part) for part in client.parts if not isinstance(part, FileRegion))
         assert held <= fetch_reading.HELD_BYTES_MAX + fetch_reading.SEND_FILE_BYTES_MIN + 100 * 100
         answer = await client.answer()
         assert {len(bytes(partition.records)) > 180_000 for partition in answer.responses[0].partitions} == {True}

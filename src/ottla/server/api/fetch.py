@@ -10,7 +10,7 @@ from functools import partial
 
 from ottla.base.errors import ErrorCode
 from ottla.runtime.partition import ColdRead, PartitionLog
-from ottla.server.connection import FilePart, ServerConnection
+from ottla.server.connection import FileRegion, ServerConnection
 from ottla.server.fetch_operation import (
     ANSWER,
     FETCH,
@@ -166,7 +166,7 @@ def _maybe_answer_one(connection: ServerConnection, wish: FetchWish, version: in
     room = min(most, max_bytes, broker.settings.fetch_bytes_max)
     if room < 0 or not log.log_start_offset <= offset < high_watermark:
         return None
-    part: memoryview | FilePart | None
+    part: memoryview | FileRegion | None
     try:
         part = log.lend(offset, room, limit_offset=high_watermark)
         if part is None:
@@ -175,7 +175,7 @@ def _maybe_answer_one(connection: ServerConnection, wish: FetchWish, version: in
         return None
     if part is None:
         return None
-    size = part.size if isinstance(part, FilePart) else len(part)
+    size = part.size if isinstance(part, FileRegion) else len(part)
     if size < min_bytes and size < room:
         return None
     before, behind = pack_found(
@@ -188,17 +188,17 @@ def _maybe_answer_one(connection: ServerConnection, wish: FetchWish, version: in
         () if isolation_level == READ_COMMITTED else None,
         size,
     )
-    if isinstance(part, FilePart):
+    if isinstance(part, FileRegion):
         return connection.answer((before, part, behind))
     return connection.answer_now((before, part, behind))
 
 
-def _file_of(log: PartitionLog, offset: int, room: int, high_watermark: int) -> FilePart | None:
+def _file_of(log: PartitionLog, offset: int, room: int, high_watermark: int) -> FileRegion | None:
     """Records that are many and in the page cache; None where they are not, or not found that easily."""
     found = log.read(offset, room, limit_offset=high_watermark, at_least_one=True, may_wait=False)
     if found is None or found.size < SEND_FILE_BYTES_MIN or not found.file.is_cached(found.position, found.size):
         return None
-    return FilePart(*found)
+    return FileRegion(*found)
 
 
 def _session_of(connection: ServerConnection, wish: FetchWish, *, by_id: bool) -> FetchSession | ErrorCode:
