@@ -40,7 +40,7 @@ from ottla.server.server import Server
 
 if TYPE_CHECKING:
     from ottla.server.metrics import ProcessFacts
-    from ottla.server.metrics_http import MetricsPage
+    from ottla.server.metrics_http import MetricsServer
 
 log = logging.getLogger("ottla.node")
 
@@ -66,7 +66,7 @@ class Node:
         retention: Retention,
         ports: Ports,
         failed: "asyncio.Future[None]",
-        metrics_page: "MetricsPage | None",
+        metrics_page: "MetricsServer | None",
     ) -> None:
         self.bootstrap = bootstrap
         self.cluster_id = storage.cluster_id
@@ -222,7 +222,7 @@ async def _start(
     publisher = Publisher(broker, ports.disk, ports.rng, directories, on_failed)
     controller.opened = publisher.opening.settle
     server = Server(broker, ports.network, ports.rng, protected_listener=config.inter_broker_listener)
-    page: MetricsPage | None = None
+    page: MetricsServer | None = None
     try:
         endpoints = await _listen(server, config.listeners)
         if config.metrics_address is not None:
@@ -368,11 +368,11 @@ async def _listen(server: Server, listeners: tuple[ListenerConfig, ...]) -> list
 
 async def _serve_metrics(
     ports: Ports, server: Server, address: tuple[str, int], process_facts: "Callable[[], ProcessFacts] | None"
-) -> "MetricsPage":
+) -> "MetricsServer":
     from ottla.server.metrics import Metrics  # a node that tells nothing need not load it
-    from ottla.server.metrics_http import MetricsPage
+    from ottla.server.metrics_http import MetricsServer
 
-    page = MetricsPage(ports.network, Metrics(server, process_facts=process_facts).text, server.broker.loop)
+    page = MetricsServer(ports.network, Metrics(server, process_facts=process_facts).text, server.broker.loop)
     host, port = address
     try:
         await page.listen(host, port)

@@ -11,7 +11,7 @@ CONNECTIONS_MAX = 16
 REQUEST_SECONDS_MAX = 10.0
 
 
-class MetricsPage:
+class MetricsServer:
     """The listener and those who ask."""
 
     def __init__(self, network: Network, text: Callable[[], str], loop: asyncio.AbstractEventLoop) -> None:
@@ -40,7 +40,7 @@ class MetricsPage:
 class PageConnection:
     """The Receiver of one request."""
 
-    def __init__(self, page: MetricsPage) -> None:
+    def __init__(self, page: MetricsServer) -> None:
         self._page = page
         self._buffer = bytearray(REQUEST_BYTES_MAX)
         self._filled = 0
