@@ -19,11 +19,11 @@ class MetricsServer:
         self.text = text
         self.loop = loop
         self._listener: Listener | None = None
-        self.connections: dict[PageConnection, None] = {}
+        self.connections: dict[MetricsConnection, None] = {}
 
     async def listen(self, host: str, port: int) -> int:
         """OSError where the address cannot be had."""
-        self._listener = await self._network.listen(host, port, lambda: PageConnection(self))
+        self._listener = await self._network.listen(host, port, lambda: MetricsConnection(self))
         return self._listener.port
 
     @property
@@ -37,7 +37,7 @@ class MetricsServer:
             connection.abort()
 
 
-class PageConnection:
+class MetricsConnection:
     """The Receiver of one request."""
 
     def __init__(self, page: MetricsServer) -> None:
