@@ -383,7 +383,7 @@ class ServerConnection:
 
     def _refuse(self, error: Exception) -> None:
         """What cannot be parsed cannot be answered either: Kafka closes the connection, after the answers that were due before."""
-        self._server.on_refused(self, error)
+        self._server.on_malformed_request(self, error)
         self.close()
 
     def _context_of(self, client_id: bytes | None) -> RequestContext:

@@ -151,7 +151,7 @@ class Server:
         if self._ended is not None and not (self._connections or self._waiting or self._delayed):
             self._ended.set()
 
-    def on_refused(self, connection: ServerConnection, error: Exception) -> None:
+    def on_malformed_request(self, connection: ServerConnection, error: Exception) -> None:
         self.malformed += 1
         self._say_refused.emit("closed the connection from %s: it sent %s", connection.peer, error)
 
