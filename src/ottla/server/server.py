@@ -147,7 +147,7 @@ class Server:
             del self._connections[connection]
             if self._is_open:
                 self.counts.on_ended(connection.listener, connection.peer_host)
-                self._let_in()
+                self._admit_waiting()
         if self._ended is not None and not (self._connections or self._waiting or self._delayed):
             self._ended.set()
 
@@ -207,7 +207,7 @@ class Server:
         connection.let_go()
         self._maybe_make_room()
 
-    def _let_in(self) -> None:
+    def _admit_waiting(self) -> None:
         """Those who waited longest, where there is a place for them now."""
         for connection in list(self._waiting):
             if self.counts.has_slot(connection.listener):
@@ -272,7 +272,7 @@ class Server:
             )
             self.counts.settings = settings
             self._maybe_make_room()
-            self._let_in()
+            self._admit_waiting()
             delayed, self._delayed = self._delayed, {}
             for connection, timer in delayed.items():
                 if timer is not None:
