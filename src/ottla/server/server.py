@@ -205,7 +205,7 @@ class Server:
         connection.active_at = self.broker.loop.time()
         self._connections[connection] = None
         connection.let_go()
-        self._maybe_make_room()
+        self._close_idlest()
 
     def _admit_waiting(self) -> None:
         """Those who waited longest, where there is a place for them now."""
@@ -214,7 +214,7 @@ class Server:
                 del self._waiting[connection]
                 self._admit(connection)
 
-    def _maybe_make_room(self) -> None:
+    def _close_idlest(self) -> None:
         """Where there are more than there may be, the one that has been quiet for longest goes."""
         surplus = self.counts.total - self.counts.settings.total_max
         if surplus > 0:
@@ -271,7 +271,7 @@ class Server:
                 settings, self.broker.loop.time(), self._protected if len(self._names) > 1 else None
             )
             self.counts.settings = settings
-            self._maybe_make_room()
+            self._close_idlest()
             self._admit_waiting()
             delayed, self._delayed = self._delayed, {}
             for connection, timer in delayed.items():
