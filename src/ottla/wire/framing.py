@@ -74,7 +74,7 @@ class ReceiveBufferPool:
     def starved_count(self) -> int:
         return len(self._starved)
 
-    def promise(self, size: int) -> bool:
+    def try_reserve(self, size: int) -> bool:
         """Let a frame in. As in Kafka the last one may go beyond the budget, so that none is too large for it."""
         if 0 < self.budget_bytes <= self.promised_bytes:
             return False
@@ -227,7 +227,7 @@ class FrameReader:
         """There is room for the frame that had to wait."""
         if self.is_starved:
             self.is_starved = False
-            self._buffers.promise(self._target)
+            self._buffers.try_reserve(self._target)
             self._promised = self._target
 
     def lasting(self, view: memoryview, start: int, end: int) -> bytes | memoryview:
@@ -326,7 +326,7 @@ class FrameReader:
 
     def _admit(self, rest: int, target: int, size: int) -> int:
         """The size of the buffer to make: only what has arrived, where the budget has no room for the frame."""
-        if self._buffers.promise(target):
+        if self._buffers.try_reserve(target):
             self._promised = target
             return size
         self.is_starved = True
