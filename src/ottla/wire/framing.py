@@ -81,7 +81,7 @@ class ReceiveBufferPool:
         self.promised_bytes += size
         return True
 
-    def keep_promise(self, size: int) -> None:
+    def release_reservation(self, size: int) -> None:
         """The frame was handled, or its connection is gone: others have waited for the room, the first of them for longest."""
         self.promised_bytes -= size
         while self._starved and not 0 < self.budget_bytes <= self.promised_bytes:
@@ -338,7 +338,7 @@ class FrameReader:
     def _keep_promise(self) -> None:
         if self._promised:
             size, self._promised = self._promised, 0
-            self._buffers.keep_promise(size)
+            self._buffers.release_reservation(size)
 
     def _grow(self, room: int) -> None:
         """More of the frame has arrived; or, while held, a little more may arrive before reading stops."""
