@@ -247,7 +247,7 @@ class FrameReader:
         self._own_view = self._buffers.shared_view
         if own is not None:
             self._buffers.give_back(own)
-        self._keep_promise()
+        self._release_reservation()
         self._handle = _handle_nothing
         self._on_starved = self._on_room = self._on_many = None
 
@@ -273,7 +273,7 @@ class FrameReader:
             else:
                 self._buffers.give_back(own)
             if self._promised and self._own is None:
-                self._keep_promise()
+                self._release_reservation()
 
     def _cut(self, buffer: bytearray, view: memoryview, filled: int) -> None:
         position = handled = 0
@@ -306,7 +306,7 @@ class FrameReader:
         """Move what is left to a buffer of its own, with room for the frame that it begins or for the first part of it."""
         rest = filled - position
         if self._promised:
-            self._keep_promise()
+            self._release_reservation()
         if self.is_held:
             target = size = rest
         elif rest < 4:
@@ -335,7 +335,7 @@ class FrameReader:
             self._on_starved()
         return rest
 
-    def _keep_promise(self) -> None:
+    def _release_reservation(self) -> None:
         if self._promised:
             size, self._promised = self._promised, 0
             self._buffers.release_reservation(size)
