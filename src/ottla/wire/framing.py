@@ -90,7 +90,7 @@ class ReceiveBufferPool:
             reader.feed()
             on_room()
 
-    def starve(self, reader: "FrameReader", on_room: Callable[[], None]) -> None:
+    def add_waiter(self, reader: "FrameReader", on_room: Callable[[], None]) -> None:
         self._starved[reader] = on_room
 
     def forget(self, reader: "FrameReader") -> None:
@@ -330,7 +330,7 @@ class FrameReader:
             self._promised = target
             return size
         self.is_starved = True
-        self._buffers.starve(self, self._on_room or _nothing)
+        self._buffers.add_waiter(self, self._on_room or _nothing)
         if self._on_starved is not None:
             self._on_starved()
         return rest
