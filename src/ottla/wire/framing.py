@@ -87,7 +87,7 @@ class ReceiveBufferPool:
         while self._starved and not 0 < self.budget_bytes <= self.promised_bytes:
             reader = next(iter(self._starved))
             on_room = self._starved.pop(reader)
-            reader.feed()
+            reader.on_memory_available()
             on_room()
 
     def add_waiter(self, reader: "FrameReader", on_room: Callable[[], None]) -> None:
@@ -223,7 +223,7 @@ class FrameReader:
         if self._own is not None:
             self._cut_own()
 
-    def feed(self) -> None:
+    def on_memory_available(self) -> None:
         """There is room for the frame that had to wait."""
         if self.is_starved:
             self.is_starved = False
