@@ -370,7 +370,7 @@ class ServerConnection:
                 return
         if self._out:
             self.flush()
-        if not self._reader.is_held and not self._reader.is_starved:
+        if not self._reader.is_held and not self._reader.is_waiting_for_memory:
             self.resume_reading()
 
     def _on_bad_request(self, error: Exception) -> None:

@@ -162,7 +162,7 @@ class FrameReader:
         "_room",
         "_target",
         "is_held",
-        "is_starved",
+        "is_waiting_for_memory",
     )
 
     def __init__(
@@ -189,12 +189,12 @@ class FrameReader:
         self._promised = 0
         self._is_kept = False
         self.is_held = False
-        self.is_starved = False
+        self.is_waiting_for_memory = False
 
     def get_buffer(self, size_hint: int) -> memoryview:
         if self._own is None:
             return self._buffers.shared_view
-        if self.is_held or self.is_starved:
+        if self.is_held or self.is_waiting_for_memory:
             self._grow(self._filled + POOLED_GRAIN_BYTES)
         elif self._filled == self._room:
             self._grow(min(self._target, 2 * self._filled))
@@ -225,8 +225,8 @@ class FrameReader:
 
     def on_memory_available(self) -> None:
         """There is room for the frame that had to wait."""
-        if self.is_starved:
-            self.is_starved = False
+        if self.is_waiting_for_memory:
+            self.is_waiting_for_memory = False
             self._buffers.try_reserve(self._target)
             self._promised = self._target
 
@@ -240,8 +240,8 @@ class FrameReader:
 
     def release(self) -> None:
         """The connection is gone. Whoever was to be called is let go, so that nothing waits for somebody to look for cycles."""
-        if self.is_starved:
-            self.is_starved = False
+        if self.is_waiting_for_memory:
+            self.is_waiting_for_memory = False
             self._buffers.forget(self)
         own, self._own = self._own, None
         self._own_view = self._buffers.shared_view
@@ -261,8 +261,8 @@ class FrameReader:
         self._own = None  # `_cut` keeps the rest in a new one
         self._own_view = self._buffers.shared_view
         self._filled = 0
-        if self.is_starved:
-            self.is_starved = False  # more than the frame arrived before reading had stopped
+        if self.is_waiting_for_memory:
+            self.is_waiting_for_memory = False  # more than the frame arrived before reading had stopped
             self._buffers.forget(self)
         try:
             self._cut(own, view, filled)
@@ -329,7 +329,7 @@ class FrameReader:
         if self._buffers.try_reserve(target):
             self._promised = target
             return size
-        self.is_starved = True
+        self.is_waiting_for_memory = True
         self._buffers.add_waiter(self, self._on_room or _nothing)
         if self._on_starved is not None:
             self._on_starved()
