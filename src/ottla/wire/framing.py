@@ -116,7 +116,7 @@ class ReceiveBufferPool:
         self.owned_bytes += len(buffer)
         return buffer
 
-    def give_away(self, buffer: bytearray) -> None:
+    def detach(self, buffer: bytearray) -> None:
         """Somebody keeps it for now. The last few are remembered, as they can be used again when nobody looks at them any more."""
         self.owned_bytes -= len(buffer)
         self._in_use.append(buffer)
@@ -269,7 +269,7 @@ class FrameReader:
         finally:
             if self._is_kept:
                 self._is_kept = False
-                self._buffers.give_away(own)
+                self._buffers.detach(own)
             else:
                 self._buffers.give_back(own)
             if self._promised and self._own is None:
