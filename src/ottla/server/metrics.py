@@ -95,7 +95,7 @@ class Metrics:
                 "ottla_request_queued_bytes",
                 "gauge",
                 "What unfinished requests count in queued.max.request.bytes.",
-                [("", server.buffers.promised_bytes)],
+                [("", server.buffers.reserved_bytes)],
             ),
             *_metric(
                 "ottla_requests_starved",

@@ -50,7 +50,7 @@ class ReceiveBufferPool:
         "_starved",
         "budget_bytes",
         "owned_bytes",
-        "promised_bytes",
+        "reserved_bytes",
         "shared",
         "shared_view",
     )
@@ -62,7 +62,7 @@ class ReceiveBufferPool:
         """What unfinished large frames may announce together; no limit where it is not positive."""
         self.owned_bytes = 0
         """The buffers that connections have taken."""
-        self.promised_bytes = 0
+        self.reserved_bytes = 0
         """What the frames that were let in have announced."""
         self._starved: dict[FrameReader, Callable[[], None]] = {}
         self._at_once_bytes_max = at_once_bytes_max
@@ -76,15 +76,15 @@ class ReceiveBufferPool:
 
     def try_reserve(self, size: int) -> bool:
         """Let a frame in. As in Kafka the last one may go beyond the budget, so that none is too large for it."""
-        if 0 < self.budget_bytes <= self.promised_bytes:
+        if 0 < self.budget_bytes <= self.reserved_bytes:
             return False
-        self.promised_bytes += size
+        self.reserved_bytes += size
         return True
 
     def release_reservation(self, size: int) -> None:
         """The frame was handled, or its connection is gone: others have waited for the room, the first of them for longest."""
-        self.promised_bytes -= size
-        while self._starved and not 0 < self.budget_bytes <= self.promised_bytes:
+        self.reserved_bytes -= size
+        while self._starved and not 0 < self.budget_bytes <= self.reserved_bytes:
             reader = next(iter(self._starved))
             on_room = self._starved.pop(reader)
             reader.on_memory_available()
