@@ -148,7 +148,7 @@ async def besiege(world):
     server = node._server
     while server.counts.total > 1:  # what the last ones sent is still under way
         await asyncio.sleep(0.1)
-    assert (server.buffers.owned_bytes, server.buffers.reserved_bytes, server.buffers.starved_count) == (0, 0, 0)
+    assert (server.buffers.owned_bytes, server.buffers.reserved_bytes, server.buffers.waiting_count) == (0, 0, 0)
     assert server.failed == 0
     fetched = await witness.fetch("witness", 0, 0)
     assert [record.value for record in records_of(fetched.records, 0)] == [

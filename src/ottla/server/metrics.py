@@ -101,7 +101,7 @@ class Metrics:
                 "ottla_requests_starved",
                 "gauge",
                 "Requests that are not read because of queued.max.request.bytes.",
-                [("", server.buffers.starved_count)],
+                [("", server.buffers.waiting_count)],
             ),
         ]
 

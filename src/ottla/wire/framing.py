@@ -71,7 +71,7 @@ class ReceiveBufferPool:
         self._in_use: deque[bytearray] = deque(maxlen=IN_USE_MAX)
 
     @property
-    def starved_count(self) -> int:
+    def waiting_count(self) -> int:
         return len(self._starved)
 
     def try_reserve(self, size: int) -> bool:

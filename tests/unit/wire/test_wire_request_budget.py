@@ -88,7 +88,7 @@ def test_a_large_frame_waits_for_room_and_a_small_one_does_not() -> None:
     assert waiting.events == ["starved", "room"]
     waiting.feed(bytes(499_999))
     assert waiting.frames == [500_000]
-    assert (buffers.reserved_bytes, buffers.owned_bytes, buffers.starved_count) == (0, 0, 0)
+    assert (buffers.reserved_bytes, buffers.owned_bytes, buffers.waiting_count) == (0, 0, 0)
 
 
 def test_those_who_wait_are_let_in_in_their_order_and_the_dead_give_way() -> None:
@@ -118,7 +118,7 @@ def test_what_arrives_before_reading_stops_is_kept() -> None:
     holder.reader.release()
     waiting.feed(pack(">i", 3)[2:] + b"abc")
     assert waiting.frames == [200_000, 3]
-    assert (buffers.reserved_bytes, buffers.owned_bytes, buffers.starved_count) == (0, 0, 0)
+    assert (buffers.reserved_bytes, buffers.owned_bytes, buffers.waiting_count) == (0, 0, 0)
 
 
 def test_a_buffer_is_let_go_with_its_frame_and_with_its_connection() -> None:
