@@ -158,7 +158,7 @@ class FrameReader:
         "_on_starved",
         "_own",
         "_own_view",
-        "_promised",
+        "_reserved",
         "_room",
         "_target",
         "is_held",
@@ -186,7 +186,7 @@ class FrameReader:
         self._filled = 0
         self._room = 0  # how much of the own buffer may be filled
         self._target = 0  # how much is needed before there is something to do
-        self._promised = 0
+        self._reserved = 0
         self._is_kept = False
         self.is_held = False
         self.is_waiting_for_memory = False
@@ -228,7 +228,7 @@ class FrameReader:
         if self.is_waiting_for_memory:
             self.is_waiting_for_memory = False
             self._buffers.try_reserve(self._target)
-            self._promised = self._target
+            self._reserved = self._target
 
     def lasting(self, view: memoryview, start: int, end: int) -> bytes | memoryview:
         """What `handle` was given, for as long as it is wanted: of a large frame the buffer that it was received in, which is not used
@@ -272,7 +272,7 @@ class FrameReader:
                 self._buffers.detach(own)
             else:
                 self._buffers.give_back(own)
-            if self._promised and self._own is None:
+            if self._reserved and self._own is None:
                 self._release_reservation()
 
     def _cut(self, buffer: bytearray, view: memoryview, filled: int) -> None:
@@ -305,7 +305,7 @@ class FrameReader:
     def _keep(self, buffer: bytearray, position: int, filled: int) -> None:
         """Move what is left to a buffer of its own, with room for the frame that it begins or for the first part of it."""
         rest = filled - position
-        if self._promised:
+        if self._reserved:
             self._release_reservation()
         if self.is_held:
             target = size = rest
@@ -327,7 +327,7 @@ class FrameReader:
     def _admit(self, rest: int, target: int, size: int) -> int:
         """The size of the buffer to make: only what has arrived, where the budget has no room for the frame."""
         if self._buffers.try_reserve(target):
-            self._promised = target
+            self._reserved = target
             return size
         self.is_waiting_for_memory = True
         self._buffers.add_waiter(self, self._on_room or _nothing)
@@ -336,8 +336,8 @@ class FrameReader:
         return rest
 
     def _release_reservation(self) -> None:
-        if self._promised:
-            size, self._promised = self._promised, 0
+        if self._reserved:
+            size, self._reserved = self._reserved, 0
             self._buffers.release_reservation(size)
 
     def _grow(self, room: int) -> None:
