@@ -47,7 +47,7 @@ class ReceiveBufferPool:
         "_in_use",
         "_pool",
         "_pooled_bytes",
-        "_starved",
+        "_waiters",
         "budget_bytes",
         "owned_bytes",
         "reserved_bytes",
@@ -64,7 +64,7 @@ class ReceiveBufferPool:
         """The buffers that connections have taken."""
         self.reserved_bytes = 0
         """What the frames that were let in have announced."""
-        self._starved: dict[FrameReader, Callable[[], None]] = {}
+        self._waiters: dict[FrameReader, Callable[[], None]] = {}
         self._at_once_bytes_max = at_once_bytes_max
         self._pool: dict[int, list[bytearray]] = {}
         self._pooled_bytes = 0
@@ -72,7 +72,7 @@ class ReceiveBufferPool:
 
     @property
     def waiting_count(self) -> int:
-        return len(self._starved)
+        return len(self._waiters)
 
     def try_reserve(self, size: int) -> bool:
         """Let a frame in. As in Kafka the last one may go beyond the budget, so that none is too large for it."""
@@ -84,17 +84,17 @@ class ReceiveBufferPool:
     def release_reservation(self, size: int) -> None:
         """The frame was handled, or its connection is gone: others have waited for the room, the first of them for longest."""
         self.reserved_bytes -= size
-        while self._starved and not 0 < self.budget_bytes <= self.reserved_bytes:
-            reader = next(iter(self._starved))
-            on_room = self._starved.pop(reader)
+        while self._waiters and not 0 < self.budget_bytes <= self.reserved_bytes:
+            reader = next(iter(self._waiters))
+            on_room = self._waiters.pop(reader)
             reader.on_memory_available()
             on_room()
 
     def add_waiter(self, reader: "FrameReader", on_room: Callable[[], None]) -> None:
-        self._starved[reader] = on_room
+        self._waiters[reader] = on_room
 
     def forget(self, reader: "FrameReader") -> None:
-        self._starved.pop(reader, None)
+        self._waiters.pop(reader, None)
 
     def first_size(self, rest: int, target: int) -> int:
         """How large a buffer to make for a frame of which some bytes have arrived."""
