@@ -246,7 +246,7 @@ class FrameReader:
         own, self._own = self._own, None
         self._own_view = self._buffers.shared_view
         if own is not None:
-            self._buffers.give_back(own)
+            self._buffers.release(own)
         self._release_reservation()
         self._handle = _handle_nothing
         self._on_starved = self._on_room = self._on_many = None
@@ -271,7 +271,7 @@ class FrameReader:
                 self._is_kept = False
                 self._buffers.detach(own)
             else:
-                self._buffers.give_back(own)
+                self._buffers.release(own)
             if self._reserved and self._own is None:
                 self._release_reservation()
 
@@ -347,7 +347,7 @@ class FrameReader:
         if len(own) < room:
             larger = self._buffers.take(room)
             larger[: self._filled] = memoryview(own)[: self._filled]
-            self._buffers.give_back(own)
+            self._buffers.release(own)
             self._own = larger
             self._own_view = memoryview(larger)
         self._room = room

@@ -105,7 +105,7 @@ def test_returned_buffers_are_used_again_up_to_a_maximum() -> None:
     buffers = ReceiveBufferPool()
     taken = [buffers.take(1 << 20) for _ in range(2 * POOLED_BYTES_MAX // (1 << 20))]
     for buffer in taken:
-        buffers.give_back(buffer)
+        buffers.release(buffer)
     again = [buffers.take(1 << 20) for _ in taken]
     assert sum(any(buffer is other for other in taken) for buffer in again) == POOLED_BYTES_MAX // (1 << 20)
 
