@@ -131,7 +131,7 @@ class ReceiveBufferPool:
                 return buffer
         return None
 
-    def give_back(self, buffer: bytearray) -> None:
+    def release(self, buffer: bytearray) -> None:
         """Fresh memory costs a page fault per 4 kB: keep some of it."""
         size = len(buffer)
         self.owned_bytes -= size

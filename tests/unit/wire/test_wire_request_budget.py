@@ -125,7 +125,7 @@ def test_a_buffer_is_let_go_with_its_frame_and_with_its_connection() -> None:
     """Also one that is too large to be kept for others; and a connection that is gone is held by nothing that it held."""
 
     class Watched(ReceiveBufferPool):
-        def give_back(self, buffer: bytearray) -> None:
+        def release(self, buffer: bytearray) -> None:
             seen.append(buffer)
 
     seen: list[bytearray] = []
