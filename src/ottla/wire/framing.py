@@ -93,7 +93,7 @@ class ReceiveBufferPool:
     def add_waiter(self, reader: "FrameReader", on_room: Callable[[], None]) -> None:
         self._waiters[reader] = on_room
 
-    def forget(self, reader: "FrameReader") -> None:
+    def remove_waiter(self, reader: "FrameReader") -> None:
         self._waiters.pop(reader, None)
 
     def first_size(self, rest: int, target: int) -> int:
@@ -242,7 +242,7 @@ class FrameReader:
         """The connection is gone. Whoever was to be called is let go, so that nothing waits for somebody to look for cycles."""
         if self.is_waiting_for_memory:
             self.is_waiting_for_memory = False
-            self._buffers.forget(self)
+            self._buffers.remove_waiter(self)
         own, self._own = self._own, None
         self._own_view = self._buffers.shared_view
         if own is not None:
@@ -263,7 +263,7 @@ class FrameReader:
         self._filled = 0
         if self.is_waiting_for_memory:
             self.is_waiting_for_memory = False  # more than the frame arrived before reading had stopped
-            self._buffers.forget(self)
+            self._buffers.remove_waiter(self)
         try:
             self._cut(own, view, filled)
         finally:
