@@ -16,7 +16,7 @@ from ottla.client.sender import Dispatch, Sender
 from ottla.wire.messages.init_producer_id import InitProducerIdRequest, InitProducerIdResponse
 from ottla.wire.messages.produce import PartitionProduceData, ProduceRequest, ProduceResponse, TopicProduceData
 
-AT_ONCE_BYTES_MAX = 32 << 10
+PREALLOCATED_BYTES_MAX = 32 << 10
 """More than this is compressed by a worker."""
 BY_NAME_VERSION_MAX = 12
 """From the next version on topics are named by their ids."""
@@ -136,7 +136,7 @@ class SenderDriver:
         codec = self._settings.codec
         plain = [batch for _, batch in dispatch.batches if not batch.codec] if codec else []
         outbox = self._outbox.setdefault(dispatch.node, deque())
-        if sum(len(batch.buffer) for batch in plain) > AT_ONCE_BYTES_MAX:
+        if sum(len(batch.buffer) for batch in plain) > PREALLOCATED_BYTES_MAX:
             work = self._core.ports.workers.run(partial(self._compress, plain))
             outbox.append((dispatch, work))
             work.add_done_callback(lambda done: self._flush(dispatch.node))

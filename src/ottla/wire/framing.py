@@ -18,7 +18,7 @@ POOLED_BYTES_MAX = 8 << 20
 POOLED_GRAIN_BYTES = 64 << 10
 UNBUDGETED_BYTES_MAX = 64 << 10
 """Frames up to this size need no room in the budget, so that large ones that never end cannot hold up everything."""
-AT_ONCE_BYTES_MAX = 2 << 20
+PREALLOCATED_BYTES_MAX = 2 << 20
 AT_ONCE_TOTAL_BYTES_MAX = 64 << 20
 """Buffers are made for whole frames up to the first size while all owned buffers together stay below the second."""
 GROWN_BYTES_MIN = 4 << 10
@@ -55,7 +55,7 @@ class ReceiveBufferPool:
         "shared_view",
     )
 
-    def __init__(self, budget_bytes: int = -1, *, at_once_bytes_max: int = AT_ONCE_BYTES_MAX) -> None:
+    def __init__(self, budget_bytes: int = -1, *, at_once_bytes_max: int = PREALLOCATED_BYTES_MAX) -> None:
         self.shared = bytearray(RECEIVE_BYTES)
         self.shared_view = memoryview(self.shared)
         self.budget_bytes = budget_bytes
