@@ -19,7 +19,7 @@ POOLED_GRAIN_BYTES = 64 << 10
 UNBUDGETED_BYTES_MAX = 64 << 10
 """Frames up to this size need no room in the budget, so that large ones that never end cannot hold up everything."""
 PREALLOCATED_BYTES_MAX = 2 << 20
-AT_ONCE_TOTAL_BYTES_MAX = 64 << 20
+PREALLOCATED_TOTAL_BYTES_MAX = 64 << 20
 """Buffers are made for whole frames up to the first size while all owned buffers together stay below the second."""
 GROWN_BYTES_MIN = 4 << 10
 LASTING_BYTES_MIN = 256 << 10
@@ -98,7 +98,7 @@ class ReceiveBufferPool:
 
     def first_size(self, rest: int, target: int) -> int:
         """How large a buffer to make for a frame of which some bytes have arrived."""
-        if target <= self._at_once_bytes_max and self.owned_bytes + target <= AT_ONCE_TOTAL_BYTES_MAX:
+        if target <= self._at_once_bytes_max and self.owned_bytes + target <= PREALLOCATED_TOTAL_BYTES_MAX:
             return target
         return min(target, max(2 * rest, GROWN_BYTES_MIN))
 

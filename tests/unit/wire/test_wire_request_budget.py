@@ -5,7 +5,7 @@ import weakref
 from struct import pack
 
 from ottla.wire.framing import (
-    AT_ONCE_TOTAL_BYTES_MAX,
+    PREALLOCATED_TOTAL_BYTES_MAX,
     RECEIVE_BYTES,
     UNBUDGETED_BYTES_MAX,
     FrameReader,
@@ -65,7 +65,7 @@ def test_many_who_announce_a_megabyte_get_less_once_there_are_many() -> None:
     streams = [Stream(buffers) for _ in range(1000)]
     for stream in streams:
         stream.feed(pack(">i", 1 << 20) + b"x")
-    assert buffers.owned_bytes < AT_ONCE_TOTAL_BYTES_MAX + 1000 * 5000
+    assert buffers.owned_bytes < PREALLOCATED_TOTAL_BYTES_MAX + 1000 * 5000
     for stream in streams:
         stream.reader.release()
     assert buffers.owned_bytes == 0
