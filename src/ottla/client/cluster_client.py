@@ -63,7 +63,7 @@ class ClusterClient:
         self._creates_topics = creates_topics
         self._reconnect_backoff = Backoff(ports.rng, config["reconnect.backoff.ms"], config["reconnect.backoff.max.ms"])
         self._bootstrap = parse_addresses(config["bootstrap.servers"])
-        self._buffers = ReceiveBufferPool(at_once_bytes_max=ANSWER_BYTES_AT_ONCE_MAX)
+        self._buffers = ReceiveBufferPool(preallocated_bytes_max=ANSWER_BYTES_AT_ONCE_MAX)
         self._links: dict[tuple[str, int, str], Link] = {}
         self._connecting: dict[tuple[str, int, str], asyncio.Task[Link]] = {}
         self._failures: dict[tuple[str, int], int] = {}

@@ -55,7 +55,7 @@ class ReceiveBufferPool:
         "shared_view",
     )
 
-    def __init__(self, budget_bytes: int = -1, *, at_once_bytes_max: int = PREALLOCATED_BYTES_MAX) -> None:
+    def __init__(self, budget_bytes: int = -1, *, preallocated_bytes_max: int = PREALLOCATED_BYTES_MAX) -> None:
         self.shared = bytearray(RECEIVE_BYTES)
         self.shared_view = memoryview(self.shared)
         self.budget_bytes = budget_bytes
@@ -65,7 +65,7 @@ class ReceiveBufferPool:
         self.reserved_bytes = 0
         """What the frames that were let in have announced."""
         self._waiters: dict[FrameReader, Callable[[], None]] = {}
-        self._at_once_bytes_max = at_once_bytes_max
+        self._at_once_bytes_max = preallocated_bytes_max
         self._pool: dict[int, list[bytearray]] = {}
         self._pooled_bytes = 0
         self._in_use: deque[bytearray] = deque(maxlen=IN_USE_MAX)
