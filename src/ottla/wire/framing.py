@@ -43,7 +43,7 @@ class ReceiveBufferPool:
     """The memory that all connections of one loop receive into."""
 
     __slots__ = (
-        "_at_once_bytes_max",
+        "_preallocated_bytes_max",
         "_in_use",
         "_pool",
         "_pooled_bytes",
@@ -65,7 +65,7 @@ class ReceiveBufferPool:
         self.reserved_bytes = 0
         """What the frames that were let in have announced."""
         self._waiters: dict[FrameReader, Callable[[], None]] = {}
-        self._at_once_bytes_max = preallocated_bytes_max
+        self._preallocated_bytes_max = preallocated_bytes_max
         self._pool: dict[int, list[bytearray]] = {}
         self._pooled_bytes = 0
         self._in_use: deque[bytearray] = deque(maxlen=IN_USE_MAX)
@@ -98,7 +98,7 @@ class ReceiveBufferPool:
 
     def first_size(self, rest: int, target: int) -> int:
         """How large a buffer to make for a frame of which some bytes have arrived."""
-        if target <= self._at_once_bytes_max and self.owned_bytes + target <= PREALLOCATED_TOTAL_BYTES_MAX:
+        if target <= self._preallocated_bytes_max and self.owned_bytes + target <= PREALLOCATED_TOTAL_BYTES_MAX:
             return target
         return min(target, max(2 * rest, GROWN_BYTES_MIN))
 
