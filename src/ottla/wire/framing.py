@@ -24,7 +24,7 @@ PREALLOCATED_TOTAL_BYTES_MAX = 64 << 20
 GROWN_BYTES_MIN = 4 << 10
 LASTING_BYTES_MIN = 256 << 10
 """To copy less is cheaper than to do without its buffer."""
-IN_USE_MAX, IN_USE_BYTES_MAX = 6, 48 << 20
+IN_USE_MAX, DETACHED_BYTES_MAX = 6, 48 << 20
 """A consumer has as many answers at a time: two that wait, one that arrives, and those that are worked on."""
 FEW_FRAMES = 4
 SMALL_BYTES_MAX = 1 << 10
@@ -120,7 +120,7 @@ class ReceiveBufferPool:
         """Somebody keeps it for now. The last few are remembered, as they can be used again when nobody looks at them any more."""
         self.owned_bytes -= len(buffer)
         self._in_use.append(buffer)
-        while sum(map(len, self._in_use)) > IN_USE_BYTES_MAX:
+        while sum(map(len, self._in_use)) > DETACHED_BYTES_MAX:
             self._in_use.popleft()
 
     def _back_from_use(self, size: int) -> bytearray | None:

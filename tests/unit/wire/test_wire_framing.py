@@ -6,7 +6,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from ottla.wire.framing import IN_USE_BYTES_MAX, POOLED_BYTES_MAX, BadFrame, FrameReader, ReceiveBufferPool
+from ottla.wire.framing import DETACHED_BYTES_MAX, POOLED_BYTES_MAX, BadFrame, FrameReader, ReceiveBufferPool
 
 FRAME_MAX = 1 << 20
 
@@ -152,9 +152,9 @@ def test_what_nobody_looks_at_any_more_is_used_again() -> None:
 def test_what_was_given_away_is_remembered_up_to_a_maximum() -> None:
     buffers = ReceiveBufferPool()
     for _ in range(5):
-        buffers.detach(buffers.take(IN_USE_BYTES_MAX // 3))
-    assert 0 < sum(map(len, buffers._in_use)) <= IN_USE_BYTES_MAX
-    buffers.detach(buffers.take(IN_USE_BYTES_MAX + 1))
+        buffers.detach(buffers.take(DETACHED_BYTES_MAX // 3))
+    assert 0 < sum(map(len, buffers._in_use)) <= DETACHED_BYTES_MAX
+    buffers.detach(buffers.take(DETACHED_BYTES_MAX + 1))
     assert not buffers._in_use
 
 
