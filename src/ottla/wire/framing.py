@@ -24,7 +24,7 @@ PREALLOCATED_TOTAL_BYTES_MAX = 64 << 20
 GROWN_BYTES_MIN = 4 << 10
 LASTING_BYTES_MIN = 256 << 10
 """To copy less is cheaper than to do without its buffer."""
-IN_USE_MAX, DETACHED_BYTES_MAX = 6, 48 << 20
+DETACHED_MAX, DETACHED_BYTES_MAX = 6, 48 << 20
 """A consumer has as many answers at a time: two that wait, one that arrives, and those that are worked on."""
 FEW_FRAMES = 4
 SMALL_BYTES_MAX = 1 << 10
@@ -68,7 +68,7 @@ class ReceiveBufferPool:
         self._preallocated_bytes_max = preallocated_bytes_max
         self._pool: dict[int, list[bytearray]] = {}
         self._pooled_bytes = 0
-        self._in_use: deque[bytearray] = deque(maxlen=IN_USE_MAX)
+        self._in_use: deque[bytearray] = deque(maxlen=DETACHED_MAX)
 
     @property
     def waiting_count(self) -> int:
