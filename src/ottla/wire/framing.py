@@ -44,7 +44,7 @@ class ReceiveBufferPool:
 
     __slots__ = (
         "_preallocated_bytes_max",
-        "_in_use",
+        "_detached",
         "_pool",
         "_pooled_bytes",
         "_waiters",
@@ -68,7 +68,7 @@ class ReceiveBufferPool:
         self._preallocated_bytes_max = preallocated_bytes_max
         self._pool: dict[int, list[bytearray]] = {}
         self._pooled_bytes = 0
-        self._in_use: deque[bytearray] = deque(maxlen=DETACHED_MAX)
+        self._detached: deque[bytearray] = deque(maxlen=DETACHED_MAX)
 
     @property
     def waiting_count(self) -> int:
@@ -119,15 +119,15 @@ class ReceiveBufferPool:
     def detach(self, buffer: bytearray) -> None:
         """Somebody keeps it for now. The last few are remembered, as they can be used again when nobody looks at them any more."""
         self.owned_bytes -= len(buffer)
-        self._in_use.append(buffer)
-        while sum(map(len, self._in_use)) > DETACHED_BYTES_MAX:
-            self._in_use.popleft()
+        self._detached.append(buffer)
+        while sum(map(len, self._detached)) > DETACHED_BYTES_MAX:
+            self._detached.popleft()
 
     def _back_from_use(self, size: int) -> bytearray | None:
         """One of that size that was given away, and that nobody looks at any more."""
-        for index, buffer in enumerate(self._in_use):
+        for index, buffer in enumerate(self._detached):
             if len(buffer) == size and not _is_looked_at(buffer):
-                del self._in_use[index]
+                del self._detached[index]
                 return buffer
         return None
 

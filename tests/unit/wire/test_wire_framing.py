@@ -153,9 +153,9 @@ def test_what_was_given_away_is_remembered_up_to_a_maximum() -> None:
     buffers = ReceiveBufferPool()
     for _ in range(5):
         buffers.detach(buffers.take(DETACHED_BYTES_MAX // 3))
-    assert 0 < sum(map(len, buffers._in_use)) <= DETACHED_BYTES_MAX
+    assert 0 < sum(map(len, buffers._detached)) <= DETACHED_BYTES_MAX
     buffers.detach(buffers.take(DETACHED_BYTES_MAX + 1))
-    assert not buffers._in_use
+    assert not buffers._detached
 
 
 def test_many_frames_are_handled_in_turns() -> None:
