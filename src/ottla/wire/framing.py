@@ -110,7 +110,7 @@ class ReceiveBufferPool:
             self._pooled_bytes -= grains * POOLED_GRAIN_BYTES
             buffer = waiting.pop()
         else:
-            buffer = self._back_from_use(grains * POOLED_GRAIN_BYTES) or bytearray(
+            buffer = self._reclaim_detached(grains * POOLED_GRAIN_BYTES) or bytearray(
                 grains * POOLED_GRAIN_BYTES if size > POOLED_GRAIN_BYTES else size
             )
         self.owned_bytes += len(buffer)
@@ -123,7 +123,7 @@ class ReceiveBufferPool:
         while sum(map(len, self._detached)) > DETACHED_BYTES_MAX:
             self._detached.popleft()
 
-    def _back_from_use(self, size: int) -> bytearray | None:
+    def _reclaim_detached(self, size: int) -> bytearray | None:
         """One of that size that was given away, and that nobody looks at any more."""
         for index, buffer in enumerate(self._detached):
             if len(buffer) == size and not _is_looked_at(buffer):
