@@ -126,7 +126,7 @@ class ReceiveBufferPool:
     def _reclaim_detached(self, size: int) -> bytearray | None:
         """One of that size that was given away, and that nobody looks at any more."""
         for index, buffer in enumerate(self._detached):
-            if len(buffer) == size and not _is_looked_at(buffer):
+            if len(buffer) == size and not _has_views(buffer):
                 del self._detached[index]
                 return buffer
         return None
@@ -353,7 +353,7 @@ class FrameReader:
         self._room = room
 
 
-def _is_looked_at(buffer: bytearray) -> bool:
+def _has_views(buffer: bytearray) -> bool:
     """Whether there are views of it: Python refuses to resize it then."""
     try:
         buffer.append(buffer.pop())
