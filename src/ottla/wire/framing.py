@@ -96,7 +96,7 @@ class ReceiveBufferPool:
     def remove_waiter(self, reader: "FrameReader") -> None:
         self._waiters.pop(reader, None)
 
-    def first_size(self, rest: int, target: int) -> int:
+    def initial_size(self, rest: int, target: int) -> int:
         """How large a buffer to make for a frame of which some bytes have arrived."""
         if target <= self._preallocated_bytes_max and self.owned_bytes + target <= PREALLOCATED_TOTAL_BYTES_MAX:
             return target
@@ -313,7 +313,7 @@ class FrameReader:
             target = size = 4
         else:
             target = 4 + _read_size(buffer, position)[0]
-            size = self._buffers.first_size(rest, target)
+            size = self._buffers.initial_size(rest, target)
             if target > UNBUDGETED_BYTES_MAX and self._buffers.budget_bytes > 0:
                 size = self._admit(rest, target, size)
         own = self._buffers.take(size)
