@@ -22,7 +22,7 @@ PREALLOCATED_BYTES_MAX = 2 << 20
 PREALLOCATED_TOTAL_BYTES_MAX = 64 << 20
 """Buffers are made for whole frames up to the first size while all owned buffers together stay below the second."""
 GROWN_BYTES_MIN = 4 << 10
-LASTING_BYTES_MIN = 256 << 10
+DETACH_BYTES_MIN = 256 << 10
 """To copy less is cheaper than to do without its buffer."""
 DETACHED_MAX, DETACHED_BYTES_MAX = 6, 48 << 20
 """A consumer has as many answers at a time: two that wait, one that arrives, and those that are worked on."""
@@ -233,7 +233,7 @@ class FrameReader:
     def lasting(self, view: memoryview, start: int, end: int) -> bytes | memoryview:
         """What `handle` was given, for as long as it is wanted: of a large frame the buffer that it was received in, which is not used
         again, and of a small one a copy."""
-        if end - start < LASTING_BYTES_MIN or view.obj is self._buffers.shared:
+        if end - start < DETACH_BYTES_MIN or view.obj is self._buffers.shared:
             return bytes(view[start:end])
         self._is_kept = True
         return view[start:end]
