@@ -6,7 +6,7 @@ from ottla.metadata.configs import (
     definitions_broker,
     definitions_coordinators,
     definitions_group,
-    definitions_own,
+    definitions_ottla,
     definitions_security,
     definitions_topic,
 )
@@ -32,7 +32,7 @@ BROKER_CONFIGS = read_table(
     definitions_coordinators.METRICS,
     definitions_security.TLS,
     definitions_security.SASL,
-    definitions_own.OWN,
+    definitions_ottla.OWN,
 )
 
 TOPIC_SYNONYMS = definitions_topic.SYNONYMS

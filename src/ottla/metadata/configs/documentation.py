@@ -91,7 +91,7 @@ def _sentences(update: str) -> dict[str, str]:
 def broker_sentences() -> dict[str, str]:
     """Those of a broker; a config that stands in for a topic's or a group's is told by that one's sentence."""
     from ottla.metadata.configs import (
-        definitions_own,
+        definitions_ottla,
         documentation_broker,
         documentation_coordinators,
         documentation_security,
@@ -108,7 +108,7 @@ def broker_sentences() -> dict[str, str]:
     for name, text in _read(_GROUP).items():
         if name in GROUP_SYNONYMS:
             sentences[GROUP_SYNONYMS[name]] = f"For groups that do not set {name} themselves: {text}"
-    for module in (documentation_broker, documentation_coordinators, documentation_security, definitions_own):
+    for module in (documentation_broker, documentation_coordinators, documentation_security, definitions_ottla):
         sentences |= _read(module.TEXTS)
     return sentences
 
