@@ -133,7 +133,7 @@ class FetchOperation:
         """Answer, if that can be; else wait for the disk or for data. All in slices."""
         progress = await self._step_in_slices()
         if progress == ANSWER:
-            self.connection.answer_later(await self._parts_in_slices())
+            self.connection.complete_deferred(await self._parts_in_slices())
             if self._wish.session_epoch == FINAL_EPOCH:
                 await self._broker.scheduler.free_in_slices(self._answers, self._failures, self._places)
         elif progress == WAIT_FOR_DISK:
@@ -344,7 +344,7 @@ class FetchOperation:
                 self._found.clear()
                 progress = await self._step_in_slices()
         if progress is ANSWER:
-            self.connection.answer_later(await self._parts_in_slices())
+            self.connection.complete_deferred(await self._parts_in_slices())
         elif not self._is_lost:
             self.wait_for_data()
 
@@ -378,7 +378,7 @@ class FetchOperation:
             if self.step() is WAIT_FOR_DISK:
                 self.connection.start(self.read_cold())
             else:
-                self.connection.answer_later(self.parts())
+                self.connection.complete_deferred(self.parts())
         except Exception as error:  # nobody above would close the connection
             self.connection.start(_fail(error))
 

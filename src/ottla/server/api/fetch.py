@@ -101,7 +101,7 @@ async def _handle_many(connection: ServerConnection, wish: FetchWish, version: i
                 )
     fetch = _fetch_of(connection, wish, version, correlation_id, places)
     if not isinstance(fetch, FetchOperation):
-        connection.answer_later(fetch)
+        connection.complete_deferred(fetch)
         return
     connection.on_lost = fetch.on_lost
     await fetch.go_on_in_slices()

@@ -246,7 +246,7 @@ async def _answer_many(connection: ServerConnection, version: int, correlation_i
         responses.append(response)
     api = connection.apis[0]
     body = await encoded_in_turn(connection, api, version, ProduceResponse(responses=responses))
-    connection.answer_later([connection.respond(api, version, correlation_id, body)])
+    connection.complete_deferred([connection.respond(api, version, correlation_id, body)])
 
 
 def _is_any_refused(outcomes: Outcomes) -> bool:
@@ -298,7 +298,7 @@ def _answer_later(
     connection: ServerConnection, version: int, correlation_id: int, acks: int, outcomes: Outcomes
 ) -> None:
     if not any(isinstance(outcome, Refused) for _, done in outcomes for outcome in done):
-        connection.answer_later([pack_produced(version, correlation_id, outcomes)] if acks else [])  # type: ignore[arg-type]
+        connection.complete_deferred([pack_produced(version, correlation_id, outcomes)] if acks else [])  # type: ignore[arg-type]
     else:
         _answer_refused(connection, version, correlation_id, acks, outcomes, later=True)
 
@@ -342,7 +342,7 @@ def _answer_refused(
     response = ProduceResponse(responses=[_topic_response(version, topic, done) for topic, done in outcomes])
     frame = connection.respond(connection.apis[0], version, correlation_id, response)
     if later:
-        connection.answer_later([frame])
+        connection.complete_deferred([frame])
         return True
     return connection.answer([frame])
 
