@@ -101,7 +101,7 @@ def handle_raw(
                 outcome = _append(partitions, version, view, part, broker.clock.now_ms())
                 if outcome.__class__ is Refused:
                     return _answer_refused(connection, version, correlation_id, acks, [(topic, [outcome])])
-                return not acks or connection.answer_small(pack_single(correlation_id, topic, outcome))  # type: ignore[arg-type]
+                return not acks or connection.send_small(pack_single(correlation_id, topic, outcome))  # type: ignore[arg-type]
     _, acks, _, topics = read_produce(buffer, view, position, end, version)
     if acks not in ACKS:
         return _refuse_all(connection, version, correlation_id, acks, topics, ApiError(ErrorCode.INVALID_REQUIRED_ACKS))
@@ -130,7 +130,7 @@ def handle_raw(
     if is_refused:
         return _answer_refused(connection, version, correlation_id, acks, outcomes)
     if acks:
-        return connection.answer_small(pack_produced(version, correlation_id, outcomes))  # type: ignore[arg-type]
+        return connection.send_small(pack_produced(version, correlation_id, outcomes))  # type: ignore[arg-type]
     return True
 
 
