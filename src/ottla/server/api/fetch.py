@@ -190,7 +190,7 @@ def _maybe_answer_one(connection: ServerConnection, wish: FetchWish, version: in
     )
     if isinstance(part, FileRegion):
         return connection.answer((before, part, behind))
-    return connection.answer_now((before, part, behind))
+    return connection.send_now((before, part, behind))
 
 
 def _file_of(log: PartitionLog, offset: int, room: int, high_watermark: int) -> FileRegion | None:
