@@ -67,7 +67,7 @@ def handle_raw(
             return is_ready
     fetch = _fetch_of(connection, wish, version, correlation_id)
     if not isinstance(fetch, FetchOperation):
-        return connection.answer(fetch)
+        return connection.send(fetch)
     if fetch.has_many_places:
         connection.on_lost = fetch.on_lost
         connection.start(fetch.go_on_in_slices())
@@ -142,7 +142,7 @@ def _go_on(fetch: FetchOperation) -> bool:
     connection = fetch.connection
     progress = fetch.step()
     if progress == ANSWER:
-        return connection.answer(fetch.parts())
+        return connection.send(fetch.parts())
     connection.on_lost = fetch.on_lost
     if progress == WAIT_FOR_DISK:
         connection.start(fetch.read_cold())
@@ -189,7 +189,7 @@ def _maybe_answer_one(connection: ServerConnection, wish: FetchWish, version: in
         size,
     )
     if isinstance(part, FileRegion):
-        return connection.answer((before, part, behind))
+        return connection.send((before, part, behind))
     return connection.send_now((before, part, behind))
 
 

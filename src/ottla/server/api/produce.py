@@ -344,7 +344,7 @@ def _answer_refused(
     if later:
         connection.complete_deferred([frame])
         return True
-    return connection.answer([frame])
+    return connection.send([frame])
 
 
 def _await_flush(
