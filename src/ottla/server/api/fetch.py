@@ -50,11 +50,11 @@ def handle_raw(
     if end - position > LARGE_BYTES_MIN:
         check_room(connection, end - position)
         connection.start(_handle_large(connection, bytearray(view[position:end]), version, correlation_id))
-        return connection.wait()
+        return connection.defer()
     wish = read_fetch(buffer, view, position, end, version)
     if end - position > MANY_BYTES_MIN and sum(len(wanted) for _, wanted in wish.topics) > PLACES_AT_ONCE:
         connection.start(_handle_many(connection, wish, version, correlation_id))
-        return connection.wait()
+        return connection.defer()
     if (
         wish.session_epoch == FINAL_EPOCH
         and wish.session_id == NO_SESSION
@@ -71,7 +71,7 @@ def handle_raw(
     if fetch.has_many_places:
         connection.on_lost = fetch.on_lost
         connection.start(fetch.go_on_in_slices())
-        return connection.wait()
+        return connection.defer()
     return _go_on(fetch)
 
 
@@ -148,7 +148,7 @@ def _go_on(fetch: FetchOperation) -> bool:
         connection.start(fetch.read_cold())
     else:
         fetch.wait_for_data()
-    return connection.wait()
+    return connection.defer()
 
 
 def _maybe_answer_one(connection: ServerConnection, wish: FetchWish, version: int, correlation_id: int) -> bool | None:

@@ -115,7 +115,7 @@ def handle_raw(
         # The request waits for a worker, or for others to have their turn, and so it owns its bytes: the buffer is for the next one.
         owned = memoryview(bytearray(view[:end]))
         connection.start(_append_inspected(connection, owned, version, correlation_id, acks, topics))
-        return connection.wait()
+        return connection.defer()
     now_ms = broker.clock.now_ms()
     outcomes: Outcomes = []
     is_refused = False
@@ -326,7 +326,7 @@ def _answer_refused(
         for outcome in done
     ):
         connection.start(_append_postponed(connection, version, correlation_id, acks, outcomes))
-        return connection.wait()
+        return connection.defer()
     awaited = [
         outcome.error.partition
         for _, done in outcomes
@@ -366,7 +366,7 @@ def _await_flush(
                 done[:] = map(_after_flush, done)
             _answer_later(connection, version, correlation_id, acks, outcomes)
 
-    is_waiting = connection.wait()
+    is_waiting = connection.defer()
     if acks:
         for partition in awaited:
             partition.await_commit(on_committed)
