@@ -38,7 +38,7 @@ async def handle_large(
         response = await response
         if isinstance(response, Message):
             response = await encoded_in_turn(connection, api, version, response)
-    connection.complete_deferred([connection.respond(api, version, correlation_id, response)])
+    connection.complete_deferred([connection.encode_response(api, version, correlation_id, response)])
     await connection.broker.scheduler.free_in_slices(*_arrays(request))
 
 

@@ -246,7 +246,7 @@ async def _answer_many(connection: ServerConnection, version: int, correlation_i
         responses.append(response)
     api = connection.apis[0]
     body = await encoded_in_turn(connection, api, version, ProduceResponse(responses=responses))
-    connection.complete_deferred([connection.respond(api, version, correlation_id, body)])
+    connection.complete_deferred([connection.encode_response(api, version, correlation_id, body)])
 
 
 def _is_any_refused(outcomes: Outcomes) -> bool:
@@ -340,7 +340,7 @@ def _answer_refused(
         connection.close()
         return False
     response = ProduceResponse(responses=[_topic_response(version, topic, done) for topic, done in outcomes])
-    frame = connection.respond(connection.apis[0], version, correlation_id, response)
+    frame = connection.encode_response(connection.apis[0], version, correlation_id, response)
     if later:
         connection.complete_deferred([frame])
         return True
