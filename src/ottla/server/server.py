@@ -134,7 +134,7 @@ class Server:
             self._admit_in_time(connection)
         else:
             self._connections[connection] = None
-            connection.hold()
+            connection.mute()
 
     def on_disconnected(self, connection: ServerConnection, sent_bytes: int) -> None:
         self.bytes_in_ended += connection.bytes_in
@@ -172,7 +172,7 @@ class Server:
         if delay <= 0:
             self._admit(connection)
         elif len(self._delayed) < self._waiting_max:
-            connection.hold()
+            connection.mute()
             self._delayed[connection] = (
                 loop.call_later(delay, self._on_time, connection) if delay < DELAY_SECONDS_MAX else None
             )
@@ -196,7 +196,7 @@ class Server:
         admission = self.counts.on_accepted(listener, host)
         if admission is Admission.WAITING and len(self._waiting) < self._waiting_max:
             self._waiting[connection] = None
-            connection.hold()
+            connection.mute()
             return
         if admission is not Admission.ADMITTED:
             self._refuse(connection)
