@@ -204,7 +204,7 @@ class Server:
         self.accepted += 1
         connection.active_at = self.broker.loop.time()
         self._connections[connection] = None
-        connection.let_go()
+        connection.unmute()
         self._close_idlest()
 
     def _admit_waiting(self) -> None:
