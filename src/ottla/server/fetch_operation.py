@@ -372,15 +372,15 @@ class FetchOperation:
         self._has_waited = True
         self._found.clear()
         if self.has_many_places:
-            self.connection.start(self.go_on_in_slices())
+            self.connection.start_task(self.go_on_in_slices())
             return
         try:
             if self.step() is WAIT_FOR_DISK:
-                self.connection.start(self.read_cold())
+                self.connection.start_task(self.read_cold())
             else:
                 self.connection.complete_deferred(self.parts())
         except Exception as error:  # nobody above would close the connection
-            self.connection.start(_fail(error))
+            self.connection.start_task(_fail(error))
 
     # Answering
 

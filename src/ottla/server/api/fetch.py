@@ -49,11 +49,11 @@ def handle_raw(
 ) -> bool:
     if end - position > LARGE_BYTES_MIN:
         check_room(connection, end - position)
-        connection.start(_handle_large(connection, bytearray(view[position:end]), version, correlation_id))
+        connection.start_task(_handle_large(connection, bytearray(view[position:end]), version, correlation_id))
         return connection.defer()
     wish = read_fetch(buffer, view, position, end, version)
     if end - position > MANY_BYTES_MIN and sum(len(wanted) for _, wanted in wish.topics) > PLACES_AT_ONCE:
-        connection.start(_handle_many(connection, wish, version, correlation_id))
+        connection.start_task(_handle_many(connection, wish, version, correlation_id))
         return connection.defer()
     if (
         wish.session_epoch == FINAL_EPOCH
@@ -70,7 +70,7 @@ def handle_raw(
         return connection.send(fetch)
     if fetch.has_many_places:
         connection.on_lost = fetch.on_lost
-        connection.start(fetch.go_on_in_slices())
+        connection.start_task(fetch.go_on_in_slices())
         return connection.defer()
     return _go_on(fetch)
 
@@ -145,7 +145,7 @@ def _go_on(fetch: FetchOperation) -> bool:
         return connection.send(fetch.parts())
     connection.on_lost = fetch.on_lost
     if progress == WAIT_FOR_DISK:
-        connection.start(fetch.read_cold())
+        connection.start_task(fetch.read_cold())
     else:
         fetch.wait_for_data()
     return connection.defer()

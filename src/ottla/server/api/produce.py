@@ -114,7 +114,7 @@ def handle_raw(
     ):
         # The request waits for a worker, or for others to have their turn, and so it owns its bytes: the buffer is for the next one.
         owned = memoryview(bytearray(view[:end]))
-        connection.start(_append_inspected(connection, owned, version, correlation_id, acks, topics))
+        connection.start_task(_append_inspected(connection, owned, version, correlation_id, acks, topics))
         return connection.defer()
     now_ms = broker.clock.now_ms()
     outcomes: Outcomes = []
@@ -325,7 +325,7 @@ def _answer_refused(
         for _, done in outcomes
         for outcome in done
     ):
-        connection.start(_append_postponed(connection, version, correlation_id, acks, outcomes))
+        connection.start_task(_append_postponed(connection, version, correlation_id, acks, outcomes))
         return connection.defer()
     awaited = [
         outcome.error.partition
