@@ -200,7 +200,7 @@ class FetchSessionCache:
         for session in self._sessions.values():
             if now_ms - session.last_used_ms < ORPHANED_MS:
                 break
-            if session.owner is not None and session.owner.is_gone:
+            if session.owner is not None and session.owner.is_closed:
                 orphans.append(session.session_id)
         return orphans
 

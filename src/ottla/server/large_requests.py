@@ -26,7 +26,7 @@ async def handle_large(
     turns = connection.turns
     await turns.take(len(body))
     try:
-        if connection.is_gone:
+        if connection.is_closed:
             return
         request, _ = await turns.run(decode_in_slices(api.request, version, body))
         response = api.handle(connection.broker, context, request, version)

@@ -118,7 +118,7 @@ def test_sessions_whose_clients_are_gone_are_forgotten_after_a_while():
     sessions = FetchSessionCache(CountingRng(), slots_max=10)
     clients = [Client() for _ in range(3)]
     first, second, third = (sessions.open(places(5), is_by_id=True, now_ms=0, owner=client) for client in clients)
-    clients[0].is_gone = clients[1].is_gone = True
+    clients[0].is_closed = clients[1].is_closed = True
     assert sessions.orphans(ORPHANED_MS - 1) == []
     session = sessions.get(second)
     session.owner = clients[2]
