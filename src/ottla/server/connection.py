@@ -331,7 +331,7 @@ class ServerConnection:
                 self.start(self._finish(api, version, correlation_id, response))
             return self.wait()
         frame = self.respond(api, version, correlation_id, response)
-        self._server.maybe_slow(self, api.module, self.broker.clock.now_ms() - began_ms)
+        self._server.maybe_log_slow(self, api.module, self.broker.clock.now_ms() - began_ms)
         return self.answer([frame])
 
     async def _finish(self, api: Api, version: int, correlation_id: int, response: Any) -> None:
@@ -349,7 +349,7 @@ class ServerConnection:
             await work
         except Exception as error:
             self._on_bad_request(error)
-        self._server.maybe_slow(
+        self._server.maybe_log_slow(
             self, getattr(work, "__qualname__", "work"), int((self.broker.loop.time() - began) * 1000)
         )
 

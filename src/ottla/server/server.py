@@ -159,7 +159,7 @@ class Server:
         self.failed += 1
         self._say_failed.emit("a request from %s failed; its connection is closed", connection.peer, error=error)
 
-    def maybe_slow(self, connection: ServerConnection, what: str, took_ms: int) -> None:
+    def maybe_log_slow(self, connection: ServerConnection, what: str, took_ms: int) -> None:
         if 0 <= self._slow_ms < took_ms:
             self._say_slow.emit("a request from %s took %d ms: %s", connection.peer, took_ms, what)
 
