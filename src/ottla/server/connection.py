@@ -211,7 +211,7 @@ class ServerConnection:
         self._is_waiting = True
         return False
 
-    def answer_later(self, parts: Sequence[Buffer | FileRegion]) -> None:
+    def complete_deferred(self, parts: Sequence[Buffer | FileRegion]) -> None:
         """The answer of a request that waited; an empty one sends nothing (acks=0)."""
         self._is_waiting = False
         self.on_lost = None
@@ -335,11 +335,11 @@ class ServerConnection:
         return self.answer([frame])
 
     async def _finish(self, api: Api, version: int, correlation_id: int, response: Any) -> None:
-        self.answer_later([self.respond(api, version, correlation_id, await response)])
+        self.complete_deferred([self.respond(api, version, correlation_id, await response)])
 
     def _on_answered(self, api: Api, version: int, correlation_id: int, answered: "asyncio.Future[Any]") -> None:
         try:
-            self.answer_later([self.respond(api, version, correlation_id, answered.result())])
+            self.complete_deferred([self.respond(api, version, correlation_id, answered.result())])
         except Exception as error:
             self._server.on_failure(self, error)
             self.abort()
