@@ -197,7 +197,7 @@ class ServerConnection:
             self._connection.write(parts)
         return not self._is_write_paused
 
-    def answer_small(self, frame: bytes) -> bool:
+    def send_small(self, frame: bytes) -> bool:
         """A few bytes, which leave with the other answers of this turn."""
         self._out.append(frame)
         return not self._is_write_paused
