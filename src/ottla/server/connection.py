@@ -188,7 +188,7 @@ class ServerConnection:
             self.flush()
         return not self._is_write_paused
 
-    def answer_now(self, parts: Sequence[Buffer]) -> bool:
+    def send_now(self, parts: Sequence[Buffer]) -> bool:
         """Send an answer that holds what is only lent: nothing may wait for it to be gathered with others."""
         if self._out or self._connection is None:
             self._out += parts
