@@ -174,7 +174,7 @@ class ServerConnection:
 
     # What handlers call
 
-    def answer(self, parts: Sequence[Buffer | FileRegion]) -> bool:
+    def send(self, parts: Sequence[Buffer | FileRegion]) -> bool:
         """Send an answer; the result says whether the next request may be handled now."""
         for part in parts:
             if isinstance(part, FileRegion):
@@ -215,7 +215,7 @@ class ServerConnection:
         """The answer of a request that waited; an empty one sends nothing (acks=0)."""
         self._is_waiting = False
         self.on_lost = None
-        self.answer(parts)
+        self.send(parts)
         self._resume()
 
     def respond(self, api: Api, version: int, correlation_id: int, response: Any) -> bytes:
@@ -332,7 +332,7 @@ class ServerConnection:
             return self.wait()
         frame = self.respond(api, version, correlation_id, response)
         self._server.maybe_log_slow(self, api.module, self.broker.clock.now_ms() - began_ms)
-        return self.answer([frame])
+        return self.send([frame])
 
     async def _finish(self, api: Api, version: int, correlation_id: int, response: Any) -> None:
         self.complete_deferred([self.respond(api, version, correlation_id, await response)])
