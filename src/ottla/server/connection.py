@@ -206,7 +206,7 @@ class ServerConnection:
         """Run what a waiting request waits for. It ends with `answer_later`."""
         self._task = asyncio.ensure_future(self._guard(work, self.broker.loop.time()))
 
-    def wait(self) -> bool:
+    def defer(self) -> bool:
         """The request waits: `answer_later` will follow. Returned by a raw handler as its result."""
         self._is_waiting = True
         return False
@@ -317,7 +317,7 @@ class ServerConnection:
             self.start(
                 handle_large(self, api, version, correlation_id, self._context_of(client_id), bytes(view[position:end]))
             )
-            return self.wait()
+            return self.defer()
         if version >= 0:
             assert api.request is not None, api.module
             request, _ = decode(api.request, version, view[:end], position)
@@ -329,7 +329,7 @@ class ServerConnection:
                 response.add_done_callback(partial(self._on_answered, api, version, correlation_id))
             else:
                 self.start(self._finish(api, version, correlation_id, response))
-            return self.wait()
+            return self.defer()
         frame = self.respond(api, version, correlation_id, response)
         self._server.maybe_log_slow(self, api.module, self.broker.clock.now_ms() - began_ms)
         return self.send([frame])
