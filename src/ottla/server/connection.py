@@ -218,7 +218,7 @@ class ServerConnection:
         self.send(parts)
         self._resume()
 
-    def respond(self, api: Api, version: int, correlation_id: int, response: Any) -> bytes:
+    def encode_response(self, api: Api, version: int, correlation_id: int, response: Any) -> bytes:
         """The frame of a response, which is a message or the bytes of one."""
         if isinstance(response, bytes):
             body = response
@@ -330,16 +330,16 @@ class ServerConnection:
             else:
                 self.start(self._finish(api, version, correlation_id, response))
             return self.defer()
-        frame = self.respond(api, version, correlation_id, response)
+        frame = self.encode_response(api, version, correlation_id, response)
         self._server.maybe_log_slow(self, api.module, self.broker.clock.now_ms() - began_ms)
         return self.send([frame])
 
     async def _finish(self, api: Api, version: int, correlation_id: int, response: Any) -> None:
-        self.complete_deferred([self.respond(api, version, correlation_id, await response)])
+        self.complete_deferred([self.encode_response(api, version, correlation_id, await response)])
 
     def _on_answered(self, api: Api, version: int, correlation_id: int, answered: "asyncio.Future[Any]") -> None:
         try:
-            self.complete_deferred([self.respond(api, version, correlation_id, answered.result())])
+            self.complete_deferred([self.encode_response(api, version, correlation_id, answered.result())])
         except Exception as error:
             self._server.on_failure(self, error)
             self.abort()
