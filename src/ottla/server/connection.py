@@ -144,7 +144,7 @@ class ServerConnection:
             self._is_reading_paused = False
             self._connection.resume_reading()
 
-    def hold(self) -> None:
+    def mute(self) -> None:
         """Its first bytes will wait, and nothing is read after them. A connection that is being made cannot be told to stop reading yet."""
         self._is_waiting = True
         self._reader.hold()
