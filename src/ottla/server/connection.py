@@ -149,7 +149,7 @@ class ServerConnection:
         self._is_waiting = True
         self._reader.hold()
 
-    def let_go(self) -> None:
+    def unmute(self) -> None:
         """What was held may be handled."""
         if self._is_waiting:
             self._is_waiting = False
