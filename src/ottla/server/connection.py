@@ -202,7 +202,7 @@ class ServerConnection:
         self._out.append(frame)
         return not self._is_write_paused
 
-    def start(self, work: Coroutine[Any, Any, None]) -> None:
+    def start_task(self, work: Coroutine[Any, Any, None]) -> None:
         """Run what a waiting request waits for. It ends with `answer_later`."""
         self._task = asyncio.ensure_future(self._guard(work, self.broker.loop.time()))
 
@@ -314,7 +314,7 @@ class ServerConnection:
         request = None
         if end - start > LARGE_BYTES_MIN and version >= 0:
             check_room(self, end - start)
-            self.start(
+            self.start_task(
                 handle_large(self, api, version, correlation_id, self._context_of(client_id), bytes(view[position:end]))
             )
             return self.defer()
@@ -328,7 +328,7 @@ class ServerConnection:
             if asyncio.isfuture(response):  # it waits for others, as long as they take: no task, and not slow
                 response.add_done_callback(partial(self._on_answered, api, version, correlation_id))
             else:
-                self.start(self._finish(api, version, correlation_id, response))
+                self.start_task(self._finish(api, version, correlation_id, response))
             return self.defer()
         frame = self.encode_response(api, version, correlation_id, response)
         self._server.maybe_log_slow(self, api.module, self.broker.clock.now_ms() - began_ms)
