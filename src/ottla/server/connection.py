@@ -160,7 +160,7 @@ class ServerConnection:
         return self._listener
 
     @property
-    def is_gone(self) -> bool:
+    def is_closed(self) -> bool:
         return self._connection is None
 
     @property
