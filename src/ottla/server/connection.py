@@ -147,7 +147,7 @@ class ServerConnection:
     def mute(self) -> None:
         """Its first bytes will wait, and nothing is read after them. A connection that is being made cannot be told to stop reading yet."""
         self._is_waiting = True
-        self._reader.hold()
+        self._reader.pause()
 
     def unmute(self) -> None:
         """What was held may be handled."""
