@@ -17,7 +17,7 @@ RECEIVE_BYTES = 256 << 10
 POOLED_BYTES_MAX = 8 << 20
 POOLED_GRAIN_BYTES = 64 << 10
 UNBUDGETED_BYTES_MAX = 64 << 10
-"""Frames up to this size need no room in the budget, so that large ones that never end cannot hold up everything."""
+"""Frames up to this size need no room in the budget, so that large ones that never end cannot pause up everything."""
 PREALLOCATED_BYTES_MAX = 2 << 20
 PREALLOCATED_TOTAL_BYTES_MAX = 64 << 20
 """Buffers are made for whole frames up to the first size while all owned buffers together stay below the second."""
@@ -213,12 +213,12 @@ class FrameReader:
         if self._filled >= self._target and not self.is_held:
             self._cut_own()
 
-    def hold(self) -> None:
+    def pause(self) -> None:
         """Handle nothing until `resume`: what arrives is kept."""
         self.is_held = True
 
     def resume(self) -> None:
-        """Handle what was kept. May be called only after `handle` returned False, or `hold`."""
+        """Handle what was kept. May be called only after `handle` returned False, or `pause`."""
         self.is_held = False
         if self._own is not None:
             self._cut_own()
