@@ -104,7 +104,7 @@ class ServerConnection:
         if scheduler.sender is not self:
             scheduler.sender = self
             scheduler.has_other_senders = True
-        if self._reader.is_held:
+        if self._reader.is_paused:
             self.pause_reading()
         try:
             self._reader.received(size)
@@ -355,14 +355,14 @@ class ServerConnection:
 
     def _on_room(self) -> None:
         """The frame that had to wait may be received."""
-        if not self._reader.is_held and not self._is_closing:
+        if not self._reader.is_paused and not self._is_closing:
             self.resume_reading()
 
     def _resume(self) -> None:
         """Go on with what was held, if nothing holds it any more."""
         if self._is_waiting or self._is_write_paused or self._connection is None or self._is_closing:
             return
-        if self._reader.is_held:
+        if self._reader.is_paused:
             try:
                 self._reader.resume()
             except Exception as error:
@@ -370,7 +370,7 @@ class ServerConnection:
                 return
         if self._out:
             self.flush()
-        if not self._reader.is_held and not self._reader.is_waiting_for_memory:
+        if not self._reader.is_paused and not self._reader.is_waiting_for_memory:
             self.resume_reading()
 
     def _on_bad_request(self, error: Exception) -> None:

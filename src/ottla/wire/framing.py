@@ -161,7 +161,7 @@ class FrameReader:
         "_reserved",
         "_room",
         "_target",
-        "is_held",
+        "is_paused",
         "is_waiting_for_memory",
     )
 
@@ -188,13 +188,13 @@ class FrameReader:
         self._target = 0  # how much is needed before there is something to do
         self._reserved = 0
         self._is_kept = False
-        self.is_held = False
+        self.is_paused = False
         self.is_waiting_for_memory = False
 
     def get_buffer(self, size_hint: int) -> memoryview:
         if self._own is None:
             return self._buffers.shared_view
-        if self.is_held or self.is_waiting_for_memory:
+        if self.is_paused or self.is_waiting_for_memory:
             self._grow(self._filled + POOLED_GRAIN_BYTES)
         elif self._filled == self._room:
             self._grow(min(self._target, 2 * self._filled))
@@ -204,22 +204,22 @@ class FrameReader:
         """Raises BadFrame where the stream makes no sense."""
         if self._own is None:
             buffers = self._buffers
-            if self.is_held:
+            if self.is_paused:
                 self._keep(buffers.shared, 0, size)
             else:
                 self._cut(buffers.shared, buffers.shared_view, size)
             return
         self._filled += size
-        if self._filled >= self._target and not self.is_held:
+        if self._filled >= self._target and not self.is_paused:
             self._cut_own()
 
     def pause(self) -> None:
         """Handle nothing until `resume`: what arrives is kept."""
-        self.is_held = True
+        self.is_paused = True
 
     def resume(self) -> None:
         """Handle what was kept. May be called only after `handle` returned False, or `pause`."""
-        self.is_held = False
+        self.is_paused = False
         if self._own is not None:
             self._cut_own()
 
@@ -289,14 +289,14 @@ class FrameReader:
             if end > filled:
                 break
             if not handle(buffer, view, position + 4, end):
-                self.is_held = True
+                self.is_paused = True
                 position = end
                 break
             position = end
             handled += 1
             if (size > SMALL_BYTES_MAX or not handled % FEW_FRAMES) and position < filled and self._on_many is not None:
                 if self._on_many(is_first):
-                    self.is_held = True
+                    self.is_paused = True
                     break
                 is_first = False
         if position < filled:
@@ -307,7 +307,7 @@ class FrameReader:
         rest = filled - position
         if self._reserved:
             self._release_reservation()
-        if self.is_held:
+        if self.is_paused:
             target = size = rest
         elif rest < 4:
             target = size = 4

@@ -73,7 +73,7 @@ def test_held_frames_wait_and_keep_their_order(
         collector.feed(stream[position : position + size])
         position += size
     for _ in range(len(hold_after)):
-        if collector.reader.is_held:
+        if collector.reader.is_paused:
             before = len(collector.frames)
             assert before in hold_after
             collector.reader.resume()
@@ -176,11 +176,11 @@ def test_many_frames_are_handled_in_turns() -> None:
     stream = b"".join(pack(">iB", 1, number) for number in range(30)) + b"\0\0"
     reader.get_buffer(-1)[: len(stream)] = stream
     reader.received(len(stream))
-    assert (handled, asked, reader.is_held) == (list(range(8)), [True, False], True)
+    assert (handled, asked, reader.is_paused) == (list(range(8)), [True, False], True)
     for turns in range(1, 5):
         reader.resume()
         assert handled == list(range(min(8 + 8 * turns, 30)))
-    assert (reader.is_held, reader.kept_bytes) == (False, 2)
+    assert (reader.is_paused, reader.kept_bytes) == (False, 2)
 
 
 def test_after_each_large_frame_others_may_have_a_turn() -> None:
@@ -194,8 +194,8 @@ def test_after_each_large_frame_others_may_have_a_turn() -> None:
     stream = b"".join(pack(">iB", 2000, number) + bytes(1999) for number in range(7))
     reader.get_buffer(-1)[: len(stream)] = stream
     reader.received(len(stream))
-    assert (handled, reader.is_held) == ([0], True)
+    assert (handled, reader.is_paused) == ([0], True)
     for turns in range(1, 7):
         reader.resume()
         assert handled == list(range(1 + turns))
-    assert not reader.is_held
+    assert not reader.is_paused
