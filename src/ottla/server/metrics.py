@@ -184,7 +184,7 @@ def _storage(broker: Broker) -> list[str]:
             "Partitions that cannot be used, as their directory has failed.",
             [("", sum(map(len, broker.offline.values())))],
         ),
-        *_metric("ottla_fetches_parked", "gauge", "Fetches that wait for data.", [("", len(parked))]),
+        *_metric("ottla_delayed_fetches", "gauge", "Fetches that wait for data.", [("", len(parked))]),
     ]
 
 
