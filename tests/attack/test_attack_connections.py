@@ -158,10 +158,10 @@ def test_large_requests_wait_for_room_in_the_budget(start_victim):
     data = [TopicProduceData(name="events", partition_data=[PartitionProduceData(index=0, records=bytes(1_900_000))])]
     large.socket.settimeout(0.5)
     assert is_held(large, framed(request_bytes(ProduceRequest(acks=1, timeout_ms=1000, topic_data=data), 9, 1)))
-    assert victim.metrics()["ottla_requests_starved"] == 1
+    assert victim.metrics()["ottla_requests_waiting_for_memory"] == 1
     assert is_served(small)
     holder.close()
-    victim.wait_for("ottla_requests_starved", 0)
+    victim.wait_for("ottla_requests_waiting_for_memory", 0)
     large.socket.settimeout(10)
     assert large.receive(ProduceRequest, 9).responses[0].partition_responses[0].error_code in (2, 87)
 

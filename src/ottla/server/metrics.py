@@ -98,7 +98,7 @@ class Metrics:
                 [("", server.buffers.reserved_bytes)],
             ),
             *_metric(
-                "ottla_requests_starved",
+                "ottla_requests_waiting_for_memory",
                 "gauge",
                 "Requests that are not read because of queued.max.request.bytes.",
                 [("", server.buffers.waiting_count)],
