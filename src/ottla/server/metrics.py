@@ -202,7 +202,7 @@ def _cleaner(broker: Broker) -> list[str]:
             [("", cleaner.uncleanable_count)],
         ),
         *_metric(
-            "ottla_cleaner_rounds_total",
+            "ottla_cleaner_runs_total",
             "counter",
             "Logs that were compacted, each time that one was.",
             [("", counts.rounds)],
