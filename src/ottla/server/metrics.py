@@ -149,7 +149,7 @@ def _storage(broker: Broker) -> list[str]:
         *_metric("ottla_topics", "gauge", "Topics.", [("", len(broker.image.topics_by_name))]),
         *_metric("ottla_partitions", "gauge", "Partitions that are here.", [("", len(partitions))]),
         *_metric(
-            "ottla_log_end_offsets",
+            "ottla_log_end_offset_sum",
             "counter",
             "The ends of all logs, added up: it grows by one with every record.",
             [("", sum(ends.values()))],
