@@ -155,7 +155,7 @@ def _storage(broker: Broker) -> list[str]:
             [("", sum(ends.values()))],
         ),
         *_metric(
-            "ottla_topic_log_end_offsets",
+            "ottla_topic_log_end_offset_sum",
             "counter",
             f"The same by topic, for the first {TOPICS_MAX} by name.",
             [(_label("topic", topic), ends[topic]) for topic in told],

@@ -37,7 +37,7 @@ async def test_every_line_is_a_comment_or_a_sample(told):
     for line in page.splitlines():
         assert re.fullmatch(r'# (HELP|TYPE) \w+ .+|\w+(\{\w+="[^"]*"\})? [0-9.e+-]+', line), line
     assert "ottla_partitions 3\n" in page
-    assert 'ottla_topic_log_end_offsets{topic="events"} 0\n' in page
+    assert 'ottla_topic_log_end_offset_sum{topic="events"} 0\n' in page
     assert 'ottla_connections{listener="PLAINTEXT"} 0\n' in page
 
 
