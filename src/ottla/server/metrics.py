@@ -124,7 +124,7 @@ class Metrics:
 
 
 def _loop_lag(lag: LoopLag) -> list[str]:
-    name, total, samples = "ottla_loop_lag_seconds", 0, []
+    name, total, samples = "ottla_event_loop_lag_seconds", 0, []
     for bound, count in zip((*map(str, BOUNDS_SECONDS), "+Inf"), lag.counts, strict=True):
         total += count
         samples.append(f'{name}_bucket{{le="{bound}"}} {total}')
