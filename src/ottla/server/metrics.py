@@ -228,7 +228,7 @@ def _groups(broker: Broker) -> list[str]:
     stats, counts = groups.stats(), groups.metrics
     return [
         *_metric(
-            "ottla_group_shards",
+            "ottla_group_coordinator_partitions",
             "gauge",
             "Partitions of __consumer_offsets that are led here, by what their groups can be asked.",
             [(_label("state", state), count) for state, count in groups.shard_states().items()],

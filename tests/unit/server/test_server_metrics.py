@@ -54,9 +54,9 @@ async def test_groups_are_told_of_once_there_are_some(told):
             await consumer.poll(0.05)
         await consumer.commit({TopicPartition("events", 0): 0})
         assert await lines() == [
-            'ottla_group_shards{state="loading"} 0',
-            'ottla_group_shards{state="active"} 50',
-            'ottla_group_shards{state="failed"} 0',
+            'ottla_group_coordinator_partitions{state="loading"} 0',
+            'ottla_group_coordinator_partitions{state="active"} 50',
+            'ottla_group_coordinator_partitions{state="failed"} 0',
             'ottla_groups{state="Empty"} 0',
             'ottla_groups{state="PreparingRebalance"} 0',
             'ottla_groups{state="CompletingRebalance"} 0',
