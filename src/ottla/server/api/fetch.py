@@ -1,4 +1,4 @@
-"""FetchOperation (key 1), versions 4–18: read batches, waiting for them where there are not enough yet.
+"""Fetch (key 1), versions 4–18: read batches, waiting for them where there are not enough yet.
 
 Whole batches leave as they are stored. Topic ids from version 13 on (KIP-516), sessions from 7 on (KIP-227), the epoch at which a client's
 log parts from this one from 12 on (KIP-595), the current leader beside errors that concern it from 16 on (KIP-951).
