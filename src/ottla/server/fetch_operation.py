@@ -11,7 +11,15 @@ from ottla.runtime.delayed_fetch import DelayedFetch
 from ottla.runtime.partition import LENT_BYTES_MAX, ColdRead, LogSlice, Partition
 from ottla.server.connection import FileRegion, ServerConnection
 from ottla.server.disk_reads import ColdLookup, DiskReadError, Key, look_up, read_slices
-from ottla.server.fetch_sessions import FINAL_EPOCH, INITIAL_EPOCH, NO_SESSION, FetchSession, Place, Places, next_epoch
+from ottla.server.fetch_sessions import (
+    FINAL_EPOCH,
+    INITIAL_EPOCH,
+    NO_SESSION,
+    CachedPartition,
+    FetchSession,
+    Places,
+    next_epoch,
+)
 from ottla.wire.fetch_fast import (
     TOPIC_IDS_FROM,
     FetchWish,
@@ -44,7 +52,7 @@ T = TypeVar("T")
 
 _new_tuple = tuple.__new__
 """A NamedTuple's own `__new__` is a Python function, which costs as much as the tuple."""
-Answered = tuple[Place, PartitionAnswer]
+Answered = tuple[CachedPartition, PartitionAnswer]
 
 
 NextStep = int
@@ -169,7 +177,7 @@ class FetchOperation:
         self._size = 0
         self._is_final = self._is_any_known = False
 
-    def _read(self, places: Iterable[Place]) -> None:
+    def _read(self, places: Iterable[CachedPartition]) -> None:
         """Look up partitions that are asked for, in order, while there is room in the answer."""
         wish = self._wish
         is_incremental = self._session is not None
@@ -210,7 +218,7 @@ class FetchOperation:
         self._room, self._size, self._is_final, self._is_any_known = room, size, is_final, is_any_known
 
     def _look(
-        self, place: Place, partition: Partition, room: int, is_first: bool
+        self, place: CachedPartition, partition: Partition, room: int, is_first: bool
     ) -> tuple[PartitionAnswer, LogSlice | None]:
         """What is said of a partition, and the records that go with it. Of a cold one the size is not known yet: it is taken as full."""
         wish = self._wish
@@ -282,7 +290,7 @@ class FetchOperation:
                 )
         return None
 
-    def _on_missing(self, place: Place) -> bool:
+    def _on_missing(self, place: CachedPartition) -> bool:
         """A partition that is not here. The result says whether the client is told at once: Kafka lets it wait for others meanwhile."""
         index = place.want[0]
         by_id = self._version >= TOPIC_IDS_FROM
@@ -456,7 +464,7 @@ def _cut(found: LogSlice | None, room: int, is_first: bool) -> LogSlice | None:
     return found if found is None or is_first or found.size <= room else found._replace(size=room)
 
 
-def _is_news(place: Place, answer: PartitionAnswer) -> bool:
+def _is_news(place: CachedPartition, answer: PartitionAnswer) -> bool:
     """Whether the client of a session does not know this yet. Errors are told each time."""
     return bool(
         answer.record_bytes

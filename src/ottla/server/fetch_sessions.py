@@ -31,7 +31,7 @@ its place; a client that comes back later starts anew, as after any eviction."""
 NOT_SENT = -1
 
 
-class Place:
+class CachedPartition:
     """A partition that a fetch wants, and what the client of its session was told of it last."""
 
     __slots__ = ("high_watermark", "log_start_offset", "name", "partition", "topic", "want")
@@ -58,7 +58,7 @@ class Place:
         return self.partition
 
 
-Places = dict[tuple[bytes, int], Place]
+Places = dict[tuple[bytes, int], CachedPartition]
 
 
 class SessionPartitions(Places):
@@ -77,7 +77,7 @@ def places_of(broker: Broker, topics: "Iterable[TopicWish]", *, by_id: bool) -> 
         count = 0 if partitions is None else len(partitions)
         for want in wanted:
             index = want[0]
-            places[topic, index] = Place(
+            places[topic, index] = CachedPartition(
                 topic, want, partitions[index] if partitions is not None and 0 <= index < count else None
             )
     return places
@@ -121,7 +121,7 @@ class FetchSession:
             for index in indexes:
                 places.pop((topic, index), None)
 
-    def move_back(self, place: Place) -> None:
+    def move_back(self, place: CachedPartition) -> None:
         """It had its turn: where there is not room for all, others come first next time."""
         key = (place.topic, place.want[0])
         if self.places.get(key) is place:

@@ -8,8 +8,8 @@ from ottla.server.fetch_sessions import (
     EVICTION_MS,
     NO_SESSION,
     ORPHANED_MS,
+    CachedPartition,
     FetchSessionCache,
-    Place,
     next_epoch,
 )
 
@@ -30,7 +30,7 @@ class CountingRng:
 
 
 def places(count: int) -> fetch_sessions.Places:
-    return {(b"t", index): Place(b"t", (index, -1, 0, -1, 1), None) for index in range(count)}
+    return {(b"t", index): CachedPartition(b"t", (index, -1, 0, -1, 1), None) for index in range(count)}
 
 
 def opened(sessions: FetchSessionCache, count: int, now_ms: int) -> int:
