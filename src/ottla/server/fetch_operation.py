@@ -16,8 +16,8 @@ from ottla.server.fetch_sessions import (
     INITIAL_EPOCH,
     NO_SESSION,
     CachedPartition,
+    CachedPartitions,
     FetchSession,
-    Places,
     next_epoch,
 )
 from ottla.wire.fetch_fast import (
@@ -95,7 +95,7 @@ class FetchOperation:
         wish: FetchWish,
         version: int,
         correlation_id: int,
-        places: Places,
+        places: CachedPartitions,
         session: FetchSession | None,
     ) -> None:
         self.connection = connection

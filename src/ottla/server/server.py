@@ -163,7 +163,7 @@ class Server:
         if 0 <= self._slow_ms < took_ms:
             self._say_slow.emit("a request from %s took %d ms: %s", connection.peer, took_ms, what)
 
-    # Places
+    # CachedPartitions
 
     def _admit_in_time(self, connection: ServerConnection) -> None:
         """Let a new connection in, later where more came than may come in a second."""

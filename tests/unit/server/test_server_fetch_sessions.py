@@ -29,7 +29,7 @@ class CountingRng:
         return (self._drawn - 1) // self._times
 
 
-def places(count: int) -> fetch_sessions.Places:
+def places(count: int) -> fetch_sessions.CachedPartitions:
     return {(b"t", index): CachedPartition(b"t", (index, -1, 0, -1, 1), None) for index in range(count)}
 
 

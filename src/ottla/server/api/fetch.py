@@ -25,8 +25,8 @@ from ottla.server.fetch_sessions import (
     FINAL_EPOCH,
     INITIAL_EPOCH,
     NO_SESSION,
+    CachedPartitions,
     FetchSession,
-    Places,
     next_epoch,
     places_of,
 )
@@ -89,7 +89,7 @@ async def _handle_large(connection: ServerConnection, request: bytearray, versio
 
 async def _handle_many(connection: ServerConnection, wish: FetchWish, version: int, correlation_id: int) -> None:
     """In slices: others have their turn after every few partitions."""
-    places: Places = {}
+    places: CachedPartitions = {}
     if wish.session_epoch in (INITIAL_EPOCH, FINAL_EPOCH):
         for topic, wanted in wish.topics:
             for first in range(0, len(wanted), PLACES_AT_ONCE):
@@ -108,7 +108,11 @@ async def _handle_many(connection: ServerConnection, wish: FetchWish, version: i
 
 
 def _fetch_of(
-    connection: ServerConnection, wish: FetchWish, version: int, correlation_id: int, places: Places | None = None
+    connection: ServerConnection,
+    wish: FetchWish,
+    version: int,
+    correlation_id: int,
+    places: CachedPartitions | None = None,
 ) -> FetchOperation | Sequence[bytes]:
     """What is to be fetched, where it may be known already which places of a request without a session are meant; or the answer, where
     the request fails as a whole."""
