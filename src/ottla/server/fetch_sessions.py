@@ -68,7 +68,7 @@ class SessionPartitions(CachedPartitions):
     __slots__ = ()
 
 
-def places_of(broker: Broker, topics: "Iterable[TopicWish]", *, by_id: bool) -> CachedPartitions:
+def resolve_partitions(broker: Broker, topics: "Iterable[TopicWish]", *, by_id: bool) -> CachedPartitions:
     """Each partition once, where it was first named; what was said of it last counts."""
     partitions_of = broker.partitions_by_id if by_id else broker.partitions_by_name
     places: CachedPartitions = {}
@@ -111,7 +111,7 @@ class FetchSession:
         self, broker: Broker, topics: "Iterable[TopicWish]", forgotten: Iterable[tuple[bytes, list[int]]]
     ) -> None:
         places = self.places
-        for key, place in places_of(broker, topics, by_id=self.is_by_id).items():
+        for key, place in resolve_partitions(broker, topics, by_id=self.is_by_id).items():
             known = places.get(key)
             if known is None:
                 places[key] = place

@@ -28,7 +28,7 @@ from ottla.server.fetch_sessions import (
     CachedPartitions,
     FetchSession,
     next_epoch,
-    places_of,
+    resolve_partitions,
 )
 from ottla.server.large_requests import check_room
 from ottla.wire.fetch_fast import TOPIC_IDS_FROM, FetchWish, PartitionAnswer, pack_fetched, pack_found, read_fetch
@@ -94,7 +94,7 @@ async def _handle_many(connection: ServerConnection, wish: FetchWish, version: i
         for topic, wanted in wish.topics:
             for first in range(0, len(wanted), PLACES_AT_ONCE):
                 await connection.broker.scheduler.next_slice()
-                places |= places_of(
+                places |= resolve_partitions(
                     connection.broker,
                     [(topic, wanted[first : first + PLACES_AT_ONCE])],
                     by_id=version >= TOPIC_IDS_FROM,
@@ -120,7 +120,7 @@ def _fetch_of(
     if wish.session_epoch == FINAL_EPOCH or wish.session_epoch == INITIAL_EPOCH:
         if wish.session_id != NO_SESSION:
             connection.fetch_sessions.close(wish.session_id)
-        places = places or places_of(connection.broker, wish.topics, by_id=by_id)
+        places = places or resolve_partitions(connection.broker, wish.topics, by_id=by_id)
         fetch = FetchOperation(connection, wish, version, correlation_id, places, None)
     else:
         session = _session_of(connection, wish, by_id=by_id)
@@ -133,7 +133,12 @@ def _fetch_of(
             connection.fetch_sessions.close(session.session_id)
             wish = wish._replace(session_epoch=FINAL_EPOCH)
             fetch = FetchOperation(
-                connection, wish, version, correlation_id, places_of(connection.broker, wish.topics, by_id=by_id), None
+                connection,
+                wish,
+                version,
+                correlation_id,
+                resolve_partitions(connection.broker, wish.topics, by_id=by_id),
+                None,
             )
     if wish.isolation_level not in ISOLATION_LEVELS and fetch.is_any_known():
         connection.apis[FETCH].errors += 1
