@@ -15,7 +15,7 @@ from ottla.server.fetch_operation import (
     ANSWER,
     FETCH,
     ISOLATION_LEVELS,
-    PLACES_AT_ONCE,
+    PARTITIONS_PER_SLICE,
     READ_COMMITTED,
     SEND_FILE_BYTES_MIN,
     WAIT_FOR_DISK,
@@ -52,7 +52,7 @@ def handle_raw(
         connection.start_task(_handle_large(connection, bytearray(view[position:end]), version, correlation_id))
         return connection.defer()
     wish = read_fetch(buffer, view, position, end, version)
-    if end - position > MANY_BYTES_MIN and sum(len(wanted) for _, wanted in wish.topics) > PLACES_AT_ONCE:
+    if end - position > MANY_BYTES_MIN and sum(len(wanted) for _, wanted in wish.topics) > PARTITIONS_PER_SLICE:
         connection.start_task(_handle_many(connection, wish, version, correlation_id))
         return connection.defer()
     if (
@@ -92,11 +92,11 @@ async def _handle_many(connection: ServerConnection, wish: FetchWish, version: i
     places: CachedPartitions = {}
     if wish.session_epoch in (INITIAL_EPOCH, FINAL_EPOCH):
         for topic, wanted in wish.topics:
-            for first in range(0, len(wanted), PLACES_AT_ONCE):
+            for first in range(0, len(wanted), PARTITIONS_PER_SLICE):
                 await connection.broker.scheduler.next_slice()
                 places |= resolve_partitions(
                     connection.broker,
-                    [(topic, wanted[first : first + PLACES_AT_ONCE])],
+                    [(topic, wanted[first : first + PARTITIONS_PER_SLICE])],
                     by_id=version >= TOPIC_IDS_FROM,
                 )
     fetch = _fetch_of(connection, wish, version, correlation_id, places)
