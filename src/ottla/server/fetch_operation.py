@@ -38,7 +38,7 @@ COPIED_TWICE_BYTES_MAX = 32 << 10
 PAGE_BYTES = 4096
 PARTITIONS_PER_SLICE = 100
 """So many partitions take 0.3 ms."""
-KNOWN_PLACES_AT_ONCE = 500
+SESSION_PARTITIONS_PER_SLICE = 500
 """Of a session, of whose partitions there is little news."""
 LEADER_IS_TOLD_FROM = 16
 READ_COMMITTED = 1
@@ -105,7 +105,7 @@ class FetchOperation:
         self._correlation_id = correlation_id
         self._places = places
         self._session = session
-        self._places_at_once = PARTITIONS_PER_SLICE if session is None else KNOWN_PLACES_AT_ONCE
+        self._places_at_once = PARTITIONS_PER_SLICE if session is None else SESSION_PARTITIONS_PER_SLICE
         self._found: dict[Key, LogSlice | None] = {}
         self._has_waited = False
         self._is_lost = False
