@@ -112,7 +112,7 @@ class FetchOperation:
         self._parked: DelayedFetch | None = None
 
     @property
-    def has_many_places(self) -> bool:
+    def has_many_partitions(self) -> bool:
         """So that it is done in slices."""
         return len(self._places) > self._places_at_once
 
@@ -127,7 +127,7 @@ class FetchOperation:
 
     async def _step_in_slices(self) -> NextStep:
         """As `step`; where there are many partitions, others have their turn after every few of them."""
-        if not self.has_many_places:
+        if not self.has_many_partitions:
             return self.step()
         self._begin()
         places = list(self._places.values())
@@ -379,7 +379,7 @@ class FetchOperation:
         self._parked = None
         self._has_waited = True
         self._found.clear()
-        if self.has_many_places:
+        if self.has_many_partitions:
             self.connection.start_task(self.go_on_in_slices())
             return
         try:
@@ -398,7 +398,7 @@ class FetchOperation:
 
     async def _parts_in_slices(self) -> list[Buffer | FileRegion]:
         """As `parts`; in slices where there are many partitions."""
-        if not self.has_many_places:
+        if not self.has_many_partitions:
             return self.parts()
         scheduler, told = self._broker.scheduler, self._told()
         await scheduler.next_slice()

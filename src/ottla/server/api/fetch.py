@@ -68,7 +68,7 @@ def handle_raw(
     fetch = _fetch_of(connection, wish, version, correlation_id)
     if not isinstance(fetch, FetchOperation):
         return connection.send(fetch)
-    if fetch.has_many_places:
+    if fetch.has_many_partitions:
         connection.on_lost = fetch.on_lost
         connection.start_task(fetch.go_on_in_slices())
         return connection.defer()
