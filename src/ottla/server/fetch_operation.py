@@ -79,7 +79,7 @@ class FetchOperation:
         "_parked",
         "_parts",
         "_places",
-        "_places_at_once",
+        "_partitions_per_slice",
         "_room",
         "_session",
         "_size",
@@ -105,7 +105,7 @@ class FetchOperation:
         self._correlation_id = correlation_id
         self._places = places
         self._session = session
-        self._places_at_once = PARTITIONS_PER_SLICE if session is None else SESSION_PARTITIONS_PER_SLICE
+        self._partitions_per_slice = PARTITIONS_PER_SLICE if session is None else SESSION_PARTITIONS_PER_SLICE
         self._found: dict[Key, LogSlice | None] = {}
         self._has_waited = False
         self._is_lost = False
@@ -114,7 +114,7 @@ class FetchOperation:
     @property
     def has_many_partitions(self) -> bool:
         """So that it is done in slices."""
-        return len(self._places) > self._places_at_once
+        return len(self._places) > self._partitions_per_slice
 
     def is_any_known(self) -> bool:
         """Whether at least one partition is there."""
@@ -131,9 +131,9 @@ class FetchOperation:
             return self.step()
         self._begin()
         places = list(self._places.values())
-        for first in range(0, len(places), self._places_at_once):
+        for first in range(0, len(places), self._partitions_per_slice):
             await self._broker.scheduler.next_slice()
-            self._read(places[first : first + self._places_at_once])
+            self._read(places[first : first + self._partitions_per_slice])
         await self._broker.scheduler.next_slice()
         return self._next_step()
 
