@@ -99,7 +99,7 @@ class FetchSession:
         self.session_id = session_id
         self.owner = owner
         """Whose connection it was used by last."""
-        self.places = SessionPartitions(places)
+        self.partitions = SessionPartitions(places)
         self.is_by_id = is_by_id
         self.epoch = next_epoch(INITIAL_EPOCH)
         self.created_ms = now_ms
@@ -110,7 +110,7 @@ class FetchSession:
     def update(
         self, broker: Broker, topics: "Iterable[TopicWish]", forgotten: Iterable[tuple[bytes, list[int]]]
     ) -> None:
-        places = self.places
+        places = self.partitions
         for key, place in resolve_partitions(broker, topics, by_id=self.is_by_id).items():
             known = places.get(key)
             if known is None:
@@ -124,9 +124,9 @@ class FetchSession:
     def move_back(self, place: CachedPartition) -> None:
         """It had its turn: where there is not room for all, others come first next time."""
         key = (place.topic, place.want[0])
-        if self.places.get(key) is place:
-            del self.places[key]
-            self.places[key] = place
+        if self.partitions.get(key) is place:
+            del self.partitions[key]
+            self.partitions[key] = place
 
 
 def next_epoch(epoch: int) -> int:
@@ -169,7 +169,7 @@ class FetchSessionCache:
 
     def touch(self, session: FetchSession, now_ms: int) -> bool:
         """The session is used, and may have another size; false where it has grown too large, and was closed."""
-        session_id, size = session.session_id, len(session.places)
+        session_id, size = session.session_id, len(session.partitions)
         del self._sessions[session_id]
         self._sessions[session_id] = session
         session.last_used_ms = now_ms

@@ -250,7 +250,7 @@ class Server:
         for session_id in session_ids:
             session = self.fetch_sessions.close(session_id)
             if session is not None:
-                await self.broker.scheduler.free_in_slices(session.places)
+                await self.broker.scheduler.free_in_slices(session.partitions)
             await self.broker.scheduler.next_slice()
 
     # Configs

@@ -82,7 +82,7 @@ def test_sessions_are_ranked_by_the_size_they_have():
     opened(sessions, 5, 0)
     session = sessions.get(1)
     sessions.touch(session, EVICTION_MS + 1)
-    session.places.update(places(8))
+    session.partitions.update(places(8))
     sessions.touch(session, EVICTION_MS + 2)
     assert opened(sessions, 8, EVICTION_MS + 2) == NO_SESSION
     assert opened(sessions, 9, EVICTION_MS + 2) != NO_SESSION
@@ -96,7 +96,7 @@ def test_partitions_of_all_sessions_are_bounded(monkeypatch):
     assert opened(sessions, 5, 0) == NO_SESSION
     assert opened(sessions, 4, 0) == 2
     session = sessions.get(2)
-    session.places.update(places(5))
+    session.partitions.update(places(5))
     assert not sessions.touch(session, 1)
     assert (sessions.get(2), sessions.partition_count) == (None, 6)
     sessions.close(1)

@@ -127,8 +127,8 @@ def _fetch_of(
         if isinstance(session, ErrorCode):
             connection.apis[FETCH].errors += 1
             return pack_fetched(version, correlation_id, session, NO_SESSION, [])
-        if session.places:
-            fetch = FetchOperation(connection, wish, version, correlation_id, session.places, session)
+        if session.partitions:
+            fetch = FetchOperation(connection, wish, version, correlation_id, session.partitions, session)
         else:
             connection.fetch_sessions.close(session.session_id)
             wish = wish._replace(session_epoch=FINAL_EPOCH)
