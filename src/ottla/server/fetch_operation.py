@@ -78,7 +78,7 @@ class FetchOperation:
         "_lookups",
         "_parked",
         "_parts",
-        "_places",
+        "_partitions",
         "_partitions_per_slice",
         "_room",
         "_session",
@@ -103,7 +103,7 @@ class FetchOperation:
         self._wish = wish
         self._version = version
         self._correlation_id = correlation_id
-        self._places = places
+        self._partitions = places
         self._session = session
         self._partitions_per_slice = PARTITIONS_PER_SLICE if session is None else SESSION_PARTITIONS_PER_SLICE
         self._found: dict[Key, LogSlice | None] = {}
@@ -114,15 +114,15 @@ class FetchOperation:
     @property
     def has_many_partitions(self) -> bool:
         """So that it is done in slices."""
-        return len(self._places) > self._partitions_per_slice
+        return len(self._partitions) > self._partitions_per_slice
 
     def is_any_known(self) -> bool:
         """Whether at least one partition is there."""
-        return any(place.partition is not None for place in self._places.values())
+        return any(place.partition is not None for place in self._partitions.values())
 
     def step(self) -> NextStep:
         self._begin()
-        self._read(self._places.values())
+        self._read(self._partitions.values())
         return self._next_step()
 
     async def _step_in_slices(self) -> NextStep:
@@ -130,7 +130,7 @@ class FetchOperation:
         if not self.has_many_partitions:
             return self.step()
         self._begin()
-        places = list(self._places.values())
+        places = list(self._partitions.values())
         for first in range(0, len(places), self._partitions_per_slice):
             await self._broker.scheduler.next_slice()
             self._read(places[first : first + self._partitions_per_slice])
@@ -143,7 +143,7 @@ class FetchOperation:
         if progress == ANSWER:
             self.connection.complete_deferred(await self._parts_in_slices())
             if self._wish.session_epoch == FINAL_EPOCH:
-                await self._broker.scheduler.free_in_slices(self._answers, self._failures, self._places)
+                await self._broker.scheduler.free_in_slices(self._answers, self._failures, self._partitions)
         elif progress == WAIT_FOR_DISK:
             await self.read_cold()
         elif not self._is_lost:
@@ -360,7 +360,7 @@ class FetchOperation:
 
     def wait_for_data(self) -> None:
         """Wait until there is enough, or long enough."""
-        partitions = [place.partition for place in self._places.values() if place.partition is not None]
+        partitions = [place.partition for place in self._partitions.values() if place.partition is not None]
         self._parked = DelayedFetch(
             self._broker.loop,
             partitions,
@@ -425,7 +425,7 @@ class FetchOperation:
         elif wish.session_epoch == INITIAL_EPOCH:
             _tell(answers)
             session_id = self.connection.fetch_sessions.open(
-                self._places,
+                self._partitions,
                 is_by_id=self._version >= TOPIC_IDS_FROM,
                 now_ms=self._broker.clock.now_ms(),
                 owner=self.connection,
