@@ -91,7 +91,7 @@ class Owner(Protocol):
 class FetchSession:
     """What one client fetches. The next request must carry `epoch`: one that was lost or repeated is noticed so."""
 
-    __slots__ = ("created_ms", "epoch", "is_by_id", "last_used_ms", "owner", "places", "rank", "session_id")
+    __slots__ = ("created_ms", "epoch", "is_by_id", "last_used_ms", "owner", "partitions", "rank", "session_id")
 
     def __init__(
         self, session_id: int, places: CachedPartitions, *, is_by_id: bool, now_ms: int, owner: Owner | None = None
