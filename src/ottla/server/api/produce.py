@@ -42,7 +42,7 @@ ZSTD_FROM = 7
 """A client of an older version could not read what it wrote (KIP-110)."""
 
 
-class Refused(NamedTuple):
+class PartitionError(NamedTuple):
     """A partition that got an error instead of an offset."""
 
     partition: int
@@ -76,7 +76,7 @@ class NotWritten(ApiError):
         self.error = error
 
 
-Outcomes = list[tuple[bytes, list[Appended | Refused]]]
+Outcomes = list[tuple[bytes, list[Appended | PartitionError]]]
 
 
 def handle_raw(
@@ -99,7 +99,7 @@ def handle_raw(
                 part[2] - part[1] <= INLINE_COMPRESSED_BYTES_MAX or not _wants_worker(partitions, view, part)
             ):
                 outcome = _append(partitions, version, view, part, broker.clock.now_ms())
-                if outcome.__class__ is Refused:
+                if outcome.__class__ is PartitionError:
                     return _answer_refused(connection, version, correlation_id, acks, [(topic, [outcome])])
                 return not acks or connection.send_small(pack_single(correlation_id, topic, outcome))  # type: ignore[arg-type]
     _, acks, _, topics = read_produce(buffer, view, position, end, version)
@@ -121,10 +121,10 @@ def handle_raw(
     is_refused = False
     for topic, wanted in topics:
         partitions = partitions_of.get(topic)
-        done: list[Appended | Refused] = []
+        done: list[Appended | PartitionError] = []
         for part in wanted:
             outcome = _append(partitions, version, view, part, now_ms)
-            is_refused = is_refused or outcome.__class__ is Refused
+            is_refused = is_refused or outcome.__class__ is PartitionError
             done.append(outcome)
         outcomes.append((topic, done))
     if is_refused:
@@ -154,37 +154,39 @@ def _append(
     part: PartitionPart,
     now_ms: int,
     inspection: Inspection | None = None,
-) -> Appended | Refused:
+) -> Appended | PartitionError:
     index, start, stop = part
     partition = partitions[index] if partitions is not None and 0 <= index < len(partitions) else None
     if partition is None:
         unknown = version >= TOPIC_IDS_FROM and partitions is None
-        return Refused(index, ApiError(ErrorCode.UNKNOWN_TOPIC_ID if unknown else ErrorCode.UNKNOWN_TOPIC_OR_PARTITION))
+        return PartitionError(
+            index, ApiError(ErrorCode.UNKNOWN_TOPIC_ID if unknown else ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+        )
     if (
         version < ZSTD_FROM
         and stop - start > BATCH_ATTRIBUTES_AT
         and view[start + BATCH_ATTRIBUTES_AT] & CODEC_BITS == ZSTD
     ):
-        return Refused(index, ApiError(ErrorCode.UNSUPPORTED_COMPRESSION_TYPE))
+        return PartitionError(index, ApiError(ErrorCode.UNSUPPORTED_COMPRESSION_TYPE))
     try:
         base_offset, append_time_ms = partition.append(view[start:stop] if start >= 0 else view[:0], now_ms, inspection)
     except BatchRejected as error:
         return _rejected(partition, error)
     except TooMuchEffort:
-        return Refused(index, WorkerWanted(bytearray(view[start:stop])))
+        return PartitionError(index, WorkerWanted(bytearray(view[start:stop])))
     except OSError as error:
-        return Refused(index, NotWritten(partition, error))
+        return PartitionError(index, NotWritten(partition, error))
     if not partition.flush_at:
-        return Refused(
+        return PartitionError(
             index, FlushAwaited(partition, (index, base_offset, append_time_ms, partition.log.log_start_offset))
         )
     return index, base_offset, append_time_ms, partition.log.log_start_offset
 
 
-def _rejected(partition: Partition, error: BatchRejected) -> Refused:
+def _rejected(partition: Partition, error: BatchRejected) -> PartitionError:
     """The error is kept, but not the way it came: that holds the bytes that were looked at, as long as nobody collects what is garbage."""
     error.__traceback__ = error.__context__ = None
-    return Refused(partition.index, error, partition.log.log_start_offset if error.has_log_start else -1)
+    return PartitionError(partition.index, error, partition.log.log_start_offset if error.has_log_start else -1)
 
 
 def _each_once(topics: list[TopicPart]) -> list[TopicPart]:
@@ -211,7 +213,7 @@ async def _append_inspected(
     outcomes: Outcomes = []
     seen = 0
     for topic, wanted in topics:
-        done: list[Appended | Refused] = []
+        done: list[Appended | PartitionError] = []
         for part in wanted:
             seen += 1
             if seen % PARTS_AT_ONCE == 0:
@@ -251,7 +253,7 @@ async def _answer_many(connection: ServerConnection, version: int, correlation_i
 
 def _is_any_refused(outcomes: Outcomes) -> bool:
     """And for good: nothing is waited for."""
-    refused = [outcome.error for _, done in outcomes for outcome in done if isinstance(outcome, Refused)]
+    refused = [outcome.error for _, done in outcomes for outcome in done if isinstance(outcome, PartitionError)]
     return bool(refused) and not any(isinstance(error, WorkerWanted | FlushAwaited) for error in refused)
 
 
@@ -263,7 +265,7 @@ async def _append_postponed(
     partitions_of = broker.partitions_by_id if version >= TOPIC_IDS_FROM else broker.partitions_by_name
     for topic, done in outcomes:
         for at, outcome in enumerate(done):
-            if isinstance(outcome, Refused) and isinstance(outcome.error, WorkerWanted):
+            if isinstance(outcome, PartitionError) and isinstance(outcome.error, WorkerWanted):
                 records = memoryview(outcome.error.records)
                 partition = _partition(partitions_of.get(topic), outcome.partition)
                 inspection = None
@@ -297,7 +299,7 @@ async def _inspected(connection: ServerConnection, partition: Partition, records
 def _answer_later(
     connection: ServerConnection, version: int, correlation_id: int, acks: int, outcomes: Outcomes
 ) -> None:
-    if not any(isinstance(outcome, Refused) for _, done in outcomes for outcome in done):
+    if not any(isinstance(outcome, PartitionError) for _, done in outcomes for outcome in done):
         connection.complete_deferred([pack_produced(version, correlation_id, outcomes)] if acks else [])  # type: ignore[arg-type]
     else:
         _answer_refused(connection, version, correlation_id, acks, outcomes, later=True)
@@ -306,7 +308,7 @@ def _answer_later(
 def _refuse_all(
     connection: ServerConnection, version: int, correlation_id: int, acks: int, topics: list[TopicPart], error: ApiError
 ) -> bool:
-    outcomes: Outcomes = [(topic, [Refused(index, error) for index, _, _ in wanted]) for topic, wanted in topics]
+    outcomes: Outcomes = [(topic, [PartitionError(index, error) for index, _, _ in wanted]) for topic, wanted in topics]
     return _answer_refused(connection, version, correlation_id, acks, outcomes)
 
 
@@ -321,7 +323,7 @@ def _answer_refused(
 ) -> bool:
     """An answer in which something is refused. A client that wants no answer learns of it by the closed connection."""
     if any(
-        isinstance(outcome, Refused) and isinstance(outcome.error, WorkerWanted)
+        isinstance(outcome, PartitionError) and isinstance(outcome.error, WorkerWanted)
         for _, done in outcomes
         for outcome in done
     ):
@@ -331,7 +333,7 @@ def _answer_refused(
         outcome.error.partition
         for _, done in outcomes
         for outcome in done
-        if isinstance(outcome, Refused) and isinstance(outcome.error, FlushAwaited)
+        if isinstance(outcome, PartitionError) and isinstance(outcome.error, FlushAwaited)
     ]
     if awaited:
         return _await_flush(connection, version, correlation_id, acks, outcomes, awaited)
@@ -375,11 +377,11 @@ def _await_flush(
     return is_waiting
 
 
-def _after_flush(outcome: Appended | Refused) -> Appended | Refused:
-    if not isinstance(outcome, Refused) or not isinstance(outcome.error, FlushAwaited):
+def _after_flush(outcome: Appended | PartitionError) -> Appended | PartitionError:
+    if not isinstance(outcome, PartitionError) or not isinstance(outcome.error, FlushAwaited):
         return outcome
     if outcome.error.partition.is_gone:
-        return Refused(outcome.partition, ApiError(ErrorCode.KAFKA_STORAGE_ERROR))
+        return PartitionError(outcome.partition, ApiError(ErrorCode.KAFKA_STORAGE_ERROR))
     return outcome.error.appended
 
 
@@ -388,17 +390,17 @@ def _look_at_storage(broker: Broker, outcomes: Outcomes, *, by_id: bool) -> None
     be there."""
     for topic, done in outcomes:
         for at, outcome in enumerate(done):
-            if not isinstance(outcome, Refused):
+            if not isinstance(outcome, PartitionError):
                 continue
             if isinstance(outcome.error, NotWritten):
                 broker.log_directories.on_partition_failure(outcome.error.partition, outcome.error.error)
             elif outcome.error.code in (ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ErrorCode.UNKNOWN_TOPIC_ID):
                 error = broker.missing_error(topic if by_id else topic.decode(errors="replace"), outcome.partition)
                 if error != ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
-                    done[at] = Refused(outcome.partition, ApiError(error))
+                    done[at] = PartitionError(outcome.partition, ApiError(error))
 
 
-def _topic_response(version: int, topic: bytes, done: list[Appended | Refused]) -> TopicProduceResponse:
+def _topic_response(version: int, topic: bytes, done: list[Appended | PartitionError]) -> TopicProduceResponse:
     response = TopicProduceResponse(partition_responses=[_partition_response(outcome) for outcome in done])
     if version >= TOPIC_IDS_FROM:
         response.topic_id = topic  # type: ignore[assignment]
@@ -407,8 +409,8 @@ def _topic_response(version: int, topic: bytes, done: list[Appended | Refused]) 
     return response
 
 
-def _partition_response(outcome: Appended | Refused) -> PartitionProduceResponse:
-    if not isinstance(outcome, Refused):
+def _partition_response(outcome: Appended | PartitionError) -> PartitionProduceResponse:
+    if not isinstance(outcome, PartitionError):
         index, base_offset, append_time_ms, log_start_offset = outcome
         return PartitionProduceResponse(
             index=index, base_offset=base_offset, log_append_time_ms=append_time_ms, log_start_offset=log_start_offset
