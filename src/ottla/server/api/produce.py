@@ -50,7 +50,7 @@ class PartitionError(NamedTuple):
     log_start_offset: int = -1
 
 
-class WorkerWanted(ApiError):
+class NeedsWorker(ApiError):
     """No answer: a batch that has not been appended yet, as it takes more than it looked. It owns its bytes."""
 
     def __init__(self, records: bytearray) -> None:
@@ -173,7 +173,7 @@ def _append(
     except BatchRejected as error:
         return _rejected(partition, error)
     except TooMuchEffort:
-        return PartitionError(index, WorkerWanted(bytearray(view[start:stop])))
+        return PartitionError(index, NeedsWorker(bytearray(view[start:stop])))
     except OSError as error:
         return PartitionError(index, NotWritten(partition, error))
     if not partition.flush_at:
@@ -254,7 +254,7 @@ async def _answer_many(connection: ServerConnection, version: int, correlation_i
 def _is_any_refused(outcomes: Outcomes) -> bool:
     """And for good: nothing is waited for."""
     refused = [outcome.error for _, done in outcomes for outcome in done if isinstance(outcome, PartitionError)]
-    return bool(refused) and not any(isinstance(error, WorkerWanted | FlushAwaited) for error in refused)
+    return bool(refused) and not any(isinstance(error, NeedsWorker | FlushAwaited) for error in refused)
 
 
 async def _append_postponed(
@@ -265,7 +265,7 @@ async def _append_postponed(
     partitions_of = broker.partitions_by_id if version >= TOPIC_IDS_FROM else broker.partitions_by_name
     for topic, done in outcomes:
         for at, outcome in enumerate(done):
-            if isinstance(outcome, PartitionError) and isinstance(outcome.error, WorkerWanted):
+            if isinstance(outcome, PartitionError) and isinstance(outcome.error, NeedsWorker):
                 records = memoryview(outcome.error.records)
                 partition = _partition(partitions_of.get(topic), outcome.partition)
                 inspection = None
@@ -323,7 +323,7 @@ def _answer_refused(
 ) -> bool:
     """An answer in which something is refused. A client that wants no answer learns of it by the closed connection."""
     if any(
-        isinstance(outcome, PartitionError) and isinstance(outcome.error, WorkerWanted)
+        isinstance(outcome, PartitionError) and isinstance(outcome.error, NeedsWorker)
         for _, done in outcomes
         for outcome in done
     ):
