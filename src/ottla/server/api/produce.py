@@ -58,7 +58,7 @@ class NeedsWorker(ApiError):
         self.records = records
 
 
-class FlushAwaited(ApiError):
+class AwaitingFlush(ApiError):
     """No answer yet: the batch is in the log, and must be on the disk before its producer may hear of it."""
 
     def __init__(self, partition: Partition, appended: Appended) -> None:
@@ -178,7 +178,7 @@ def _append(
         return PartitionError(index, NotWritten(partition, error))
     if not partition.flush_at:
         return PartitionError(
-            index, FlushAwaited(partition, (index, base_offset, append_time_ms, partition.log.log_start_offset))
+            index, AwaitingFlush(partition, (index, base_offset, append_time_ms, partition.log.log_start_offset))
         )
     return index, base_offset, append_time_ms, partition.log.log_start_offset
 
@@ -254,7 +254,7 @@ async def _answer_many(connection: ServerConnection, version: int, correlation_i
 def _is_any_refused(outcomes: Outcomes) -> bool:
     """And for good: nothing is waited for."""
     refused = [outcome.error for _, done in outcomes for outcome in done if isinstance(outcome, PartitionError)]
-    return bool(refused) and not any(isinstance(error, NeedsWorker | FlushAwaited) for error in refused)
+    return bool(refused) and not any(isinstance(error, NeedsWorker | AwaitingFlush) for error in refused)
 
 
 async def _append_postponed(
@@ -333,7 +333,7 @@ def _answer_refused(
         outcome.error.partition
         for _, done in outcomes
         for outcome in done
-        if isinstance(outcome, PartitionError) and isinstance(outcome.error, FlushAwaited)
+        if isinstance(outcome, PartitionError) and isinstance(outcome.error, AwaitingFlush)
     ]
     if awaited:
         return _await_flush(connection, version, correlation_id, acks, outcomes, awaited)
@@ -378,7 +378,7 @@ def _await_flush(
 
 
 def _after_flush(outcome: Appended | PartitionError) -> Appended | PartitionError:
-    if not isinstance(outcome, PartitionError) or not isinstance(outcome.error, FlushAwaited):
+    if not isinstance(outcome, PartitionError) or not isinstance(outcome.error, AwaitingFlush):
         return outcome
     if outcome.error.partition.is_gone:
         return PartitionError(outcome.partition, ApiError(ErrorCode.KAFKA_STORAGE_ERROR))
