@@ -67,7 +67,7 @@ class AwaitingFlush(ApiError):
         self.appended = appended
 
 
-class NotWritten(ApiError):
+class AppendFailed(ApiError):
     """The file system has refused a batch. Nothing of it was written, or it was cut off again: the client may send it once more."""
 
     def __init__(self, partition: Partition, error: OSError) -> None:
@@ -175,7 +175,7 @@ def _append(
     except TooMuchEffort:
         return PartitionError(index, NeedsWorker(bytearray(view[start:stop])))
     except OSError as error:
-        return PartitionError(index, NotWritten(partition, error))
+        return PartitionError(index, AppendFailed(partition, error))
     if not partition.flush_at:
         return PartitionError(
             index, AwaitingFlush(partition, (index, base_offset, append_time_ms, partition.log.log_start_offset))
@@ -392,7 +392,7 @@ def _look_at_storage(broker: Broker, outcomes: Outcomes, *, by_id: bool) -> None
         for at, outcome in enumerate(done):
             if not isinstance(outcome, PartitionError):
                 continue
-            if isinstance(outcome.error, NotWritten):
+            if isinstance(outcome.error, AppendFailed):
                 broker.log_directories.on_partition_failure(outcome.error.partition, outcome.error.error)
             elif outcome.error.code in (ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ErrorCode.UNKNOWN_TOPIC_ID):
                 error = broker.missing_error(topic if by_id else topic.decode(errors="replace"), outcome.partition)
