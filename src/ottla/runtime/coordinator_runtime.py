@@ -11,7 +11,7 @@ from ottla.log.partition_log import ColdRead
 from ottla.runtime.broker import Broker
 from ottla.runtime.coordinator_records import BatchReader
 from ottla.runtime.partition import InternalPartition
-from ottla.runtime.shard_driver import Machine, Shard, ShardState, Surroundings
+from ottla.runtime.shard_driver import CoordinatorShard, Shard, ShardState, Surroundings
 from ottla.wire.errors import MalformedMessage
 
 log = logging.getLogger("ottla.coordinators")
@@ -32,7 +32,7 @@ class Shards:
         self,
         broker: Broker,
         topic: str,
-        make_machine: Callable[[], Machine],
+        make_machine: Callable[[], CoordinatorShard],
         *,
         refusal: Callable[[Any, ErrorCode], Any],
         codec: int = 0,

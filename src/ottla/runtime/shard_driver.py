@@ -28,7 +28,7 @@ REFUSALS_MAX = 3
 """What a machine answers to a refused append may have records of its own, which may be refused too; after so many it has no more to say."""
 
 
-class Machine(Protocol):
+class CoordinatorShard(Protocol):
     """A shard's state; records are pairs of key and value."""
 
     def decide(self, call: Any, now_ms: int) -> Decision: ...
@@ -110,7 +110,7 @@ class Shard:
         "state",
     )
 
-    def __init__(self, partition: InternalPartition, machine: Machine, surroundings: Surroundings) -> None:
+    def __init__(self, partition: InternalPartition, machine: CoordinatorShard, surroundings: Surroundings) -> None:
         self.partition = partition
         self.state = ShardState.LOADING
         self._machine = machine
@@ -126,7 +126,7 @@ class Shard:
         self._deadline_ms = 0
 
     @property
-    def machine(self) -> Machine:
+    def machine(self) -> CoordinatorShard:
         """To be looked at: it is changed by calls alone."""
         return self._machine
 
