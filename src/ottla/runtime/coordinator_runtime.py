@@ -11,7 +11,7 @@ from ottla.log.partition_log import ColdRead
 from ottla.runtime.broker import Broker
 from ottla.runtime.coordinator_records import BatchReader
 from ottla.runtime.partition import InternalPartition
-from ottla.runtime.shard_driver import CoordinatorShard, Shard, ShardState, Surroundings
+from ottla.runtime.shard_driver import CoordinatorShard, Shard, ShardContext, ShardState
 from ottla.wire.errors import MalformedMessage
 
 log = logging.getLogger("ottla.coordinators")
@@ -40,7 +40,7 @@ class Shards:
         self.topic = topic
         self._broker = broker
         self._make_machine = make_machine
-        self._surroundings = Surroundings(
+        self._surroundings = ShardContext(
             broker.loop, _steady_clock(broker), refusal, codec, self._on_lost, self._on_not_written
         )
         self._shards: dict[int, Shard] = {}

@@ -68,7 +68,7 @@ _ACTIVE = ShardState.ACTIVE
 """Looked at in every call: to find a member of an enum takes longer than a global name."""
 
 
-class Surroundings(NamedTuple):
+class ShardContext(NamedTuple):
     """What all shards of a topic share."""
 
     loop: asyncio.AbstractEventLoop
@@ -110,7 +110,7 @@ class Shard:
         "state",
     )
 
-    def __init__(self, partition: InternalPartition, machine: CoordinatorShard, surroundings: Surroundings) -> None:
+    def __init__(self, partition: InternalPartition, machine: CoordinatorShard, surroundings: ShardContext) -> None:
         self.partition = partition
         self.state = ShardState.LOADING
         self._machine = machine

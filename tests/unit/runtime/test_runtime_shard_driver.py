@@ -13,7 +13,7 @@ from ottla.base.ids import Uuid
 from ottla.log.config import LogConfig
 from ottla.log.partition_log import PartitionLog
 from ottla.runtime.partition import InternalPartition
-from ottla.runtime.shard_driver import ALONE_MAX, Shard, ShardState, Surroundings, Token
+from ottla.runtime.shard_driver import ALONE_MAX, Shard, ShardContext, ShardState, Token
 from ottla.sim.world import World
 from ottla.wire.batches import decode_records, iterate_batches
 
@@ -101,7 +101,7 @@ class Bench:
         self.partition = kind("__x", log.topic_id, 0, 3, log)
         self.machine = BookMachine()
         start = world.loop.time()
-        around = Surroundings(
+        around = ShardContext(
             loop=world.loop,
             now_ms=lambda: round((world.loop.time() - start) * 1000),
             refusal=lambda call, error: f"refused: {error.name}",
