@@ -11,7 +11,7 @@ from ottla.log.partition_log import ColdRead
 from ottla.runtime.broker import Broker
 from ottla.runtime.coordinator_records import BatchReader
 from ottla.runtime.partition import InternalPartition
-from ottla.runtime.shard_driver import CoordinatorShard, Shard, ShardContext, ShardState
+from ottla.runtime.shard_driver import CoordinatorShard, ShardContext, ShardDriver, ShardState
 from ottla.wire.errors import MalformedMessage
 
 log = logging.getLogger("ottla.coordinators")
@@ -43,8 +43,8 @@ class Shards:
         self._surroundings = ShardContext(
             broker.loop, _steady_clock(broker), refusal, codec, self._on_lost, self._on_not_written
         )
-        self._shards: dict[int, Shard] = {}
-        self._to_load: dict[Shard, None] = {}
+        self._shards: dict[int, ShardDriver] = {}
+        self._to_load: dict[ShardDriver, None] = {}
         self._loading: asyncio.Task[None] | None = None
         self._index_by_key: dict[str, int] = {}
         self._hashed_for = 0
@@ -69,12 +69,12 @@ class Shards:
             self._index_by_key[key] = index
         return index
 
-    def shard_of(self, key: str) -> Shard | None:
+    def shard_of(self, key: str) -> ShardDriver | None:
         """The shard that answers for a key, if it is here."""
         index = self._index_by_key.get(key)
         return self._shards.get(self.index_of(key) if index is None else index)
 
-    def all(self) -> Iterator[Shard]:
+    def all(self) -> Iterator[ShardDriver]:
         """By partition."""
         for _, shard in sorted(self._shards.items()):
             yield shard
@@ -103,7 +103,7 @@ class Shards:
         self._shards.clear()
         self._to_load.clear()
 
-    def _on_lost(self, shard: Shard) -> None:
+    def _on_lost(self, shard: ShardDriver) -> None:
         if self._shards.get(shard.partition.index) is shard:
             shard.close()
             self._load(shard.partition)
@@ -115,7 +115,7 @@ class Shards:
     # Loading
 
     def _load(self, partition: InternalPartition) -> None:
-        shard = self._shards[partition.index] = Shard(partition, self._make_machine(), self._surroundings)
+        shard = self._shards[partition.index] = ShardDriver(partition, self._make_machine(), self._surroundings)
         if partition.log.log_end_offset == partition.log.log_start_offset:
             shard.activate()
             return
@@ -153,7 +153,7 @@ class Shards:
         if not loading.cancelled() and loading.exception() is not None:
             log.error("shards of %s could not be loaded", self.topic, exc_info=loading.exception())
 
-    async def _load_one(self, shard: Shard) -> int:
+    async def _load_one(self, shard: ShardDriver) -> int:
         """Replay the log to its end, in slices; how many records that were is returned."""
         partition_log, now_ms = shard.partition.log, self._broker.clock.now_ms
         reader, replay = BatchReader(), shard.replay

@@ -76,7 +76,7 @@ class ShardContext(NamedTuple):
     refusal: Callable[[Any, ErrorCode], Any]
     """The answer to a call that failed with an error."""
     codec: int
-    on_lost: "Callable[[Shard], None]"
+    on_lost: "Callable[[ShardDriver], None]"
     """Called when what the shard remembers is ahead of its log: it must be loaded anew."""
     on_not_written: Callable[[InternalPartition, OSError], None] = lambda partition, error: None
     """Hears of what the file system has refused."""
@@ -92,7 +92,7 @@ class _Uncommitted(NamedTuple):
     completions: tuple[tuple[Any, Any], ...]
 
 
-class Shard:
+class ShardDriver:
     """One partition's share of a coordinator. Calls come from the loop's thread."""
 
     __slots__ = (

@@ -13,7 +13,7 @@ from ottla.base.ids import Uuid
 from ottla.log.config import LogConfig
 from ottla.log.partition_log import PartitionLog
 from ottla.runtime.partition import InternalPartition
-from ottla.runtime.shard_driver import ALONE_MAX, Shard, ShardContext, ShardState, Token
+from ottla.runtime.shard_driver import ALONE_MAX, ShardContext, ShardDriver, ShardState, Token
 from ottla.sim.world import World
 from ottla.wire.batches import decode_records, iterate_batches
 
@@ -89,7 +89,7 @@ class Bench:
     def __init__(self, world: World, kind: type[InternalPartition] = InternalPartition) -> None:
         self.loop = world.loop
         self.ports = world.start("node")
-        self.lost: list[Shard] = []
+        self.lost: list[ShardDriver] = []
         log = PartitionLog.open(
             self.ports.disk,
             "/data/__x-0",
@@ -108,10 +108,10 @@ class Bench:
             codec=0,
             on_lost=self.on_lost,
         )
-        self.shard = Shard(self.partition, self.machine, around)
+        self.shard = ShardDriver(self.partition, self.machine, around)
         self.shard.activate()
 
-    def on_lost(self, shard: Shard) -> None:
+    def on_lost(self, shard: ShardDriver) -> None:
         self.lost.append(shard)
         shard.close()
 
