@@ -25,8 +25,8 @@ KEYS_MAX = 50_000
 """Keys whose partition is remembered: Java's hash takes longer than the rest of finding a shard."""
 
 
-class Shards:
-    """Shards are loaded one after another: fifty at once would hold the loop for fifty slices."""
+class CoordinatorRuntime:
+    """CoordinatorRuntime are loaded one after another: fifty at once would hold the loop for fifty slices."""
 
     def __init__(
         self,

@@ -16,7 +16,7 @@ from ottla.groups.shard import GroupCoordinatorShard
 from ottla.metadata.configs import broker_value
 from ottla.metadata.topic_names import OFFSETS_TOPIC
 from ottla.runtime.broker import Broker
-from ottla.runtime.coordinator_runtime import Shards
+from ottla.runtime.coordinator_runtime import CoordinatorRuntime
 from ottla.runtime.shard_driver import ShardState, Token
 from ottla.wire.schema import Message
 
@@ -34,7 +34,7 @@ class Groups:
         counts = self.counts = GroupMetrics()
         codec = broker_value("offsets.topic.compression.codec", configs)
         assert isinstance(codec, int), codec
-        self.shards = Shards(
+        self.shards = CoordinatorRuntime(
             broker, OFFSETS_TOPIC, lambda: GroupCoordinatorShard(settings, rng, counts), refusal=_refused, codec=codec
         )
 
