@@ -22,7 +22,7 @@ from ottla.wire.messages.create_topics import CreatableTopic, CreateTopicsReques
 
 if TYPE_CHECKING:
     from ottla.runtime.coordinators import Coordinators
-    from ottla.runtime.group_coordinator import Groups
+    from ottla.runtime.group_coordinator import GroupCoordinator
     from ottla.runtime.log_cleaner import Cleaner
     from ottla.runtime.replica_mover import Moving
 
@@ -116,7 +116,7 @@ class Broker:
         )
 
     @property
-    def groups(self) -> "Groups":
+    def groups(self) -> "GroupCoordinator":
         """The coordinator of groups."""
         return self.coordinators.groups
 

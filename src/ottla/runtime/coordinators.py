@@ -10,7 +10,7 @@ from ottla.runtime.partition import InternalPartition
 
 if TYPE_CHECKING:
     from ottla.runtime.broker import Broker
-    from ottla.runtime.group_coordinator import Groups
+    from ottla.runtime.group_coordinator import GroupCoordinator
 
 
 class Coordinators:
@@ -19,18 +19,18 @@ class Coordinators:
     def __init__(self, broker: "Broker", rng: Rng) -> None:
         self._broker = broker
         self._rng = rng
-        self._groups: Groups | None = None
+        self._groups: GroupCoordinator | None = None
 
     @property
-    def groups(self) -> "Groups":
+    def groups(self) -> "GroupCoordinator":
         if self._groups is None:
-            from ottla.runtime.group_coordinator import Groups  # 20 ms, with the messages that it knows
+            from ottla.runtime.group_coordinator import GroupCoordinator  # 20 ms, with the messages that it knows
 
-            self._groups = Groups(self._broker, self._rng)
+            self._groups = GroupCoordinator(self._broker, self._rng)
         return self._groups
 
     @property
-    def groups_so_far(self) -> "Groups | None":
+    def groups_so_far(self) -> "GroupCoordinator | None":
         """None while nobody has needed it."""
         return self._groups
 

@@ -24,7 +24,7 @@ Answer = Any
 """A response, or a future of one."""
 
 
-class Groups:
+class GroupCoordinator:
     """What the APIs of groups ask."""
 
     def __init__(self, broker: Broker, rng: Rng) -> None:
