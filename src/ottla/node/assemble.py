@@ -34,7 +34,7 @@ from ottla.runtime.log_maintenance import Upkeep, UpkeepIntervals
 from ottla.runtime.log_recovery import Recovered, Recovering, Work, run_all
 from ottla.runtime.metadata_log import MetadataLog, MetadataLogDamaged
 from ottla.runtime.producer_ids import ProducerIds
-from ottla.runtime.publisher import Publisher
+from ottla.runtime.publisher import MetadataPublisher
 from ottla.runtime.retention import Retention
 from ottla.server.server import Server
 
@@ -60,7 +60,7 @@ class Node:
         broker: Broker,
         broker_epoch: int,
         server: Server,
-        publisher: Publisher,
+        publisher: MetadataPublisher,
         metadata_log: MetadataLog,
         upkeep: Upkeep,
         retention: Retention,
@@ -219,7 +219,7 @@ async def _start(
     )
     directories = _log_directories(storage, config)
     broker.coordinators = Coordinators(broker, ports.rng)
-    publisher = Publisher(broker, ports.disk, ports.rng, directories, on_failed)
+    publisher = MetadataPublisher(broker, ports.disk, ports.rng, directories, on_failed)
     controller.opened = publisher.opening.settle
     server = Server(broker, ports.network, ports.rng, protected_listener=config.inter_broker_listener)
     page: MetricsServer | None = None
@@ -288,7 +288,11 @@ def _broker_settings(config: NodeConfig) -> BrokerSettings:
 
 
 def _look_after_logs(
-    ports: Ports, config: NodeConfig, broker: Broker, publisher: Publisher, on_failed: Callable[[BaseException], None]
+    ports: Ports,
+    config: NodeConfig,
+    broker: Broker,
+    publisher: MetadataPublisher,
+    on_failed: Callable[[BaseException], None],
 ) -> tuple[Upkeep, Retention]:
     """Start all that looks at the logs from time to time."""
     upkeep = Upkeep(

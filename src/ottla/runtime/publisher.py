@@ -41,7 +41,7 @@ OPEN_AGAIN_SECONDS = 1.0
 """After which a partition that a full disk had no room for is tried again."""
 
 
-class Publisher:
+class MetadataPublisher:
     """The only one who changes what `Broker` holds."""
 
     def __init__(
