@@ -23,7 +23,7 @@ OnOpenFailed = Callable[[Uuid, int, LogDirectory, OSError], None]
 """Hears of what the file system refused."""
 
 
-class Opening:
+class PartitionOpener:
     """One after another, in the order in which they were wanted: a topic may be deleted and made again under its name meanwhile."""
 
     def __init__(

@@ -30,7 +30,7 @@ from ottla.runtime.log_recovery import Recovering, Work
 from ottla.runtime.log_settings import log_config
 from ottla.runtime.offset_checkpoints import OffsetCheckpoints
 from ottla.runtime.partition import InternalPartition, Partition
-from ottla.runtime.partition_opener import Opening
+from ottla.runtime.partition_opener import PartitionOpener
 from ottla.runtime.replica_mover import FUTURE_SUFFIX, Moving
 
 log = logging.getLogger("ottla.partitions")
@@ -63,7 +63,7 @@ class MetadataPublisher:
         self._files = OpenFiles(disk)
         self.checkpoints = OffsetCheckpoints(disk, broker.workers)
         self.flusher = Flusher(broker, on_failure)
-        self.opening = Opening(
+        self.opening = PartitionOpener(
             broker,
             disk,
             forget=self.checkpoints.forget,
