@@ -31,7 +31,7 @@ from ottla.runtime.coordinators import Coordinators
 from ottla.runtime.log_cleaner import Cleaner
 from ottla.runtime.log_directories import LogDirectory
 from ottla.runtime.log_maintenance import Upkeep, UpkeepIntervals
-from ottla.runtime.log_recovery import Recovered, Recovering, Work, run_all
+from ottla.runtime.log_recovery import LogRecovery, Recovered, Work, run_all
 from ottla.runtime.metadata_log import MetadataLog, MetadataLogDamaged
 from ottla.runtime.producer_ids import ProducerIds
 from ottla.runtime.publisher import MetadataPublisher
@@ -176,7 +176,7 @@ async def assemble(
         config.cluster_id,
         now_ms=ports.clock.now_ms(),
     )
-    recovering = Recovering(
+    recovering = LogRecovery(
         ports.workers,
         threads_per_directory=config.integer("num.recovery.threads.per.data.dir"),
         on_progress=on_recovered,
@@ -202,7 +202,7 @@ async def _start(
     failed: "asyncio.Future[None]",
     on_failed: Callable[[BaseException], None],
     process_facts: "Callable[[], ProcessFacts] | None",
-    recovering: Recovering,
+    recovering: LogRecovery,
 ) -> Node:
     metadata_log = _open_metadata_log(ports, config, storage, on_failed)
     image = metadata_log.load(storage.cluster_id)

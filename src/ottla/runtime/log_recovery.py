@@ -21,7 +21,7 @@ SAY_SECONDS = 2.0
 TELL_SECONDS = 0.2
 """Between two of what somebody sees moving."""
 
-__all__ = ["Recovered", "Recovering", "RecoveryStopped", "Work", "run_all"]
+__all__ = ["Recovered", "LogRecovery", "RecoveryStopped", "Work", "run_all"]
 
 log = logging.getLogger("ottla.recovery")
 
@@ -44,7 +44,7 @@ class Work(NamedTuple, Generic[T]):
     run: Callable[[], T]
 
 
-class Recovering:
+class LogRecovery:
     """The logs of a node that starts. `is_stopping` is asked in workers, too."""
 
     def __init__(

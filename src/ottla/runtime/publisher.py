@@ -26,7 +26,7 @@ from ottla.runtime.broker import Broker
 from ottla.runtime.configs import config_value
 from ottla.runtime.log_directories import LogDirectories, LogDirectory
 from ottla.runtime.log_flusher import Flusher
-from ottla.runtime.log_recovery import Recovering, Work
+from ottla.runtime.log_recovery import LogRecovery, Work
 from ottla.runtime.log_settings import log_config
 from ottla.runtime.offset_checkpoints import OffsetCheckpoints
 from ottla.runtime.partition import InternalPartition, Partition
@@ -79,7 +79,7 @@ class MetadataPublisher:
         self._unassigned: dict[tuple[Uuid, int], Uuid] = {}
         """Replicas that were put elsewhere than the metadata says, of which the controller has not been told."""
 
-    async def start(self, image: ClusterImage, recovering: Recovering) -> None:
+    async def start(self, image: ClusterImage, recovering: LogRecovery) -> None:
         """Open what the image places here; logs of topics that are gone are put aside."""
         self._broker.image = image
         known = {

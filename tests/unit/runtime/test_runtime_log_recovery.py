@@ -11,7 +11,7 @@ import pytest
 from ottla.io.disk import RealDisk
 from ottla.log.config import LogConfig
 from ottla.log.partition_log import PartitionLog
-from ottla.runtime.log_recovery import Recovered, Recovering, RecoveryStopped, Work, run_all
+from ottla.runtime.log_recovery import LogRecovery, Recovered, RecoveryStopped, Work, run_all
 from tests.unit.log.logs import TOPIC_ID, append, open_log
 
 T = TypeVar("T")
@@ -68,7 +68,7 @@ def test_what_the_file_system_refuses_is_a_result() -> None:
 def test_a_recovery_that_is_stopped_begins_no_other_log_and_waits_for_those_it_has_begun() -> None:
     workers = CountingWorkers()
     done: list[int] = []
-    recovering = Recovering(workers, threads_per_directory=2, is_stopping=lambda: len(done) >= 3)
+    recovering = LogRecovery(workers, threads_per_directory=2, is_stopping=lambda: len(done) >= 3)
     works = [Work("/data", False, lambda number=number: done.append(number)) for number in range(20)]  # type: ignore[misc]
     with pytest.raises(RecoveryStopped):
         asyncio.run(recovering.open_all(works))  # type: ignore[arg-type]  # it does not matter what is opened
@@ -77,7 +77,7 @@ def test_a_recovery_that_is_stopped_begins_no_other_log_and_waits_for_those_it_h
 
 def test_logs_that_were_left_in_order_are_opened_in_any_case() -> None:
     """It takes no time, and so the node can be stopped in order, too."""
-    recovering = Recovering(CountingWorkers(), threads_per_directory=2, is_stopping=lambda: True)
+    recovering = LogRecovery(CountingWorkers(), threads_per_directory=2, is_stopping=lambda: True)
     works = [Work("/data", True, lambda number=number: number) for number in range(20)]  # type: ignore[misc]
     opened: list[object] = [*asyncio.run(recovering.open_all(works))]
     assert opened == list(range(20))
@@ -95,7 +95,7 @@ def test_an_unclean_directory_is_told_of(tmp_path: Path, caplog: pytest.LogCaptu
     seen: list[Recovered] = []
 
     async def recover() -> list[PartitionLog | OSError]:
-        recovering = Recovering(CountingWorkers(), threads_per_directory=2, on_progress=seen.append)
+        recovering = LogRecovery(CountingWorkers(), threads_per_directory=2, on_progress=seen.append)
         works = []
         for number in range(3):
             progress = recovering.progress()
