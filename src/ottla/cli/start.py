@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Self
 
 from ottla import __version__
-from ottla.cli.progress import Bar
+from ottla.cli.output import Bar
 from ottla.cli.settings import UsageError, node_settings
 from ottla.metadata.configs import InvalidConfig
 from ottla.node.config import ConfigError, NodeConfig, node_config
@@ -18,7 +18,7 @@ from ottla.node.errors import StartError
 from ottla.node.temporary import remove_directory, temporary_directory
 
 if TYPE_CHECKING:
-    from ottla.runtime.log_recovery import Recovered
+    from ottla.runtime.log_recovery import RecoveryProgress
 
 BAR_SECONDS_MIN = 1.0
 """Who waits for longer wants to see for what."""
@@ -75,7 +75,7 @@ class RecoveryBar:
         self._bar: Bar | None = None
         self._began = time.monotonic()
 
-    def tell(self, recovered: "Recovered") -> None:
+    def tell(self, recovered: "RecoveryProgress") -> None:
         if recovered.logs == recovered.logs_total:
             self._end()
         elif self._bar is not None:

@@ -31,7 +31,7 @@ from ottla.runtime.coordinators import Coordinators
 from ottla.runtime.log_cleaner import Cleaner
 from ottla.runtime.log_directories import LogDirectory
 from ottla.runtime.log_maintenance import Upkeep, UpkeepIntervals
-from ottla.runtime.log_recovery import LogRecovery, Recovered, Work, run_all
+from ottla.runtime.log_recovery import LogRecovery, RecoveryProgress, Work, run_all
 from ottla.runtime.metadata_log import MetadataLog, MetadataLogDamaged
 from ottla.runtime.producer_ids import ProducerIds
 from ottla.runtime.publisher import MetadataPublisher
@@ -152,7 +152,7 @@ async def assemble(
     config: NodeConfig,
     *,
     process_facts: "Callable[[], ProcessFacts] | None" = None,
-    on_recovered: Callable[[Recovered], None] | None = None,
+    on_recovered: Callable[[RecoveryProgress], None] | None = None,
     is_stopping: Callable[[], bool] = lambda: False,
 ) -> Node:
     """Start a node. StartError, in words for the person who started it, where that cannot be.

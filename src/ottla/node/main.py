@@ -23,7 +23,7 @@ from ottla.node.assemble import Node, assemble
 from ottla.node.config import NodeConfig
 from ottla.node.errors import StartError
 from ottla.node.storage import Storage, prepare_storage
-from ottla.runtime.log_recovery import Recovered, RecoveryStopped
+from ottla.runtime.log_recovery import RecoveryProgress, RecoveryStopped
 
 if TYPE_CHECKING:
     from ottla.server.metrics import ProcessFacts
@@ -77,7 +77,7 @@ def run(
     on_serving: Callable[[Node], None],
     on_impatience: Callable[[], None],
     log_level: str = "warning",
-    on_recovered: Callable[[Recovered], None] | None = None,
+    on_recovered: Callable[[RecoveryProgress], None] | None = None,
 ) -> None:
     """Serve until SIGTERM or SIGINT, then stop cleanly. A second signal calls `on_impatience` and ends the process at once.
 
@@ -99,7 +99,7 @@ async def _serve(
     config: NodeConfig,
     on_serving: Callable[[Node], None],
     on_impatience: Callable[[], None],
-    on_recovered: Callable[[Recovered], None] | None,
+    on_recovered: Callable[[RecoveryProgress], None] | None,
 ) -> None:
     loop = asyncio.get_running_loop()
     stopping = asyncio.Event()

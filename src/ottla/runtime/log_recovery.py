@@ -21,14 +21,14 @@ SAY_SECONDS = 2.0
 TELL_SECONDS = 0.2
 """Between two of what somebody sees moving."""
 
-__all__ = ["Recovered", "LogRecovery", "RecoveryStopped", "Work", "run_all"]
+__all__ = ["RecoveryProgress", "LogRecovery", "RecoveryStopped", "Work", "run_all"]
 
 log = logging.getLogger("ottla.recovery")
 
 T = TypeVar("T")
 
 
-class Recovered(NamedTuple):
+class RecoveryProgress(NamedTuple):
     """How far a node is with its logs."""
 
     logs: int
@@ -52,7 +52,7 @@ class LogRecovery:
         workers: Workers,
         *,
         threads_per_directory: int,
-        on_progress: Callable[[Recovered], None] | None = None,
+        on_progress: Callable[[RecoveryProgress], None] | None = None,
         is_stopping: Callable[[], bool] = lambda: False,
     ) -> None:
         self._workers = workers
@@ -122,7 +122,7 @@ class LogRecovery:
 
     def _tell(self) -> None:
         if self._on_progress is not None:
-            self._on_progress(Recovered(self._done, self._total, self._read_bytes()))
+            self._on_progress(RecoveryProgress(self._done, self._total, self._read_bytes()))
 
     def _read_bytes(self) -> int:
         return sum(progress.done_bytes for progress in self._progress)

@@ -11,7 +11,7 @@ import pytest
 from ottla.io.disk import RealDisk
 from ottla.log.config import LogConfig
 from ottla.log.partition_log import PartitionLog
-from ottla.runtime.log_recovery import LogRecovery, Recovered, RecoveryStopped, Work, run_all
+from ottla.runtime.log_recovery import LogRecovery, RecoveryProgress, RecoveryStopped, Work, run_all
 from tests.unit.log.logs import TOPIC_ID, append, open_log
 
 T = TypeVar("T")
@@ -92,7 +92,7 @@ def test_an_unclean_directory_is_told_of(tmp_path: Path, caplog: pytest.LogCaptu
         log.delete()
     with (tmp_path / "t-1" / f"{0:020d}.log").open("ab") as file:
         file.write(b"torn")
-    seen: list[Recovered] = []
+    seen: list[RecoveryProgress] = []
 
     async def recover() -> list[PartitionLog | OSError]:
         recovering = LogRecovery(CountingWorkers(), threads_per_directory=2, on_progress=seen.append)
@@ -121,7 +121,7 @@ def test_an_unclean_directory_is_told_of(tmp_path: Path, caplog: pytest.LogCaptu
         opened = asyncio.run(recover())
     assert [isinstance(one, PartitionLog) and one.log_end_offset for one in opened] == [1, 1, 1]
     size = (tmp_path / "t-0" / f"{0:020d}.log").stat().st_size
-    assert seen[-1] == Recovered(3, 3, 3 * size + 4)
+    assert seen[-1] == RecoveryProgress(3, 3, 3 * size + 4)
     said = [record.getMessage() for record in caplog.records]
     assert (
         said[0] == "the last stop was not a clean one: 3 logs are checked from where they are known to be on the disk"
