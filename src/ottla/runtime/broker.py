@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from ottla.runtime.coordinators import Coordinators
     from ottla.runtime.group_coordinator import GroupCoordinator
     from ottla.runtime.log_cleaner import Cleaner
-    from ottla.runtime.replica_mover import Moving
+    from ottla.runtime.replica_mover import ReplicaMover
 
 CREATION_TIMEOUT_MS = 30_000
 CREATING_MAX = 1_000
@@ -82,7 +82,7 @@ class Broker:
         self.controller = controller
         self.log_directories: LogDirectories
         """Set by the publisher, which keeps partitions in them."""
-        self.moving: Moving
+        self.moving: ReplicaMover
         """Set by the publisher: partitions on their way from one directory to another."""
         self.producer_ids: ProducerIds
         """There once the broker is registered, and so before the first request."""

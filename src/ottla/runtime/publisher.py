@@ -31,7 +31,7 @@ from ottla.runtime.log_settings import log_config
 from ottla.runtime.offset_checkpoints import OffsetCheckpoints
 from ottla.runtime.partition import InternalPartition, Partition
 from ottla.runtime.partition_opener import PartitionOpener
-from ottla.runtime.replica_mover import FUTURE_SUFFIX, Moving
+from ottla.runtime.replica_mover import FUTURE_SUFFIX, ReplicaMover
 
 log = logging.getLogger("ottla.partitions")
 
@@ -73,7 +73,7 @@ class MetadataPublisher:
             on_open_failed=self._on_open_failed,
             on_failure=on_failure,
         )
-        self.moving = broker.moving = Moving(broker, disk, rng, self._swap)
+        self.moving = broker.moving = ReplicaMover(broker, disk, rng, self._swap)
         self._interrupted_moves: dict[str, LogDirectory] = {}
         self._broker_epoch = -1
         self._unassigned: dict[tuple[Uuid, int], Uuid] = {}

@@ -50,7 +50,7 @@ class Move:
         return source.log_end_offset - (source.log_start_offset if self.log is None else self.log.log_end_offset)
 
 
-class Moving:
+class ReplicaMover:
     """One after another, so that a disk is read and written in one place at a time."""
 
     def __init__(self, broker: Broker, disk: Disk, rng: Rng, swap: Swap) -> None:
