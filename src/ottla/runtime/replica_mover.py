@@ -31,7 +31,7 @@ Swap = Callable[[Partition, LogDirectory, PartitionLog], None]
 """From now on a partition is served from the log at its new place, and what was at the old one goes."""
 
 
-class Move:
+class ReplicaMove:
     """One partition on its way."""
 
     def __init__(self, partition: Partition, directory: LogDirectory, path: str) -> None:
@@ -58,12 +58,12 @@ class ReplicaMover:
         self._disk = disk
         self._rng = rng
         self._swap = swap
-        self._moves: dict[Partition, Move] = {}
+        self._moves: dict[Partition, ReplicaMove] = {}
         self._turn = asyncio.Lock()
         self.broker_epoch = -1
         """Set once the broker is registered."""
 
-    def moves(self) -> list[Move]:
+    def moves(self) -> list[ReplicaMove]:
         return list(self._moves.values())
 
     def move(self, partition: Partition, path: str) -> ErrorCode:
@@ -80,7 +80,7 @@ class ReplicaMover:
         if self._broker.log_directories.of(partition.log.directory) is not directory:
             unique = self._rng.random_bytes(16).hex()
             name = f"{partition.topic}-{partition.index}"[: 255 - len(unique) - len(FUTURE_SUFFIX) - 1]
-            move = self._moves[partition] = Move(
+            move = self._moves[partition] = ReplicaMove(
                 partition, directory, f"{directory.path}/{name}.{unique}{FUTURE_SUFFIX}"
             )
             move.task = self._broker.loop.create_task(self._run(move))
@@ -105,13 +105,13 @@ class ReplicaMover:
             move.task.cancel()
             move.task.add_done_callback(lambda _: self._remove(move))
 
-    def _remove(self, move: Move) -> None:
+    def _remove(self, move: ReplicaMove) -> None:
         if move.log is not None:
             move.log.delete()
         if move.directory.is_online and self._disk.exists(move.path):
             self._broker.run_in_background(partial(self._disk.remove_tree, move.path))
 
-    async def _run(self, move: Move) -> None:
+    async def _run(self, move: ReplicaMove) -> None:
         partition = move.partition
         name = f"{partition.topic}-{partition.index}"
         try:
@@ -140,11 +140,11 @@ class ReplicaMover:
         if not move.is_done:
             self._remove(move)
 
-    def _check(self, move: Move) -> None:
+    def _check(self, move: ReplicaMove) -> None:
         if move.partition.is_gone or not move.directory.is_online:
             raise OSError("one of the two is gone")
 
-    async def _copy(self, move: Move) -> None:
+    async def _copy(self, move: ReplicaMove) -> None:
         """All that there is now, slice by slice."""
         workers, copy = self._broker.workers, LogCopy(self._disk, move.partition.log, move.path)
         move.copied_bytes = 0
@@ -173,7 +173,7 @@ class ReplicaMover:
         if isinstance(rate, int) and rate > 0:
             await asyncio.sleep(count / rate)
 
-    async def _catch_up(self, move: Move) -> None:
+    async def _catch_up(self, move: ReplicaMove) -> None:
         """What was appended meanwhile, until little is missing; then all of it is put on the disk."""
         assert move.log is not None
         workers, target = self._broker.workers, move.log
@@ -189,7 +189,7 @@ class ReplicaMover:
             if not is_flushed:
                 await workers.run(target.flush)
 
-    async def _missing(self, move: Move) -> LogSlice | None:
+    async def _missing(self, move: ReplicaMove) -> LogSlice | None:
         self._check(move)
         assert move.log is not None
         source = move.partition.log
@@ -204,7 +204,7 @@ class ReplicaMover:
         except ColdRead as cold:
             return await self._broker.workers.run(cold.retry)
 
-    async def _take_over(self, move: Move) -> None:
+    async def _take_over(self, move: ReplicaMove) -> None:
         """The controller is told; then, in one turn of the loop, the rest is copied and the copy takes the partition's name."""
         assert move.log is not None
         broker, partition, target = self._broker, move.partition, move.log
