@@ -30,7 +30,7 @@ from ottla.runtime.controller_driver import ControllerDriver
 from ottla.runtime.coordinators import Coordinators
 from ottla.runtime.log_cleaner import Cleaner
 from ottla.runtime.log_directories import LogDirectory
-from ottla.runtime.log_maintenance import Upkeep, UpkeepIntervals
+from ottla.runtime.log_maintenance import LogMaintenance, UpkeepIntervals
 from ottla.runtime.log_recovery import LogRecovery, RecoveryProgress, Work, run_all
 from ottla.runtime.metadata_log import MetadataLog, MetadataLogDamaged
 from ottla.runtime.producer_ids import ProducerIds
@@ -62,7 +62,7 @@ class Node:
         server: Server,
         publisher: MetadataPublisher,
         metadata_log: MetadataLog,
-        upkeep: Upkeep,
+        upkeep: LogMaintenance,
         retention: Retention,
         ports: Ports,
         failed: "asyncio.Future[None]",
@@ -293,9 +293,9 @@ def _look_after_logs(
     broker: Broker,
     publisher: MetadataPublisher,
     on_failed: Callable[[BaseException], None],
-) -> tuple[Upkeep, Retention]:
+) -> tuple[LogMaintenance, Retention]:
     """Start all that looks at the logs from time to time."""
-    upkeep = Upkeep(
+    upkeep = LogMaintenance(
         broker,
         publisher.flusher,
         publisher.checkpoints,

@@ -24,7 +24,7 @@ class UpkeepIntervals:
     expiry_ms: int = 600_000
 
 
-class Upkeep:
+class LogMaintenance:
     """Kafka, too, flushes a segment when it is closed; until then it is the page cache that holds it.
 
     Logs are looked at every second, or more often where `log.flush.scheduler.interval.ms` says so: a `flush.ms` holds without it.
