@@ -30,7 +30,7 @@ from ottla.runtime.controller_driver import ControllerDriver
 from ottla.runtime.coordinators import Coordinators
 from ottla.runtime.log_cleaner import Cleaner
 from ottla.runtime.log_directories import LogDirectory
-from ottla.runtime.log_maintenance import LogMaintenance, UpkeepIntervals
+from ottla.runtime.log_maintenance import LogMaintenance, MaintenanceIntervals
 from ottla.runtime.log_recovery import LogRecovery, RecoveryProgress, Work, run_all
 from ottla.runtime.metadata_log import MetadataLog, MetadataLogDamaged
 from ottla.runtime.producer_ids import ProducerIds
@@ -300,7 +300,7 @@ def _look_after_logs(
         publisher.flusher,
         publisher.checkpoints,
         on_failed,
-        UpkeepIntervals(
+        MaintenanceIntervals(
             flush_look_ms=config.integer("log.flush.scheduler.interval.ms"),
             recovery_points_ms=config.integer("log.flush.offset.checkpoint.interval.ms"),
             high_watermarks_ms=config.integer("replica.high.watermark.checkpoint.interval.ms"),

@@ -15,7 +15,7 @@ PARTITIONS_PER_TURN_MAX = 200
 
 
 @dataclass(frozen=True, slots=True)
-class UpkeepIntervals:
+class MaintenanceIntervals:
     """In milliseconds; the defaults are Kafka's."""
 
     flush_look_ms: int = (1 << 63) - 1
@@ -36,7 +36,7 @@ class LogMaintenance:
         flusher: Flusher,
         checkpoints: OffsetCheckpoints,
         on_failure: Callable[[BaseException], None],
-        intervals: UpkeepIntervals,
+        intervals: MaintenanceIntervals,
     ) -> None:
         self._broker = broker
         self._flusher = flusher
