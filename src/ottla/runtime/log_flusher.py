@@ -20,7 +20,7 @@ AGAIN_SECONDS = 1.0
 Planned = list[tuple[Partition, FlushPlan]]
 
 
-class Flusher:
+class LogFlusher:
     """One flush of a log at a time. An fsync that fails ends its directory: what it lost cannot be had by asking again."""
 
     def __init__(self, broker: Broker, on_failure: Callable[[BaseException], None]) -> None:

@@ -5,7 +5,7 @@ from collections.abc import AsyncIterator, Callable, Iterator
 from dataclasses import dataclass
 
 from ottla.runtime.broker import Broker
-from ottla.runtime.log_flusher import Flusher
+from ottla.runtime.log_flusher import LogFlusher
 from ottla.runtime.offset_checkpoints import OffsetCheckpoint, OffsetCheckpoints
 from ottla.runtime.partition import Partition
 
@@ -33,7 +33,7 @@ class LogMaintenance:
     def __init__(
         self,
         broker: Broker,
-        flusher: Flusher,
+        flusher: LogFlusher,
         checkpoints: OffsetCheckpoints,
         on_failure: Callable[[BaseException], None],
         intervals: MaintenanceIntervals,

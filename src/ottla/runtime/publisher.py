@@ -25,7 +25,7 @@ from ottla.metadata.topic_names import INTERNAL_TOPICS
 from ottla.runtime.broker import Broker
 from ottla.runtime.configs import config_value
 from ottla.runtime.log_directories import LogDirectories, LogDirectory
-from ottla.runtime.log_flusher import Flusher
+from ottla.runtime.log_flusher import LogFlusher
 from ottla.runtime.log_recovery import LogRecovery, Work
 from ottla.runtime.log_settings import log_config
 from ottla.runtime.offset_checkpoints import OffsetCheckpoints
@@ -62,7 +62,7 @@ class MetadataPublisher:
         )
         self._files = OpenFiles(disk)
         self.checkpoints = OffsetCheckpoints(disk, broker.workers)
-        self.flusher = Flusher(broker, on_failure)
+        self.flusher = LogFlusher(broker, on_failure)
         self.opening = PartitionOpener(
             broker,
             disk,
