@@ -28,7 +28,7 @@ from ottla.node.storage import Storage, prepare_storage
 from ottla.runtime.broker import Broker, BrokerSettings
 from ottla.runtime.controller_driver import ControllerDriver
 from ottla.runtime.coordinators import Coordinators
-from ottla.runtime.log_cleaner import Cleaner
+from ottla.runtime.log_cleaner import LogCleaner
 from ottla.runtime.log_directories import LogDirectory
 from ottla.runtime.log_maintenance import LogMaintenance, MaintenanceIntervals
 from ottla.runtime.log_recovery import LogRecovery, RecoveryProgress, Work, run_all
@@ -316,7 +316,7 @@ def _look_after_logs(
     )
     retention.start()
     if config.flag("log.cleaner.enable"):
-        broker.cleaner = Cleaner(broker, ports.disk, ports.processes, ports.rng, on_failed)
+        broker.cleaner = LogCleaner(broker, ports.disk, ports.processes, ports.rng, on_failed)
         broker.cleaner.start()
     return upkeep, retention
 

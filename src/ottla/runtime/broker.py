@@ -23,7 +23,7 @@ from ottla.wire.messages.create_topics import CreatableTopic, CreateTopicsReques
 if TYPE_CHECKING:
     from ottla.runtime.coordinators import Coordinators
     from ottla.runtime.group_coordinator import GroupCoordinator
-    from ottla.runtime.log_cleaner import Cleaner
+    from ottla.runtime.log_cleaner import LogCleaner
     from ottla.runtime.replica_mover import ReplicaMover
 
 CREATION_TIMEOUT_MS = 30_000
@@ -88,7 +88,7 @@ class Broker:
         """There once the broker is registered, and so before the first request."""
         self.coordinators: Coordinators
         """Set when the node is put together."""
-        self.cleaner: Cleaner | None = None
+        self.cleaner: LogCleaner | None = None
         """There once the node serves, unless logs are not to be compacted."""
         self.internal_topics = InternalTopics(self)
         self.loop = asyncio.get_running_loop()

@@ -44,7 +44,7 @@ class LogChanged(Exception):
     """Segments left the log while it was cleaned; it is looked at again later."""
 
 
-class Cleaner:
+class LogCleaner:
     """`log.cleaner.threads` logs at a time, each by a process."""
 
     def __init__(
