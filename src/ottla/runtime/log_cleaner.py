@@ -31,7 +31,7 @@ PARTITIONS_PER_TURN_MAX = 50
 log = logging.getLogger("ottla.cleaner")
 
 
-class CleanerCounts:
+class CleanerMetrics:
     """What the metrics tell."""
 
     def __init__(self) -> None:
@@ -60,7 +60,7 @@ class LogCleaner:
         self._swapping: dict[Partition, asyncio.Task[None]] = {}
         self.uncleanable: dict[Partition, str] = {}
         """Why a partition is left alone, until the node is started again."""
-        self.counts = CleanerCounts()
+        self.counts = CleanerMetrics()
         self._task: asyncio.Task[None] | None = None
         self._saving = asyncio.Lock()
 
