@@ -35,7 +35,7 @@ from ottla.runtime.log_recovery import LogRecovery, RecoveryProgress, Work, run_
 from ottla.runtime.metadata_log import MetadataLog, MetadataLogDamaged
 from ottla.runtime.producer_ids import ProducerIds
 from ottla.runtime.publisher import MetadataPublisher
-from ottla.runtime.retention import Retention
+from ottla.runtime.retention import LogRetention
 from ottla.server.server import Server
 
 if TYPE_CHECKING:
@@ -63,7 +63,7 @@ class Node:
         publisher: MetadataPublisher,
         metadata_log: MetadataLog,
         upkeep: LogMaintenance,
-        retention: Retention,
+        retention: LogRetention,
         ports: Ports,
         failed: "asyncio.Future[None]",
         metrics_page: "MetricsServer | None",
@@ -293,7 +293,7 @@ def _look_after_logs(
     broker: Broker,
     publisher: MetadataPublisher,
     on_failed: Callable[[BaseException], None],
-) -> tuple[LogMaintenance, Retention]:
+) -> tuple[LogMaintenance, LogRetention]:
     """Start all that looks at the logs from time to time."""
     upkeep = LogMaintenance(
         broker,
@@ -308,7 +308,7 @@ def _look_after_logs(
         ),
     )
     upkeep.start()
-    retention = Retention(
+    retention = LogRetention(
         broker,
         on_failed,
         initial_delay_ms=config.integer("log.initial.task.delay.ms"),

@@ -17,7 +17,7 @@ PARTITIONS_PER_TURN_MAX = 50
 log = logging.getLogger("ottla.retention")
 
 
-class Retention:
+class LogRetention:
     """The first look is some time after the start, as in Kafka: there is enough to do before."""
 
     def __init__(
