@@ -32,7 +32,7 @@ from ottla.runtime.log_cleaner import LogCleaner
 from ottla.runtime.log_directories import LogDirectory
 from ottla.runtime.log_maintenance import LogMaintenance, MaintenanceIntervals
 from ottla.runtime.log_recovery import LogRecovery, RecoveryProgress, Work, run_all
-from ottla.runtime.metadata_log import MetadataLog, MetadataLogDamaged
+from ottla.runtime.metadata_log import CorruptMetadataLog, MetadataLog
 from ottla.runtime.producer_ids import ProducerIds
 from ottla.runtime.publisher import MetadataPublisher
 from ottla.runtime.retention import LogRetention
@@ -184,7 +184,7 @@ async def assemble(
     )
     try:
         return await _start(ports, config, storage, failed, on_failed, process_facts, recovering)
-    except MetadataLogDamaged as error:
+    except CorruptMetadataLog as error:
         storage.release()
         raise StartError(str(error)) from error
     except ApiError as error:

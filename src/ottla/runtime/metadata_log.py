@@ -14,7 +14,7 @@ from ottla.log.partition_log import Flushable, PartitionLog
 from ottla.metadata.delta import ClusterDelta
 from ottla.metadata.image import METADATA_VERSION, ClusterImage
 from ottla.metadata.record_versions import record_version
-from ottla.runtime.metadata_log_loader import MetadataLogDamaged, load_quorum_state, load_snapshot, open_log
+from ottla.runtime.metadata_log_loader import CorruptMetadataLog, load_quorum_state, load_snapshot, open_log
 from ottla.runtime.quorum_state import QuorumState, write_quorum_state
 from ottla.runtime.snapshot_writer import BYTES_BETWEEN_MAX, INTERVAL_MAX_MS, SnapshotWriter
 from ottla.runtime.snapshots import LEADER_CHANGE, Snapshot, SnapshotId, control_record
@@ -30,7 +30,7 @@ from ottla.wire.records.control import LeaderChangeMessage, Voter
 from ottla.wire.records.framing import decode_metadata_record, encode_metadata_record
 from ottla.wire.records.metadata import FeatureLevelRecord
 
-__all__ = ["DIRECTORY_NAME", "CommitListener", "MetadataLog", "MetadataLogDamaged", "MetadataLogFailed"]
+__all__ = ["DIRECTORY_NAME", "CommitListener", "MetadataLog", "CorruptMetadataLog", "MetadataLogFailed"]
 
 DIRECTORY_NAME = f"{METADATA_TOPIC}-0"
 READ_BYTES_MAX = 1 << 20
@@ -168,7 +168,7 @@ class MetadataLog:
                 yield self._snapshot_id.end_offset - 1, record
             self._snapshot = None  # it is in the image from now on
         elif start > 0:
-            raise MetadataLogDamaged(
+            raise CorruptMetadataLog(
                 f"{self._log.directory} starts at offset {start}, and the snapshot that goes before it is missing"
             )
         for offset, stored in self._read(start, self.high_watermark):
@@ -257,7 +257,7 @@ class MetadataLog:
                 for position, header in iterate_batches(data):
                     batch = data[position : position + header.size]
                     if not has_valid_checksum(batch):
-                        raise MetadataLogDamaged(
+                        raise CorruptMetadataLog(
                             f"{self._log.directory}: the batch at offset {header.base_offset} is damaged"
                         )
                     self._snapshots.count(header.size)
@@ -267,7 +267,7 @@ class MetadataLog:
                                 yield record.offset, record.value
                     next_offset = header.last_offset + 1
             except MalformedMessage as error:
-                raise MetadataLogDamaged(
+                raise CorruptMetadataLog(
                     f"{self._log.directory}: after offset {offset} the log cannot be read: {error}"
                 ) from error
             offset = next_offset

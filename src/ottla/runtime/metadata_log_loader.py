@@ -14,7 +14,7 @@ from ottla.runtime.snapshots import Snapshot, SnapshotDamaged, SnapshotId, decod
 log = logging.getLogger("ottla.metadata")
 
 
-class MetadataLogDamaged(Exception):
+class CorruptMetadataLog(Exception):
     """The log or its newest snapshot cannot be read, or belongs to a quorum of which this node is not the only voter."""
 
 
@@ -27,7 +27,7 @@ def load_snapshot(disk: Disk, directory: str) -> tuple[SnapshotId | None, Snapsh
             return snapshot_id, decode_snapshot(disk.read(path))
         except SnapshotDamaged as error:
             log.warning("%s is damaged and passed over: %s", path, error)
-            damage = damage or MetadataLogDamaged(f"{path} is damaged, and there is no other: {error}")
+            damage = damage or CorruptMetadataLog(f"{path} is damaged, and there is no other: {error}")
     if damage is not None:
         raise damage
     return None, None
@@ -37,7 +37,7 @@ def load_quorum_state(disk: Disk, directory: str, node_id: int, snapshot: Snapsh
     try:
         state = read_quorum_state(disk, directory)
     except QuorumStateDamaged as error:
-        raise MetadataLogDamaged(str(error)) from error
+        raise CorruptMetadataLog(str(error)) from error
     if state is None:
         version = 1 if snapshot is not None and snapshot.kraft_version > 0 else 0
         state = QuorumState(node_id, 0, version)
@@ -46,7 +46,7 @@ def load_quorum_state(disk: Disk, directory: str, node_id: int, snapshot: Snapsh
         voters += [voter.voter_id for voter in snapshot.voters.voters]
     others = sorted({voter for voter in voters if voter != node_id})
     if others:
-        raise MetadataLogDamaged(
+        raise CorruptMetadataLog(
             f"{directory} belongs to a quorum with the nodes {others}, and node {node_id} cannot decide without them"
         )
     return state

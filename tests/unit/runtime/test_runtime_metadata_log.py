@@ -12,7 +12,7 @@ from ottla.base.errors import ApiError, ErrorCode
 from ottla.base.ids import Uuid
 from ottla.log.config import LogConfig
 from ottla.metadata.image import ClusterImage
-from ottla.runtime.metadata_log import MetadataLog, MetadataLogDamaged, MetadataLogFailed
+from ottla.runtime.metadata_log import CorruptMetadataLog, MetadataLog, MetadataLogFailed
 from ottla.runtime.snapshots import SnapshotId, encode_snapshot
 from ottla.sim.world import ProcessCrashed, SimulatedPorts, World
 from ottla.wire.batches import decode_records, iterate_batches
@@ -460,7 +460,7 @@ def test_damage_and_other_voters_are_said(world: World, name: str, data: bytes, 
     ports = world.start("node")
     ports.disk.make_directories(DIRECTORY)
     ports.disk.write_atomically(f"{DIRECTORY}/{name}", data)
-    with pytest.raises(MetadataLogDamaged, match=said):
+    with pytest.raises(CorruptMetadataLog, match=said):
         open_log(ports)
 
 
@@ -469,7 +469,7 @@ def test_a_log_without_its_beginning_is_said(world: World) -> None:
     ports.disk.make_directories(DIRECTORY)
     ports.disk.open(f"{DIRECTORY}/{50:020d}.log", create=True).close()
     log = open_log(ports)
-    with pytest.raises(MetadataLogDamaged, match="50"):
+    with pytest.raises(CorruptMetadataLog, match="50"):
         log.load(CLUSTER)
 
 
