@@ -12,7 +12,7 @@ from ottla.metadata.features import METADATA_VERSION_4_3
 from ottla.node.errors import StartError, directory_error
 from ottla.node.properties import PropertiesError, decode_properties, read_properties
 from ottla.runtime.metadata_log import DIRECTORY_NAME as METADATA_LOG_DIRECTORY
-from ottla.runtime.snapshots import BOOTSTRAP_FILE, SnapshotDamaged, decode_snapshot, encode_snapshot
+from ottla.runtime.snapshots import BOOTSTRAP_FILE, CorruptSnapshot, decode_snapshot, encode_snapshot
 
 META_FILE = "meta.properties"
 LOCK_FILE = ".lock"
@@ -67,7 +67,7 @@ class Storage(NamedTuple):
             return list(bootstrap_records())
         try:
             return decode_snapshot(disk.read(path)).records
-        except SnapshotDamaged as error:
+        except CorruptSnapshot as error:
             raise StorageError(
                 f"{path} is damaged ({error}): restore it from a backup, or remove it to start with the defaults"
             ) from error

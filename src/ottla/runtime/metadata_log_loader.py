@@ -9,7 +9,7 @@ from ottla.log.config import LogConfig
 from ottla.log.partition_log import PartitionLog
 from ottla.runtime.quorum_state import QuorumState, QuorumStateDamaged, read_quorum_state
 from ottla.runtime.snapshot_writer import KEPT_MAX
-from ottla.runtime.snapshots import Snapshot, SnapshotDamaged, SnapshotId, decode_snapshot, list_snapshots
+from ottla.runtime.snapshots import CorruptSnapshot, Snapshot, SnapshotId, decode_snapshot, list_snapshots
 
 log = logging.getLogger("ottla.metadata")
 
@@ -25,7 +25,7 @@ def load_snapshot(disk: Disk, directory: str) -> tuple[SnapshotId | None, Snapsh
         path = f"{directory}/{snapshot_id.file_name}"
         try:
             return snapshot_id, decode_snapshot(disk.read(path))
-        except SnapshotDamaged as error:
+        except CorruptSnapshot as error:
             log.warning("%s is damaged and passed over: %s", path, error)
             damage = damage or CorruptMetadataLog(f"{path} is damaged, and there is no other: {error}")
     if damage is not None:

@@ -27,7 +27,7 @@ BATCH_RECORDS_MAX = 1000
 _CONTROL_KEY = Struct(">hh")
 
 
-class SnapshotDamaged(Exception):
+class CorruptSnapshot(Exception):
     """The file is not a whole snapshot."""
 
 
@@ -97,7 +97,7 @@ def encode_snapshot(
 
 
 def decode_snapshot(data: bytes) -> Snapshot:
-    """What a snapshot file holds; SnapshotDamaged unless it is whole, from its header to its footer."""
+    """What a snapshot file holds; CorruptSnapshot unless it is whole, from its header to its footer."""
     view = memoryview(data)
     records: list[Any] = []
     controls: dict[int, Record] = {}
@@ -106,7 +106,7 @@ def decode_snapshot(data: bytes) -> Snapshot:
         for position, header in iterate_batches(data):
             batch = view[position : position + header.size]
             if not has_valid_checksum(batch):
-                raise SnapshotDamaged(f"the batch at byte {position} has a wrong checksum")
+                raise CorruptSnapshot(f"the batch at byte {position} has a wrong checksum")
             found = decode_records(batch)
             if header.is_control:
                 controls |= {control_type(record): record for record in found}
@@ -114,9 +114,9 @@ def decode_snapshot(data: bytes) -> Snapshot:
                 records += _metadata_records(found)
             end = position + header.size
     except MalformedMessage as error:
-        raise SnapshotDamaged(str(error)) from error
+        raise CorruptSnapshot(str(error)) from error
     if end != len(data) or SNAPSHOT_HEADER not in controls or SNAPSHOT_FOOTER not in controls:
-        raise SnapshotDamaged("the file ends before its footer, or lacks its header")
+        raise CorruptSnapshot("the file ends before its footer, or lacks its header")
     return _snapshot(records, controls)
 
 

@@ -13,7 +13,7 @@ from ottla.log.config import LogConfig
 from ottla.metadata.delta import ClusterDelta
 from ottla.metadata.image import ClusterImage
 from ottla.runtime.metadata_log import MetadataLog
-from ottla.runtime.snapshots import SnapshotDamaged, SnapshotId, decode_snapshot, encode_snapshot, list_snapshots
+from ottla.runtime.snapshots import CorruptSnapshot, SnapshotId, decode_snapshot, encode_snapshot, list_snapshots
 from ottla.sim.world import ProcessCrashed, SimulatedPorts, World
 from ottla.wire.records.control import VotersRecord
 from ottla.wire.records.metadata import BeginTransactionRecord, FeatureLevelRecord, NoOpRecord, TopicRecord
@@ -263,13 +263,13 @@ def test_half_a_snapshot_is_none() -> None:
     """At whatever byte the file ends, and whichever byte is wrong after the first batch's header."""
     data = encode_snapshot([NoOpRecord(), topic(1)], metadata_version=30, now_ms=5)
     for end in range(len(data)):
-        with pytest.raises(SnapshotDamaged):
+        with pytest.raises(CorruptSnapshot):
             decode_snapshot(data[:end])
     for position in range(17, len(data)):
         damaged = bytearray(data)
         damaged[position] ^= 0x55
         try:
             found = decode_snapshot(bytes(damaged))
-        except SnapshotDamaged:
+        except CorruptSnapshot:
             continue
         assert found.records == [NoOpRecord(), topic(1)]  # a base offset or a leader epoch, which no checksum covers
