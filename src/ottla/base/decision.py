@@ -1,4 +1,4 @@
-"""What a shard answers: the records that change its state, and the response that may leave once they are committed."""
+"""The context of a request, and the decision that a state machine makes about it."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -7,14 +7,29 @@ from typing import Any
 from ottla.base.errors import ErrorCode
 
 
+@dataclass(frozen=True, slots=True)
+class RequestContext:
+    """Who sent a request. One per connection and client id, shared by all of that client's requests."""
+
+    listener: str
+    principal: str
+    client_id: str | None
+    peer_host: str
+
+
 @dataclass(slots=True)
 class Decision:
-    """`decide` only reads; the records it returns are replayed, appended and committed before `response` leaves.
+    """The records that change a state machine's state, and the response to send once they are committed.
 
-    A request that has to wait for others (JoinGroup, SyncGroup) has no response yet: `waiting` is true, and a later decision names
-    its token among the `completions`, pairs of a token and a response that leave when that decision's records are committed.
-    `on_refused` is called with the error and the time where the log refused the records, before any was replayed: it undoes what
-    the shard only remembers, and says what to answer instead. Nobody changes one (frozen it would take three times as long to make).
+    `decide` only reads; the caller replays, appends and commits `records` before it sends `response`.
+
+    A request that waits for other members (JoinGroup, SyncGroup) has `waiting` set and no response. A later decision lists its token in
+    `completions`: pairs of a token and a response to send when that decision's records are committed.
+
+    `on_refused` is called with the error and the time if the log rejects the records, before any is replayed. It undoes state that is
+    kept in memory only and returns the decision to use instead.
+
+    Not frozen, since creating a frozen dataclass takes three times as long; never changed after creation.
     """
 
     records: tuple[Any, ...] = ()

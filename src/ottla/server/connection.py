@@ -11,7 +11,7 @@ from functools import partial
 from struct import Struct
 from typing import TYPE_CHECKING, Any
 
-from ottla.base.context import RequestContext
+from ottla.base.decision import RequestContext
 from ottla.base.ports import Buffer, Connection, File
 from ottla.runtime.slice_scheduler import SLICE_SECONDS
 from ottla.server.dispatch import Api

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
-from ottla.base.context import RequestContext
+from ottla.base.decision import RequestContext
 from ottla.server.dispatch import Api
 from ottla.server.error_counts import error_count_in_slices
 from ottla.wire.errors import MalformedMessage

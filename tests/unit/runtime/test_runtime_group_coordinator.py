@@ -3,7 +3,7 @@
 import asyncio
 from typing import Any
 
-from ottla.base.context import RequestContext
+from ottla.base.decision import RequestContext
 from ottla.base.errors import ErrorCode
 from ottla.metadata.topic_names import OFFSETS_TOPIC, TRANSACTIONS_TOPIC
 from ottla.runtime import coordinator_runtime

@@ -6,7 +6,7 @@ from typing import Any, cast
 
 import pytest
 
-from ottla.base.context import RequestContext
+from ottla.base.decision import RequestContext
 from ottla.base.errors import ErrorCode
 from ottla.base.ids import Uuid
 from ottla.io.clock import RealClock

@@ -4,7 +4,7 @@ The answer says that a move has begun; DescribeLogDirs shows how far it is. Of a
 Skipped: a partition that is not here is not remembered for when it comes.
 """
 
-from ottla.base.context import RequestContext
+from ottla.base.decision import RequestContext
 from ottla.base.errors import ErrorCode
 from ottla.runtime.broker import Broker
 from ottla.wire.messages.alter_replica_log_dirs import (

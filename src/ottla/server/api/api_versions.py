@@ -6,7 +6,7 @@ A request of a version that is not known gets an answer in the form of version 0
 
 import re
 
-from ottla.base.context import RequestContext
+from ottla.base.decision import RequestContext
 from ottla.base.errors import ErrorCode
 from ottla.runtime.broker import Broker
 from ottla.wire.messages.api_versions import (

@@ -1,6 +1,6 @@
 """CreateDelegationToken (key 38), versions 1–3: not for clients that are not known by name, and there are no others yet."""
 
-from ottla.base.context import RequestContext
+from ottla.base.decision import RequestContext
 from ottla.base.errors import ErrorCode
 from ottla.runtime.broker import Broker
 from ottla.wire.messages.create_delegation_token import CreateDelegationTokenRequest, CreateDelegationTokenResponse

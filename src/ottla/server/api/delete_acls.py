@@ -1,6 +1,6 @@
 """DeleteAcls (key 31), versions 1–3: without an authorizer there are no access rules to delete."""
 
-from ottla.base.context import RequestContext
+from ottla.base.decision import RequestContext
 from ottla.base.errors import ErrorCode
 from ottla.runtime.broker import Broker
 from ottla.server.api.describe_acls import NO_AUTHORIZER, check_known

@@ -1,6 +1,6 @@
 """DeleteGroups (key 42), versions 0–2: groups without members are forgotten, with their offsets (KIP-229)."""
 
-from ottla.base.context import RequestContext
+from ottla.base.decision import RequestContext
 from ottla.runtime.broker import Broker
 from ottla.runtime.group_coordinator import Answer, combined
 from ottla.wire.messages.delete_groups import DeleteGroupsRequest, DeleteGroupsResponse

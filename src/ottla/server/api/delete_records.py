@@ -3,7 +3,7 @@
 The answer waits until the new beginning is on the disk. Skipped: the timeout, as there are no followers to wait for.
 """
 
-from ottla.base.context import RequestContext
+from ottla.base.decision import RequestContext
 from ottla.base.errors import ApiError, ErrorCode
 from ottla.metadata.topic_names import INTERNAL_TOPICS
 from ottla.runtime.broker import Broker

@@ -1,6 +1,6 @@
 """DeleteTopics (key 20), versions 1–6: by name, or by id from version 6 on. Files go in the background."""
 
-from ottla.base.context import RequestContext
+from ottla.base.decision import RequestContext
 from ottla.base.errors import ErrorCode
 from ottla.runtime.broker import Broker
 from ottla.wire.messages.delete_topics import DeleteTopicsRequest, DeleteTopicsResponse

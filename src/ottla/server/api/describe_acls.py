@@ -3,7 +3,7 @@
 A filter that is unknown by its own word (0) is no filter: Kafka closes the connection, and so does this.
 """
 
-from ottla.base.context import RequestContext
+from ottla.base.decision import RequestContext
 from ottla.base.errors import ErrorCode
 from ottla.runtime.broker import Broker
 from ottla.wire.errors import MalformedMessage

@@ -1,6 +1,6 @@
 """DescribeClientQuotas (key 48), versions 0–1: the filter is checked, and nothing is found, as there is no way yet to set quotas."""
 
-from ottla.base.context import RequestContext
+from ottla.base.decision import RequestContext
 from ottla.base.errors import ApiError, ErrorCode
 from ottla.runtime.broker import Broker
 from ottla.wire.messages.describe_client_quotas import (

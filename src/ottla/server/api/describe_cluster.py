@@ -1,6 +1,6 @@
 """DescribeCluster (key 60), versions 0–2: the brokers, the controller and the cluster's id."""
 
-from ottla.base.context import RequestContext
+from ottla.base.decision import RequestContext
 from ottla.base.errors import ErrorCode
 from ottla.runtime.broker import Broker
 from ottla.server.api.metadata import CLUSTER_OPERATIONS

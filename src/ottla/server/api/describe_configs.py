@@ -10,7 +10,7 @@ from collections.abc import Coroutine
 from struct import Struct
 from typing import Any
 
-from ottla.base.context import RequestContext
+from ottla.base.decision import RequestContext
 from ottla.base.errors import ApiError, ErrorCode
 from ottla.metadata.image import ConfigResource, ResourceType
 from ottla.runtime.broker import Broker

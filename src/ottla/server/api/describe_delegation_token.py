@@ -1,6 +1,6 @@
 """DescribeDelegationToken (key 41), versions 1–3: not for clients that are not known by name, and there are no others yet."""
 
-from ottla.base.context import RequestContext
+from ottla.base.decision import RequestContext
 from ottla.base.errors import ErrorCode
 from ottla.runtime.broker import Broker
 from ottla.wire.messages.describe_delegation_token import (

@@ -1,6 +1,6 @@
 """DescribeGroups (key 15), versions 0–6: state and members of classic groups."""
 
-from ottla.base.context import RequestContext
+from ottla.base.decision import RequestContext
 from ottla.runtime.broker import Broker
 from ottla.runtime.group_coordinator import Answer, combined
 from ottla.wire.messages.describe_groups import DescribeGroupsRequest, DescribeGroupsResponse

@@ -4,7 +4,7 @@ Partitions that are not here are left out; null asks for all. One on its way to 
 new one. A directory that has failed is answered with KAFKA_STORAGE_ERROR.
 """
 
-from ottla.base.context import RequestContext
+from ottla.base.decision import RequestContext
 from ottla.base.errors import ErrorCode
 from ottla.runtime.broker import Broker
 from ottla.runtime.configs import config_value

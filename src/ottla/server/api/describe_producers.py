@@ -1,6 +1,6 @@
 """DescribeProducers (key 61), version 0: the producers that a partition remembers (KIP-664)."""
 
-from ottla.base.context import RequestContext
+from ottla.base.decision import RequestContext
 from ottla.base.errors import ErrorCode
 from ottla.metadata.topic_names import topic_name_error
 from ottla.runtime.broker import Broker

@@ -1,6 +1,6 @@
 """DescribeQuorum (key 55), versions 0–2: who votes on the metadata log, and how far each has come. One voter, which leads."""
 
-from ottla.base.context import RequestContext
+from ottla.base.decision import RequestContext
 from ottla.base.errors import ErrorCode
 from ottla.base.ids import METADATA_TOPIC
 from ottla.runtime.broker import Broker

@@ -7,7 +7,7 @@ begins. No names ask for all topics. A long page is made in slices.
 from collections.abc import Coroutine
 from typing import Any
 
-from ottla.base.context import RequestContext
+from ottla.base.decision import RequestContext
 from ottla.base.errors import ErrorCode
 from ottla.metadata.image import NO_LEADER, ClusterImage, PartitionImage, TopicImage
 from ottla.metadata.topic_names import INTERNAL_TOPICS, topic_name_error

@@ -2,7 +2,7 @@
 
 from collections import Counter
 
-from ottla.base.context import RequestContext
+from ottla.base.decision import RequestContext
 from ottla.base.errors import ErrorCode
 from ottla.runtime.broker import Broker
 from ottla.wire.messages.describe_user_scram_credentials import (

@@ -4,7 +4,7 @@ A node alone leads what it has, so nothing is elected: partitions are told that 
 of which only those partitions are told about that needed one.
 """
 
-from ottla.base.context import RequestContext
+from ottla.base.decision import RequestContext
 from ottla.base.errors import ErrorCode
 from ottla.metadata.image import NO_LEADER, ClusterImage
 from ottla.runtime.broker import Broker

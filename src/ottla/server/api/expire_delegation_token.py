@@ -1,6 +1,6 @@
 """ExpireDelegationToken (key 40), versions 1–2: not for clients that are not known by name, and there are no others yet."""
 
-from ottla.base.context import RequestContext
+from ottla.base.decision import RequestContext
 from ottla.base.errors import ErrorCode
 from ottla.runtime.broker import Broker
 from ottla.wire.messages.expire_delegation_token import ExpireDelegationTokenRequest, ExpireDelegationTokenResponse

@@ -1,6 +1,6 @@
 """Heartbeat (key 12), versions 0–4: a member says that it lives."""
 
-from ottla.base.context import RequestContext
+from ottla.base.decision import RequestContext
 from ottla.runtime.broker import Broker
 from ottla.runtime.group_coordinator import Answer
 from ottla.wire.messages.heartbeat import HeartbeatRequest

@@ -3,7 +3,7 @@
 Skipped: a transactional id is answered with UNSUPPORTED_VERSION, which no client retries; see docs/SKIPPED.md.
 """
 
-from ottla.base.context import RequestContext
+from ottla.base.decision import RequestContext
 from ottla.base.errors import ErrorCode
 from ottla.runtime.broker import Broker
 from ottla.wire.messages.init_producer_id import InitProducerIdRequest, InitProducerIdResponse

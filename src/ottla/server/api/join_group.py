@@ -1,6 +1,6 @@
 """JoinGroup (key 11), versions 0–9: a member offers its protocols and waits until the next generation begins."""
 
-from ottla.base.context import RequestContext
+from ottla.base.decision import RequestContext
 from ottla.runtime.broker import Broker
 from ottla.runtime.group_coordinator import Answer
 from ottla.wire.messages.join_group import JoinGroupRequest

@@ -1,6 +1,6 @@
 """LeaveGroup (key 13), versions 0–5: members leave their group."""
 
-from ottla.base.context import RequestContext
+from ottla.base.decision import RequestContext
 from ottla.runtime.broker import Broker
 from ottla.runtime.group_coordinator import Answer
 from ottla.wire.messages.leave_group import LeaveGroupRequest

@@ -4,7 +4,7 @@ Topics and brokers are listed whether or not they have any, groups and client-me
 client-metrics subscriptions only; from version 1 on an empty list of types asks for all of them.
 """
 
-from ottla.base.context import RequestContext
+from ottla.base.decision import RequestContext
 from ottla.base.errors import ErrorCode
 from ottla.metadata.image import ResourceType
 from ottla.runtime.broker import Broker

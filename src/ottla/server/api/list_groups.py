@@ -1,6 +1,6 @@
 """ListGroups (key 16), versions 0–5: the groups that live on this broker, filtered by state (KIP-518) and type (KIP-848)."""
 
-from ottla.base.context import RequestContext
+from ottla.base.decision import RequestContext
 from ottla.base.errors import ErrorCode
 from ottla.runtime.broker import Broker
 from ottla.runtime.group_coordinator import Answer, combined

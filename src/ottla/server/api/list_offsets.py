@@ -6,7 +6,7 @@ tiered (9), -6 earliest pending upload (11). Without tiered storage -4 is the be
 
 from functools import partial
 
-from ottla.base.context import RequestContext
+from ottla.base.decision import RequestContext
 from ottla.base.errors import ErrorCode
 from ottla.runtime.broker import Broker
 from ottla.runtime.partition import Partition

@@ -9,7 +9,7 @@ from collections.abc import Coroutine, Iterator
 from struct import Struct
 from typing import Any
 
-from ottla.base.context import RequestContext
+from ottla.base.decision import RequestContext
 from ottla.base.errors import ErrorCode
 from ottla.base.ids import ZERO_UUID, Uuid
 from ottla.metadata.image import NO_LEADER, ClusterImage, TopicImage

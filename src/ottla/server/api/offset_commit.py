@@ -6,7 +6,7 @@ Topics and partitions that do not exist are answered here; what is left goes to 
 import asyncio
 from typing import Any
 
-from ottla.base.context import RequestContext
+from ottla.base.decision import RequestContext
 from ottla.base.errors import ErrorCode
 from ottla.metadata.image import TopicImage
 from ottla.runtime.broker import Broker

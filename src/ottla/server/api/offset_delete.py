@@ -3,7 +3,7 @@
 import asyncio
 from typing import Any
 
-from ottla.base.context import RequestContext
+from ottla.base.decision import RequestContext
 from ottla.base.errors import ErrorCode
 from ottla.runtime.broker import Broker
 from ottla.runtime.group_coordinator import Answer

@@ -3,7 +3,7 @@
 Each group is asked of its own shard. Names that no topic has are looked up too: offsets may be older than their topic's end.
 """
 
-from ottla.base.context import RequestContext
+from ottla.base.decision import RequestContext
 from ottla.base.errors import ErrorCode
 from ottla.base.ids import ZERO_UUID
 from ottla.metadata.image import ClusterImage

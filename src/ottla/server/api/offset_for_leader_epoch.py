@@ -1,6 +1,6 @@
 """OffsetForLeaderEpoch (key 23), versions 2–4: where an epoch of the leader ended, for those who look for where two logs part."""
 
-from ottla.base.context import RequestContext
+from ottla.base.decision import RequestContext
 from ottla.base.errors import ErrorCode
 from ottla.runtime.broker import Broker
 from ottla.wire.messages.offset_for_leader_epoch import (

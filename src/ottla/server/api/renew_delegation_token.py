@@ -1,6 +1,6 @@
 """RenewDelegationToken (key 39), versions 1–2: not for clients that are not known by name, and there are no others yet."""
 
-from ottla.base.context import RequestContext
+from ottla.base.decision import RequestContext
 from ottla.base.errors import ErrorCode
 from ottla.runtime.broker import Broker
 from ottla.wire.messages.renew_delegation_token import RenewDelegationTokenRequest, RenewDelegationTokenResponse

@@ -1,6 +1,6 @@
 """SaslAuthenticate (key 36), versions 0–2: out of place on a listener that does not authenticate, and there are no others yet."""
 
-from ottla.base.context import RequestContext
+from ottla.base.decision import RequestContext
 from ottla.base.errors import ErrorCode
 from ottla.runtime.broker import Broker
 from ottla.wire.messages.sasl_authenticate import SaslAuthenticateRequest, SaslAuthenticateResponse

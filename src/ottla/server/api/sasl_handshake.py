@@ -1,6 +1,6 @@
 """SaslHandshake (key 17), versions 0–1: out of place on a listener that does not authenticate, and there are no others yet."""
 
-from ottla.base.context import RequestContext
+from ottla.base.decision import RequestContext
 from ottla.base.errors import ErrorCode
 from ottla.runtime.broker import Broker
 from ottla.wire.messages.sasl_handshake import SaslHandshakeRequest, SaslHandshakeResponse

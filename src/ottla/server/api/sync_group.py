@@ -1,6 +1,6 @@
 """SyncGroup (key 14), versions 0–5: the leader hands over the assignments, and each member waits for its own."""
 
-from ottla.base.context import RequestContext
+from ottla.base.decision import RequestContext
 from ottla.runtime.broker import Broker
 from ottla.runtime.group_coordinator import Answer
 from ottla.wire.messages.sync_group import SyncGroupRequest

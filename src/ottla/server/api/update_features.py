@@ -5,7 +5,7 @@
 
 from collections.abc import Awaitable
 
-from ottla.base.context import RequestContext
+from ottla.base.decision import RequestContext
 from ottla.runtime.broker import Broker
 from ottla.wire.messages.update_features import UpdateFeaturesRequest, UpdateFeaturesResponse
 
