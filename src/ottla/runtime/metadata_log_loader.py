@@ -7,7 +7,7 @@ from ottla.base.ids import METADATA_TOPIC_ID
 from ottla.base.ports import Clock, Disk
 from ottla.log.config import LogConfig
 from ottla.log.partition_log import PartitionLog
-from ottla.runtime.quorum_state import QuorumState, QuorumStateDamaged, read_quorum_state
+from ottla.runtime.quorum_state import CorruptQuorumState, QuorumState, read_quorum_state
 from ottla.runtime.snapshot_writer import KEPT_MAX
 from ottla.runtime.snapshots import CorruptSnapshot, Snapshot, SnapshotId, decode_snapshot, list_snapshots
 
@@ -36,7 +36,7 @@ def load_snapshot(disk: Disk, directory: str) -> tuple[SnapshotId | None, Snapsh
 def load_quorum_state(disk: Disk, directory: str, node_id: int, snapshot: Snapshot | None) -> QuorumState:
     try:
         state = read_quorum_state(disk, directory)
-    except QuorumStateDamaged as error:
+    except CorruptQuorumState as error:
         raise CorruptMetadataLog(str(error)) from error
     if state is None:
         version = 1 if snapshot is not None and snapshot.kraft_version > 0 else 0

@@ -10,7 +10,7 @@ FILE_NAME = "quorum-state"
 NOBODY = -1
 
 
-class QuorumStateDamaged(Exception):
+class CorruptQuorumState(Exception):
     """The file is there, but it does not say which epoch the node was in; guessing could elect two leaders."""
 
 
@@ -33,7 +33,7 @@ def read_quorum_state(disk: Disk, directory: str) -> QuorumState | None:
         voters = tuple(int(voter["voterId"]) for voter in data.get("currentVoters") or ())
         return QuorumState(int(data["leaderId"]), int(data["leaderEpoch"]), int(data["data_version"]), voters)
     except (ValueError, KeyError, TypeError, AttributeError) as error:
-        raise QuorumStateDamaged(f"{path} cannot be read: {error!r}") from error
+        raise CorruptQuorumState(f"{path} cannot be read: {error!r}") from error
 
 
 def write_quorum_state(disk: Disk, directory: str, state: QuorumState) -> None:
