@@ -1,10 +1,13 @@
-"""Kafka's error codes, and the exception that carries one to the answer."""
+"""Kafka's error codes, the exception that carries one to the response, and the classification of file system errors."""
 
+import errno
 from enum import IntEnum
+
+DISK_FULL_ERRNOS = (errno.ENOSPC, errno.EDQUOT)
 
 
 class ErrorCode(IntEnum):
-    """The numbers are Kafka's; every answer carries one."""
+    """Kafka's error codes, as sent in responses."""
 
     UNKNOWN_SERVER_ERROR = -1
     NONE = 0
@@ -144,9 +147,24 @@ class ErrorCode(IntEnum):
 
 
 class ApiError(Exception):
-    """An expected failure on its way to the answer: the code, and what the user may do about it."""
+    """An expected failure: the error code and message to send in the response."""
 
     def __init__(self, code: ErrorCode, message: str | None = None) -> None:
         super().__init__(code, message)
         self.code = code
         self.message = message
+
+
+def is_disk_full(error: BaseException) -> bool:
+    """Return whether a write failed only for lack of space, so that it can be retried. Any other failure takes the directory offline.
+
+    Do not use it for errors of fsync: data that a failed fsync lost stays lost, whatever the errno.
+    """
+    return isinstance(error, OSError) and error.errno in DISK_FULL_ERRNOS
+
+
+def fsync_error(error: OSError, path: str) -> OSError:
+    """Return an error of fsync as one for which `is_disk_full` is false, since bytes already written have been lost."""
+    if not is_disk_full(error):
+        return error
+    return OSError(errno.EIO, f"fsync failed: the disk is full ({error.strerror})", path)

@@ -7,7 +7,7 @@ import struct
 import sys
 from collections.abc import Sequence
 
-from ottla.base.disk_errors import flush_error
+from ottla.base.errors import fsync_error
 from ottla.base.ports import Buffer
 from ottla.io import process
 from ottla.io.read_ahead import ReadAhead
@@ -222,7 +222,7 @@ class RealFile:
         try:
             _flush_descriptor(self._descriptor)
         except OSError as error:
-            raise flush_error(error, self._path) from error
+            raise fsync_error(error, self._path) from error
 
     def map(self) -> memoryview:
         """The file as it is now. It must not be truncated while the memory is in use."""

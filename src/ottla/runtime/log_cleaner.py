@@ -10,7 +10,7 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any, cast
 
-from ottla.base.disk_errors import is_full
+from ottla.base.errors import is_disk_full
 from ottla.base.ports import Disk, Processes, ProcessFailed, Rng
 from ottla.log import checkpoints
 from ottla.log.checkpoints import CLEAN_OFFSETS_FILE
@@ -167,7 +167,7 @@ class LogCleaner:
         except OSError as error:
             if partition.is_gone:
                 return False
-            if is_full(error):
+            if is_disk_full(error):
                 log.warning("%s cannot be cleaned, as its disk is full", name)
             self._broker.log_directories.on_partition_failure(partition, error)
         except Exception as error:

@@ -9,8 +9,7 @@ import logging
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 
-from ottla.base.disk_errors import is_full
-from ottla.base.errors import ApiError, ErrorCode
+from ottla.base.errors import ApiError, ErrorCode, is_disk_full
 from ottla.base.ids import Uuid
 from ottla.base.ports import Disk, Workers
 from ottla.log.checkpoints import START_OFFSETS_FILE, Offsets, encode, read
@@ -100,7 +99,7 @@ class LogDirectories:
         started again. False: it is full, so that the same may be tried later. Call it from the loop.
         """
         if directory.failure is None:
-            if is_full(error):
+            if is_disk_full(error):
                 self._on_full(directory, error)
                 return False
             directory.failure = error

@@ -5,8 +5,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from ottla.base.disk_errors import is_full
-from ottla.base.errors import ApiError, ErrorCode
+from ottla.base.errors import ApiError, ErrorCode, is_disk_full
 from ottla.base.ids import METADATA_TOPIC
 from ottla.base.ports import Clock, Disk, File, Workers
 from ottla.log.config import LogConfig
@@ -199,7 +198,7 @@ class MetadataLog:
             # Nothing was written, and nobody has replayed it: on a full disk the request is refused, and others may go better.
             committed.set_exception(
                 ApiError(ErrorCode.KAFKA_STORAGE_ERROR, f"there is no room for the metadata log: {error}")
-                if is_full(error)
+                if is_disk_full(error)
                 else self._fail(error)
             )
             return committed

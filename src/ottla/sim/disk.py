@@ -4,7 +4,7 @@ import errno
 import random
 from collections.abc import Callable, Iterable, Sequence
 
-from ottla.base.disk_errors import flush_error
+from ottla.base.errors import fsync_error
 from ottla.base.ports import Buffer
 from ottla.sim.process import Process
 from ottla.sim.rng import stream
@@ -77,7 +77,7 @@ class SimulatedFile:
             self._disk.step("fsync", self._path)
         except OSError as error:
             self._inode.fail_fsync()
-            raise flush_error(error, self._path) from error
+            raise fsync_error(error, self._path) from error
         self._inode.fsync()
 
     def map(self) -> memoryview:
