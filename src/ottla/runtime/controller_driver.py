@@ -10,7 +10,7 @@ from ottla.controller.requests import AllocateProducerIds, ProducerIdBlock
 from ottla.runtime.metadata_log import MetadataLog
 
 
-class QuorumState(NamedTuple):
+class QuorumProgress(NamedTuple):
     """How far the metadata log has come, as its leader knows it."""
 
     epoch: int
@@ -36,8 +36,8 @@ class ControllerDriver:
         """The response, once what the request changes is committed and published. ApiError where it is refused as a whole."""
         return await self._commit(self._controller.decide(request, self._clock.now_ms()))
 
-    def quorum(self) -> QuorumState:
-        return QuorumState(self._log.epoch, self._log.high_watermark, self._log.end_offset)
+    def quorum(self) -> QuorumProgress:
+        return QuorumProgress(self._log.epoch, self._log.high_watermark, self._log.end_offset)
 
     async def allocate_producer_ids(self, broker_id: int, broker_epoch: int) -> ProducerIdBlock:
         block = await self.submit(AllocateProducerIds(broker_id, broker_epoch))
