@@ -6,7 +6,7 @@ All of it is soft: what has to survive is written as a record when a generation 
 from enum import Enum
 from typing import Any, NamedTuple
 
-from ottla.groups.java_order import in_map_order
+from ottla.base.java_compat import in_map_order
 from ottla.wire.errors import MalformedMessage
 from ottla.wire.messages.consumer_protocol import ConsumerProtocolSubscription
 from ottla.wire.messages.join_group import JoinGroupResponseMember

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from ottla.base.errors import ErrorCode
-from ottla.base.java_hash import partition_of
+from ottla.base.java_compat import partition_of
 from ottla.log.partition_log import ColdRead
 from ottla.runtime.broker import Broker
 from ottla.runtime.coordinator_records import BatchReader

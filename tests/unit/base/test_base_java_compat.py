@@ -1,7 +1,6 @@
 """Where Java's hash puts a key."""
 
 import pytest
-
 from ottla.base.java_hash import partition_of, string_hash
 
 
