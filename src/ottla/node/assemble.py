@@ -33,7 +33,7 @@ from ottla.runtime.log_directories import LogDirectory
 from ottla.runtime.log_maintenance import LogMaintenance, MaintenanceIntervals
 from ottla.runtime.log_recovery import LogRecovery, RecoveryProgress, Work, run_all
 from ottla.runtime.metadata_log import CorruptMetadataLog, MetadataLog
-from ottla.runtime.producer_ids import ProducerIds
+from ottla.runtime.producer_ids import ProducerIdAllocator
 from ottla.runtime.publisher import MetadataPublisher
 from ottla.runtime.retention import LogRetention
 from ottla.server.server import Server
@@ -237,7 +237,7 @@ async def _start(
         if page is not None:
             page.close()
         raise
-    broker.producer_ids = ProducerIds(controller, config.node_id, broker_epoch)
+    broker.producer_ids = ProducerIdAllocator(controller, config.node_id, broker_epoch)
     broker.supported_features = supported_features()
     _say_what_is_not_served(broker.image)
     upkeep, retention = _look_after_logs(ports, config, broker, publisher, on_failed)

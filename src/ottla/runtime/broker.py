@@ -16,7 +16,7 @@ from ottla.runtime.encoded_topics import EncodedTopicCache
 from ottla.runtime.internal_topics import InternalTopics, internal_topic
 from ottla.runtime.log_directories import LogDirectories
 from ottla.runtime.partition import Partition
-from ottla.runtime.producer_ids import ProducerIds
+from ottla.runtime.producer_ids import ProducerIdAllocator
 from ottla.runtime.slice_scheduler import SliceScheduler
 from ottla.wire.messages.create_topics import CreatableTopic, CreateTopicsRequest
 
@@ -84,7 +84,7 @@ class Broker:
         """Set by the publisher, which keeps partitions in them."""
         self.moving: ReplicaMover
         """Set by the publisher: partitions on their way from one directory to another."""
-        self.producer_ids: ProducerIds
+        self.producer_ids: ProducerIdAllocator
         """There once the broker is registered, and so before the first request."""
         self.coordinators: Coordinators
         """Set when the node is put together."""

@@ -5,7 +5,7 @@ import asyncio
 from ottla.runtime.controller_driver import ControllerDriver
 
 
-class ProducerIds:
+class ProducerIdAllocator:
     """Each id is given out once, over all restarts: a block is written to the metadata log before its first id is used."""
 
     def __init__(self, controller: ControllerDriver, node_id: int, broker_epoch: int) -> None:
