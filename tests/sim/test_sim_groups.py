@@ -26,5 +26,5 @@ def test_groups_on_a_failing_disk(sim_seed):
 
 def test_groups_whose_records_always_share_batches(sim_seed, monkeypatch):
     """What is held back until a turn's end is replayed before it is written: when the disk then fails, the shard is loaded anew."""
-    monkeypatch.setattr(shard_driver, "ALONE_MAX", 0)
+    monkeypatch.setattr(shard_driver, "IMMEDIATE_APPENDS_MAX", 0)
     sim_story.play(sim_seed, keep="page-cache", has_faults=True, kind=sim_groups.GroupStory)

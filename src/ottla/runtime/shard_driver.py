@@ -22,7 +22,7 @@ from ottla.wire.inspection import BatchRejected
 
 log = logging.getLogger("ottla.coordinators")
 
-ALONE_MAX = 64
+IMMEDIATE_APPENDS_MAX = 64
 """After so many appends of one call each it is looked again whether others come at the same time."""
 REFUSALS_MAX = 3
 """What a machine answers to a refused append may have records of its own, which may be refused too; after so many it has no more to say."""
@@ -120,7 +120,7 @@ class ShardDriver:
         self._round: list[KeyValue] = []
         self._round_bytes = 0
         self._round_calls = 0
-        self._alone_left = ALONE_MAX
+        self._alone_left = IMMEDIATE_APPENDS_MAX
         self._uncommitted: deque[_Uncommitted] = deque()
         self._timer: asyncio.TimerHandle | None = None
         self._deadline_ms = 0
@@ -287,7 +287,7 @@ class ShardDriver:
         if not self._round:
             return
         records, self._round = self._round, []
-        self._alone_left = ALONE_MAX if self._round_calls == 1 else 0
+        self._alone_left = IMMEDIATE_APPENDS_MAX if self._round_calls == 1 else 0
         self._round_bytes = self._round_calls = 0
         now_ms = self._surroundings.now_ms()
         try:

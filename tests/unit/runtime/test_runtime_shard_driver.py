@@ -13,7 +13,7 @@ from ottla.base.ids import Uuid
 from ottla.log.config import LogConfig
 from ottla.log.partition_log import PartitionLog
 from ottla.runtime.partition import InternalPartition
-from ottla.runtime.shard_driver import ALONE_MAX, ShardContext, ShardDriver, ShardState, Token
+from ottla.runtime.shard_driver import IMMEDIATE_APPENDS_MAX, ShardContext, ShardDriver, ShardState, Token
 from ottla.sim.world import World
 from ottla.wire.batches import decode_records, iterate_batches
 
@@ -199,15 +199,15 @@ def test_calls_of_one_turn_share_a_batch(play):
     """After a while it is looked whether others write at the same time; as long as they do, all wait for the turn's end."""
 
     async def act(bench: Bench) -> None:
-        for _ in range(ALONE_MAX):
+        for _ in range(IMMEDIATE_APPENDS_MAX):
             assert bench.shard.submit(Call("alone", (b"x",))) == "alone"
         for _ in range(2):
             together = [bench.shard.submit(Call(name, (name.encode(),))) for name in "abc"]
             read = bench.shard.submit(Call("read"))
             assert not any(answer.done() for answer in (*together, read))
             assert await asyncio.gather(*together, read) == ["a", "b", "c", "read"]
-        assert bench.batches()[ALONE_MAX:] == [[b"a", b"b", b"c"]] * 2
-        assert [offset for offset, _, _ in bench.machine.replayed] == list(range(ALONE_MAX + 6))
+        assert bench.batches()[IMMEDIATE_APPENDS_MAX:] == [[b"a", b"b", b"c"]] * 2
+        assert [offset for offset, _, _ in bench.machine.replayed] == list(range(IMMEDIATE_APPENDS_MAX + 6))
         assert await bench.shard.submit(Call("nobody else", (b"y",))) == "nobody else"
         assert bench.shard.submit(Call("alone again", (b"z",))) == "alone again"
 
@@ -216,13 +216,13 @@ def test_calls_of_one_turn_share_a_batch(play):
 
 def test_a_round_holds_no_more_than_a_batch(play):
     async def act(bench: Bench) -> None:
-        for _ in range(ALONE_MAX):
+        for _ in range(IMMEDIATE_APPENDS_MAX):
             bench.shard.submit(Call(values=(b"",)))
         answers = [bench.shard.submit(Call(f"{at}", (b"%d" % at * 300,))) for at in range(5)]
         found = [await answer if asyncio.isfuture(answer) else answer for answer in answers]
         assert found == ["0", "1", "2", "3", "4"]
-        assert [len(batch) for batch in bench.batches()[ALONE_MAX:]] in ([2, 1, 2], [2, 1, 1, 1], [2, 2, 1])
-        assert [value for batch in bench.batches()[ALONE_MAX:] for value in batch] == [
+        assert [len(batch) for batch in bench.batches()[IMMEDIATE_APPENDS_MAX:]] in ([2, 1, 2], [2, 1, 1, 1], [2, 2, 1])
+        assert [value for batch in bench.batches()[IMMEDIATE_APPENDS_MAX:] for value in batch] == [
             b"%d" % at * 300 for at in range(5)
         ]
 
@@ -253,7 +253,7 @@ def test_a_round_that_is_lost_takes_the_shard_with_it(play):
     """Its records were replayed: the machine knows what the log does not."""
 
     async def act(bench: Bench) -> None:
-        for _ in range(ALONE_MAX):
+        for _ in range(IMMEDIATE_APPENDS_MAX):
             bench.shard.submit(Call(values=(b"x",)))
         call = bench.waiting()
         waiting = bench.shard.submit(call)
@@ -271,7 +271,7 @@ def test_whom_a_decision_was_to_answer_hears_of_it_when_the_shard_is_lost(play):
     """The decision's records have no room in the round before them, which cannot be appended."""
 
     async def act(bench: Bench) -> None:
-        for _ in range(ALONE_MAX):
+        for _ in range(IMMEDIATE_APPENDS_MAX):
             bench.shard.submit(Call(values=(b"x",)))
         call = bench.waiting()
         waiting = bench.shard.submit(call)
@@ -289,7 +289,7 @@ def test_what_time_decides_ends_with_a_shard_that_is_lost(play, count):
     """Nothing of it is written any more: the partition is another shard's already."""
 
     async def act(bench: Bench) -> None:
-        for _ in range(ALONE_MAX):
+        for _ in range(IMMEDIATE_APPENDS_MAX):
             bench.shard.submit(Call(values=(b"x",)))
         call = bench.waiting()
         waiting = bench.shard.submit(call)
@@ -301,7 +301,7 @@ def test_what_time_decides_ends_with_a_shard_that_is_lost(play, count):
         )
         assert (first.result(), waiting.result()) == ("refused: NOT_COORDINATOR", "refused: NOT_COORDINATOR")
         await asyncio.sleep(1)
-        assert bench.batches() == [[b"x"]] * ALONE_MAX
+        assert bench.batches() == [[b"x"]] * IMMEDIATE_APPENDS_MAX
 
     play(act)
 
