@@ -12,7 +12,7 @@ from ottla.runtime.broker import Broker
 from ottla.runtime.log_directories import LogDirectory
 from ottla.runtime.slice_scheduler import SLICE_SECONDS
 
-Place = Callable[[Uuid, int], tuple[LogDirectory, str] | None]
+AssignDirectory = Callable[[Uuid, int], tuple[LogDirectory, str] | None]
 """The directory and the path at which a partition is to be made; None where it is not to be here, or no longer."""
 OpenAt = Callable[[Uuid, int, LogDirectory], bool]
 """Opens what was made; False where nobody wants it any more."""
@@ -32,7 +32,7 @@ class PartitionOpener:
         disk: Disk,
         *,
         forget: Forget,
-        place: Place,
+        place: AssignDirectory,
         open_at: OpenAt,
         on_opened: Callable[[], None],
         on_open_failed: OnOpenFailed,
