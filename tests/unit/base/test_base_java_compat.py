@@ -1,7 +1,8 @@
 """Where Java's hash puts a key."""
 
 import pytest
-from ottla.base.java_hash import partition_of, string_hash
+
+from ottla.base.java_compat import partition_of, string_hash
 
 
 @pytest.mark.parametrize(
