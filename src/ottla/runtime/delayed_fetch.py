@@ -28,7 +28,7 @@ class DelayedFetch:
         self._partitions = partitions
         self._timer: asyncio.TimerHandle | asyncio.Handle = loop.call_later(wait_ms / 1000, self._finish)
         for partition in partitions:
-            partition.parked[self] = None
+            partition.delayed_fetches[self] = None
 
     def on_appended(self, size: int) -> None:
         """More has become readable in one of the partitions."""
@@ -55,4 +55,4 @@ class DelayedFetch:
     def _leave(self) -> None:
         del self._timer  # which knows this one: nobody needs to look for the cycle
         for partition in self._partitions:
-            partition.parked.pop(self, None)
+            partition.delayed_fetches.pop(self, None)

@@ -55,7 +55,7 @@ class Partition:
         self.leader_epoch = leader_epoch
         self.log = log
         self.high_watermark = log.log_end_offset
-        self.parked: dict[DelayedFetch, None] = {}
+        self.delayed_fetches: dict[DelayedFetch, None] = {}
         self.is_gone = False
         self.is_leader = False
         self.flush_at = NEVER
@@ -85,7 +85,7 @@ class Partition:
             self._hold(len(records))
         elif self.high_watermark != end:  # equal after a duplicate, which adds nothing
             self.high_watermark = end
-            if self.parked:
+            if self.delayed_fetches:
                 self._tell_parked(len(records))
         return appended
 
@@ -119,7 +119,7 @@ class Partition:
         if offset > self.high_watermark:
             self.high_watermark = offset
             size, self.held_bytes = max(self.held_bytes, 1), 0
-            if self.parked:
+            if self.delayed_fetches:
                 self._tell_parked(size)
         while self.unacked and self.unacked[0][0] <= self.high_watermark:
             self.unacked.popleft()[1]()
