@@ -26,7 +26,7 @@ class Decision:
     A request that waits for other members (JoinGroup, SyncGroup) has `waiting` set and no response. A later decision lists its token in
     `completions`: pairs of a token and a response to send when that decision's records are committed.
 
-    `on_refused` is called with the error and the time if the log rejects the records, before any is replayed. It undoes state that is
+    `on_rejected` is called with the error and the time if the log rejects the records, before any is replayed. It undoes state that is
     kept in memory only and returns the decision to use instead.
 
     Not frozen, since creating a frozen dataclass takes three times as long; never changed after creation.
@@ -36,4 +36,4 @@ class Decision:
     response: Any = None
     waiting: bool = False
     completions: tuple[tuple[Any, Any], ...] = ()
-    on_refused: "Callable[[ErrorCode, int], Decision] | None" = field(default=None, compare=False, repr=False)
+    on_rejected: "Callable[[ErrorCode, int], Decision] | None" = field(default=None, compare=False, repr=False)

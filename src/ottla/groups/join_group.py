@@ -148,7 +148,7 @@ class Join:
             rebalancer.rebalance(group, pending)
             return None
         pending.store(group)
-        pending.on_refused = self._undo_replacement(member, old, old_leader)
+        pending.on_rejected = self._undo_replacement(member, old, old_leader)
         response = rebalancer.join_response(group, member)
         if self.call.version >= SKIP_ASSIGNMENT_FROM:
             response.skip_assignment = group.leader_id == member_id
@@ -190,7 +190,7 @@ class Join:
         """A group exists once it is in the log; its first record says no more than that."""
         blank = ClassicGroup(self.group.group_id, self.group.state_timestamp_ms)
         self.pending.store(blank)
-        self.pending.on_refused = self._undo_new_group
+        self.pending.on_rejected = self._undo_new_group
 
     def _undo_new_group(self, error: ErrorCode, now_ms: int) -> Decision:
         self.rebalancer.groups.pop(self.group.group_id, None)

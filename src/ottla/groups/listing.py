@@ -77,4 +77,4 @@ def delete_groups(groups: Groups, table: OffsetTable, call: GroupCall, request: 
         else:
             records += all_tombstones(group_id, table)
         results.append(DeletableGroupResult(group_id=group_id, error_code=error))
-    return Decision(tuple(records), DeleteGroupsResponse(results=results), on_refused=refusing(call))
+    return Decision(tuple(records), DeleteGroupsResponse(results=results), on_rejected=refusing(call))

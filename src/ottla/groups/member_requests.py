@@ -77,7 +77,7 @@ def _settle(rebalancer: Rebalancer, group: ClassicGroup, request: SyncGroupReque
         rebalancer.rebalance(group, again)
         return again.decision()
 
-    pending.on_refused = undo
+    pending.on_rejected = undo
 
 
 def heartbeat(rebalancer: Rebalancer, request: HeartbeatRequest, now_ms: int) -> HeartbeatResponse:

@@ -68,7 +68,7 @@ def commit_offsets(rebalancer: Rebalancer, call: GroupCall, request: OffsetCommi
             answers.append(OffsetCommitResponsePartition(partition.partition_index))
         topics.append(OffsetCommitResponseTopic(topic.name, topic.topic_id, answers))
     rebalancer.counts.offset_commits += len(records)
-    return Decision(tuple(records), OffsetCommitResponse(topics=topics), on_refused=refusing(call))
+    return Decision(tuple(records), OffsetCommitResponse(topics=topics), on_rejected=refusing(call))
 
 
 def _check_commit(group: ClassicGroup | None, request: OffsetCommitRequest, version: int) -> ErrorCode | None:
@@ -174,4 +174,4 @@ def delete_offsets(
                 GroupRecord(offset_key(request.group_id, topic.name, index), None)
                 for index in indexes if index in known or table.is_pending(request.group_id, topic.name, index)
             ]  # fmt: skip
-    return Decision(tuple(records), OffsetDeleteResponse(topics=topics), on_refused=refusing(call))
+    return Decision(tuple(records), OffsetDeleteResponse(topics=topics), on_rejected=refusing(call))

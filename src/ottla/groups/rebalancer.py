@@ -26,13 +26,13 @@ NEW_MEMBER_JOIN_TIMEOUT_MS = 300_000
 class PendingDecision:
     """What one step leads to, gathered while it is made."""
 
-    __slots__ = ("completions", "now_ms", "on_refused", "records")
+    __slots__ = ("completions", "now_ms", "on_rejected", "records")
 
     def __init__(self, now_ms: int) -> None:
         self.now_ms = now_ms
         self.records: list[GroupRecord] = []
         self.completions: list[tuple[PendingResponse, Message]] = []
-        self.on_refused: Callable[[ErrorCode, int], Decision] | None = None
+        self.on_rejected: Callable[[ErrorCode, int], Decision] | None = None
 
     def store(self, group: ClassicGroup) -> None:
         self.records.append(GroupRecord(group_key(group.group_id), group_value(group.record())))

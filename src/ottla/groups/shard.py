@@ -123,9 +123,9 @@ class GroupCoordinatorShard:
 
     def on_append_failed(self, decision: Decision, error: ErrorCode, now_ms: int) -> Decision:
         """`error` is the log's. What the decision only remembered is undone; the result says what to answer, and may have records."""
-        if decision.on_refused is None:
+        if decision.on_rejected is None:
             return Decision(response=decision.response, waiting=decision.waiting, completions=decision.completions)
-        return decision.on_refused(error, now_ms)
+        return decision.on_rejected(error, now_ms)
 
     def next_deadline_ms(self) -> int | None:
         """When `on_deadline` has something to do; None while nothing is due ever. Cheap enough to ask after every call."""
@@ -243,16 +243,16 @@ class GroupCoordinatorShard:
 def _answered(pending: PendingDecision, response: Message | None, call: GroupCall) -> Decision:
     """A request that waits for others may be the last that all waited for: then its answer is among the completions."""
     completions = tuple([(waiting.token, answer) for waiting, answer in pending.completions])
-    undo = pending.on_refused
+    undo = pending.on_rejected
     if not pending.records:
-        on_refused = None
+        on_rejected = None
     elif undo is None:
-        on_refused = refusing(call, completions)
+        on_rejected = refusing(call, completions)
     else:
-        on_refused = _with_own(undo, call.token)
+        on_rejected = _with_own(undo, call.token)
     if response is not None:
-        return Decision(tuple(pending.records), response, False, completions, on_refused)
-    return _take_own(Decision(tuple(pending.records), None, True, completions, on_refused), call.token)
+        return Decision(tuple(pending.records), response, False, completions, on_rejected)
+    return _take_own(Decision(tuple(pending.records), None, True, completions, on_rejected), call.token)
 
 
 def _take_own(decision: Decision, token: Any) -> Decision:
@@ -260,7 +260,7 @@ def _take_own(decision: Decision, token: Any) -> Decision:
     if not own:
         return decision
     others = tuple([completion for completion in decision.completions if completion[0] is not token])
-    return Decision(decision.records, own[-1], False, others, decision.on_refused)
+    return Decision(decision.records, own[-1], False, others, decision.on_rejected)
 
 
 def _with_own(undo: Callable[[ErrorCode, int], Decision], token: Any) -> Callable[[ErrorCode, int], Decision]:
