@@ -20,7 +20,7 @@ from ottla.server.fetch_sessions import (
     FetchSession,
     next_epoch,
 )
-from ottla.wire.fetch_fast import (
+from ottla.wire.fetch_codec import (
     TOPIC_IDS_FROM,
     FetchWish,
     PartitionAnswer,

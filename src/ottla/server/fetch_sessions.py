@@ -12,7 +12,7 @@ from ottla.runtime.broker import Broker
 from ottla.runtime.partition import Partition
 
 if TYPE_CHECKING:
-    from ottla.wire.fetch_fast import PartitionWish, TopicWish  # loaded when somebody fetches
+    from ottla.wire.fetch_codec import PartitionWish, TopicWish  # loaded when somebody fetches
 
 INITIAL_EPOCH = 0
 """Asks for a new session."""

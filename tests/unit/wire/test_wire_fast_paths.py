@@ -8,7 +8,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ottla.wire.errors import MalformedMessage
-from ottla.wire.fetch_fast import PartitionAnswer, current_leader, diverging_epoch, pack_fetched, pack_found, read_fetch
+from ottla.wire.fetch_codec import (
+    PartitionAnswer,
+    current_leader,
+    diverging_epoch,
+    pack_fetched,
+    pack_found,
+    read_fetch,
+)
 from ottla.wire.messages.fetch import (
     AbortedTransaction,
     EpochEndOffset,

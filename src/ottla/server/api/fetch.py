@@ -31,7 +31,7 @@ from ottla.server.fetch_sessions import (
     resolve_partitions,
 )
 from ottla.server.large_requests import check_room
-from ottla.wire.fetch_fast import TOPIC_IDS_FROM, FetchWish, PartitionAnswer, pack_fetched, pack_found, read_fetch
+from ottla.wire.fetch_codec import TOPIC_IDS_FROM, FetchWish, PartitionAnswer, pack_fetched, pack_found, read_fetch
 
 LARGE_BYTES_MIN = 64 << 10
 MANY_BYTES_MIN = 4 << 10
