@@ -37,7 +37,7 @@ from ottla.wire.messages.produce import (
     TopicProduceData,
     TopicProduceResponse,
 )
-from ottla.wire.produce_fast import pack_produced, read_produce, read_single
+from ottla.wire.produce_codec import pack_produced, read_produce, read_single
 from ottla.wire.schema import encode
 
 i8, i16, i32, i64 = (st.integers(-(1 << bits - 1), (1 << bits - 1) - 1) for bits in (8, 16, 32, 64))

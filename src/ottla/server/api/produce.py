@@ -21,7 +21,7 @@ from ottla.wire.messages.produce import (
     ProduceResponse,
     TopicProduceResponse,
 )
-from ottla.wire.produce_fast import (
+from ottla.wire.produce_codec import (
     TOPIC_IDS_FROM,
     Appended,
     PartitionPart,
