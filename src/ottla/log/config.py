@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from enum import Enum
 from functools import lru_cache
 
-from ottla.wire.inspection import Rules
+from ottla.wire.batch_validation import Rules
 
 LONG_MAX = (1 << 63) - 1
 

@@ -20,6 +20,7 @@ from ottla.log.open_files import OpenFiles
 from ottla.log.producer_state import snapshot_path
 from ottla.log.segment import NotCached, Segment
 from ottla.log.time_index import ENTRY_BYTES as TIME_ENTRY_BYTES
+from ottla.wire.batch_validation import ON_LOOP, BatchRejected, Inspection, inspect
 from ottla.wire.batches import (
     ATTRIBUTES_AT,
     CODEC_MASK,
@@ -31,7 +32,6 @@ from ottla.wire.batches import (
     write_checksum,
 )
 from ottla.wire.errors import MalformedMessage
-from ottla.wire.inspection import ON_LOOP, BatchRejected, Inspection, inspect
 
 __all__ = ["BatchRejected", "ColdRead", "Flushable", "LogSlice", "PartitionLog", "TopicIdMismatch"]
 

@@ -9,8 +9,8 @@ from ottla.log.config import LONG_MAX, LogConfig
 from ottla.log.lending import LENT_BYTES_MAX
 from ottla.log.partition_log import INLINE_COMPRESSED_BYTES_MAX, ColdRead, LogSlice, PartitionLog
 from ottla.runtime.delayed_fetch import DelayedFetch
+from ottla.wire.batch_validation import BatchRejected, Inspection
 from ottla.wire.batches import ATTRIBUTES_AT
-from ottla.wire.inspection import BatchRejected, Inspection
 
 __all__ = [
     "INLINE_COMPRESSED_BYTES_MAX",

@@ -18,7 +18,7 @@ from ottla.base.decision import Decision
 from ottla.base.errors import ErrorCode
 from ottla.runtime.coordinator_records import KeyValue, batch_bytes_max, build, split
 from ottla.runtime.partition import InternalPartition
-from ottla.wire.inspection import BatchRejected
+from ottla.wire.batch_validation import BatchRejected
 
 log = logging.getLogger("ottla.coordinators")
 

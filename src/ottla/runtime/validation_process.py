@@ -8,7 +8,7 @@ from functools import partial
 
 from ottla.base.errors import ErrorCode
 from ottla.base.ports import Disk, Processes, ProcessFailed, Workers
-from ottla.wire.inspection import BatchRejected, Inspection, RecordError, Rules, inspect
+from ottla.wire.batch_validation import BatchRejected, Inspection, RecordError, Rules, inspect
 
 WORK = "ottla.runtime.validation_process:serve"
 log = logging.getLogger("ottla.produce")

@@ -363,7 +363,7 @@ def test_a_directory_of_another_topic_is_not_opened(tmp_path: Path) -> None:
 
 
 def test_inspection_may_be_done_before(tmp_path: Path) -> None:
-    from ottla.wire.inspection import inspect
+    from ottla.wire.batch_validation import inspect
 
     log = open_log(tmp_path)
     sent = batch(b"x" * 6000, codec=1)

@@ -10,8 +10,8 @@ from ottla.base.ports import ProcessFailed
 from ottla.io.processes import ChildProcesses
 from ottla.io.workers import ThreadWorkers
 from ottla.runtime.validation_process import serve, validate_in_process
+from ottla.wire.batch_validation import BatchRejected, Inspection, Rules, inspect
 from ottla.wire.batches import Record, build_batch
-from ottla.wire.inspection import BatchRejected, Inspection, Rules, inspect
 
 NOW_MS = 1_750_000_000_000
 

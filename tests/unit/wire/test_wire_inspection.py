@@ -9,9 +9,9 @@ from ottla.base.ids import Uuid
 from ottla.io.disk import RealDisk
 from ottla.log.config import Compression, LogConfig, TimestampType
 from ottla.log.partition_log import PartitionLog
+from ottla.wire.batch_validation import OUTPUT_MAX, BatchRejected, Rules, inspect
 from ottla.wire.batches import BatchHeader, decode_records, has_valid_checksum, read_header
 from ottla.wire.compression import decompress
-from ottla.wire.inspection import OUTPUT_MAX, BatchRejected, Rules, inspect
 from ottla.wire.varint import varint
 from tests.unit.wire.batch_catalogue import (
     FRAMING,

@@ -14,7 +14,7 @@ from ottla.runtime.partition import INLINE_COMPRESSED_BYTES_MAX, Partition
 from ottla.runtime.validation_process import validate_in_process
 from ottla.server.connection import ServerConnection
 from ottla.server.large_requests import encoded_in_turn
-from ottla.wire.inspection import IN_WORKER, BatchRejected, Inspection, TooMuchEffort, inspect
+from ottla.wire.batch_validation import IN_WORKER, BatchRejected, Inspection, TooMuchEffort, inspect
 from ottla.wire.messages.produce import (
     BatchIndexAndErrorMessage,
     PartitionProduceResponse,
