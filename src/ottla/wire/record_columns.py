@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any
 
 from ottla.wire.errors import MalformedMessage
 from ottla.wire.record_chain import Unusual, find_bounds, scan_plain
-from ottla.wire.record_grid import may_be_grid, scan_grid
 from ottla.wire.record_walk import Extent
+from ottla.wire.uniform_records import may_be_grid, scan_grid
 
 if TYPE_CHECKING:
     import numpy as np

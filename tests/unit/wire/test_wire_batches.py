@@ -28,8 +28,8 @@ from ottla.wire.crc import crc32c
 from ottla.wire.errors import MalformedMessage
 from ottla.wire.record_chain import Unusual, find_bounds, scan_plain
 from ottla.wire.record_columns import scan
-from ottla.wire.record_grid import scan_grid
 from ottla.wire.record_walk import Extent, extent_of, step_through, walk
+from ottla.wire.uniform_records import scan_grid
 
 WRITTEN = Path(__file__).parents[2] / "data" / "compressed_batches.json"
 HEADERS = st.lists(st.tuples(st.text(max_size=5), st.none() | st.binary(max_size=5)), max_size=3).map(tuple)
