@@ -11,7 +11,7 @@ from itertools import repeat
 from typing import TYPE_CHECKING, Any
 
 from ottla.wire.errors import MalformedMessage
-from ottla.wire.record_chain import Unusual, find_bounds, scan_plain
+from ottla.wire.record_boundaries import Unusual, find_bounds, scan_plain
 from ottla.wire.record_walk import Extent
 from ottla.wire.uniform_records import may_be_grid, scan_grid
 

@@ -26,7 +26,7 @@ from ottla.wire.batches import (
 from ottla.wire.compression import decompress
 from ottla.wire.crc import crc32c
 from ottla.wire.errors import MalformedMessage
-from ottla.wire.record_chain import Unusual, find_bounds, scan_plain
+from ottla.wire.record_boundaries import Unusual, find_bounds, scan_plain
 from ottla.wire.record_columns import scan
 from ottla.wire.record_walk import Extent, extent_of, step_through, walk
 from ottla.wire.uniform_records import scan_grid
