@@ -132,7 +132,7 @@ def test_others_are_served_while_many_partitions_are_looked_at(
 ) -> None:
     """Between the arrival of the request and its answer the loop goes round several times."""
     turns: list[int] = []
-    handle, answer = ServerConnection._on_frame, ServerConnection.answer
+    handle, answer = ServerConnection._on_frame, ServerConnection.send
 
     async def story(world: World) -> None:
         ports = world.start("node")
