@@ -10,7 +10,7 @@ from ottla.wire.messages.fetch import FetchPartition, FetchRequest, FetchTopic
 from ottla.wire.messages.produce import PartitionProduceData, PartitionProduceResponse, ProduceRequest, TopicProduceData
 from tests.compat.conftest import Broker, create_topic
 from tests.compat.raw import RawConnection
-from tests.unit.wire.batch_catalogue import (
+from tests.unit.wire.batch_catalog import (
     FRAMING,
     HEADERS,
     RECORDS,

@@ -8,7 +8,7 @@ import cramjam
 
 from ottla.wire.compression import GZIP, LZ4, SNAPPY, XERIAL_HEADER, ZSTD, _small_xxh32, compress
 from ottla.wire.varint import varint, varlong
-from tests.unit.wire.batch_catalogue import (
+from tests.unit.wire.batch_catalog import (
     APPEND_TIME,
     CODECS,
     CORRUPT,

@@ -13,7 +13,7 @@ from ottla.wire.batch_validation import OUTPUT_MAX, BatchRejected, Rules, inspec
 from ottla.wire.batches import BatchHeader, decode_records, has_valid_checksum, read_header
 from ottla.wire.compression import decompress
 from ottla.wire.varint import varint
-from tests.unit.wire.batch_catalogue import (
+from tests.unit.wire.batch_catalog import (
     FRAMING,
     HEADERS,
     RECORDS,
