@@ -162,7 +162,7 @@ def test_others_are_served_while_many_partitions_are_looked_at(
             return answer(connection, parts)
 
         monkeypatch.setattr(ServerConnection, "_on_frame", on_frame)
-        monkeypatch.setattr(ServerConnection, "answer", on_answer)
+        monkeypatch.setattr(ServerConnection, "send", on_answer)
         request = request_of()
         await client.call(request, FetchResponse if isinstance(request, FetchRequest) else ProduceResponse, 12)
         await world.within(ports, node.stop())
