@@ -20,7 +20,7 @@ from tests.unit.wire.batch_catalog import (
     tells_log_start,
     tells_why,
 )
-from tests.unit.wire.batch_catalogue_compressed import COMPRESSED, CONVERTED
+from tests.unit.wire.batch_catalog_compressed import COMPRESSED, CONVERTED
 
 PRODUCE_VERSION, FETCH_VERSION = 8, 11
 NOT_YET = (3, 6)

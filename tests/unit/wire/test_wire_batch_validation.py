@@ -26,7 +26,7 @@ from tests.unit.wire.batch_catalog import (
     tells_log_start,
     tells_why,
 )
-from tests.unit.wire.batch_catalogue_compressed import COMPRESSED, CONVERTED, packed
+from tests.unit.wire.batch_catalog_compressed import COMPRESSED, CONVERTED, packed
 
 NOW = 1_700_000_000_000
 KEPT = (*FRAMING, *HEADERS, *TIMES, *RECORDS, *COMPRESSED)
