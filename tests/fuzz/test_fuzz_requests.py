@@ -146,7 +146,7 @@ async def besiege(world):
         answer = await asyncio.wait_for(witness.produce("witness", 0, batch, acks=-1), 5)
         assert (answer.error_code, answer.base_offset) == (0, number)
     server = node._server
-    while server.counts.total > 1:  # what the last ones sent is still under way
+    while server.quotas.total > 1:  # what the last ones sent is still under way
         await asyncio.sleep(0.1)
     assert (server.buffers.owned_bytes, server.buffers.reserved_bytes, server.buffers.waiting_count) == (0, 0, 0)
     assert server.failed == 0

@@ -63,7 +63,7 @@ class Metrics:
 
     def _connections(self) -> list[str]:
         server = self._server
-        by_listener = [(_label("listener", name), count) for name, count in sorted(server.counts.by_listener.items())]
+        by_listener = [(_label("listener", name), count) for name, count in sorted(server.quotas.by_listener.items())]
         return [
             *_metric("ottla_connections", "gauge", "Open connections.", by_listener),
             *_metric(

@@ -55,8 +55,8 @@ class Server:
         self._waiting_max = self._number("socket.listen.backlog.size")
         self._configs = broker.image.configs
         self._protected = protected_listener
-        self.counts = ConnectionQuotas(connection_settings(self._layers(), []))
-        self._paces = ConnectionRateLimiter(self.counts.settings, broker.loop.time())
+        self.quotas = ConnectionQuotas(connection_settings(self._layers(), []))
+        self._paces = ConnectionRateLimiter(self.quotas.settings, broker.loop.time())
         self._idle_seconds = self._number("connections.max.idle.ms") / 1000
         self._slow_ms = self._number("ottla.slow.request.ms")
         self._sweep_timer: asyncio.TimerHandle | None = None
@@ -75,15 +75,15 @@ class Server:
         listener = await self._network.listen(host, port, lambda: ServerConnection(self, name))
         self._listeners.append(listener)
         self._names.append(name)
-        self.counts.by_listener.setdefault(name, 0)
+        self.quotas.by_listener.setdefault(name, 0)
         return listener.port
 
     def open(self) -> None:
         """The node is ready: those who connected meanwhile are heard now."""
         protected = self._protected if len(self._names) > 1 else None
-        self.counts = ConnectionQuotas(connection_settings(self._layers(), self._names), protected)
-        self.counts.by_listener.update(dict.fromkeys(self._names, 0))
-        self._paces = ConnectionRateLimiter(self.counts.settings, self.broker.loop.time(), protected)
+        self.quotas = ConnectionQuotas(connection_settings(self._layers(), self._names), protected)
+        self.quotas.by_listener.update(dict.fromkeys(self._names, 0))
+        self._paces = ConnectionRateLimiter(self.quotas.settings, self.broker.loop.time(), protected)
         self._is_open = True
         early, self._connections = self._connections, {}
         for connection in early:
@@ -146,7 +146,7 @@ class Server:
         if connection in self._connections:
             del self._connections[connection]
             if self._is_open:
-                self.counts.on_ended(connection.listener, connection.peer_host)
+                self.quotas.on_ended(connection.listener, connection.peer_host)
                 self._admit_waiting()
         if self._ended is not None and not (self._connections or self._waiting or self._delayed):
             self._ended.set()
@@ -193,7 +193,7 @@ class Server:
 
     def _admit(self, connection: ServerConnection) -> None:
         listener, host = connection.listener, connection.peer_host
-        admission = self.counts.on_accepted(listener, host)
+        admission = self.quotas.on_accepted(listener, host)
         if admission is Admission.WAITING and len(self._waiting) < self._waiting_max:
             self._waiting[connection] = None
             connection.mute()
@@ -210,15 +210,15 @@ class Server:
     def _admit_waiting(self) -> None:
         """Those who waited longest, where there is a place for them now."""
         for connection in list(self._waiting):
-            if self.counts.has_slot(connection.listener):
+            if self.quotas.has_slot(connection.listener):
                 del self._waiting[connection]
                 self._admit(connection)
 
     def _close_idlest(self) -> None:
         """Where there are more than there may be, the one that has been quiet for longest goes."""
-        surplus = self.counts.total - self.counts.settings.total_max
+        surplus = self.quotas.total - self.quotas.settings.total_max
         if surplus > 0:
-            going = [connection for connection in self._connections if self.counts.may_be_closed(connection.listener)]
+            going = [connection for connection in self._connections if self.quotas.may_be_closed(connection.listener)]
             for connection in sorted(going, key=lambda connection: connection.active_at)[:surplus]:
                 self._say_limit.emit("the connection from %s is closed: there are too many", connection.peer)
                 connection.abort()
@@ -266,11 +266,11 @@ class Server:
         except ValueError as error:
             log.warning("the limits of connections stay as they are: max.connections.per.ip.overrides %s", error)
             return
-        if settings != self.counts.settings:
+        if settings != self.quotas.settings:
             self._paces = ConnectionRateLimiter(
                 settings, self.broker.loop.time(), self._protected if len(self._names) > 1 else None
             )
-            self.counts.settings = settings
+            self.quotas.settings = settings
             self._close_idlest()
             self._admit_waiting()
             delayed, self._delayed = self._delayed, {}
