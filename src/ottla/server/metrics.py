@@ -77,7 +77,7 @@ class Metrics:
                 "counter",
                 "Connections that the node has closed, by the reason.",
                 [
-                    (_label("reason", "limit"), server.refused),
+                    (_label("reason", "limit"), server.rejected),
                     (_label("reason", "idle"), server.idle_closed),
                     (_label("reason", "malformed"), server.malformed),
                     (_label("reason", "failed"), server.failed),

@@ -40,7 +40,7 @@ class Server:
         self.turns = Turns(broker.loop, broker.clock)
         self.bytes_in_ended = 0
         self.bytes_out_ended = 0
-        self.accepted = self.refused = self.idle_closed = 0
+        self.accepted = self.rejected = self.idle_closed = 0
         """Connections: let in, sent away because of a limit, and closed for having been idle."""
         self.malformed = self.failed = 0
         """Requests that ended their connection: nonsense, and those that failed here."""
@@ -185,7 +185,7 @@ class Server:
         self._admit(connection)
 
     def _refuse(self, connection: ServerConnection) -> None:
-        self.refused += 1
+        self.rejected += 1
         self._say_limit.emit(
             "a connection from %s to %s is refused: there are too many", connection.peer_host, connection.listener
         )

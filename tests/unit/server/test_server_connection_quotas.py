@@ -176,7 +176,7 @@ def test_who_comes_too_fast_waits_and_too_many_are_sent_away():
         network = world.start("client").network
         times = await connected_at(world, network, 15)
         assert sorted(time for time in times if time is not None) == [0] * 10 + [1, 2, 3]
-        assert (times.count(None), node._server.refused) == (2, 2)
+        assert (times.count(None), node._server.rejected) == (2, 2)
         assert await connected_at(world, network, 1) in ([0], [1])
         await world.within(ports, node.stop())
 
