@@ -19,7 +19,7 @@ class Admission(Enum):
 
     ADMITTED = "it is served"
     WAITING = "it is not read from until another one ends"
-    REFUSED = "it is closed"
+    REJECTED = "it is closed"
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,7 +96,7 @@ class ConnectionQuotas:
         if not self.has_slot(listener):
             return Admission.WAITING
         if self._by_address.get(host, 0) >= self.settings.of_address(host):
-            return Admission.REFUSED
+            return Admission.REJECTED
         self.total += 1
         self.by_listener[listener] = self.by_listener.get(listener, 0) + 1
         self._by_address[host] = self._by_address.get(host, 0) + 1

@@ -28,7 +28,7 @@ from ottla.wire.messages.incremental_alter_configs import (
     IncrementalAlterConfigsRequest,
 )
 
-ADMITTED, WAITING, REFUSED = Admission.ADMITTED, Admission.WAITING, Admission.REFUSED
+ADMITTED, WAITING, REJECTED = Admission.ADMITTED, Admission.WAITING, Admission.REJECTED
 
 
 def test_settings_come_from_all_layers():
@@ -76,8 +76,8 @@ def test_overrides_that_are_none(text):
 
 def test_an_address_has_its_share_and_gets_it_back():
     counts = ConnectionQuotas(ConnectionSettings(100, 2, {"special": 1}))
-    assert [counts.on_accepted("L", "a") for _ in range(3)] == [ADMITTED, ADMITTED, REFUSED]
-    assert [counts.on_accepted("L", "special") for _ in range(2)] == [ADMITTED, REFUSED]
+    assert [counts.on_accepted("L", "a") for _ in range(3)] == [ADMITTED, ADMITTED, REJECTED]
+    assert [counts.on_accepted("L", "special") for _ in range(2)] == [ADMITTED, REJECTED]
     counts.on_ended("L", "a")
     assert counts.on_accepted("L", "a") is ADMITTED
     assert (counts.total, counts.by_listener) == (3, {"L": 3})
