@@ -178,13 +178,13 @@ class Server:
             )
         else:
             self._paces.give_back(connection.listener)
-            self._refuse(connection)
+            self._reject(connection)
 
     def _on_time(self, connection: ServerConnection) -> None:
         del self._delayed[connection]
         self._admit(connection)
 
-    def _refuse(self, connection: ServerConnection) -> None:
+    def _reject(self, connection: ServerConnection) -> None:
         self.rejected += 1
         self._say_limit.emit(
             "a connection from %s to %s is refused: there are too many", connection.peer_host, connection.listener
@@ -199,7 +199,7 @@ class Server:
             connection.mute()
             return
         if admission is not Admission.ADMITTED:
-            self._refuse(connection)
+            self._reject(connection)
             return
         self.accepted += 1
         connection.active_at = self.broker.loop.time()
