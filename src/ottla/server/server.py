@@ -56,7 +56,7 @@ class Server:
         self._configs = broker.image.configs
         self._protected = protected_listener
         self.quotas = ConnectionQuotas(connection_settings(self._layers(), []))
-        self._paces = ConnectionRateLimiter(self.quotas.settings, broker.loop.time())
+        self._rate_limiter = ConnectionRateLimiter(self.quotas.settings, broker.loop.time())
         self._idle_seconds = self._number("connections.max.idle.ms") / 1000
         self._slow_ms = self._number("ottla.slow.request.ms")
         self._sweep_timer: asyncio.TimerHandle | None = None
@@ -83,7 +83,7 @@ class Server:
         protected = self._protected if len(self._names) > 1 else None
         self.quotas = ConnectionQuotas(connection_settings(self._layers(), self._names), protected)
         self.quotas.by_listener.update(dict.fromkeys(self._names, 0))
-        self._paces = ConnectionRateLimiter(self.quotas.settings, self.broker.loop.time(), protected)
+        self._rate_limiter = ConnectionRateLimiter(self.quotas.settings, self.broker.loop.time(), protected)
         self._is_open = True
         early, self._connections = self._connections, {}
         for connection in early:
@@ -168,7 +168,7 @@ class Server:
     def _admit_in_time(self, connection: ServerConnection) -> None:
         """Let a new connection in, later where more came than may come in a second."""
         loop = self.broker.loop
-        delay = self._paces.take(connection.listener, loop.time())
+        delay = self._rate_limiter.take(connection.listener, loop.time())
         if delay <= 0:
             self._admit(connection)
         elif len(self._delayed) < self._waiting_max:
@@ -177,7 +177,7 @@ class Server:
                 loop.call_later(delay, self._on_time, connection) if delay < DELAY_SECONDS_MAX else None
             )
         else:
-            self._paces.give_back(connection.listener)
+            self._rate_limiter.give_back(connection.listener)
             self._reject(connection)
 
     def _on_time(self, connection: ServerConnection) -> None:
@@ -267,7 +267,7 @@ class Server:
             log.warning("the limits of connections stay as they are: max.connections.per.ip.overrides %s", error)
             return
         if settings != self.quotas.settings:
-            self._paces = ConnectionRateLimiter(
+            self._rate_limiter = ConnectionRateLimiter(
                 settings, self.broker.loop.time(), self._protected if len(self._names) > 1 else None
             )
             self.quotas.settings = settings
