@@ -50,7 +50,7 @@ class Server:
         self._names: list[str] = []
         self._connections: dict[ServerConnection, None] = {}
         self._waiting: dict[ServerConnection, None] = {}
-        self._delayed: dict[ServerConnection, asyncio.TimerHandle | None] = {}
+        self._throttled: dict[ServerConnection, asyncio.TimerHandle | None] = {}
         """Those who came too fast, until their time has come."""
         self._waiting_max = self._number("socket.listen.backlog.size")
         self._configs = broker.image.configs
@@ -101,9 +101,9 @@ class Server:
 
     async def close_connections(self) -> None:
         """Let clients read the answers that were made. Requests that still wait are not answered, and those who do not end are cut off."""
-        for connection in [*self._connections, *self._waiting, *self._delayed]:
+        for connection in [*self._connections, *self._waiting, *self._throttled]:
             connection.close()
-        if self._connections or self._waiting or self._delayed:
+        if self._connections or self._waiting or self._throttled:
             self._ended = asyncio.Event()
             try:
                 await asyncio.wait_for(self._ended.wait(), CLOSE_SECONDS_MAX)
@@ -111,7 +111,7 @@ class Server:
                 self.abort_connections()
 
     def abort_connections(self) -> None:
-        for connection in [*self._connections, *self._waiting, *self._delayed]:
+        for connection in [*self._connections, *self._waiting, *self._throttled]:
             connection.abort()
 
     @property
@@ -124,7 +124,7 @@ class Server:
 
     @property
     def waiting_count(self) -> int:
-        return len(self._waiting) + len(self._delayed)
+        return len(self._waiting) + len(self._throttled)
 
     # What connections call
 
@@ -140,7 +140,7 @@ class Server:
         self.bytes_in_ended += connection.bytes_in
         self.bytes_out_ended += sent_bytes
         self._waiting.pop(connection, None)
-        timer = self._delayed.pop(connection, None)
+        timer = self._throttled.pop(connection, None)
         if timer is not None:
             timer.cancel()
         if connection in self._connections:
@@ -148,7 +148,7 @@ class Server:
             if self._is_open:
                 self.quotas.on_ended(connection.listener, connection.peer_host)
                 self._admit_waiting()
-        if self._ended is not None and not (self._connections or self._waiting or self._delayed):
+        if self._ended is not None and not (self._connections or self._waiting or self._throttled):
             self._ended.set()
 
     def on_malformed_request(self, connection: ServerConnection, error: Exception) -> None:
@@ -171,9 +171,9 @@ class Server:
         delay = self._rate_limiter.take(connection.listener, loop.time())
         if delay <= 0:
             self._admit(connection)
-        elif len(self._delayed) < self._waiting_max:
+        elif len(self._throttled) < self._waiting_max:
             connection.mute()
-            self._delayed[connection] = (
+            self._throttled[connection] = (
                 loop.call_later(delay, self._on_time, connection) if delay < DELAY_SECONDS_MAX else None
             )
         else:
@@ -181,7 +181,7 @@ class Server:
             self._reject(connection)
 
     def _on_time(self, connection: ServerConnection) -> None:
-        del self._delayed[connection]
+        del self._throttled[connection]
         self._admit(connection)
 
     def _reject(self, connection: ServerConnection) -> None:
@@ -273,7 +273,7 @@ class Server:
             self.quotas.settings = settings
             self._close_idlest()
             self._admit_waiting()
-            delayed, self._delayed = self._delayed, {}
+            delayed, self._throttled = self._throttled, {}
             for connection, timer in delayed.items():
                 if timer is not None:
                     timer.cancel()
