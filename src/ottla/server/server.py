@@ -174,13 +174,13 @@ class Server:
         elif len(self._throttled) < self._waiting_max:
             connection.mute()
             self._throttled[connection] = (
-                loop.call_later(delay, self._on_time, connection) if delay < DELAY_SECONDS_MAX else None
+                loop.call_later(delay, self._on_throttle_end, connection) if delay < DELAY_SECONDS_MAX else None
             )
         else:
             self._rate_limiter.give_back(connection.listener)
             self._reject(connection)
 
-    def _on_time(self, connection: ServerConnection) -> None:
+    def _on_throttle_end(self, connection: ServerConnection) -> None:
         del self._throttled[connection]
         self._admit(connection)
 
