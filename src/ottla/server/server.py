@@ -87,7 +87,7 @@ class Server:
         self._is_open = True
         early, self._connections = self._connections, {}
         for connection in early:
-            self._admit_in_time(connection)
+            self._admit_or_throttle(connection)
         self.lag.start()
         self._sweep()
 
@@ -131,7 +131,7 @@ class Server:
     def on_connected(self, connection: ServerConnection) -> None:
         if self._is_open:
             self._maybe_new_configs()
-            self._admit_in_time(connection)
+            self._admit_or_throttle(connection)
         else:
             self._connections[connection] = None
             connection.mute()
@@ -165,7 +165,7 @@ class Server:
 
     # CachedPartitions
 
-    def _admit_in_time(self, connection: ServerConnection) -> None:
+    def _admit_or_throttle(self, connection: ServerConnection) -> None:
         """Let a new connection in, later where more came than may come in a second."""
         loop = self.broker.loop
         delay = self._rate_limiter.take(connection.listener, loop.time())
@@ -277,7 +277,7 @@ class Server:
             for connection, timer in delayed.items():
                 if timer is not None:
                     timer.cancel()
-                self._admit_in_time(connection)
+                self._admit_or_throttle(connection)
 
     def _layers(self) -> BrokerLayers:
         image, settings = self.broker.image, self.broker.settings
