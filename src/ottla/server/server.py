@@ -64,7 +64,7 @@ class Server:
         self._is_open = False
         self._ended: asyncio.Event | None = None
         now = broker.loop.time
-        self._say_refused = RateLimitedLog(log, logging.INFO, now)
+        self._malformed_log = RateLimitedLog(log, logging.INFO, now)
         self._say_failed = RateLimitedLog(log, logging.ERROR, now)
         self._say_limit = RateLimitedLog(log, logging.WARNING, now)
         self._say_slow = RateLimitedLog(log, logging.WARNING, now)
@@ -153,7 +153,7 @@ class Server:
 
     def on_malformed_request(self, connection: ServerConnection, error: Exception) -> None:
         self.malformed += 1
-        self._say_refused.emit("closed the connection from %s: it sent %s", connection.peer, error)
+        self._malformed_log.emit("closed the connection from %s: it sent %s", connection.peer, error)
 
     def on_failure(self, connection: ServerConnection, error: Exception) -> None:
         self.failed += 1
