@@ -65,7 +65,7 @@ class Server:
         self._ended: asyncio.Event | None = None
         now = broker.loop.time
         self._malformed_log = RateLimitedLog(log, logging.INFO, now)
-        self._say_failed = RateLimitedLog(log, logging.ERROR, now)
+        self._failure_log = RateLimitedLog(log, logging.ERROR, now)
         self._say_limit = RateLimitedLog(log, logging.WARNING, now)
         self._say_slow = RateLimitedLog(log, logging.WARNING, now)
         broker.api_ranges = tuple((api.key, api.advertised_from, api.last) for api in self.apis.values())
@@ -157,7 +157,7 @@ class Server:
 
     def on_failure(self, connection: ServerConnection, error: Exception) -> None:
         self.failed += 1
-        self._say_failed.emit("a request from %s failed; its connection is closed", connection.peer, error=error)
+        self._failure_log.emit("a request from %s failed; its connection is closed", connection.peer, error=error)
 
     def maybe_log_slow(self, connection: ServerConnection, what: str, took_ms: int) -> None:
         if 0 <= self._slow_ms < took_ms:
