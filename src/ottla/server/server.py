@@ -66,7 +66,7 @@ class Server:
         now = broker.loop.time
         self._malformed_log = RateLimitedLog(log, logging.INFO, now)
         self._failure_log = RateLimitedLog(log, logging.ERROR, now)
-        self._say_limit = RateLimitedLog(log, logging.WARNING, now)
+        self._limit_log = RateLimitedLog(log, logging.WARNING, now)
         self._say_slow = RateLimitedLog(log, logging.WARNING, now)
         broker.api_ranges = tuple((api.key, api.advertised_from, api.last) for api in self.apis.values())
 
@@ -186,7 +186,7 @@ class Server:
 
     def _reject(self, connection: ServerConnection) -> None:
         self.rejected += 1
-        self._say_limit.emit(
+        self._limit_log.emit(
             "a connection from %s to %s is refused: there are too many", connection.peer_host, connection.listener
         )
         connection.abort()
@@ -220,7 +220,7 @@ class Server:
         if surplus > 0:
             going = [connection for connection in self._connections if self.quotas.may_be_closed(connection.listener)]
             for connection in sorted(going, key=lambda connection: connection.active_at)[:surplus]:
-                self._say_limit.emit("the connection from %s is closed: there are too many", connection.peer)
+                self._limit_log.emit("the connection from %s is closed: there are too many", connection.peer)
                 connection.abort()
 
     def _sweep(self) -> None:
