@@ -67,7 +67,7 @@ class Server:
         self._malformed_log = RateLimitedLog(log, logging.INFO, now)
         self._failure_log = RateLimitedLog(log, logging.ERROR, now)
         self._limit_log = RateLimitedLog(log, logging.WARNING, now)
-        self._say_slow = RateLimitedLog(log, logging.WARNING, now)
+        self._slow_log = RateLimitedLog(log, logging.WARNING, now)
         broker.api_ranges = tuple((api.key, api.advertised_from, api.last) for api in self.apis.values())
 
     async def listen(self, name: str, host: str, port: int) -> int:
@@ -161,7 +161,7 @@ class Server:
 
     def maybe_log_slow(self, connection: ServerConnection, what: str, took_ms: int) -> None:
         if 0 <= self._slow_ms < took_ms:
-            self._say_slow.emit("a request from %s took %d ms: %s", connection.peer, took_ms, what)
+            self._slow_log.emit("a request from %s took %d ms: %s", connection.peer, took_ms, what)
 
     # CachedPartitions
 
@@ -294,6 +294,6 @@ class Server:
         if 0 <= self._slow_ms < seconds * 1000:
             counts = [(api.module, api.requests - before.get(key, 0)) for key, api in self.apis.items()]
             handled = ", ".join(f"{count} {name}" for name, count in counts if count) or "none"
-            self._say_slow.emit(
+            self._slow_log.emit(
                 "the event loop was held up for %d ms; requests handled meanwhile: %s", seconds * 1000, handled
             )
