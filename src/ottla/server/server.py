@@ -38,7 +38,7 @@ class Server:
             rng, slots_max=self._number("max.incremental.fetch.session.cache.slots")
         )
         self.turns = Turns(broker.loop, broker.clock)
-        self.bytes_in_ended = 0
+        self.closed_bytes_in = 0
         self.bytes_out_ended = 0
         self.accepted = self.rejected = self.idle_closed = 0
         """Connections: let in, sent away because of a limit, and closed for having been idle."""
@@ -116,7 +116,7 @@ class Server:
 
     @property
     def bytes_in(self) -> int:
-        return self.bytes_in_ended + sum(connection.bytes_in for connection in self._connections)
+        return self.closed_bytes_in + sum(connection.bytes_in for connection in self._connections)
 
     @property
     def bytes_out(self) -> int:
@@ -137,7 +137,7 @@ class Server:
             connection.mute()
 
     def on_disconnected(self, connection: ServerConnection, sent_bytes: int) -> None:
-        self.bytes_in_ended += connection.bytes_in
+        self.closed_bytes_in += connection.bytes_in
         self.bytes_out_ended += sent_bytes
         self._waiting.pop(connection, None)
         timer = self._throttled.pop(connection, None)
