@@ -39,7 +39,7 @@ class Server:
         )
         self.turns = Turns(broker.loop, broker.clock)
         self.closed_bytes_in = 0
-        self.bytes_out_ended = 0
+        self.closed_bytes_out = 0
         self.accepted = self.rejected = self.idle_closed = 0
         """Connections: let in, sent away because of a limit, and closed for having been idle."""
         self.malformed = self.failed = 0
@@ -120,7 +120,7 @@ class Server:
 
     @property
     def bytes_out(self) -> int:
-        return self.bytes_out_ended + sum(connection.bytes_out for connection in self._connections)
+        return self.closed_bytes_out + sum(connection.bytes_out for connection in self._connections)
 
     @property
     def waiting_count(self) -> int:
@@ -138,7 +138,7 @@ class Server:
 
     def on_disconnected(self, connection: ServerConnection, sent_bytes: int) -> None:
         self.closed_bytes_in += connection.bytes_in
-        self.bytes_out_ended += sent_bytes
+        self.closed_bytes_out += sent_bytes
         self._waiting.pop(connection, None)
         timer = self._throttled.pop(connection, None)
         if timer is not None:
