@@ -130,7 +130,7 @@ class Server:
 
     def on_connected(self, connection: ServerConnection) -> None:
         if self._is_open:
-            self._maybe_new_configs()
+            self._maybe_apply_configs()
             self._admit_or_throttle(connection)
         else:
             self._connections[connection] = None
@@ -226,7 +226,7 @@ class Server:
     def _sweep(self) -> None:
         """One timer for all: who has moved no byte for too long is closed."""
         now, idle = self.broker.loop.time(), self._idle_seconds
-        self._maybe_new_configs()
+        self._maybe_apply_configs()
         if orphans := self.fetch_sessions.orphans(self.broker.clock.now_ms()):
             self.broker.spawn(self._close_sessions(orphans))
         if idle >= 0:
@@ -255,7 +255,7 @@ class Server:
 
     # Configs
 
-    def _maybe_new_configs(self) -> None:
+    def _maybe_apply_configs(self) -> None:
         """Limits can be changed while the node runs."""
         configs = self.broker.image.configs
         if configs is self._configs:
