@@ -33,6 +33,7 @@ class Partition:
     """What the APIs see of a partition. With one replica all that is in the log is committed."""
 
     __slots__ = (
+        "delayed_fetches",
         "flush_at",
         "held_bytes",
         "high_watermark",
@@ -42,7 +43,6 @@ class Partition:
         "leader_epoch",
         "log",
         "on_flush_due",
-        "parked",
         "topic",
         "topic_id",
         "unacked",
@@ -86,7 +86,7 @@ class Partition:
         elif self.high_watermark != end:  # equal after a duplicate, which adds nothing
             self.high_watermark = end
             if self.delayed_fetches:
-                self._tell_parked(len(records))
+                self._notify_delayed_fetches(len(records))
         return appended
 
     def _hold(self, size: int) -> None:
@@ -120,7 +120,7 @@ class Partition:
             self.high_watermark = offset
             size, self.held_bytes = max(self.held_bytes, 1), 0
             if self.delayed_fetches:
-                self._tell_parked(size)
+                self._notify_delayed_fetches(size)
         while self.unacked and self.unacked[0][0] <= self.high_watermark:
             self.unacked.popleft()[1]()
 
@@ -161,14 +161,14 @@ class Partition:
             for producer_id, producer in self.log.producers.items()
         ]
 
-    def _tell_parked(self, size: int) -> None:
-        for fetch in list(self.parked):
+    def _notify_delayed_fetches(self, size: int) -> None:
+        for fetch in list(self.delayed_fetches):
             fetch.on_appended(size)
 
     def on_gone(self) -> None:
         """The partition is no longer here: those who wait shall hear of it."""
         self.is_gone = True
-        for fetch in list(self.parked):
+        for fetch in list(self.delayed_fetches):
             fetch.wake()
         while self.unacked:
             self.unacked.popleft()[1]()

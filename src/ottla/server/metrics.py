@@ -140,10 +140,10 @@ def _loop_lag(lag: LoopLag) -> list[str]:
 def _storage(broker: Broker) -> list[str]:
     partitions = broker.all_partitions()
     ends: dict[str, int] = {}
-    parked: dict[object, None] = {}
+    delayed_fetches: dict[object, None] = {}
     for partition in partitions:
         ends[partition.topic] = ends.get(partition.topic, 0) + partition.log.log_end_offset
-        parked.update(dict.fromkeys(partition.parked))
+        delayed_fetches.update(dict.fromkeys(partition.delayed_fetches))
     told = sorted(ends)[:TOPICS_MAX]
     return [
         *_metric("ottla_topics", "gauge", "Topics.", [("", len(broker.image.topics_by_name))]),
@@ -184,7 +184,7 @@ def _storage(broker: Broker) -> list[str]:
             "Partitions that cannot be used, as their directory has failed.",
             [("", sum(map(len, broker.offline.values())))],
         ),
-        *_metric("ottla_delayed_fetches", "gauge", "Fetches that wait for data.", [("", len(parked))]),
+        *_metric("ottla_delayed_fetches", "gauge", "Fetches that wait for data.", [("", len(delayed_fetches))]),
     ]
 
 

@@ -11,20 +11,20 @@ from ottla.runtime.delayed_fetch import DelayedFetch
 
 class Partition:
     def __init__(self) -> None:
-        self.parked: dict[DelayedFetch, None] = {}
+        self.delayed_fetches: dict[DelayedFetch, None] = {}
 
 
 class Fetch:
-    """Knows its parked self until that is ready, as real ones do."""
+    """Knows its delayed self until that is ready, as real ones do."""
 
     def __init__(self, loop: asyncio.AbstractEventLoop, partition: Partition) -> None:
         self.is_ready = loop.create_future()
-        self.parked: DelayedFetch | None = DelayedFetch(
+        self.delayed: DelayedFetch | None = DelayedFetch(
             loop, [partition], missing_bytes=10, wait_ms=60_000, on_ready=self.on_ready
         )  # type: ignore[list-item]
 
     def on_ready(self) -> None:
-        self.parked = None
+        self.delayed = None
         self.is_ready.set_result(None)
 
 
@@ -33,18 +33,18 @@ async def test_a_fetch_that_waited_is_freed_at_once(is_lost: bool) -> None:
     partition, loop = Partition(), asyncio.get_running_loop()
     fetch = Fetch(loop, partition)
     gone = weakref.ref(fetch)
-    (parked,) = partition.parked
+    (delayed,) = partition.delayed_fetches
     gc.disable()
     try:
         if is_lost:
-            parked.cancel()
-            fetch.parked = None
+            delayed.cancel()
+            fetch.delayed = None
         else:
-            parked.on_appended(4)
-            parked.on_appended(6)
+            delayed.on_appended(4)
+            delayed.on_appended(6)
             await fetch.is_ready
-        assert not partition.parked
-        del fetch, parked
+        assert not partition.delayed_fetches
+        del fetch, delayed
         await asyncio.sleep(0)
         assert gone() is None
     finally:

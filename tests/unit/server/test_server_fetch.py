@@ -99,9 +99,9 @@ def records(answer, at: int = 0) -> bytes:
 def test_a_client_that_leaves_waits_no_longer():
     async def story(client):
         client.send(client.request("events", (0, 0), (1, 0), max_wait_ms=60_000))
-        assert [len(client.partition("events", index).parked) for index in (0, 1)] == [1, 1]
+        assert [len(client.partition("events", index).delayed_fetches) for index in (0, 1)] == [1, 1]
         client.connection.connection_lost(None)
-        assert [len(client.partition("events", index).parked) for index in (0, 1)] == [0, 0]
+        assert [len(client.partition("events", index).delayed_fetches) for index in (0, 1)] == [0, 0]
 
     told(story)
 
@@ -115,7 +115,7 @@ def test_a_client_that_leaves_while_the_disk_is_read_never_waits_for_data(monkey
             task = client.connection._task
             client.connection.connection_lost(None)
             await task
-        assert not client.partition("events").parked
+        assert not client.partition("events").delayed_fetches
 
     told(story)
 
