@@ -60,7 +60,7 @@ class Server:
         self._idle_seconds = self._number("connections.max.idle.ms") / 1000
         self._slow_ms = self._number("ottla.slow.request.ms")
         self._sweep_timer: asyncio.TimerHandle | None = None
-        self._requests_before: dict[int, int] = {}
+        self._request_counts: dict[int, int] = {}
         self._is_open = False
         self._ended: asyncio.Event | None = None
         now = broker.loop.time
@@ -290,7 +290,7 @@ class Server:
 
     def _on_lag(self, seconds: float) -> None:
         """A loop that was held up for long is told of, with what was handled meanwhile: that is most likely why."""
-        before, self._requests_before = self._requests_before, {key: api.requests for key, api in self.apis.items()}
+        before, self._request_counts = self._request_counts, {key: api.requests for key, api in self.apis.items()}
         if 0 <= self._slow_ms < seconds * 1000:
             counts = [(api.module, api.requests - before.get(key, 0)) for key, api in self.apis.items()]
             handled = ", ".join(f"{count} {name}" for name, count in counts if count) or "none"
