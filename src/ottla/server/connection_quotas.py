@@ -92,7 +92,7 @@ class ConnectionQuotas:
         self._by_address: dict[str, int] = {}
 
     def on_accepted(self, listener: str, host: str) -> Admission:
-        """A connection that is admitted is counted until `on_ended`."""
+        """A connection that is admitted is counted until `on_closed`."""
         if not self.has_slot(listener):
             return Admission.WAITING
         if self._by_address.get(host, 0) >= self.settings.of_address(host):
@@ -102,7 +102,7 @@ class ConnectionQuotas:
         self._by_address[host] = self._by_address.get(host, 0) + 1
         return Admission.ADMITTED
 
-    def on_ended(self, listener: str, host: str) -> None:
+    def on_closed(self, listener: str, host: str) -> None:
         self.total -= 1
         self.by_listener[listener] -= 1
         self._by_address[host] -= 1

@@ -146,7 +146,7 @@ class Server:
         if connection in self._connections:
             del self._connections[connection]
             if self._is_open:
-                self.quotas.on_ended(connection.listener, connection.peer_host)
+                self.quotas.on_closed(connection.listener, connection.peer_host)
                 self._admit_waiting()
         if self._ended is not None and not (self._connections or self._waiting or self._throttled):
             self._ended.set()

@@ -78,7 +78,7 @@ def test_an_address_has_its_share_and_gets_it_back():
     counts = ConnectionQuotas(ConnectionSettings(100, 2, {"special": 1}))
     assert [counts.on_accepted("L", "a") for _ in range(3)] == [ADMITTED, ADMITTED, REJECTED]
     assert [counts.on_accepted("L", "special") for _ in range(2)] == [ADMITTED, REJECTED]
-    counts.on_ended("L", "a")
+    counts.on_closed("L", "a")
     assert counts.on_accepted("L", "a") is ADMITTED
     assert (counts.total, counts.by_listener) == (3, {"L": 3})
 
@@ -87,7 +87,7 @@ def test_places_of_all_and_of_a_listener():
     counts = ConnectionQuotas(ConnectionSettings(3, 100, {}, {"SMALL": 1}))
     assert [counts.on_accepted("SMALL", "a") for _ in range(2)] == [ADMITTED, WAITING]
     assert [counts.on_accepted("LARGE", "a") for _ in range(3)] == [ADMITTED, ADMITTED, WAITING]
-    counts.on_ended("LARGE", "a")
+    counts.on_closed("LARGE", "a")
     assert (counts.has_slot("SMALL"), counts.has_slot("LARGE")) == (False, True)
 
 
