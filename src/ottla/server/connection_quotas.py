@@ -34,7 +34,7 @@ class ConnectionSettings:
     per_listener_rate: Mapping[str, int] = field(default_factory=dict)
     """Connections in a second."""
 
-    def of_address(self, host: str) -> int:
+    def address_max(self, host: str) -> int:
         return self.per_address_overrides.get(host, self.per_address_max)
 
 
@@ -95,7 +95,7 @@ class ConnectionQuotas:
         """A connection that is admitted is counted until `on_closed`."""
         if not self.has_slot(listener):
             return Admission.WAITING
-        if self._by_address.get(host, 0) >= self.settings.of_address(host):
+        if self._by_address.get(host, 0) >= self.settings.address_max(host):
             return Admission.REJECTED
         self.total += 1
         self.by_listener[listener] = self.by_listener.get(listener, 0) + 1
