@@ -50,13 +50,13 @@ def connection_settings(layers: BrokerLayers, listeners: list[str]) -> Connectio
         total_max,
         per_address_max,
         read_overrides(broker.get(_OVERRIDES, "")),
-        _of_listeners("max.connections", broker, listeners),
+        _listener_values("max.connections", broker, listeners),
         total_rate,
-        _of_listeners(_RATE, broker, listeners),
+        _listener_values(_RATE, broker, listeners),
     )
 
 
-def _of_listeners(name: str, broker: Mapping[str, str], listeners: list[str]) -> dict[str, int]:
+def _listener_values(name: str, broker: Mapping[str, str], listeners: list[str]) -> dict[str, int]:
     """What is set for single listeners."""
     found = {}
     for listener in listeners:
