@@ -115,7 +115,7 @@ class ConnectionQuotas:
             return False
         return listener == self._protected or self.total < self.settings.total_max
 
-    def may_be_closed(self, listener: str) -> bool:
+    def is_closable(self, listener: str) -> bool:
         """Whether there are more than there should be, and those of this listener are the ones to go."""
         return self.total > self.settings.total_max and listener != self._protected
 

@@ -218,7 +218,7 @@ class Server:
         """Where there are more than there may be, the one that has been quiet for longest goes."""
         surplus = self.quotas.total - self.quotas.settings.total_max
         if surplus > 0:
-            going = [connection for connection in self._connections if self.quotas.may_be_closed(connection.listener)]
+            going = [connection for connection in self._connections if self.quotas.is_closable(connection.listener)]
             for connection in sorted(going, key=lambda connection: connection.active_at)[:surplus]:
                 self._limit_log.emit("the connection from %s is closed: there are too many", connection.peer)
                 connection.abort()

@@ -94,9 +94,9 @@ def test_places_of_all_and_of_a_listener():
 def test_brokers_come_in_where_clients_took_all_places():
     counts = ConnectionQuotas(ConnectionSettings(1, 100), protected_listener="BROKERS")
     assert counts.on_accepted("CLIENTS", "a") is ADMITTED
-    assert not counts.may_be_closed("CLIENTS")
+    assert not counts.is_closable("CLIENTS")
     assert counts.on_accepted("BROKERS", "b") is ADMITTED
-    assert (counts.may_be_closed("CLIENTS"), counts.may_be_closed("BROKERS")) == (True, False)
+    assert (counts.is_closable("CLIENTS"), counts.is_closable("BROKERS")) == (True, False)
 
 
 def test_a_line_is_logged_once_in_a_second_and_the_others_are_counted(caplog):
