@@ -154,8 +154,8 @@ class ConnectionRateLimiter:
 
     def take(self, listener: str, now: float) -> float:
         own = self._by_listener.get(listener)
-        total = self._total.take(now)
-        return max(0.0 if listener == self._protected else total, 0.0 if own is None else own.take(now))
+        total = self._total.acquire(now)
+        return max(0.0 if listener == self._protected else total, 0.0 if own is None else own.acquire(now))
 
     def give_back(self, listener: str) -> None:
         """The one that took it was sent away."""

@@ -168,7 +168,7 @@ class Server:
     def _admit_or_throttle(self, connection: ServerConnection) -> None:
         """Let a new connection in, later where more came than may come in a second."""
         loop = self.broker.loop
-        delay = self._rate_limiter.take(connection.listener, loop.time())
+        delay = self._rate_limiter.acquire(connection.listener, loop.time())
         if delay <= 0:
             self._admit(connection)
         elif len(self._throttled) < self._waiting_max:
