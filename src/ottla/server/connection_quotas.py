@@ -159,7 +159,7 @@ class ConnectionRateLimiter:
 
     def give_back(self, listener: str) -> None:
         """The one that took it was sent away."""
-        self._total.give_back()
+        self._total.release()
         own = self._by_listener.get(listener)
         if own is not None:
-            own.give_back()
+            own.release()

@@ -177,7 +177,7 @@ class Server:
                 loop.call_later(delay, self._on_throttle_end, connection) if delay < DELAY_SECONDS_MAX else None
             )
         else:
-            self._rate_limiter.give_back(connection.listener)
+            self._rate_limiter.release(connection.listener)
             self._reject(connection)
 
     def _on_throttle_end(self, connection: ServerConnection) -> None:

@@ -54,7 +54,7 @@ def test_a_pace_lets_a_burst_through_and_then_one_after_the_other():
     pace = RateLimiter(2, 0.0)
     assert [pace.acquire(0.0) for _ in range(23)] == [0.0] * 20 + [0.5, 1.0, 1.5]
     assert pace.acquire(1.5) == 0.5
-    pace.give_back()
+    pace.release()
     assert pace.acquire(1.5) == 0.5
     assert [pace.acquire(1000.0) for _ in range(21)] == [0.0] * 20 + [0.5]
     assert [RateLimiter(0, 0.0).take(5.0), RateLimiter((1 << 31) - 1, 0.0).take(0.0)] == [float("inf"), 0.0]
