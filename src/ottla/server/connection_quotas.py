@@ -130,7 +130,7 @@ class RateLimiter:
         self._left = float(rate * BURST_SECONDS)
         self._at = now
 
-    def take(self, now: float) -> float:
+    def acquire(self, now: float) -> float:
         """The seconds to wait: the place of one that waits is taken, so that the next one waits for longer."""
         if self._rate == UNLIMITED:
             return 0.0
@@ -152,7 +152,7 @@ class ConnectionRateLimiter:
         self._by_listener = {listener: RateLimiter(rate, now) for listener, rate in settings.per_listener_rate.items()}
         self._protected = protected_listener
 
-    def take(self, listener: str, now: float) -> float:
+    def acquire(self, listener: str, now: float) -> float:
         own = self._by_listener.get(listener)
         total = self._total.acquire(now)
         return max(0.0 if listener == self._protected else total, 0.0 if own is None else own.acquire(now))
