@@ -140,7 +140,7 @@ class RateLimiter:
             return 0.0
         return -self._left / self._rate if self._rate else float("inf")
 
-    def give_back(self) -> None:
+    def release(self) -> None:
         self._left += 1
 
 
@@ -157,7 +157,7 @@ class ConnectionRateLimiter:
         total = self._total.acquire(now)
         return max(0.0 if listener == self._protected else total, 0.0 if own is None else own.acquire(now))
 
-    def give_back(self, listener: str) -> None:
+    def release(self, listener: str) -> None:
         """The one that took it was sent away."""
         self._total.release()
         own = self._by_listener.get(listener)
