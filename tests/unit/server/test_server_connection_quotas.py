@@ -57,15 +57,15 @@ def test_a_pace_lets_a_burst_through_and_then_one_after_the_other():
     pace.release()
     assert pace.acquire(1.5) == 0.5
     assert [pace.acquire(1000.0) for _ in range(21)] == [0.0] * 20 + [0.5]
-    assert [RateLimiter(0, 0.0).take(5.0), RateLimiter((1 << 31) - 1, 0.0).take(0.0)] == [float("inf"), 0.0]
+    assert [RateLimiter(0, 0.0).acquire(5.0), RateLimiter((1 << 31) - 1, 0.0).acquire(0.0)] == [float("inf"), 0.0]
 
 
 def test_brokers_wait_for_their_listener_only():
     paces = ConnectionRateLimiter(
         ConnectionSettings(9, 9, total_rate=1, per_listener_rate={"BROKERS": 2}), 0.0, "BROKERS"
     )
-    assert [paces.take("CLIENTS", 0.0) for _ in range(12)] == [0.0] * 10 + [1.0, 2.0]
-    assert [paces.take("BROKERS", 0.0) for _ in range(21)] == [0.0] * 20 + [0.5]
+    assert [paces.acquire("CLIENTS", 0.0) for _ in range(12)] == [0.0] * 10 + [1.0, 2.0]
+    assert [paces.acquire("BROKERS", 0.0) for _ in range(21)] == [0.0] * 20 + [0.5]
 
 
 @pytest.mark.parametrize("text", ["here", "host:", ":5", "host:many", "host:-1", "a:1,b"])
