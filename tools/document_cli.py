@@ -9,9 +9,9 @@ from typing import Any
 
 import typer
 
+from ottla.cli.app import ALL_WORDS, build
 from ottla.cli.command import SHARED_NAMES
-from ottla.cli.tree import ALL_WORDS, build
-from ottla.cli.words import WORDS
+from ottla.cli.command_table import WORDS
 
 TARGET = Path(__file__).resolve().parent.parent / "docs" / "cli.md"
 INTRODUCTION = """\

@@ -12,8 +12,7 @@ from pathlib import Path
 from rich.console import Console
 
 from ottla.cli import demo
-from ottla.cli.demo_state import Moment
-from ottla.cli.demo_view import LiveView
+from ottla.cli.demo_view import LiveView, Moment
 
 PICTURE = Path(__file__).resolve().parent.parent / "docs" / "images" / "demo.svg"
 SECONDS = 14.0

@@ -11,7 +11,7 @@ import time
 
 import pytest
 
-from ottla.cli.demo_state import Chronicle, Moment, Partition
+from ottla.cli.demo_view import Chronicle, Moment, Partition
 
 DEMO = [sys.executable, "-m", "ottla", "demo"]
 

@@ -9,7 +9,7 @@ from typing import Annotated, Any
 
 import typer
 
-from ottla.cli.failure import Failure
+from ottla.cli.errors import Failure
 from ottla.cli.main import INTERRUPTED
 from ottla.cli.session import DEFAULT_BOOTSTRAP, TIMEOUT_SECONDS, Session, open_session
 

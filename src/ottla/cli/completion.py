@@ -1,12 +1,58 @@
-"""`ottla completion`: the lines that teach a shell to complete the words of this command."""
+"""What a shell offers for the next word: names that the broker knows, or nothing where it does not answer at once."""
 
+import os
+from collections.abc import Callable
 from enum import StrEnum
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from ottla.cli.command import command
+from ottla.cli.errors import Failure
 from ottla.cli.main import COMPLETION_VARIABLE
+from ottla.cli.session import DEFAULT_BOOTSTRAP, open_session
+
+if TYPE_CHECKING:
+    from ottla.client import Admin
+
+COMPLETION_SECONDS_MAX = 1.0
+
+
+def _names(context: typer.Context, incomplete: str, ask: "Callable[[Admin], list[str]]") -> list[str]:
+    from ottla.client.errors import ClientError
+
+    bootstrap = context.params.get("bootstrap") or os.environ.get("OTTLA_BOOTSTRAP") or DEFAULT_BOOTSTRAP
+    try:
+        session = open_session(bootstrap=bootstrap, client_config=None, timeout=COMPLETION_SECONDS_MAX, is_json=False)
+        with session.admin() as admin:
+            return [name for name in ask(admin) if name.startswith(incomplete)]
+    except (Failure, ClientError):
+        return []  # a message in the middle of a half-typed line helps nobody
+
+
+def topic_names(context: typer.Context, incomplete: str) -> list[str]:
+    return _names(context, incomplete, lambda admin: list(admin.list_topics()))
+
+
+def group_names(context: typer.Context, incomplete: str) -> list[str]:
+    return _names(context, incomplete, lambda admin: list(admin.list_groups()))
+
+
+def resource_names(context: typer.Context, incomplete: str) -> list[str]:
+    """Of the kind that was typed before it."""
+
+    def ask(admin: "Admin") -> list[str]:
+        match str(context.params.get("kind")):
+            case "topic":
+                return list(admin.list_topics())
+            case "group":
+                return list(admin.list_groups())
+            case "broker" | "broker-logger":
+                return [str(each.node.id) for each in admin.describe_cluster().brokers]
+            case _:
+                return [each.name for each in admin.list_config_resources(["client_metrics"])]
+
+    return _names(context, incomplete, ask)
 
 
 class Shell(StrEnum):

@@ -1,15 +1,14 @@
 """`ottla config describe|set|unset`: what is set, where it comes from, and what it means."""
 
+from collections.abc import Mapping, Sequence
 from enum import StrEnum
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from ottla.cli.command import command
-from ottla.cli.complete import resource_names
-from ottla.cli.config_change import Change, change_configs
-from ottla.cli.failure import Failure, nearest
-from ottla.cli.lookup import require_topics
+from ottla.cli.completion import resource_names
+from ottla.cli.errors import Failure, nearest, require_topics
 from ottla.cli.options import DryRun
 from ottla.cli.output import print_json, print_table
 from ottla.cli.session import Session
@@ -21,6 +20,7 @@ if TYPE_CHECKING:
 app = typer.Typer(no_args_is_help=True, help="Show and change configs of topics, brokers, groups and client metrics.")
 
 DEFAULT_OF_ALL = "default"
+Change = tuple[str, str, str | None]
 
 
 class Kind(StrEnum):
@@ -182,3 +182,33 @@ def _document(entry: "ConfigEntry", *, has_doc: bool) -> dict[str, Any]:
         "synonyms": [{"name": name, "value": value, "source": source} for name, value, source in entry.synonyms],
     }  # fmt: skip
     return document | ({"documentation": entry.documentation} if has_doc else {})
+
+
+def change_configs(
+    admin: "Admin",
+    kind: str,
+    name: str,
+    changes: Mapping[str, str | None] | Sequence[Change],
+    *,
+    is_dry_run: bool = False,
+) -> None:
+    from ottla.base.errors import ErrorCode
+    from ottla.client.admin_results import ConfigResource
+    from ottla.client.errors import BrokerError
+
+    resource = ConfigResource(kind, name)
+    try:
+        admin.alter_configs({resource: changes}, validate_only=is_dry_run)
+    except BrokerError as error:
+        if error.code not in (ErrorCode.INVALID_CONFIG, ErrorCode.INVALID_REQUEST):
+            raise
+        known = admin.describe_configs([resource])[resource]
+        names = list(changes) if isinstance(changes, Mapping) else [change[1] for change in changes]
+        unknown = next((each for each in names if each not in known), None)
+        if unknown is None:
+            raise
+        meant = nearest(unknown, known)
+        advice = f"Did you mean {meant}? " if meant else ""
+        shown = f"{kind.replace('_', '-')} {name or 'default'}"
+        advice += f"`ottla config describe {shown} --all` shows all there are."
+        raise Failure(f"{shown} has no config {unknown!r}", advice) from error

@@ -1,18 +1,17 @@
-"""`ottla consume`: records become lines, of text or of JSON, up to the end or for as long as they come."""
+"""Where reading begins: an end, an offset, so many records before the end, or a time."""
 
 import sys
 import time
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from ottla.cli.command import command
-from ottla.cli.complete import group_names
-from ottla.cli.consume_place import BEGINNING, Begin, begin_at, seek_all
-from ottla.cli.lookup import require_topics
-from ottla.cli.options import Partitions, Topics, given
-from ottla.cli.output import note
-from ottla.cli.progress import Bar
+from ottla.cli.completion import group_names
+from ottla.cli.errors import require_topics
+from ottla.cli.options import Partitions, Topics, given, moment_ms
+from ottla.cli.output import Bar, note
 from ottla.cli.records import LineFormat, separator, to_json
 from ottla.cli.session import Session
 
@@ -20,6 +19,52 @@ if TYPE_CHECKING:
     from ottla.client.consumer import Consumer
     from ottla.client.consumer_record import ConsumerRecord
     from ottla.client.partitions import TopicPartition
+
+BEGINNING, END = "beginning", "end"
+
+
+@dataclass(frozen=True, slots=True)
+class Begin:
+    """One of the four; `reset` is where a group begins that has no offset yet, and where to go from an offset that does not exist."""
+
+    reset: str
+    offset: int | None = None
+    last: int | None = None
+    timestamp: int | None = None
+
+
+def begin_at(text: str | None, *, is_following: bool, has_group: bool) -> Begin:
+    """What `--from` means."""
+    if text is None:
+        text = END if is_following and not has_group else BEGINNING
+    if text in (BEGINNING, "earliest"):
+        return Begin("earliest")
+    if text in (END, "latest"):
+        return Begin("latest")
+    if has_group:
+        raise typer.BadParameter(
+            "a group begins where it left off; --from beginning or end says where, if it has never read"
+        )
+    if text.isdigit():
+        return Begin("earliest", offset=int(text))
+    if text.startswith("-") and text[1:].isdigit():
+        return Begin("earliest", last=int(text[1:]))
+    return Begin("earliest", timestamp=moment_ms(text, now_ms=int(time.time() * 1000)))
+
+
+def seek_all(consumer: "Consumer", places: "list[TopicPartition]", where: Begin) -> None:
+    if where.timestamp is not None:
+        consumer.seek_to_time(max(0, where.timestamp), *places)
+    elif where.offset is not None or where.last is not None:
+        beginnings, ends = consumer.beginning_offsets(places), consumer.end_offsets(places)
+        for place in places:
+            wanted = where.offset if where.offset is not None else ends[place] - (where.last or 0)
+            consumer.seek(place, min(max(wanted, beginnings[place]), ends[place]))
+    elif where.reset == "earliest":
+        consumer.seek_to_beginning(*places)
+    else:
+        consumer.seek_to_end(*places)
+
 
 JSON_HELP = "Write JSON lines: topic, partition, offset, timestamp, timestamp_type, key, value, headers."
 POLL_SECONDS = 0.2

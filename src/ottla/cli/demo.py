@@ -19,10 +19,8 @@ import typer
 
 from ottla import __version__
 from ottla.cli.command import command
-from ottla.cli.demo_cast import Traffic, Worker
-from ottla.cli.demo_consumer import SESSION_TIMEOUT_MS
-from ottla.cli.demo_state import Chronicle, Moment, look
-from ottla.cli.demo_view import LiveView, PlainView, View
+from ottla.cli.demo_clients import SESSION_TIMEOUT_MS, Traffic, Worker
+from ottla.cli.demo_view import Chronicle, LiveView, Moment, PlainView, View, look
 
 DEFAULT_SECONDS = 30.0
 TOPIC, GROUP = "orders", "warehouse"

@@ -16,8 +16,8 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 from ottla import __version__
-from ottla.cli.demo_cast import ITEMS, Traffic
-from ottla.cli.failure import Failure
+from ottla.cli.demo_clients import ITEMS, Traffic
+from ottla.cli.errors import Failure
 
 ORDERS, SALES = "orders", "sales"
 PARTITIONS = 2

@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from ottla.cli.command import command
-from ottla.cli.failure import Failure
+from ottla.cli.errors import Failure
 from ottla.cli.output import print_json
 from ottla.cli.settings import UsageError, node_settings
 

@@ -6,8 +6,8 @@ import typer
 
 from ottla.cli import group_lag, group_reset
 from ottla.cli.command import command
+from ottla.cli.errors import require_groups
 from ottla.cli.group_lag import is_classic
-from ottla.cli.lookup import require_groups
 from ottla.cli.options import Groups, Yes, require_consent
 from ottla.cli.output import print_json, print_table
 from ottla.cli.session import Session

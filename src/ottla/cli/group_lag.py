@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from ottla.cli.complete import group_names
-from ottla.cli.lookup import require_groups
+from ottla.cli.completion import group_names
+from ottla.cli.errors import require_groups
 from ottla.cli.output import make_table, new_console, print_json, print_table
 from ottla.cli.session import Session
 

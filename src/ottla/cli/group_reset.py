@@ -5,13 +5,11 @@ from typing import TYPE_CHECKING, Annotated, NamedTuple
 
 import typer
 
-from ottla.cli.complete import topic_names
-from ottla.cli.failure import Failure
-from ottla.cli.lookup import require_groups, require_topics
-from ottla.cli.options import Group
+from ottla.cli.completion import topic_names
+from ottla.cli.errors import Failure, require_groups, require_topics
+from ottla.cli.options import Group, duration_ms, moment_ms
 from ottla.cli.output import note, print_json, print_table
 from ottla.cli.session import Session
-from ottla.cli.times import duration_ms, moment_ms
 
 if TYPE_CHECKING:
     from ottla.client import Admin

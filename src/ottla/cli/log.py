@@ -6,9 +6,8 @@ from typing import Annotated, Any
 import typer
 
 from ottla.cli.command import JSON_HELP, command
-from ottla.cli.failure import Failure
-from ottla.cli.output import note, print_json, print_table
-from ottla.cli.progress import Bar
+from ottla.cli.errors import Failure
+from ottla.cli.output import Bar, note, print_json, print_table
 
 app = typer.Typer(
     no_args_is_help=True, help="Look into data directories. Nothing is changed, and a node may use them meanwhile."

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Iterator
 from enum import Enum
 from typing import TYPE_CHECKING, NamedTuple
 
-from ottla.cli.failure import Failure
+from ottla.cli.errors import Failure
 
 if TYPE_CHECKING:
     from ottla.base.ports import File

@@ -6,7 +6,7 @@ import sys
 from collections.abc import Sequence
 
 from ottla import __version__
-from ottla.cli.words import SERVED, WORDS
+from ottla.cli.command_table import SERVED, WORDS
 
 USAGE_ERROR = 2
 INTERRUPTED = 130
@@ -47,7 +47,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Run a command and return the process's exit code: 0, 1 where it failed, 2 where it was called wrongly."""
     words = sys.argv[1:] if argv is None else list(argv)
     if COMPLETION_VARIABLE in os.environ or (words and (words[0] in WORDS or words[0] in COMPLETION_OPTIONS)):
-        from ottla.cli.tree import run
+        from ottla.cli.app import run
 
         return run(words)
     parser = make_parser()

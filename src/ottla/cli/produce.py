@@ -10,14 +10,11 @@ from typing import IO, TYPE_CHECKING, Annotated, Self
 import typer
 
 from ottla.cli.command import command
-from ottla.cli.failure import Failure
-from ottla.cli.lookup import unknown_topic
-from ottla.cli.options import Acks, Compression, Linger, Topic, given, pairs
-from ottla.cli.output import note, print_json
-from ottla.cli.progress import Bar
+from ottla.cli.errors import Failure, unknown_topic
+from ottla.cli.options import Acks, Compression, Linger, Topic, given, moment_ms, pairs
+from ottla.cli.output import Bar, note, print_json
 from ottla.cli.records import InputRecord, from_json, separator, split_records
 from ottla.cli.session import Session
-from ottla.cli.times import moment_ms
 
 if TYPE_CHECKING:
     from ottla.client.producer import BlockingSendFuture, Producer

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import IO, TYPE_CHECKING, Any
 
-from ottla.cli.failure import Failure
+from ottla.cli.errors import Failure
 
 if TYPE_CHECKING:
     from ottla.client.consumer_record import ConsumerRecord

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ottla.cli.failure import Failure, nearest
+from ottla.cli.errors import Failure, nearest
 
 if TYPE_CHECKING:
     from ottla.client import Admin, Producer

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from ottla.base.ids import Uuid
-from ottla.cli.tree import run
+from ottla.cli.app import run
 from ottla.io.disk import RealDisk
 from ottla.log.config import LogConfig
 from ottla.log.partition_log import PartitionLog

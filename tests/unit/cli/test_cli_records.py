@@ -6,10 +6,10 @@ import json
 import pytest
 import typer
 
-from ottla.cli.failure import Failure
-from ottla.cli.figures import latencies, rates
+from ottla.cli.errors import Failure
+from ottla.cli.options import duration_ms, moment_ms
+from ottla.cli.perf import latencies, rates
 from ottla.cli.records import InputRecord, LineFormat, from_json, separator, split_records, to_json
-from ottla.cli.times import duration_ms, moment_ms
 from ottla.client.consumer_record import ConsumerRecord
 
 NOW_MS = 1_800_000_000_000

@@ -10,9 +10,9 @@ import sys
 
 import pytest
 
+from ottla.cli.app import CALLED_WRONGLY
+from ottla.cli.command_table import SERVED, WORDS
 from ottla.cli.main import main
-from ottla.cli.tree import CALLED_WRONGLY
-from ottla.cli.words import SERVED, WORDS
 from ottla.testing.broker import Broker
 
 ROOT = pathlib.Path(__file__).parents[3]

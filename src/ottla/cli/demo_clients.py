@@ -1,5 +1,6 @@
 """Who acts in `ottla demo`: a thread that produces orders, and consumers that are processes."""
 
+import contextlib
 import json
 import subprocess
 import sys
@@ -7,7 +8,8 @@ import threading
 import time
 from dataclasses import dataclass, field
 
-from ottla.client import Producer
+from ottla.client import Consumer, Producer
+from ottla.client.consumer_errors import CommitFailed, Wakeup
 
 ITEMS = ("bread", "butter", "apples", "coffee", "cheese", "honey")
 CUSTOMERS = 100
@@ -66,7 +68,7 @@ class Worker:
 
     @classmethod
     def start(cls, name: str, bootstrap: str, topic: str, group: str) -> "Worker":
-        command = [sys.executable, "-m", "ottla.cli.demo_consumer", bootstrap, topic, group, name]
+        command = [sys.executable, "-m", "ottla.cli.demo_clients", bootstrap, topic, group, name]
         # In a session of its own, so that Ctrl-C is heard by the demo alone, which then ends everybody in order.
         return cls(
             name, subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, start_new_session=True)
@@ -91,3 +93,46 @@ class Worker:
             self.process.wait(STOP_SECONDS_MAX)
         except subprocess.TimeoutExpired:
             self.kill()
+
+
+ORDERS_PER_SECOND_MAX = 400
+"""As fast as one of them works: fast enough for its share, and slow enough for a backlog to be seen."""
+SESSION_TIMEOUT_MS = 2_000
+"""How long a silent member is believed to live. Kafka's default is 45 s; nobody wants to watch that."""
+
+
+def consume(bootstrap: str, topic: str, group: str, name: str) -> None:
+    consumer = Consumer(
+        bootstrap_servers=bootstrap,
+        group_id=group,
+        client_id=name,
+        auto_offset_reset="earliest",
+        enable_auto_commit=False,
+        session_timeout_ms=SESSION_TIMEOUT_MS,
+        heartbeat_interval_ms=SESSION_TIMEOUT_MS // 4,
+        partition_assignment_strategy="cooperative-sticky",
+        max_poll_records=ORDERS_PER_SECOND_MAX // 10,
+    )
+    is_over = threading.Event()
+
+    def wait_for_the_end() -> None:
+        sys.stdin.read()
+        is_over.set()
+        consumer.wakeup()
+
+    threading.Thread(target=wait_for_the_end, daemon=True).start()
+    with consumer:
+        consumer.subscribe([topic])
+        while not is_over.is_set():
+            try:
+                orders = consumer.poll(1.0)
+            except Wakeup:
+                break
+            if orders:
+                time.sleep(len(orders) / ORDERS_PER_SECOND_MAX)  # the work
+                with contextlib.suppress(CommitFailed):  # the group has gone on without it: others handle these again
+                    consumer.commit()
+
+
+if __name__ == "__main__":
+    consume(*sys.argv[1:5])
