@@ -65,7 +65,7 @@ class Partition:
         self.unacked: deque[tuple[int, Callable[[], None]]] = deque()
         """Who waits for the high watermark to reach an offset."""
 
-    def lead(self, leader_epoch: int) -> None:
+    def become_leader(self, leader_epoch: int) -> None:
         """From here on records are of this epoch; the log knows of it before the first of them is there."""
         self.leader_epoch = leader_epoch
         self.is_leader = True

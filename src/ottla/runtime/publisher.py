@@ -296,7 +296,7 @@ class MetadataPublisher:
         kind = InternalPartition if topic.name in INTERNAL_TOPICS else Partition
         partition = kind(topic.name, topic_id, index, placed.leader_epoch, partition_log)
         if placed.leader == self._broker.settings.node_id:
-            partition.lead(placed.leader_epoch)
+            partition.become_leader(placed.leader_epoch)
         self._broker.add_partition(partition)
         directory.partitions[partition] = None
         self.flusher.adopt(partition)
@@ -343,7 +343,7 @@ class MetadataPublisher:
         partition = self._broker.partition(topic.name, index)
         if partition is not None:  # else it is still to be opened, and will be as the image is then
             if after.leader == self._broker.settings.node_id:
-                partition.lead(after.leader_epoch)
+                partition.become_leader(after.leader_epoch)
             else:
                 partition.resign(after.leader_epoch)
             self._tell_coordinators(partition)

@@ -252,7 +252,7 @@ def test_a_topic_that_is_deleted_while_a_fetch_waits_for_it():
 def test_who_leads_is_told_to_those_who_know_an_older_leader():
     async def story(client):
         partition = client.partition("events")
-        partition.lead(5)
+        partition.become_leader(5)
         wanted = client.request("events", (0, 0))
         wanted.topics[0].partitions[0].current_leader_epoch = 4
         (found,) = (await client.ask(wanted)).responses[0].partitions
