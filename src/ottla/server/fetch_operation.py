@@ -22,7 +22,7 @@ from ottla.server.fetch_sessions import (
 )
 from ottla.wire.fetch_codec import (
     TOPIC_IDS_FROM,
-    FetchWish,
+    ParsedFetch,
     PartitionAnswer,
     current_leader,
     diverging_epoch,
@@ -92,7 +92,7 @@ class FetchOperation:
     def __init__(
         self,
         connection: ServerConnection,
-        wish: FetchWish,
+        wish: ParsedFetch,
         version: int,
         correlation_id: int,
         places: CachedPartitions,

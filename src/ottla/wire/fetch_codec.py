@@ -49,7 +49,7 @@ TopicWish = tuple[bytes, list[PartitionWish]]
 """Topic id (from version 13 on) or name, and its partitions."""
 
 
-class FetchWish(NamedTuple):
+class ParsedFetch(NamedTuple):
     """What a Fetch request asks for."""
 
     replica_id: int
@@ -63,7 +63,7 @@ class FetchWish(NamedTuple):
     forgotten: list[tuple[bytes, list[int]]]
 
 
-def read_fetch(buffer: bytearray, view: memoryview, position: int, end: int, version: int) -> FetchWish:
+def read_fetch(buffer: bytearray, view: memoryview, position: int, end: int, version: int) -> ParsedFetch:
     """A Fetch request of version 4 to 18. The rack and the epoch of a follower are not looked at here."""
     if position + 21 > end:
         raise MalformedMessage("a Fetch request that ends before its topics")
@@ -88,7 +88,7 @@ def read_fetch(buffer: bytearray, view: memoryview, position: int, end: int, ver
         )
         if topic_count == 2 and partition_count == 2 and rest == _NOTHING_ELSE:
             return _new_tuple(
-                FetchWish,
+                ParsedFetch,
                 (
                     replica_id,
                     max_wait_ms,
@@ -109,7 +109,7 @@ def read_fetch(buffer: bytearray, view: memoryview, position: int, end: int, ver
                 replica_id = _replica_in_tags(buffer, position, end)
     else:
         topics, forgotten = _read_plain(buffer, view, position, end, version)
-    return FetchWish(
+    return ParsedFetch(
         replica_id, max_wait_ms, min_bytes, max_bytes, isolation, session_id, session_epoch, topics, forgotten
     )
 
