@@ -71,7 +71,7 @@ class Partition:
         self.is_leader = True
         self.log.epochs.assign(leader_epoch, self.log.log_end_offset)
 
-    def resign(self, leader_epoch: int) -> None:
+    def become_follower(self, leader_epoch: int) -> None:
         """Another broker leads from this epoch on."""
         self.leader_epoch = leader_epoch
         self.is_leader = False

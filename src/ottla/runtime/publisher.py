@@ -345,7 +345,7 @@ class MetadataPublisher:
             if after.leader == self._broker.settings.node_id:
                 partition.become_leader(after.leader_epoch)
             else:
-                partition.resign(after.leader_epoch)
+                partition.become_follower(after.leader_epoch)
             self._tell_coordinators(partition)
 
     def _tell_coordinators(self, partition: Partition) -> None:
