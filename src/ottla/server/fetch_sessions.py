@@ -12,7 +12,7 @@ from ottla.runtime.broker import Broker
 from ottla.runtime.partition import Partition
 
 if TYPE_CHECKING:
-    from ottla.wire.fetch_codec import PartitionWish, TopicWish  # loaded when somebody fetches
+    from ottla.wire.fetch_codec import PartitionWish, TopicFetch  # loaded when somebody fetches
 
 INITIAL_EPOCH = 0
 """Asks for a new session."""
@@ -68,7 +68,7 @@ class SessionPartitions(CachedPartitions):
     __slots__ = ()
 
 
-def resolve_partitions(broker: Broker, topics: "Iterable[TopicWish]", *, by_id: bool) -> CachedPartitions:
+def resolve_partitions(broker: Broker, topics: "Iterable[TopicFetch]", *, by_id: bool) -> CachedPartitions:
     """Each partition once, where it was first named; what was said of it last counts."""
     partitions_of = broker.partitions_by_id if by_id else broker.partitions_by_name
     places: CachedPartitions = {}
@@ -108,7 +108,7 @@ class FetchSession:
         """Its place among those that may give way to a larger one."""
 
     def update(
-        self, broker: Broker, topics: "Iterable[TopicWish]", forgotten: Iterable[tuple[bytes, list[int]]]
+        self, broker: Broker, topics: "Iterable[TopicFetch]", forgotten: Iterable[tuple[bytes, list[int]]]
     ) -> None:
         places = self.partitions
         for key, place in resolve_partitions(broker, topics, by_id=self.is_by_id).items():

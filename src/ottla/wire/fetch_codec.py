@@ -45,7 +45,7 @@ _new_tuple = tuple.__new__
 
 PartitionWish = tuple[int, int, int, int, int]
 """Partition index, the leader epoch that the client knows, fetch offset, last fetched epoch, most bytes."""
-TopicWish = tuple[bytes, list[PartitionWish]]
+TopicFetch = tuple[bytes, list[PartitionWish]]
 """Topic id (from version 13 on) or name, and its partitions."""
 
 
@@ -59,7 +59,7 @@ class ParsedFetch(NamedTuple):
     isolation_level: int
     session_id: int
     session_epoch: int
-    topics: list[TopicWish]
+    topics: list[TopicFetch]
     forgotten: list[tuple[bytes, list[int]]]
 
 
@@ -128,10 +128,10 @@ def _replica_in_tags(buffer: bytearray, position: int, end: int) -> int:
 
 def _read_flexible(
     buffer: bytearray, view: memoryview, position: int, end: int, version: int
-) -> tuple[list[TopicWish], list[tuple[bytes, list[int]]], int]:
+) -> tuple[list[TopicFetch], list[tuple[bytes, list[int]]], int]:
     """Topics, what is forgotten, and where the tags of the request begin."""
     topic_count, position = read_uvarint(buffer, position, end)
-    topics: list[TopicWish] = []
+    topics: list[TopicFetch] = []
     total = 0
     for _ in range(topic_count - 1):
         topic, position = _topic(buffer, view, position, end, version)
@@ -195,10 +195,10 @@ def _indexes(buffer: bytearray, position: int, end: int, count: int) -> tuple[li
 
 def _read_plain(
     buffer: bytearray, view: memoryview, position: int, end: int, version: int
-) -> tuple[list[TopicWish], list[tuple[bytes, list[int]]]]:
+) -> tuple[list[TopicFetch], list[tuple[bytes, list[int]]]]:
     """Versions 4 to 11, whose sizes are of fixed width."""
     count, position = _plain_count(buffer, position, end)
-    topics: list[TopicWish] = []
+    topics: list[TopicFetch] = []
     total = 0
     form = _partitions_9 if version >= 9 else _partitions_5 if version >= 5 else _partitions_4
     for _ in range(count):
