@@ -124,7 +124,7 @@ class Partition:
         while self.unacked and self.unacked[0][0] <= self.high_watermark:
             self.unacked.popleft()[1]()
 
-    def await_commit(self, on_committed: Callable[[], None]) -> None:
+    def call_when_committed(self, on_committed: Callable[[], None]) -> None:
         """Call back once all that is in the log now is committed, or the partition is gone."""
         self.unacked.append((self.log.log_end_offset, on_committed))
 

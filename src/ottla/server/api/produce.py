@@ -371,7 +371,7 @@ def _await_flush(
     is_waiting = connection.defer()
     if acks:
         for partition in awaited:
-            partition.await_commit(on_committed)
+            partition.call_when_committed(on_committed)
     else:
         connection.broker.loop.call_soon(on_committed)
     return is_waiting
