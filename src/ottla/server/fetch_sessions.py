@@ -12,7 +12,7 @@ from ottla.runtime.broker import Broker
 from ottla.runtime.partition import Partition
 
 if TYPE_CHECKING:
-    from ottla.wire.fetch_codec import PartitionWish, TopicFetch  # loaded when somebody fetches
+    from ottla.wire.fetch_codec import PartitionFetch, TopicFetch  # loaded when somebody fetches
 
 INITIAL_EPOCH = 0
 """Asks for a new session."""
@@ -36,7 +36,7 @@ class CachedPartition:
 
     __slots__ = ("high_watermark", "log_start_offset", "name", "partition", "topic", "want")
 
-    def __init__(self, topic: bytes, want: "PartitionWish", partition: Partition | None) -> None:
+    def __init__(self, topic: bytes, want: "PartitionFetch", partition: Partition | None) -> None:
         self.topic = topic
         """The id or the name that the client says."""
         self.want = want

@@ -43,9 +43,9 @@ _NOTHING_ELSE = b"\0\0\1\1\0"
 _new_tuple = tuple.__new__
 """A NamedTuple's own `__new__` is a Python function, which costs as much as the tuple."""
 
-PartitionWish = tuple[int, int, int, int, int]
+PartitionFetch = tuple[int, int, int, int, int]
 """Partition index, the leader epoch that the client knows, fetch offset, last fetched epoch, most bytes."""
-TopicFetch = tuple[bytes, list[PartitionWish]]
+TopicFetch = tuple[bytes, list[PartitionFetch]]
 """Topic id (from version 13 on) or name, and its partitions."""
 
 
@@ -159,7 +159,7 @@ def _read_flexible(
 
 def _flexible_partitions(
     buffer: bytearray, view: memoryview, position: int, end: int, count: int
-) -> tuple[list[PartitionWish], int]:
+) -> tuple[list[PartitionFetch], int]:
     """Those of one topic; at once where none of them has tags, which takes a fifth of the time."""
     stop = position + _PARTITION_12_BYTES * count
     if count > 0 and stop <= end and not any(view[position + _PARTITION_12_BYTES - 1 : stop : _PARTITION_12_BYTES]):
@@ -167,7 +167,7 @@ def _flexible_partitions(
             (index, leader_epoch, offset, last_epoch, most)
             for index, leader_epoch, offset, last_epoch, _, most in _partitions_12(view[position:stop])
         ], stop
-    partitions: list[PartitionWish] = []
+    partitions: list[PartitionFetch] = []
     for _ in range(count):
         if position + _PARTITION_12_BYTES > end:
             raise MalformedMessage("a Fetch request that ends inside a partition")
