@@ -190,7 +190,7 @@ class InternalPartition(Partition):
             ErrorCode.INVALID_TOPIC_EXCEPTION, f"{self.topic} is written by the cluster alone", has_log_start=False
         )
 
-    def append_own(self, batch: bytearray, count: int, now_ms: int) -> int:
+    def append_coordinator_batch(self, batch: bytearray, count: int, now_ms: int) -> int:
         """The shard's own batch, which needs no checks but must go on where the log ends; the offset after it is returned."""
         header = Inspection(len(batch), count, now_ms, batch[ATTRIBUTES_AT + 1], True, -1, -1, -1, None)
         super().append(memoryview(batch), now_ms, header)

@@ -253,7 +253,7 @@ class ShardDriver:
             return ErrorCode.MESSAGE_TOO_LARGE
         offset = self._end
         try:
-            self._end = partition.append_own(batch, len(records), now_ms)
+            self._end = partition.append_coordinator_batch(batch, len(records), now_ms)
         except BatchRejected as error:
             return error.code
         except OSError as error:
@@ -291,7 +291,9 @@ class ShardDriver:
         self._round_bytes = self._round_calls = 0
         now_ms = self._surroundings.now_ms()
         try:
-            self.partition.append_own(build(records, now_ms, self._surroundings.codec), len(records), now_ms)
+            self.partition.append_coordinator_batch(
+                build(records, now_ms, self._surroundings.codec), len(records), now_ms
+            )
         except (BatchRejected, OSError) as error:
             log.error(
                 "nothing could be appended to %s-%d, which is loaded anew: %s",

@@ -76,9 +76,9 @@ class BookMachine:
 class LaggingPartition(InternalPartition):
     """Its followers have nothing until it is said that they do."""
 
-    def append_own(self, batch: bytearray, count: int, now_ms: int) -> int:
+    def append_coordinator_batch(self, batch: bytearray, count: int, now_ms: int) -> int:
         before = self.high_watermark
-        end = super().append_own(batch, count, now_ms)
+        end = super().append_coordinator_batch(batch, count, now_ms)
         self.high_watermark = before
         return end
 
