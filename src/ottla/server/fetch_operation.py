@@ -23,7 +23,7 @@ from ottla.server.fetch_sessions import (
 from ottla.wire.fetch_codec import (
     TOPIC_IDS_FROM,
     ParsedFetch,
-    PartitionAnswer,
+    PartitionFetchResult,
     current_leader,
     diverging_epoch,
     pack_fetched,
@@ -52,7 +52,7 @@ T = TypeVar("T")
 
 _new_tuple = tuple.__new__
 """A NamedTuple's own `__new__` is a Python function, which costs as much as the tuple."""
-Answered = tuple[CachedPartition, PartitionAnswer]
+Answered = tuple[CachedPartition, PartitionFetchResult]
 
 
 NextStep = int
@@ -219,7 +219,7 @@ class FetchOperation:
 
     def _look(
         self, place: CachedPartition, partition: Partition, room: int, is_first: bool
-    ) -> tuple[PartitionAnswer, LogSlice | None]:
+    ) -> tuple[PartitionFetchResult, LogSlice | None]:
         """What is said of a partition, and the records that go with it. Of a cold one the size is not known yet: it is taken as full."""
         wish = self._wish
         index, leader_epoch, offset, last_epoch, most = place.want
@@ -256,13 +256,13 @@ class FetchOperation:
                     if not size:
                         found = None
         aborted = () if wish.isolation_level == READ_COMMITTED else None
-        return PartitionAnswer(
+        return PartitionFetchResult(
             index, NO_ERROR, high_watermark, high_watermark, log.log_start_offset, aborted, size
         ), found
 
     def _check(
         self, partition: Partition, index: int, leader_epoch: int, offset: int, last_epoch: int
-    ) -> PartitionAnswer | None:
+    ) -> PartitionFetchResult | None:
         """What is refused because of who leads, and what parts from this log."""
         if leader_epoch >= 0 and leader_epoch > partition.leader_epoch:
             return _failed(index, ErrorCode.UNKNOWN_LEADER_EPOCH)
@@ -278,7 +278,7 @@ class FetchOperation:
                 return _failed(index, ErrorCode.OFFSET_OUT_OF_RANGE)
             if epoch < last_epoch or end_offset < offset:
                 high_watermark = partition.high_watermark
-                return PartitionAnswer(
+                return PartitionFetchResult(
                     index,
                     NO_ERROR,
                     high_watermark,
@@ -307,7 +307,7 @@ class FetchOperation:
             elif self._broker.partition(place.name, index) is not None:
                 self._answers.append((place, _failed(index, ErrorCode.INCONSISTENT_TOPIC_ID)))
                 return True
-        self._failures.append((place, _new_tuple(PartitionAnswer, (index, error, -1, -1, -1, (), 0, NO_TAGS))))
+        self._failures.append((place, _new_tuple(PartitionFetchResult, (index, error, -1, -1, -1, (), 0, NO_TAGS))))
         return False
 
     # Reading
@@ -406,7 +406,7 @@ class FetchOperation:
         await scheduler.free_in_slices(*(answers for _, answers in told[-1]))
         return parts
 
-    def _told(self) -> tuple[int, int, int, int, list[tuple[bytes, list[PartitionAnswer]]]]:
+    def _told(self) -> tuple[int, int, int, int, list[tuple[bytes, list[PartitionFetchResult]]]]:
         """What is packed."""
         answers = self._answers + self._failures if self._failures else self._answers
         if self._is_final or self._failures:  # else there are no errors among them
@@ -455,8 +455,8 @@ def _succeeds(read: Callable[P, T], *arguments: P.args, **named: P.kwargs) -> T 
         return None
 
 
-def _failed(index: int, error: ErrorCode) -> PartitionAnswer:
-    return PartitionAnswer(index, error, -1, -1, -1, None, 0)
+def _failed(index: int, error: ErrorCode) -> PartitionFetchResult:
+    return PartitionFetchResult(index, error, -1, -1, -1, None, 0)
 
 
 def _cut(found: LogSlice | None, room: int, is_first: bool) -> LogSlice | None:
@@ -464,7 +464,7 @@ def _cut(found: LogSlice | None, room: int, is_first: bool) -> LogSlice | None:
     return found if found is None or is_first or found.size <= room else found._replace(size=room)
 
 
-def _is_news(place: CachedPartition, answer: PartitionAnswer) -> bool:
+def _is_news(place: CachedPartition, answer: PartitionFetchResult) -> bool:
     """Whether the client of a session does not know this yet. Errors are told each time."""
     return bool(
         answer.record_bytes
@@ -481,9 +481,9 @@ def _tell(answers: Sequence[Answered]) -> None:
         place.log_start_offset = answer.log_start_offset
 
 
-def _by_topic(answers: Sequence[Answered]) -> list[tuple[bytes, list[PartitionAnswer]]]:
+def _by_topic(answers: Sequence[Answered]) -> list[tuple[bytes, list[PartitionFetchResult]]]:
     """Neighbours of one topic together; a topic whose partitions are not neighbours comes several times, as in Kafka."""
-    topics: list[tuple[bytes, list[PartitionAnswer]]] = []
+    topics: list[tuple[bytes, list[PartitionFetchResult]]] = []
     last = None
     for place, answer in answers:
         if place.topic != last:

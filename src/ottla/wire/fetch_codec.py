@@ -251,7 +251,7 @@ def _plain_topic(buffer: bytearray, view: memoryview, position: int, end: int) -
     return bytes(view[position + 2 : stop]), stop
 
 
-class PartitionAnswer(NamedTuple):
+class PartitionFetchResult(NamedTuple):
     """What is said of one partition. `record_bytes` of records follow it, or null where that is -1."""
 
     partition: int
@@ -295,7 +295,11 @@ _NULL_ARRAY = b"\xff\xff\xff\xff"
 
 
 def pack_fetched(
-    version: int, correlation_id: int, error: int, session_id: int, topics: list[tuple[bytes, list[PartitionAnswer]]]
+    version: int,
+    correlation_id: int,
+    error: int,
+    session_id: int,
+    topics: list[tuple[bytes, list[PartitionFetchResult]]],
 ) -> list[bytes]:
     """The frame as pieces: one before each partition's records, and one behind the last. Between piece i and i + 1 belong the
     records of the i-th partition that has any (`record_bytes` > 0)."""
@@ -317,7 +321,8 @@ def pack_found(
 ) -> Sequence[bytes]:
     """The pieces before and behind the records of one partition that has some, of a request without a session."""
     answer = _new_tuple(
-        PartitionAnswer, (partition, 0, high_watermark, high_watermark, log_start_offset, aborted, record_bytes, b"\0")
+        PartitionFetchResult,
+        (partition, 0, high_watermark, high_watermark, log_start_offset, aborted, record_bytes, b"\0"),
     )
     if version >= TOPIC_IDS_FROM and aborted is None:
         return _pack_one(correlation_id, 0, 0, topic, answer)
@@ -325,7 +330,11 @@ def pack_found(
 
 
 def pack_fetched_in_slices(
-    version: int, correlation_id: int, error: int, session_id: int, topics: list[tuple[bytes, list[PartitionAnswer]]]
+    version: int,
+    correlation_id: int,
+    error: int,
+    session_id: int,
+    topics: list[tuple[bytes, list[PartitionFetchResult]]],
 ) -> Slices[list[bytes]]:
     """As `pack_fetched`, of many partitions."""
     pack = _pack_flexible if version >= FLEXIBLE_FROM else _pack_plain
@@ -335,7 +344,7 @@ def pack_fetched_in_slices(
 
 
 def _pack_one(
-    correlation_id: int, error: int, session_id: int, topic: bytes, answer: PartitionAnswer
+    correlation_id: int, error: int, session_id: int, topic: bytes, answer: PartitionFetchResult
 ) -> tuple[bytes, bytes]:
     """One topic, by its id, with one partition and nothing aborted: what most answers hold, in one pack."""
     partition, own_error, high_watermark, last_stable_offset, log_start_offset, _, record_bytes, tags = answer
@@ -363,7 +372,7 @@ def _pack_one(
 
 
 def _pack_flexible(
-    version: int, error: int, session_id: int, topics: list[tuple[bytes, list[PartitionAnswer]]]
+    version: int, error: int, session_id: int, topics: list[tuple[bytes, list[PartitionFetchResult]]]
 ) -> Slices[tuple[list[bytes], int]]:
     """The pieces, and how many bytes of records belong between them."""
     pieces: list[bytes] = []
@@ -413,7 +422,7 @@ def _pack_flexible(
 
 
 def _pack_plain(
-    version: int, error: int, session_id: int, topics: list[tuple[bytes, list[PartitionAnswer]]]
+    version: int, error: int, session_id: int, topics: list[tuple[bytes, list[PartitionFetchResult]]]
 ) -> Slices[tuple[list[bytes], int]]:
     """As `_pack_flexible`, up to version 11."""
     pieces: list[bytes] = []

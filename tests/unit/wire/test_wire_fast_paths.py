@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from ottla.wire.errors import MalformedMessage
 from ottla.wire.fetch_codec import (
-    PartitionAnswer,
+    PartitionFetchResult,
     current_leader,
     diverging_epoch,
     pack_fetched,
@@ -294,7 +294,7 @@ def test_fetch_answers_are_packed_alike(version, correlation_id, error, session_
         [
             (
                 topic_id if version >= 13 else name.encode(),
-                [PartitionAnswer(*answer[:6], len(answer[6]), packed_tags(answer[7])) for answer in partitions],
+                [PartitionFetchResult(*answer[:6], len(answer[6]), packed_tags(answer[7])) for answer in partitions],
             )
             for topic_id, name, partitions in topics
         ],
@@ -318,7 +318,7 @@ def test_fetch_answers_are_packed_alike(version, correlation_id, error, session_
 def test_the_records_of_one_partition_are_packed_as_those_of_several(
     version, correlation_id, topic, index, high, start, aborted, size
 ):
-    answer = PartitionAnswer(index, 0, high, high, start, aborted, size)
+    answer = PartitionFetchResult(index, 0, high, high, start, aborted, size)
     expected = pack_fetched(version, correlation_id, 0, 0, [(topic, [answer])])
     assert [*pack_found(version, correlation_id, topic, index, high, start, aborted, size)] == expected
 

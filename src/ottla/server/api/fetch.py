@@ -31,7 +31,14 @@ from ottla.server.fetch_sessions import (
     resolve_partitions,
 )
 from ottla.server.large_requests import check_room
-from ottla.wire.fetch_codec import TOPIC_IDS_FROM, ParsedFetch, PartitionAnswer, pack_fetched, pack_found, read_fetch
+from ottla.wire.fetch_codec import (
+    TOPIC_IDS_FROM,
+    ParsedFetch,
+    PartitionFetchResult,
+    pack_fetched,
+    pack_found,
+    read_fetch,
+)
 
 LARGE_BYTES_MIN = 64 << 10
 MANY_BYTES_MIN = 4 << 10
@@ -237,7 +244,7 @@ def _refused(wish: ParsedFetch, version: int, correlation_id: int) -> list[bytes
         []
         if version >= TOPIC_IDS_FROM
         else [
-            (topic, [PartitionAnswer(want[0], failed, -1, -1, -1, (), 0) for want in wanted])
+            (topic, [PartitionFetchResult(want[0], failed, -1, -1, -1, (), 0) for want in wanted])
             for topic, wanted in wish.topics
         ]
     )
