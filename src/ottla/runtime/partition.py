@@ -82,14 +82,14 @@ class Partition:
         appended = log.append(records, leader_epoch=self.leader_epoch, now_ms=now_ms, inspection=inspection)
         end = log.log_end_offset
         if end >= self.flush_at:
-            self._hold(len(records))
+            self._await_flush(len(records))
         elif self.high_watermark != end:  # equal after a duplicate, which adds nothing
             self.high_watermark = end
             if self.delayed_fetches:
                 self._notify_delayed_fetches(len(records))
         return appended
 
-    def _hold(self, size: int) -> None:
+    def _await_flush(self, size: int) -> None:
         """What was appended is shown to nobody before it is on the disk. The flush that is due now or on its way is not the last."""
         self.held_bytes += size
         if self.flush_at:
