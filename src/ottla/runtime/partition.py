@@ -35,7 +35,7 @@ class Partition:
     __slots__ = (
         "delayed_fetches",
         "flush_at",
-        "held_bytes",
+        "unflushed_bytes",
         "high_watermark",
         "index",
         "is_gone",
@@ -61,7 +61,7 @@ class Partition:
         self.flush_at = NEVER
         """From this end on nothing is acked or readable before the log is on the disk; 0 while that is so, and a flush is on its way."""
         self.on_flush_due: Callable[[Partition], None] | None = None
-        self.held_bytes = 0
+        self.unflushed_bytes = 0
         self.unacked: deque[tuple[int, Callable[[], None]]] = deque()
         """Who waits for the high watermark to reach an offset."""
 
@@ -91,7 +91,7 @@ class Partition:
 
     def _await_flush(self, size: int) -> None:
         """What was appended is shown to nobody before it is on the disk. The flush that is due now or on its way is not the last."""
-        self.held_bytes += size
+        self.unflushed_bytes += size
         if self.flush_at:
             self.flush_at = 0
             assert self.on_flush_due is not None
@@ -118,7 +118,7 @@ class Partition:
         """What is before this offset is committed."""
         if offset > self.high_watermark:
             self.high_watermark = offset
-            size, self.held_bytes = max(self.held_bytes, 1), 0
+            size, self.unflushed_bytes = max(self.unflushed_bytes, 1), 0
             if self.delayed_fetches:
                 self._notify_delayed_fetches(size)
         while self.unacked and self.unacked[0][0] <= self.high_watermark:
