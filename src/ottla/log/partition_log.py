@@ -20,7 +20,7 @@ from ottla.log.open_files import OpenFiles
 from ottla.log.producer_state import snapshot_path
 from ottla.log.segment import NotCached, Segment
 from ottla.log.time_index import ENTRY_BYTES as TIME_ENTRY_BYTES
-from ottla.wire.batch_validation import ON_LOOP, BatchRejected, Inspection, inspect
+from ottla.wire.batch_validation import ON_LOOP, BatchRejected, ValidatedBatch, inspect
 from ottla.wire.batches import (
     ATTRIBUTES_AT,
     CODEC_MASK,
@@ -207,7 +207,7 @@ class PartitionLog:
         )
 
     def append(
-        self, records: memoryview, *, leader_epoch: int, now_ms: int, inspection: Inspection | None = None
+        self, records: memoryview, *, leader_epoch: int, now_ms: int, inspection: ValidatedBatch | None = None
     ) -> tuple[int, int]:
         """Check a client's batch, give it offsets and write it; returns its base offset and, where the log stamps records, the time.
 

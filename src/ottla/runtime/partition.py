@@ -9,7 +9,7 @@ from ottla.log.config import LONG_MAX, LogConfig
 from ottla.log.lending import LENT_BYTES_MAX
 from ottla.log.partition_log import INLINE_COMPRESSED_BYTES_MAX, ColdRead, LogSlice, PartitionLog
 from ottla.runtime.delayed_fetch import DelayedFetch
-from ottla.wire.batch_validation import BatchRejected, Inspection
+from ottla.wire.batch_validation import BatchRejected, ValidatedBatch
 from ottla.wire.batches import ATTRIBUTES_AT
 
 __all__ = [
@@ -76,7 +76,7 @@ class Partition:
         self.leader_epoch = leader_epoch
         self.is_leader = False
 
-    def append(self, records: memoryview, now_ms: int, inspection: Inspection | None = None) -> tuple[int, int]:
+    def append(self, records: memoryview, now_ms: int, inspection: ValidatedBatch | None = None) -> tuple[int, int]:
         """Base offset and log append time (-1 for create time). Raises BatchRejected."""
         log = self.log
         appended = log.append(records, leader_epoch=self.leader_epoch, now_ms=now_ms, inspection=inspection)
@@ -184,7 +184,7 @@ class InternalPartition(Partition):
         self.on_high_watermark: Callable[[], None] | None = None
         """Called when the high watermark moves without an append: the shard's answers wait for it."""
 
-    def append(self, records: memoryview, now_ms: int, inspection: Inspection | None = None) -> tuple[int, int]:
+    def append(self, records: memoryview, now_ms: int, inspection: ValidatedBatch | None = None) -> tuple[int, int]:
         """A client's batch: refused, which costs other partitions nothing."""
         raise BatchRejected(
             ErrorCode.INVALID_TOPIC_EXCEPTION, f"{self.topic} is written by the cluster alone", has_log_start=False
@@ -192,7 +192,7 @@ class InternalPartition(Partition):
 
     def append_coordinator_batch(self, batch: bytearray, count: int, now_ms: int) -> int:
         """The shard's own batch, which needs no checks but must go on where the log ends; the offset after it is returned."""
-        header = Inspection(len(batch), count, now_ms, batch[ATTRIBUTES_AT + 1], True, -1, -1, -1, None)
+        header = ValidatedBatch(len(batch), count, now_ms, batch[ATTRIBUTES_AT + 1], True, -1, -1, -1, None)
         super().append(memoryview(batch), now_ms, header)
         return self.log.log_end_offset
 

@@ -8,7 +8,7 @@ from functools import partial
 
 from ottla.base.errors import ErrorCode
 from ottla.base.ports import Disk, Processes, ProcessFailed, Workers
-from ottla.wire.batch_validation import BatchRejected, Inspection, RecordError, Rules, inspect
+from ottla.wire.batch_validation import BatchRejected, RecordError, Rules, ValidatedBatch, inspect
 
 WORK = "ottla.runtime.validation_process:serve"
 log = logging.getLogger("ottla.produce")
@@ -16,7 +16,7 @@ log = logging.getLogger("ottla.produce")
 
 async def validate_in_process(
     processes: Processes, workers: Workers, records: memoryview, rules: Rules, now_ms: int
-) -> Inspection:
+) -> ValidatedBatch:
     """As `inspect` with all the effort that it may take. Where no process can be had, a worker does it."""
     request = b"\n".join((json.dumps((rules, now_ms)).encode(), records))
     reports: list[bytes] = []
@@ -43,7 +43,7 @@ def serve(disk: Disk, request: bytes) -> Iterator[bytes]:
         yield b"\n".join((json.dumps(told).encode(), found.replacement or b""))
 
 
-def _found(report: bytes) -> Inspection:
+def _found(report: bytes) -> ValidatedBatch:
     head, _, replacement = report.partition(b"\n")
     told = json.loads(head)
     if "rejected" in told:
@@ -55,4 +55,4 @@ def _found(report: bytes) -> Inspection:
             has_log_start=has_log_start,
             record_errors=tuple(RecordError(*each) for each in record_errors),
         )
-    return Inspection._make((*told["found"], bytearray(replacement) if told["is_replaced"] else None))
+    return ValidatedBatch._make((*told["found"], bytearray(replacement) if told["is_replaced"] else None))

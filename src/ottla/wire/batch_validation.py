@@ -37,7 +37,7 @@ __all__ = [
     "ON_LOOP",
     "BatchRejected",
     "Effort",
-    "Inspection",
+    "ValidatedBatch",
     "RecordError",
     "Rules",
     "TooMuchEffort",
@@ -90,7 +90,7 @@ class Rules(NamedTuple):
     target_level: int | None = None
 
 
-class Inspection(NamedTuple):
+class ValidatedBatch(NamedTuple):
     """A batch that may be appended."""
 
     size: int
@@ -106,7 +106,7 @@ class Inspection(NamedTuple):
     """The batch to write in its place, where the topic keeps another codec."""
 
 
-def inspect(records: memoryview, rules: Rules, now_ms: int, effort: Effort = ALONE) -> Inspection:
+def inspect(records: memoryview, rules: Rules, now_ms: int, effort: Effort = ALONE) -> ValidatedBatch:
     """Check what a client sent for one partition; BatchRejected says what is wrong with it; TooMuchEffort, that it takes more than it may.
 
     It is one long function as every produce passes through it: 2.6 µs for a batch of one record, of which a call more would be 0.1.
@@ -217,7 +217,7 @@ def inspect(records: memoryview, rules: Rules, now_ms: int, effort: Effort = ALO
             ErrorCode.UNKNOWN_SERVER_ERROR, "offset deltas in a compressed batch that do not go 0, 1, 2 ..."
         )
     return _new_tuple(
-        Inspection,
+        ValidatedBatch,
         (
             size,
             count,
@@ -319,7 +319,7 @@ def _wrapped(value: int) -> int:
     return (value - LONG_MIN & 0xFFFF_FFFF_FFFF_FFFF) + LONG_MIN
 
 
-def _converted(records: memoryview, payload: bytes, rules: Rules, target: int, highest: int) -> Inspection:
+def _converted(records: memoryview, payload: bytes, rules: Rules, target: int, highest: int) -> ValidatedBatch:
     """The same records in the topic's codec. They are given their offsets anew."""
     header = read_header(records)
     batch = build_batch(
@@ -332,7 +332,7 @@ def _converted(records: memoryview, payload: bytes, rules: Rules, target: int, h
     )
     if len(batch) > rules.max_message_bytes:
         _too_large(len(batch), rules)
-    return Inspection(
+    return ValidatedBatch(
         len(batch),
         header.record_count,
         highest,

@@ -10,7 +10,7 @@ from ottla.base.ports import ProcessFailed
 from ottla.io.processes import ChildProcesses
 from ottla.io.workers import ThreadWorkers
 from ottla.runtime.validation_process import serve, validate_in_process
-from ottla.wire.batch_validation import BatchRejected, Inspection, Rules, inspect
+from ottla.wire.batch_validation import BatchRejected, Rules, ValidatedBatch, inspect
 from ottla.wire.batches import Record, build_batch
 
 NOW_MS = 1_750_000_000_000
@@ -39,7 +39,7 @@ def batch(count: int, *, codec: int = 4, late_ms: int = 0, **options: Any) -> me
     return memoryview(bytes(build_batch(records, codec=codec, **options)))
 
 
-def said(work: Callable[[], Inspection]) -> Any:
+def said(work: Callable[[], ValidatedBatch]) -> Any:
     try:
         return work()
     except BatchRejected as error:

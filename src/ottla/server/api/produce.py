@@ -14,7 +14,7 @@ from ottla.runtime.partition import INLINE_COMPRESSED_BYTES_MAX, Partition
 from ottla.runtime.validation_process import validate_in_process
 from ottla.server.connection import ServerConnection
 from ottla.server.large_requests import encoded_in_turn
-from ottla.wire.batch_validation import IN_WORKER, BatchRejected, Inspection, TooMuchEffort, inspect
+from ottla.wire.batch_validation import IN_WORKER, BatchRejected, TooMuchEffort, ValidatedBatch, inspect
 from ottla.wire.messages.produce import (
     BatchIndexAndErrorMessage,
     PartitionProduceResponse,
@@ -153,7 +153,7 @@ def _append(
     view: memoryview,
     part: PartitionPart,
     now_ms: int,
-    inspection: Inspection | None = None,
+    inspection: ValidatedBatch | None = None,
 ) -> Appended | PartitionError:
     index, start, stop = part
     partition = partitions[index] if partitions is not None and 0 <= index < len(partitions) else None
@@ -280,7 +280,7 @@ async def _append_postponed(
     _answer_later(connection, version, correlation_id, acks, outcomes)
 
 
-async def _inspected(connection: ServerConnection, partition: Partition, records: memoryview) -> Inspection:
+async def _inspected(connection: ServerConnection, partition: Partition, records: memoryview) -> ValidatedBatch:
     """A worker looks at a batch; at one that takes much another process, while no other such is looked at."""
     broker = connection.broker
     with contextlib.suppress(TooMuchEffort):
