@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from enum import Enum
 from functools import lru_cache
 
-from ottla.wire.batch_validation import Rules
+from ottla.wire.batch_validation import BatchRules
 
 LONG_MAX = (1 << 63) - 1
 
@@ -67,10 +67,10 @@ class LogConfig:
         )
         return age - self.segment_jitter_ms
 
-    def rules(self) -> Rules:
+    def rules(self) -> BatchRules:
         """What of this a batch is checked against: one object for all logs of which the same is true, as each request looks at it."""
         return _one_for_all(
-            Rules(
+            BatchRules(
                 max_message_bytes=self.max_message_bytes,
                 compacted=self.compacted,
                 log_append_time=self.timestamp_type is TimestampType.APPEND,
@@ -83,5 +83,5 @@ class LogConfig:
 
 
 @lru_cache(maxsize=256)
-def _one_for_all(rules: Rules) -> Rules:
+def _one_for_all(rules: BatchRules) -> BatchRules:
     return rules

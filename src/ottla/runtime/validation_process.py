@@ -8,14 +8,14 @@ from functools import partial
 
 from ottla.base.errors import ErrorCode
 from ottla.base.ports import Disk, Processes, ProcessFailed, Workers
-from ottla.wire.batch_validation import BatchRejected, RecordError, Rules, ValidatedBatch, inspect
+from ottla.wire.batch_validation import BatchRejected, BatchRules, RecordError, ValidatedBatch, inspect
 
 WORK = "ottla.runtime.validation_process:serve"
 log = logging.getLogger("ottla.produce")
 
 
 async def validate_in_process(
-    processes: Processes, workers: Workers, records: memoryview, rules: Rules, now_ms: int
+    processes: Processes, workers: Workers, records: memoryview, rules: BatchRules, now_ms: int
 ) -> ValidatedBatch:
     """As `inspect` with all the effort that it may take. Where no process can be had, a worker does it."""
     request = b"\n".join((json.dumps((rules, now_ms)).encode(), records))
@@ -33,7 +33,7 @@ def serve(disk: Disk, request: bytes) -> Iterator[bytes]:
     head, _, records = request.partition(b"\n")
     rules, now_ms = json.loads(head)
     try:
-        found = inspect(memoryview(records), Rules(*rules), now_ms)
+        found = inspect(memoryview(records), BatchRules(*rules), now_ms)
     except BatchRejected as error:
         yield json.dumps(
             {"rejected": (error.code, error.reason, error.message, error.record_errors, error.has_log_start)}

@@ -39,7 +39,7 @@ __all__ = [
     "Effort",
     "ValidatedBatch",
     "RecordError",
-    "Rules",
+    "BatchRules",
     "TooMuchEffort",
     "inspect",
 ]
@@ -77,7 +77,7 @@ class TooMuchEffort(Exception):
     """Not an error of the client's: whoever looks should do it where more time and memory may be spent."""
 
 
-class Rules(NamedTuple):
+class BatchRules(NamedTuple):
     """What a topic's configuration demands of a batch."""
 
     max_message_bytes: int = 1_048_588
@@ -106,7 +106,7 @@ class ValidatedBatch(NamedTuple):
     """The batch to write in its place, where the topic keeps another codec."""
 
 
-def inspect(records: memoryview, rules: Rules, now_ms: int, effort: Effort = ALONE) -> ValidatedBatch:
+def inspect(records: memoryview, rules: BatchRules, now_ms: int, effort: Effort = ALONE) -> ValidatedBatch:
     """Check what a client sent for one partition; BatchRejected says what is wrong with it; TooMuchEffort, that it takes more than it may.
 
     It is one long function as every produce passes through it: 2.6 µs for a batch of one record, of which a call more would be 0.1.
@@ -272,7 +272,7 @@ def _decompressed(codec: int, payload: bytes, effort: Effort) -> bytes | memoryv
 
 def _check_each(
     stepped: Iterable[SteppedRecord],
-    rules: Rules,
+    rules: BatchRules,
     now_ms: int,
     base_timestamp: int,
     append_time_said: int | None,
@@ -309,7 +309,7 @@ def _check_each(
     return highest
 
 
-def _is_out_of_range(timestamp: int, rules: Rules, now_ms: int) -> bool:
+def _is_out_of_range(timestamp: int, rules: BatchRules, now_ms: int) -> bool:
     """Sums in 64 bits, as Apache Kafka's are: a timestamp of the far past may come out as one of the future."""
     age = _wrapped(now_ms - timestamp)
     return age > rules.timestamp_before_max_ms or _wrapped(-age) > rules.timestamp_after_max_ms
@@ -319,7 +319,7 @@ def _wrapped(value: int) -> int:
     return (value - LONG_MIN & 0xFFFF_FFFF_FFFF_FFFF) + LONG_MIN
 
 
-def _converted(records: memoryview, payload: bytes, rules: Rules, target: int, highest: int) -> ValidatedBatch:
+def _converted(records: memoryview, payload: bytes, rules: BatchRules, target: int, highest: int) -> ValidatedBatch:
     """The same records in the topic's codec. They are given their offsets anew."""
     header = read_header(records)
     batch = build_batch(
@@ -361,7 +361,7 @@ def _corrupt(reason: str) -> NoReturn:
     raise BatchRejected(ErrorCode.CORRUPT_MESSAGE, reason, has_log_start=False)
 
 
-def _too_large(size: int, rules: Rules) -> NoReturn:
+def _too_large(size: int, rules: BatchRules) -> NoReturn:
     raise BatchRejected(
         ErrorCode.MESSAGE_TOO_LARGE,
         f"the batch has {size} bytes, max.message.bytes is {rules.max_message_bytes}",

@@ -10,7 +10,7 @@ from ottla.base.ports import ProcessFailed
 from ottla.io.processes import ChildProcesses
 from ottla.io.workers import ThreadWorkers
 from ottla.runtime.validation_process import serve, validate_in_process
-from ottla.wire.batch_validation import BatchRejected, Rules, ValidatedBatch, inspect
+from ottla.wire.batch_validation import BatchRejected, BatchRules, ValidatedBatch, inspect
 from ottla.wire.batches import Record, build_batch
 
 NOW_MS = 1_750_000_000_000
@@ -47,20 +47,20 @@ def said(work: Callable[[], ValidatedBatch]) -> Any:
 
 
 CASES = [
-    (batch(300), Rules()),
-    (batch(300, producer_id=7, producer_epoch=1, base_sequence=5), Rules(log_append_time=True)),
-    (batch(300), Rules(target_codec=1, target_level=9)),
-    (batch(300, codec=0), Rules(target_codec=3)),
-    (batch(300, late_ms=10**8), Rules()),
-    (batch(300), Rules(compacted=True)),
-    (batch(300), Rules(max_message_bytes=10)),
-    (memoryview(bytes(batch(300))[:-20] + bytes(20)), Rules()),
-    (memoryview(b"\n" * 30), Rules()),
+    (batch(300), BatchRules()),
+    (batch(300, producer_id=7, producer_epoch=1, base_sequence=5), BatchRules(log_append_time=True)),
+    (batch(300), BatchRules(target_codec=1, target_level=9)),
+    (batch(300, codec=0), BatchRules(target_codec=3)),
+    (batch(300, late_ms=10**8), BatchRules()),
+    (batch(300), BatchRules(compacted=True)),
+    (batch(300), BatchRules(max_message_bytes=10)),
+    (memoryview(bytes(batch(300))[:-20] + bytes(20)), BatchRules()),
+    (memoryview(b"\n" * 30), BatchRules()),
 ]
 
 
 @pytest.mark.parametrize(("records", "rules"), CASES)
-async def test_the_same_is_said(records: memoryview, rules: Rules) -> None:
+async def test_the_same_is_said(records: memoryview, rules: BatchRules) -> None:
     expected = said(lambda: inspect(records, rules, NOW_MS))
     workers = ThreadWorkers(asyncio.get_running_loop(), 1)
     for processes in (HereAndNow(), NoProcesses()):
@@ -80,7 +80,7 @@ async def test_a_real_process_looks_at_a_bomb() -> None:
     try:
         assert await validate_in_process(processes, workers, *CASES[0], NOW_MS) == inspect(*CASES[0], NOW_MS)
         with pytest.raises(BatchRejected, match="MESSAGE_TOO_LARGE"):
-            await validate_in_process(processes, workers, bomb, Rules(), NOW_MS)
+            await validate_in_process(processes, workers, bomb, BatchRules(), NOW_MS)
     finally:
         processes.close()
         workers.close()
