@@ -36,7 +36,7 @@ __all__ = [
     "IN_WORKER",
     "ON_LOOP",
     "BatchRejected",
-    "Effort",
+    "ValidationBudget",
     "ValidatedBatch",
     "RecordError",
     "BatchRules",
@@ -60,17 +60,17 @@ _new_tuple = tuple.__new__
 """A NamedTuple's own `__new__` is a Python function, which costs as much as the tuple."""
 
 
-class Effort(NamedTuple):
+class ValidationBudget(NamedTuple):
     """What looking at a batch may take: bytes once it is decompressed, and records that are looked at one by one."""
 
     output_bytes_max: int
     stepped_max: int
 
 
-ON_LOOP = Effort(128 << 10, 1_000)
-IN_WORKER = Effort(4 << 20, 100_000)
+ON_LOOP = ValidationBudget(128 << 10, 1_000)
+IN_WORKER = ValidationBudget(4 << 20, 100_000)
 """Of several at a time."""
-ALONE = Effort(OUTPUT_MAX, RECORDS_MAX)
+ALONE = ValidationBudget(OUTPUT_MAX, RECORDS_MAX)
 
 
 class TooMuchEffort(Exception):
@@ -106,7 +106,7 @@ class ValidatedBatch(NamedTuple):
     """The batch to write in its place, where the topic keeps another codec."""
 
 
-def inspect(records: memoryview, rules: BatchRules, now_ms: int, effort: Effort = ALONE) -> ValidatedBatch:
+def inspect(records: memoryview, rules: BatchRules, now_ms: int, effort: ValidationBudget = ALONE) -> ValidatedBatch:
     """Check what a client sent for one partition; BatchRejected says what is wrong with it; TooMuchEffort, that it takes more than it may.
 
     It is one long function as every produce passes through it: 2.6 µs for a batch of one record, of which a call more would be 0.1.
@@ -233,7 +233,13 @@ def inspect(records: memoryview, rules: BatchRules, now_ms: int, effort: Effort 
 
 
 def _scan(
-    data: bytes | memoryview, count: int, codec: int, effort: Effort, *, is_kept_compressed: bool, is_one_time: bool
+    data: bytes | memoryview,
+    count: int,
+    codec: int,
+    effort: ValidationBudget,
+    *,
+    is_kept_compressed: bool,
+    is_one_time: bool,
 ) -> Extent:
     """Many records, or some of an unusual form."""
     extent = None
@@ -255,7 +261,7 @@ def _scan(
     return extent
 
 
-def _decompressed(codec: int, payload: bytes, effort: Effort) -> bytes | memoryview:
+def _decompressed(codec: int, payload: bytes, effort: ValidationBudget) -> bytes | memoryview:
     from ottla.wire.compression import CorruptPayload, DecompressionLimit, decompress_in_place
 
     try:
