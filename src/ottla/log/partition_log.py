@@ -212,7 +212,7 @@ class PartitionLog:
         """Check a client's batch, give it offsets and write it; returns its base offset and, where the log stamps records, the time.
 
         A retry of a batch that is remembered is not written again: it gets the old offset, and the highest timestamp of that batch.
-        TooMuchEffort where it is a worker that should inspect the batch, though it looked simple.
+        BudgetExceeded where it is a worker that should inspect the batch, though it looked simple.
         """
         if inspection is None:
             inspection = inspect(records, self._rules, now_ms, ON_LOOP)

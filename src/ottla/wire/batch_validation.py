@@ -40,7 +40,7 @@ __all__ = [
     "ValidatedBatch",
     "RecordError",
     "BatchRules",
-    "TooMuchEffort",
+    "BudgetExceeded",
     "inspect",
 ]
 
@@ -73,7 +73,7 @@ IN_WORKER = ValidationBudget(4 << 20, 100_000)
 ALONE = ValidationBudget(OUTPUT_MAX, RECORDS_MAX)
 
 
-class TooMuchEffort(Exception):
+class BudgetExceeded(Exception):
     """Not an error of the client's: whoever looks should do it where more time and memory may be spent."""
 
 
@@ -107,7 +107,7 @@ class ValidatedBatch(NamedTuple):
 
 
 def inspect(records: memoryview, rules: BatchRules, now_ms: int, effort: ValidationBudget = ALONE) -> ValidatedBatch:
-    """Check what a client sent for one partition; BatchRejected says what is wrong with it; TooMuchEffort, that it takes more than it may.
+    """Check what a client sent for one partition; BatchRejected says what is wrong with it; BudgetExceeded, that it takes more than it may.
 
     It is one long function as every produce passes through it: 2.6 µs for a batch of one record, of which a call more would be 0.1.
     """
@@ -204,13 +204,13 @@ def inspect(records: memoryview, rules: BatchRules, now_ms: int, effort: Validat
                 more=max(count - RECORD_ERRORS_MAX, 0),
             )
         if count > effort.stepped_max:
-            raise TooMuchEffort
+            raise BudgetExceeded
         highest = _check_each(stepped, rules, now_ms, base_timestamp, max_timestamp if is_append_time_said else None)
     if highest < NO_TIMESTAMP:
         highest = NO_TIMESTAMP
     if codec != target:
         if count > effort.stepped_max:
-            raise TooMuchEffort
+            raise BudgetExceeded
         return _converted(records, bytes(data), rules, target, highest)
     if is_kept_compressed and not offsets_rise:
         raise BatchRejected(
@@ -247,7 +247,7 @@ def _scan(
         extent = scan(data, count, wants_offsets=is_kept_compressed, is_one_time=is_one_time)
         if extent is None:
             if count > effort.stepped_max:
-                raise TooMuchEffort
+                raise BudgetExceeded
             data = bytes(data)
             extent = walk(data, 0, count, wants_offsets=is_kept_compressed)
     if extent is None:
@@ -268,7 +268,7 @@ def _decompressed(codec: int, payload: bytes, effort: ValidationBudget) -> bytes
         return decompress_in_place(codec, payload, effort.output_bytes_max)
     except DecompressionLimit:
         if effort is not ALONE:
-            raise TooMuchEffort from None
+            raise BudgetExceeded from None
         raise BatchRejected(
             ErrorCode.MESSAGE_TOO_LARGE, f"the records have more than {OUTPUT_MAX} bytes", has_log_start=False
         ) from None

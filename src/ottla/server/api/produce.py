@@ -14,7 +14,7 @@ from ottla.runtime.partition import INLINE_COMPRESSED_BYTES_MAX, Partition
 from ottla.runtime.validation_process import validate_in_process
 from ottla.server.connection import ServerConnection
 from ottla.server.large_requests import encoded_in_turn
-from ottla.wire.batch_validation import IN_WORKER, BatchRejected, TooMuchEffort, ValidatedBatch, inspect
+from ottla.wire.batch_validation import IN_WORKER, BatchRejected, BudgetExceeded, ValidatedBatch, inspect
 from ottla.wire.messages.produce import (
     BatchIndexAndErrorMessage,
     PartitionProduceResponse,
@@ -172,7 +172,7 @@ def _append(
         base_offset, append_time_ms = partition.append(view[start:stop] if start >= 0 else view[:0], now_ms, inspection)
     except BatchRejected as error:
         return _rejected(partition, error)
-    except TooMuchEffort:
+    except BudgetExceeded:
         return PartitionError(index, NeedsWorker(bytearray(view[start:stop])))
     except OSError as error:
         return PartitionError(index, AppendFailed(partition, error))
@@ -283,7 +283,7 @@ async def _append_postponed(
 async def _inspected(connection: ServerConnection, partition: Partition, records: memoryview) -> ValidatedBatch:
     """A worker looks at a batch; at one that takes much another process, while no other such is looked at."""
     broker = connection.broker
-    with contextlib.suppress(TooMuchEffort):
+    with contextlib.suppress(BudgetExceeded):
         return await broker.workers.run(
             partial(inspect, records, partition.log.config.rules(), broker.clock.now_ms(), IN_WORKER)
         )
