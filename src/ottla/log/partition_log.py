@@ -20,7 +20,7 @@ from ottla.log.open_files import OpenFiles
 from ottla.log.producer_state import snapshot_path
 from ottla.log.segment import NotCached, Segment
 from ottla.log.time_index import ENTRY_BYTES as TIME_ENTRY_BYTES
-from ottla.wire.batch_validation import ON_LOOP, BatchRejected, ValidatedBatch, inspect
+from ottla.wire.batch_validation import LOOP_BUDGET, BatchRejected, ValidatedBatch, inspect
 from ottla.wire.batches import (
     ATTRIBUTES_AT,
     CODEC_MASK,
@@ -215,7 +215,7 @@ class PartitionLog:
         BudgetExceeded where it is a worker that should inspect the batch, though it looked simple.
         """
         if inspection is None:
-            inspection = inspect(records, self._rules, now_ms, ON_LOOP)
+            inspection = inspect(records, self._rules, now_ms, LOOP_BUDGET)
         (
             size,
             count,

@@ -34,7 +34,7 @@ from ottla.wire.rejection import BatchRejected, RecordError
 __all__ = [
     "ALONE",
     "IN_WORKER",
-    "ON_LOOP",
+    "LOOP_BUDGET",
     "BatchRejected",
     "ValidationBudget",
     "ValidatedBatch",
@@ -67,7 +67,7 @@ class ValidationBudget(NamedTuple):
     stepped_max: int
 
 
-ON_LOOP = ValidationBudget(128 << 10, 1_000)
+LOOP_BUDGET = ValidationBudget(128 << 10, 1_000)
 IN_WORKER = ValidationBudget(4 << 20, 100_000)
 """Of several at a time."""
 ALONE = ValidationBudget(OUTPUT_MAX, RECORDS_MAX)
