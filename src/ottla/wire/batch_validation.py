@@ -33,7 +33,7 @@ from ottla.wire.rejection import BatchRejected, RecordError
 
 __all__ = [
     "ALONE",
-    "IN_WORKER",
+    "WORKER_BUDGET",
     "LOOP_BUDGET",
     "BatchRejected",
     "ValidationBudget",
@@ -68,7 +68,7 @@ class ValidationBudget(NamedTuple):
 
 
 LOOP_BUDGET = ValidationBudget(128 << 10, 1_000)
-IN_WORKER = ValidationBudget(4 << 20, 100_000)
+WORKER_BUDGET = ValidationBudget(4 << 20, 100_000)
 """Of several at a time."""
 ALONE = ValidationBudget(OUTPUT_MAX, RECORDS_MAX)
 
