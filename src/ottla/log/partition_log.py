@@ -20,7 +20,7 @@ from ottla.log.open_files import OpenFiles
 from ottla.log.producer_state import snapshot_path
 from ottla.log.segment import NotCached, Segment
 from ottla.log.time_index import ENTRY_BYTES as TIME_ENTRY_BYTES
-from ottla.wire.batch_validation import LOOP_BUDGET, BatchRejected, ValidatedBatch, inspect
+from ottla.wire.batch_validation import LOOP_BUDGET, BatchRejected, ValidatedBatch, validate_batch
 from ottla.wire.batches import (
     ATTRIBUTES_AT,
     CODEC_MASK,
@@ -212,10 +212,10 @@ class PartitionLog:
         """Check a client's batch, give it offsets and write it; returns its base offset and, where the log stamps records, the time.
 
         A retry of a batch that is remembered is not written again: it gets the old offset, and the highest timestamp of that batch.
-        BudgetExceeded where it is a worker that should inspect the batch, though it looked simple.
+        BudgetExceeded where it is a worker that should validate_batch the batch, though it looked simple.
         """
         if inspection is None:
-            inspection = inspect(records, self._rules, now_ms, LOOP_BUDGET)
+            inspection = validate_batch(records, self._rules, now_ms, LOOP_BUDGET)
         (
             size,
             count,

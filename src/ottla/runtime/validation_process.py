@@ -8,7 +8,7 @@ from functools import partial
 
 from ottla.base.errors import ErrorCode
 from ottla.base.ports import Disk, Processes, ProcessFailed, Workers
-from ottla.wire.batch_validation import BatchRejected, BatchRules, RecordError, ValidatedBatch, inspect
+from ottla.wire.batch_validation import BatchRejected, BatchRules, RecordError, ValidatedBatch, validate_batch
 
 WORK = "ottla.runtime.validation_process:serve"
 log = logging.getLogger("ottla.produce")
@@ -17,14 +17,14 @@ log = logging.getLogger("ottla.produce")
 async def validate_in_process(
     processes: Processes, workers: Workers, records: memoryview, rules: BatchRules, now_ms: int
 ) -> ValidatedBatch:
-    """As `inspect` with all the effort that it may take. Where no process can be had, a worker does it."""
+    """As `validate_batch` with all the effort that it may take. Where no process can be had, a worker does it."""
     request = b"\n".join((json.dumps((rules, now_ms)).encode(), records))
     reports: list[bytes] = []
     try:
         await processes.run(WORK, request, reports.append)
     except (ProcessFailed, OSError) as error:
         log.warning("a large batch is looked at by a thread, as no process could do it: %s", error)
-        return await workers.run(partial(inspect, records, rules, now_ms))
+        return await workers.run(partial(validate_batch, records, rules, now_ms))
     return _found(reports[0])
 
 
@@ -33,7 +33,7 @@ def serve(disk: Disk, request: bytes) -> Iterator[bytes]:
     head, _, records = request.partition(b"\n")
     rules, now_ms = json.loads(head)
     try:
-        found = inspect(memoryview(records), BatchRules(*rules), now_ms)
+        found = validate_batch(memoryview(records), BatchRules(*rules), now_ms)
     except BatchRejected as error:
         yield json.dumps(
             {"rejected": (error.code, error.reason, error.message, error.record_errors, error.has_log_start)}

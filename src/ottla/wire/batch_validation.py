@@ -41,7 +41,7 @@ __all__ = [
     "RecordError",
     "BatchRules",
     "BudgetExceeded",
-    "inspect",
+    "validate_batch",
 ]
 
 LONG_MAX = (1 << 63) - 1
@@ -106,7 +106,7 @@ class ValidatedBatch(NamedTuple):
     """The batch to write in its place, where the topic keeps another codec."""
 
 
-def inspect(
+def validate_batch(
     records: memoryview, rules: BatchRules, now_ms: int, effort: ValidationBudget = PROCESS_BUDGET
 ) -> ValidatedBatch:
     """Check what a client sent for one partition; BatchRejected says what is wrong with it; BudgetExceeded, that it takes more than it may.

@@ -363,14 +363,14 @@ def test_a_directory_of_another_topic_is_not_opened(tmp_path: Path) -> None:
 
 
 def test_inspection_may_be_done_before(tmp_path: Path) -> None:
-    from ottla.wire.batch_validation import inspect
+    from ottla.wire.batch_validation import validate_batch
 
     log = open_log(tmp_path)
     sent = batch(b"x" * 6000, codec=1)
     assert not log.inspection_wants_worker(sent)
     large = memoryview(build_batch([Record(timestamp=NOW, value=bytes(range(256)) * 40)], codec=2))
     assert log.inspection_wants_worker(large) == (len(large) > 4096)
-    found = inspect(sent, log.config.rules(), NOW)
+    found = validate_batch(sent, log.config.rules(), NOW)
     assert log.append(sent, leader_epoch=0, now_ms=NOW, inspection=found) == (0, -1)
     assert [record.value for record in stored_records(log)] == [b"x" * 6000]
 

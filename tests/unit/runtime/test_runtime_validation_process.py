@@ -10,7 +10,7 @@ from ottla.base.ports import ProcessFailed
 from ottla.io.processes import ChildProcesses
 from ottla.io.workers import ThreadWorkers
 from ottla.runtime.validation_process import serve, validate_in_process
-from ottla.wire.batch_validation import BatchRejected, BatchRules, ValidatedBatch, inspect
+from ottla.wire.batch_validation import BatchRejected, BatchRules, ValidatedBatch, validate_batch
 from ottla.wire.batches import Record, build_batch
 
 NOW_MS = 1_750_000_000_000
@@ -61,7 +61,7 @@ CASES = [
 
 @pytest.mark.parametrize(("records", "rules"), CASES)
 async def test_the_same_is_said(records: memoryview, rules: BatchRules) -> None:
-    expected = said(lambda: inspect(records, rules, NOW_MS))
+    expected = said(lambda: validate_batch(records, rules, NOW_MS))
     workers = ThreadWorkers(asyncio.get_running_loop(), 1)
     for processes in (HereAndNow(), NoProcesses()):
         try:
@@ -78,7 +78,7 @@ async def test_a_real_process_looks_at_a_bomb() -> None:
     processes = ChildProcesses(asyncio.get_running_loop(), workers)
     bomb = memoryview(bytes(build_batch([Record(timestamp=NOW_MS, value=bytes(140 << 20))], codec=4)))
     try:
-        assert await validate_in_process(processes, workers, *CASES[0], NOW_MS) == inspect(*CASES[0], NOW_MS)
+        assert await validate_in_process(processes, workers, *CASES[0], NOW_MS) == validate_batch(*CASES[0], NOW_MS)
         with pytest.raises(BatchRejected, match="MESSAGE_TOO_LARGE"):
             await validate_in_process(processes, workers, bomb, BatchRules(), NOW_MS)
     finally:

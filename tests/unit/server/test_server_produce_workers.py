@@ -61,7 +61,7 @@ def test_who_inspects_a_batch(version: int, codec: int, kept: str, size: int, in
         fetched = records_of((await client.fetch("t", 0, 0)).records, 0)
         assert [record.value for record in fetched] == [value]
         await world.within(ports, node.stop())
-        return "inspect" in watched.names
+        return "validate_batch" in watched.names
 
     with World(5) as world:
         assert world.run(story(world)) is in_worker
@@ -109,7 +109,7 @@ def test_a_small_batch_that_becomes_large_is_left_to_a_worker(
         lengths = [[len(record.value or b"") for record in records_of(records, 0)] for records in fetched]
         assert lengths == [[10] * 2, [size] * 2, [20] * 2]
         if len(batches[1]) <= 4096:
-            assert watched.names.count("inspect") == 2 * min(inspections, 1)
+            assert watched.names.count("validate_batch") == 2 * min(inspections, 1)
             assert others.names == ["ottla.runtime.validation_process:serve"] * 2 * (inspections == 2)
         await world.within(ports, node.stop())
 
@@ -137,7 +137,7 @@ def test_many_records_that_are_looked_at_one_by_one_are_left_to_a_worker(count: 
         )
         answer = await client.produce("t", 0, bytes(batch), acks=-1)
         assert (answer.error_code, [error.batch_index for error in answer.record_errors]) == (32, [0])
-        assert ("inspect" in watched.names) is in_worker
+        assert ("validate_batch" in watched.names) is in_worker
         await world.within(ports, node.stop())
 
     with World(8) as world:

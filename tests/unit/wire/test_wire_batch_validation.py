@@ -9,7 +9,7 @@ from ottla.base.ids import Uuid
 from ottla.io.disk import RealDisk
 from ottla.log.config import Compression, LogConfig, TimestampType
 from ottla.log.partition_log import PartitionLog
-from ottla.wire.batch_validation import OUTPUT_MAX, BatchRejected, BatchRules, inspect
+from ottla.wire.batch_validation import OUTPUT_MAX, BatchRejected, BatchRules, validate_batch
 from ottla.wire.batches import BatchHeader, decode_records, has_valid_checksum, read_header
 from ottla.wire.compression import decompress
 from ottla.wire.varint import varint
@@ -113,24 +113,24 @@ def test_a_converted_batch_keeps_its_records(case: Case, tmp_path: Path) -> None
 def test_one_bad_record_among_many_is_found(count: int, codec: int) -> None:
     """Whichever way a batch of that size is read."""
     plain = several(count, value=b"\x10abcdefgh")
-    inspect(memoryview(bytearray(packed(NOW, codec, plain, count=count))), BatchRules(), NOW)
+    validate_batch(memoryview(bytearray(packed(NOW, codec, plain, count=count))), BatchRules(), NOW)
     for missing in (-1, 1):
         with pytest.raises(BatchRejected):
-            inspect(memoryview(bytearray(packed(NOW, codec, plain, count=count + missing))), BatchRules(), NOW)
+            validate_batch(memoryview(bytearray(packed(NOW, codec, plain, count=count + missing))), BatchRules(), NOW)
     where = plain.index(b"abcdefgh", len(plain) // 2) if count > 2 else plain.index(b"abcdefgh")
     torn = bytearray(plain)
     torn[where - 1] ^= 0x02  # the length of a value
     with pytest.raises(BatchRejected):
-        inspect(memoryview(bytearray(packed(NOW, codec, bytes(torn), count=count))), BatchRules(), NOW)
+        validate_batch(memoryview(bytearray(packed(NOW, codec, bytes(torn), count=count))), BatchRules(), NOW)
 
 
 def test_record_errors_name_each_record_of_a_large_batch() -> None:
     keyed = b"".join(b"\x14\0\0\0\2k\x06abc\0" for _ in range(300))
     mixed = keyed[: 11 * 150] + b"\x12\0\0\0\1\x06abc\0" + keyed[11 * 151 :]
     rules = BatchRules(compacted=True)
-    assert inspect(memoryview(bytearray(batch(NOW, keyed, count=300))), rules, NOW).record_count == 300
+    assert validate_batch(memoryview(bytearray(batch(NOW, keyed, count=300))), rules, NOW).record_count == 300
     with pytest.raises(BatchRejected) as refused:
-        inspect(memoryview(bytearray(batch(NOW, mixed, count=300))), rules, NOW)
+        validate_batch(memoryview(bytearray(batch(NOW, mixed, count=300))), rules, NOW)
     assert [error.batch_index for error in refused.value.record_errors] == [150]
 
 
@@ -141,7 +141,7 @@ def test_a_batch_that_inflates_beyond_the_limit_is_refused() -> None:
     chunk = bytes(1 << 20)
     bomb = b"".join(maker.compress(chunk) for _ in range((OUTPUT_MAX >> 20) + 1)) + maker.flush()
     with pytest.raises(BatchRejected) as refused:
-        inspect(memoryview(bytearray(batch(NOW, bomb, attributes=1))), BatchRules(), NOW)
+        validate_batch(memoryview(bytearray(batch(NOW, bomb, attributes=1))), BatchRules(), NOW)
     assert refused.value.code == 10
 
 
@@ -149,14 +149,14 @@ def test_a_batch_has_so_many_records_at_most() -> None:
     """Each becomes an object somewhere; a few kilobytes may hold millions of them."""
     tiny = b"\x0c\0\0\0\1\1\0"
     with pytest.raises(BatchRejected) as refused:
-        inspect(memoryview(bytearray(packed(NOW, 4, tiny * 1_000_001, count=1_000_001))), BatchRules(), NOW)
+        validate_batch(memoryview(bytearray(packed(NOW, 4, tiny * 1_000_001, count=1_000_001))), BatchRules(), NOW)
     assert refused.value.code == 10
 
 
 def test_of_many_refused_records_some_are_named() -> None:
     late = batch(NOW + 10_000_000, b"\x0c\0\0\0\1\1\0" * 1001, count=1001)
     with pytest.raises(BatchRejected) as refused:
-        inspect(memoryview(bytearray(late)), BatchRules(), NOW)
+        validate_batch(memoryview(bytearray(late)), BatchRules(), NOW)
     assert (refused.value.code, len(refused.value.record_errors)) == (32, 1000)
     assert str(refused.value.message).startswith("1001 of 1001 records were refused")
 
@@ -166,10 +166,10 @@ def test_a_record_has_so_many_headers_at_most() -> None:
         body = b"\0\0\0\1\1" + varint(count) + b"\0\1" * count
         record = memoryview(bytearray(batch(NOW, varint(len(body)) + body)))
         if code is None:
-            assert inspect(record, BatchRules(), NOW).record_count == 1
+            assert validate_batch(record, BatchRules(), NOW).record_count == 1
         else:
             with pytest.raises(BatchRejected) as refused:
-                inspect(record, BatchRules(), NOW)
+                validate_batch(record, BatchRules(), NOW)
             assert refused.value.code == code
 
 
@@ -186,12 +186,14 @@ def test_the_bytes_may_be_reused_after_an_append(tmp_path: Path) -> None:
 def test_conversion_obeys_the_level() -> None:
     payload = several(200)
     sizes = [
-        inspect(
+        validate_batch(
             memoryview(bytearray(batch(NOW, payload, count=200))), BatchRules(target_codec=1, target_level=level), NOW
         ).size
         for level in (1, 9)
     ]
     assert sizes[0] > sizes[1]
-    found = inspect(memoryview(bytearray(batch(NOW, payload, count=200))), BatchRules(target_codec=1), NOW).replacement
+    found = validate_batch(
+        memoryview(bytearray(batch(NOW, payload, count=200))), BatchRules(target_codec=1), NOW
+    ).replacement
     assert found is not None
     assert decompress(1, bytes(found[61:]), 1 << 20) == payload

@@ -14,7 +14,7 @@ from ottla.runtime.partition import INLINE_COMPRESSED_BYTES_MAX, Partition
 from ottla.runtime.validation_process import validate_in_process
 from ottla.server.connection import ServerConnection
 from ottla.server.large_requests import encoded_in_turn
-from ottla.wire.batch_validation import WORKER_BUDGET, BatchRejected, BudgetExceeded, ValidatedBatch, inspect
+from ottla.wire.batch_validation import WORKER_BUDGET, BatchRejected, BudgetExceeded, ValidatedBatch, validate_batch
 from ottla.wire.messages.produce import (
     BatchIndexAndErrorMessage,
     PartitionProduceResponse,
@@ -285,7 +285,7 @@ async def _inspected(connection: ServerConnection, partition: Partition, records
     broker = connection.broker
     with contextlib.suppress(BudgetExceeded):
         return await broker.workers.run(
-            partial(inspect, records, partition.log.config.rules(), broker.clock.now_ms(), WORKER_BUDGET)
+            partial(validate_batch, records, partition.log.config.rules(), broker.clock.now_ms(), WORKER_BUDGET)
         )
     await connection.turns.take(len(records))
     try:
