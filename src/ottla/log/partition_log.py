@@ -207,15 +207,15 @@ class PartitionLog:
         )
 
     def append(
-        self, records: memoryview, *, leader_epoch: int, now_ms: int, inspection: ValidatedBatch | None = None
+        self, records: memoryview, *, leader_epoch: int, now_ms: int, validated: ValidatedBatch | None = None
     ) -> tuple[int, int]:
         """Check a client's batch, give it offsets and write it; returns its base offset and, where the log stamps records, the time.
 
         A retry of a batch that is remembered is not written again: it gets the old offset, and the highest timestamp of that batch.
         BudgetExceeded where it is a worker that should validate_batch the batch, though it looked simple.
         """
-        if inspection is None:
-            inspection = validate_batch(records, self._rules, now_ms, LOOP_BUDGET)
+        if validated is None:
+            validated = validate_batch(records, self._rules, now_ms, LOOP_BUDGET)
         (
             size,
             count,
@@ -226,7 +226,7 @@ class PartitionLog:
             producer_epoch,
             base_sequence,
             replacement,
-        ) = inspection
+        ) = validated
         if producer_id >= 0:
             retried = self.producers.check(producer_id, producer_epoch, base_sequence, count)
             if retried is not None:

@@ -76,10 +76,10 @@ class Partition:
         self.leader_epoch = leader_epoch
         self.is_leader = False
 
-    def append(self, records: memoryview, now_ms: int, inspection: ValidatedBatch | None = None) -> tuple[int, int]:
+    def append(self, records: memoryview, now_ms: int, validated: ValidatedBatch | None = None) -> tuple[int, int]:
         """Base offset and log append time (-1 for create time). Raises BatchRejected."""
         log = self.log
-        appended = log.append(records, leader_epoch=self.leader_epoch, now_ms=now_ms, inspection=inspection)
+        appended = log.append(records, leader_epoch=self.leader_epoch, now_ms=now_ms, validated=validated)
         end = log.log_end_offset
         if end >= self.flush_at:
             self._await_flush(len(records))
@@ -184,7 +184,7 @@ class InternalPartition(Partition):
         self.on_high_watermark: Callable[[], None] | None = None
         """Called when the high watermark moves without an append: the shard's answers wait for it."""
 
-    def append(self, records: memoryview, now_ms: int, inspection: ValidatedBatch | None = None) -> tuple[int, int]:
+    def append(self, records: memoryview, now_ms: int, validated: ValidatedBatch | None = None) -> tuple[int, int]:
         """A client's batch: refused, which costs other partitions nothing."""
         raise BatchRejected(
             ErrorCode.INVALID_TOPIC_EXCEPTION, f"{self.topic} is written by the cluster alone", has_log_start=False

@@ -371,7 +371,7 @@ def test_inspection_may_be_done_before(tmp_path: Path) -> None:
     large = memoryview(build_batch([Record(timestamp=NOW, value=bytes(range(256)) * 40)], codec=2))
     assert log.inspection_wants_worker(large) == (len(large) > 4096)
     found = validate_batch(sent, log.config.rules(), NOW)
-    assert log.append(sent, leader_epoch=0, now_ms=NOW, inspection=found) == (0, -1)
+    assert log.append(sent, leader_epoch=0, now_ms=NOW, validated=found) == (0, -1)
     assert [record.value for record in stored_records(log)] == [b"x" * 6000]
 
 

@@ -153,7 +153,7 @@ def _append(
     view: memoryview,
     part: PartitionPart,
     now_ms: int,
-    inspection: ValidatedBatch | None = None,
+    validated: ValidatedBatch | None = None,
 ) -> Appended | PartitionError:
     index, start, stop = part
     partition = partitions[index] if partitions is not None and 0 <= index < len(partitions) else None
@@ -169,7 +169,7 @@ def _append(
     ):
         return PartitionError(index, ApiError(ErrorCode.UNSUPPORTED_COMPRESSION_TYPE))
     try:
-        base_offset, append_time_ms = partition.append(view[start:stop] if start >= 0 else view[:0], now_ms, inspection)
+        base_offset, append_time_ms = partition.append(view[start:stop] if start >= 0 else view[:0], now_ms, validated)
     except BatchRejected as error:
         return _rejected(partition, error)
     except BudgetExceeded:
@@ -220,14 +220,14 @@ async def _append_inspected(
                 await broker.scheduler.next_slice()
             index, start, stop = part
             partition = _partition(partitions_of.get(topic), index)
-            inspection = None
+            validated = None
             if partition is not None and _wants_worker(partitions_of.get(topic), view, part):
                 try:
-                    inspection = await _inspected(connection, partition, view[start:stop])
+                    validated = await _inspected(connection, partition, view[start:stop])
                 except BatchRejected as error:
                     done.append(_rejected(partition, error))
                     continue
-            done.append(_append(partitions_of.get(topic), version, view, part, broker.clock.now_ms(), inspection))
+            done.append(_append(partitions_of.get(topic), version, view, part, broker.clock.now_ms(), validated))
         outcomes.append((topic, done))
     if seen > PARTS_AT_ONCE and acks and _is_any_refused(outcomes):
         await _answer_many(connection, version, correlation_id, outcomes)
@@ -268,15 +268,15 @@ async def _append_postponed(
             if isinstance(outcome, PartitionError) and isinstance(outcome.error, NeedsWorker):
                 records = memoryview(outcome.error.records)
                 partition = _partition(partitions_of.get(topic), outcome.partition)
-                inspection = None
+                validated = None
                 if partition is not None:
                     try:
-                        inspection = await _inspected(connection, partition, records)
+                        validated = await _inspected(connection, partition, records)
                     except BatchRejected as error:
                         done[at] = _rejected(partition, error)
                         continue
                 part = (outcome.partition, 0, len(records))
-                done[at] = _append(partitions_of.get(topic), version, records, part, broker.clock.now_ms(), inspection)
+                done[at] = _append(partitions_of.get(topic), version, records, part, broker.clock.now_ms(), validated)
     _answer_later(connection, version, correlation_id, acks, outcomes)
 
 
