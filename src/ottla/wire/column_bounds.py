@@ -88,7 +88,7 @@ def _find_rest(data: bytes | bytearray | memoryview, position: int, end: int, fo
 
         try:
             bounds = record_chain.find_bounds(np, memoryview(data)[position:end], len(found))
-        except (record_chain.Unusual, IndexError):
+        except (record_chain.FastPathMiss, IndexError):
             _walk(data, position, end, found)
             return
         np.add(bounds[:-1], position, out=found)

@@ -3,7 +3,7 @@
 Each record says how long it is, so that each start follows from the one before: a chain that Python walks at 0.13 µs a link. But starts
 can also be guessed, all of them at once: before one stands the header count of the last record and behind its length the record's
 attributes, both 0 as a rule. Guesses prove nothing. That every guess is where the one before it ends does: from the first record on there
-is only one chain, and whoever finds it has walked it. Where the guesses do not hold `Unusual` is raised, and others read byte by byte.
+is only one chain, and whoever finds it has walked it. Where the guesses do not hold `FastPathMiss` is raised, and others read byte by byte.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ KEY_MAX = 63
 """Lengths of keys that take one byte."""
 
 
-class Unusual(Exception):
+class FastPathMiss(Exception):
     """Something that is read byte by byte instead."""
 
 
@@ -43,10 +43,10 @@ def find_bounds(np: Any, data: bytes | memoryview, record_count: int, *, is_one_
     wrong."""
     end = len(data)
     if not BYTES_MIN <= end <= BYTES_MAX:
-        raise Unusual
+        raise FastPathMiss
     bounds = _guess(np, data, is_one_time=is_one_time)
     if not record_count < len(bounds) <= 3 * record_count + 64:
-        raise Unusual
+        raise FastPathMiss
     sizes = _sizes(np)[0].take(np.ndarray(end - 1, "<u2", data, 0, (1,))[bounds[:-1]])
     gaps = bounds[1:] - bounds[:-1]
     if gaps.tobytes() != sizes.tobytes():
@@ -55,7 +55,7 @@ def find_bounds(np: Any, data: bytes | memoryview, record_count: int, *, is_one_
             gaps = bounds[1:] - bounds[:-1]
         bounds = _follow(np, bounds, sizes, gaps)
     if len(bounds) != record_count + 1:
-        raise Unusual
+        raise FastPathMiss
     return bounds
 
 
@@ -116,7 +116,7 @@ def _follow(np: Any, bounds: Column, sizes: Column, gaps: Column) -> Column:
         record_end = bounds[index] + sizes[index]
         reached = int(bounds.searchsorted(record_end))
         if reached == len(bounds) or bounds[reached] != record_end:
-            raise Unusual
+            raise FastPathMiss
         is_kept[index + 1 : reached] = False
     return bounds[is_kept]  # type: ignore[no-any-return]
 
@@ -135,13 +135,13 @@ def scan_plain(np: Any, data: bytes | memoryview, bounds: Column) -> Extent:
     lowest = highest = 0
     if (words & strict).tobytes() != expected.tobytes():
         if (words & loose).tobytes() != expected.tobytes():
-            raise Unusual
+            raise FastPathMiss
         deltas = words.view(np.uint8)[1::8]
         lowest, highest = int(np.minimum.reduce(deltas)) >> 1, int(np.maximum.reduce(deltas)) >> 1
     fields += field_sizes
     fields += _sizes(np)[1].take(np.ndarray(end - 1, "<u2", data, 0, (1,))[starts + fields])
     if fields.tobytes() != sizes.tobytes() or data[-1]:
-        raise Unusual
+        raise FastPathMiss
     return Extent(lowest, highest, key == 1, True)
 
 
@@ -172,13 +172,13 @@ def _table_size(record_count: int) -> int:
     for size in TABLE_SIZES:
         if record_count <= size:
             return size
-    raise Unusual
+    raise FastPathMiss
 
 
 @lru_cache(8)
 def _plain_table(np: Any, key: int, count: int) -> tuple[Column, Column, Column, Column]:
     if key != 1 and (key & 1 or key >> 1 > KEY_MAX):
-        raise Unusual
+        raise FastPathMiss
     twice = np.arange(count, dtype=np.uint64) << 1
     is_wide, is_wider = twice > 127, twice > 0x3FFF
     offsets = np.where(

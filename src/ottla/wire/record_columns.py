@@ -11,7 +11,7 @@ from itertools import repeat
 from typing import TYPE_CHECKING, Any
 
 from ottla.wire.errors import MalformedMessage
-from ottla.wire.record_boundaries import Unusual, find_bounds, scan_plain
+from ottla.wire.record_boundaries import FastPathMiss, find_bounds, scan_plain
 from ottla.wire.record_walk import Extent
 from ottla.wire.uniform_records import may_be_grid, scan_grid
 
@@ -43,7 +43,7 @@ def scan(
         if found is not None or record_count < PLAIN_MIN:
             return found
         return _scan_forms(data, record_count, wants_offsets=wants_offsets, is_one_time=is_one_time)
-    except (Unusual, IndexError, MalformedMessage):
+    except (FastPathMiss, IndexError, MalformedMessage):
         return None
 
 
@@ -55,14 +55,14 @@ def _scan_forms(
 
     try:
         bounds = find_bounds(np, data, record_count, is_one_time=is_one_time)
-    except (Unusual, IndexError):
+    except (FastPathMiss, IndexError):
         if record_count < COLUMNS_MIN:
             return None
         bounds = np.frombuffer(_find_bounds(bytes(data), record_count), np.int64)
         return _scan_columns(np, data, bounds[:-1], bounds[1:], wants_offsets=wants_offsets)
     try:
         return scan_plain(np, data, bounds)
-    except (Unusual, IndexError):
+    except (FastPathMiss, IndexError):
         return _scan_columns(np, data, bounds[:-1], bounds[1:], wants_offsets=wants_offsets)
 
 
@@ -76,21 +76,21 @@ def _read(data: bytes | memoryview, position: int) -> tuple[int, int]:
             return value >> 1 ^ -(value & 1), position
         shift += 7
         if shift >= VARINT_BITS_MAX:
-            raise Unusual
+            raise FastPathMiss
 
 
 def _scan_columns(np: Any, data: bytes | memoryview, starts: Column, ends: Column, *, wants_offsets: bool) -> Extent:
     octets = np.frombuffer(bytes(data) + PADDING, np.uint8)
     sizes, at = _read_column(np, octets, starts)
     if (at + sizes != ends).any():
-        raise Unusual  # a length that is negative
+        raise FastPathMiss  # a length that is negative
     deltas, at = _read_column(np, octets, at + 1)
     offsets, at = _read_column(np, octets, at)
     keys, at = _skip_column(np, octets, at, ends)
     _, at = _skip_column(np, octets, at, ends)
     at = _skip_headers(np, octets, at, ends)
     if not (at == ends).all():
-        raise Unusual
+        raise FastPathMiss
     return Extent(
         int(deltas.min()),
         int(deltas.max()),
@@ -115,11 +115,11 @@ def _find_bounds(data: bytes, record_count: int) -> array[int]:
             else:
                 size, position = _read(data, position)
                 if size < 0:
-                    raise Unusual
+                    raise FastPathMiss
                 position += size
         append(position)
     if position != len(data):
-        raise Unusual
+        raise FastPathMiss
     return bounds
 
 
@@ -141,29 +141,29 @@ def _read_column(np: Any, octets: Bytes, at: Column) -> tuple[Column, Column]:
                 break
             shift += 7
             if shift >= VARINT_BITS_MAX - 7:
-                raise Unusual
+                raise FastPathMiss
     return value >> 1 ^ -(value & 1), at
 
 
 def _skip_column(np: Any, octets: Bytes, at: Column, ends: Column) -> tuple[Column, Column]:
     """Lengths, and the positions after what they count."""
     if (at >= ends).any():
-        raise Unusual
+        raise FastPathMiss
     sizes, at = _read_column(np, octets, at)
     return sizes, at + np.maximum(sizes, 0)
 
 
 def _skip_headers(np: Any, octets: Bytes, at: Column, ends: Column) -> Column:
     if (at >= ends).any():
-        raise Unusual
+        raise FastPathMiss
     counts, at = _read_column(np, octets, at)
     most = int(counts.max())
     if most > HEADERS_PER_RECORD_MAX or counts.min() < 0:
-        raise Unusual
+        raise FastPathMiss
     for index in range(most):
         chosen = np.flatnonzero(counts > index)
         sizes, places = _skip_column(np, octets, at[chosen], ends[chosen])
         if sizes.min() < 0:
-            raise Unusual
+            raise FastPathMiss
         _, at[chosen] = _skip_column(np, octets, places, ends[chosen])
     return at

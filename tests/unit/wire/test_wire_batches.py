@@ -26,7 +26,7 @@ from ottla.wire.batches import (
 from ottla.wire.compression import decompress
 from ottla.wire.crc import crc32c
 from ottla.wire.errors import MalformedMessage
-from ottla.wire.record_boundaries import Unusual, find_bounds, scan_plain
+from ottla.wire.record_boundaries import FastPathMiss, find_bounds, scan_plain
 from ottla.wire.record_columns import scan
 from ottla.wire.record_walk import Extent, extent_of, step_through, walk
 from ottla.wire.uniform_records import scan_grid
@@ -219,11 +219,11 @@ def test_plain_records_of_random_bytes_are_read_at_once(count: int, key: bytes |
     for is_one_time in {False, times == 1}:
         bounds = find_bounds(numpy, octets, count, is_one_time=is_one_time)
         assert scan_plain(numpy, octets, bounds) == Extent(0, times - 1, key is None, True)
-        with pytest.raises(Unusual):
+        with pytest.raises(FastPathMiss):
             find_bounds(numpy, octets, count - 1, is_one_time=is_one_time)
-        with pytest.raises(Unusual):
+        with pytest.raises(FastPathMiss):
             find_bounds(numpy, octets, count + 1, is_one_time=is_one_time)
-        with pytest.raises(Unusual):
+        with pytest.raises(FastPathMiss):
             find_bounds(numpy, octets + b"\0", count, is_one_time=is_one_time)
     assert scan(octets, count, wants_offsets=True, is_one_time=True) in (None, Extent(0, times - 1, key is None, True))
 
