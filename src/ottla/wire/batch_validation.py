@@ -28,7 +28,15 @@ from ottla.wire.batches import (
 from ottla.wire.crc import crc32c
 from ottla.wire.errors import MalformedMessage
 from ottla.wire.record_columns import scan
-from ottla.wire.record_walk import RECORD_BYTES_MIN, Extent, LengthTooLong, SteppedRecord, extent_of, step_through, walk
+from ottla.wire.record_walk import (
+    RECORD_BYTES_MIN,
+    LengthTooLong,
+    RecordStats,
+    SteppedRecord,
+    extent_of,
+    step_through,
+    walk,
+)
 from ottla.wire.rejection import BatchRejected, RecordError
 
 __all__ = [
@@ -242,7 +250,7 @@ def _scan(
     *,
     is_kept_compressed: bool,
     is_one_time: bool,
-) -> Extent:
+) -> RecordStats:
     """Many records, or some of an unusual form."""
     extent = None
     if count > WALK_MAX:

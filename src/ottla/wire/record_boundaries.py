@@ -11,7 +11,7 @@ from __future__ import annotations
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
-from ottla.wire.record_walk import RECORD_BYTES_MIN, Extent
+from ottla.wire.record_walk import RECORD_BYTES_MIN, RecordStats
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -121,7 +121,7 @@ def _follow(np: Any, bounds: Column, sizes: Column, gaps: Column) -> Column:
     return bounds[is_kept]  # type: ignore[no-any-return]
 
 
-def scan_plain(np: Any, data: bytes | memoryview, bounds: Column) -> Extent:
+def scan_plain(np: Any, data: bytes | memoryview, bounds: Column) -> RecordStats:
     """Records without headers, keys all missing or all of one length, offset deltas 0, 1, 2 ..., timestamps close together.
 
     The fields before their values are compared with what those of such records are, all of them at once.
@@ -142,7 +142,7 @@ def scan_plain(np: Any, data: bytes | memoryview, bounds: Column) -> Extent:
     fields += _sizes(np)[1].take(np.ndarray(end - 1, "<u2", data, 0, (1,))[starts + fields])
     if fields.tobytes() != sizes.tobytes() or data[-1]:
         raise FastPathMiss
-    return Extent(lowest, highest, key == 1, True)
+    return RecordStats(lowest, highest, key == 1, True)
 
 
 @lru_cache(1)

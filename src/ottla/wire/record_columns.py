@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from ottla.wire.errors import MalformedMessage
 from ottla.wire.record_boundaries import FastPathMiss, find_bounds, scan_plain
-from ottla.wire.record_walk import Extent
+from ottla.wire.record_walk import RecordStats
 from ottla.wire.uniform_records import may_be_grid, scan_grid
 
 if TYPE_CHECKING:
@@ -36,7 +36,7 @@ VARINT_BITS_MAX = 35
 
 def scan(
     data: bytes | memoryview, record_count: int, *, wants_offsets: bool, is_one_time: bool = False
-) -> Extent | None:
+) -> RecordStats | None:
     """All records of a batch; None where they are of no form that is known here, or wrong. That they are of one time is a hint, no more."""
     try:
         found = scan_grid(bytes(data), record_count) if may_be_grid(data) else None
@@ -49,7 +49,7 @@ def scan(
 
 def _scan_forms(
     data: bytes | memoryview, record_count: int, *, wants_offsets: bool, is_one_time: bool
-) -> Extent | None:
+) -> RecordStats | None:
     """Records of many forms."""
     import numpy as np
 
@@ -79,7 +79,9 @@ def _read(data: bytes | memoryview, position: int) -> tuple[int, int]:
             raise FastPathMiss
 
 
-def _scan_columns(np: Any, data: bytes | memoryview, starts: Column, ends: Column, *, wants_offsets: bool) -> Extent:
+def _scan_columns(
+    np: Any, data: bytes | memoryview, starts: Column, ends: Column, *, wants_offsets: bool
+) -> RecordStats:
     octets = np.frombuffer(bytes(data) + PADDING, np.uint8)
     sizes, at = _read_column(np, octets, starts)
     if (at + sizes != ends).any():
@@ -91,7 +93,7 @@ def _scan_columns(np: Any, data: bytes | memoryview, starts: Column, ends: Colum
     at = _skip_headers(np, octets, at, ends)
     if not (at == ends).all():
         raise FastPathMiss
-    return Extent(
+    return RecordStats(
         int(deltas.min()),
         int(deltas.max()),
         bool((keys < 0).any()),

@@ -28,7 +28,7 @@ from ottla.wire.crc import crc32c
 from ottla.wire.errors import MalformedMessage
 from ottla.wire.record_boundaries import FastPathMiss, find_bounds, scan_plain
 from ottla.wire.record_columns import scan
-from ottla.wire.record_walk import Extent, extent_of, step_through, walk
+from ottla.wire.record_walk import RecordStats, extent_of, step_through, walk
 from ottla.wire.uniform_records import scan_grid
 
 WRITTEN = Path(__file__).parents[2] / "data" / "compressed_batches.json"
@@ -155,7 +155,7 @@ def test_the_ways_of_reading_records_agree(shape: object, count: int, data: st.D
         plain[data.draw(st.integers(0, len(plain) - 1))] = data.draw(st.integers(0, 255))
     octets = bytes(plain)
     try:
-        truth: Extent | None = extent_of(step_through(octets, 0, count, lengths_matter=True))
+        truth: RecordStats | None = extent_of(step_through(octets, 0, count, lengths_matter=True))
     except MalformedMessage:
         truth = None
     for found in (walk(octets, 0, count, wants_offsets=True), scan(octets, count, wants_offsets=True)):
@@ -183,7 +183,7 @@ def test_large_batches_of_usual_records_are_read_in_columns(count: int, kind: st
         Record(timestamp=1000 + i // 300, value=b"x" * size(i), headers=(("a", b"b"),) if kind == "headers" else ())
         for i in range(count)
     ]
-    assert scan(payload(records), count, wants_offsets=True) == Extent(0, (count - 1) // 300, True, True)
+    assert scan(payload(records), count, wants_offsets=True) == RecordStats(0, (count - 1) // 300, True, True)
 
 
 @pytest.mark.parametrize(
@@ -218,14 +218,17 @@ def test_plain_records_of_random_bytes_are_read_at_once(count: int, key: bytes |
     octets = payload(records)
     for is_one_time in {False, times == 1}:
         bounds = find_bounds(numpy, octets, count, is_one_time=is_one_time)
-        assert scan_plain(numpy, octets, bounds) == Extent(0, times - 1, key is None, True)
+        assert scan_plain(numpy, octets, bounds) == RecordStats(0, times - 1, key is None, True)
         with pytest.raises(FastPathMiss):
             find_bounds(numpy, octets, count - 1, is_one_time=is_one_time)
         with pytest.raises(FastPathMiss):
             find_bounds(numpy, octets, count + 1, is_one_time=is_one_time)
         with pytest.raises(FastPathMiss):
             find_bounds(numpy, octets + b"\0", count, is_one_time=is_one_time)
-    assert scan(octets, count, wants_offsets=True, is_one_time=True) in (None, Extent(0, times - 1, key is None, True))
+    assert scan(octets, count, wants_offsets=True, is_one_time=True) in (
+        None,
+        RecordStats(0, times - 1, key is None, True),
+    )
 
 
 @pytest.mark.parametrize("count", [21, 64, 65, 300])
@@ -233,7 +236,7 @@ def test_plain_records_of_random_bytes_are_read_at_once(count: int, key: bytes |
 @pytest.mark.parametrize("value", [None, b"", b"v" * 100, b"v" * 9000])
 def test_records_of_one_form_are_a_grid(count: int, key: bytes | None, value: bytes | None) -> None:
     octets = payload([Record(timestamp=1000 + i // 50, key=key, value=value) for i in range(count)])
-    assert scan_grid(octets, count) == Extent(0, (count - 1) // 50, key is None, True)
+    assert scan_grid(octets, count) == RecordStats(0, (count - 1) // 50, key is None, True)
     assert scan_grid(octets + b"\0", count) is None
     size = len(octets) // count
     for damaged in range((count - 2) * size, len(octets)):
