@@ -6,7 +6,7 @@ from ottla.base.ports import Buffer
 from ottla.log.scanning import scan_batches
 from ottla.log.segment import Segment
 from ottla.wire.batches import RECORDS_AT, BatchHeader
-from ottla.wire.record_walk import step_through
+from ottla.wire.record_walk import scan_records
 
 OUTPUT_MAX = 128 << 20
 """Of a batch that is decompressed here; none larger was let in."""
@@ -64,6 +64,6 @@ def _times(header: BatchHeader, batch: Buffer) -> Iterator[tuple[int, int]]:
         from ottla.wire.compression import decompress
 
         payload = decompress(header.codec, payload, OUTPUT_MAX)
-    for timestamp_delta, offset_delta, _ in step_through(payload, 0, header.record_count, lengths_matter=False):
+    for timestamp_delta, offset_delta, _ in scan_records(payload, 0, header.record_count, lengths_matter=False):
         timestamp = header.max_timestamp if header.has_log_append_time else header.base_timestamp + timestamp_delta
         yield timestamp, header.base_offset + offset_delta

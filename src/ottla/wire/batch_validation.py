@@ -34,7 +34,7 @@ from ottla.wire.record_walk import (
     RecordStats,
     SteppedRecord,
     extent_of,
-    step_through,
+    scan_records,
     walk,
 )
 from ottla.wire.rejection import BatchRejected, RecordError
@@ -197,7 +197,7 @@ def validate_batch(
         )
     ):
         # Something may be wrong with single records, which is found out one by one.
-        stepped = step_through(data, 0, count, lengths_matter=False)
+        stepped = scan_records(data, 0, count, lengths_matter=False)
         if (
             lowest > now_ms + rules.timestamp_after_max_ms >= 0
             and highest <= LONG_MAX
@@ -262,7 +262,7 @@ def _scan(
             extent = walk(data, 0, count, wants_offsets=is_kept_compressed)
     if extent is None:
         try:
-            extent = extent_of(step_through(data, 0, count, lengths_matter=not is_kept_compressed))
+            extent = extent_of(scan_records(data, 0, count, lengths_matter=not is_kept_compressed))
         except MalformedMessage as error:
             is_length_too_long = isinstance(error, LengthTooLong) and codec == 0
             raise BatchRejected(

@@ -1,6 +1,6 @@
 """Stepping over the records of a batch, field by field, without making anything of them.
 
-`walk` is for few records of the usual form, `record_columns.scan` for many; what neither understands goes to `step_through`, whose word is
+`walk` is for few records of the usual form, `record_columns.scan` for many; what neither understands goes to `scan_records`, whose word is
 final.
 """
 
@@ -158,7 +158,7 @@ def _walk_headers(data: bytes | memoryview, position: int, twice_count: int) -> 
     return position
 
 
-def step_through(
+def scan_records(
     data: bytes | memoryview, position: int, record_count: int, *, lengths_matter: bool
 ) -> Iterator[SteppedRecord]:
     """All records to the end of `data`; MalformedMessage where they are not what they should be.

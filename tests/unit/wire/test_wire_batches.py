@@ -28,7 +28,7 @@ from ottla.wire.crc import crc32c
 from ottla.wire.errors import MalformedMessage
 from ottla.wire.record_boundaries import FastPathMiss, find_bounds, scan_plain
 from ottla.wire.record_columns import scan
-from ottla.wire.record_walk import RecordStats, extent_of, step_through, walk
+from ottla.wire.record_walk import RecordStats, extent_of, scan_records, walk
 from ottla.wire.uniform_records import scan_grid
 
 WRITTEN = Path(__file__).parents[2] / "data" / "compressed_batches.json"
@@ -155,7 +155,7 @@ def test_the_ways_of_reading_records_agree(shape: object, count: int, data: st.D
         plain[data.draw(st.integers(0, len(plain) - 1))] = data.draw(st.integers(0, 255))
     octets = bytes(plain)
     try:
-        truth: RecordStats | None = extent_of(step_through(octets, 0, count, lengths_matter=True))
+        truth: RecordStats | None = extent_of(scan_records(octets, 0, count, lengths_matter=True))
     except MalformedMessage:
         truth = None
     for found in (walk(octets, 0, count, wants_offsets=True), scan(octets, count, wants_offsets=True)):
@@ -201,7 +201,7 @@ def test_headers_and_seconds_between_records_are_usual(make: Callable[[int], Rec
     """None here would be right but slow, too."""
     records = [make(i) for i in range(150)]
     assert walk(payload(records), 0, 150, wants_offsets=True) == extent_of(
-        step_through(payload(records), 0, 150, lengths_matter=True)
+        scan_records(payload(records), 0, 150, lengths_matter=True)
     )
 
 
@@ -244,7 +244,7 @@ def test_records_of_one_form_are_a_grid(count: int, key: bytes | None, value: by
         changed[damaged] ^= 1
         found = scan_grid(bytes(changed), count)
         try:
-            assert found in (None, extent_of(step_through(bytes(changed), 0, count, lengths_matter=True)))
+            assert found in (None, extent_of(scan_records(bytes(changed), 0, count, lengths_matter=True)))
         except MalformedMessage:
             assert found is None
         if size > 1000:
