@@ -12,7 +12,7 @@ from functools import partial
 from typing import Any, TypeVar
 
 from ottla.base.ports import Clock
-from ottla.wire.schema import Slices
+from ottla.wire.schema import SlicedWork
 
 T = TypeVar("T")
 
@@ -75,7 +75,7 @@ class SliceScheduler:
         self.schedule(partial(_wake, future))
         return future
 
-    async def run(self, work: Slices[T]) -> T:
+    async def run(self, work: SlicedWork[T]) -> T:
         """The result of work that comes in slices."""
         while True:
             try:

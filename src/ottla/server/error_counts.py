@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterator
 from functools import cache
 from typing import Any, NamedTuple, cast
 
-from ottla.wire.schema import Message, Slices
+from ottla.wire.schema import Message, SlicedWork
 
 COUNTED_AT_ONCE = 3000
 _DEPTH_MAX = 4
@@ -21,9 +21,9 @@ def error_count(response: Message) -> int:
     return cast("int", _counter(type(response))(response))
 
 
-def error_count_in_slices(response: Message) -> Slices[int]:
+def error_count_in_slices(response: Message) -> SlicedWork[int]:
     """The same of a large one."""
-    return cast("Slices[int]", _counter(type(response), in_slices=True)(response))
+    return cast("SlicedWork[int]", _counter(type(response), in_slices=True)(response))
 
 
 @cache

@@ -8,7 +8,7 @@ from collections import deque
 from typing import TypeVar
 
 from ottla.base.ports import Clock
-from ottla.wire.schema import Slices
+from ottla.wire.schema import SlicedWork
 
 T = TypeVar("T")
 
@@ -55,7 +55,7 @@ class Turns:
         rest = min(REST * (self._clock.monotonic() - self._began), REST_SECONDS_MAX)
         self._loop.call_later(rest, self._next)
 
-    async def run(self, work: Slices[T]) -> T:
+    async def run(self, work: SlicedWork[T]) -> T:
         """The result of work that comes in slices; the turn must have been taken."""
         clock = self._clock
         while True:

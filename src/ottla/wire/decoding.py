@@ -15,7 +15,7 @@ from ottla.base.ports import Buffer
 from ottla.wire.errors import MalformedMessage
 from ottla.wire.fields import FIXED, Field
 from ottla.wire.headers import TAGS_MAX
-from ottla.wire.schema import SLICE_ITEMS, Message, Slices, default_value
+from ottla.wire.schema import SLICE_ITEMS, Message, SlicedWork, default_value
 from ottla.wire.varint import read_unsigned_varint
 
 _STRING_MAX = 0x7FFF
@@ -34,9 +34,9 @@ def compile_decoder(cls: type[Message], version: int, *, flexible: bool) -> Call
 
 def compile_sliced_decoder(
     cls: type[Message], version: int, *, flexible: bool
-) -> Callable[[Buffer, int], Slices[tuple[Any, int]]]:
+) -> Callable[[Buffer, int], SlicedWork[tuple[Any, int]]]:
     """The same, as a generator whose result comes at its end."""
-    compiled: Callable[[Buffer, int], Slices[tuple[Any, int]]] = _compiled(
+    compiled: Callable[[Buffer, int], SlicedWork[tuple[Any, int]]] = _compiled(
         DecoderSource(cls, version, flexible, sliced=True)
     )
     return compiled

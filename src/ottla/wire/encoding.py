@@ -9,7 +9,7 @@ from collections.abc import Callable
 from typing import Any
 
 from ottla.wire.fields import FIXED, Field
-from ottla.wire.schema import SLICE_ITEMS, Message, Slices, default_value
+from ottla.wire.schema import SLICE_ITEMS, Message, SlicedWork, default_value
 from ottla.wire.varint import ONE_BYTE, unsigned_varint
 
 _STRING_MAX = 0x7FFF
@@ -24,9 +24,9 @@ def compile_encoder(cls: type[Message], version: int, *, flexible: bool) -> Call
     return compiled
 
 
-def compile_sliced_encoder(cls: type[Message], version: int, *, flexible: bool) -> Callable[[Any], Slices[bytes]]:
+def compile_sliced_encoder(cls: type[Message], version: int, *, flexible: bool) -> Callable[[Any], SlicedWork[bytes]]:
     """The same as a generator that gives way after some items, and whose result comes at its end: for answers that are large."""
-    compiled: Callable[[Any], Slices[bytes]] = _compiled(EncoderSource(cls, version, flexible, sliced=True))
+    compiled: Callable[[Any], SlicedWork[bytes]] = _compiled(EncoderSource(cls, version, flexible, sliced=True))
     return compiled
 
 

@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from ottla.wire.errors import MalformedMessage
 from ottla.wire.headers import read_uvarint, skip_tags
-from ottla.wire.schema import Slices, whole
+from ottla.wire.schema import SlicedWork, whole
 from ottla.wire.varint import unsigned_varint
 
 FLEXIBLE_FROM = 12
@@ -335,7 +335,7 @@ def pack_fetched_in_slices(
     error: int,
     session_id: int,
     topics: list[tuple[bytes, list[PartitionFetchResult]]],
-) -> Slices[list[bytes]]:
+) -> SlicedWork[list[bytes]]:
     """As `pack_fetched`, of many partitions."""
     pack = _pack_flexible if version >= FLEXIBLE_FROM else _pack_plain
     pieces, record_bytes = yield from pack(version, error, session_id, topics)
@@ -373,7 +373,7 @@ def _pack_one(
 
 def _pack_flexible(
     version: int, error: int, session_id: int, topics: list[tuple[bytes, list[PartitionFetchResult]]]
-) -> Slices[tuple[list[bytes], int]]:
+) -> SlicedWork[tuple[list[bytes], int]]:
     """The pieces, and how many bytes of records belong between them."""
     pieces: list[bytes] = []
     packed = record_bytes = 0
@@ -423,7 +423,7 @@ def _pack_flexible(
 
 def _pack_plain(
     version: int, error: int, session_id: int, topics: list[tuple[bytes, list[PartitionFetchResult]]]
-) -> Slices[tuple[list[bytes], int]]:
+) -> SlicedWork[tuple[list[bytes], int]]:
     """As `_pack_flexible`, up to version 11."""
     pieces: list[bytes] = []
     packed = record_bytes = 0

@@ -60,11 +60,11 @@ NEVER = VERSION_MAX
 
 M = TypeVar("M", bound="Message")
 T = TypeVar("T")
-Slices = Generator[None, None, T]
+SlicedWork = Generator[None, None, T]
 """Work that gives way now and then; its result comes at its end."""
 
 
-def whole(work: Slices[T]) -> T:
+def whole(work: SlicedWork[T]) -> T:
     """Its result, without giving way."""
     while True:
         try:
@@ -221,25 +221,25 @@ def decoder(cls: type[M], version: int) -> Callable[[Buffer, int], tuple[M, int]
     return compiled
 
 
-def encode_in_slices(message: Message, version: int) -> Slices[bytes]:
+def encode_in_slices(message: Message, version: int) -> SlicedWork[bytes]:
     """As `encode`, for a large message."""
     return _sliced_encoder(message.__class__, version)(message)
 
 
-def decode_in_slices(cls: type[M], version: int, buffer: Buffer, position: int = 0) -> Slices[tuple[M, int]]:
+def decode_in_slices(cls: type[M], version: int, buffer: Buffer, position: int = 0) -> SlicedWork[tuple[M, int]]:
     """As `decode`, for a large message: besides, all its arrays together are bounded."""
-    return cast(Slices[tuple[M, int]], _sliced_decoder(cls, version)(buffer, position))
+    return cast(SlicedWork[tuple[M, int]], _sliced_decoder(cls, version)(buffer, position))
 
 
 @cache
-def _sliced_encoder(cls: type[Message], version: int) -> Callable[[Any], Slices[bytes]]:
+def _sliced_encoder(cls: type[Message], version: int) -> Callable[[Any], SlicedWork[bytes]]:
     from ottla.wire.encoding import compile_sliced_encoder  # on first need, as above
 
     return compile_sliced_encoder(cls, version, flexible=_check(cls, version))
 
 
 @cache
-def _sliced_decoder(cls: type[Message], version: int) -> Callable[[Buffer, int], Slices[tuple[Any, int]]]:
+def _sliced_decoder(cls: type[Message], version: int) -> Callable[[Buffer, int], SlicedWork[tuple[Any, int]]]:
     from ottla.wire.decoding import compile_sliced_decoder  # on first need, as above
 
     return compile_sliced_decoder(cls, version, flexible=_check(cls, version))

@@ -114,7 +114,7 @@ async def test_who_commits_before_anybody_looked_for_a_coordinator():
 
 
 async def test_while_a_shard_is_loading(monkeypatch, tmp_path):
-    """Slices are short, so that others have their turns; who asks for a group is told to wait, and then all is there."""
+    """SlicedWork are short, so that others have their turns; who asks for a group is told to wait, and then all is there."""
     async with AsyncBroker(data=tmp_path, config={"offsets.topic.num.partitions": "2"}) as broker:
         await broker.create_topic("t")
         await find(broker)

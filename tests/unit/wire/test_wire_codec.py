@@ -19,7 +19,7 @@ from ottla.wire.messages.produce import PartitionProduceData, ProduceRequest, To
 from ottla.wire.records.metadata import PartitionChangeRecord, TopicRecord
 from ottla.wire.schema import (
     Message,
-    Slices,
+    SlicedWork,
     array,
     binary,
     decode,
@@ -87,7 +87,7 @@ def test_what_is_encoded_is_decoded_again(any_message: type[Message], data: st.D
     )
 
 
-def in_slices(work: Slices[T]) -> tuple[int, T]:
+def in_slices(work: SlicedWork[T]) -> tuple[int, T]:
     """How often it gave way, and its result."""
     for turns in range(10_000):
         try:
