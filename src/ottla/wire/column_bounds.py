@@ -7,7 +7,7 @@ is looked at on its own.
 
 from typing import TYPE_CHECKING
 
-from ottla.wire import record_chain
+from ottla.wire import record_boundaries
 from ottla.wire.column_fields import read_varints
 from ottla.wire.errors import MalformedMessage
 from ottla.wire.record_walk import RECORD_BYTES_MIN
@@ -87,8 +87,8 @@ def _find_rest(data: bytes | bytearray | memoryview, position: int, end: int, fo
         import numpy as np
 
         try:
-            bounds = record_chain.find_bounds(np, memoryview(data)[position:end], len(found))
-        except (record_chain.FastPathMiss, IndexError):
+            bounds = record_boundaries.find_bounds(np, memoryview(data)[position:end], len(found))
+        except (record_boundaries.FastPathMiss, IndexError):
             _walk(data, position, end, found)
             return
         np.add(bounds[:-1], position, out=found)

@@ -1,6 +1,6 @@
 """The records of a large batch, looked at all together. What cannot be read so is left to `record_walk.scan_records`.
 
-Records of one form are a grid. Of others `record_chain` finds where they start, and says whether they are plain; else their fields are
+Records of one form are a grid. Of others `record_boundaries` finds where they start, and says whether they are plain; else their fields are
 read as columns with NumPy. Where it does not find them they are found one by one, which takes 0.13 µs each.
 """
 
