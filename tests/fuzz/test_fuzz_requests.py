@@ -121,7 +121,7 @@ async def attack(world, network, requests, source, apis, served):
     return len(fuzzer.frames)
 
 
-async def besiege(world):
+async def run_attack(world):
     source = stream(world.seed, "fuzz")
     ports = world.start("node")
     config = sim_story.simulated_config(
@@ -165,7 +165,7 @@ def test_spoilt_requests_hurt_nobody_else(sim_seed):
     logger.addHandler(loud)
     try:
         with World(sim_seed) as world:
-            answers = world.run(besiege(world))
+            answers = world.run(run_attack(world))
     finally:
         logger.removeHandler(loud)
     assert not loud.errors, "\n".join(loud.errors)
