@@ -83,10 +83,10 @@ class CoordinatorRuntime:
 
     def on_partition(self, partition: InternalPartition) -> None:
         """A partition has come, gone, or got another leader."""
-        if partition.is_gone or self.partition_count() != self._hashed_for:
+        if partition.is_removed or self.partition_count() != self._hashed_for:
             self._index_by_key.clear()
         shard = self._shards.get(partition.index)
-        if partition.is_leader and not partition.is_gone:
+        if partition.is_leader and not partition.is_removed:
             if shard is None or shard.partition is not partition:
                 if shard is not None:
                     shard.close()

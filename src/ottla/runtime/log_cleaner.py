@@ -86,7 +86,7 @@ class LogCleaner:
 
     @property
     def uncleanable_count(self) -> int:
-        return sum(not partition.is_gone for partition in self.uncleanable)
+        return sum(not partition.is_removed for partition in self.uncleanable)
 
     def max_dirty_ratio(self) -> float:
         """Of the logs that are compacted."""
@@ -122,7 +122,7 @@ class LogCleaner:
         return [
             partition
             for partition in self._broker.all_partitions()
-            if partition.log.config.compacted and not partition.is_gone
+            if partition.log.config.compacted and not partition.is_removed
         ]
 
     def _plan(self, partition: Partition) -> CompactionPlan:
@@ -139,7 +139,7 @@ class LogCleaner:
         for at, partition in enumerate(self._compacted()):
             if at % PARTITIONS_PER_TURN_MAX == PARTITIONS_PER_TURN_MAX - 1:
                 await self._broker.scheduler.next_slice()
-            if partition in self._busy or partition in self.uncleanable or partition.is_gone:
+            if partition in self._busy or partition in self.uncleanable or partition.is_removed:
                 continue
             try:
                 plan = self._plan(partition)
@@ -165,7 +165,7 @@ class LogCleaner:
         except ProcessFailed as error:
             self._on_uncleanable(partition, str(error))
         except OSError as error:
-            if partition.is_gone:
+            if partition.is_removed:
                 return False
             if is_disk_full(error):
                 log.warning("%s cannot be cleaned, as its disk is full", name)
@@ -189,7 +189,7 @@ class LogCleaner:
         workers, partition_log = self._broker.workers, partition.log
         await workers.run(partial(remove_unfinished, self._disk, partition_log.directory))
         plan = self._plan(partition)
-        if partition.is_gone or not plan.segments:
+        if partition.is_removed or not plan.segments:
             raise LogChanged("there is nothing to clean any more")
         reports: asyncio.Queue[bytes] = asyncio.Queue()
         work = asyncio.ensure_future(
@@ -294,7 +294,7 @@ class LogCleaner:
         )
 
     def _on_uncleanable(self, partition: Partition, reason: str) -> None:
-        if not partition.is_gone:
+        if not partition.is_removed:
             self.uncleanable[partition] = reason
             log.error("%s-%d is not compacted any more: %s", partition.topic, partition.index, reason)
 
@@ -314,7 +314,7 @@ class LogCleaner:
 
     async def _forget_gone(self) -> None:
         """What is said of a topic that was deleted must not be believed of the next one of its name."""
-        gone = [partition for partition in self._clean_to if partition.is_gone]
+        gone = [partition for partition in self._clean_to if partition.is_removed]
         for partition in gone:
             del self._clean_to[partition]
             self.uncleanable.pop(partition, None)
@@ -345,4 +345,4 @@ class LogCleaner:
 
 def _is_elsewhere(partition: Partition, partition_log: PartitionLog) -> bool:
     """Whether the log is no longer that of the partition."""
-    return partition.is_gone or partition.log is not partition_log
+    return partition.is_removed or partition.log is not partition_log

@@ -115,7 +115,7 @@ class LogDirectories:
 
     def on_partition_failure(self, partition: Partition, error: Exception) -> bool:
         """The same, of the directory that a partition lies in."""
-        return partition.is_gone or self.on_failure(self.of(partition.log.directory), error)
+        return partition.is_removed or self.on_failure(self.of(partition.log.directory), error)
 
     def _on_full(self, directory: LogDirectory, error: Exception) -> None:
         """Said once, and once more when there is room again: a producer tries many times a second."""

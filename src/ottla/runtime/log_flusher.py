@@ -48,7 +48,7 @@ class LogFlusher:
     async def flush(self, partition: Partition, *, to_end: bool) -> None:
         """Return once what is there now is on the disk, or the partition is gone."""
         self.want(partition, to_end=to_end)
-        while not partition.is_gone and (partition in self._due or partition in self._in_flight):
+        while not partition.is_removed and (partition in self._due or partition in self._in_flight):
             await asyncio.sleep(0) if not self._jobs else await asyncio.wait(
                 list(self._jobs), return_when=asyncio.FIRST_COMPLETED
             )
@@ -66,10 +66,10 @@ class LogFlusher:
         planned: Planned = []
         for partition in [each for each in self._due if each not in self._in_flight]:
             to_end = self._due.pop(partition)
-            plan = None if partition.is_gone else partition.log.plan_flush(to_end=to_end)
+            plan = None if partition.is_removed else partition.log.plan_flush(to_end=to_end)
             if plan is not None:
                 planned.append((partition, plan))
-            elif not partition.is_gone:
+            elif not partition.is_removed:
                 partition.on_flushed()
         shares = min(JOBS_MAX - len(self._jobs), len(planned))
         for share in range(shares):
@@ -95,7 +95,7 @@ class LogFlusher:
             self._on_failure(error)
             return
         for (partition, plan), failure in zip(planned, job.result(), strict=True):
-            if partition.is_gone:
+            if partition.is_removed:
                 continue  # a directory that was deleted meanwhile is no longer under its name
             if failure is None:
                 partition.log.on_flushed(plan)

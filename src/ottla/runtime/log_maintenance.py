@@ -108,7 +108,7 @@ class LogMaintenance:
                 await self._broker.scheduler.next_slice()
             if self._stopping.is_set():
                 return
-            if not partition.is_gone:
+            if not partition.is_removed:
                 yield partition
 
     def _due_every(self, interval_ms: int) -> Iterator[bool]:

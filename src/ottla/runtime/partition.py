@@ -38,7 +38,7 @@ class Partition:
         "unflushed_bytes",
         "high_watermark",
         "index",
-        "is_gone",
+        "is_removed",
         "is_leader",
         "leader_epoch",
         "log",
@@ -56,7 +56,7 @@ class Partition:
         self.log = log
         self.high_watermark = log.log_end_offset
         self.delayed_fetches: dict[DelayedFetch, None] = {}
-        self.is_gone = False
+        self.is_removed = False
         self.is_leader = False
         self.flush_at = NEVER
         """From this end on nothing is acked or readable before the log is on the disk; 0 while that is so, and a flush is on its way."""
@@ -167,7 +167,7 @@ class Partition:
 
     def on_gone(self) -> None:
         """The partition is no longer here: those who wait shall hear of it."""
-        self.is_gone = True
+        self.is_removed = True
         for fetch in list(self.delayed_fetches):
             fetch.wake()
         while self.unacked:

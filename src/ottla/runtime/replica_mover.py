@@ -133,7 +133,7 @@ class ReplicaMover:
                         move.directory.path,
                     )
         except OSError as error:
-            if not partition.is_gone:
+            if not partition.is_removed:
                 log.error("%s is not moved to %s: %s", name, move.directory.path, error)
         if self._moves.get(partition) is move:
             del self._moves[partition]
@@ -141,7 +141,7 @@ class ReplicaMover:
             self._remove(move)
 
     def _check(self, move: ReplicaMove) -> None:
-        if move.partition.is_gone or not move.directory.is_online:
+        if move.partition.is_removed or not move.directory.is_online:
             raise OSError("one of the two is gone")
 
     async def _copy(self, move: ReplicaMove) -> None:
@@ -162,7 +162,7 @@ class ReplicaMover:
                         break
             move.log = await workers.run(partial(copy.finish, now_ms=self._broker.clock.now_ms()))
         except FileNotFoundError:
-            if move.partition.is_gone:
+            if move.partition.is_removed:
                 raise
             raise LogHasChanged from None
         copy.check()

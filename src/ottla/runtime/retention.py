@@ -71,7 +71,7 @@ async def delete_old_segments(broker: Broker, partitions: Sequence[Partition]) -
     removed: dict[LogDirectory, list[tuple[Partition, list[Segment]]]] = {}
     directories = broker.log_directories
     for partition in partitions:
-        if partition.is_gone:
+        if partition.is_removed:
             continue
         try:
             segments = delete_old(partition.log, high_watermark=partition.high_watermark, now_ms=broker.clock.now_ms())

@@ -19,7 +19,7 @@ log = logging.getLogger("ottla.partitions")
 async def retire_segments(partition: Partition, segments: Sequence[Segment], workers: Workers) -> None:
     """Mark them as deleted, on the loop, where a topic of the same name cannot be made meanwhile. OSError where that cannot be."""
     for first in range(0, len(segments), SEGMENTS_PER_TURN_MAX):
-        if partition.is_gone:
+        if partition.is_removed:
             return  # its directory has another name by now, and goes as a whole
         for segment in segments[first : first + SEGMENTS_PER_TURN_MAX]:
             retire(segment)
@@ -36,13 +36,13 @@ def remove_later(partition: Partition, segments: Sequence[Segment], workers: Wor
 
 
 def _remove(partition: Partition, segments: Sequence[Segment], workers: Workers) -> None:
-    if not partition.is_gone:
+    if not partition.is_removed:
         workers.run(partial(remove_retired, segments)).add_done_callback(partial(_on_removed, partition))
 
 
 def _on_removed(partition: Partition, removed: "asyncio.Future[None]") -> None:
     """What is left is removed when the log is next opened."""
-    if not removed.cancelled() and removed.exception() is not None and not partition.is_gone:
+    if not removed.cancelled() and removed.exception() is not None and not partition.is_removed:
         log.warning(
             "files of deleted segments of %s-%d are still there: %s",
             partition.topic,

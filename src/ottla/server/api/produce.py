@@ -380,7 +380,7 @@ def _await_flush(
 def _after_flush(outcome: Appended | PartitionError) -> Appended | PartitionError:
     if not isinstance(outcome, PartitionError) or not isinstance(outcome.error, AwaitingFlush):
         return outcome
-    if outcome.error.partition.is_gone:
+    if outcome.error.partition.is_removed:
         return PartitionError(outcome.partition, ApiError(ErrorCode.KAFKA_STORAGE_ERROR))
     return outcome.error.appended
 
