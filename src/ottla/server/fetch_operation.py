@@ -185,7 +185,7 @@ class FetchOperation:
         room, size, is_final, is_any_known = self._room, self._size, self._is_final, self._is_any_known
         for place in places:
             partition = place.partition
-            if partition is None or partition.is_gone:
+            if partition is None or partition.is_removed:
                 partition = place.resolve(self._broker, by_id=self._version >= TOPIC_IDS_FROM)
                 if partition is None:
                     is_final = self._on_missing(place) or is_final
