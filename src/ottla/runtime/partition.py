@@ -165,7 +165,7 @@ class Partition:
         for fetch in list(self.delayed_fetches):
             fetch.on_appended(size)
 
-    def on_gone(self) -> None:
+    def on_removed(self) -> None:
         """The partition is no longer here: those who wait shall hear of it."""
         self.is_removed = True
         for fetch in list(self.delayed_fetches):

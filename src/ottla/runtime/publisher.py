@@ -183,7 +183,7 @@ class MetadataPublisher:
         """A directory has failed: its partitions are, for those who ask, as gone as they can be without being deleted."""
         for partition in list(directory.partitions):
             self._broker.set_offline(partition.topic, partition.topic_id, partition.index)
-            partition.on_gone()
+            partition.on_removed()
             self._tell_coordinators(partition)
             partition.log.delete()
         directory.partitions.clear()
@@ -356,7 +356,7 @@ class MetadataPublisher:
     def _delete(self, topic: TopicImage) -> None:
         """The directories are renamed at once, so that the name is free; their files go later, when nobody reads them any more."""
         for partition in self._broker.remove_topic(topic.name, topic.topic_id):
-            partition.on_gone()
+            partition.on_removed()
             self._tell_coordinators(partition)
             path = partition.log.directory
             directory = self.log_directories.of(path)
@@ -385,7 +385,7 @@ class MetadataPublisher:
         # On the loop, for once: what is appended from now on must not be found without its name after a power cut.
         self._disk.fsync_directory(directory.path)
         moved.move_to(path, self._files)
-        partition.on_gone()
+        partition.on_removed()
         self._tell_coordinators(partition)
         del old.partitions[partition]
         old.partition_count -= 1
