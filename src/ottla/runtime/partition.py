@@ -45,7 +45,7 @@ class Partition:
         "on_flush_due",
         "topic",
         "topic_id",
-        "unacked",
+        "commit_callbacks",
     )
 
     def __init__(self, topic: str, topic_id: Uuid, index: int, leader_epoch: int, log: PartitionLog) -> None:
@@ -62,7 +62,7 @@ class Partition:
         """From this end on nothing is acked or readable before the log is on the disk; 0 while that is so, and a flush is on its way."""
         self.on_flush_due: Callable[[Partition], None] | None = None
         self.unflushed_bytes = 0
-        self.unacked: deque[tuple[int, Callable[[], None]]] = deque()
+        self.commit_callbacks: deque[tuple[int, Callable[[], None]]] = deque()
         """Who waits for the high watermark to reach an offset."""
 
     def become_leader(self, leader_epoch: int) -> None:
@@ -121,12 +121,12 @@ class Partition:
             size, self.unflushed_bytes = max(self.unflushed_bytes, 1), 0
             if self.delayed_fetches:
                 self._notify_delayed_fetches(size)
-        while self.unacked and self.unacked[0][0] <= self.high_watermark:
-            self.unacked.popleft()[1]()
+        while self.commit_callbacks and self.commit_callbacks[0][0] <= self.high_watermark:
+            self.commit_callbacks.popleft()[1]()
 
     def call_when_committed(self, on_committed: Callable[[], None]) -> None:
         """Call back once all that is in the log now is committed, or the partition is gone."""
-        self.unacked.append((self.log.log_end_offset, on_committed))
+        self.commit_callbacks.append((self.log.log_end_offset, on_committed))
 
     def delete_before(self, offset: int) -> None:
         """Records before the offset are gone, or all up to the high watermark where it is -1. ApiError where that cannot be."""
@@ -170,8 +170,8 @@ class Partition:
         self.is_removed = True
         for fetch in list(self.delayed_fetches):
             fetch.wake()
-        while self.unacked:
-            self.unacked.popleft()[1]()
+        while self.commit_callbacks:
+            self.commit_callbacks.popleft()[1]()
 
 
 class InternalPartition(Partition):

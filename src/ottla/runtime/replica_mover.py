@@ -219,11 +219,11 @@ class ReplicaMover:
             flushing = broker.flushing.get(partition.log.directory)
             if flushing is not None:
                 await asyncio.wait([flushing])
-            elif partition.unacked:
+            elif partition.commit_callbacks:
                 await asyncio.sleep(0.001)
             elif (found := await self._missing(move)) is not None and found.size > TAIL_BYTES_MAX:
                 await broker.workers.run(partial(append_slice, target, found, now_ms=broker.clock.now_ms()))
-            elif not broker.flushing.get(partition.log.directory) and not partition.unacked:
+            elif not broker.flushing.get(partition.log.directory) and not partition.commit_callbacks:
                 break
         source = partition.log
         while (
