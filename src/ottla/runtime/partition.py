@@ -34,7 +34,7 @@ class Partition:
 
     __slots__ = (
         "delayed_fetches",
-        "flush_at",
+        "flush_due_offset",
         "unflushed_bytes",
         "high_watermark",
         "index",
@@ -58,7 +58,7 @@ class Partition:
         self.delayed_fetches: dict[DelayedFetch, None] = {}
         self.is_removed = False
         self.is_leader = False
-        self.flush_at = NEVER
+        self.flush_due_offset = NEVER
         """From this end on nothing is acked or readable before the log is on the disk; 0 while that is so, and a flush is on its way."""
         self.on_flush_due: Callable[[Partition], None] | None = None
         self.unflushed_bytes = 0
@@ -81,7 +81,7 @@ class Partition:
         log = self.log
         appended = log.append(records, leader_epoch=self.leader_epoch, now_ms=now_ms, validated=validated)
         end = log.log_end_offset
-        if end >= self.flush_at:
+        if end >= self.flush_due_offset:
             self._await_flush(len(records))
         elif self.high_watermark != end:  # equal after a duplicate, which adds nothing
             self.high_watermark = end
@@ -92,8 +92,8 @@ class Partition:
     def _await_flush(self, size: int) -> None:
         """What was appended is shown to nobody before it is on the disk. The flush that is due now or on its way is not the last."""
         self.unflushed_bytes += size
-        if self.flush_at:
-            self.flush_at = 0
+        if self.flush_due_offset:
+            self.flush_due_offset = 0
             assert self.on_flush_due is not None
             self.on_flush_due(self)
 
@@ -102,10 +102,10 @@ class Partition:
         log = self.log
         flushed, end, messages_max = log.recovery_point, log.log_end_offset, log.config.flush_messages
         if self.on_flush_due is None or end - flushed < messages_max:
-            self.flush_at = NEVER if messages_max == LONG_MAX else flushed + messages_max
+            self.flush_due_offset = NEVER if messages_max == LONG_MAX else flushed + messages_max
             self.advance_high_watermark(end)
         else:
-            self.flush_at = 0
+            self.flush_due_offset = 0
             self.on_flush_due(self)
             self.advance_high_watermark(flushed)
 

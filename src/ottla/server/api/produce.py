@@ -176,7 +176,7 @@ def _append(
         return PartitionError(index, NeedsWorker(bytearray(view[start:stop])))
     except OSError as error:
         return PartitionError(index, AppendFailed(partition, error))
-    if not partition.flush_at:
+    if not partition.flush_due_offset:
         return PartitionError(
             index, AwaitingFlush(partition, (index, base_offset, append_time_ms, partition.log.log_start_offset))
         )
