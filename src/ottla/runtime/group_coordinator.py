@@ -44,7 +44,7 @@ class GroupCoordinator:
         call = GroupCall(request, version, context.client_id or "", f"/{context.peer_host}")
         return self._nobody(call) if shard is None else shard.submit(call)
 
-    def ask_as_member(
+    def dispatch_for_member(
         self, group_id: str, request: Message, version: int, context: RequestContext, *, may_wait: bool = False
     ) -> Answer:
         """The same for members, who can be refused wherever their group is, and may have to wait for each other."""

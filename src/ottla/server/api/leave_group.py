@@ -9,4 +9,4 @@ REQUEST = LeaveGroupRequest
 
 
 def handle(broker: Broker, context: RequestContext, request: LeaveGroupRequest, version: int) -> Answer:
-    return broker.groups.ask_as_member(request.group_id, request, version, context)
+    return broker.groups.dispatch_for_member(request.group_id, request, version, context)
