@@ -56,7 +56,7 @@ class GroupCoordinator:
             return refused
         return self._nobody(call) if shard is None else shard.submit(call)
 
-    def ask_all(self, request: Message, version: int) -> list[Answer]:
+    def dispatch_to_all(self, request: Message, version: int) -> list[Answer]:
         """What every shard that is here has to say."""
         return [shard.submit(GroupCall(request, version)) for shard in self.shards.all()]
 
