@@ -11,7 +11,7 @@ REQUEST = DeleteGroupsRequest
 def handle(broker: Broker, context: RequestContext, request: DeleteGroupsRequest, version: int) -> Answer:
     groups = broker.groups
     answers = [
-        groups.ask(group_ids[0], DeleteGroupsRequest(groups_names=group_ids), version, context)
+        groups.dispatch(group_ids[0], DeleteGroupsRequest(groups_names=group_ids), version, context)
         for group_ids in groups.by_shard(list(dict.fromkeys(request.groups_names)))
     ]
     return combined(answers, _combine)

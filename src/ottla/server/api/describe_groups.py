@@ -13,7 +13,7 @@ GROUP_OPERATIONS = 3400
 def handle(broker: Broker, context: RequestContext, request: DescribeGroupsRequest, version: int) -> Answer:
     groups = broker.groups
     answers = [
-        groups.ask(group_ids[0], DescribeGroupsRequest(groups=group_ids), version, context)
+        groups.dispatch(group_ids[0], DescribeGroupsRequest(groups=group_ids), version, context)
         for group_ids in groups.by_shard(request.groups)
     ]
 
