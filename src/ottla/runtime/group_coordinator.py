@@ -38,7 +38,7 @@ class GroupCoordinator:
             broker, OFFSETS_TOPIC, lambda: GroupCoordinatorShard(settings, rng, counts), refusal=_refused, codec=codec
         )
 
-    def ask(self, group_id: str, request: Message, version: int, context: RequestContext) -> Answer:
+    def dispatch(self, group_id: str, request: Message, version: int, context: RequestContext) -> Answer:
         """One request about one group."""
         shard = self.shards.shard_of(group_id)
         call = GroupCall(request, version, context.client_id or "", f"/{context.peer_host}")
