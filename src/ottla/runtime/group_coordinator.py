@@ -60,7 +60,7 @@ class GroupCoordinator:
         """What every shard that is here has to say."""
         return [shard.submit(GroupCall(request, version)) for shard in self.shards.all()]
 
-    def by_shard(self, group_ids: Sequence[str]) -> list[list[str]]:
+    def group_ids_by_shard(self, group_ids: Sequence[str]) -> list[list[str]]:
         """The groups that one shard can be asked for at once."""
         groups: dict[int, list[str]] = {}
         for group_id in group_ids:

@@ -12,7 +12,7 @@ def handle(broker: Broker, context: RequestContext, request: DeleteGroupsRequest
     groups = broker.groups
     answers = [
         groups.dispatch(group_ids[0], DeleteGroupsRequest(groups_names=group_ids), version, context)
-        for group_ids in groups.by_shard(list(dict.fromkeys(request.groups_names)))
+        for group_ids in groups.group_ids_by_shard(list(dict.fromkeys(request.groups_names)))
     ]
     return combined(answers, _combine)
 

@@ -14,7 +14,7 @@ def handle(broker: Broker, context: RequestContext, request: DescribeGroupsReque
     groups = broker.groups
     answers = [
         groups.dispatch(group_ids[0], DescribeGroupsRequest(groups=group_ids), version, context)
-        for group_ids in groups.by_shard(request.groups)
+        for group_ids in groups.group_ids_by_shard(request.groups)
     ]
 
     def combine(responses: list[DescribeGroupsResponse]) -> DescribeGroupsResponse:
