@@ -87,7 +87,7 @@ async def test_many_topics_are_encoded_in_slices() -> None:
         for number in range(20)
         for topic_id in [Uuid(number.to_bytes(16, "big"))]
     }
-    scheduler = CountingRounds(asyncio.get_running_loop(), RealClock())
+    scheduler = CountingScheduler(asyncio.get_running_loop(), RealClock())
     form, broker = EncodedTopics(), SimpleNamespace(image=ClusterImage("c", topics_by_id=topics), scheduler=scheduler)
     first = await _all(cast(Any, broker), form, MetadataResponse(), MetadataRequest(topics=None), 12)
     assert scheduler.count == 4
@@ -99,11 +99,11 @@ async def test_many_topics_are_encoded_in_slices() -> None:
     ]
 
 
-class CountingRounds(SliceScheduler):
+class CountingScheduler(SliceScheduler):
     """How often others had a turn."""
 
     count = 0
 
     def next_slice(self) -> "asyncio.Future[None]":
         self.count += 1
-        return super().next()
+        return super().next_slice()

@@ -7,7 +7,7 @@ import pytest
 
 from ottla.node.assemble import Node, assemble
 from ottla.node.config import node_config
-from ottla.runtime import scheduler
+from ottla.runtime import slice_scheduler
 from ottla.server import connection
 from ottla.sim.client import SimulatedClient
 from ottla.sim.world import World
@@ -19,8 +19,8 @@ REQUESTS = 200
 def test_requests_that_arrive_together_are_answered_in_order_and_in_turns(monkeypatch: pytest.MonkeyPatch) -> None:
     for module, name in (
         (connection, "SLICE_SECONDS"),
-        (scheduler, "SLICE_SECONDS"),
-        (scheduler, "SINGLE_CLIENT_SLICE_SECONDS"),
+        (slice_scheduler, "SLICE_SECONDS"),
+        (slice_scheduler, "SINGLE_CLIENT_SLICE_SECONDS"),
     ):
         monkeypatch.setattr(module, name, 0)  # whatever is asked takes long
 
