@@ -54,7 +54,7 @@ async def fetch(broker: AsyncBroker, group: str = "g") -> tuple[int, dict[str, i
 
 
 async def loaded(broker: AsyncBroker) -> None:
-    while any(shard.state == ShardState.LOADING for shard in broker.node.broker.groups.shards.all()):
+    while any(shard.state == ShardState.LOADING for shard in broker.node.broker.groups.runtime.all()):
         await asyncio.sleep(0)
 
 
