@@ -1,10 +1,10 @@
 """The sender as a state machine: when batches leave, and what becomes of them."""
 
 import pytest
-from producing import Bench, metadata, sequences
 
 from ottla.base.errors import ErrorCode
 from ottla.client import BrokerError, Disconnected, OutOfOrder, ProducerFenced, RecordTooLarge, TimedOut
+from tests.unit.client.producing import Bench, metadata, sequences
 
 NOT_LEADER, OUT_OF_ORDER, TOO_LARGE, DUPLICATE = 6, 45, 10, 46
 
