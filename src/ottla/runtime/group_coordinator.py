@@ -34,13 +34,13 @@ class GroupCoordinator:
         counts = self.counts = GroupMetrics()
         codec = broker_value("offsets.topic.compression.codec", configs)
         assert isinstance(codec, int), codec
-        self.shards = CoordinatorRuntime(
+        self.runtime = CoordinatorRuntime(
             broker, OFFSETS_TOPIC, lambda: GroupCoordinatorShard(settings, rng, counts), refusal=_refused, codec=codec
         )
 
     def dispatch(self, group_id: str, request: Message, version: int, context: RequestContext) -> Answer:
         """One request about one group."""
-        shard = self.shards.shard_of(group_id)
+        shard = self.runtime.shard_of(group_id)
         call = GroupCall(request, version, context.client_id or "", f"/{context.peer_host}")
         return self._nobody(call) if shard is None else shard.submit(call)
 
@@ -48,7 +48,7 @@ class GroupCoordinator:
         self, group_id: str, request: Message, version: int, context: RequestContext, *, may_wait: bool = False
     ) -> Answer:
         """The same for members, who can be refused wherever their group is, and may have to wait for each other."""
-        shard = self.shards.shard_of(group_id)
+        shard = self.runtime.shard_of(group_id)
         token = Token(self._broker.loop) if may_wait else None
         call = GroupCall(request, version, context.client_id or "", f"/{context.peer_host}", token)
         refused = early_rejection(call, self._settings)
@@ -58,25 +58,25 @@ class GroupCoordinator:
 
     def dispatch_to_all(self, request: Message, version: int) -> list[Answer]:
         """What every shard that is here has to say."""
-        return [shard.submit(GroupCall(request, version)) for shard in self.shards.all()]
+        return [shard.submit(GroupCall(request, version)) for shard in self.runtime.all()]
 
     def group_ids_by_shard(self, group_ids: Sequence[str]) -> list[list[str]]:
         """The groups that one shard can be asked for at once."""
         groups: dict[int, list[str]] = {}
         for group_id in group_ids:
-            groups.setdefault(self.shards.index_of(group_id), []).append(group_id)
+            groups.setdefault(self.runtime.index_of(group_id), []).append(group_id)
         return list(groups.values())
 
     def on_topics_deleted(self, topics: Sequence[tuple[str, Uuid]]) -> None:
         """Their offsets are forgotten."""
-        for shard in self.shards.all():
+        for shard in self.runtime.all():
             shard.carry_out(lambda machine, _: machine.on_topics_deleted(topics))
 
     def stats(self) -> GroupStats:
         """Of the shards that have been loaded."""
         by_state: dict[str, int] = {}
         members = 0
-        for shard in self.shards.all():
+        for shard in self.runtime.all():
             if shard.state == ShardState.ACTIVE:
                 assert isinstance(shard.machine, GroupCoordinatorShard), shard.machine
                 told = shard.machine.stats()
@@ -88,13 +88,13 @@ class GroupCoordinator:
     def shard_states(self) -> dict[str, int]:
         """How many shards there are in each state that a shard here may be in."""
         states = dict.fromkeys((ShardState.LOADING, ShardState.ACTIVE, ShardState.FAILED), 0)
-        for shard in self.shards.all():
+        for shard in self.runtime.all():
             states[shard.state] = states.get(shard.state, 0) + 1
         return {state.name.lower(): count for state, count in states.items()}
 
     def _nobody(self, call: GroupCall) -> Message:
         """There is no shard here; where there is no topic either, it is made for the client that asks again."""
-        if not self.shards.partition_count():
+        if not self.runtime.partition_count():
             self._broker.internal_topics.make(OFFSETS_TOPIC)
         return error_response(call.request, ErrorCode.NOT_COORDINATOR, call.version)
 
