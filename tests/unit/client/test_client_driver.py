@@ -3,10 +3,10 @@
 import asyncio
 
 import pytest
-from scripted_broker import run
 
 from ottla.client import AsyncProducer, BootstrapFailed, BrokerError, BufferFull, Closed, TimedOut, UnknownTopic
 from ottla.sim.loop import CallbackFailed
+from tests.unit.client.scripted_broker import run
 
 BOOTSTRAP = "cluster:9001,cluster:9002"
 
