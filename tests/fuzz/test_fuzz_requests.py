@@ -9,7 +9,6 @@ from struct import Struct
 
 import pytest
 import sim_story
-from mutations import Requests, messages, mutate
 
 from ottla.node.assemble import assemble
 from ottla.server.dispatch import served_apis
@@ -21,6 +20,7 @@ from ottla.wire.errors import MalformedMessage
 from ottla.wire.framing import FrameReader, ReceiveBufferPool
 from ottla.wire.headers import skip_tags
 from ottla.wire.schema import decode
+from tests.fuzz.mutations import Requests, messages, mutate
 
 pytestmark = pytest.mark.timeout(60)  # a seed takes less than a second: one that spins should not hold up the others
 
