@@ -5,8 +5,8 @@ from collections.abc import Callable
 from typing import Any, TypeVar
 
 from ottla.base.ports import Connection, Network
-from ottla.client.conversation import Conversation, Deliver
 from ottla.client.errors import BrokerUnreachable, ClientError, Disconnected
+from ottla.client.protocol import Conversation, Deliver
 from ottla.wire.errors import MalformedMessage
 from ottla.wire.framing import BadFrame, ReceiveBufferPool
 from ottla.wire.schema import Message, decode

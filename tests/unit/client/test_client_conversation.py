@@ -4,8 +4,8 @@ from struct import pack, unpack_from
 
 import pytest
 
-from ottla.client.conversation import Conversation
 from ottla.client.errors import Disconnected, Unsupported
+from ottla.client.protocol import Conversation
 from ottla.wire.errors import MalformedMessage
 from ottla.wire.framing import BadFrame, ReceiveBufferPool
 from ottla.wire.messages.api_versions import ApiVersion, ApiVersionsRequest, ApiVersionsResponse
