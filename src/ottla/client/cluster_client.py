@@ -17,6 +17,7 @@ from ottla.base.ports import ClientPorts
 from ottla.client.backoff import Backoff
 from ottla.client.cluster import Cluster, TopicInfo
 from ottla.client.config import parse_addresses
+from ottla.client.connection import Link
 from ottla.client.errors import (
     STALE_METADATA,
     BootstrapFailed,
@@ -26,7 +27,6 @@ from ottla.client.errors import (
     TimedOut,
     broker_error,
 )
-from ottla.client.link import Link
 from ottla.wire.framing import ReceiveBufferPool
 from ottla.wire.messages.metadata import MetadataRequest, MetadataRequestTopic, MetadataResponse
 from ottla.wire.schema import Message
