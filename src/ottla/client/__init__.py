@@ -9,7 +9,7 @@ if TYPE_CHECKING:
     from ottla.client.admin import Admin
     from ottla.client.admin_async import AsyncAdmin
     from ottla.client.admin_results import CommittedOffset, ConfigResource, NewTopic, SomeFailed
-    from ottla.client.cluster import Node, PartitionInfo, TopicInfo
+    from ottla.client.cluster_metadata import Node, PartitionInfo, TopicInfo
     from ottla.client.column_batch import ColumnBatch
     from ottla.client.consumer import Consumer
     from ottla.client.consumer_async import AsyncConsumer

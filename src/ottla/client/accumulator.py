@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from ottla.base.ports import Clock, Rng
 from ottla.client.batch import ProducerBatch, SendFuture
-from ottla.client.cluster import TopicInfo
+from ottla.client.cluster_metadata import TopicInfo
 from ottla.client.errors import RecordTooLarge
 from ottla.client.partitioner import KeyHashes
 from ottla.client.producer_config import ProducerSettings

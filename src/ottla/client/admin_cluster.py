@@ -14,8 +14,8 @@ from ottla.client.admin_results import (
     QuorumReplica,
     ReplicaInfo,
 )
-from ottla.client.cluster import Node
 from ottla.client.cluster_client import ANY_NODE
+from ottla.client.cluster_metadata import Node
 from ottla.client.errors import ClientError, broker_error, raise_for
 from ottla.client.partitions import TopicPartition
 from ottla.wire.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse

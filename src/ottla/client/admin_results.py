@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from ottla.base.ids import Uuid
-from ottla.client.cluster import Node
+from ottla.client.cluster_metadata import Node
 from ottla.client.errors import ClientError
 from ottla.client.partitions import TopicPartition
 

@@ -15,7 +15,7 @@ from typing import Any, TypeVar
 from ottla.base.errors import ErrorCode
 from ottla.base.ports import ClientPorts
 from ottla.client.backoff import Backoff
-from ottla.client.cluster import Cluster, TopicInfo
+from ottla.client.cluster_metadata import Cluster, TopicInfo
 from ottla.client.config import parse_addresses
 from ottla.client.connection import Link
 from ottla.client.errors import (

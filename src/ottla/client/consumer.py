@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, Self, TypeVar
 
 from ottla.client.background import Background, Work
-from ottla.client.cluster import PartitionInfo
+from ottla.client.cluster_metadata import PartitionInfo
 from ottla.client.column_batch import ColumnBatch
 from ottla.client.consumer_async import CLOSE_SECONDS_MAX
 from ottla.client.consumer_config import EARLIEST, LATEST, consumer_config

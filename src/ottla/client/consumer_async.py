@@ -17,7 +17,7 @@ from inspect import isawaitable
 from typing import Any, Self
 
 from ottla.base.ports import ClientPorts
-from ottla.client.cluster import PartitionInfo
+from ottla.client.cluster_metadata import PartitionInfo
 from ottla.client.column_batch import ColumnBatch
 from ottla.client.consumer_config import EARLIEST, LATEST, consumer_config
 from ottla.client.consumer_engine import ConsumerEngine, Heard, Listener, Step, UserCall, Want

@@ -13,8 +13,8 @@ from typing import Any, NamedTuple
 
 from ottla.base.ports import ClientPorts
 from ottla.client.assignors import assignors_named
-from ottla.client.cluster import Cluster
 from ottla.client.cluster_client import ClusterClient
+from ottla.client.cluster_metadata import Cluster
 from ottla.client.column_batch import ColumnBatch
 from ottla.client.commits import Commits
 from ottla.client.config import Config

@@ -1,7 +1,7 @@
 """Which broker answers for a group: asked once, kept until somebody finds it is another."""
 
-from ottla.client.cluster import Node
 from ottla.client.cluster_client import ANY_NODE, ClusterClient
+from ottla.client.cluster_metadata import Node
 from ottla.client.errors import raise_for
 from ottla.wire.messages.find_coordinator import FindCoordinatorRequest, FindCoordinatorResponse
 

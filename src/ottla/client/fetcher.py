@@ -14,8 +14,8 @@ from typing import Any, NamedTuple
 
 from ottla.base.errors import ErrorCode
 from ottla.base.ports import Buffer
-from ottla.client.cluster import Node
 from ottla.client.cluster_client import ClusterClient
+from ottla.client.cluster_metadata import Node
 from ottla.client.errors import STALE_METADATA, BrokerError, ClientError, Closed, broker_error, error_code
 from ottla.client.fetch_session import FetchSession, Wish
 from ottla.client.partitions import TopicPartition

@@ -8,8 +8,8 @@ from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING
 
 from ottla.base.errors import ErrorCode
-from ottla.client.cluster import Cluster
 from ottla.client.cluster_client import ClusterClient
+from ottla.client.cluster_metadata import Cluster
 from ottla.client.consumer_config import LATEST, ResetPolicy
 from ottla.client.consumer_errors import LogTruncated, NoOffset, OffsetOutOfRange
 from ottla.client.errors import STALE_METADATA, ClientError, Closed

@@ -12,7 +12,7 @@ from typing import Any, Self
 
 from ottla.client.background import Background
 from ottla.client.batch import SendFuture
-from ottla.client.cluster import PartitionInfo
+from ottla.client.cluster_metadata import PartitionInfo
 from ottla.client.errors import ClientError, Closed, TimedOut
 from ottla.client.producer_async import ProducerEngine
 from ottla.client.producer_config import ProducerSettings, producer_settings

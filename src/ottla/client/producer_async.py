@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Any, Self
 from ottla.base.ports import ClientPorts
 from ottla.client.accumulator import Accumulator, TopicRoute
 from ottla.client.batch import ProducerBatch, SendFuture
-from ottla.client.cluster import PartitionInfo
 from ottla.client.cluster_client import ClusterClient
+from ottla.client.cluster_metadata import PartitionInfo
 from ottla.client.errors import BufferFull, ClientError, Closed
 from ottla.client.producer_config import ProducerSettings, producer_settings
 from ottla.client.record_metadata import RecordMetadata

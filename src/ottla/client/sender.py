@@ -11,7 +11,7 @@ from ottla.base.errors import ErrorCode
 from ottla.client.accumulator import Accumulator, PartitionQueue
 from ottla.client.backoff import Backoff
 from ottla.client.batch import NO_OFFSET, ProducerBatch
-from ottla.client.cluster import NO_LEADER, Cluster
+from ottla.client.cluster_metadata import NO_LEADER, Cluster
 from ottla.client.errors import RETRIABLE, STALE_METADATA, ClientError, TimedOut, broker_error, error_code
 from ottla.client.producer_config import ProducerSettings
 

@@ -8,8 +8,8 @@ from typing import Any
 from ottla.base.ids import ZERO_UUID, Uuid
 from ottla.client.accumulator import Accumulator
 from ottla.client.batch import ProducerBatch
-from ottla.client.cluster import Cluster, Node
 from ottla.client.cluster_client import ANY_NODE, ClusterClient
+from ottla.client.cluster_metadata import Cluster, Node
 from ottla.client.errors import ClientError, Disconnected, raise_for
 from ottla.client.producer_config import ProducerSettings
 from ottla.client.sender import Dispatch, Sender

@@ -10,8 +10,8 @@ from typing import Any, Self
 
 from ottla.base.errors import ErrorCode
 from ottla.client.background import Background
-from ottla.client.cluster import Cluster
 from ottla.client.cluster_client import ClusterClient
+from ottla.client.cluster_metadata import Cluster
 from ottla.client.consumer_config import EARLIEST, consumer_config
 from ottla.client.errors import TimedOut
 from ottla.client.fetcher import Fetched, Fetcher

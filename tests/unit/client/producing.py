@@ -5,7 +5,7 @@ from contextlib import nullcontext
 from ottla.client.accumulator import Accumulator
 from ottla.client.backoff import Backoff
 from ottla.client.batch import SendFuture
-from ottla.client.cluster import Cluster
+from ottla.client.cluster_metadata import Cluster
 from ottla.client.producer_config import producer_settings
 from ottla.client.sender import Sender
 from ottla.wire.batches import decode_records, read_header

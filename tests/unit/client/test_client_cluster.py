@@ -2,7 +2,7 @@
 
 from ottla.base.errors import ErrorCode
 from ottla.base.ids import Uuid
-from ottla.client.cluster import Cluster, Node
+from ottla.client.cluster_metadata import Cluster, Node
 from ottla.wire.messages.metadata import (
     MetadataResponse,
     MetadataResponseBroker,

@@ -6,7 +6,7 @@ import pytest
 
 from ottla.base.errors import ErrorCode
 from ottla.base.ids import Uuid
-from ottla.client.cluster import Cluster, Node, PartitionInfo, TopicInfo
+from ottla.client.cluster_metadata import Cluster, Node, PartitionInfo, TopicInfo
 from ottla.client.consumer_config import consumer_config
 from ottla.client.fetcher import Fetcher
 from ottla.client.partitions import TopicPartition
