@@ -30,7 +30,7 @@ from ottla.client.group_offsets import GroupOffsets
 from ottla.client.membership_words import Adopt, Adopted, MemberSettings, Prepare, Prepared, Subscribed
 from ottla.client.offset_lookup import FoundOffset, OffsetLookup
 from ottla.client.partitions import TopicPartition
-from ottla.client.place_keeper import PlaceKeeper
+from ottla.client.position_resolver import PlaceKeeper
 from ottla.client.positions import Positions
 
 Heard = Callable[[list[TopicPartition]], Any]

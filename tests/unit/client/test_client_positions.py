@@ -8,7 +8,7 @@ from ottla.client.consumer_record import OffsetAndMetadata
 from ottla.client.errors import ConfigError, broker_error
 from ottla.client.offset_lookup import EpochEnd, FoundOffset, Outcome
 from ottla.client.partitions import TopicPartition
-from ottla.client.place_keeper import PlaceKeeper
+from ottla.client.position_resolver import PlaceKeeper
 from ottla.client.positions import Positions
 
 P0, P1 = TopicPartition("t", 0), TopicPartition("t", 1)
