@@ -85,7 +85,7 @@ def resolve_partitions(broker: Broker, topics: "Iterable[TopicFetch]", *, by_id:
 
 class Owner(Protocol):
     @property
-    def is_gone(self) -> bool: ...
+    def is_closed(self) -> bool: ...
 
 
 class FetchSession:

@@ -111,7 +111,7 @@ def test_epochs_wrap_past_nought(epoch, then):
 
 
 class Client:
-    is_gone = False
+    is_closed = False
 
 
 def test_sessions_whose_clients_are_gone_are_forgotten_after_a_while():
