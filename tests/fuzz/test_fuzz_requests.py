@@ -8,7 +8,6 @@ import logging
 from struct import Struct
 
 import pytest
-import sim_story
 
 from ottla.node.assemble import assemble
 from ottla.server.dispatch import served_apis
@@ -21,6 +20,7 @@ from ottla.wire.framing import FrameReader, ReceiveBufferPool
 from ottla.wire.headers import skip_tags
 from ottla.wire.schema import decode
 from tests.fuzz.mutations import Requests, messages, mutate
+from tests.sim import sim_scenario
 
 pytestmark = pytest.mark.timeout(60)  # a seed takes less than a second: one that spins should not hold up the others
 

@@ -1,12 +1,12 @@
 """Answers of a node over simulated ports to questions that the fuzzer came upon. What is expected was asked of Apache Kafka 4.3."""
 
 import pytest
-import sim_story
 
 from ottla.node.assemble import assemble
 from ottla.sim.client import SimulatedClient
 from ottla.sim.world import World
 from ottla.wire.messages.metadata import MetadataRequest, MetadataRequestTopic, MetadataResponse
+from tests.sim import sim_scenario
 
 ID = b"a" * 16
 NO_ID = bytes(16)

@@ -5,7 +5,8 @@ import subprocess
 import sys
 
 import pytest
-import sim_story
+
+from tests.sim import sim_scenario
 
 pytestmark = pytest.mark.timeout(60)  # a seed takes less than a second: one that spins should not hold up the others
 

@@ -2,9 +2,9 @@
 
 import pytest
 import sim_groups
-import sim_story
 
 from ottla.runtime import shard_driver
+from tests.sim import sim_scenario
 
 pytestmark = pytest.mark.timeout(60)
 
