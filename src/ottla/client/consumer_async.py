@@ -22,8 +22,8 @@ from ottla.client.column_batch import ColumnBatch
 from ottla.client.consumer_config import EARLIEST, LATEST, consumer_config
 from ottla.client.consumer_engine import ConsumerEngine, Heard, Listener, Step, UserCall, Want
 from ottla.client.consumer_record import ConsumerRecord, OffsetAndMetadata, OffsetAndTimestamp
-from ottla.client.delivery import Chunk
 from ottla.client.errors import ClientError, Closed
+from ottla.client.fetch_collector import Chunk
 from ottla.client.partitions import TopicPartition
 
 CLOSE_SECONDS_MAX = 30.0

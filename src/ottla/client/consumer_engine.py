@@ -22,8 +22,8 @@ from ottla.client.consumer_config import EARLIEST, LATEST, reset_policy
 from ottla.client.consumer_errors import Wakeup
 from ottla.client.consumer_record import ConsumerRecord, OffsetAndMetadata, OffsetAndTimestamp
 from ottla.client.coordinators import Coordinators
-from ottla.client.delivery import Chunk, Delivery
 from ottla.client.errors import Closed, ConfigError, TimedOut
+from ottla.client.fetch_collector import Chunk, Delivery
 from ottla.client.fetcher import Fetcher
 from ottla.client.group_driver import GroupDriver
 from ottla.client.group_offsets import GroupOffsets

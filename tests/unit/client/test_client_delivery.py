@@ -4,8 +4,8 @@ from collections import deque
 
 import pytest
 
-from ottla.client.delivery import Delivery
 from ottla.client.errors import BrokerError
+from ottla.client.fetch_collector import Delivery
 from ottla.client.fetcher import Answer, Fetched, end_of_batches
 from ottla.client.partitions import TopicPartition
 from ottla.client.positions import Positions
