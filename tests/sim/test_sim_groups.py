@@ -1,10 +1,9 @@
 """Groups over a simulated node that crashes at seeded moments: who owns what, and what has been committed."""
 
 import pytest
-import sim_groups
 
 from ottla.runtime import shard_driver
-from tests.sim import sim_scenario
+from tests.sim import sim_groups, sim_scenario
 
 pytestmark = pytest.mark.timeout(60)
 
