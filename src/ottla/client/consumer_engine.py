@@ -27,7 +27,7 @@ from ottla.client.fetch_collector import Chunk, Delivery
 from ottla.client.fetcher import Fetcher
 from ottla.client.group_driver import GroupDriver
 from ottla.client.group_offsets import GroupOffsets
-from ottla.client.membership_words import Adopt, Adopted, MemberSettings, Prepare, Prepared, Subscribed
+from ottla.client.membership_events import Adopt, Adopted, MemberSettings, Prepare, Prepared, Subscribed
 from ottla.client.offset_lookup import FoundOffset, OffsetLookup
 from ottla.client.partitions import TopicPartition
 from ottla.client.position_resolver import PlaceKeeper

@@ -13,7 +13,7 @@ from ottla.client.coordinators import Coordinators
 from ottla.client.errors import ClientError, Closed, broker_error
 from ottla.client.group_offsets import COORDINATOR, Identity
 from ottla.client.membership import Membership
-from ottla.client.membership_words import (
+from ottla.client.membership_events import (
     Adopt,
     Answered,
     Compute,

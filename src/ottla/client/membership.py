@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from ottla.base.errors import ErrorCode
 from ottla.client.consumer_errors import MemberFenced
 from ottla.client.errors import ClientError, broker_error, error_code
-from ottla.client.membership_words import (
+from ottla.client.membership_events import (
     PHASES_AFTER,
     Adopt,
     Adopted,

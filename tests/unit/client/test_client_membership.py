@@ -7,7 +7,7 @@ from ottla.client.assignors import CooperativeStickyAssignor, RangeAssignor, Sti
 from ottla.client.consumer_errors import MemberFenced
 from ottla.client.errors import Disconnected
 from ottla.client.membership import Membership
-from ottla.client.membership_words import (
+from ottla.client.membership_events import (
     PHASES_AFTER,
     Adopt,
     Adopted,
