@@ -100,7 +100,7 @@ def is_answer(frame, key, version, apis):
 
 async def attack(world, network, requests, source, apis, served):
     fuzzer = Fuzzer()
-    await network.connect("node", sim_story.PORT, fuzzer)
+    await network.connect("node", sim_scenario.PORT, fuzzer)
     sent = []
     for number in range(source.randint(1, REQUESTS_MAX)):
         cls = source.choice(served)
@@ -124,12 +124,12 @@ async def attack(world, network, requests, source, apis, served):
 async def run_attack(world):
     source = stream(world.seed, "fuzz")
     ports = world.start("node")
-    config = sim_story.simulated_config(
+    config = sim_scenario.simulated_config(
         socket__request__max__bytes="1000000", queued__max__request__bytes="1000000", connections__max__idle__ms="60000",
         auto__create__topics__enable="false")  # fmt: skip
     node = await world.within(ports, assemble(ports, config))
     network = world.start("client").network
-    witness = SimulatedClient(network, "node", sim_story.PORT)
+    witness = SimulatedClient(network, "node", sim_scenario.PORT)
     await witness.connect()
     names = ["witness", "target", "compacted"]
     for name in names:
@@ -160,7 +160,7 @@ async def run_attack(world):
 
 
 def test_spoilt_requests_hurt_nobody_else(sim_seed):
-    loud = sim_story.LoudLog()
+    loud = sim_scenario.LoudLog()
     logger = logging.getLogger("ottla")
     logger.addHandler(loud)
     try:

@@ -18,9 +18,9 @@ def asked(question):
     async def story(world):
         ports = world.start("node")
         node = await world.within(
-            ports, assemble(ports, sim_story.simulated_config(auto__create__topics__enable="false"))
+            ports, assemble(ports, sim_scenario.simulated_config(auto__create__topics__enable="false"))
         )
-        client = SimulatedClient(world.start("client").network, "node", sim_story.PORT)
+        client = SimulatedClient(world.start("client").network, "node", sim_scenario.PORT)
         await client.connect()
         assert (await client.create_topic("known", 1)).error_code == 0
         answer = await question(client)

@@ -13,18 +13,18 @@ pytestmark = pytest.mark.timeout(60)  # a seed takes less than a second: one tha
 
 def test_a_killed_node_keeps_every_acked_record(sim_seed):
     """The page cache survives a dead process, and so does everything that was answered."""
-    world = sim_story.play(sim_seed, keep="page-cache")
+    world = sim_scenario.play(sim_seed, keep="page-cache")
     assert world.trace.count > 1000
 
 
 def test_a_power_cut_leaves_a_log_that_makes_sense(sim_seed):
     """What was not flushed may be lost, but what is left was sent, whole, in order, without gaps; topics are all there."""
-    sim_story.play(sim_seed, keep="flushed")
+    sim_scenario.play(sim_seed, keep="flushed")
 
 
 def test_writes_that_fail_are_refused_and_nothing_else_is_lost(sim_seed):
     """A full or failing disk: the one batch is not acked, or the node says that it cannot go on; what was acked stays."""
-    sim_story.play(sim_seed, keep="page-cache", has_faults=True)
+    sim_scenario.play(sim_seed, keep="page-cache", has_faults=True)
 
 
 def test_equal_seeds_give_equal_traces():
@@ -32,7 +32,7 @@ def test_equal_seeds_give_equal_traces():
     digests = []
     for hash_seed in ("1", "2"):
         result = subprocess.run(
-            [sys.executable, sim_story.__file__, "--seed", "1"],
+            [sys.executable, sim_scenario.__file__, "--seed", "1"],
             env={**os.environ, "PYTHONHASHSEED": hash_seed},
             capture_output=True,
             text=True,
