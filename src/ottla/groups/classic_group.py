@@ -82,7 +82,7 @@ class Member:
         raise AssertionError((self.member_id, protocol))
 
     @property
-    def heartbeat_satisfied(self) -> bool:
+    def has_satisfied_heartbeat(self) -> bool:
         """A member that waits for others is not expected to be heard of, unless it never had an answer: it may be gone."""
         return not self.is_new and (self.joining is not None or self.syncing is not None)
 
@@ -118,7 +118,7 @@ class ClassicGroup:
 
     # Its life
 
-    def move_to(self, state: GroupState, now_ms: int) -> None:
+    def transition_to(self, state: GroupState, now_ms: int) -> None:
         assert state in TRANSITIONS[self.state], (self.group_id, self.state, state)
         self.previous_state = self.state
         self.state = state
@@ -129,7 +129,7 @@ class ClassicGroup:
         return GroupState.PREPARING_REBALANCE in TRANSITIONS[self.state]
 
     @property
-    def all_joined(self) -> bool:
+    def has_all_joined(self) -> bool:
         return len(self.members) == self.joining_count and not self.pending_members
 
     @property
@@ -137,11 +137,11 @@ class ClassicGroup:
         """The slowest member's."""
         return max([member.rebalance_timeout_ms for member in self.members.values()], default=0)
 
-    def begin_generation(self, now_ms: int) -> None:
+    def start_next_generation(self, now_ms: int) -> None:
         self.generation = self.generation + 1 if self.generation < 0x7FFF_FFFF else 1
         self.protocol_name = self.select_protocol() if self.members else None
         self.topics = self.subscribed_topics()
-        self.move_to(GroupState.COMPLETING_REBALANCE if self.members else GroupState.EMPTY, now_ms)
+        self.transition_to(GroupState.COMPLETING_REBALANCE if self.members else GroupState.EMPTY, now_ms)
         self.pending_sync.clear()
 
     # Its members
@@ -153,7 +153,7 @@ class ClassicGroup:
             self.leader_id = member.member_id
         self.members[member.member_id] = member
         self._count(member.protocols, 1)
-        self.wait_in_join(member, joining)
+        self.set_joining(member, joining)
         self.pending_members.pop(member.member_id, None)
 
     def update(
@@ -177,13 +177,13 @@ class ClassicGroup:
         if member is None:
             return
         self._count(member.protocols, -1)
-        self.wait_in_join(member, None)
+        self.set_joining(member, None)
         if member.instance_id is not None:
             self.static_members.pop(member.instance_id, None)
         if self.leader_id == member_id:
             self.leader_id = next(iter(self.members), None)
 
-    def rename(self, member: Member, member_id: str) -> None:
+    def replace_member_id(self, member: Member, member_id: str) -> None:
         """A static member has come back under another id; it keeps its place, its assignment, and its office if it leads."""
         assert member.instance_id is not None, member.member_id
         old_id, member.member_id = member.member_id, member_id
@@ -192,7 +192,7 @@ class ClassicGroup:
         if self.leader_id == old_id:
             self.leader_id = member_id
 
-    def wait_in_join(self, member: Member, joining: PendingResponse | None) -> None:
+    def set_joining(self, member: Member, joining: PendingResponse | None) -> None:
         self.joining_count += (joining is not None) - (member.joining is not None)
         member.joining = joining
 
@@ -210,7 +210,7 @@ class ClassicGroup:
 
     # Its protocols
 
-    def supports(self, protocol_type: str, names: list[str]) -> bool:
+    def supports_protocols(self, protocol_type: str, names: list[str]) -> bool:
         if self.state is GroupState.EMPTY:
             return bool(protocol_type) and bool(names)
         everyone = len(self.members)

@@ -17,15 +17,15 @@ from ottla.groups.timers import TimerKey
 from ottla.wire.messages.join_group import JoinGroupRequest, JoinGroupResponse
 from ottla.wire.messages.sync_group import SyncGroupResponse
 
-MEMBER_ID_REQUIRED_FROM = 4
-SKIP_ASSIGNMENT_FROM = 9
+MEMBER_ID_REQUIRED_MIN_VERSION = 4
+SKIP_ASSIGNMENT_MIN_VERSION = 9
 PENDING_MEMBERS_MAX = 10_000
 """Ids given out in a group and not used yet; beyond, the oldest is forgotten, so that nobody can fill the memory with them."""
 
 UndoJoin = Callable[[ErrorCode, int], Decision]
 
 
-class Join:
+class JoinOperation:
     """One JoinGroup request while it is decided."""
 
     __slots__ = (
@@ -59,13 +59,13 @@ class Join:
         groups = self.rebalancer.groups
         known = groups.get(request.group_id)
         if known is None and request.member_id:
-            return self._refuse(ErrorCode.UNKNOWN_MEMBER_ID, request.member_id)
+            return self._reject(ErrorCode.UNKNOWN_MEMBER_ID, request.member_id)
         self.group = known or ClassicGroup(request.group_id, self.pending.now_ms)
-        if not self._has_room():
+        if not self._has_capacity():
             self.group.remove(request.member_id)
-            response: JoinGroupResponse | None = self._refuse(ErrorCode.GROUP_MAX_SIZE_REACHED, "")
-        elif not self.group.supports(request.protocol_type, [name for name, _ in self.protocols]):
-            response = self._refuse(ErrorCode.INCONSISTENT_GROUP_PROTOCOL, request.member_id)
+            response: JoinGroupResponse | None = self._reject(ErrorCode.GROUP_MAX_SIZE_REACHED, "")
+        elif not self.group.supports_protocols(request.protocol_type, [name for name, _ in self.protocols]):
+            response = self._reject(ErrorCode.INCONSISTENT_GROUP_PROTOCOL, request.member_id)
         elif request.member_id:
             response = self._join_known()
         else:
@@ -75,7 +75,7 @@ class Join:
             self._store_new_group()
         return response
 
-    def _has_room(self) -> bool:
+    def _has_capacity(self) -> bool:
         group, member_id, size_max = self.group, self.request.member_id, self.rebalancer.settings.group_max_size
         if group.state is GroupState.EMPTY:
             return True
@@ -96,17 +96,17 @@ class Join:
             return (
                 self._add(member_id) if old_id is None else self._replace_static(self.group.members[old_id], member_id)
             )
-        if self.call.version < MEMBER_ID_REQUIRED_FROM:
+        if self.call.version < MEMBER_ID_REQUIRED_MIN_VERSION:
             return self._add(member_id)
         pending_members = self.group.pending_members
         if len(pending_members) >= PENDING_MEMBERS_MAX:
             oldest = next(iter(pending_members))
             del pending_members[oldest]
-            self.rebalancer.forget_heartbeat(self.group, oldest)
+            self.rebalancer.cancel_session_timer(self.group, oldest)
         pending_members[member_id] = None
         deadline_ms = self.pending.now_ms + self.request.session_timeout_ms
         self.rebalancer.timers.set(TimerKey(self.group.group_id, SESSION, member_id), deadline_ms)
-        return self._refuse(ErrorCode.MEMBER_ID_REQUIRED, member_id)
+        return self._reject(ErrorCode.MEMBER_ID_REQUIRED, member_id)
 
     def _new_member_id(self, prefix: str) -> str:
         digits = random_uuid(self.rng).hex()
@@ -135,22 +135,22 @@ class Join:
         group, rebalancer, pending = self.group, self.rebalancer, self.pending
         old = (member.member_id, member.protocols, member.rebalance_timeout_ms, member.session_timeout_ms)
         old_leader = group.leader_id or ""
-        rebalancer.refuse_join(group, member, ErrorCode.FENCED_INSTANCE_ID, member.member_id, pending)
-        rebalancer.answer_sync(member, SyncGroupResponse(error_code=ErrorCode.FENCED_INSTANCE_ID), pending)
-        rebalancer.forget_heartbeat(group, member.member_id)
+        rebalancer.reject_join(group, member, ErrorCode.FENCED_INSTANCE_ID, member.member_id, pending)
+        rebalancer.respond_to_sync(member, SyncGroupResponse(error_code=ErrorCode.FENCED_INSTANCE_ID), pending)
+        rebalancer.cancel_session_timer(group, member.member_id)
         group.pending_sync.pop(member.member_id, None)
-        group.rename(member, member_id)
+        group.replace_member_id(member, member_id)
         member.is_new = False
-        rebalancer.expect_heartbeat(group, member, pending.now_ms)
+        rebalancer.reset_session_timer(group, member, pending.now_ms)
         group.update(member, self.protocols, self.rebalance_timeout_ms, self.request.session_timeout_ms)
         if group.state is not GroupState.STABLE or group.select_protocol() != group.protocol_name:
-            group.wait_in_join(member, self.waiting)
+            group.set_joining(member, self.waiting)
             rebalancer.rebalance(group, pending)
             return None
         pending.store(group)
         pending.on_rejected = self._undo_replacement(member, old, old_leader)
         response = rebalancer.join_response(group, member)
-        if self.call.version >= SKIP_ASSIGNMENT_FROM:
+        if self.call.version >= SKIP_ASSIGNMENT_MIN_VERSION:
             response.skip_assignment = group.leader_id == member_id
         else:
             # Its old id is told as the leader's, so that a leader of an older version does not begin to assign.
@@ -163,11 +163,11 @@ class Join:
         request, group = self.request, self.group
         if request.member_id in group.pending_members:
             if request.group_instance_id is not None:
-                return self._refuse(ErrorCode.UNKNOWN_SERVER_ERROR, "")  # ids in waiting were given to dynamic members
+                return self._reject(ErrorCode.UNKNOWN_SERVER_ERROR, "")  # ids in waiting were given to dynamic members
             return self._add(request.member_id)
         error = validate_member(group, request.member_id, request.group_instance_id)
         if error is not None:
-            return self._refuse(error, request.member_id)
+            return self._reject(error, request.member_id)
         member = group.members[request.member_id]
         same = member.protocols == self.protocols
         if (group.state is GroupState.COMPLETING_REBALANCE and same) or (
@@ -175,13 +175,13 @@ class Join:
         ):
             return self.rebalancer.join_response(group, member)  # nothing changed: it may not have had the answer
         # Of a member's requests one waits, the newest.
-        self.rebalancer.refuse_join(group, member, ErrorCode.REBALANCE_IN_PROGRESS, member.member_id, self.pending)
+        self.rebalancer.reject_join(group, member, ErrorCode.REBALANCE_IN_PROGRESS, member.member_id, self.pending)
         group.update(member, self.protocols, self.rebalance_timeout_ms, request.session_timeout_ms)
-        group.wait_in_join(member, self.waiting)
+        group.set_joining(member, self.waiting)
         self.rebalancer.rebalance(group, self.pending)
         return None
 
-    def _refuse(self, error: ErrorCode, member_id: str) -> JoinGroupResponse:
+    def _reject(self, error: ErrorCode, member_id: str) -> JoinGroupResponse:
         return join_error(error, member_id, self.call.version)
 
     # What the log refused
@@ -194,7 +194,7 @@ class Join:
 
     def _undo_new_group(self, error: ErrorCode, now_ms: int) -> Decision:
         self.rebalancer.groups.pop(self.group.group_id, None)
-        return Decision(response=self._refuse(error_after_append(error), ""))
+        return Decision(response=self._reject(error_after_append(error), ""))
 
     def _undo_replacement(
         self, member: Member, old: tuple[str, tuple[tuple[str, bytes], ...], int, int], old_leader: str
@@ -202,10 +202,10 @@ class Join:
         def undo(error: ErrorCode, now_ms: int) -> Decision:
             group, rebalancer = self.group, self.rebalancer
             member_id, protocols, rebalance_timeout_ms, session_timeout_ms = old
-            rebalancer.forget_heartbeat(group, member.member_id)
+            rebalancer.cancel_session_timer(group, member.member_id)
             group.update(member, protocols, rebalance_timeout_ms, session_timeout_ms)
-            group.rename(member, member_id)
-            rebalancer.expect_heartbeat(group, member, now_ms)
+            group.replace_member_id(member, member_id)
+            rebalancer.reset_session_timer(group, member, now_ms)
             response = JoinGroupResponse(
                 error_code=error_after_append(error), generation_id=group.generation, protocol_type=group.protocol_type,
                 protocol_name=group.protocol_name, leader=old_leader,

@@ -3,10 +3,10 @@
 from ottla.base.decision import Decision
 from ottla.base.errors import ErrorCode
 from ottla.groups.classic_group import ClassicGroup, GroupState
-from ottla.groups.offset_expiration import all_tombstones
+from ottla.groups.offset_expiration import group_tombstones
 from ottla.groups.offset_table import OffsetTable
 from ottla.groups.requests import GroupCall, GroupRecord
-from ottla.groups.responses import refusing
+from ottla.groups.responses import append_error_handler
 from ottla.wire.messages.delete_groups import DeletableGroupResult, DeleteGroupsRequest, DeleteGroupsResponse
 from ottla.wire.messages.describe_groups import (
     DescribedGroup,
@@ -18,7 +18,7 @@ from ottla.wire.messages.list_groups import ListedGroup, ListGroupsRequest, List
 
 Groups = dict[str, ClassicGroup]
 CLASSIC = "classic"
-NOT_FOUND_IS_AN_ERROR_FROM = 6
+NOT_FOUND_ERROR_MIN_VERSION = 6
 """DescribeGroups of earlier versions says that an unknown group is dead, and no error."""
 
 
@@ -43,7 +43,7 @@ def describe_groups(groups: Groups, request: DescribeGroupsRequest, version: int
 def _describe(group: ClassicGroup | None, group_id: str, version: int) -> DescribedGroup:
     if group is None:
         described = DescribedGroup(group_id=group_id, group_state=GroupState.DEAD.value)
-        if version >= NOT_FOUND_IS_AN_ERROR_FROM:
+        if version >= NOT_FOUND_ERROR_MIN_VERSION:
             described.error_code, described.error_message = (
                 ErrorCode.GROUP_ID_NOT_FOUND,
                 f"There is no group {group_id!r}.",
@@ -75,6 +75,6 @@ def delete_groups(groups: Groups, table: OffsetTable, call: GroupCall, request: 
         elif group.state is not GroupState.EMPTY:
             error = ErrorCode.NON_EMPTY_GROUP
         else:
-            records += all_tombstones(group_id, table)
+            records += group_tombstones(group_id, table)
         results.append(DeletableGroupResult(group_id=group_id, error_code=error))
-    return Decision(tuple(records), DeleteGroupsResponse(results=results), on_rejected=refusing(call))
+    return Decision(tuple(records), DeleteGroupsResponse(results=results), on_rejected=append_error_handler(call))

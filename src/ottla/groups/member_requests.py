@@ -12,7 +12,7 @@ from ottla.wire.messages.heartbeat import HeartbeatRequest, HeartbeatResponse
 from ottla.wire.messages.leave_group import LeaveGroupRequest, LeaveGroupResponse, MemberIdentity, MemberResponse
 from ottla.wire.messages.sync_group import SyncGroupRequest, SyncGroupResponse
 
-MANY_LEAVE_FROM = 3
+BATCH_LEAVE_MIN_VERSION = 3
 """Versions of LeaveGroup before this one name one member, whose error is that of the response."""
 
 
@@ -34,12 +34,12 @@ def sync_group(
         return SyncGroupResponse(
             protocol_type=group.protocol_type, protocol_name=group.protocol_name, assignment=member.assignment
         )
-    rebalancer.answer_sync(
+    rebalancer.respond_to_sync(
         member, SyncGroupResponse(error_code=ErrorCode.REBALANCE_IN_PROGRESS), pending
     )  # one waits, the newest
     member.syncing = PendingResponse(call.token, call.version)
     if group.leader_id == member.member_id:
-        _settle(rebalancer, group, request, pending)
+        _store_assignments(rebalancer, group, request, pending)
     return None
 
 
@@ -56,14 +56,16 @@ def _check_sync(group: ClassicGroup, request: SyncGroupRequest) -> ErrorCode | N
     return ErrorCode.REBALANCE_IN_PROGRESS if group.state is GroupState.PREPARING_REBALANCE else None
 
 
-def _settle(rebalancer: Rebalancer, group: ClassicGroup, request: SyncGroupRequest, pending: PendingDecision) -> None:
+def _store_assignments(
+    rebalancer: Rebalancer, group: ClassicGroup, request: SyncGroupRequest, pending: PendingDecision
+) -> None:
     """The leader has assigned: the generation is stored, and everyone gets its part when that is committed."""
     assignments = {entry.member_id: entry.assignment for entry in request.assignments}
     for member in group.members.values():
         member.assignment = assignments.get(member.member_id, EMPTY_ASSIGNMENT)
     pending.store(group)
-    rebalancer.propagate(group, ErrorCode.NONE, pending)
-    group.move_to(GroupState.STABLE, pending.now_ms)
+    rebalancer.propagate_assignments(group, ErrorCode.NONE, pending)
+    group.transition_to(GroupState.STABLE, pending.now_ms)
     answered = [waiting for waiting, _ in pending.completions]
 
     def undo(error: ErrorCode, now_ms: int) -> Decision:
@@ -89,7 +91,7 @@ def heartbeat(rebalancer: Rebalancer, request: HeartbeatRequest, now_ms: int) ->
         return HeartbeatResponse(error_code=error)
     if request.generation_id != group.generation:
         return HeartbeatResponse(error_code=ErrorCode.ILLEGAL_GENERATION)
-    rebalancer.expect_heartbeat(group, group.members[request.member_id], now_ms)
+    rebalancer.reset_session_timer(group, group.members[request.member_id], now_ms)
     if group.state is GroupState.PREPARING_REBALANCE:
         return HeartbeatResponse(error_code=ErrorCode.REBALANCE_IN_PROGRESS)
     return HeartbeatResponse()
@@ -98,7 +100,9 @@ def heartbeat(rebalancer: Rebalancer, request: HeartbeatRequest, now_ms: int) ->
 def leave_group(
     rebalancer: Rebalancer, call: GroupCall, request: LeaveGroupRequest, pending: PendingDecision
 ) -> LeaveGroupResponse:
-    leaving = request.members if call.version >= MANY_LEAVE_FROM else [MemberIdentity(member_id=request.member_id)]
+    leaving = (
+        request.members if call.version >= BATCH_LEAVE_MIN_VERSION else [MemberIdentity(member_id=request.member_id)]
+    )
     group = rebalancer.groups.get(request.group_id)
     results = []
     for identity in leaving:
@@ -108,7 +112,7 @@ def leave_group(
         )
     if group is not None and group.state is not GroupState.EMPTY and any(not result.error_code for result in results):
         rebalancer.rebalance(group, pending)
-    if call.version < MANY_LEAVE_FROM:
+    if call.version < BATCH_LEAVE_MIN_VERSION:
         return LeaveGroupResponse(error_code=results[0].error_code)
     return LeaveGroupResponse(members=results)
 
@@ -123,7 +127,7 @@ def _leave(
         member_id = group.static_members[instance_id]
     elif member_id in group.pending_members:
         group.remove(member_id)
-        rebalancer.forget_heartbeat(group, member_id)
+        rebalancer.cancel_session_timer(group, member_id)
         return ErrorCode.NONE
     else:
         error = validate_member(group, member_id, instance_id)

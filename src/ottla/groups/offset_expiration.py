@@ -50,11 +50,11 @@ def _is_expired(group: ClassicGroup, committed: CommittedOffset, now_ms: int, re
     return now_ms - since >= retention_ms
 
 
-def all_tombstones(group_id: str, table: OffsetTable) -> list[GroupRecord]:
+def group_tombstones(group_id: str, table: OffsetTable) -> list[GroupRecord]:
     """Of a group that is deleted."""
     offsets = table.of(group_id)
     places = {(topic, partition): None for topic, partitions in offsets.items() for partition in partitions}
-    places |= dict.fromkeys(table.pending_places(group_id))
+    places |= dict.fromkeys(table.pending_partitions(group_id))
     return [
         *[GroupRecord(offset_key(group_id, *place), None) for place in places],
         GroupRecord(group_key(group_id), None),

@@ -34,7 +34,7 @@ class OffsetTable:
             partitions = topics[topic] = {}
         partitions[partition] = committed
 
-    def note_record(self, record_offset: int, group_id: str, topic: str, partition: int) -> None:
+    def note_record_offset(self, record_offset: int, group_id: str, topic: str, partition: int) -> None:
         """Where an offset was written; only needed while a transaction is open that may have written it earlier."""
         if self._pending:
             self._record_offsets[group_id, topic, partition] = record_offset
@@ -69,9 +69,9 @@ class OffsetTable:
         return any((group_id, topic, partition) in offsets for offsets in self._pending.values())
 
     def has_pending(self, group_id: str) -> bool:
-        return any(True for _ in self.pending_places(group_id))
+        return any(True for _ in self.pending_partitions(group_id))
 
-    def pending_places(self, group_id: str) -> Iterator[tuple[str, int]]:
+    def pending_partitions(self, group_id: str) -> Iterator[tuple[str, int]]:
         for offsets in self._pending.values():
             for owner, topic, partition in offsets:
                 if owner == group_id:

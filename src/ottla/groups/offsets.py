@@ -8,7 +8,7 @@ from ottla.groups.join_group import validate_member
 from ottla.groups.offset_table import GroupOffsets, OffsetTable
 from ottla.groups.rebalancer import Rebalancer
 from ottla.groups.requests import GroupCall, GroupRecord
-from ottla.groups.responses import error_response, refusing
+from ottla.groups.responses import append_error_handler, error_response
 from ottla.wire.messages.offset_commit import (
     OffsetCommitRequest,
     OffsetCommitResponse,
@@ -33,7 +33,7 @@ from ottla.wire.records.group import NO_EXPIRY, CommittedOffset, offset_key, off
 
 NO_RETENTION = -1
 NO_OFFSET = -1
-GROUP_ID_NOT_FOUND_FROM = 9
+GROUP_ID_NOT_FOUND_MIN_VERSION = 9
 """OffsetCommit of earlier versions hears of a wrong generation instead of an unknown group."""
 
 
@@ -46,7 +46,7 @@ def commit_offsets(rebalancer: Rebalancer, call: GroupCall, request: OffsetCommi
         GroupState.STABLE,
         GroupState.PREPARING_REBALANCE,
     ):  # a commit is as good as a heartbeat
-        rebalancer.expect_heartbeat(group, group.members[request.member_id], now_ms)
+        rebalancer.reset_session_timer(group, group.members[request.member_id], now_ms)
     expire = NO_EXPIRY if request.retention_time_ms == NO_RETENTION else now_ms + request.retention_time_ms
     metadata_max = rebalancer.settings.offset_metadata_max_bytes
     records: list[GroupRecord] = []
@@ -68,7 +68,7 @@ def commit_offsets(rebalancer: Rebalancer, call: GroupCall, request: OffsetCommi
             answers.append(OffsetCommitResponsePartition(partition.partition_index))
         topics.append(OffsetCommitResponseTopic(topic.name, topic.topic_id, answers))
     rebalancer.counts.offset_commits += len(records)
-    return Decision(tuple(records), OffsetCommitResponse(topics=topics), on_rejected=refusing(call))
+    return Decision(tuple(records), OffsetCommitResponse(topics=topics), on_rejected=append_error_handler(call))
 
 
 def _check_commit(group: ClassicGroup | None, request: OffsetCommitRequest, version: int) -> ErrorCode | None:
@@ -77,7 +77,9 @@ def _check_commit(group: ClassicGroup | None, request: OffsetCommitRequest, vers
     if group is None:
         if generation < 0:
             return None
-        return ErrorCode.GROUP_ID_NOT_FOUND if version >= GROUP_ID_NOT_FOUND_FROM else ErrorCode.ILLEGAL_GENERATION
+        return (
+            ErrorCode.GROUP_ID_NOT_FOUND if version >= GROUP_ID_NOT_FOUND_MIN_VERSION else ErrorCode.ILLEGAL_GENERATION
+        )
     if generation < 0 and group.state is GroupState.EMPTY:
         return None
     if generation < 0 and not request.member_id and request.group_instance_id is None:
@@ -174,4 +176,4 @@ def delete_offsets(
                 GroupRecord(offset_key(request.group_id, topic.name, index), None)
                 for index in indexes if index in known or table.is_pending(request.group_id, topic.name, index)
             ]  # fmt: skip
-    return Decision(tuple(records), OffsetDeleteResponse(topics=topics), on_rejected=refusing(call))
+    return Decision(tuple(records), OffsetDeleteResponse(topics=topics), on_rejected=append_error_handler(call))

@@ -55,20 +55,20 @@ class Rebalancer:
 
     # Answers to those who wait
 
-    def answer_join(
+    def respond_to_join(
         self, group: ClassicGroup, member: Member, response: JoinGroupResponse, pending: PendingDecision
     ) -> None:
         if member.joining is not None:
             pending.completions.append((member.joining, response))
-            group.wait_in_join(member, None)
+            group.set_joining(member, None)
 
-    def refuse_join(
+    def reject_join(
         self, group: ClassicGroup, member: Member, error: ErrorCode, member_id: str, pending: PendingDecision
     ) -> None:
         if member.joining is not None:
-            self.answer_join(group, member, join_error(error, member_id, member.joining.version), pending)
+            self.respond_to_join(group, member, join_error(error, member_id, member.joining.version), pending)
 
-    def answer_sync(self, member: Member, response: SyncGroupResponse, pending: PendingDecision) -> bool:
+    def respond_to_sync(self, member: Member, response: SyncGroupResponse, pending: PendingDecision) -> bool:
         if member.syncing is None:
             return False
         pending.completions.append((member.syncing, response))
@@ -83,58 +83,58 @@ class Rebalancer:
             members=group.member_list() if group.leader_id == member.member_id else [],
         )  # fmt: skip
 
-    def propagate(self, group: ClassicGroup, error: ErrorCode, pending: PendingDecision) -> None:
+    def propagate_assignments(self, group: ClassicGroup, error: ErrorCode, pending: PendingDecision) -> None:
         """Everyone who waits in a sync gets its assignment, or the error."""
         for member in group.members.values():
             response = SyncGroupResponse(error_code=error, assignment=member.assignment)
             if error is ErrorCode.NONE:
                 response.protocol_type, response.protocol_name = group.protocol_type, group.protocol_name
-            if self.answer_sync(member, response, pending):
-                self.expect_heartbeat(group, member, pending.now_ms)  # while it waited, none was expected
+            if self.respond_to_sync(member, response, pending):
+                self.reset_session_timer(group, member, pending.now_ms)  # while it waited, none was expected
 
-    def forget_assignments(self, group: ClassicGroup, error: ErrorCode, pending: PendingDecision) -> None:
+    def reset_assignments(self, group: ClassicGroup, error: ErrorCode, pending: PendingDecision) -> None:
         assert group.state is GroupState.COMPLETING_REBALANCE, (group.group_id, group.state)
         for member in group.members.values():
             member.assignment = EMPTY_ASSIGNMENT
-        self.propagate(group, error, pending)
+        self.propagate_assignments(group, error, pending)
 
     # Timers
 
-    def expect_heartbeat(self, group: ClassicGroup, member: Member, now_ms: int) -> None:
+    def reset_session_timer(self, group: ClassicGroup, member: Member, now_ms: int) -> None:
         self.timers.set(TimerKey(group.group_id, SESSION, member.member_id), now_ms + member.session_timeout_ms)
 
-    def forget_heartbeat(self, group: ClassicGroup, member_id: str) -> None:
+    def cancel_session_timer(self, group: ClassicGroup, member_id: str) -> None:
         self.timers.cancel(TimerKey(group.group_id, SESSION, member_id))
 
-    def on_due(self, key: TimerKey, pending: PendingDecision) -> None:
+    def on_timer(self, key: TimerKey, pending: PendingDecision) -> None:
         """A timer has run out. Its group may be gone meanwhile, as may be its reason."""
         group = self.groups.get(key.group_id)
         if group is None:
             return
         if key.kind == SESSION:
-            self._on_session_over(group, key.member_id, pending)
+            self._on_session_expired(group, key.member_id, pending)
         elif key.kind == JOIN:
-            self._on_join_over(group, pending)
+            self._on_join_deadline(group, pending)
         else:
-            self._on_sync_over(group, pending)
+            self._on_sync_deadline(group, pending)
 
-    def _on_session_over(self, group: ClassicGroup, member_id: str, pending: PendingDecision) -> None:
+    def _on_session_expired(self, group: ClassicGroup, member_id: str, pending: PendingDecision) -> None:
         if member_id in group.pending_members:
             group.remove(member_id)
-            if group.state is GroupState.PREPARING_REBALANCE and group.all_joined:
+            if group.state is GroupState.PREPARING_REBALANCE and group.has_all_joined:
                 self.complete_join(group, pending)
             return
         member = group.members.get(member_id)
-        if member is not None and not member.heartbeat_satisfied:
+        if member is not None and not member.has_satisfied_heartbeat:
             self.counts.expired_members += 1
             self.remove_member(group, member, pending)
             if group.state is GroupState.PREPARING_REBALANCE:
-                if group.all_joined:
+                if group.has_all_joined:
                     self.complete_join(group, pending)
             else:
                 self.rebalance(group, pending)
 
-    def _on_join_over(self, group: ClassicGroup, pending: PendingDecision) -> None:
+    def _on_join_deadline(self, group: ClassicGroup, pending: PendingDecision) -> None:
         if group.state is not GroupState.PREPARING_REBALANCE:
             return
         if group.initial_delay_ms >= 0 and group.new_member_added and group.initial_remaining_ms:
@@ -147,21 +147,21 @@ class Rebalancer:
         else:
             self.complete_join(group, pending)
 
-    def _on_sync_over(self, group: ClassicGroup, pending: PendingDecision) -> None:
+    def _on_sync_deadline(self, group: ClassicGroup, pending: PendingDecision) -> None:
         """Members that joined and did not sync are removed, and the others begin anew."""
         if group.state in (GroupState.COMPLETING_REBALANCE, GroupState.STABLE) and group.pending_sync:
             for member_id in list(group.pending_sync):
                 group.remove(member_id)
-                self.forget_heartbeat(group, member_id)
+                self.cancel_session_timer(group, member_id)
             self._prepare(group, pending)
 
     # From generation to generation
 
     def remove_member(self, group: ClassicGroup, member: Member, pending: PendingDecision) -> None:
         """A member is removed; if it waits in a join it is told to come again. What follows for the group is asked afterwards."""
-        self.forget_heartbeat(group, member.member_id)
-        self.refuse_join(group, member, ErrorCode.UNKNOWN_MEMBER_ID, "", pending)
-        self.answer_sync(member, SyncGroupResponse(error_code=ErrorCode.UNKNOWN_MEMBER_ID), pending)
+        self.cancel_session_timer(group, member.member_id)
+        self.reject_join(group, member, ErrorCode.UNKNOWN_MEMBER_ID, "", pending)
+        self.respond_to_sync(member, SyncGroupResponse(error_code=ErrorCode.UNKNOWN_MEMBER_ID), pending)
         group.remove(member.member_id)
 
     def rebalance(self, group: ClassicGroup, pending: PendingDecision) -> None:
@@ -171,18 +171,18 @@ class Rebalancer:
         elif (
             group.state is GroupState.PREPARING_REBALANCE
             and group.previous_state is not GroupState.EMPTY
-            and group.all_joined
+            and group.has_all_joined
         ):
             self.complete_join(group, pending)
 
     def _prepare(self, group: ClassicGroup, pending: PendingDecision) -> None:
         if group.state is GroupState.COMPLETING_REBALANCE:
-            self.forget_assignments(group, ErrorCode.REBALANCE_IN_PROGRESS, pending)
+            self.reset_assignments(group, ErrorCode.REBALANCE_IN_PROGRESS, pending)
         group.pending_sync.clear()
         self.timers.cancel(TimerKey(group.group_id, SYNC))
         initial = group.state is GroupState.EMPTY
         self.counts.rebalances += 1
-        group.move_to(GroupState.PREPARING_REBALANCE, pending.now_ms)
+        group.transition_to(GroupState.PREPARING_REBALANCE, pending.now_ms)
         if initial:
             delay = self.settings.group_initial_rebalance_delay_ms
             group.initial_delay_ms = delay
@@ -190,7 +190,7 @@ class Rebalancer:
             self.timers.set(TimerKey(group.group_id, JOIN), pending.now_ms + delay)
             return
         group.initial_delay_ms = -1
-        if group.all_joined:
+        if group.has_all_joined:
             self.complete_join(group, pending)
         else:
             self.timers.set(TimerKey(group.group_id, JOIN), pending.now_ms + group.rebalance_timeout_ms)
@@ -201,19 +201,19 @@ class Rebalancer:
         group.initial_delay_ms = -1
         for member in list(group.members.values()):
             if member.joining is None and member.instance_id is None:
-                self.forget_heartbeat(group, member.member_id)
+                self.cancel_session_timer(group, member.member_id)
                 group.remove(member.member_id)
         if group.members and not group.elect_joined_leader():
             # Only static members are left, and none of them came: wait until they do, or their sessions end.
             self.timers.set(TimerKey(group.group_id, JOIN), pending.now_ms + group.rebalance_timeout_ms)
             return
-        group.begin_generation(pending.now_ms)
+        group.start_next_generation(pending.now_ms)
         if group.state is GroupState.EMPTY:
             pending.store(group)
             return
         for member in group.members.values():
-            self.answer_join(group, member, self.join_response(group, member), pending)
-            self.expect_heartbeat(group, member, pending.now_ms)
+            self.respond_to_join(group, member, self.join_response(group, member), pending)
+            self.reset_session_timer(group, member, pending.now_ms)
             member.is_new = False
             group.pending_sync[member.member_id] = None
         self.timers.set(TimerKey(group.group_id, SYNC), pending.now_ms + group.rebalance_timeout_ms)

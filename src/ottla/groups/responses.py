@@ -24,10 +24,10 @@ from ottla.wire.messages.offset_fetch import OffsetFetchRequest, OffsetFetchResp
 from ottla.wire.messages.sync_group import SyncGroupRequest, SyncGroupResponse
 from ottla.wire.schema import Message
 
-NULLABLE_PROTOCOL_FROM = 7
+NULLABLE_PROTOCOL_MIN_VERSION = 7
 """Versions of JoinGroup before this one cannot say that a protocol is null."""
 
-PROTOCOL_SAID_FROM = 5
+PROTOCOL_REQUIRED_MIN_VERSION = 5
 """From this version on, SyncGroup has to name its protocol, although the fields may be null."""
 
 APPEND_ERRORS = {
@@ -49,11 +49,11 @@ def error_after_append(error: ErrorCode) -> ErrorCode:
 
 def early_rejection(call: GroupCall, settings: GroupSettings) -> Message | None:
     """The response to a request that is refused whatever its shard holds, and before it is known where that shard is."""
-    refuse = _REFUSALS.get(type(call.request))
+    refuse = _EARLY_CHECKS.get(type(call.request))
     return None if refuse is None else refuse(call.request, call.version, settings)
 
 
-def _refuse_join(request: JoinGroupRequest, version: int, settings: GroupSettings) -> Message | None:
+def _check_join(request: JoinGroupRequest, version: int, settings: GroupSettings) -> Message | None:
     if not request.group_id:
         return join_error(ErrorCode.INVALID_GROUP_ID, request.member_id, version)
     if not settings.group_min_session_timeout_ms <= request.session_timeout_ms <= settings.group_max_session_timeout_ms:
@@ -61,13 +61,13 @@ def _refuse_join(request: JoinGroupRequest, version: int, settings: GroupSetting
     return None
 
 
-def _refuse_sync(request: SyncGroupRequest, version: int, settings: GroupSettings) -> Message | None:
-    if version >= PROTOCOL_SAID_FROM and (request.protocol_type is None or request.protocol_name is None):
+def _check_sync(request: SyncGroupRequest, version: int, settings: GroupSettings) -> Message | None:
+    if version >= PROTOCOL_REQUIRED_MIN_VERSION and (request.protocol_type is None or request.protocol_name is None):
         return SyncGroupResponse(error_code=ErrorCode.INCONSISTENT_GROUP_PROTOCOL)
-    return _refuse_nameless(request, version, settings)
+    return _check_group_id(request, version, settings)
 
 
-def _refuse_nameless(
+def _check_group_id(
     request: SyncGroupRequest | HeartbeatRequest | LeaveGroupRequest, version: int, settings: GroupSettings
 ) -> Message | None:
     return None if request.group_id else error_response(request, ErrorCode.INVALID_GROUP_ID)
@@ -83,11 +83,13 @@ def error_response(request: Message, error: ErrorCode, version: int = 0) -> Mess
 def join_error(error: ErrorCode, member_id: str, version: int) -> JoinGroupResponse:
     """Without a protocol, which is said by null where the version can."""
     return JoinGroupResponse(
-        error_code=error, member_id=member_id, protocol_name=None if version >= NULLABLE_PROTOCOL_FROM else ""
+        error_code=error, member_id=member_id, protocol_name=None if version >= NULLABLE_PROTOCOL_MIN_VERSION else ""
     )
 
 
-def refusing(call: GroupCall, completions: tuple[tuple[Any, Any], ...] = ()) -> Callable[[ErrorCode, int], Decision]:
+def append_error_handler(
+    call: GroupCall, completions: tuple[tuple[Any, Any], ...] = ()
+) -> Callable[[ErrorCode, int], Decision]:
     """For a decision that leaves nothing to undo: the request hears of the error, and others what they were to hear."""
     return lambda error, now_ms: Decision(
         response=error_response(call.request, error_after_append(error), call.version), completions=completions
@@ -144,9 +146,9 @@ _ERROR_RESPONSES: dict[type, Callable[[Any, ErrorCode], Message]] = {
     DeleteGroupsRequest: _delete_groups,
     ListGroupsRequest: lambda request, error: ListGroupsResponse(error_code=error),
 }
-_REFUSALS: dict[type, Callable[[Any, int, GroupSettings], Message | None]] = {
-    JoinGroupRequest: _refuse_join,
-    SyncGroupRequest: _refuse_sync,
-    HeartbeatRequest: _refuse_nameless,
-    LeaveGroupRequest: _refuse_nameless,
+_EARLY_CHECKS: dict[type, Callable[[Any, int, GroupSettings], Message | None]] = {
+    JoinGroupRequest: _check_join,
+    SyncGroupRequest: _check_sync,
+    HeartbeatRequest: _check_group_id,
+    LeaveGroupRequest: _check_group_id,
 }

@@ -8,7 +8,7 @@ from ottla.base.errors import ErrorCode
 from ottla.base.ids import ZERO_UUID, Uuid
 from ottla.base.ports import Rng
 from ottla.groups.classic_group import ClassicGroup, GroupState, group_from_record
-from ottla.groups.join_group import Join
+from ottla.groups.join_group import JoinOperation
 from ottla.groups.listing import delete_groups, describe_groups, list_groups
 from ottla.groups.member_requests import heartbeat, leave_group, sync_group
 from ottla.groups.metrics import GroupMetrics, GroupStats
@@ -17,7 +17,7 @@ from ottla.groups.offset_table import OffsetTable
 from ottla.groups.offsets import commit_offsets, delete_offsets, fetch_offsets
 from ottla.groups.rebalancer import PendingDecision, Rebalancer
 from ottla.groups.requests import GroupCall, GroupRecord
-from ottla.groups.responses import early_rejection, refusing
+from ottla.groups.responses import append_error_handler, early_rejection
 from ottla.groups.settings import GroupSettings
 from ottla.groups.timers import TimerKey, Timers
 from ottla.wire.messages.delete_groups import DeleteGroupsRequest
@@ -45,10 +45,10 @@ from ottla.wire.schema import Message
 
 NO_PRODUCER = -1
 EXPIRY = TimerKey("", "expiry")
-DUE_MAX = 500
+TIMERS_PER_CALL_MAX = 500
 """Timers that one call of `on_deadline` handles; what else is due is due for the next call."""
 
-EXPIRY_GROUPS_MAX = 500
+EXPIRY_GROUPS_PER_CALL_MAX = 500
 """Groups that one call of `on_deadline` looks through for expired offsets; the next call goes on behind them."""
 
 
@@ -72,13 +72,13 @@ class GroupCoordinatorShard:
         self._settings = settings
         self._rng = rng
         self._timers = Timers()
-        self._counts = GroupMetrics() if counts is None else counts
-        self._rebalancer = Rebalancer(settings, self._timers, self._counts)
+        self._metrics = GroupMetrics() if counts is None else counts
+        self._rebalancer = Rebalancer(settings, self._timers, self._metrics)
         self._groups = self._rebalancer.groups
         self._stored: dict[str, bytes] = {}
         self._offsets = OffsetTable()
         self._loaded = False
-        self._to_expire: list[str] = []
+        self._groups_to_expire: list[str] = []
 
     def decide(self, call: GroupCall, now_ms: int) -> Decision:
         """The records are GroupRecords. Refusals are responses too."""
@@ -102,7 +102,7 @@ class GroupCoordinatorShard:
                 self._groups[group_id] = ClassicGroup(group_id, -1)
             if producer_id == NO_PRODUCER:
                 self._offsets.put(group_id, topic, partition, read_offset_value(value))
-                self._offsets.note_record(offset, group_id, topic, partition)
+                self._offsets.note_record_offset(offset, group_id, topic, partition)
             else:
                 self._offsets.put_pending(offset, producer_id, (group_id, topic, partition), read_offset_value(value))
         elif kind == GROUP_KIND:
@@ -134,14 +134,14 @@ class GroupCoordinatorShard:
     def on_deadline(self, now_ms: int) -> Decision:
         """All that is due: members expire, rebalances end, offsets are forgotten. Harmless when called early or late."""
         pending = PendingDecision(now_ms)
-        for _ in range(DUE_MAX):
+        for _ in range(TIMERS_PER_CALL_MAX):
             key = self._timers.pop_due(now_ms)
             if key is None:
                 break
             if key == EXPIRY:
                 self._expire(pending)
                 break  # where it has more to do it is due again at once, after others had their turn
-            self._rebalancer.on_due(key, pending)
+            self._rebalancer.on_timer(key, pending)
         return pending.decision()
 
     def on_loaded(self, now_ms: int) -> Decision:
@@ -151,7 +151,7 @@ class GroupCoordinatorShard:
         self._timers.set(EXPIRY, now_ms + self._settings.offsets_retention_check_interval_ms)
         for group in list(self._groups.values()):
             for member in group.members.values():
-                self._rebalancer.expect_heartbeat(group, member, now_ms)
+                self._rebalancer.reset_session_timer(group, member, now_ms)
             if len(group.members) > self._settings.group_max_size:
                 self._rebalancer.rebalance(
                     group, pending
@@ -163,8 +163,10 @@ class GroupCoordinatorShard:
         pending = PendingDecision(0)
         for group in self._groups.values():
             for member in group.members.values():
-                self._rebalancer.refuse_join(group, member, ErrorCode.NOT_COORDINATOR, member.member_id, pending)
-                self._rebalancer.answer_sync(member, SyncGroupResponse(error_code=ErrorCode.NOT_COORDINATOR), pending)
+                self._rebalancer.reject_join(group, member, ErrorCode.NOT_COORDINATOR, member.member_id, pending)
+                self._rebalancer.respond_to_sync(
+                    member, SyncGroupResponse(error_code=ErrorCode.NOT_COORDINATOR), pending
+                )
         return pending.decision()
 
     def on_topics_deleted(self, topics: Iterable[tuple[str, Uuid]]) -> Decision:
@@ -191,32 +193,35 @@ class GroupCoordinatorShard:
         return GroupStats(by_state, members)
 
     def _expire(self, pending: PendingDecision) -> None:
-        if not self._to_expire:
-            self._to_expire = list(self._groups)
-        some, self._to_expire = self._to_expire[:EXPIRY_GROUPS_MAX], self._to_expire[EXPIRY_GROUPS_MAX:]
+        if not self._groups_to_expire:
+            self._groups_to_expire = list(self._groups)
+        some, self._groups_to_expire = (
+            self._groups_to_expire[:EXPIRY_GROUPS_PER_CALL_MAX],
+            self._groups_to_expire[EXPIRY_GROUPS_PER_CALL_MAX:],
+        )
         for group_id in some:
             group = self._groups.get(group_id)
             if group is not None:
                 records = expired_records(group, self._offsets, pending.now_ms, self._settings.offsets_retention_ms)
-                self._counts.expired_offsets += sum(record_kind(record.key) == OFFSET_KIND for record in records)
+                self._metrics.expired_offsets += sum(record_kind(record.key) == OFFSET_KIND for record in records)
                 pending.records += records
-        again_ms = 0 if self._to_expire else self._settings.offsets_retention_check_interval_ms
+        again_ms = 0 if self._groups_to_expire else self._settings.offsets_retention_check_interval_ms
         self._timers.set(EXPIRY, pending.now_ms + again_ms)
 
     # Requests
 
     def _join(self, call: GroupCall, request: JoinGroupRequest, now_ms: int) -> Decision:
         pending = PendingDecision(now_ms)
-        join = Join(call, request, self._rebalancer, self._rng, pending)
-        return _answered(pending, join.decide(), call)
+        join = JoinOperation(call, request, self._rebalancer, self._rng, pending)
+        return _with_response(pending, join.decide(), call)
 
     def _sync(self, call: GroupCall, request: SyncGroupRequest, now_ms: int) -> Decision:
         pending = PendingDecision(now_ms)
-        return _answered(pending, sync_group(self._rebalancer, call, request, pending), call)
+        return _with_response(pending, sync_group(self._rebalancer, call, request, pending), call)
 
     def _leave(self, call: GroupCall, request: LeaveGroupRequest, now_ms: int) -> Decision:
         pending = PendingDecision(now_ms)
-        return _answered(pending, leave_group(self._rebalancer, call, request, pending), call)
+        return _with_response(pending, leave_group(self._rebalancer, call, request, pending), call)
 
     def _heartbeat(self, call: GroupCall, request: HeartbeatRequest, now_ms: int) -> Decision:
         return Decision(response=heartbeat(self._rebalancer, request, now_ms))
@@ -240,22 +245,24 @@ class GroupCoordinatorShard:
         return delete_groups(self._groups, self._offsets, call, request)
 
 
-def _answered(pending: PendingDecision, response: Message | None, call: GroupCall) -> Decision:
+def _with_response(pending: PendingDecision, response: Message | None, call: GroupCall) -> Decision:
     """A request that waits for others may be the last that all waited for: then its answer is among the completions."""
     completions = tuple([(waiting.token, answer) for waiting, answer in pending.completions])
     undo = pending.on_rejected
     if not pending.records:
         on_rejected = None
     elif undo is None:
-        on_rejected = refusing(call, completions)
+        on_rejected = append_error_handler(call, completions)
     else:
-        on_rejected = _with_own(undo, call.token)
+        on_rejected = _wrap_undo(undo, call.token)
     if response is not None:
         return Decision(tuple(pending.records), response, False, completions, on_rejected)
-    return _take_own(Decision(tuple(pending.records), None, True, completions, on_rejected), call.token)
+    return _own_completion_as_response(
+        Decision(tuple(pending.records), None, True, completions, on_rejected), call.token
+    )
 
 
-def _take_own(decision: Decision, token: Any) -> Decision:
+def _own_completion_as_response(decision: Decision, token: Any) -> Decision:
     own = [answer for other, answer in decision.completions if other is token]
     if not own:
         return decision
@@ -263,8 +270,8 @@ def _take_own(decision: Decision, token: Any) -> Decision:
     return Decision(decision.records, own[-1], False, others, decision.on_rejected)
 
 
-def _with_own(undo: Callable[[ErrorCode, int], Decision], token: Any) -> Callable[[ErrorCode, int], Decision]:
-    return lambda error, now_ms: _take_own(undo(error, now_ms), token)
+def _wrap_undo(undo: Callable[[ErrorCode, int], Decision], token: Any) -> Callable[[ErrorCode, int], Decision]:
+    return lambda error, now_ms: _own_completion_as_response(undo(error, now_ms), token)
 
 
 _DECISIONS: dict[type, Callable[[GroupCoordinatorShard, GroupCall, Any, int], Decision]] = {

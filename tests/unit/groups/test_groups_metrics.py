@@ -9,7 +9,7 @@ NO_GROUPS = {"Empty": 0, "PreparingRebalance": 0, "CompletingRebalance": 0, "Sta
 
 
 def counted(speaker: ShardSpeaker) -> dict[str, int]:
-    counts = speaker.shard._counts
+    counts = speaker.shard._metrics
     return {name: getattr(counts, name) for name in counts.__slots__}
 
 
