@@ -16,7 +16,6 @@ from ottla.client.assignors import assignors_named
 from ottla.client.cluster_client import ClusterClient
 from ottla.client.cluster_metadata import Cluster
 from ottla.client.column_batch import ColumnBatch
-from ottla.client.commits import Commits
 from ottla.client.config import Config
 from ottla.client.consumer_config import EARLIEST, LATEST, reset_policy
 from ottla.client.consumer_errors import Wakeup
@@ -28,6 +27,7 @@ from ottla.client.fetcher import Fetcher
 from ottla.client.group_driver import GroupDriver
 from ottla.client.group_offsets import GroupOffsets
 from ottla.client.membership_events import Adopt, Adopted, MemberSettings, Prepare, Prepared, Subscribed
+from ottla.client.offset_committer import Commits
 from ottla.client.offset_lookup import FoundOffset, OffsetLookup
 from ottla.client.partitions import TopicPartition
 from ottla.client.position_resolver import PlaceKeeper
