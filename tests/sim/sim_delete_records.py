@@ -16,7 +16,7 @@ from ottla.wire.messages.delete_records import (
 )
 
 if TYPE_CHECKING:
-    from sim_story import Story
+    from tests.sim.sim_scenario import Story
 
 TOPIC = "shortened"
 LATEST, EARLIEST = -1, -2

@@ -8,8 +8,6 @@ import asyncio
 from collections.abc import Coroutine, Sequence
 from typing import Any
 
-from sim_story import Story, simulated_config
-
 from ottla.base.errors import ErrorCode
 from ottla.sim.client import Disconnected, SimulatedClient
 from ottla.sim.rng import stream
@@ -32,6 +30,7 @@ from ottla.wire.messages.offset_fetch import (
     OffsetFetchResponse,
 )
 from ottla.wire.messages.sync_group import SyncGroupRequest, SyncGroupRequestAssignment, SyncGroupResponse
+from tests.sim.sim_scenario import Story, simulated_config
 
 TOPIC = "work"
 PARTITIONS = 5

@@ -20,7 +20,7 @@ from ottla.wire.messages.fetch import FetchPartition, FetchRequest, FetchRespons
 from ottla.wire.messages.metadata import MetadataRequest, MetadataResponse
 
 if TYPE_CHECKING:
-    from sim_story import Story
+    from tests.sim.sim_scenario import Story
 
 CODECS = (0, 0, 0, 1, 2, 3, 4)
 IN_FLIGHT_MAX = 5

@@ -3,13 +3,13 @@
 import asyncio
 
 import pytest
-from sim_story import Story, play, simulated_config
 
 from ottla.sim.client import Disconnected, SimulatedClient
 from ottla.sim.clock import EPOCH_MS
 from ottla.sim.log_files import check_log_files
 from ottla.sim.rng import stream
 from ottla.wire.batches import Record, build_batch, decode_records, iterate_batches
+from tests.sim.sim_scenario import Story, play, simulated_config
 
 pytestmark = pytest.mark.timeout(120)
 
