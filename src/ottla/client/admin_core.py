@@ -8,7 +8,7 @@ from ottla.base.ports import ClientPorts
 from ottla.client.admin_results import SomeFailed
 from ottla.client.cluster_client import ANY_NODE, ClusterClient
 from ottla.client.config import SHARED, Config, Option, parse, read_duration, read_int
-from ottla.client.coordinators import Coordinators
+from ottla.client.coordinator_finder import Coordinators
 from ottla.client.errors import BrokerUnreachable, ClientError, Closed, Disconnected
 from ottla.client.partitions import TopicPartition
 from ottla.wire.schema import Message

@@ -20,7 +20,7 @@ from ottla.client.config import Config
 from ottla.client.consumer_config import EARLIEST, LATEST, reset_policy
 from ottla.client.consumer_errors import Wakeup
 from ottla.client.consumer_record import ConsumerRecord, OffsetAndMetadata, OffsetAndTimestamp
-from ottla.client.coordinators import Coordinators
+from ottla.client.coordinator_finder import Coordinators
 from ottla.client.errors import Closed, ConfigError, TimedOut
 from ottla.client.fetch_collector import Chunk, Delivery
 from ottla.client.fetcher import Fetcher

@@ -9,7 +9,7 @@ from ottla.base.errors import ErrorCode
 from ottla.client.assignors import Topics
 from ottla.client.cluster_client import ClusterClient
 from ottla.client.cluster_metadata import Cluster
-from ottla.client.coordinators import Coordinators
+from ottla.client.coordinator_finder import Coordinators
 from ottla.client.errors import ClientError, Closed, broker_error
 from ottla.client.group_offsets import COORDINATOR, Identity
 from ottla.client.membership import Membership

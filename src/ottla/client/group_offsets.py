@@ -7,7 +7,7 @@ from ottla.base.ids import ZERO_UUID
 from ottla.client.cluster_client import ClusterClient
 from ottla.client.connection import Link
 from ottla.client.consumer_record import OffsetAndMetadata
-from ottla.client.coordinators import Coordinators
+from ottla.client.coordinator_finder import Coordinators
 from ottla.client.errors import ClientError, Disconnected, broker_error
 from ottla.client.partitions import TopicPartition
 from ottla.client.positions import by_topic
