@@ -13,7 +13,6 @@ import sys
 from collections.abc import Coroutine, Sequence
 from typing import Any
 
-from sim_shortening import Shortener
 from sim_workload import Administrator, IdempotentProducer, Producer, SessionReader
 
 from ottla.base.errors import ErrorCode
@@ -35,6 +34,7 @@ from ottla.wire.messages.offset_for_leader_epoch import (
     OffsetForLeaderPartition,
     OffsetForLeaderTopic,
 )
+from tests.sim.sim_delete_records import Shortener
 
 PORT = 9092
 STEPS_MAX = 500_000
