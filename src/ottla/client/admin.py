@@ -9,8 +9,8 @@ from functools import wraps
 from typing import Any, Concatenate, ParamSpec, Self, TypeVar
 
 from ottla.client.admin_async import AsyncAdmin
-from ottla.client.background import Background
 from ottla.client.errors import Closed
+from ottla.client.loop_thread import Background
 
 P = ParamSpec("P")
 T = TypeVar("T")

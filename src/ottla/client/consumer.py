@@ -12,7 +12,6 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, Self, TypeVar
 
-from ottla.client.background import Background, Work
 from ottla.client.cluster_metadata import PartitionInfo
 from ottla.client.column_batch import ColumnBatch
 from ottla.client.consumer_async import CLOSE_SECONDS_MAX
@@ -21,6 +20,7 @@ from ottla.client.consumer_engine import ConsumerEngine, Heard, Listener, Step, 
 from ottla.client.consumer_record import ConsumerRecord, OffsetAndMetadata, OffsetAndTimestamp
 from ottla.client.errors import ClientError, Closed
 from ottla.client.fetch_collector import Chunk
+from ottla.client.loop_thread import Background, Work
 from ottla.client.partitions import TopicPartition
 from ottla.client.real_ports import real_client_ports
 

@@ -10,10 +10,10 @@ from collections.abc import Mapping
 from functools import partial
 from typing import Any, Self
 
-from ottla.client.background import Background
 from ottla.client.batch import SendFuture
 from ottla.client.cluster_metadata import PartitionInfo
 from ottla.client.errors import ClientError, Closed, TimedOut
+from ottla.client.loop_thread import Background
 from ottla.client.producer_async import ProducerEngine
 from ottla.client.producer_config import ProducerSettings, producer_settings
 from ottla.client.real_ports import RealClientPorts, real_client_ports

@@ -9,12 +9,12 @@ from queue import Empty, SimpleQueue
 from typing import Any, Self
 
 from ottla.base.errors import ErrorCode
-from ottla.client.background import Background
 from ottla.client.cluster_client import ClusterClient
 from ottla.client.cluster_metadata import Cluster
 from ottla.client.consumer_config import EARLIEST, consumer_config
 from ottla.client.errors import TimedOut
 from ottla.client.fetcher import Fetched, Fetcher
+from ottla.client.loop_thread import Background
 from ottla.client.offset_lookup import OffsetLookup
 from ottla.client.partitions import TopicPartition
 from ottla.client.positions import Positions

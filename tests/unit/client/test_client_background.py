@@ -6,7 +6,7 @@ import threading
 import pytest
 
 from ottla.client import Closed, TimedOut
-from ottla.client.background import Background
+from ottla.client.loop_thread import Background
 
 
 @pytest.fixture
