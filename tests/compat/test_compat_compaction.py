@@ -10,7 +10,7 @@ import pytest
 
 from bench.peers import ApacheKafka, PeerUnavailable, kafka_tool
 from ottla.io.disk import RealDisk
-from ottla.log import checkpoints
+from ottla.log import offset_checkpoint_file
 from ottla.log.compaction import Cleaned
 from ottla.log.config import LogConfig
 from ottla.log.partition_log import PartitionLog
@@ -19,8 +19,8 @@ from ottla.wire.batches import BatchHeader, Record, build_batch, decode_records,
 from tests.compat.conftest import create_topic
 from tests.compat.raw import RawConnection
 from tests.compat.test_compat_batches import produce
-from tests.unit.log.compacting import clean
-from tests.unit.log.logs import stored_batches
+from tests.unit.log.compaction_harness import clean
+from tests.unit.log.log_fixtures import stored_batches
 
 SEGMENT_BYTES = 1 << 20
 DELETE_RETENTION_MS = 3000
@@ -124,9 +124,9 @@ def let_kafka_clean(kafka: ApacheKafka, past: int) -> int:
         [ConfigResource("TOPIC", TOPIC, incremental_configs=[entry])]
     ).values():
         future.result(30)
-    path = str(kafka.data_dir / checkpoints.CLEAN_OFFSETS_FILE)
+    path = str(kafka.data_dir / offset_checkpoint_file.CLEAN_OFFSETS_FILE)
     deadline = time.monotonic() + WAIT_SECONDS_MAX
-    while (found := checkpoints.read(RealDisk(), path).get((TOPIC, 0), 0)) <= past:
+    while (found := offset_checkpoint_file.read(RealDisk(), path).get((TOPIC, 0), 0)) <= past:
         assert time.monotonic() < deadline, f"clean to {found} only"
         time.sleep(0.1)
     return found
@@ -194,7 +194,7 @@ def test_both_leave_the_same_records(kafka: ApacheKafka, tmp_path: Path) -> None
     # A topic that is not compacted any more, and of which no checkpoint is left, keeps what it has.
     shutil.copytree(theirs, tmp_path / "copy")
     recovered = open_copy(tmp_path / "copy", config=LogConfig(segment_bytes=SEGMENT_BYTES), recovery_point=0)
-    assert (recovered.log_end_offset, recovered.cut_bytes) == (cleaned.log_end_offset, 0)
+    assert (recovered.log_end_offset, recovered.truncated_bytes) == (cleaned.log_end_offset, 0)
     assert stored_batches(recovered) == stored_batches(cleaned)
 
     # Kafka reads what was cleaned here, without complaint, and opens it.

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from bench.peers import PeerUnavailable, kafka_class_path, kafka_tool
-from tests.unit.log.logs import open_log
+from tests.unit.log.log_fixtures import open_log
 from tests.unit.log.test_log_transactions import filled
 
 DUMP = "org.apache.kafka.tools.DumpLogSegments"

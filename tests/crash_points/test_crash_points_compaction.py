@@ -5,11 +5,11 @@ from dataclasses import dataclass, field
 
 import pytest
 
-from ottla.log import checkpoints
-from ottla.log.checkpoints import CLEAN_OFFSETS_FILE
+from ottla.log import offset_checkpoint_file
 from ottla.log.compaction import Cleaned
-from ottla.log.compaction_swap import remove_retired, retire
+from ottla.log.compaction_swap import mark_deleted, remove_deleted_segments
 from ottla.log.config import LogConfig
+from ottla.log.offset_checkpoint_file import CLEAN_OFFSETS_FILE
 from ottla.log.partition_log import PartitionLog
 from ottla.log.retention import delete_old
 from ottla.sim.disk import SimulatedDisk
@@ -17,9 +17,9 @@ from ottla.sim.log_files import check_log_files
 from ottla.sim.storage import Keep
 from ottla.wire.batches import Record, decode_records, read_header
 from tests.crash_points.harness import explore
-from tests.crash_points.log_story import DIRECTORY, PLACE, POINTS_PATH, ROOT, Promises, check_log, open_anew
-from tests.unit.log.compacting import append_marker, append_records, clean
-from tests.unit.log.logs import NOW, read_all, stored_batches
+from tests.crash_points.log_model import DIRECTORY, PLACE, POINTS_PATH, ROOT, Promises, check_log, open_anew
+from tests.unit.log.compaction_harness import append_marker, append_records, clean
+from tests.unit.log.log_fixtures import NOW, read_all, stored_batches
 
 pytestmark = pytest.mark.timeout(240)
 
@@ -68,7 +68,7 @@ class Kept:
         self.log.roll(now_ms=NOW)
         self.log.flush()
         self.end_offset = self.log.log_end_offset
-        checkpoints.write(
+        offset_checkpoint_file.write(
             self.log.disk, POINTS_PATH, {PLACE: self.source.randint(0, self.log.recovery_point)}
         )  # which may be old
 
@@ -77,7 +77,7 @@ class Kept:
         if result is not None:
             assert isinstance(result, Cleaned), result
             self.clean_to = result.end_offset
-            checkpoints.write(self.log.disk, CLEAN_PATH, {PLACE: result.end_offset})
+            offset_checkpoint_file.write(self.log.disk, CLEAN_PATH, {PLACE: result.end_offset})
 
 
 def check_kept(disk: SimulatedDisk, state: Kept) -> None:
@@ -87,7 +87,7 @@ def check_kept(disk: SimulatedDisk, state: Kept) -> None:
     names = disk.list(DIRECTORY)
     assert not [name for name in names if name.endswith((".swap", ".cleaned", ".deleted"))], names
     # Whatever was left, another round gives what an undisturbed one would have.
-    state.log, state.clean_to = log, checkpoints.read(disk, CLEAN_PATH).get(PLACE)
+    state.log, state.clean_to = log, offset_checkpoint_file.read(disk, CLEAN_PATH).get(PLACE)
     state.clean(NOW + 50)
     check_readers(log, state)
     log.close()
@@ -181,8 +181,8 @@ class Deletions:
             assert segments
             state.advance_start(state.log.log_start_offset)
             for segment in segments:
-                retire(segment)
-            remove_retired(segments)
+                mark_deleted(segment)
+            remove_deleted_segments(segments)
             for _ in range(8):
                 state.append()
             state.flush()

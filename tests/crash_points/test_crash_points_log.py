@@ -6,13 +6,13 @@ from typing import ClassVar
 
 import pytest
 
-from ottla.log import checkpoints
+from ottla.log import offset_checkpoint_file
 from ottla.sim.disk import SimulatedDisk
 from ottla.sim.storage import Keep
 from ottla.wire.batches import Record, build_batch
 from tests.crash_points.harness import explore
-from tests.crash_points.log_story import DIRECTORY, PLACE, ROOT, Promises, check_log, new_promises
-from tests.unit.log.logs import NOW
+from tests.crash_points.log_model import DIRECTORY, PLACE, ROOT, Promises, check_log, new_promises
+from tests.unit.log.log_fixtures import NOW
 
 pytestmark = pytest.mark.timeout(120)
 
@@ -111,7 +111,7 @@ class OnceCompacted(LogScenario):
             file.fsync()
             file.close()
         disk.fsync_directory(DIRECTORY)
-        checkpoints.write(disk, f"{ROOT}/{checkpoints.CLEAN_OFFSETS_FILE}", {PLACE: 9})
+        offset_checkpoint_file.write(disk, f"{ROOT}/{offset_checkpoint_file.CLEAN_OFFSETS_FILE}", {PLACE: 9})
         state = new_promises(disk, source)
         state.sent = [b"%d" % offset for offset in range(12)]
         state.compacted = dict.fromkeys((3, 4, 6, 7, 8))

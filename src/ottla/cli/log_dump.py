@@ -31,23 +31,23 @@ def dump(stored: Stored, *, with_records: bool) -> Iterator[dict[str, Any]]:
         case Kind.OFFSET_INDEX | Kind.TIME_INDEX:
             yield from index_entries(stored)
         case Kind.TRANSACTION_INDEX:
-            from ottla.log import transactions
+            from ottla.log import transaction_index
 
-            for aborted in transactions.decode(read_bytes(stored.path), stored.path):
+            for aborted in transaction_index.decode(read_bytes(stored.path), stored.path):
                 yield aborted._asdict()
         case Kind.PRODUCERS:
             yield from _producers(stored)
         case Kind.EPOCHS:
-            from ottla.log import epochs
+            from ottla.log import leader_epoch_cache
 
-            for epoch, start in epochs.decode(read_bytes(stored.path), stored.path).entries():
+            for epoch, start in leader_epoch_cache.decode(read_bytes(stored.path), stored.path).entries():
                 yield {"epoch": epoch, "start_offset": start}
         case Kind.OFFSETS:
-            from ottla.log import checkpoints
+            from ottla.log import offset_checkpoint_file
 
             data = read_bytes(stored.path)
             for (topic, index), offset in (
-                sorted(checkpoints.decode(data).items()) if data else ()
+                sorted(offset_checkpoint_file.decode(data).items()) if data else ()
             ):  # Kafka begins with an empty file
                 yield {"topic": topic, "partition": index, "offset": offset}
         case Kind.JSON:
@@ -131,9 +131,9 @@ def _record(record: "Record", *, is_metadata: bool) -> dict[str, Any]:
 
 
 def _producers(stored: Stored) -> Iterator[dict[str, Any]]:
-    from ottla.log.producer_state import ProducerTable
+    from ottla.log.producer_state import ProducerStateManager
 
-    table = ProducerTable()
+    table = ProducerStateManager()
     table.restore(read_bytes(stored.path))
     for producer_id, producer in table.items():
         _, last_sequence, first_offset, last_offset, _ = (

@@ -134,7 +134,7 @@ def read_bytes(path: str) -> bytes:
 
 def batches(path: str) -> Iterator[tuple[int, "BatchHeader", memoryview]]:
     """Position, header and bytes of each batch, up to the first bytes that cannot be a whole one."""
-    from ottla.log.scanning import scan_batches
+    from ottla.log.batch_scan import scan_batches
 
     file = ReadOnlyFile(path)
     try:

@@ -14,9 +14,9 @@ from ottla.cli.log_dump import dump, index_entries
 from ottla.cli.log_files import Kind, Stored, batches, kind_of, read_bytes
 
 if TYPE_CHECKING:
-    from ottla.log.checkpoints import Offsets
-    from ottla.log.epochs import LeaderEpochs
-    from ottla.log.producer_state import ProducerTable
+    from ottla.log.leader_epoch_cache import LeaderEpochCache
+    from ottla.log.offset_checkpoint_file import Offsets
+    from ottla.log.producer_state import ProducerStateManager
     from ottla.wire.batches import BatchHeader
 
 READ_BEFORE = (Kind.SEGMENT, Kind.SNAPSHOT, Kind.OFFSET_INDEX, Kind.TIME_INDEX, Kind.OFFSETS)
@@ -53,10 +53,12 @@ class Checkpoints:
 
     def read(self, stored: Stored) -> None:
         """ValueError where the file is not whole."""
-        from ottla.log import checkpoints
+        from ottla.log import offset_checkpoint_file
 
         data = read_bytes(stored.path)
-        self._offsets[stored.path] = checkpoints.decode(data) if data else {}  # Kafka begins with an empty file
+        self._offsets[stored.path] = (
+            offset_checkpoint_file.decode(data) if data else {}
+        )  # Kafka begins with an empty file
 
     def beyond(self, ends: dict[str, LogEnd]) -> Iterator[tuple[str, str]]:
         """The file and what is wrong in it, for each offset behind the end of its log. `ends`: of the logs that were read, by directory."""
@@ -216,7 +218,7 @@ class _Partition:
     """The files of one log, read through once."""
 
     def __init__(self, verifying: Verifying, of_kind: dict[Kind, list[Stored]]) -> None:
-        from ottla.log.producer_state import ProducerTable
+        from ottla.log.producer_state import ProducerStateManager
 
         self._verifying = verifying
         self._segments = sorted(of_kind[Kind.SEGMENT], key=lambda stored: stored.base_offset)
@@ -226,7 +228,7 @@ class _Partition:
             for stored in of_kind[kind]
         }
         self._snapshots = sorted(of_kind[Kind.PRODUCERS], key=lambda stored: stored.base_offset)
-        self._producers = ProducerTable()
+        self._producers = ProducerStateManager()
         self._first_offset = self._segments[0].base_offset
         self._epochs = self._read_epochs(of_kind[Kind.EPOCHS])
         self._latest_epoch = -1
@@ -249,7 +251,7 @@ class _Partition:
         return LogEnd(next_offset, self._segments[-1].base_offset)
 
     def _segment(self, stored: Stored, next_offset: int, *, is_last: bool) -> int:
-        from ottla.log.transactions import AbortedTransaction
+        from ottla.log.transaction_index import AbortedTransaction
 
         verifying = self._verifying
         positions: list[int] = []
@@ -331,14 +333,14 @@ class _Partition:
                 return
 
     def _check_transactions(self, stored: Stored, aborted: "Iterable[NamedTuple]", *, is_last: bool) -> None:
-        from ottla.log import transactions
+        from ottla.log import transaction_index
 
         index = self._indexes.get((Kind.TRANSACTION_INDEX, stored.base_offset))
         if index is None or is_last:
             return  # that of the active segment is written when it is closed, and checked by itself
 
         def compare() -> None:
-            for entry in transactions.decode(read_bytes(index.path), index.path):
+            for entry in transaction_index.decode(read_bytes(index.path), index.path):
                 if (
                     entry.last_offset >= self._first_offset
                     and entry not in found
@@ -351,17 +353,17 @@ class _Partition:
 
     def _compare_snapshots(self, next_offset: int) -> None:
         """Those of an offset that the log has just come to: what is remembered of a producer must be what its batches say."""
-        from ottla.log.producer_state import ProducerTable
+        from ottla.log.producer_state import ProducerStateManager
 
         while self._snapshots and self._snapshots[0].base_offset <= next_offset:
             snapshot = self._snapshots.pop(0)
-            kept = ProducerTable()
+            kept = ProducerStateManager()
             problems = len(self._verifying.problems)
             self._verifying.attempt(snapshot, partial(_restore, kept, snapshot))
             if len(self._verifying.problems) == problems:
                 self._compare(snapshot, kept)
 
-    def _compare(self, snapshot: Stored, kept: "ProducerTable") -> None:
+    def _compare(self, snapshot: Stored, kept: "ProducerStateManager") -> None:
         for producer_id, producer in kept.items():
             if not producer.batches or producer.batches[-1][3] < self._first_offset:
                 continue  # its batches have been deleted since
@@ -379,8 +381,8 @@ class _Partition:
                     f"producer {producer_id} has epoch, sequence and offset {told}, and {read} in the log",
                 )
 
-    def _read_epochs(self, files: list[Stored]) -> "LeaderEpochs | None":
-        found: list[LeaderEpochs] = []
+    def _read_epochs(self, files: list[Stored]) -> "LeaderEpochCache | None":
+        found: list[LeaderEpochCache] = []
         for stored in files:
             self._verifying.attempt(stored, partial(_decode_epochs, stored, found))
         return found[0] if found else None
@@ -391,11 +393,11 @@ def _read_through(stored: Stored) -> None:
         continue
 
 
-def _restore(table: "ProducerTable", snapshot: Stored) -> None:
+def _restore(table: "ProducerStateManager", snapshot: Stored) -> None:
     table.restore(read_bytes(snapshot.path))
 
 
-def _decode_epochs(stored: Stored, found: "list[LeaderEpochs]") -> None:
-    from ottla.log import epochs
+def _decode_epochs(stored: Stored, found: "list[LeaderEpochCache]") -> None:
+    from ottla.log import leader_epoch_cache
 
-    found.append(epochs.decode(read_bytes(stored.path), stored.path))
+    found.append(leader_epoch_cache.decode(read_bytes(stored.path), stored.path))

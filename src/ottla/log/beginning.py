@@ -1,14 +1,14 @@
 """Where a log begins when it is opened: records before that were deleted, whether or not their files were."""
 
 from ottla.base.ports import Disk
-from ottla.log.epochs import LeaderEpochs
-from ottla.log.producer_state import ProducerTable, snapshot_path
-from ottla.log.recovery import LoadedLog
-from ottla.log.scanning import scan_headers
-from ottla.log.segment import Segment
+from ottla.log.batch_scan import scan_headers
+from ottla.log.leader_epoch_cache import LeaderEpochCache
+from ottla.log.log_loader import LoadedLog
+from ottla.log.producer_state import ProducerStateManager, snapshot_path
+from ottla.log.segment import LogSegment
 
 
-def begin_at(loaded: LoadedLog, start_offset: int, disk: Disk, directory: str, *, now_ms: int) -> None:
+def apply_log_start_offset(loaded: LoadedLog, start_offset: int, disk: Disk, directory: str, *, now_ms: int) -> None:
     """Give up the segments that end before the start. The last one stays, unless the whole log ends before it.
 
     A log may do so after a power cut took its end: it goes on at its start then, as no offset may be given twice.
@@ -20,11 +20,11 @@ def begin_at(loaded: LoadedLog, start_offset: int, disk: Disk, directory: str, *
         for segment in segments:
             _remove(segment, disk, directory)
         disk.fsync_directory(directory)
-        segments[:] = [Segment(disk, segments[0].files, directory, start_offset, created_ms=now_ms)]
+        segments[:] = [LogSegment(disk, segments[0].files, directory, start_offset, created_ms=now_ms)]
         segments[0].create()
         loaded.log_end_offset = start_offset
-        loaded.epochs = LeaderEpochs()
-        loaded.producers = ProducerTable()
+        loaded.epochs = LeaderEpochCache()
+        loaded.producers = ProducerStateManager()
     loaded.epochs.truncate_from_start(start_offset)
     _complete_epochs(loaded, max(start_offset, segments[0].base_offset))
 
@@ -34,10 +34,10 @@ def _complete_epochs(loaded: LoadedLog, start_offset: int) -> None:
     known = loaded.epochs.entries()
     if not known or known[0][1] <= start_offset:
         return
-    epochs = LeaderEpochs()
+    epochs = LeaderEpochCache()
     for segment in loaded.segments:
         if segment.base_offset < known[0][1]:
-            for _, header in scan_headers(segment.opened(), 0, segment.size):
+            for _, header in scan_headers(segment.open_file(), 0, segment.size):
                 if header.leader_epoch > epochs.latest and header.leader_epoch <= known[0][0]:
                     epochs.assign(header.leader_epoch, header.base_offset)
     for epoch, start in known:
@@ -46,7 +46,7 @@ def _complete_epochs(loaded: LoadedLog, start_offset: int) -> None:
     loaded.epochs = epochs
 
 
-def _remove(segment: Segment, disk: Disk, directory: str) -> None:
+def _remove(segment: LogSegment, disk: Disk, directory: str) -> None:
     segment.remove()
     if disk.exists(snapshot_path(directory, segment.base_offset)):
         disk.remove(snapshot_path(directory, segment.base_offset))

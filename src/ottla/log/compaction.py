@@ -49,7 +49,7 @@ class CompactionRequest(NamedTuple):
         return cls(**{**fields, **lists, "producers": tuple(tuple(producer) for producer in fields["producers"])})
 
 
-class GroupCleaned(NamedTuple):
+class SegmentGroupCleaned(NamedTuple):
     """The files of one group are complete: segments with these bases become one, which starts where the first of them does."""
 
     bases: tuple[int, ...]
@@ -66,20 +66,22 @@ class Cleaned(NamedTuple):
     written_bytes: int
 
 
-class CannotClean(NamedTuple):
+class CleaningFailed(NamedTuple):
     """The log holds something that cannot be cleaned, which another try would not change."""
 
     reason: str
 
 
-class FilesGone(NamedTuple):
+class SegmentsMissing(NamedTuple):
     """A segment is not there any more: the log has changed, and may be asked for again."""
 
     reason: str
 
 
-Report = GroupCleaned | Cleaned | CannotClean | FilesGone
-_REPORTS: dict[str, Any] = {kind.__name__: kind for kind in (GroupCleaned, Cleaned, CannotClean, FilesGone)}
+Report = SegmentGroupCleaned | Cleaned | CleaningFailed | SegmentsMissing
+_REPORTS: dict[str, Any] = {
+    kind.__name__: kind for kind in (SegmentGroupCleaned, Cleaned, CleaningFailed, SegmentsMissing)
+}
 
 
 def encode_report(report: Report) -> bytes:
@@ -105,15 +107,15 @@ def serve(disk: Disk, request: bytes) -> Iterator[bytes | float]:
 
     asked = CompactionRequest.decode(request)
     try:
-        for step in Compaction(disk, asked).run():
+        for step in Cleaner(disk, asked).run():
             yield step if isinstance(step, float) else encode_report(step)
     except (CorruptSegment, SegmentTooLarge) as error:
-        yield encode_report(CannotClean(str(error)))
+        yield encode_report(CleaningFailed(str(error)))
     except FileNotFoundError as error:
-        yield encode_report(FilesGone(str(error)))
+        yield encode_report(SegmentsMissing(str(error)))
 
 
-class Compaction:
+class Cleaner:
     """One round over one log."""
 
     def __init__(self, disk: Disk, asked: CompactionRequest) -> None:
@@ -122,9 +124,9 @@ class Compaction:
         self._read_bytes = self._written_bytes = 0
 
     def run(self) -> Iterator[Report | float]:
-        from ottla.log.compaction_filter import BatchFilter, ProducerEnd, Survivors
-        from ottla.log.compaction_keys import KeyTable
+        from ottla.log.compaction_filter import BatchFilter, ProducerEnd, RetainedOffsets
         from ottla.log.compaction_transactions import TransactionFilter, find_transactions
+        from ottla.log.offset_map import OffsetMap
 
         asked = self._asked
         transactions = find_transactions(self._files())
@@ -132,7 +134,7 @@ class Compaction:
         if transactions.first_open_offset is not None:
             # What an open transaction has written may yet be aborted: nothing from its segment on is cleaned.
             end_offset = max((base for base in asked.bases if base <= transactions.first_open_offset), default=0)
-        table = KeyTable(asked.seed)
+        table = OffsetMap(asked.seed)
         last = asked.first_dirty_offset - 1
         for step in self._read_keys(table, TransactionFilter(transactions), end_offset):
             if isinstance(step, float):
@@ -142,7 +144,7 @@ class Compaction:
         if last < asked.first_dirty_offset:
             yield Cleaned(asked.first_dirty_offset, 0, self._read_bytes, 0)
             return
-        survivors = Survivors(table, asked.first_dirty_offset, last)
+        survivors = RetainedOffsets(table, asked.first_dirty_offset, last)
         producers = {producer_id: ProducerEnd(offset, epoch) for producer_id, offset, epoch in asked.producers}
         batches = BatchFilter(
             survivors,
@@ -173,9 +175,9 @@ class Compaction:
                 chosen = []
                 for number, (at, header) in enumerate(window.batches):
                     if header.is_control:
-                        transactions.marker_may_go(header, window.data[at : at + header.size])
+                        transactions.is_marker_discardable(header, window.data[at : at + header.size])
                     elif (
-                        not transactions.may_go(header)
+                        not transactions.is_discardable(header)
                         and header.record_count > 0
                         and header.last_offset >= asked.first_dirty_offset
                     ):
@@ -210,9 +212,9 @@ class Compaction:
 
         for at, header in headers(file, size):
             if header.is_control:
-                transactions.marker_may_go(header, file.read_at(at, header.size))
+                transactions.is_marker_discardable(header, file.read_at(at, header.size))
             else:
-                transactions.may_go(header)
+                transactions.is_discardable(header)
 
     def _clean_group(self, group: Sequence[int], batches: Any) -> Iterator[Report | float]:
         from ottla.log.compaction_output import CleanedSegment
@@ -230,7 +232,7 @@ class Compaction:
                 self._written_bytes += output.size - before
                 yield self._moved(len(window.data) + output.size - before)
         output.finish(batches.take_aborted())
-        yield GroupCleaned(tuple(asked.bases[index] for index in group), output.size)
+        yield SegmentGroupCleaned(tuple(asked.bases[index] for index in group), output.size)
 
     def _end_of(self, index: int) -> int:
         """Where the next segment starts."""

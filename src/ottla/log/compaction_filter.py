@@ -12,11 +12,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ottla.base.ports import Buffer
-from ottla.log.compaction_keys import Column, KeyTable, Octets
 from ottla.log.compaction_output import CleanedSegment
 from ottla.log.compaction_records import Payloads, Rows, Window, are_tombstones, payloads, read_key_places, read_rows
 from ottla.log.compaction_transactions import TransactionFilter
-from ottla.log.transactions import AbortedTransaction
+from ottla.log.offset_map import Column, Octets, OffsetMap
+from ottla.log.transaction_index import AbortedTransaction
 from ottla.wire.batches import (
     CODEC_MASK,
     CONTROL_BIT,
@@ -47,10 +47,10 @@ class ProducerEnd(NamedTuple):
     epoch: int
 
 
-class Survivors:
+class RetainedOffsets:
     """Which records are the latest of their keys. Those from `first_dirty` to `last` were all put into the table."""
 
-    def __init__(self, table: KeyTable, first_dirty: int, last: int) -> None:
+    def __init__(self, table: OffsetMap, first_dirty: int, last: int) -> None:
         self._table = table
         self._first_dirty = first_dirty
         self.last = last
@@ -93,7 +93,7 @@ class BatchFilter:
 
     def __init__(
         self,
-        survivors: Survivors,
+        survivors: RetainedOffsets,
         transactions: TransactionFilter,
         producers: Mapping[int, ProducerEnd],
         *,
@@ -153,11 +153,11 @@ class BatchFilter:
             has_horizon = header.attributes & DELETE_HORIZON_BIT != 0
             fate = _WHOLE
             if header.is_control:
-                if self._transactions.marker_may_go(header, window.data[at : at + header.size]):
+                if self._transactions.is_marker_discardable(header, window.data[at : at + header.size]):
                     fate = _MARK
                     if has_horizon:
                         fate = _EMPTY if header.base_timestamp <= self._now_ms else _WHOLE
-            elif self._transactions.may_go(header):
+            elif self._transactions.is_discardable(header):
                 fate = _EMPTY
             else:
                 fate = _RECORDS
@@ -227,7 +227,7 @@ _NOTHING, _EMPTY, _RECORDS, _MARK, _WHOLE = "nothing", "empty", "records", "mark
 class _Kept:
     """The records of a window that stay, side by side."""
 
-    def __init__(self, found: Payloads, survivors: Survivors, headers: list[BatchHeader], *, now_ms: int) -> None:
+    def __init__(self, found: Payloads, survivors: RetainedOffsets, headers: list[BatchHeader], *, now_ms: int) -> None:
         octets = found.octets
         rows = read_rows(found)
         stays = np.flatnonzero(survivors.among(octets, rows))

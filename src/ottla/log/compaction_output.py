@@ -3,12 +3,12 @@
 from collections.abc import Sequence
 
 from ottla.base.ports import Buffer, Disk
-from ottla.log import transactions
+from ottla.log import transaction_index
 from ottla.log.compaction_swap import CLEANED_SUFFIX
-from ottla.log.offset_index import GrowingOffsetIndex
+from ottla.log.offset_index import MutableOffsetIndex
 from ottla.log.segment import LOG_SUFFIX, OFFSET_INDEX_SUFFIX, TIME_INDEX_SUFFIX, TRANSACTION_INDEX_SUFFIX
-from ottla.log.time_index import GrowingTimeIndex
-from ottla.log.transactions import AbortedTransaction
+from ottla.log.time_index import MutableTimeIndex
+from ottla.log.transaction_index import AbortedTransaction
 
 HELD_BYTES_MAX = 1 << 20
 SIZE_MAX = (1 << 31) - 1
@@ -29,8 +29,8 @@ class CleanedSegment:
         self.size = 0
         self._index_interval_bytes = index_interval_bytes
         self._bytes_since_entry = 0
-        self._offsets = GrowingOffsetIndex(base_offset)
-        self._times = GrowingTimeIndex(base_offset)
+        self._offsets = MutableOffsetIndex(base_offset)
+        self._times = MutableTimeIndex(base_offset)
         self._max_timestamp = -1
         self._max_timestamp_offset = base_offset
         self._parts: list[Buffer] = []
@@ -75,7 +75,7 @@ class CleanedSegment:
         self._put(OFFSET_INDEX_SUFFIX, self._offsets.encode())
         self._put(TIME_INDEX_SUFFIX, self._times.encode())
         if aborted:
-            self._put(TRANSACTION_INDEX_SUFFIX, transactions.encode(aborted))
+            self._put(TRANSACTION_INDEX_SUFFIX, transaction_index.encode(aborted))
 
     def _put(self, suffix: str, data: bytes) -> None:
         file = self._disk.open(self._path(suffix), create=True)

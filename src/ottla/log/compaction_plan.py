@@ -3,15 +3,15 @@
 from typing import NamedTuple
 
 from ottla.log.config import LONG_MAX
-from ottla.log.offset_index import GrowingOffsetIndex
+from ottla.log.offset_index import MutableOffsetIndex
 from ottla.log.partition_log import PartitionLog
-from ottla.log.segment import Segment
+from ottla.log.segment import LogSegment
 
 
 class CompactionPlan(NamedTuple):
     """What could be cleaned of one log: from the first dirty offset to the first segment that may not be touched."""
 
-    segments: tuple[Segment, ...]
+    segments: tuple[LogSegment, ...]
     """All before `end_offset`, the clean ones too."""
     first_dirty_offset: int
     end_offset: int
@@ -36,11 +36,11 @@ def plan_compaction(log: PartitionLog, *, clean_to: int | None, high_watermark: 
     )
     stable = log.producers.first_unstable_offset(high_watermark)
     closed = log.segments[:-1]
-    cleanable: list[Segment] = []
+    cleanable: list[LogSegment] = []
     end_offset = closed[0].base_offset if closed else log.segments[-1].base_offset
     for index, segment in enumerate(closed):
         next_base = log.segments[index + 1].base_offset
-        if next_base > stable or isinstance(segment.offset_index, GrowingOffsetIndex):
+        if next_base > stable or isinstance(segment.offset_index, MutableOffsetIndex):
             break  # the latter: a worker is about to write its index files
         if (
             next_base > first_dirty
@@ -62,17 +62,17 @@ def plan_compaction(log: PartitionLog, *, clean_to: int | None, high_watermark: 
     )
 
 
-def _with_ends(segments: list[Segment], end_offset: int) -> list[tuple[Segment, int]]:
+def _with_ends(segments: list[LogSegment], end_offset: int) -> list[tuple[LogSegment, int]]:
     ends = [segment.base_offset for segment in segments[1:]] + [end_offset]
     return list(zip(segments, ends, strict=True)) if segments else []
 
 
-def _latest(segment: Segment) -> int:
+def _latest(segment: LogSegment) -> int:
     latest, _ = segment.latest()
     return latest if latest >= 0 else segment.created_ms
 
 
-def _is_overdue(dirty: list[Segment], max_lag_ms: int, now_ms: int) -> bool:
+def _is_overdue(dirty: list[LogSegment], max_lag_ms: int, now_ms: int) -> bool:
     if max_lag_ms == LONG_MAX:
         return False
     for segment in dirty:

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ottla.base.ports import File
-from ottla.log.compaction_keys import PADDING, Column, Octets
+from ottla.log.offset_map import PADDING, Column, Octets
 from ottla.wire.batches import ATTRIBUTES_AT, HEADER, LENGTH_OVERHEAD, MAGIC, RECORDS_AT, BatchHeader
 from ottla.wire.column_bounds import find_starts
 from ottla.wire.column_fields import VARLONG_BYTES_MAX, read_varints, skip_bytes

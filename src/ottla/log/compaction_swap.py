@@ -10,9 +10,9 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from ottla.base.ports import Disk
+from ottla.log.batch_scan import scan_headers
 from ottla.log.producer_state import SNAPSHOT_SUFFIX
-from ottla.log.scanning import scan_headers
-from ottla.log.segment import LOG_SUFFIX, SUFFIXES, Segment
+from ottla.log.segment import LOG_SUFFIX, SUFFIXES, LogSegment
 
 if TYPE_CHECKING:
     from ottla.log.partition_log import PartitionLog
@@ -23,7 +23,7 @@ DELETED_SUFFIX = ".deleted"
 OFFSET_DIGITS = 20
 
 
-class Swap:
+class SegmentSwap:
     """One cleaned segment takes the place of those it was made from. The calls are made in the order in which they stand here."""
 
     def __init__(self, log: "PartitionLog", bases: Sequence[int], size: int, *, now_ms: int) -> None:
@@ -48,17 +48,17 @@ class Swap:
         self._new.rename(CLEANED_SUFFIX)  # so that whoever finds it does not take it for a replacement
         return False
 
-    def retire(self, segments: Sequence[Segment]) -> None:
+    def mark_deleted(self, segments: Sequence[LogSegment]) -> None:
         """Old segments, some at a time: they do not count any more, and their files go later."""
         for segment in segments:
-            retire(segment, keep_snapshot=segment.base_offset == self._new.base_offset)
+            mark_deleted(segment, keep_snapshot=segment.base_offset == self._new.base_offset)
 
     def finish(self) -> None:
         """Once all old segments are retired. The directory is to be flushed afterwards."""
         self._new.rename("")
 
 
-def retire(segment: Segment, *, keep_snapshot: bool = False) -> None:
+def mark_deleted(segment: LogSegment, *, keep_snapshot: bool = False) -> None:
     """The files of a segment that left its log are marked as deleted, and with them the snapshot of the producers before it."""
     segment.rename(DELETED_SUFFIX)
     path = segment.stem + SNAPSHOT_SUFFIX
@@ -66,7 +66,7 @@ def retire(segment: Segment, *, keep_snapshot: bool = False) -> None:
         segment.disk.rename(path, path + DELETED_SUFFIX)
 
 
-def remove_retired(segments: Sequence[Segment]) -> None:
+def remove_deleted_segments(segments: Sequence[LogSegment]) -> None:
     """Call it from a worker."""
     for segment in segments:
         segment.remove()

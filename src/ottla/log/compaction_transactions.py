@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
 from ottla.base.ports import Buffer, File
-from ottla.log.transactions import AbortedTransaction, read_marker
+from ottla.log.transaction_index import AbortedTransaction, read_marker
 from ottla.wire.batches import HEADER, LENGTH_OVERHEAD, RECORDS_AT, BatchHeader
 
 HOP_BYTES = 8 << 10
@@ -76,7 +76,7 @@ class TransactionFilter:
         self.kept: list[AbortedTransaction] = []
         """Aborted transactions of which batches were seen: the next transaction index has them."""
 
-    def may_go(self, header: BatchHeader) -> bool:
+    def is_discardable(self, header: BatchHeader) -> bool:
         """A batch of records: whether it was aborted."""
         self._begin(header.last_offset)
         if not header.is_transactional:
@@ -88,7 +88,7 @@ class TransactionFilter:
         self._aborted[header.producer_id] = (known[0], True)
         return True
 
-    def marker_may_go(self, header: BatchHeader, batch: Buffer) -> bool:
+    def is_marker_discardable(self, header: BatchHeader, batch: Buffer) -> bool:
         """A marker: whether nothing of its transaction is left. One that an earlier compaction has emptied is of no use."""
         self._begin(header.last_offset)
         if header.record_count <= 0:

@@ -8,14 +8,14 @@ from array import array
 from bisect import bisect_right
 from struct import Struct
 
-from ottla.log.index_entries import Entries, MappedEntries, entries_before_zeros
+from ottla.log.mapped_index import Entries, MappedIndex, count_before_padding
 
 ENTRY_BYTES = 8
 _entry = Struct(">ii")
 _relative = Struct(">i")
 
 
-class GrowingOffsetIndex:
+class MutableOffsetIndex:
     """Two arrays, bisected: 8 bytes an entry. It is written out when the segment is closed, since after a crash it is rebuilt anyway."""
 
     __slots__ = ("base_offset", "positions", "relatives")
@@ -71,9 +71,9 @@ class GrowingOffsetIndex:
         return words.tobytes()
 
     @classmethod
-    def decode(cls, base_offset: int, data: Entries) -> "GrowingOffsetIndex":
+    def decode(cls, base_offset: int, data: Entries) -> "MutableOffsetIndex":
         """Entries of a file; the zeros with which Apache Kafka fills the file of an active segment are left out."""
-        count = valid_entries(data)
+        count = count_valid(data)
         words = array("I")
         words.frombytes(data[: count * ENTRY_BYTES])
         if sys.byteorder == "little":
@@ -84,14 +84,14 @@ class GrowingOffsetIndex:
         return index
 
 
-class MappedOffsetIndex(MappedEntries):
+class MappedOffsetIndex(MappedIndex):
     """The index of a closed segment."""
 
     __slots__ = ()
     ENTRY = _entry
 
     def __init__(self, base_offset: int, data: memoryview) -> None:
-        super().__init__(base_offset, data, valid_entries(data))
+        super().__init__(base_offset, data, count_valid(data))
 
     def position_of(self, offset: int) -> int:
         return self.around(offset)[0]
@@ -117,19 +117,19 @@ class MappedOffsetIndex(MappedEntries):
         return position
 
 
-OffsetIndex = GrowingOffsetIndex | MappedOffsetIndex
+OffsetIndex = MutableOffsetIndex | MappedOffsetIndex
 
 
-def valid_entries(data: Entries) -> int:
+def count_valid(data: Entries) -> int:
     """How many entries stand before the zeros: positions rise, so that only the first entry may have position 0."""
-    return entries_before_zeros(data, _entry, lambda i: not _relative.unpack_from(data, i * ENTRY_BYTES + 4)[0])
+    return count_before_padding(data, _entry, lambda i: not _relative.unpack_from(data, i * ENTRY_BYTES + 4)[0])
 
 
-def is_sound(data: Entries, log_size: int) -> bool:
+def is_valid_index(data: Entries, log_size: int) -> bool:
     """Whether a file can be the index of a log of that size: whole entries, the last of which points into the log."""
     if len(data) % ENTRY_BYTES:
         return False
-    count = valid_entries(data)
+    count = count_valid(data)
     if not count:
         return True
     relative, position = _entry.unpack_from(data, (count - 1) * ENTRY_BYTES)

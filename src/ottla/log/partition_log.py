@@ -9,16 +9,16 @@ from typing import NamedTuple
 from ottla.base.errors import ErrorCode
 from ottla.base.ids import Uuid, uuid_text
 from ottla.base.ports import Disk, File
-from ottla.log import epochs as leader_epochs
-from ottla.log import partition_metadata, recovery, time_search
-from ottla.log.beginning import begin_at
+from ottla.log import leader_epoch_cache as leader_epochs
+from ottla.log import log_loader, partition_metadata, time_search
+from ottla.log.beginning import apply_log_start_offset
+from ottla.log.cached_read import read_cached
 from ottla.log.config import LogConfig
-from ottla.log.flushing import AtomicWrite, ClosedSegment, Flushable, FlushPlan, NewNames
-from ottla.log.lending import lend
+from ottla.log.file_cache import FileCache
+from ottla.log.flush_plan import AtomicWrite, ClosedSegment, DirectorySync, Flushable, FlushPlan
 from ottla.log.offset_index import ENTRY_BYTES as OFFSET_ENTRY_BYTES
-from ottla.log.open_files import OpenFiles
 from ottla.log.producer_state import snapshot_path
-from ottla.log.segment import NotCached, Segment
+from ottla.log.segment import LogSegment, NotCached
 from ottla.log.time_index import ENTRY_BYTES as TIME_ENTRY_BYTES
 from ottla.wire.batch_validation import LOOP_BUDGET, BatchRejected, ValidatedBatch, validate_batch
 from ottla.wire.batches import (
@@ -35,7 +35,7 @@ from ottla.wire.errors import MalformedMessage
 
 __all__ = ["BatchRejected", "ColdRead", "Flushable", "LogSlice", "PartitionLog", "TopicIdMismatch"]
 
-OFFSETS_PER_SEGMENT_MAX = recovery.OFFSETS_PER_SEGMENT_MAX
+OFFSETS_PER_SEGMENT_MAX = log_loader.OFFSETS_PER_SEGMENT_MAX
 INLINE_COMPRESSED_BYTES_MAX = 16 << 10
 """Larger batches are decompressed by a worker at once. To hand one over and back costs as much as to decompress 100 kB."""
 ASK_ALWAYS = -(1 << 63)
@@ -66,7 +66,7 @@ class ColdRead(Exception):
         self.retry = retry
 
 
-def make_log_directories(disk: Disk, wanted: Sequence[tuple[str, Uuid]]) -> None:
+def create_partition_directories(disk: Disk, wanted: Sequence[tuple[str, Uuid]]) -> None:
     """Put the directories of new logs on the disk, each with the id of its topic. It waits for the disk: call it from a worker."""
     for directory, topic_id in wanted:
         disk.make_directories(directory)
@@ -95,7 +95,7 @@ class PartitionLog:
         "_rules",
         "_stored_end",
         "_unflushed",
-        "cut_bytes",
+        "truncated_bytes",
         "directory",
         "disk",
         "epochs",
@@ -115,8 +115,8 @@ class PartitionLog:
         *,
         config: LogConfig,
         topic_id: Uuid,
-        loaded: recovery.LoadedLog,
-        files: OpenFiles,
+        loaded: log_loader.LoadedLog,
+        files: FileCache,
         start_offset: int = 0,
         recovery_point: int = 0,
     ) -> None:
@@ -132,7 +132,7 @@ class PartitionLog:
         """What lies before is on the disk, and need not be looked at after a crash."""
         self.flushed_ms = loaded.segments[-1].created_ms
         """When it was, last, or when the log was opened."""
-        self.cut_bytes = loaded.cut_bytes
+        self.truncated_bytes = loaded.truncated_bytes
         """What was not whole batches when the log was opened."""
         self._stored_end = loaded.log_end_offset if loaded.is_as_stored else -1
         self._has_new_names = True
@@ -173,9 +173,9 @@ class PartitionLog:
         now_ms: int,
         clean: bool,
         recovery_point: int | None = None,
-        files: OpenFiles | None = None,
+        files: FileCache | None = None,
         start_offset: int = 0,
-        progress: recovery.Progress | None = None,
+        progress: log_loader.Progress | None = None,
     ) -> "PartitionLog":
         """Open the log of a directory, which is made if it is not there. `clean` says that it was closed when it was last used.
 
@@ -183,16 +183,16 @@ class PartitionLog:
 
         Without a clean end the last segment is read through, and earlier ones that reach beyond `recovery_point`, if that is known.
         """
-        files = OpenFiles(disk) if files is None else files
+        files = FileCache(disk) if files is None else files
         found_id = partition_metadata.read_topic_id(disk, directory)
         if found_id is None:
-            make_log_directories(disk, [(directory, topic_id)])
+            create_partition_directories(disk, [(directory, topic_id)])
         elif found_id != topic_id:
             raise TopicIdMismatch(f"{directory} belongs to topic {uuid_text(found_id)}, not {uuid_text(topic_id)}")
-        loaded = recovery.load(
+        loaded = log_loader.load(
             disk, directory, config=config, now_ms=now_ms, clean=clean, recovery_point=recovery_point, progress=progress
         )
-        begin_at(loaded, start_offset, disk, directory, now_ms=now_ms)
+        apply_log_start_offset(loaded, start_offset, disk, directory, now_ms=now_ms)
         # After a crash the point stays where it was, as what was found may be in the page cache only.
         point = loaded.log_end_offset if loaded.is_flushed else recovery_point or 0
         return cls(
@@ -267,7 +267,7 @@ class PartitionLog:
             self.producers.remember(producer_id, producer_epoch, base_sequence, count, base_offset, max_timestamp)
         return base_offset, append_time
 
-    def append_as_is(self, batch: bytearray | memoryview, *, now_ms: int) -> None:
+    def append_preassigned(self, batch: bytearray | memoryview, *, now_ms: int) -> None:
         """Write one batch whose offsets, epoch and checksum its maker has set; it must go on where the log ends."""
         header = read_header(batch)
         assert (header.base_offset, header.size) == (self.log_end_offset, len(batch)), (
@@ -284,7 +284,7 @@ class PartitionLog:
         if aborted is not None:
             segment.on_aborted(aborted)
 
-    def inspection_wants_worker(self, records: memoryview) -> bool:
+    def needs_worker_validation(self, records: memoryview) -> bool:
         """Whether the records should be looked at off the loop, as they must be decompressed first, or compressed anew."""
         if len(records) <= INLINE_COMPRESSED_BYTES_MAX:
             return False
@@ -292,11 +292,11 @@ class PartitionLog:
         return codec != 0 or self._rules.target_codec not in (None, codec)
 
     def read(
-        self, offset: int, max_bytes: int, *, limit_offset: int, at_least_one: bool, may_wait: bool = True
+        self, offset: int, max_bytes: int, *, limit_offset: int, min_one_message: bool, may_wait: bool = True
     ) -> LogSlice | None:
         """Bytes from the batch that holds an offset on, of one segment, up to a limit; None where there are none.
 
-        The end is cut by bytes, not by batches. The first batch is whole: where it is too large it is there with `at_least_one`, and else
+        The end is cut by bytes, not by batches. The first batch is whole: where it is too large it is there with `min_one_message`, and else
         there are no bytes. With `may_wait` false ColdRead is raised instead of waiting for the disk.
         """
         if offset >= limit_offset:
@@ -309,7 +309,7 @@ class PartitionLog:
         while True:
             segment = self.segments[index]
             index += 1
-            file = segment.opened()
+            file = segment.open_file()
             is_limited = limit_offset < self.log_end_offset and (
                 index == len(self._bases) or limit_offset < self._bases[index]
             )
@@ -318,21 +318,21 @@ class PartitionLog:
                 segment.size,
             )  # by the time that a worker looks it may have grown
             try:
-                found = _slice(segment, file, offset, max_bytes, limit, end, at_least_one, may_wait)
+                found = _slice(segment, file, offset, max_bytes, limit, end, min_one_message, may_wait)
             except NotCached:
                 raise ColdRead(
-                    partial(_slice, segment, file, offset, max_bytes, limit, end, at_least_one, True)
+                    partial(_slice, segment, file, offset, max_bytes, limit, end, min_one_message, True)
                 ) from None
             if found is not None or index == len(self._bases):
                 return found
 
-    def lend(self, offset: int, max_bytes: int, *, limit_offset: int) -> memoryview | None:
+    def read_cached(self, offset: int, max_bytes: int, *, limit_offset: int) -> memoryview | None:
         """What `read` would find, where that is at hand, perhaps without a batch that is not whole; the memory is used again, by the next
         call for any log. None where `read` is to be asked."""
         if not offset < limit_offset == self.log_end_offset:
             return None
         is_active = offset >= self._active.base_offset
-        return lend(
+        return read_cached(
             self._active if is_active else self.segments[max(bisect_right(self._bases, offset) - 1, 0)],
             offset,
             max_bytes,
@@ -348,7 +348,7 @@ class PartitionLog:
         """Timestamp, offset and leader epoch of the first record of those with the highest timestamp. May be called in a worker."""
         return self._search(time_search.latest)
 
-    def _search(self, search: Callable[[Sequence[Segment]], time_search.Found | None]) -> time_search.Found | None:
+    def _search(self, search: Callable[[Sequence[LogSegment]], time_search.Found | None]) -> time_search.Found | None:
         """In a worker, while segments may be replaced or removed: what was found among those that are no longer there does not count."""
         while True:
             replacements = self._replacements
@@ -368,18 +368,18 @@ class PartitionLog:
             self.log_start_offset = offset
             self.epochs.truncate_from_start(offset)
 
-    def take_below_start(self) -> list[Segment]:
+    def detach_below_start(self) -> list[LogSegment]:
         """The segments that end before the start leave the log. Their files may still be read; the caller removes them later."""
         count = max(bisect_right(self._bases, self.log_start_offset) - 1, 0)
         return self._replace(0, count, [])
 
-    def new_segment(self, base_offset: int, size: int, *, now_ms: int) -> Segment:
+    def new_segment(self, base_offset: int, size: int, *, now_ms: int) -> LogSegment:
         """A closed one, whose files are there and which is not yet in the log."""
-        segment = Segment(self.disk, self._files, self.directory, base_offset, created_ms=now_ms)
+        segment = LogSegment(self.disk, self._files, self.directory, base_offset, created_ms=now_ms)
         segment.size = size
         return segment
 
-    def replace(self, taken: Sequence[Segment], segment: Segment) -> bool:
+    def replace(self, taken: Sequence[LogSegment], segment: LogSegment) -> bool:
         """A segment takes the place of others that follow one another; False where they are not all in the log any more."""
         first = bisect_left(self._bases, taken[0].base_offset)
         if self.segments[first : first + len(taken)] != list(taken):
@@ -387,7 +387,7 @@ class PartitionLog:
         self._replace(first, len(taken), [segment])
         return True
 
-    def _replace(self, first: int, count: int, new: list[Segment]) -> list[Segment]:
+    def _replace(self, first: int, count: int, new: list[LogSegment]) -> list[LogSegment]:
         behind = first + count
         assert behind < len(self.segments), (first, count, len(self.segments))
         taken = self.segments[first:behind]
@@ -422,7 +422,7 @@ class PartitionLog:
         first = active.first_timestamp
         self._roll_timestamp = ASK_ALWAYS if first is None or first < 0 else first + config.segment_age_max_ms
 
-    def _maybe_roll(self, size: int, last_offset: int, max_timestamp: int, now_ms: int) -> Segment:
+    def _maybe_roll(self, size: int, last_offset: int, max_timestamp: int, now_ms: int) -> LogSegment:
         config = self._config
         if size > config.segment_bytes:
             raise BatchRejected(
@@ -452,7 +452,7 @@ class PartitionLog:
         closed = self._active
         if closed.size == 0:
             return  # it would have the same name
-        segment = Segment(self.disk, self._files, self.directory, self.log_end_offset, created_ms=now_ms)
+        segment = LogSegment(self.disk, self._files, self.directory, self.log_end_offset, created_ms=now_ms)
         segment.create()
         closed.finish_indexes()
         closed.is_writable = False
@@ -478,18 +478,20 @@ class PartitionLog:
         end = self.log_end_offset if to_end else self._active.base_offset
         if end <= self.recovery_point and not self._unflushed and not self.epochs.is_dirty:
             return None
-        return FlushPlan(self.take_unflushed(), self._active.opened() if end > self._active.base_offset else None, end)
+        return FlushPlan(
+            self.drain_unflushed(), self._active.open_file() if end > self._active.base_offset else None, end
+        )
 
     def on_flushed(self, plan: FlushPlan) -> None:
         """A worker has done what was planned."""
         self.recovery_point = max(self.recovery_point, min(plan.end_offset, self.log_end_offset))
 
-    def take_unflushed(self) -> list[Flushable]:
+    def drain_unflushed(self) -> list[Flushable]:
         """What a worker should put on the disk by calling `flush` of each, in order: closed segments and small files."""
         if self._has_new_names:
             self._has_new_names = False
             self._unflushed.insert(
-                0, NewNames(self.disk, self.directory)
+                0, DirectorySync(self.disk, self.directory)
             )  # bytes that are durable are of no use without a name
         self._take_epochs()
         taken, self._unflushed = self._unflushed, []
@@ -508,8 +510,8 @@ class PartitionLog:
         return bool(self._unflushed) or self.epochs.is_dirty
 
     def active_file(self) -> File:
-        """The file that is appended to. What was appended is durable once all of `take_unflushed` and then this file are flushed."""
-        return self._active.opened()
+        """The file that is appended to. What was appended is durable once all of `drain_unflushed` and then this file are flushed."""
+        return self._active.open_file()
 
     def flush(self) -> None:
         """Return once all that was appended is on the disk. In a worker this is right only while nothing is appended."""
@@ -523,7 +525,7 @@ class PartitionLog:
 
         May be called in a worker: it uses files of its own. A log that is as it was found after a clean stop has nothing to write.
         """
-        files = OpenFiles(self.disk, open_files_max=recovery.OPEN_FILES_MAX)
+        files = FileCache(self.disk, open_files_max=log_loader.OPEN_FILES_MAX)
         for segment in self.segments:
             segment.move_to(files)
         if self.log_end_offset == self._stored_end and not self.has_unflushed:
@@ -534,12 +536,12 @@ class PartitionLog:
         self.flush()
         self.delete()
 
-    def move_to(self, directory: str, files: OpenFiles) -> None:
+    def move_to(self, directory: str, files: FileCache) -> None:
         """Its directory has been renamed, and its files are of another table from now on."""
         self._unflushed = [
             item._replace(path=directory + item.path[len(self.directory) :]) if isinstance(item, AtomicWrite) else item
             for item in self._unflushed
-            if not isinstance(item, NewNames)
+            if not isinstance(item, DirectorySync)
         ]
         self.directory = directory
         self._files = files
@@ -556,13 +558,13 @@ class PartitionLog:
 
 
 def _slice(
-    segment: Segment,
+    segment: LogSegment,
     file: File,
     offset: int,
     max_bytes: int,
     limit_offset: int | None,
     end: int,
-    at_least_one: bool,
+    min_one_message: bool,
     may_wait: bool,
 ) -> LogSlice | None:
     """What `read` finds in one segment before a position. Touches nothing that the loop changes, so that a worker may do it too."""
@@ -579,5 +581,5 @@ def _slice(
     if room <= 0:
         return None
     if max_bytes < room:
-        room = max_bytes if max_bytes >= size else size if at_least_one else 0
+        room = max_bytes if max_bytes >= size else size if min_one_message else 0
     return LogSlice(file, position, room)

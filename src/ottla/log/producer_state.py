@@ -7,7 +7,7 @@ from struct import Struct
 
 from ottla.base.errors import ErrorCode
 from ottla.base.ports import Buffer, Disk
-from ottla.log.transactions import AbortedTransaction, read_marker
+from ottla.log.transaction_index import AbortedTransaction, read_marker
 from ottla.wire.batches import NO_PRODUCER_EPOCH, BatchHeader
 from ottla.wire.crc import crc32c
 from ottla.wire.rejection import BatchRejected
@@ -25,40 +25,40 @@ _snapshot_head = Struct(">hIi")
 _snapshot_entry = Struct(">qhiqiqiq")
 _CHECKSUM_FROM = 6
 
-RememberedBatch = tuple[int, int, int, int, int]
+BatchMetadata = tuple[int, int, int, int, int]
 """First and last sequence, first and last offset, highest timestamp."""
 
 
-class Producer:
+class ProducerStateEntry:
     """One producer id, as this partition knows it."""
 
     __slots__ = ("batches", "coordinator_epoch", "epoch", "last_timestamp", "transaction_first_offset")
 
     def __init__(self, epoch: int) -> None:
         self.epoch = epoch
-        self.batches: list[RememberedBatch] = []
+        self.batches: list[BatchMetadata] = []
         self.last_timestamp = -1
         self.coordinator_epoch = -1
         self.transaction_first_offset = -1
 
 
-class ProducerTable:
+class ProducerStateManager:
     """All producers of a partition."""
 
     def __init__(self, *, producers_max: int = PRODUCERS_MAX) -> None:
-        self._producers: dict[int, Producer] = {}
+        self._producers: dict[int, ProducerStateEntry] = {}
         self._producers_max = producers_max
 
     def __len__(self) -> int:
         return len(self._producers)
 
-    def get(self, producer_id: int) -> Producer | None:
+    def get(self, producer_id: int) -> ProducerStateEntry | None:
         return self._producers.get(producer_id)
 
-    def items(self) -> list[tuple[int, Producer]]:
+    def items(self) -> list[tuple[int, ProducerStateEntry]]:
         return list(self._producers.items())
 
-    def check(self, producer_id: int, epoch: int, base_sequence: int, count: int) -> RememberedBatch | None:
+    def check(self, producer_id: int, epoch: int, base_sequence: int, count: int) -> BatchMetadata | None:
         """The batch of which this one is a retry, or None where it comes next; BatchRejected where it does neither."""
         producer = self._producers.get(producer_id)
         if producer is None:
@@ -103,7 +103,7 @@ class ProducerTable:
         if producer is None:
             if len(self._producers) >= self._producers_max:
                 self._forget_silent()
-            producer = self._producers[producer_id] = Producer(epoch)
+            producer = self._producers[producer_id] = ProducerStateEntry(epoch)
         elif epoch != producer.epoch:
             producer.epoch = epoch
             producer.batches.clear()
@@ -141,7 +141,7 @@ class ProducerTable:
             return None
         producer = self._producers.get(header.producer_id)
         if producer is None:
-            producer = self._producers[header.producer_id] = Producer(header.producer_epoch)
+            producer = self._producers[header.producer_id] = ProducerStateEntry(header.producer_epoch)
         elif producer.epoch != header.producer_epoch:
             producer.epoch = header.producer_epoch
             producer.batches.clear()
@@ -225,7 +225,7 @@ class ProducerTable:
             coordinator_epoch,
             first_offset,
         ) in _snapshot_entry.iter_unpack(data[_snapshot_head.size :]):
-            producer = self._producers[producer_id] = Producer(epoch)
+            producer = self._producers[producer_id] = ProducerStateEntry(epoch)
             producer.last_timestamp = timestamp
             producer.coordinator_epoch = coordinator_epoch
             producer.transaction_first_offset = first_offset
@@ -243,6 +243,6 @@ def snapshot_path(directory: str, offset: int) -> str:
     return f"{directory}/{offset:020d}{SNAPSHOT_SUFFIX}"
 
 
-def write_snapshot(disk: Disk, directory: str, offset: int, table: ProducerTable) -> None:
+def write_snapshot(disk: Disk, directory: str, offset: int, table: ProducerStateManager) -> None:
     """The state of all batches before an offset."""
     disk.write_atomically(snapshot_path(directory, offset), table.encode())

@@ -1,7 +1,7 @@
 """Which segments of a log are too old, or too many: the oldest go first, and none that is not committed as a whole."""
 
 from ottla.log.partition_log import PartitionLog
-from ottla.log.segment import Segment
+from ottla.log.segment import LogSegment
 
 
 def segments_to_delete(log: PartitionLog, *, high_watermark: int, now_ms: int) -> int:
@@ -29,7 +29,7 @@ def segments_to_delete(log: PartitionLog, *, high_watermark: int, now_ms: int) -
     return count
 
 
-def _is_old(segment: Segment, retention_ms: int, now_ms: int) -> bool:
+def _is_old(segment: LogSegment, retention_ms: int, now_ms: int) -> bool:
     """By the newest record; one without timestamps is as old as its file, of which it is known when it was opened."""
     if retention_ms < 0:
         return False
@@ -37,7 +37,7 @@ def _is_old(segment: Segment, retention_ms: int, now_ms: int) -> bool:
     return now_ms - (latest if latest >= 0 else segment.created_ms) > retention_ms
 
 
-def delete_old(log: PartitionLog, *, high_watermark: int, now_ms: int) -> list[Segment]:
+def delete_old(log: PartitionLog, *, high_watermark: int, now_ms: int) -> list[LogSegment]:
     """Take the segments out of the log, which begins behind them from now on. Their files may still be read; the caller removes them."""
     count = segments_to_delete(log, high_watermark=high_watermark, now_ms=now_ms)
     if count == 0:
@@ -45,4 +45,4 @@ def delete_old(log: PartitionLog, *, high_watermark: int, now_ms: int) -> list[S
     if count == len(log.segments):
         log.roll(now_ms=now_ms)  # a log has always one segment
     log.advance_start(log.segments[count].base_offset)
-    return log.take_below_start()
+    return log.detach_below_start()

@@ -5,12 +5,12 @@ from collections.abc import Callable
 from struct import Struct
 
 from ottla.base.ports import Buffer, Disk, File
-from ottla.log import offset_index, time_index, transactions
-from ottla.log.offset_index import GrowingOffsetIndex, MappedOffsetIndex, OffsetIndex
-from ottla.log.open_files import OpenFiles
-from ottla.log.scanning import scan_headers
-from ottla.log.time_index import GrowingTimeIndex, MappedTimeIndex, TimeIndex
-from ottla.log.transactions import AbortedTransaction
+from ottla.log import offset_index, time_index, transaction_index
+from ottla.log.batch_scan import scan_headers
+from ottla.log.file_cache import FileCache
+from ottla.log.offset_index import MappedOffsetIndex, MutableOffsetIndex, OffsetIndex
+from ottla.log.time_index import MappedTimeIndex, MutableTimeIndex, TimeIndex
+from ottla.log.transaction_index import AbortedTransaction
 from ottla.wire.batches import LENGTH_OVERHEAD, RECORDS_AT, BatchHeader, read_header
 
 LOG_SUFFIX = ".log"
@@ -29,7 +29,7 @@ scan = Struct(">qi11xi").unpack_from
 TAIL_WORDS_MAX = 2 * 256
 """Of 256 batches since the last index entry the positions are known: those who read at the end of the log need no search."""
 NO_TAIL = 1 << 63
-NO_BOOKMARK = (-1, 0)
+NO_HINT = (-1, 0)
 
 
 ReadAt = Callable[[int, int], bytes | None]
@@ -39,7 +39,7 @@ class NotCached(Exception):
     """The disk would have to be waited for."""
 
 
-class Segment:
+class LogSegment:
     """The active segment grows and keeps its indexes in memory; a closed one has them in files, mapped when they are first needed.
 
     Index files are written when the segment is closed (from a worker, see `flush`), not as they grow: an entry is due every 4 kB, and a
@@ -49,7 +49,7 @@ class Segment:
     __slots__ = (
         "aborted",
         "base_offset",
-        "bookmark",
+        "next_read_hint",
         "created_ms",
         "disk",
         "entry_position",
@@ -69,7 +69,7 @@ class Segment:
         "was_used",
     )
 
-    def __init__(self, disk: Disk, files: OpenFiles, directory: str, base_offset: int, *, created_ms: int) -> None:
+    def __init__(self, disk: Disk, files: FileCache, directory: str, base_offset: int, *, created_ms: int) -> None:
         self.disk = disk
         self.files = files
         self.stem = f"{directory}/{base_offset:020d}"
@@ -90,7 +90,7 @@ class Segment:
         self.first_timestamp: int | None = None
         self.max_timestamp = -1
         self.max_timestamp_offset = base_offset
-        self.bookmark = NO_BOOKMARK
+        self.next_read_hint = NO_HINT
         """The offset that whoever read last will ask for next, and the position of its batch."""
         self.tail_from = NO_TAIL
         self.tail: list[int] = []
@@ -100,7 +100,7 @@ class Segment:
     def log_path(self) -> str:
         return self.stem + LOG_SUFFIX + self.suffix
 
-    def opened(self) -> File:
+    def open_file(self) -> File:
         self.was_used = True
         file = self.file
         if file is None:
@@ -115,20 +115,20 @@ class Segment:
         self.start_growing()
 
     def start_growing(self) -> None:
-        self.offset_index = GrowingOffsetIndex(self.base_offset)
-        self.time_index = GrowingTimeIndex(self.base_offset)
+        self.offset_index = MutableOffsetIndex(self.base_offset)
+        self.time_index = MutableTimeIndex(self.base_offset)
         self.aborted = []
         self.entry_position = 0
         self.max_timestamp = -1
         self.max_timestamp_offset = self.base_offset
-        self.bookmark = NO_BOOKMARK
+        self.next_read_hint = NO_HINT
         self.start_tail(self.base_offset)
 
     def append(self, batch: Buffer, last_offset: int, max_timestamp: int, index_interval_bytes: int) -> None:
         """Write one batch at the end. If that raises, nothing has changed."""
         file = self.file
         if file is None:
-            file = self.opened()
+            file = self.open_file()
         self.was_used = True
         self.on_batch(file.append((batch,)), last_offset, max_timestamp, index_interval_bytes)
 
@@ -153,8 +153,8 @@ class Segment:
 
     def add_entry(self, last_offset: int) -> None:
         """The batch at the current end gets an entry in both indexes."""
-        assert isinstance(self.offset_index, GrowingOffsetIndex), self.stem
-        assert isinstance(self.time_index, GrowingTimeIndex), self.stem
+        assert isinstance(self.offset_index, MutableOffsetIndex), self.stem
+        assert isinstance(self.time_index, MutableTimeIndex), self.stem
         self.offset_index.append(last_offset, self.size)
         self.time_index.maybe_append(self.max_timestamp, self.max_timestamp_offset)
         self.entry_position = self.size
@@ -176,7 +176,7 @@ class Segment:
         if self.aborted is not None:
             return self.aborted
         path = self.stem + TRANSACTION_INDEX_SUFFIX + self.suffix
-        return transactions.decode(self.disk.read(path), path) if self.disk.exists(path) else []
+        return transaction_index.decode(self.disk.read(path), path) if self.disk.exists(path) else []
 
     def offsets(self) -> OffsetIndex:
         index = self.offset_index
@@ -196,7 +196,7 @@ class Segment:
 
     def latest(self) -> tuple[int, int]:
         """The highest timestamp and the last offset of the batch that has it; the timestamp is -1 where no record has one."""
-        if self.max_timestamp < 0 and not isinstance(self.time_index, GrowingTimeIndex):
+        if self.max_timestamp < 0 and not isinstance(self.time_index, MutableTimeIndex):
             # Remembered, and the file let go: whoever asks asks of all segments, and there may be more of them than mappings.
             times = MappedTimeIndex(self.base_offset, self.map_index(TIME_INDEX_SUFFIX))
             timestamp, self.max_timestamp_offset = times.last() or (-1, self.base_offset)
@@ -240,19 +240,19 @@ class Segment:
         return position, (tail[at + 3] if at + 2 < len(tail) else self.size) - position
 
     def first_header(self) -> BatchHeader | None:
-        return read_header(self.opened().read_at(0, RECORDS_AT)) if self.size >= RECORDS_AT else None
+        return read_header(self.open_file().read_at(0, RECORDS_AT)) if self.size >= RECORDS_AT else None
 
     def last_header(self) -> BatchHeader | None:
         """Of a closed segment whose indexes are sound."""
         last = None
-        for _, header in scan_headers(self.opened(), self.offsets().last_position(), self.size):
+        for _, header in scan_headers(self.open_file(), self.offsets().last_position(), self.size):
             last = header
         return last
 
     def finish_indexes(self) -> None:
         """The last entry of the time index says what the highest timestamp of the whole segment is. No batch will follow."""
         self.start_tail(NO_TAIL)
-        if isinstance(self.time_index, GrowingTimeIndex):
+        if isinstance(self.time_index, MutableTimeIndex):
             self.time_index.maybe_append(self.max_timestamp, self.max_timestamp_offset)
 
     def flush(self, file: File) -> None:
@@ -270,15 +270,15 @@ class Segment:
         offsets, times, aborted = self.offset_index, self.time_index, self.aborted
         path = self.stem + TRANSACTION_INDEX_SUFFIX
         if aborted:
-            self.disk.write_atomically(path, transactions.encode(aborted))
+            self.disk.write_atomically(path, transaction_index.encode(aborted))
         elif aborted is not None and self.disk.exists(path):
             self.disk.remove(path)
-        if isinstance(times, GrowingTimeIndex):
+        if isinstance(times, MutableTimeIndex):
             self.disk.write_atomically(self.stem + TIME_INDEX_SUFFIX, times.encode())
-        if isinstance(offsets, GrowingOffsetIndex):
+        if isinstance(offsets, MutableOffsetIndex):
             self.disk.write_atomically(self.stem + OFFSET_INDEX_SUFFIX, offsets.encode())
 
-    def give_up(self) -> None:
+    def evict(self) -> None:
         """Not used for a while: the file and what is mapped are let go, for others."""
         self.file = None
         if isinstance(self.offset_index, MappedOffsetIndex):
@@ -291,7 +291,7 @@ class Segment:
         self.files.forget(self)
         self.file = None
 
-    def move_to(self, files: OpenFiles) -> None:
+    def move_to(self, files: FileCache) -> None:
         """From now on the segment's file is one of these."""
         self.release()
         self.files = files
@@ -313,15 +313,15 @@ class Segment:
     def has_index_files(self) -> bool:
         return self.disk.exists(self.stem + OFFSET_INDEX_SUFFIX) and self.disk.exists(self.stem + TIME_INDEX_SUFFIX)
 
-    def is_transaction_index_sound(self) -> bool:
-        """Whether its file, if it has one, can be read. Without one there are no aborted transactions."""
+    def is_transaction_index_valid(self) -> bool:
+        """Whether its file, if it has one, can be read. Without one there are no aborted transaction_index."""
         try:
             self.aborted_transactions()
         except ValueError:
             return False
         return True
 
-    def are_indexes_sound(self, index_interval_bytes: int) -> bool:
+    def are_indexes_valid(self, index_interval_bytes: int) -> bool:
         """Whether the two files can be believed: of whole entries that fit the log, and as far as the log goes.
 
         The latter, as a segment that was active at a clean stop and closed after it may still have the files of that stop.
@@ -329,12 +329,12 @@ class Segment:
         if not self.has_index_files():
             return False
         offsets, times = self.map_index(OFFSET_INDEX_SUFFIX), self.map_index(TIME_INDEX_SUFFIX)
-        if not offset_index.is_sound(offsets, self.size) or not time_index.is_sound(times):
+        if not offset_index.is_valid_index(offsets, self.size) or not time_index.is_valid_index(times):
             return False
         latest, _ = MappedTimeIndex(self.base_offset, times).last() or (-1, 0)
         bytes_since_entry = 0
         for _, header in scan_headers(
-            self.opened(), MappedOffsetIndex(self.base_offset, offsets).last_position(), self.size
+            self.open_file(), MappedOffsetIndex(self.base_offset, offsets).last_position(), self.size
         ):
             if bytes_since_entry > index_interval_bytes or header.max_timestamp > latest:
                 return False

@@ -8,7 +8,7 @@ from array import array
 from bisect import bisect_right
 from struct import Struct
 
-from ottla.log.index_entries import Entries, MappedEntries, entries_before_zeros
+from ottla.log.mapped_index import Entries, MappedIndex, count_before_padding
 
 ENTRY_BYTES = 12
 _entry = Struct(">qi")
@@ -16,7 +16,7 @@ _timestamp = Struct(">q")
 _relative = Struct(">i")
 
 
-class GrowingTimeIndex:
+class MutableTimeIndex:
     """Two arrays, bisected: 12 bytes an entry."""
 
     __slots__ = ("base_offset", "relatives", "timestamps")
@@ -65,9 +65,9 @@ class GrowingTimeIndex:
         return words.tobytes()
 
     @classmethod
-    def decode(cls, base_offset: int, data: Entries) -> "GrowingTimeIndex":
+    def decode(cls, base_offset: int, data: Entries) -> "MutableTimeIndex":
         """Entries of a file; the zeros with which Apache Kafka fills the file of an active segment are left out."""
-        count = valid_entries(data)
+        count = count_valid(data)
         words = array("I")
         words.frombytes(data[: count * ENTRY_BYTES])
         is_little = sys.byteorder == "little"
@@ -82,14 +82,14 @@ class GrowingTimeIndex:
         return index
 
 
-class MappedTimeIndex(MappedEntries):
+class MappedTimeIndex(MappedIndex):
     """The index of a closed segment."""
 
     __slots__ = ()
     ENTRY = _entry
 
     def __init__(self, base_offset: int, data: memoryview) -> None:
-        super().__init__(base_offset, data, valid_entries(data))
+        super().__init__(base_offset, data, count_valid(data))
 
     def offset_before(self, timestamp: int) -> int:
         data = self._data
@@ -106,21 +106,21 @@ class MappedTimeIndex(MappedEntries):
         return timestamp, self.base_offset + relative
 
 
-TimeIndex = GrowingTimeIndex | MappedTimeIndex
+TimeIndex = MutableTimeIndex | MappedTimeIndex
 
 
-def valid_entries(data: Entries) -> int:
+def count_valid(data: Entries) -> int:
     """How many entries stand before the zeros: timestamps rise, so that only the first entry may have timestamp 0."""
     if len(data) // ENTRY_BYTES == 1:
         return 1  # a single entry of zeros is one: a record of the year 1970, and no file is filled up to that size
-    return entries_before_zeros(data, _entry, lambda i: _entry.unpack_from(data, i * ENTRY_BYTES) == (0, 0))
+    return count_before_padding(data, _entry, lambda i: _entry.unpack_from(data, i * ENTRY_BYTES) == (0, 0))
 
 
-def is_sound(data: Entries) -> bool:
+def is_valid_index(data: Entries) -> bool:
     """Whether a file can be a time index: whole entries, and the last of them not before the first."""
     if len(data) % ENTRY_BYTES:
         return False
-    count = valid_entries(data)
+    count = count_valid(data)
     if not count:
         return True
     first, _ = _entry.unpack_from(data, 0)

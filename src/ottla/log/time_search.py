@@ -3,8 +3,8 @@
 from collections.abc import Iterator, Sequence
 
 from ottla.base.ports import Buffer
-from ottla.log.scanning import scan_batches
-from ottla.log.segment import Segment
+from ottla.log.batch_scan import scan_batches
+from ottla.log.segment import LogSegment
 from ottla.wire.batches import RECORDS_AT, BatchHeader
 from ottla.wire.record_walk import scan_records
 
@@ -15,7 +15,7 @@ Found = tuple[int, int, int]
 """Timestamp, offset and leader epoch of a record."""
 
 
-def first_at_or_after(segments: Sequence[Segment], timestamp: int, start_offset: int) -> Found | None:
+def first_at_or_after(segments: Sequence[LogSegment], timestamp: int, start_offset: int) -> Found | None:
     """The first record, from an offset on, that is not older than a timestamp."""
     for segment in segments:
         if segment.latest()[0] < timestamp:
@@ -35,7 +35,7 @@ def first_at_or_after(segments: Sequence[Segment], timestamp: int, start_offset:
     return None
 
 
-def latest(segments: Sequence[Segment]) -> Found | None:
+def latest(segments: Sequence[LogSegment]) -> Found | None:
     """The first record of those with the highest timestamp; None where no record has one."""
     ranked = [(segment.latest(), segment) for segment in segments]
     (timestamp, last_offset), segment = max(ranked, key=lambda entry: entry[0][0])

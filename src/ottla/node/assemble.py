@@ -157,7 +157,7 @@ async def assemble(
 ) -> Node:
     """Start a node. StartError, in words for the person who started it, where that cannot be.
 
-    RecoveryStopped where `is_stopping` says, while logs are opened, that there is to be no node after all: all is as after a crash then.
+    RecoveryInterrupted where `is_stopping` says, while logs are opened, that there is to be no node after all: all is as after a crash then.
     """
     failed: asyncio.Future[None] = asyncio.get_running_loop().create_future()
 

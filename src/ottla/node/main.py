@@ -23,7 +23,7 @@ from ottla.node.assemble import Node, assemble
 from ottla.node.config import NodeConfig
 from ottla.node.errors import StartError
 from ottla.node.storage import Storage, prepare_storage
-from ottla.runtime.log_recovery import RecoveryProgress, RecoveryStopped
+from ottla.runtime.log_recovery import RecoveryInterrupted, RecoveryProgress
 
 if TYPE_CHECKING:
     from ottla.server.metrics import ProcessFacts
@@ -122,7 +122,7 @@ async def _serve(
             node = await assemble(
                 ports, config, process_facts=process_facts, on_recovered=on_recovered, is_stopping=stopping.is_set
             )
-        except RecoveryStopped as reason:
+        except RecoveryInterrupted as reason:
             log.warning("%s: the next start begins anew", reason)
             return
         waiting = loop.create_task(stopping.wait())

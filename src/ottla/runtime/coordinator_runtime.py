@@ -190,7 +190,7 @@ class CoordinatorRuntime:
         partition_log = partition.log
         try:
             found = partition_log.read(
-                offset, READ_BYTES, limit_offset=partition_log.log_end_offset, at_least_one=True, may_wait=False
+                offset, READ_BYTES, limit_offset=partition_log.log_end_offset, min_one_message=True, may_wait=False
             )
         except ColdRead as cold:
             found = await self._broker.workers.run(cold.retry)

@@ -12,11 +12,18 @@ from typing import Any, cast
 
 from ottla.base.errors import is_disk_full
 from ottla.base.ports import Disk, Processes, ProcessFailed, Rng
-from ottla.log import checkpoints
-from ottla.log.checkpoints import CLEAN_OFFSETS_FILE
-from ottla.log.compaction import CannotClean, Cleaned, CompactionRequest, FilesGone, GroupCleaned, decode_report
+from ottla.log import offset_checkpoint_file
+from ottla.log.compaction import (
+    Cleaned,
+    CleaningFailed,
+    CompactionRequest,
+    SegmentGroupCleaned,
+    SegmentsMissing,
+    decode_report,
+)
 from ottla.log.compaction_plan import CompactionPlan, plan_compaction
-from ottla.log.compaction_swap import Swap, remove_unfinished
+from ottla.log.compaction_swap import SegmentSwap, remove_unfinished
+from ottla.log.offset_checkpoint_file import CLEAN_OFFSETS_FILE
 from ottla.log.partition_log import PartitionLog
 from ottla.metadata.configs import broker_value
 from ottla.runtime.broker import Broker
@@ -232,7 +239,7 @@ class LogCleaner:
             if _is_elsewhere(partition, partition_log):
                 raise LogChanged("the partition is gone")
             match report:
-                case GroupCleaned():
+                case SegmentGroupCleaned():
                     # A swap that was begun is brought to its end, also where the node stops meanwhile.
                     self._swapping[partition] = self._broker.loop.create_task(
                         self._swap(partition, partition_log, report)
@@ -241,23 +248,23 @@ class LogCleaner:
                     del self._swapping[partition]
                 case Cleaned():
                     cleaned = report
-                case CannotClean(reason):
+                case CleaningFailed(reason):
                     raise ProcessFailed(reason)
-                case FilesGone(reason):
+                case SegmentsMissing(reason):
                     raise LogChanged(reason)
         return cleaned
 
-    async def _swap(self, partition: Partition, partition_log: PartitionLog, report: GroupCleaned) -> None:
+    async def _swap(self, partition: Partition, partition_log: PartitionLog, report: SegmentGroupCleaned) -> None:
         """See `compaction_swap` for why it is done in this order."""
         workers, directory = self._broker.workers, partition_log.directory
-        swap = Swap(partition_log, report.bases, report.size, now_ms=self._broker.clock.now_ms())
+        swap = SegmentSwap(partition_log, report.bases, report.size, now_ms=self._broker.clock.now_ms())
         if not swap.begin():
             raise LogChanged("segments were deleted")
         await workers.run(partial(self._disk.fsync_directory, directory))
         if _is_elsewhere(partition, partition_log) or not swap.replace():
             raise LogChanged("segments were deleted")
         for first in range(0, len(swap.old), SEGMENTS_PER_TURN_MAX):
-            swap.retire(swap.old[first : first + SEGMENTS_PER_TURN_MAX])
+            swap.mark_deleted(swap.old[first : first + SEGMENTS_PER_TURN_MAX])
             await self._broker.scheduler.next_slice()
             if _is_elsewhere(partition, partition_log):
                 raise LogChanged("the partition is gone")
@@ -303,7 +310,7 @@ class LogCleaner:
     def _read_checkpoint(self, directory: LogDirectory) -> None:
         path = f"{directory.path}/{CLEAN_OFFSETS_FILE}"
         try:
-            found = checkpoints.read(self._disk, path)
+            found = offset_checkpoint_file.read(self._disk, path)
         except ValueError as error:
             log.warning("%s is not whole, and all logs are taken for uncleaned: %s", path, error)
             return
@@ -333,7 +340,7 @@ class LogCleaner:
                 if partition in directory.partitions
             }
             await self._broker.workers.run(
-                partial(checkpoints.write, self._disk, f"{directory.path}/{CLEAN_OFFSETS_FILE}", offsets)
+                partial(offset_checkpoint_file.write, self._disk, f"{directory.path}/{CLEAN_OFFSETS_FILE}", offsets)
             )
 
     def _number(self, name: str) -> int:

@@ -8,7 +8,7 @@ import asyncio
 from collections.abc import Callable
 from functools import partial
 
-from ottla.log.flushing import FlushPlan
+from ottla.log.flush_plan import FlushPlan
 from ottla.runtime.broker import Broker
 from ottla.runtime.partition import Partition
 

@@ -11,8 +11,8 @@ from functools import partial
 from typing import Generic, NamedTuple, TypeVar
 
 from ottla.base.ports import Workers
+from ottla.log.log_loader import Progress, RecoveryInterrupted
 from ottla.log.partition_log import PartitionLog
-from ottla.log.recovery import Progress, RecoveryStopped
 
 LOGS_AT_ONCE = 50
 """A worker opens so many of a clean directory before it comes back: to hand work over and back costs as much as to open one."""
@@ -21,7 +21,7 @@ SAY_SECONDS = 2.0
 TELL_SECONDS = 0.2
 """Between two of what somebody sees moving."""
 
-__all__ = ["RecoveryProgress", "LogRecovery", "RecoveryStopped", "Work", "run_all"]
+__all__ = ["RecoveryProgress", "LogRecovery", "RecoveryInterrupted", "Work", "run_all"]
 
 log = logging.getLogger("ottla.recovery")
 
@@ -72,7 +72,7 @@ class LogRecovery:
     async def open_all(self, wanted: Sequence[Work[PartitionLog]]) -> list[PartitionLog | OSError]:
         """Of each what was opened, or why it could not be, in the order in which they were wanted.
 
-        RecoveryStopped where the node is to stop meanwhile: no worker is busy with a log any more then.
+        RecoveryInterrupted where the node is to stop meanwhile: no worker is busy with a log any more then.
         """
         self._total = len(wanted)
         unclean = sum(not work.is_quick for work in wanted)
@@ -88,11 +88,11 @@ class LogRecovery:
         finally:
             saying.cancel()
         for one in opened:
-            if isinstance(one, PartitionLog) and one.cut_bytes:
+            if isinstance(one, PartitionLog) and one.truncated_bytes:
                 log.warning(
                     "%s ended in %d bytes that were not whole batches: it goes on at offset %d",
                     one.directory,
-                    one.cut_bytes,
+                    one.truncated_bytes,
                     one.log_end_offset,
                 )
         log.warning("%d logs are checked, %.1f MB were read through", unclean, self._read_bytes() / 1e6)
@@ -103,17 +103,17 @@ class LogRecovery:
             work if work.is_quick else work._replace(run=partial(self._unless_stopping, work.run)) for work in wanted
         ]
         results = await run_all(self._workers, stoppable, threads_per_group=self._threads, on_done=self._count)
-        if any(isinstance(result, RecoveryStopped) for result in results):
+        if any(isinstance(result, RecoveryInterrupted) for result in results):
             for opened in results:
                 if isinstance(opened, PartitionLog):
                     opened.delete()
-            raise RecoveryStopped("the node was stopped while its logs were checked")
+            raise RecoveryInterrupted("the node was stopped while its logs were checked")
         self._tell()
         return results
 
     def _unless_stopping(self, run: Callable[[], T]) -> T:
         if self._is_stopping():
-            raise RecoveryStopped("the recovery was stopped before the log's turn came")
+            raise RecoveryInterrupted("the recovery was stopped before the log's turn came")
         return run()
 
     def _count(self, count: int) -> None:

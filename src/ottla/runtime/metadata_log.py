@@ -240,7 +240,7 @@ class MetadataLog:
     def _write(self, records: list[Record], now_ms: int, *, is_control: bool) -> int:
         first_offset = self._log.log_end_offset
         batch = build_batch(records, base_offset=first_offset, leader_epoch=self._epoch, is_control=is_control)
-        self._log.append_as_is(batch, now_ms=now_ms)
+        self._log.append_preassigned(batch, now_ms=now_ms)
         if not is_control:
             self._snapshots.count(len(batch))
         return first_offset
@@ -248,7 +248,7 @@ class MetadataLog:
     def _read(self, offset: int, limit: int) -> Iterator[tuple[int, bytes]]:
         """The values of the records from an offset on; the log's own control records are passed over."""
         while offset < limit:
-            found = self._log.read(offset, READ_BYTES_MAX, limit_offset=limit, at_least_one=True)
+            found = self._log.read(offset, READ_BYTES_MAX, limit_offset=limit, min_one_message=True)
             if found is None:
                 return
             data = memoryview(found.file.read_at(found.position, found.size))
@@ -277,7 +277,7 @@ class MetadataLog:
             return
         flushed, self._waiting = self._waiting, []
         end = self._log.log_end_offset
-        work = _Flush(self._log.take_unflushed(), self._log.active_file())
+        work = _Flush(self._log.drain_unflushed(), self._log.active_file())
         self._flush = self._workers.run(work.run)
         self._flush.add_done_callback(lambda done: self._on_flushed(done, flushed, end))
 

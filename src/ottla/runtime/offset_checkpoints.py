@@ -10,8 +10,8 @@ from collections.abc import Callable, Sequence
 from functools import partial
 
 from ottla.base.ports import Disk, Workers
-from ottla.log import checkpoints
-from ottla.log.checkpoints import HIGH_WATERMARKS_FILE, RECOVERY_POINTS_FILE, Offsets
+from ottla.log import offset_checkpoint_file
+from ottla.log.offset_checkpoint_file import HIGH_WATERMARKS_FILE, RECOVERY_POINTS_FILE, Offsets
 from ottla.runtime.log_directories import LogDirectory
 from ottla.runtime.partition import Partition
 
@@ -41,7 +41,7 @@ class OffsetCheckpoint:
         """What the file says. One that cannot be read is named and not believed, as in Kafka."""
         path = f"{directory.path}/{self._name}"
         try:
-            found = checkpoints.read(self._disk, path)
+            found = offset_checkpoint_file.read(self._disk, path)
         except ValueError as error:
             log.warning("%s is not whole, and nothing in it is believed: %s", path, error)
             found = {}
@@ -70,7 +70,9 @@ class OffsetCheckpoint:
                 )
 
     async def _write(self, directory: LogDirectory, offsets: Offsets) -> None:
-        await self._workers.run(partial(checkpoints.write, self._disk, f"{directory.path}/{self._name}", offsets))
+        await self._workers.run(
+            partial(offset_checkpoint_file.write, self._disk, f"{directory.path}/{self._name}", offsets)
+        )
         self._written[directory.path] = offsets
 
 

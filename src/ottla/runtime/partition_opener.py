@@ -7,7 +7,7 @@ from functools import partial
 
 from ottla.base.ids import Uuid
 from ottla.base.ports import Disk
-from ottla.log.partition_log import make_log_directories
+from ottla.log.partition_log import create_partition_directories
 from ottla.runtime.broker import Broker
 from ottla.runtime.log_directories import LogDirectory
 from ottla.runtime.slice_scheduler import SLICE_SECONDS
@@ -113,7 +113,7 @@ class PartitionOpener:
             names = [path.rpartition("/")[2].rpartition("-") for path, _ in wanted]
             try:
                 await self._forget(directory, [(topic, int(index)) for topic, _, index in names])
-                await self._broker.workers.run(partial(make_log_directories, self._disk, wanted))
+                await self._broker.workers.run(partial(create_partition_directories, self._disk, wanted))
             except OSError as error:
                 for topic_id, index, _, _ in here:
                     self._on_open_failed(topic_id, index, directory, error)

@@ -8,7 +8,7 @@ from typing import Any
 from ottla.base.ids import Uuid
 from ottla.base.ports import Disk, Rng
 from ottla.controller.requests import AssignReplicasToDirs, UpdateOnlineDirs
-from ottla.log.open_files import OpenFiles
+from ottla.log.file_cache import FileCache
 from ottla.log.partition_log import PartitionLog
 from ottla.metadata.configs import merged_broker_config
 from ottla.metadata.delta import ClusterDelta, ImageChanges
@@ -60,7 +60,7 @@ class MetadataPublisher:
         self.log_directories = broker.log_directories = LogDirectories(
             disk, broker.workers, directories, self._on_offline
         )
-        self._files = OpenFiles(disk)
+        self._files = FileCache(disk)
         self.checkpoints = OffsetCheckpoints(disk, broker.workers)
         self.flusher = LogFlusher(broker, on_failure)
         self.opening = PartitionOpener(

@@ -12,7 +12,7 @@ from functools import partial
 from ottla.base.errors import ErrorCode
 from ottla.base.ports import Disk, Rng
 from ottla.controller.requests import AssignReplicasToDirs
-from ottla.log.copying import SLICE_BYTES, LogCopy, LogHasChanged, append_slice
+from ottla.log.log_copy import SLICE_BYTES, LogCopy, SourceLogChanged, append_slice
 from ottla.log.partition_log import ColdRead, LogSlice, PartitionLog
 from ottla.runtime.broker import Broker
 from ottla.runtime.configs import config_value
@@ -124,7 +124,7 @@ class ReplicaMover:
                         move.is_done = True
                         log.info("%s has moved to %s", name, move.directory.path)
                         break
-                    except LogHasChanged:
+                    except SourceLogChanged:
                         move.log = None
                 else:
                     log.error(
@@ -164,7 +164,7 @@ class ReplicaMover:
         except FileNotFoundError:
             if move.partition.is_removed:
                 raise
-            raise LogHasChanged from None
+            raise SourceLogChanged from None
         copy.check()
 
     async def _spare(self, count: int) -> None:
@@ -182,7 +182,7 @@ class ReplicaMover:
                 now_ms = self._broker.clock.now_ms()
                 count = await workers.run(partial(append_slice, target, found, now_ms=now_ms))
                 if not count:
-                    raise LogHasChanged
+                    raise SourceLogChanged
                 await self._spare(count)
                 if found.size < TAIL_BYTES_MAX:
                     break
@@ -198,7 +198,7 @@ class ReplicaMover:
                 move.log.log_end_offset,
                 SLICE_BYTES,
                 limit_offset=source.log_end_offset,
-                at_least_one=True,
+                min_one_message=True,
                 may_wait=False,
             )
         except ColdRead as cold:
@@ -228,10 +228,10 @@ class ReplicaMover:
         source = partition.log
         while (
             rest := source.read(
-                target.log_end_offset, SLICE_BYTES, limit_offset=source.log_end_offset, at_least_one=True
+                target.log_end_offset, SLICE_BYTES, limit_offset=source.log_end_offset, min_one_message=True
             )
         ) is not None:
             if not append_slice(target, rest, now_ms=broker.clock.now_ms()):
-                raise LogHasChanged
+                raise SourceLogChanged
         target.advance_start(source.log_start_offset)
         self._swap(partition, move.directory, target)

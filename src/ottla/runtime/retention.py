@@ -5,7 +5,7 @@ import logging
 from collections.abc import Callable, Sequence
 
 from ottla.log.retention import delete_old
-from ottla.log.segment import Segment
+from ottla.log.segment import LogSegment
 from ottla.runtime.broker import Broker
 from ottla.runtime.log_directories import LogDirectory
 from ottla.runtime.partition import Partition
@@ -68,7 +68,7 @@ class LogRetention:
 async def delete_old_segments(broker: Broker, partitions: Sequence[Partition]) -> None:
     """Where a log begins is on the disk before its files go: it must not begin earlier after a power cut. A directory that fails goes
     offline."""
-    removed: dict[LogDirectory, list[tuple[Partition, list[Segment]]]] = {}
+    removed: dict[LogDirectory, list[tuple[Partition, list[LogSegment]]]] = {}
     directories = broker.log_directories
     for partition in partitions:
         if partition.is_removed:

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from functools import partial
 
 from ottla.base.ports import Workers
-from ottla.log.compaction_swap import remove_retired, retire
-from ottla.log.segment import Segment
+from ottla.log.compaction_swap import mark_deleted, remove_deleted_segments
+from ottla.log.segment import LogSegment
 from ottla.runtime.partition import Partition
 
 SEGMENTS_PER_TURN_MAX = 20
@@ -16,18 +16,18 @@ SEGMENTS_PER_TURN_MAX = 20
 log = logging.getLogger("ottla.partitions")
 
 
-async def retire_segments(partition: Partition, segments: Sequence[Segment], workers: Workers) -> None:
+async def retire_segments(partition: Partition, segments: Sequence[LogSegment], workers: Workers) -> None:
     """Mark them as deleted, on the loop, where a topic of the same name cannot be made meanwhile. OSError where that cannot be."""
     for first in range(0, len(segments), SEGMENTS_PER_TURN_MAX):
         if partition.is_removed:
             return  # its directory has another name by now, and goes as a whole
         for segment in segments[first : first + SEGMENTS_PER_TURN_MAX]:
-            retire(segment)
+            mark_deleted(segment)
         await asyncio.sleep(0)
     remove_later(partition, segments, workers)
 
 
-def remove_later(partition: Partition, segments: Sequence[Segment], workers: Workers) -> None:
+def remove_later(partition: Partition, segments: Sequence[LogSegment], workers: Workers) -> None:
     """After `file.delete.delay.ms`."""
     if segments:
         asyncio.get_running_loop().call_later(
@@ -35,9 +35,9 @@ def remove_later(partition: Partition, segments: Sequence[Segment], workers: Wor
         )
 
 
-def _remove(partition: Partition, segments: Sequence[Segment], workers: Workers) -> None:
+def _remove(partition: Partition, segments: Sequence[LogSegment], workers: Workers) -> None:
     if not partition.is_removed:
-        workers.run(partial(remove_retired, segments)).add_done_callback(partial(_on_removed, partition))
+        workers.run(partial(remove_deleted_segments, segments)).add_done_callback(partial(_on_removed, partition))
 
 
 def _on_removed(partition: Partition, removed: "asyncio.Future[None]") -> None:

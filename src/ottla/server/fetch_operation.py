@@ -8,7 +8,7 @@ from ottla.base.errors import ErrorCode
 from ottla.base.ports import Buffer, File
 from ottla.metadata.image import TopicImage
 from ottla.runtime.delayed_fetch import DelayedFetch
-from ottla.runtime.partition import LENT_BYTES_MAX, ColdRead, LogSlice, Partition
+from ottla.runtime.partition import CACHED_READ_BYTES_MAX, ColdRead, LogSlice, Partition
 from ottla.server.connection import FileRegion, ServerConnection
 from ottla.server.disk_reads import ColdLookup, DiskReadError, Key, look_up, read_slices
 from ottla.server.fetch_sessions import (
@@ -30,7 +30,7 @@ from ottla.wire.fetch_codec import (
     pack_fetched_in_slices,
 )
 
-SEND_FILE_BYTES_MIN = LENT_BYTES_MAX
+SEND_FILE_BYTES_MIN = CACHED_READ_BYTES_MAX
 """From here on `sendfile` is cheaper than reading and writing."""
 HELD_BYTES_MAX = 1 << 20
 """What an answer holds in memory before slices of more than a page are sent from their files, too."""
@@ -243,7 +243,7 @@ class FetchOperation:
                         found = _cut(self._found[key], room, is_first)
                     else:
                         found = log.read(
-                            offset, room, limit_offset=high_watermark, at_least_one=is_first, may_wait=False
+                            offset, room, limit_offset=high_watermark, min_one_message=is_first, may_wait=False
                         )
                 except ColdRead as cold:
                     self._lookups.append(ColdLookup((place.topic, index, is_first), log.directory + "/", cold.retry))

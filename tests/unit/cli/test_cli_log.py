@@ -130,9 +130,9 @@ def test_what_is_wrong_is_found(
 
 def test_a_snapshot_that_the_log_does_not_bear_out(partition: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """One of another log in its place: whole, and not of these batches."""
-    from ottla.log.producer_state import ProducerTable
+    from ottla.log.producer_state import ProducerStateManager
 
-    table = ProducerTable()
+    table = ProducerStateManager()
     table.remember(7, 0, 90, 2, 6, 1000)
     snapshot = last(partition, ".snapshot")
     snapshot.write_bytes(table.encode())

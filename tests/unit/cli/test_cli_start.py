@@ -284,13 +284,13 @@ RECOVERING = """
 import asyncio, sys
 from ottla.cli import main
 from ottla.node import main as node_main
-from ottla.runtime.log_recovery import RecoveryStopped
+from ottla.runtime.log_recovery import RecoveryInterrupted
 
 async def assemble(ports, config, *, is_stopping, **others):
     print("recovering", flush=True)
     while not is_stopping():
         await asyncio.sleep(0.01)
-    raise RecoveryStopped("the node was stopped in its recovery")
+    raise RecoveryInterrupted("the node was stopped in its recovery")
 
 node_main.assemble = assemble
 sys.exit(main.main(["start", "--ephemeral"]))

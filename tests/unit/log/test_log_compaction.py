@@ -4,12 +4,12 @@ from pathlib import Path
 
 import pytest
 
-from ottla.log.compaction import CannotClean, Cleaned, FilesGone, serve
+from ottla.log.compaction import Cleaned, CleaningFailed, SegmentsMissing, serve
 from ottla.log.compaction_plan import plan_compaction
 from ottla.log.partition_log import PartitionLog
 from ottla.wire.batches import DELETE_HORIZON_BIT, BatchHeader, Record, decode_records, read_header
-from tests.unit.log.compacting import append_marker, append_records, clean, request
-from tests.unit.log.logs import NOW, open_log, stored_batches, stored_records
+from tests.unit.log.compaction_harness import append_marker, append_records, clean, request
+from tests.unit.log.log_fixtures import NOW, open_log, stored_batches, stored_records
 
 DAY = 86_400_000
 
@@ -347,7 +347,7 @@ def test_damage_is_told_and_changes_nothing(tmp_path):
     data[-3] ^= 1
     log.disk.write_atomically(path, data)
     result = clean(log, now_ms=NOW)
-    assert isinstance(result, CannotClean)
+    assert isinstance(result, CleaningFailed)
     assert "checksum" in result.reason
     assert log.disk.read(path) == data
 
@@ -359,8 +359,8 @@ def test_files_that_are_gone_are_told(tmp_path):
     log.flush()
     asked = request(log, plan_compaction(log, clean_to=None, high_watermark=1, now_ms=NOW), now_ms=NOW)
     log.disk.remove(log.segments[0].log_path)
-    assert b"FilesGone" in list(serve(log.disk, asked.encode()))[-1]  # type: ignore[operator]
-    assert FilesGone.__name__ == "FilesGone"
+    assert b"SegmentsMissing" in list(serve(log.disk, asked.encode()))[-1]  # type: ignore[operator]
+    assert SegmentsMissing.__name__ == "SegmentsMissing"
 
 
 def test_the_work_says_how_long_it_should_have_taken(tmp_path):

@@ -4,10 +4,10 @@ import shutil
 from pathlib import Path
 
 from ottla.io.disk import RealDisk
-from ottla.log.compaction_swap import CLEANED_SUFFIX, SWAP_SUFFIX, Swap, finish_swaps, remove_unfinished
+from ottla.log.compaction_swap import CLEANED_SUFFIX, SWAP_SUFFIX, SegmentSwap, finish_swaps, remove_unfinished
 from ottla.log.partition_log import PartitionLog
-from tests.unit.log.compacting import append_records, clean
-from tests.unit.log.logs import NOW, open_log, stored_records
+from tests.unit.log.compaction_harness import append_records, clean
+from tests.unit.log.log_fixtures import NOW, open_log, stored_records
 
 KINDS = (".log", ".index", ".timeindex")
 
@@ -83,18 +83,18 @@ def test_a_log_that_has_changed_is_not_swapped(tmp_path):
     bases = [segment.base_offset for segment in log.segments[:2]]
     for kind in KINDS:
         (tmp_path / f"{bases[0]:020d}{kind}{CLEANED_SUFFIX}").write_bytes(b"")
-    swap = Swap(log, bases, 0, now_ms=NOW)
+    swap = SegmentSwap(log, bases, 0, now_ms=NOW)
     assert swap.begin()
     log.advance_start(bases[1])
-    log.take_below_start()
+    log.detach_below_start()
     assert not swap.replace()
     assert not [path.name for path in tmp_path.glob("*.swap")]
-    assert not Swap(log, bases, 0, now_ms=NOW).begin()
+    assert not SegmentSwap(log, bases, 0, now_ms=NOW).begin()
 
 
 def test_readers_of_old_segments_are_not_disturbed(tmp_path):
     log = filled(tmp_path)
-    held = log.read(0, 1 << 20, limit_offset=log.log_end_offset, at_least_one=True)
+    held = log.read(0, 1 << 20, limit_offset=log.log_end_offset, min_one_message=True)
     assert held is not None
     before = held.file.read_at(held.position, held.size)
     clean(log, now_ms=NOW)

@@ -13,7 +13,7 @@ from ottla.log.partition_log import BatchRejected, ColdRead, PartitionLog, Topic
 from ottla.sim.disk import SimulatedDisk
 from ottla.sim.log_files import check_log_files
 from ottla.wire.batches import Record, build_batch, decode_records, iterate_batches, read_header
-from tests.unit.log.logs import (
+from tests.unit.log.log_fixtures import (
     NOW,
     TOPIC_ID,
     append,
@@ -33,7 +33,7 @@ def files_of(directory: Path) -> list[tuple[str, bytes]]:
 def test_a_new_log_is_empty(tmp_path: Path) -> None:
     log = open_log(tmp_path / "t-0")
     assert (log.log_start_offset, log.log_end_offset, log.size_bytes, len(log.segments)) == (0, 0, 0, 1)
-    assert log.read(0, 1000, limit_offset=0, at_least_one=True) is None
+    assert log.read(0, 1000, limit_offset=0, min_one_message=True) is None
     assert log.offset_for_timestamp(0) is None
     assert log.latest_of_max_timestamp() is None
     assert sorted(path.name for path in (tmp_path / "t-0").iterdir()) == [
@@ -98,14 +98,14 @@ def test_a_log_is_a_list(data: st.DataObject, tmp_path_factory: pytest.TempPathF
         assert log.log_end_offset == len(model)
     assert read_all(log, 0) == model
     for offset in range(len(model)):
-        found = log.read(offset, 1, limit_offset=len(model), at_least_one=True)
+        found = log.read(offset, 1, limit_offset=len(model), min_one_message=True)
         assert found is not None
         assert offset in [record.offset for record in decode_records(found.file.read_at(found.position, found.size))]
     for offset in range(len(model)):
         room = data.draw(st.integers(1, 2000))
         lent, found = (
-            bytes(each) if (each := log.lend(offset, room, limit_offset=len(model))) is not None else None,
-            log.read(offset, room, limit_offset=len(model), at_least_one=True),
+            bytes(each) if (each := log.read_cached(offset, room, limit_offset=len(model))) is not None else None,
+            log.read(offset, room, limit_offset=len(model), min_one_message=True),
         )
         assert found is not None
         assert lent is None or lent == found.file.read_at(found.position, found.size)
@@ -127,12 +127,12 @@ def test_what_is_at_hand_is_lent(tmp_path: Path) -> None:
     stored = stored_batches(log)
     for offset in range(60):
         size = len(stored[offset]) + 3
-        lent = log.lend(offset, size, limit_offset=60)
+        lent = log.read_cached(offset, size, limit_offset=60)
         assert lent is not None
         assert bytes(lent) == b"".join(stored[offset : 30 if offset < 30 else 60])[:size]
-    assert log.lend(5, len(stored[5]) - 1, limit_offset=60) is None
-    assert log.lend(5, 1000, limit_offset=59) is None
-    assert log.lend(60, 1000, limit_offset=60) is None
+    assert log.read_cached(5, len(stored[5]) - 1, limit_offset=60) is None
+    assert log.read_cached(5, 1000, limit_offset=59) is None
+    assert log.read_cached(60, 1000, limit_offset=60) is None
 
 
 def test_batches_of_any_size_are_lent_where_they_begin(tmp_path: Path) -> None:
@@ -145,9 +145,9 @@ def test_batches_of_any_size_are_lent_where_they_begin(tmp_path: Path) -> None:
     log.roll(now_ms=NOW)
     append(log, batch(b"the last"))
     stored = stored_batches(log)
-    assert log.lend(8, 80_000, limit_offset=log.log_end_offset) is None
+    assert log.read_cached(8, 80_000, limit_offset=log.log_end_offset) is None
     for offset in range(2 * len(sizes)):
-        lent = log.lend(offset, 80_000, limit_offset=log.log_end_offset)
+        lent = log.read_cached(offset, 80_000, limit_offset=log.log_end_offset)
         assert lent is not None  # at 8, too, as it is where the one before ended
         assert b"".join(stored[offset // 2 : len(sizes)])[:80_000].startswith(lent)
         assert list(iterate_batches(lent))
@@ -170,7 +170,7 @@ def test_of_many_bytes_only_whole_batches_are_lent_where_that_costs_little(
     stored = stored_batches(log)
     offset, cut, end = 0, 0, len(stored) - is_closed
     while offset < end:
-        lent = log.lend(offset, 65_536, limit_offset=log.log_end_offset)
+        lent = log.read_cached(offset, 65_536, limit_offset=log.log_end_offset)
         assert lent is not None
         expected = b"".join(stored[offset:end])[:65_536]
         assert expected.startswith(lent)
@@ -191,7 +191,7 @@ def test_readers_in_several_places_do_not_confuse_each_other(tmp_path: Path) -> 
     while any(place < len(stored) for place in places):
         for reader, place in enumerate(places):
             if place < len(stored):
-                lent = log.lend(place, 40_000 + reader, limit_offset=len(stored))
+                lent = log.read_cached(place, 40_000 + reader, limit_offset=len(stored))
                 assert lent is not None
                 assert b"".join(stored[place:])[: len(lent)] == lent
                 places[reader] += len(list(iterate_batches(lent)))
@@ -204,10 +204,10 @@ def test_reading_stops_at_the_limit(tmp_path: Path) -> None:
         append(log, batch(b"x" * n))
     for limit in range(11):
         for offset in range(limit):
-            found = log.read(offset, 1 << 20, limit_offset=limit, at_least_one=True)
+            found = log.read(offset, 1 << 20, limit_offset=limit, min_one_message=True)
             assert found is not None
             assert (found.position, found.size) == (sum(sizes[:offset]), sum(sizes[offset:limit]))
-        assert log.read(limit, 1 << 20, limit_offset=limit, at_least_one=True) is None
+        assert log.read(limit, 1 << 20, limit_offset=limit, min_one_message=True) is None
 
 
 def test_the_first_batch_is_whole_or_not_there(tmp_path: Path) -> None:
@@ -216,10 +216,10 @@ def test_the_first_batch_is_whole_or_not_there(tmp_path: Path) -> None:
     append(log, batch(b"x" * 500))
     append(log, batch(b"y"))
     sizes = {}
-    for at_least_one in (True, False):
+    for min_one_message in (True, False):
         for most in (0, 10, whole - 1, whole, whole + 5):
-            found = log.read(0, most, limit_offset=2, at_least_one=at_least_one)
-            sizes[at_least_one, most] = 0 if found is None else found.size
+            found = log.read(0, most, limit_offset=2, min_one_message=min_one_message)
+            sizes[min_one_message, most] = 0 if found is None else found.size
     assert sizes == {
         (True, 0): whole,
         (True, 10): whole,
@@ -239,7 +239,7 @@ def test_a_read_goes_on_in_the_next_segment(tmp_path: Path) -> None:
     append(log)
     log.roll(now_ms=NOW)
     append(log)
-    first, second = (log.read(offset, 1 << 20, limit_offset=2, at_least_one=True) for offset in (0, 1))
+    first, second = (log.read(offset, 1 << 20, limit_offset=2, min_one_message=True) for offset in (0, 1))
     assert first is not None
     assert second is not None
     assert (first.file.path, second.file.path) == tuple(segment.log_path for segment in log.segments)
@@ -289,7 +289,7 @@ class TestRolling:
         append(log)
         log.roll(now_ms=NOW)
         before = {path.name for path in tmp_path.iterdir()}
-        for item in log.take_unflushed():
+        for item in log.drain_unflushed():
             item.flush()
         assert {path.name for path in tmp_path.iterdir()} - before == {
             "00000000000000000000.index",
@@ -297,7 +297,7 @@ class TestRolling:
             "00000000000000000001.snapshot",
             "leader-epoch-checkpoint",
         }
-        assert log.take_unflushed() == []
+        assert log.drain_unflushed() == []
         assert index_entries(log)[0] == ([], [(NOW, 0)])
 
 
@@ -323,11 +323,11 @@ def test_batches_made_by_the_node_itself_are_written_as_they_are(tmp_path: Path)
         build_batch([Record(value=b"c")], base_offset=2, leader_epoch=3, is_control=True),
     ]
     for one in made:
-        log.append_as_is(one, now_ms=NOW)
+        log.append_preassigned(one, now_ms=NOW)
     assert stored_batches(log) == made
     assert (log.log_end_offset, log.epochs.entries()) == (3, [(2, 0), (3, 2)])
     with pytest.raises(AssertionError):
-        log.append_as_is(made[0], now_ms=NOW)
+        log.append_preassigned(made[0], now_ms=NOW)
 
 
 def test_a_failed_write_changes_nothing(tmp_path: Path) -> None:
@@ -347,11 +347,11 @@ def test_a_cold_read_is_left_to_a_worker() -> None:
     log = open_log("/data/t-0", disk=disk, index_interval_bytes=100)
     for n in range(20):
         append(log, batch(b"x" * n))
-    expected = log.read(3, 50, limit_offset=20, at_least_one=True)
+    expected = log.read(3, 50, limit_offset=20, min_one_message=True)
     with pytest.raises(ColdRead) as cold:
-        log.read(3, 50, limit_offset=20, at_least_one=True, may_wait=False)
+        log.read(3, 50, limit_offset=20, min_one_message=True, may_wait=False)
     assert cold.value.retry() == expected
-    assert log.read(19, 50, limit_offset=20, at_least_one=True, may_wait=False) is not None, (
+    assert log.read(19, 50, limit_offset=20, min_one_message=True, may_wait=False) is not None, (
         "the end is known without the disk"
     )
 
@@ -367,9 +367,9 @@ def test_inspection_may_be_done_before(tmp_path: Path) -> None:
 
     log = open_log(tmp_path)
     sent = batch(b"x" * 6000, codec=1)
-    assert not log.inspection_wants_worker(sent)
+    assert not log.needs_worker_validation(sent)
     large = memoryview(build_batch([Record(timestamp=NOW, value=bytes(range(256)) * 40)], codec=2))
-    assert log.inspection_wants_worker(large) == (len(large) > 4096)
+    assert log.needs_worker_validation(large) == (len(large) > 4096)
     found = validate_batch(sent, log.config.rules(), NOW)
     assert log.append(sent, leader_epoch=0, now_ms=NOW, validated=found) == (0, -1)
     assert [record.value for record in stored_records(log)] == [b"x" * 6000]
@@ -379,15 +379,15 @@ def test_a_batch_to_be_converted_wants_a_worker_too(tmp_path: Path) -> None:
     from ottla.log.config import Compression
 
     log = open_log(tmp_path, compression=Compression.GZIP)
-    assert log.inspection_wants_worker(batch(b"x" * 20_000))
-    assert not log.inspection_wants_worker(batch(b"x"))
+    assert log.needs_worker_validation(batch(b"x" * 20_000))
+    assert not log.needs_worker_validation(batch(b"x"))
 
 
 def test_slices_outlive_the_log(tmp_path: Path) -> None:
     """A fetch on its way to a socket holds the file; deleting the log does not take it away."""
     log = open_log(tmp_path)
     append(log)
-    found = log.read(0, 1000, limit_offset=1, at_least_one=True)
+    found = log.read(0, 1000, limit_offset=1, min_one_message=True)
     assert found is not None
     log.delete()
     RealDisk().remove_tree(str(tmp_path))

@@ -5,9 +5,9 @@ from pathlib import Path
 import pytest
 
 from ottla.log.partition_log import BatchRejected, PartitionLog
-from ottla.log.producer_state import ProducerTable
+from ottla.log.producer_state import ProducerStateManager
 from ottla.wire.batches import Record, build_batch, read_header
-from tests.unit.log.logs import NOW, batch, open_log, stored_batches
+from tests.unit.log.log_fixtures import NOW, batch, open_log, stored_batches
 
 LAST_SEQUENCE = (1 << 31) - 1
 OUT_OF_ORDER, OLD_EPOCH = 45, 47
@@ -133,11 +133,11 @@ def test_a_converted_batch_is_remembered(tmp_path: Path) -> None:
 
 
 def test_a_snapshot_gives_back_what_it_was_made_of() -> None:
-    table = ProducerTable()
+    table = ProducerStateManager()
     table.remember(5, 2, 10, 3, 100, NOW)
     table.remember(5, 2, 13, 1, 103, NOW + 1)
     table.remember(9, 0, LAST_SEQUENCE, 4, 200, NOW + 2)
-    found = ProducerTable()
+    found = ProducerStateManager()
     found.restore(table.encode())
     five, nine = found.get(5), found.get(9)
     assert five is not None
@@ -161,14 +161,14 @@ def test_a_snapshot_gives_back_what_it_was_made_of() -> None:
     ],
 )
 def test_a_damaged_snapshot_is_told(damage: object) -> None:
-    table = ProducerTable()
+    table = ProducerStateManager()
     table.remember(5, 2, 10, 3, 100, NOW)
     with pytest.raises(ValueError, match="producer snapshot"):
-        ProducerTable().restore(damage(table.encode()))  # type: ignore[operator]
+        ProducerStateManager().restore(damage(table.encode()))  # type: ignore[operator]
 
 
 def test_silent_producers_are_forgotten_after_a_time() -> None:
-    table = ProducerTable()
+    table = ProducerStateManager()
     for producer_id, timestamp in ((1, 0), (2, 500), (3, 999)):
         table.remember(producer_id, 0, 0, 1, producer_id, timestamp)
     assert (table.expire(1500, 1000), sorted(p for p in (1, 2, 3) if table.get(p))) == (2, [3])
@@ -176,7 +176,7 @@ def test_silent_producers_are_forgotten_after_a_time() -> None:
 
 def test_no_more_producers_are_kept_than_may_be() -> None:
     """Those silent for longest go first, an eighth of them at once."""
-    table = ProducerTable(producers_max=16)
+    table = ProducerStateManager(producers_max=16)
     for producer_id in range(16):
         table.remember(producer_id, 0, 0, 1, producer_id, 1000 - producer_id)
     table.remember(99, 0, 0, 1, 99, 2000)

@@ -7,8 +7,8 @@ import pytest
 from ottla.log.compaction_plan import plan_compaction
 from ottla.log.partition_log import PartitionLog
 from ottla.log.retention import delete_old, segments_to_delete
-from tests.unit.log.compacting import append_records
-from tests.unit.log.logs import NOW, append, batch, open_log, read_all, stamped
+from tests.unit.log.compaction_harness import append_records
+from tests.unit.log.log_fixtures import NOW, append, batch, open_log, read_all, stamped
 
 
 def filled(directory: Path, **configs: object) -> PartitionLog:

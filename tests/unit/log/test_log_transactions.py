@@ -8,19 +8,19 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ottla.log import transactions
+from ottla.log import transaction_index
 from ottla.log.partition_log import PartitionLog
-from ottla.log.transactions import AbortedTransaction, read_marker
+from ottla.log.transaction_index import AbortedTransaction, read_marker
 from ottla.sim.disk import SimulatedDisk
 from ottla.wire.batches import Record, build_batch, read_header
-from tests.unit.log.logs import NOW, index_entries, open_log, stored_batches
+from tests.unit.log.log_fixtures import NOW, index_entries, open_log, stored_batches
 
 MARKS = {"abort": 0, "commit": 1}
 
 
 def data(log: PartitionLog, producer_id: int, sequence: int, *, count: int = 1) -> None:
     records = [Record(timestamp=NOW, value=b"v")] * count
-    log.append_as_is(
+    log.append_preassigned(
         build_batch(
             records,
             base_offset=log.log_end_offset,
@@ -39,7 +39,7 @@ def mark(log: PartitionLog, producer_id: int, how: str, *, coordinator_epoch: in
     record = Record(
         timestamp=NOW, key=struct.pack(">hh", 0, MARKS[how]), value=struct.pack(">hi", 0, coordinator_epoch)
     )
-    log.append_as_is(
+    log.append_preassigned(
         build_batch(
             [record],
             base_offset=log.log_end_offset,
@@ -144,7 +144,7 @@ def test_control_batches_that_end_no_transaction_are_told_apart() -> None:
 )
 def test_a_damaged_file_is_not_believed(text: bytes) -> None:
     with pytest.raises(ValueError, match=r"f\.txnindex"):
-        transactions.decode(text, "f.txnindex")
+        transaction_index.decode(text, "f.txnindex")
 
 
 @settings(deadline=None, max_examples=80)
@@ -170,7 +170,7 @@ def test_what_is_rebuilt_is_what_grew(seed: int, at: float) -> None:
             Record(timestamp=NOW + source.randint(-20, 200), value=b"x" * source.randint(0, 60)) for _ in range(count)
         ]
         first = sequences.get(producer, 0)
-        log.append_as_is(
+        log.append_preassigned(
             build_batch(
                 records,
                 base_offset=log.log_end_offset,

@@ -12,7 +12,7 @@ from ottla.log.config import LogConfig
 from ottla.metadata.image import ClusterImage
 from ottla.node.assemble import Node, assemble
 from ottla.node.config import node_config
-from ottla.runtime.log_recovery import RecoveryStopped
+from ottla.runtime.log_recovery import RecoveryInterrupted
 from ottla.runtime.metadata_log import MetadataLog
 from ottla.sim.client import SimulatedClient
 from ottla.sim.world import SimulatedPorts, World
@@ -103,7 +103,7 @@ def test_a_node_that_is_stopped_while_it_recovers_leaves_at_once_and_loses_nothi
 
     async def stop() -> None:
         ports, starting = start(world, is_stopping=lambda: True)
-        with pytest.raises(RecoveryStopped):
+        with pytest.raises(RecoveryInterrupted):
             await starting
         assert not ports.disk.exists("/data/.kafka_cleanshutdown")
 

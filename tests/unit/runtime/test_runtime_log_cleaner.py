@@ -10,7 +10,7 @@ from kafka import KafkaConsumer, KafkaProducer, TopicPartition
 from kafka.admin import KafkaAdminClient
 from kafka.errors import OffsetOutOfRangeError
 
-from ottla.log.checkpoints import CLEAN_OFFSETS_FILE
+from ottla.log.offset_checkpoint_file import CLEAN_OFFSETS_FILE
 from ottla.node.assemble import Node
 from ottla.runtime.partition import Partition
 from ottla.testing import Broker

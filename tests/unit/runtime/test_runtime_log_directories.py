@@ -7,7 +7,7 @@ import pytest
 from kafka import KafkaConsumer, KafkaProducer, TopicPartition
 from kafka.admin import KafkaAdminClient
 
-from ottla.log.checkpoints import decode, encode
+from ottla.log.offset_checkpoint_file import decode, encode
 from ottla.runtime.log_directories import FILE_NAME
 from ottla.testing import Broker
 

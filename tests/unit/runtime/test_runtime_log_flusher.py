@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from ottla.base.errors import ErrorCode
-from ottla.log import checkpoints
+from ottla.log import offset_checkpoint_file
 from ottla.node.assemble import Node, assemble
 from ottla.node.config import node_config
 from ottla.sim.client import Disconnected, SimulatedClient, records_of
@@ -267,11 +267,11 @@ def test_recovery_points_are_written_and_forgotten_with_their_topic() -> None:
         for _ in range(3):
             await client.produce("t", 0, batch(b"v"), acks=1)
         await asyncio.sleep(7)
-        path = f"/data/{checkpoints.RECOVERY_POINTS_FILE}"
-        found = [checkpoints.read(ports.disk, path)]
+        path = f"/data/{offset_checkpoint_file.RECOVERY_POINTS_FILE}"
+        found = [offset_checkpoint_file.read(ports.disk, path)]
         await client.call(DeleteTopicsRequest(topic_names=["t"], timeout_ms=1000), DeleteTopicsResponse, 5)
         await client.create_topic("t", 1)
-        found.append(checkpoints.read(ports.disk, path))
+        found.append(offset_checkpoint_file.read(ports.disk, path))
         return found
 
     with World(12) as world:

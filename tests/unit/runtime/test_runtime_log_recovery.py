@@ -11,8 +11,8 @@ import pytest
 from ottla.io.disk import RealDisk
 from ottla.log.config import LogConfig
 from ottla.log.partition_log import PartitionLog
-from ottla.runtime.log_recovery import LogRecovery, RecoveryProgress, RecoveryStopped, Work, run_all
-from tests.unit.log.logs import TOPIC_ID, append, open_log
+from ottla.runtime.log_recovery import LogRecovery, RecoveryInterrupted, RecoveryProgress, Work, run_all
+from tests.unit.log.log_fixtures import TOPIC_ID, append, open_log
 
 T = TypeVar("T")
 
@@ -70,7 +70,7 @@ def test_a_recovery_that_is_stopped_begins_no_other_log_and_waits_for_those_it_h
     done: list[int] = []
     recovering = LogRecovery(workers, threads_per_directory=2, is_stopping=lambda: len(done) >= 3)
     works = [Work("/data", False, lambda number=number: done.append(number)) for number in range(20)]  # type: ignore[misc]
-    with pytest.raises(RecoveryStopped):
+    with pytest.raises(RecoveryInterrupted):
         asyncio.run(recovering.open_all(works))  # type: ignore[arg-type]  # it does not matter what is opened
     assert (done, workers.running) == ([0, 1, 2], 0)
 

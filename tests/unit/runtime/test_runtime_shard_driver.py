@@ -120,7 +120,9 @@ class Bench:
 
     def batches(self) -> list[list[bytes | None]]:
         """The values of each batch in the log."""
-        found = self.partition.log.read(0, 1 << 20, limit_offset=self.partition.log.log_end_offset, at_least_one=True)
+        found = self.partition.log.read(
+            0, 1 << 20, limit_offset=self.partition.log.log_end_offset, min_one_message=True
+        )
         if found is None:
             return []
         data = found.file.read_at(found.position, found.size)

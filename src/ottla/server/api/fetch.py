@@ -186,7 +186,7 @@ def _maybe_answer_one(
         return None
     part: memoryview | FileRegion | None
     try:
-        part = log.lend(offset, room, limit_offset=high_watermark)
+        part = log.read_cached(offset, room, limit_offset=high_watermark)
         if part is None:
             part = _file_of(log, offset, room, high_watermark)
     except (ColdRead, OSError):
@@ -213,7 +213,7 @@ def _maybe_answer_one(
 
 def _file_of(log: PartitionLog, offset: int, room: int, high_watermark: int) -> FileRegion | None:
     """Records that are many and in the page cache; None where they are not, or not found that easily."""
-    found = log.read(offset, room, limit_offset=high_watermark, at_least_one=True, may_wait=False)
+    found = log.read(offset, room, limit_offset=high_watermark, min_one_message=True, may_wait=False)
     if found is None or found.size < SEND_FILE_BYTES_MIN or not found.file.is_cached(found.position, found.size):
         return None
     return FileRegion(*found)

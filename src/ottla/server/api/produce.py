@@ -144,7 +144,7 @@ def _wants_worker(partitions: Partitions | None, view: memoryview, part: Partiti
     if stop - start <= INLINE_COMPRESSED_BYTES_MAX:
         return False
     partition = _partition(partitions, index)
-    return partition is not None and partition.log.inspection_wants_worker(view[start:stop])
+    return partition is not None and partition.log.needs_worker_validation(view[start:stop])
 
 
 def _append(

@@ -4,10 +4,10 @@ Where many bytes are asked for, a batch that does not fit is left out: its first
 too, where the next request of the same reader begins, which spares it the search.
 """
 
-from ottla.log.segment import SCAN_BYTES, SCAN_HEADER_BYTES, Segment, scan
+from ottla.log.segment import SCAN_BYTES, SCAN_HEADER_BYTES, LogSegment, scan
 from ottla.wire.batches import LENGTH_OVERHEAD
 
-LENT_BYTES_MAX = 256 << 10
+CACHED_READ_BYTES_MAX = 256 << 10
 """Of more it is cheaper to send the file."""
 SKIPPED_BYTES_MAX = 64 << 10
 """Bytes that are read only because the batch that is looked for may be among them."""
@@ -17,10 +17,10 @@ STEPS_MAX = 3
 """Where more batches follow the last entry of the index they are small: to step over them costs more than to send a part of one."""
 
 
-def lend(segment: Segment, offset: int, max_bytes: int) -> memoryview | None:
+def read_cached(segment: LogSegment, offset: int, max_bytes: int) -> memoryview | None:
     """Bytes from the batch that holds an offset on; None where they are many, not at hand, or have to be searched for: the batch may
     lie far behind its entry in the index, or is larger than what is asked for."""
-    marked, position = segment.bookmark
+    marked, position = segment.next_read_hint
     skipped = 0
     if offset != marked:
         if offset >= segment.tail_from:
@@ -28,7 +28,7 @@ def lend(segment: Segment, offset: int, max_bytes: int) -> memoryview | None:
             if found is None:
                 return None
             position = found[0]
-        elif max_bytes > LENT_BYTES_MAX:
+        elif max_bytes > CACHED_READ_BYTES_MAX:
             return None
         else:
             position, last = (segment.offset_index or segment.offsets()).around(offset)
@@ -37,10 +37,10 @@ def lend(segment: Segment, offset: int, max_bytes: int) -> memoryview | None:
                 return None
     size = segment.size - position
     wanted = max_bytes if max_bytes < size else size
-    if wanted > LENT_BYTES_MAX:
+    if wanted > CACHED_READ_BYTES_MAX:
         return None
     segment.was_used = True
-    data = (segment.file or segment.opened()).read_view_if_cached(position, min(wanted + skipped, size))
+    data = (segment.file or segment.open_file()).read_view_if_cached(position, min(wanted + skipped, size))
     if data is None:
         return None
     at = 0
@@ -57,7 +57,7 @@ def lend(segment: Segment, offset: int, max_bytes: int) -> memoryview | None:
     return None
 
 
-def _end_of_whole_batches(segment: Segment, data: memoryview, position: int, start: int, end: int) -> int:
+def _end_of_whole_batches(segment: LogSegment, data: memoryview, position: int, start: int, end: int) -> int:
     """Where the last batch ends that is whole, of those between two places in what was read at a position; the given end where that is
     not found at once."""
     at = (segment.offset_index or segment.offsets()).position_up_to(position + end) - position
@@ -69,7 +69,7 @@ def _end_of_whole_batches(segment: Segment, data: memoryview, position: int, sta
         base, length, _ = scan(data, at)
         following = at + length + LENGTH_OVERHEAD
         if following > end:
-            segment.bookmark = base, position + at
+            segment.next_read_hint = base, position + at
             return at
         at = following
     return end

@@ -5,11 +5,11 @@ from pathlib import Path
 
 import pytest
 
-from ottla.log import continued_index
-from ottla.log.continued_index import ContinuedOffsetIndex, ContinuedTimeIndex
-from ottla.log.offset_index import GrowingOffsetIndex
-from ottla.log.time_index import GrowingTimeIndex
-from tests.unit.log.logs import NOW, append, batch, index_entries, open_log, read_all
+from ottla.log import resumed_index
+from ottla.log.offset_index import MutableOffsetIndex
+from ottla.log.resumed_index import ResumedOffsetIndex, ResumedTimeIndex
+from ottla.log.time_index import MutableTimeIndex
+from tests.unit.log.log_fixtures import NOW, append, batch, index_entries, open_log, read_all
 
 
 @pytest.mark.parametrize("split", [0, 1, 7, 40])
@@ -26,12 +26,12 @@ def test_a_continued_index_answers_as_one_that_grew(split: int, zeros: int) -> N
             time + source.randint(0, 3),
         )
         entries.append((offset, position, time))
-    offsets, times = GrowingOffsetIndex(100), GrowingTimeIndex(100)
+    offsets, times = MutableOffsetIndex(100), MutableTimeIndex(100)
     for offset, position, time in entries[:split]:
         offsets.append(offset, position)
         times.maybe_append(time, offset)
-    continued_offsets = ContinuedOffsetIndex(100, memoryview(offsets.encode() + bytes(zeros)))
-    continued_times = ContinuedTimeIndex(100, memoryview(times.encode() + bytes(zeros if split else 0)))
+    continued_offsets = ResumedOffsetIndex(100, memoryview(offsets.encode() + bytes(zeros)))
+    continued_times = ResumedTimeIndex(100, memoryview(times.encode() + bytes(zeros if split else 0)))
     for offset, position, time in entries[split:]:
         for one in (offsets, continued_offsets):
             one.append(offset, position)
@@ -62,7 +62,7 @@ def test_a_log_goes_on_with_a_mapped_index(tmp_path: Path, monkeypatch: pytest.M
             log = open_log(tmp_path / "parts", index_interval_bytes=100)
         append(log, batch(b"%d" % number, timestamp=NOW + number))
         if number % 30 == 29:
-            assert isinstance(log.segments[0].offset_index, ContinuedOffsetIndex) == (number > 30)
+            assert isinstance(log.segments[0].offset_index, ResumedOffsetIndex) == (number > 30)
             if number == 89:
                 break
             log.close()

@@ -1,8 +1,16 @@
 """Compaction without a node: a round over a log, in one go, as the cleaner and its process do it between them."""
 
-from ottla.log.compaction import CannotClean, Cleaned, CompactionRequest, FilesGone, GroupCleaned, decode_report, serve
+from ottla.log.compaction import (
+    Cleaned,
+    CleaningFailed,
+    CompactionRequest,
+    SegmentGroupCleaned,
+    SegmentsMissing,
+    decode_report,
+    serve,
+)
 from ottla.log.compaction_plan import CompactionPlan, plan_compaction
-from ottla.log.compaction_swap import Swap, remove_retired, remove_unfinished
+from ottla.log.compaction_swap import SegmentSwap, remove_deleted_segments, remove_unfinished
 from ottla.log.partition_log import PartitionLog
 from ottla.wire.batches import Record, build_batch
 
@@ -36,7 +44,7 @@ def request(log: PartitionLog, plan: CompactionPlan, *, now_ms: int, **changes: 
 
 def clean(
     log: PartitionLog, clean_to: int | None = None, *, now_ms: int, **changes: object
-) -> Cleaned | CannotClean | FilesGone | None:
+) -> Cleaned | CleaningFailed | SegmentsMissing | None:
     """One round; None where there is nothing to clean."""
     log.flush()
     plan = plan_compaction(log, clean_to=clean_to, high_watermark=log.log_end_offset, now_ms=now_ms)
@@ -47,16 +55,16 @@ def clean(
         if isinstance(step, float):
             continue
         report = decode_report(step)
-        if not isinstance(report, GroupCleaned):
+        if not isinstance(report, SegmentGroupCleaned):
             return report
-        swap = Swap(log, report.bases, report.size, now_ms=now_ms)
+        swap = SegmentSwap(log, report.bases, report.size, now_ms=now_ms)
         assert swap.begin()
         log.disk.fsync_directory(log.directory)
         assert swap.replace()
-        swap.retire(swap.old)
+        swap.mark_deleted(swap.old)
         swap.finish()
         log.disk.fsync_directory(log.directory)
-        remove_retired(swap.old)
+        remove_deleted_segments(swap.old)
     raise AssertionError("the work ended without its last report")
 
 
@@ -72,7 +80,7 @@ def append_marker(log: PartitionLog, kind: str, producer_id: int, *, producer_ep
         is_control=True,
         is_transactional=True,
     )
-    log.append_as_is(batch, now_ms=now_ms)
+    log.append_preassigned(batch, now_ms=now_ms)
     return offset
 
 
@@ -101,5 +109,5 @@ def append_records(
         is_transactional=transactional,
         log_append_time=log_append_time,
     )
-    log.append_as_is(batch, now_ms=now_ms)
+    log.append_preassigned(batch, now_ms=now_ms)
     return offset

@@ -9,17 +9,17 @@ bears a sign, and to the one after it, nothing can have been lost.
 from collections.abc import Sequence
 
 from ottla.base.ports import Disk
-from ottla.log import checkpoints
-from ottla.log.checkpoints import CLEAN_OFFSETS_FILE
-from ottla.log.scanning import scan_batches
-from ottla.log.segment import Segment
+from ottla.log import offset_checkpoint_file
+from ottla.log.batch_scan import scan_batches
+from ottla.log.offset_checkpoint_file import CLEAN_OFFSETS_FILE
+from ottla.log.segment import LogSegment
 from ottla.wire.batches import has_valid_checksum
 
 
-class Gaps:
+class OffsetGaps:
     """Those of one log. Segments are read through for signs at the first gap, if there is one, and not again."""
 
-    def __init__(self, disk: Disk, directory: str, segments: Sequence[Segment]) -> None:
+    def __init__(self, disk: Disk, directory: str, segments: Sequence[LogSegment]) -> None:
         self._disk = disk
         self._directory = directory
         self._segments = segments
@@ -45,13 +45,13 @@ class Gaps:
         return written
 
 
-def _was_compacted(segment: Segment) -> bool:
+def _was_compacted(segment: LogSegment) -> bool:
     """Whether offsets are missing within it, between its batches or in one of them. One that grew by appends alone has them all.
 
     What is not a whole, valid batch proves nothing: a header whose end did not reach the disk counts too few records.
     """
     next_offset = segment.base_offset
-    file = segment.opened()
+    file = segment.open_file()
     for _, header, batch in scan_batches(file, 0, file.size()):
         if header.base_offset != next_offset or header.record_count <= header.last_offset_delta:
             return header.base_offset >= next_offset and has_valid_checksum(batch)
@@ -66,6 +66,6 @@ def _clean_to(disk: Disk, directory: str) -> int | None:
     if not index.isdecimal():
         return None
     try:
-        return checkpoints.read(disk, f"{root}/{CLEAN_OFFSETS_FILE}").get((topic, int(index)))
+        return offset_checkpoint_file.read(disk, f"{root}/{CLEAN_OFFSETS_FILE}").get((topic, int(index)))
     except ValueError:
         return None

@@ -10,11 +10,20 @@ from hypothesis import strategies as st
 from ottla.io.disk import RealDisk
 from ottla.log import offset_index, time_index
 from ottla.log.config import LogConfig
+from ottla.log.log_loader import Progress, RecoveryInterrupted, load
 from ottla.log.partition_log import PartitionLog
-from ottla.log.recovery import Progress, RecoveryStopped, load
 from ottla.sim.disk import SimulatedDisk
 from ottla.wire.batches import read_header
-from tests.unit.log.logs import NOW, append, batch, index_entries, open_log, read_all, stored_batches, stored_records
+from tests.unit.log.log_fixtures import (
+    NOW,
+    append,
+    batch,
+    index_entries,
+    open_log,
+    read_all,
+    stored_batches,
+    stored_records,
+)
 
 LAST = "00000000000000000030.log"
 
@@ -225,7 +234,7 @@ def test_epochs_beyond_the_end_are_forgotten(tmp_path: Path) -> None:
 
 def test_a_snapshot_that_is_damaged_or_of_the_future_is_not_believed(tmp_path: Path) -> None:
     log = filled(tmp_path)
-    for item in log.take_unflushed():
+    for item in log.drain_unflushed():
         item.flush()
     log.delete()
     future, damaged = tmp_path / f"{70:020d}.snapshot", tmp_path / f"{45:020d}.snapshot"
@@ -285,7 +294,7 @@ def test_what_was_flushed_survives_the_loss_of_power(data: st.DataObject) -> Non
                 log.flush()
                 flushed = log.log_end_offset
             case "background":
-                for item in log.take_unflushed():
+                for item in log.drain_unflushed():
                     item.flush()
                 flushed = max(flushed, log.segments[-1].base_offset)
     disk.crash("flushed")
@@ -338,7 +347,7 @@ def test_a_recovery_that_is_stopped_in_its_midst_is_as_good_as_none(tmp_path: Pa
         asked += 1
         return asked > 12
 
-    with pytest.raises(RecoveryStopped):
+    with pytest.raises(RecoveryInterrupted):
         load(
             RealDisk(),
             str(tmp_path),
@@ -350,7 +359,7 @@ def test_a_recovery_that_is_stopped_in_its_midst_is_as_good_as_none(tmp_path: Pa
         )
     assert (tmp_path / LAST).read_bytes().endswith(b"torn"), "it had not come that far"
     opened = open_log(tmp_path, clean=False, recovery_point=0, index_interval_bytes=200)
-    assert (stored_batches(opened), opened.segments[-1].offsets().entries(), opened.cut_bytes) == (
+    assert (stored_batches(opened), opened.segments[-1].offsets().entries(), opened.truncated_bytes) == (
         before,
         grown[-1][0],
         4,
@@ -358,25 +367,25 @@ def test_a_recovery_that_is_stopped_in_its_midst_is_as_good_as_none(tmp_path: Pa
 
 
 def test_zeros_are_told_from_entries() -> None:
-    offsets = offset_index.GrowingOffsetIndex(100)
-    times = time_index.GrowingTimeIndex(100)
+    offsets = offset_index.MutableOffsetIndex(100)
+    times = time_index.MutableTimeIndex(100)
     for n in range(1, 6):
         offsets.append(100 + n, n * 4100)
         times.maybe_append(n * 10, 100 + n)
     for zeros in (0, 8, 80, 8000):
         assert (
-            offset_index.GrowingOffsetIndex.decode(100, offsets.encode() + bytes(zeros)).entries() == offsets.entries()
+            offset_index.MutableOffsetIndex.decode(100, offsets.encode() + bytes(zeros)).entries() == offsets.entries()
         )
         assert (
             offset_index.MappedOffsetIndex(100, memoryview(offsets.encode() + bytes(zeros))).entries()
             == offsets.entries()
         )
     for zeros in (0, 12, 120, 12000):
-        assert time_index.GrowingTimeIndex.decode(100, times.encode() + bytes(zeros)).entries() == times.entries()
+        assert time_index.MutableTimeIndex.decode(100, times.encode() + bytes(zeros)).entries() == times.entries()
         assert time_index.MappedTimeIndex(100, memoryview(times.encode() + bytes(zeros))).entries() == times.entries()
-    assert offset_index.valid_entries(bytes(800)) == 0
-    assert time_index.valid_entries(bytes(1200)) == 0
-    assert time_index.valid_entries(bytes(12)) == 1
+    assert offset_index.count_valid(bytes(800)) == 0
+    assert time_index.count_valid(bytes(1200)) == 0
+    assert time_index.count_valid(bytes(12)) == 1
 
 
 def test_the_real_disk_reads_what_is_there(tmp_path: Path) -> None:

@@ -6,11 +6,11 @@ from pathlib import Path
 import pytest
 
 from ottla.io.disk import RealDisk
-from ottla.log import checkpoints, gaps
-from ottla.log.checkpoints import CLEAN_OFFSETS_FILE
+from ottla.log import offset_checkpoint_file, offset_gaps
+from ottla.log.offset_checkpoint_file import CLEAN_OFFSETS_FILE
 from ottla.wire.batches import Record, build_batch, iterate_batches, write_checksum
-from tests.unit.log.compacting import append_records, clean
-from tests.unit.log.logs import NOW, append, open_log, read_all, stored_batches
+from tests.unit.log.compaction_harness import append_records, clean
+from tests.unit.log.log_fixtures import NOW, append, open_log, read_all, stored_batches
 
 
 def write_segment(directory: Path, base_offset: int, *batches: tuple[int, ...], missing: int = 0) -> None:
@@ -43,7 +43,7 @@ def place(tmp_path: Path) -> Path:
 
 
 def write_clean_to(tmp_path: Path, offset: int) -> None:
-    checkpoints.write(RealDisk(), f"{tmp_path}/{CLEAN_OFFSETS_FILE}", {("t", 0): offset, ("other", 0): 999})
+    offset_checkpoint_file.write(RealDisk(), f"{tmp_path}/{CLEAN_OFFSETS_FILE}", {("t", 0): offset, ("other", 0): 999})
 
 
 def recovered(directory: Path, *, compacted: bool = False) -> tuple[list[int], int]:
@@ -72,7 +72,7 @@ def test_a_log_that_was_compacted_and_is_not_any_more_keeps_what_it_has(
         path.write_bytes(b"".join(batches))
         kept += batches
     opened = open_log(directory, clean=False, recovery_point=0)
-    assert (stored_batches(opened), opened.log_end_offset, opened.cut_bytes) == (kept, 61, 0)
+    assert (stored_batches(opened), opened.log_end_offset, opened.truncated_bytes) == (kept, 61, 0)
 
 
 @pytest.mark.parametrize(

@@ -44,7 +44,7 @@ class Keys(NamedTuple):
     long_keys: list[bytes]
 
 
-class KeyTable:
+class OffsetMap:
     """Keys and the latest offset of each. `seed` keeps others from choosing keys that meet."""
 
     def __init__(self, seed: int = 0) -> None:

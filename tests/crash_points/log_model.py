@@ -4,21 +4,21 @@ import random
 from dataclasses import dataclass, field
 from struct import pack
 
-from ottla.log import checkpoints
+from ottla.log import offset_checkpoint_file
 from ottla.log.config import LogConfig
 from ottla.log.partition_log import PartitionLog
-from ottla.log.producer_state import Producer
+from ottla.log.producer_state import ProducerStateEntry
 from ottla.sim.disk import SimulatedDisk
 from ottla.sim.log_files import check_log_files
 from ottla.sim.storage import Keep
 from ottla.wire.batches import Record, build_batch, read_header
-from tests.unit.log.logs import NOW, TOPIC_ID, index_entries, read_all, stored_batches
+from tests.unit.log.log_fixtures import NOW, TOPIC_ID, index_entries, read_all, stored_batches
 
 ROOT = "/data"
 DIRECTORY = f"{ROOT}/t-0"
 PLACE = ("t", 0)
-POINTS_PATH = f"{ROOT}/{checkpoints.RECOVERY_POINTS_FILE}"
-STARTS_PATH = f"{ROOT}/{checkpoints.START_OFFSETS_FILE}"
+POINTS_PATH = f"{ROOT}/{offset_checkpoint_file.RECOVERY_POINTS_FILE}"
+STARTS_PATH = f"{ROOT}/{offset_checkpoint_file.START_OFFSETS_FILE}"
 CONFIG = LogConfig(segment_bytes=900, index_interval_bytes=150)
 
 
@@ -79,7 +79,7 @@ class Promises:
             is_control=mark is not None,
         )
         self.sent.append(record.value or b"")
-        self.log.append_as_is(batch, now_ms=NOW)
+        self.log.append_preassigned(batch, now_ms=NOW)
         self.appended_end = self.log.log_end_offset
 
     def flush(self, *, to_end: bool = True) -> None:
@@ -90,12 +90,12 @@ class Promises:
             self.flushed_end = self.log.recovery_point
 
     def checkpoint(self) -> None:
-        checkpoints.write(self.log.disk, POINTS_PATH, {PLACE: self.log.recovery_point})
+        offset_checkpoint_file.write(self.log.disk, POINTS_PATH, {PLACE: self.log.recovery_point})
 
     def advance_start(self, offset: int) -> None:
         """As DeleteRecords does it: answered once the file is on the disk."""
         self.log.advance_start(offset)
-        checkpoints.write(self.log.disk, STARTS_PATH, {PLACE: offset})
+        offset_checkpoint_file.write(self.log.disk, STARTS_PATH, {PLACE: offset})
         self.start_offset = offset
 
 
@@ -104,8 +104,8 @@ def open_anew(disk: SimulatedDisk, *, config: LogConfig = CONFIG) -> PartitionLo
     if not disk.exists(ROOT):
         disk.make_directories(ROOT)
         disk.fsync_directory("/")
-    point = checkpoints.read(disk, POINTS_PATH).get(PLACE, 0)
-    start = checkpoints.read(disk, STARTS_PATH).get(PLACE, 0)
+    point = offset_checkpoint_file.read(disk, POINTS_PATH).get(PLACE, 0)
+    start = offset_checkpoint_file.read(disk, STARTS_PATH).get(PLACE, 0)
     return PartitionLog.open(
         disk,
         DIRECTORY,
@@ -174,7 +174,7 @@ def check_rebuilt(log: PartitionLog) -> None:
         if base_offset in bases:
             grown.log_end_offset = base_offset  # which is further on where compaction has left a gap
             grown.roll(now_ms=NOW)
-        grown.append_as_is(bytearray(stored), now_ms=NOW)
+        grown.append_preassigned(bytearray(stored), now_ms=NOW)
     if grown.log_end_offset in bases:
         grown.roll(now_ms=NOW)
     for segment in grown.segments[:-1]:
@@ -197,7 +197,7 @@ def check_rebuilt(log: PartitionLog) -> None:
         assert _known(remembered[producer_id]) == _known(regrown[producer_id])
 
 
-def _known(producer: Producer) -> tuple[object, ...]:
+def _known(producer: ProducerStateEntry) -> tuple[object, ...]:
     """All that a snapshot keeps: the last batch without its time, where a marker came later."""
     return (
         producer.epoch,

@@ -10,20 +10,27 @@ All of this may run in a worker: it uses files of its own, and nobody knows the 
 from dataclasses import dataclass
 
 from ottla.base.ports import Disk
-from ottla.log import epochs as leader_epochs
+from ottla.log import leader_epoch_cache as leader_epochs
 from ottla.log import offset_index, time_index
+from ottla.log.batch_scan import scan_batches, scan_headers
 from ottla.log.compaction_swap import finish_swaps
 from ottla.log.config import LONG_MAX, LogConfig
-from ottla.log.continued_index import continue_offsets, continue_times
-from ottla.log.epochs import LeaderEpochs
-from ottla.log.gaps import Gaps
-from ottla.log.open_files import OpenFiles
-from ottla.log.producer_state import SNAPSHOT_SUFFIX, ProducerTable, snapshot_path, write_snapshot
-from ottla.log.rebuilding import OFFSETS_PER_SEGMENT_MAX, Progress, RecoveryStopped, close, index_closed, rebuild
-from ottla.log.scanning import scan_batches, scan_headers
-from ottla.log.segment import LOG_SUFFIX, OFFSET_INDEX_SUFFIX, TIME_INDEX_SUFFIX, TRANSACTION_INDEX_SUFFIX, Segment
+from ottla.log.file_cache import FileCache
+from ottla.log.leader_epoch_cache import LeaderEpochCache
+from ottla.log.offset_gaps import OffsetGaps
+from ottla.log.producer_state import SNAPSHOT_SUFFIX, ProducerStateManager, snapshot_path, write_snapshot
+from ottla.log.resumed_index import resume_offsets, resume_times
+from ottla.log.segment import LOG_SUFFIX, OFFSET_INDEX_SUFFIX, TIME_INDEX_SUFFIX, TRANSACTION_INDEX_SUFFIX, LogSegment
+from ottla.log.segment_recovery import (
+    OFFSETS_PER_SEGMENT_MAX,
+    Progress,
+    RecoveryInterrupted,
+    close,
+    index_closed,
+    recover_segment,
+)
 
-__all__ = ["OFFSETS_PER_SEGMENT_MAX", "LoadedLog", "Progress", "RecoveryStopped", "load", "rebuild"]
+__all__ = ["OFFSETS_PER_SEGMENT_MAX", "LoadedLog", "Progress", "RecoveryInterrupted", "load", "recover_segment"]
 
 INDEX_SUFFIXES = (OFFSET_INDEX_SUFFIX, TIME_INDEX_SUFFIX, TRANSACTION_INDEX_SUFFIX)
 LEFTOVER_SUFFIXES = (".deleted", ".cleaned", ".tmp")
@@ -35,11 +42,11 @@ OPEN_FILES_MAX = 4
 class LoadedLog:
     """What was found in a directory."""
 
-    segments: list[Segment]
+    segments: list[LogSegment]
     log_end_offset: int
-    epochs: LeaderEpochs
-    producers: ProducerTable
-    cut_bytes: int
+    epochs: LeaderEpochCache
+    producers: ProducerStateManager
+    truncated_bytes: int
     is_flushed: bool = False
     """All that was found is on the disk."""
     is_as_stored: bool = False
@@ -57,22 +64,22 @@ def load(
     progress: Progress | None = None,
 ) -> LoadedLog:
     """`recovery_point`: what lies before this offset was flushed. Without it the last segment alone is taken for doubtful after a crash."""
-    files = OpenFiles(disk, open_files_max=OPEN_FILES_MAX)
+    files = FileCache(disk, open_files_max=OPEN_FILES_MAX)
     finish_swaps(disk, directory)
     names = _remove_leftovers(disk, directory)
     bases = sorted(int(name[:20]) for name in names if name.endswith(LOG_SUFFIX))
-    segments = [Segment(disk, files, directory, base, created_ms=now_ms) for base in bases]
+    segments = [LogSegment(disk, files, directory, base, created_ms=now_ms) for base in bases]
     if not segments:
-        segment = Segment(disk, files, directory, 0, created_ms=now_ms)
+        segment = LogSegment(disk, files, directory, 0, created_ms=now_ms)
         segment.create()
-        return LoadedLog([segment], 0, leader_epochs.LeaderEpochs(), ProducerTable(), 0)
+        return LoadedLog([segment], 0, leader_epochs.LeaderEpochCache(), ProducerStateManager(), 0)
     for segment in segments:
         file = disk.open_read_only(segment.log_path)
         segment.size = file.size()
         file.close()
     last = segments[-1]
     last.is_writable = True
-    loaded = _believe(disk, directory, config, names, segments) if clean else None
+    loaded = _load_clean(disk, directory, config, names, segments) if clean else None
     if loaded is None:
         point = last.base_offset if clean or recovery_point is None else recovery_point
         loaded = _recover(disk, directory, config, names, segments, point, progress or Progress())
@@ -83,8 +90,8 @@ def load(
     return loaded
 
 
-def _believe(
-    disk: Disk, directory: str, config: LogConfig, names: list[str], segments: list[Segment]
+def _load_clean(
+    disk: Disk, directory: str, config: LogConfig, names: list[str], segments: list[LogSegment]
 ) -> LoadedLog | None:
     """The log as its files say it is; None where those of the last segment do not fit together."""
     there = dict.fromkeys(names)
@@ -106,25 +113,25 @@ def _recover(
     directory: str,
     config: LogConfig,
     names: list[str],
-    segments: list[Segment],
+    segments: list[LogSegment],
     recovery_point: int,
     progress: Progress,
 ) -> LoadedLog:
     """Read through what may not have reached the disk.
 
-    A torn segment becomes the last, and so does one whose successor's file is gone: what follows has no ground. Gaps that compaction left
+    A torn segment becomes the last, and so does one whose successor's file is gone: what follows has no ground. OffsetGaps that compaction left
     stay.
     """
     doubtful = max(
         (index for index, segment in enumerate(segments) if segment.base_offset <= recovery_point), default=0
     )
     doubtful = next(
-        (index for index, segment in enumerate(segments[:doubtful]) if not segment.is_transaction_index_sound()),
+        (index for index, segment in enumerate(segments[:doubtful]) if not segment.is_transaction_index_valid()),
         doubtful,
     )
     believed = segments[:doubtful]
     for segment in believed:
-        if not segment.are_indexes_sound(config.index_interval_bytes):
+        if not segment.are_indexes_valid(config.index_interval_bytes):
             index_closed(segment, config)
     # What was known of the doubtful segments is found anew, together with what their predecessors had not yet written down.
     start = segments[doubtful].base_offset
@@ -132,44 +139,44 @@ def _recover(
     epochs.truncate_from_end(start)
     _catch_up(epochs, believed)
     producers = _load_producers(disk, directory, names, segments, start, clean=False)
-    gaps = Gaps(disk, directory, segments)
-    cut_bytes = 0
+    gaps = OffsetGaps(disk, directory, segments)
+    truncated_bytes = 0
     while True:
         segment = segments[doubtful]
         doubtful += 1
         size = segment.size
         segment.is_writable = True
         segment.release()
-        end = rebuild(segment, config, epochs, producers, progress)
-        cut_bytes += size - segment.size
+        end = recover_segment(segment, config, epochs, producers, progress)
+        truncated_bytes += size - segment.size
         if doubtful == len(segments) or segment.size < size or not _follows(config, gaps, segments, doubtful, end):
             break
         close(segment)
         write_snapshot(disk, directory, segments[doubtful].base_offset, producers)
     for later in segments[doubtful:]:
-        cut_bytes += later.size
+        truncated_bytes += later.size
         later.remove()
     if doubtful < len(segments):
         disk.fsync_directory(
             directory
         )  # before anything is appended: a segment that comes back could follow what is written next
-    loaded = LoadedLog(segments[:doubtful], end, epochs, producers, cut_bytes)
+    loaded = LoadedLog(segments[:doubtful], end, epochs, producers, truncated_bytes)
     if config.flush_messages < LONG_MAX:
         _flush(disk, directory, [segment for segment in loaded.segments if segment.base_offset >= start])
         loaded.is_flushed = True
     return loaded
 
 
-def _follows(config: LogConfig, gaps: Gaps, segments: list[Segment], at: int, end: int) -> bool:
+def _follows(config: LogConfig, gaps: OffsetGaps, segments: list[LogSegment], at: int, end: int) -> bool:
     """Whether a segment goes on where the one before it ends, or after what compaction removed."""
     base_offset = segments[at].base_offset
     return end == base_offset or config.compacted or (end < base_offset and gaps.is_of_compaction(at))
 
 
-def _flush(disk: Disk, directory: str, segments: list[Segment]) -> None:
+def _flush(disk: Disk, directory: str, segments: list[LogSegment]) -> None:
     """Where records are shown only once they are on the disk, those that a killed process left in the page cache are put there first."""
     for segment in segments:
-        segment.opened().fsync()
+        segment.open_file().fsync()
     disk.fsync_directory(directory)
 
 
@@ -187,25 +194,25 @@ def _remove_leftovers(disk: Disk, directory: str) -> list[str]:
     return kept
 
 
-def _resume(segment: Segment) -> int | None:
+def _resume(segment: LogSegment) -> int | None:
     """Take the indexes of the last segment from their files and go on from there; None where something does not fit."""
     if not segment.has_index_files():
         return None
     size = segment.size
     offset_data, time_data = segment.map_index(OFFSET_INDEX_SUFFIX), segment.map_index(TIME_INDEX_SUFFIX)
-    if not offset_index.is_sound(offset_data, size) or not time_index.is_sound(time_data):
+    if not offset_index.is_valid_index(offset_data, size) or not time_index.is_valid_index(time_data):
         return None
-    if not segment.is_transaction_index_sound():
+    if not segment.is_transaction_index_valid():
         return None
     aborted = segment.aborted_transactions()
-    offsets, times = continue_offsets(segment.base_offset, offset_data), continue_times(segment.base_offset, time_data)
+    offsets, times = resume_offsets(segment.base_offset, offset_data), resume_times(segment.base_offset, time_data)
     position = offsets.last_position()
     segment.start_growing()
     segment.offset_index, segment.time_index, segment.aborted = offsets, times, aborted
     segment.max_timestamp, segment.max_timestamp_offset = times.last() or (-1, segment.base_offset)
     end = segment.base_offset
     expected = position
-    for at, header in scan_headers(segment.opened(), position, size):
+    for at, header in scan_headers(segment.open_file(), position, size):
         end = header.base_offset + header.last_offset_delta + 1
         if header.max_timestamp > segment.max_timestamp:
             segment.max_timestamp, segment.max_timestamp_offset = header.max_timestamp, end - 1
@@ -216,7 +223,7 @@ def _resume(segment: Segment) -> int | None:
     return end if expected == size else None
 
 
-def _catch_up(epochs: LeaderEpochs, closed: list[Segment]) -> None:
+def _catch_up(epochs: LeaderEpochCache, closed: list[LogSegment]) -> None:
     """What the checkpoint lacks stands in the batches: from the last segment on that starts with an epoch it knows."""
     start = len(closed)
     while start > 0:
@@ -228,16 +235,16 @@ def _catch_up(epochs: LeaderEpochs, closed: list[Segment]) -> None:
         last = segment.last_header()
         if last is None or last.leader_epoch <= epochs.latest:
             continue  # epochs rise, so that this segment has nothing new
-        for _, header in scan_headers(segment.opened(), 0, segment.size):
+        for _, header in scan_headers(segment.open_file(), 0, segment.size):
             if header.leader_epoch > epochs.latest:
                 epochs.assign(header.leader_epoch, header.base_offset)
 
 
 def _load_producers(
-    disk: Disk, directory: str, names: list[str], segments: list[Segment], end: int, *, clean: bool
-) -> ProducerTable:
+    disk: Disk, directory: str, names: list[str], segments: list[LogSegment], end: int, *, clean: bool
+) -> ProducerStateManager:
     """The state before an offset: from the newest snapshot that can be used, and the batches after it."""
-    table = ProducerTable()
+    table = ProducerStateManager()
     start = end if clean else segments[0].base_offset  # without any snapshot after a clean stop there were no producers
     for offset in reversed(_snapshot_offsets(names)):
         if offset <= end and _restore(table, disk.read(snapshot_path(directory, offset))):
@@ -247,8 +254,8 @@ def _load_producers(
         segment_end = segments[index + 1].base_offset if index + 1 < len(segments) else end
         if segment_end <= start or segment.base_offset >= end:
             continue
-        found = segment.locate(start, segment.opened().read_at)
-        for _, header, batch in scan_batches(segment.opened(), found[0] if found else segment.size, segment.size):
+        found = segment.locate(start, segment.open_file().read_at)
+        for _, header, batch in scan_batches(segment.open_file(), found[0] if found else segment.size, segment.size):
             table.on_batch(header, batch)
     return table
 
@@ -267,7 +274,7 @@ def _snapshot_offsets(names: list[str]) -> list[int]:
     return sorted(int(name[:20]) for name in names if name.endswith(SNAPSHOT_SUFFIX))
 
 
-def _restore(table: ProducerTable, snapshot: bytes) -> bool:
+def _restore(table: ProducerStateManager, snapshot: bytes) -> bool:
     """False where the snapshot is damaged: an older one, or the log itself, must do."""
     try:
         table.restore(snapshot)

@@ -3,25 +3,25 @@
 from typing import NamedTuple
 
 from ottla.base.ports import Disk
-from ottla.log import epochs as leader_epochs
+from ottla.log import leader_epoch_cache as leader_epochs
 from ottla.log import partition_metadata
 from ottla.log.partition_log import LogSlice, PartitionLog
 from ottla.log.producer_state import SNAPSHOT_SUFFIX
-from ottla.log.segment import LOG_SUFFIX, Segment
+from ottla.log.segment import LOG_SUFFIX, LogSegment
 from ottla.wire.batches import iterate_batches
 
 SLICE_BYTES = 4 << 20
 TRANSACTION_INDEX_SUFFIX = ".txnindex"
 
 
-class LogHasChanged(Exception):
+class SourceLogChanged(Exception):
     """Segments of the source were replaced or removed while they were copied: begin anew."""
 
 
 class SegmentCopy(NamedTuple):
     """A segment, and how much of it there was when it was looked at."""
 
-    segment: Segment
+    segment: LogSegment
     size: int
 
 
@@ -44,7 +44,7 @@ class LogCopy:
     def check(self) -> None:
         """On the loop. What was copied must still be what the log begins with."""
         if self.source.segments[: len(self.segments)] != [copy.segment for copy in self.segments]:
-            raise LogHasChanged
+            raise SourceLogChanged
 
     def start(self) -> None:
         """The directory and its small files. Indexes are left out: they are made when the copy is opened."""
@@ -68,7 +68,7 @@ class LogCopy:
         finally:
             source.close()
         if not data and size > position:
-            raise LogHasChanged
+            raise SourceLogChanged
         target = self._disk.open(f"{self.directory}/{segment.base_offset:020d}{LOG_SUFFIX}", create=True)
         try:
             target.append([data])
@@ -91,7 +91,7 @@ class LogCopy:
             start_offset=self._start_offset,
         )
         if opened.log_end_offset != self._end_offset:
-            raise LogHasChanged
+            raise SourceLogChanged
         return opened
 
 
@@ -103,7 +103,7 @@ def append_slice(target: PartitionLog, found: LogSlice, *, now_ms: int) -> int:
         if header.last_offset < target.log_end_offset:
             continue
         if header.base_offset != target.log_end_offset or position + header.size > len(data):
-            raise LogHasChanged
-        target.append_as_is(data[position : position + header.size], now_ms=now_ms)
+            raise SourceLogChanged
+        target.append_preassigned(data[position : position + header.size], now_ms=now_ms)
         appended += header.size
     return appended

@@ -3,13 +3,13 @@
 from collections.abc import Callable
 
 from ottla.base.ports import File
+from ottla.log.batch_scan import scan_fields, scan_headers
 from ottla.log.config import LogConfig
-from ottla.log.epochs import LeaderEpochs
-from ottla.log.offset_index import GrowingOffsetIndex
-from ottla.log.producer_state import ProducerTable
-from ottla.log.scanning import scan_fields, scan_headers
-from ottla.log.segment import Segment
-from ottla.log.time_index import GrowingTimeIndex
+from ottla.log.leader_epoch_cache import LeaderEpochCache
+from ottla.log.offset_index import MutableOffsetIndex
+from ottla.log.producer_state import ProducerStateManager
+from ottla.log.segment import LogSegment
+from ottla.log.time_index import MutableTimeIndex
 from ottla.wire.batches import ATTRIBUTES_AT, CONTROL_BIT, LENGTH_OVERHEAD, TRANSACTIONAL_BIT, BatchHeader
 from ottla.wire.crc import crc32c
 
@@ -17,7 +17,7 @@ OFFSETS_PER_SEGMENT_MAX = 0x7FFF_FFFF
 OF_TRANSACTIONS = CONTROL_BIT | TRANSACTIONAL_BIT
 
 
-class RecoveryStopped(InterruptedError):
+class RecoveryInterrupted(InterruptedError):
     """Nobody waits for the log any more. Its files are as a crash would leave them, and the next recovery begins anew."""
 
 
@@ -31,26 +31,30 @@ class Progress:
         self.done_bytes = 0
 
     def tell(self, done_bytes: int) -> None:
-        """RecoveryStopped where that is to be all."""
+        """RecoveryInterrupted where that is to be all."""
         self.done_bytes = done_bytes
         if self._is_stopping():
-            raise RecoveryStopped("the recovery was stopped")
+            raise RecoveryInterrupted("the recovery was stopped")
 
 
-def rebuild(
-    segment: Segment, config: LogConfig, epochs: LeaderEpochs, producers: ProducerTable, progress: Progress
+def recover_segment(
+    segment: LogSegment,
+    config: LogConfig,
+    epochs: LeaderEpochCache,
+    producers: ProducerStateManager,
+    progress: Progress,
 ) -> int:
     """Read the segment through, build its indexes, cut off what is not a whole, valid, next batch; returns the offset after the last.
 
-    The indexes grow here as in `Segment.on_batch`, in a loop of their own: a gigabyte of small batches has six million of them, and a
+    The indexes grow here as in `LogSegment.on_batch`, in a loop of their own: a gigabyte of small batches has six million of them, and a
     microsecond for each is six seconds.
     """
     size = segment.size
     segment.start_growing()
     offsets, times = segment.offset_index, segment.time_index
-    assert isinstance(offsets, GrowingOffsetIndex), segment.stem
-    assert isinstance(times, GrowingTimeIndex), segment.stem
-    file = segment.opened()
+    assert isinstance(offsets, MutableOffsetIndex), segment.stem
+    assert isinstance(times, MutableTimeIndex), segment.stem
+    file = segment.open_file()
     next_offset = base = segment.base_offset
     offset_max = base + OFFSETS_PER_SEGMENT_MAX
     interval, latest_epoch = config.index_interval_bytes, epochs.latest
@@ -115,20 +119,20 @@ def _cut_off(file: File, end: int) -> None:
     file.fsync()  # before anything is appended: what was cut off could come back behind it
 
 
-def index_closed(segment: Segment, config: LogConfig) -> None:
+def index_closed(segment: LogSegment, config: LogConfig) -> None:
     """New index files for a closed segment. Its batches are left alone: they were flushed, and damage there is for its readers to see."""
     size = segment.size
     segment.size = 0
     segment.start_growing()
     segment.aborted = None  # which transactions are open where the segment begins is not known here
-    for position, header in scan_headers(segment.opened(), 0, size):
+    for position, header in scan_headers(segment.open_file(), 0, size):
         segment.size = position
         segment.on_batch(position + header.size, header.last_offset, header.max_timestamp, config.index_interval_bytes)
     segment.size = size
     close(segment)
 
 
-def close(segment: Segment) -> None:
+def close(segment: LogSegment) -> None:
     """The segment is no longer the last: its indexes are put into files, which serve from now on."""
     segment.is_writable = False
     segment.finish_indexes()

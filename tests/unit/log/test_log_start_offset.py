@@ -5,7 +5,7 @@ from pathlib import Path
 from ottla.io.disk import RealDisk
 from ottla.log.config import LogConfig
 from ottla.log.partition_log import PartitionLog
-from tests.unit.log.logs import NOW, TOPIC_ID, append, batch, open_log, read_all
+from tests.unit.log.log_fixtures import NOW, TOPIC_ID, append, batch, open_log, read_all
 
 SMALL = LogConfig(segment_bytes=200)
 """Two batches of one record to a segment."""
@@ -36,21 +36,21 @@ def test_whole_segments_before_the_beginning_leave_the_log(tmp_path):
     log = filled(tmp_path)
     assert bases(log) == [0, 2, 4, 6]
     log.advance_start(5)
-    taken = log.take_below_start()
+    taken = log.detach_below_start()
     assert ([segment.base_offset for segment in taken], bases(log)) == ([0, 2], [4, 6])
     assert (log.log_start_offset, log.log_end_offset) == (5, 7)
     assert [record.value for record in read_all(log, 5)] == [b"5", b"6"]
     assert log.epochs.entries() == [(1, 5), (2, 6)]
-    assert log.take_below_start() == []
+    assert log.detach_below_start() == []
 
 
 def test_what_was_taken_is_not_flushed_later(tmp_path):
     """Its files may be gone by then."""
     log = filled(tmp_path)
     log.advance_start(4)
-    for segment in log.take_below_start():
+    for segment in log.detach_below_start():
         segment.remove()
-    for item in log.take_unflushed():
+    for item in log.drain_unflushed():
         item.flush()
     assert logs_in(tmp_path) == [4, 6]
 
@@ -58,7 +58,7 @@ def test_what_was_taken_is_not_flushed_later(tmp_path):
 def test_the_last_segment_stays(tmp_path):
     log = filled(tmp_path)
     log.advance_start(7)
-    log.take_below_start()
+    log.detach_below_start()
     assert (bases(log), log.log_start_offset, read_all(log, 7)) == ([6], 7, [])
     assert append(log) == 7
 

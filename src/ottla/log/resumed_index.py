@@ -5,15 +5,15 @@ and a node as large, as what it holds.
 """
 
 from ottla.log import offset_index, time_index
-from ottla.log.index_entries import Entries
-from ottla.log.offset_index import GrowingOffsetIndex, MappedOffsetIndex
-from ottla.log.time_index import GrowingTimeIndex, MappedTimeIndex
+from ottla.log.mapped_index import Entries
+from ottla.log.offset_index import MappedOffsetIndex, MutableOffsetIndex
+from ottla.log.time_index import MappedTimeIndex, MutableTimeIndex
 
 LOADED_BYTES_MAX = 64 << 10
 """A smaller file is loaded: mappings are limited, too, and a page is taken by each."""
 
 
-class ContinuedOffsetIndex(GrowingOffsetIndex):
+class ResumedOffsetIndex(MutableOffsetIndex):
     __slots__ = ("_before", "_before_data")
 
     def __init__(self, base_offset: int, data: memoryview) -> None:
@@ -41,7 +41,7 @@ class ContinuedOffsetIndex(GrowingOffsetIndex):
         return bytes(self._before_data) + super().encode()
 
 
-class ContinuedTimeIndex(GrowingTimeIndex):
+class ResumedTimeIndex(MutableTimeIndex):
     __slots__ = ("_before", "_before_data")
 
     def __init__(self, base_offset: int, data: memoryview) -> None:
@@ -71,13 +71,13 @@ class ContinuedTimeIndex(GrowingTimeIndex):
         return bytes(self._before_data) + super().encode()
 
 
-def continue_offsets(base_offset: int, data: Entries) -> GrowingOffsetIndex:
+def resume_offsets(base_offset: int, data: Entries) -> MutableOffsetIndex:
     if isinstance(data, memoryview) and len(data) > LOADED_BYTES_MAX:
-        return ContinuedOffsetIndex(base_offset, data)
-    return GrowingOffsetIndex.decode(base_offset, data)
+        return ResumedOffsetIndex(base_offset, data)
+    return MutableOffsetIndex.decode(base_offset, data)
 
 
-def continue_times(base_offset: int, data: Entries) -> GrowingTimeIndex:
+def resume_times(base_offset: int, data: Entries) -> MutableTimeIndex:
     if isinstance(data, memoryview) and len(data) > LOADED_BYTES_MAX:
-        return ContinuedTimeIndex(base_offset, data)
-    return GrowingTimeIndex.decode(base_offset, data)
+        return ResumedTimeIndex(base_offset, data)
+    return MutableTimeIndex.decode(base_offset, data)

@@ -3,7 +3,7 @@
 from typing import NamedTuple, Protocol
 
 from ottla.base.ports import Disk, File
-from ottla.log.segment import Segment
+from ottla.log.segment import LogSegment
 
 
 class Flushable(Protocol):
@@ -15,13 +15,13 @@ class ClosedSegment:
 
     __slots__ = ("_file", "segment")
 
-    def __init__(self, segment: Segment) -> None:
+    def __init__(self, segment: LogSegment) -> None:
         self.segment = segment
         self._file: File | None = None
 
     def open(self) -> None:
         """On the loop, as workers must not touch the table of open files."""
-        self._file = self.segment.opened()
+        self._file = self.segment.open_file()
 
     def flush(self) -> None:
         assert self._file is not None, "open it first"
@@ -39,7 +39,7 @@ class AtomicWrite(NamedTuple):
         self.disk.write_atomically(self.path, self.data)
 
 
-class NewNames(NamedTuple):
+class DirectorySync(NamedTuple):
     """The names in a directory, where no small file is written that would make them durable."""
 
     disk: Disk

@@ -8,7 +8,7 @@ from typing import ClassVar
 Entries = bytes | memoryview
 
 
-class MappedEntries:
+class MappedIndex:
     """The file of a closed segment, searched in place: it costs no memory of our own."""
 
     __slots__ = ("_count", "_data", "base_offset")
@@ -27,7 +27,7 @@ class MappedEntries:
         return [self.ENTRY.unpack_from(self._data, i * self.ENTRY.size) for i in range(self._count)]
 
 
-def entries_before_zeros(data: Entries, entry: Struct, is_filling: Callable[[int], bool]) -> int:
+def count_before_padding(data: Entries, entry: Struct, is_filling: Callable[[int], bool]) -> int:
     """The number of entries before those that only fill the file up; the first may be all zeros and an entry nevertheless, where others
     follow it."""
     count = len(data) // entry.size

@@ -12,7 +12,7 @@ UNDEFINED_EPOCH = -1
 UNDEFINED_OFFSET = -1
 
 
-class LeaderEpochs:
+class LeaderEpochCache:
     """Epochs and the offsets at which they start; both rise. `latest` is the last of them, which every append looks at."""
 
     __slots__ = ("_epochs", "_starts", "is_dirty", "latest")
@@ -86,7 +86,7 @@ class LeaderEpochs:
         return f"0\n{len(lines)}\n{''.join(lines)}".encode()
 
 
-def decode(data: bytes, path: str) -> LeaderEpochs:
+def decode(data: bytes, path: str) -> LeaderEpochCache:
     """ValueError where the text is not a whole checkpoint of version 0."""
     lines = data.decode().splitlines()
     if len(lines) < 2 or lines[0].strip() != "0" or len(lines) - 2 != int(lines[1]):
@@ -95,9 +95,9 @@ def decode(data: bytes, path: str) -> LeaderEpochs:
     for line in lines[2:]:
         epoch, start = line.split()
         entries.append((int(epoch), int(start)))
-    return LeaderEpochs(entries)
+    return LeaderEpochCache(entries)
 
 
-def read_checkpoint(disk: Disk, directory: str) -> LeaderEpochs:
+def read_checkpoint(disk: Disk, directory: str) -> LeaderEpochCache:
     path = f"{directory}/{FILE_NAME}"
-    return decode(disk.read(path), path) if disk.exists(path) else LeaderEpochs()
+    return decode(disk.read(path), path) if disk.exists(path) else LeaderEpochCache()

@@ -8,14 +8,14 @@ from hypothesis import strategies as st
 
 from ottla.base.ids import uuid_text
 from ottla.io.disk import RealDisk
-from ottla.log import epochs, partition_metadata
-from ottla.log.epochs import LeaderEpochs
-from ottla.log.offset_index import GrowingOffsetIndex, MappedOffsetIndex
-from ottla.log.open_files import OpenFiles
-from ottla.log.scanning import scan_batches
-from ottla.log.time_index import GrowingTimeIndex, MappedTimeIndex
+from ottla.log import leader_epoch_cache, partition_metadata
+from ottla.log.batch_scan import scan_batches
+from ottla.log.file_cache import FileCache
+from ottla.log.leader_epoch_cache import LeaderEpochCache
+from ottla.log.offset_index import MappedOffsetIndex, MutableOffsetIndex
+from ottla.log.time_index import MappedTimeIndex, MutableTimeIndex
 from ottla.wire.batches import iterate_batches
-from tests.unit.log.logs import NOW, TOPIC_ID, append, batch, open_log, read_all
+from tests.unit.log.log_fixtures import NOW, TOPIC_ID, append, batch, open_log, read_all
 
 
 def test_the_topic_id_is_written_as_apache_kafka_writes_it(tmp_path: Path) -> None:
@@ -36,19 +36,19 @@ def test_a_topic_id_that_cannot_be_read_is_told(tmp_path: Path, text: str) -> No
 
 class TestEpochs:
     def test_the_checkpoint_is_as_apache_kafka_writes_it(self, tmp_path: Path) -> None:
-        known = LeaderEpochs([(0, 0), (4, 25)])
+        known = LeaderEpochCache([(0, 0), (4, 25)])
         assert known.encode() == b"0\n2\n0 0\n4 25\n"
-        (tmp_path / epochs.FILE_NAME).write_bytes(known.encode())
-        assert epochs.read_checkpoint(RealDisk(), str(tmp_path)).entries() == [(0, 0), (4, 25)]
+        (tmp_path / leader_epoch_cache.FILE_NAME).write_bytes(known.encode())
+        assert leader_epoch_cache.read_checkpoint(RealDisk(), str(tmp_path)).entries() == [(0, 0), (4, 25)]
 
     @pytest.mark.parametrize("text", ["", "0\n", "1\n0\n", "0\n2\n0 0\n", "0\nx\n", "0\n1\n0\n"])
     def test_half_a_checkpoint_is_told(self, tmp_path: Path, text: str) -> None:
         (tmp_path / "leader-epoch-checkpoint").write_text(text)
         with pytest.raises(ValueError):
-            epochs.read_checkpoint(RealDisk(), str(tmp_path))
+            leader_epoch_cache.read_checkpoint(RealDisk(), str(tmp_path))
 
     def test_assigning_removes_what_it_contradicts(self) -> None:
-        known = LeaderEpochs()
+        known = LeaderEpochCache()
         for epoch, start in ((0, 0), (2, 10), (2, 12), (3, 20), (5, 30)):
             known.assign(epoch, start)
         assert known.entries() == [(0, 0), (2, 10), (3, 20), (5, 30)]
@@ -58,7 +58,7 @@ class TestEpochs:
         assert known.entries() == [(0, 0), (6, 10)]
 
     def test_where_an_epoch_ends(self) -> None:
-        known = LeaderEpochs([(2, 10), (4, 20), (7, 30)])
+        known = LeaderEpochCache([(2, 10), (4, 20), (7, 30)])
         answers = {epoch: known.end_offset_for(epoch, 44) for epoch in (-1, 0, 2, 3, 4, 6, 7, 8)}
         assert answers == {
             -1: (-1, -1),
@@ -70,10 +70,10 @@ class TestEpochs:
             7: (7, 44),
             8: (-1, -1),
         }
-        assert LeaderEpochs().end_offset_for(0, 5) == (-1, -1)
+        assert LeaderEpochCache().end_offset_for(0, 5) == (-1, -1)
 
     def test_truncating(self) -> None:
-        known = LeaderEpochs([(2, 10), (4, 20), (7, 30)])
+        known = LeaderEpochCache([(2, 10), (4, 20), (7, 30)])
         known.truncate_from_end(30)
         assert (known.entries(), known.is_dirty) == ([(2, 10), (4, 20)], True)
         known.truncate_from_start(15)
@@ -87,7 +87,7 @@ ENTRIES = st.lists(st.tuples(st.integers(1, 500), st.integers(1, 9000)), max_siz
 
 @given(steps=ENTRIES, asked=st.integers(0, 20_000))
 def test_both_kinds_of_offset_index_find_the_same(steps: list[tuple[int, int]], asked: int) -> None:
-    growing = GrowingOffsetIndex(1000)
+    growing = MutableOffsetIndex(1000)
     offset, position, expected, last = 1000, 0, 0, None
     for more, size in steps:
         offset, position = offset + more, position + size
@@ -99,12 +99,12 @@ def test_both_kinds_of_offset_index_find_the_same(steps: list[tuple[int, int]], 
     mapped = MappedOffsetIndex(1000, memoryview(growing.encode()))
     assert growing.position_of(1000 + asked) == mapped.position_of(1000 + asked) == expected
     assert growing.around(1000 + asked) == mapped.around(1000 + asked) == (expected, last)
-    assert GrowingOffsetIndex.decode(1000, growing.encode()).entries() == mapped.entries() == growing.entries()
+    assert MutableOffsetIndex.decode(1000, growing.encode()).entries() == mapped.entries() == growing.entries()
 
 
 @given(steps=ENTRIES, base=st.integers(-1, 1 << 60), asked=st.integers(0, 20_000))
 def test_both_kinds_of_time_index_find_the_same(steps: list[tuple[int, int]], base: int, asked: int) -> None:
-    growing = GrowingTimeIndex(1000)
+    growing = MutableTimeIndex(1000)
     offset, timestamp, expected = 1000, base, 1000
     for more, later in steps:
         offset, timestamp = offset + more, timestamp + later
@@ -115,12 +115,12 @@ def test_both_kinds_of_time_index_find_the_same(steps: list[tuple[int, int]], ba
     mapped = MappedTimeIndex(1000, memoryview(growing.encode()))
     assert growing.offset_before(base + asked) == mapped.offset_before(base + asked) == expected
     assert growing.last() == mapped.last() == ((timestamp, offset) if steps else None)
-    assert GrowingTimeIndex.decode(1000, growing.encode()).entries() == mapped.entries() == growing.entries()
+    assert MutableTimeIndex.decode(1000, growing.encode()).entries() == mapped.entries() == growing.entries()
 
 
 class TestOpenFiles:
     def test_there_are_never_more_than_may_be(self, tmp_path: Path) -> None:
-        files = OpenFiles(RealDisk(), open_files_max=3)
+        files = FileCache(RealDisk(), open_files_max=3)
         logs = [open_log(tmp_path / str(n), files=files) for n in range(6)]
         for _ in range(3):
             for log in logs:
@@ -129,7 +129,7 @@ class TestOpenFiles:
         assert [len(read_all(log, 0)) for log in logs] == [3] * 6
 
     def test_a_file_that_is_used_stays_open_longer(self, tmp_path: Path) -> None:
-        files = OpenFiles(RealDisk(), open_files_max=3)
+        files = FileCache(RealDisk(), open_files_max=3)
         busy, *others = [open_log(tmp_path / str(n), files=files) for n in range(6)]
         append(busy)
         kept = busy.segments[0].file
@@ -139,10 +139,10 @@ class TestOpenFiles:
         assert busy.segments[0].file is kept
 
     def test_a_slice_keeps_its_file(self, tmp_path: Path) -> None:
-        files = OpenFiles(RealDisk(), open_files_max=1)
+        files = FileCache(RealDisk(), open_files_max=1)
         first, second = (open_log(tmp_path / name, files=files) for name in "ab")
         append(first)
-        found = first.read(0, 100, limit_offset=1, at_least_one=True)
+        found = first.read(0, 100, limit_offset=1, min_one_message=True)
         append(second)
         assert first.segments[0].file is None
         assert found is not None
@@ -155,7 +155,7 @@ class TestOpenFiles:
             append(log, batch(b"%d" % n, timestamp=NOW + n))
             log.roll(now_ms=NOW)
         log.close()
-        log = open_log(tmp_path, files=OpenFiles(RealDisk(), open_files_max=3))
+        log = open_log(tmp_path, files=FileCache(RealDisk(), open_files_max=3))
         assert log.latest_of_max_timestamp() == (NOW + 7, 7, 0)
         assert sum(segment.time_index is not None for segment in log.segments[:-1]) <= 1
         assert [record.value for record in read_all(log, 0)] == [b"%d" % n for n in range(8)]

@@ -7,7 +7,7 @@ from ottla.base.ids import Uuid
 from ottla.base.ports import Disk
 from ottla.io.disk import RealDisk
 from ottla.log.config import LogConfig
-from ottla.log.open_files import OpenFiles
+from ottla.log.file_cache import FileCache
 from ottla.log.partition_log import PartitionLog
 from ottla.wire.batches import Record, build_batch, decode_records, iterate_batches
 
@@ -22,7 +22,7 @@ def open_log(
     disk: Disk | None = None,
     now_ms: int = NOW,
     recovery_point: int | None = None,
-    files: OpenFiles | None = None,
+    files: FileCache | None = None,
     topic_id: Uuid = TOPIC_ID,
     config: LogConfig | None = None,
     **configs: object,
@@ -82,7 +82,7 @@ def stored_records(log: PartitionLog) -> list[Record]:
 def read_all(log: PartitionLog, offset: int, max_bytes: int = 1 << 20) -> list[Record]:
     """As a consumer reads: from an offset to the end, as many fetches as it takes."""
     records: list[Record] = []
-    while (found := log.read(offset, max_bytes, limit_offset=log.log_end_offset, at_least_one=True)) is not None:
+    while (found := log.read(offset, max_bytes, limit_offset=log.log_end_offset, min_one_message=True)) is not None:
         data = found.file.read_at(found.position, found.size)
         for position, header in iterate_batches(data):
             records += [

@@ -5,20 +5,20 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ottla.log import compaction_keys
-from ottla.log.compaction_keys import KEY_BYTES_MAX, PADDING, KeyTable
+from ottla.log import offset_map
+from ottla.log.offset_map import KEY_BYTES_MAX, PADDING, OffsetMap
 
 SPECIAL = [b"", b"\0", b"\0" * 8, b"\0" * 9, b"k" * (KEY_BYTES_MAX + 1)]
 keys = st.one_of(st.binary(max_size=3), st.binary(max_size=40), st.sampled_from(SPECIAL))
 
 
-def read(table: KeyTable, listed: list[bytes]) -> compaction_keys.Keys:
+def read(table: OffsetMap, listed: list[bytes]) -> offset_map.Keys:
     data = b"".join(listed)
     sizes = np.array([len(key) for key in listed], np.int64)
     return table.read_keys(np.frombuffer(data + PADDING, np.uint8), np.cumsum(sizes) - sizes, sizes)
 
 
-def check(windows: list[list[bytes]], table: KeyTable, asked: list[bytes]) -> None:
+def check(windows: list[list[bytes]], table: OffsetMap, asked: list[bytes]) -> None:
     expected: dict[bytes, int] = {}
     offset = 10
     for window in windows:
@@ -34,7 +34,7 @@ def check(windows: list[list[bytes]], table: KeyTable, asked: list[bytes]) -> No
 @given(st.lists(st.lists(keys, max_size=60), max_size=5), st.lists(keys, max_size=10), st.integers(0, 1 << 62))
 @settings(deadline=None, max_examples=150)
 def test_it_is_a_dictionary(windows, asked, seed):
-    check(windows, KeyTable(seed), asked)
+    check(windows, OffsetMap(seed), asked)
 
 
 @given(st.lists(st.lists(keys, max_size=60), max_size=5), st.lists(keys, max_size=10))
@@ -44,7 +44,7 @@ def test_keys_whose_hashes_meet_are_told_apart(windows, asked):
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(compaction_keys, "PROBES_MAX", 3)
 
-        class Meeting(KeyTable):
+        class Meeting(OffsetMap):
             def read_keys(self, octets, starts, sizes):  # type: ignore[no-untyped-def]
                 found = super().read_keys(octets, starts, sizes)
                 found.hashes[:] = found.sizes.astype(np.uint64) & np.uint64(1)
@@ -55,7 +55,7 @@ def test_keys_whose_hashes_meet_are_told_apart(windows, asked):
 
 def test_it_grows(tmp_path):
     """Many more keys than there are slots at first; memory is counted."""
-    table = KeyTable(7)
+    table = OffsetMap(7)
     before = table.memory_bytes
     windows = [[b"key-%d" % number for number in range(first, first + 20_000)] for first in (0, 10_000, 30_000)]
     check(windows, table, [b"key-50001"])

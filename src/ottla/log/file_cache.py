@@ -5,10 +5,10 @@ from typing import TYPE_CHECKING
 from ottla.base.ports import Disk, File
 
 if TYPE_CHECKING:
-    from ottla.log.segment import Segment
+    from ottla.log.segment import LogSegment
 
 
-class OpenFiles:
+class FileCache:
     """Shared by all logs of a disk. The one given up is found by second chance: a use sets a flag, which is all that the hot path pays.
 
     A file is let go, not closed: a fetch that is on its way to a socket may still read from it, and it closes itself after that.
@@ -17,14 +17,14 @@ class OpenFiles:
     def __init__(self, disk: Disk, *, open_files_max: int | None = None) -> None:
         self._disk = disk
         self._open_files_max = disk.open_files_max() if open_files_max is None else open_files_max
-        self._segments: dict[Segment, None] = {}
+        self._segments: dict[LogSegment, None] = {}
 
     def __len__(self) -> int:
         return len(self._segments)
 
-    def open(self, segment: "Segment", *, create: bool = False) -> File:
+    def open(self, segment: "LogSegment", *, create: bool = False) -> File:
         while len(self._segments) >= self._open_files_max:
-            self._give_up_one()
+            self._evict_one()
         file = (
             self._disk.open(segment.log_path, create=create)
             if segment.is_writable
@@ -33,10 +33,10 @@ class OpenFiles:
         self._segments[segment] = None
         return file
 
-    def forget(self, segment: "Segment") -> None:
+    def forget(self, segment: "LogSegment") -> None:
         self._segments.pop(segment, None)
 
-    def _give_up_one(self) -> None:
+    def _evict_one(self) -> None:
         while True:
             segment = next(iter(self._segments))
             del self._segments[segment]
@@ -44,5 +44,5 @@ class OpenFiles:
                 segment.was_used = False
                 self._segments[segment] = None
             else:
-                segment.give_up()
+                segment.evict()
                 return

@@ -14,8 +14,8 @@ from ottla.log.partition_log import PartitionLog
 from ottla.sim.disk import SimulatedDisk
 from ottla.sim.log_files import check_log_files
 from ottla.wire.batches import Record, decode_records, read_header
-from tests.unit.log.compacting import append_marker, append_records, clean
-from tests.unit.log.logs import NOW, TOPIC_ID, read_all, stored_batches
+from tests.unit.log.compaction_harness import append_marker, append_records, clean
+from tests.unit.log.log_fixtures import NOW, TOPIC_ID, read_all, stored_batches
 
 CONFIG = LogConfig(segment_bytes=700, index_interval_bytes=100, compacted=True, deletes=False, delete_retention_ms=50)
 KEYS = [b"a", b"b", b"key", b"a longer key than that", b""]
