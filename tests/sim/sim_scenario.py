@@ -13,8 +13,6 @@ import sys
 from collections.abc import Coroutine, Sequence
 from typing import Any
 
-from sim_workload import Administrator, IdempotentProducer, Producer, SessionReader
-
 from ottla.base.errors import ErrorCode
 from ottla.node.assemble import Node, assemble
 from ottla.node.config import NodeConfig, node_config
@@ -35,6 +33,7 @@ from ottla.wire.messages.offset_for_leader_epoch import (
     OffsetForLeaderTopic,
 )
 from tests.sim.sim_delete_records import Shortener
+from tests.sim.sim_workload import Administrator, IdempotentProducer, Producer, SessionReader
 
 PORT = 9092
 STEPS_MAX = 500_000
