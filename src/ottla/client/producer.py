@@ -124,7 +124,7 @@ class Producer:
     ) -> BlockingSentColumns:
         """Send all rows of columns: Arrow arrays of bytes or text (`values`, `keys`), times, partitions (-1 or null: by the key) and
         lists of headers. They are encoded by this thread, without work in Python for each row; blocks for metadata and for memory."""
-        from ottla.client.column_sending import columns_of, encode_piece, partitions_of, pieces
+        from ottla.client.column_producer import columns_of, encode_piece, partitions_of, pieces
 
         if self._is_closed:
             raise Closed("The producer is closed.")

@@ -270,7 +270,7 @@ class AsyncProducer:
     ) -> "AsyncSentColumns":
         """Send all rows of columns: Arrow arrays of bytes or text (`values`, `keys`), times, partitions (-1 or null: by the key) and
         lists of headers. Waits for metadata and for memory; `await` the result for how many records each partition has taken."""
-        from ottla.client.column_sending import columns_of, encode_piece, partitions_of, pieces
+        from ottla.client.column_producer import columns_of, encode_piece, partitions_of, pieces
 
         engine = self._engine or self._running()
         rows, bounds = columns_of(engine.accumulator, values, keys, timestamps, headers)
