@@ -54,7 +54,7 @@ async def fetch(broker: AsyncBroker, group: str = "g") -> tuple[int, dict[str, i
 
 
 async def loaded(broker: AsyncBroker) -> None:
-    while any(shard.state == ShardState.LOADING for shard in broker.node.broker.groups.runtime.all()):
+    while any(shard.state == ShardState.LOADING for shard in broker.node.broker.group_coordinator.runtime.all()):
         await asyncio.sleep(0)
 
 

@@ -9,7 +9,7 @@ REQUEST = DeleteGroupsRequest
 
 
 def handle(broker: Broker, context: RequestContext, request: DeleteGroupsRequest, version: int) -> Answer:
-    groups = broker.groups
+    groups = broker.group_coordinator
     answers = [
         groups.dispatch(group_ids[0], DeleteGroupsRequest(groups_names=group_ids), version, context)
         for group_ids in groups.group_ids_by_shard(list(dict.fromkeys(request.groups_names)))

@@ -11,7 +11,7 @@ GROUP_OPERATIONS = 3400
 
 
 def handle(broker: Broker, context: RequestContext, request: DescribeGroupsRequest, version: int) -> Answer:
-    groups = broker.groups
+    groups = broker.group_coordinator
     answers = [
         groups.dispatch(group_ids[0], DescribeGroupsRequest(groups=group_ids), version, context)
         for group_ids in groups.group_ids_by_shard(request.groups)

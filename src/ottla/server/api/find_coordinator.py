@@ -28,7 +28,7 @@ class KeyType(IntEnum):
 
 def handle(broker: Broker, context: RequestContext, request: FindCoordinatorRequest, version: int) -> Answer:
     keys = request.coordinator_keys if version >= BATCHES_FROM else [request.key]
-    if request.key_type == KeyType.GROUP and keys and not broker.groups.runtime.partition_count():
+    if request.key_type == KeyType.GROUP and keys and not broker.group_coordinator.runtime.partition_count():
         return _after_making(broker, context, keys, version)
     return _found(broker, context, request.key_type, keys, version)
 
@@ -36,7 +36,7 @@ def handle(broker: Broker, context: RequestContext, request: FindCoordinatorRequ
 async def _after_making(
     broker: Broker, context: RequestContext, keys: Sequence[str], version: int
 ) -> FindCoordinatorResponse:
-    await broker.internal_topics.make(broker.groups.runtime.topic)
+    await broker.internal_topics.make(broker.group_coordinator.runtime.topic)
     return _found(broker, context, KeyType.GROUP, keys, version)
 
 
@@ -65,7 +65,7 @@ def _coordinator(broker: Broker, context: RequestContext, key_type: int, key: st
 
 
 def _group_coordinator(broker: Broker, context: RequestContext, key: str, version: int) -> Coordinator:
-    shards = broker.groups.runtime
+    shards = broker.group_coordinator.runtime
     topic = broker.image.topics_by_name.get(shards.topic)
     leader = NOBODY if topic is None else topic.partitions[shards.index_of(key)].leader
     for endpoint in broker.endpoints(context.listener):

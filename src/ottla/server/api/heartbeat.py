@@ -9,4 +9,4 @@ REQUEST = HeartbeatRequest
 
 
 def handle(broker: Broker, context: RequestContext, request: HeartbeatRequest, version: int) -> Answer:
-    return broker.groups.dispatch_for_member(request.group_id, request, version, context)
+    return broker.group_coordinator.dispatch_for_member(request.group_id, request, version, context)

@@ -9,4 +9,4 @@ REQUEST = JoinGroupRequest
 
 
 def handle(broker: Broker, context: RequestContext, request: JoinGroupRequest, version: int) -> Answer:
-    return broker.groups.dispatch_for_member(request.group_id, request, version, context, may_wait=True)
+    return broker.group_coordinator.dispatch_for_member(request.group_id, request, version, context, may_wait=True)

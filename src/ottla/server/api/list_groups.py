@@ -10,7 +10,7 @@ REQUEST = ListGroupsRequest
 
 
 def handle(broker: Broker, context: RequestContext, request: ListGroupsRequest, version: int) -> Answer:
-    return combined(broker.groups.dispatch_to_all(request, version), _combine)
+    return combined(broker.group_coordinator.dispatch_to_all(request, version), _combine)
 
 
 def _combine(answers: list[ListGroupsResponse]) -> ListGroupsResponse:

@@ -50,7 +50,7 @@ def handle(broker: Broker, context: RequestContext, request: OffsetCommitRequest
     if not known:
         return OffsetCommitResponse(topics=refused)
     request.topics = known
-    answer = broker.groups.dispatch(request.group_id, request, version, context)
+    answer = broker.group_coordinator.dispatch(request.group_id, request, version, context)
     if not refused:
         return answer
     return _merged_later(answer, refused) if asyncio.isfuture(answer) else _merged(answer, refused)

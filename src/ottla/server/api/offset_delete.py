@@ -23,7 +23,7 @@ def handle(broker: Broker, context: RequestContext, request: OffsetDeleteRequest
         return OffsetDeleteResponse(error_code=ErrorCode.INVALID_GROUP_ID)
     refused: list[OffsetDeleteResponseTopic] = []
     known = [topic for topic in request.topics if _keep_existing(broker, topic, refused)]
-    answer = broker.groups.dispatch(
+    answer = broker.group_coordinator.dispatch(
         request.group_id, OffsetDeleteRequest(group_id=request.group_id, topics=known), version, context
     )
     if not refused:

@@ -49,7 +49,7 @@ def handle(broker: Broker, context: RequestContext, request: OffsetFetchRequest,
     answers = []
     for group in groups:
         asked = OffsetFetchRequest(groups=[group], require_stable=request.require_stable)
-        answers.append(broker.groups.dispatch(group.group_id, asked, version, context))
+        answers.append(broker.group_coordinator.dispatch(group.group_id, asked, version, context))
 
     def combine(responses: list[OffsetFetchResponse]) -> OffsetFetchResponse:
         found = [response.groups[0] for response in responses]

@@ -9,4 +9,4 @@ REQUEST = SyncGroupRequest
 
 
 def handle(broker: Broker, context: RequestContext, request: SyncGroupRequest, version: int) -> Answer:
-    return broker.groups.dispatch_for_member(request.group_id, request, version, context, may_wait=True)
+    return broker.group_coordinator.dispatch_for_member(request.group_id, request, version, context, may_wait=True)
