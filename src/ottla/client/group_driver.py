@@ -9,6 +9,7 @@ from ottla.base.errors import ErrorCode
 from ottla.client.assignors import Topics
 from ottla.client.cluster_client import ClusterClient
 from ottla.client.cluster_metadata import Cluster
+from ottla.client.consumer_protocol import decode_subscription, encode_assignment
 from ottla.client.coordinator_finder import Coordinators
 from ottla.client.errors import ClientError, Closed, broker_error
 from ottla.client.group_offsets import COORDINATOR, Identity
@@ -33,7 +34,6 @@ from ottla.client.membership_events import (
     Wake,
 )
 from ottla.client.partitions import TopicPartition
-from ottla.client.subscription_wire import decode_subscription, encode_assignment
 from ottla.wire.errors import MalformedMessage
 from ottla.wire.messages.heartbeat import HeartbeatRequest, HeartbeatResponse
 from ottla.wire.messages.join_group import JoinGroupRequest, JoinGroupResponse

@@ -9,6 +9,7 @@ from collections.abc import Mapping, Sequence
 
 from ottla.base.errors import ErrorCode
 from ottla.client.consumer_errors import MemberFenced
+from ottla.client.consumer_protocol import decode_assignment, encode_subscription
 from ottla.client.errors import ClientError, broker_error, error_code
 from ottla.client.membership_events import (
     PHASES_AFTER,
@@ -35,7 +36,6 @@ from ottla.client.membership_events import (
     Wake,
 )
 from ottla.client.partitions import TopicPartition
-from ottla.client.subscription_wire import decode_assignment, encode_subscription
 from ottla.wire.messages.heartbeat import HeartbeatRequest, HeartbeatResponse
 from ottla.wire.messages.join_group import JoinGroupRequest, JoinGroupRequestProtocol, JoinGroupResponse
 from ottla.wire.messages.leave_group import LeaveGroupRequest, MemberIdentity

@@ -5,6 +5,7 @@ import pytest
 from ottla.base.errors import ErrorCode
 from ottla.client.assignors import CooperativeStickyAssignor, RangeAssignor, StickyAssignor
 from ottla.client.consumer_errors import MemberFenced
+from ottla.client.consumer_protocol import decode_subscription, encode_assignment
 from ottla.client.errors import Disconnected
 from ottla.client.membership import Membership
 from ottla.client.membership_events import (
@@ -30,7 +31,6 @@ from ottla.client.membership_events import (
     Wake,
 )
 from ottla.client.partitions import TopicPartition
-from ottla.client.subscription_wire import decode_subscription, encode_assignment
 from ottla.wire.messages.heartbeat import HeartbeatRequest, HeartbeatResponse
 from ottla.wire.messages.join_group import JoinGroupRequest, JoinGroupResponse, JoinGroupResponseMember
 from ottla.wire.messages.leave_group import LeaveGroupRequest, MemberIdentity
