@@ -116,7 +116,7 @@ class Broker:
         )
 
     @property
-    def groups(self) -> "GroupCoordinator":
+    def group_coordinator(self) -> "GroupCoordinator":
         """The coordinator of groups."""
         return self.coordinators.groups
 

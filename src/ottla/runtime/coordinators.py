@@ -22,7 +22,7 @@ class Coordinators:
         self._groups: GroupCoordinator | None = None
 
     @property
-    def groups(self) -> "GroupCoordinator":
+    def group_coordinator(self) -> "GroupCoordinator":
         if self._groups is None:
             from ottla.runtime.group_coordinator import GroupCoordinator  # 20 ms, with the messages that it knows
 
