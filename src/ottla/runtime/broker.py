@@ -118,7 +118,7 @@ class Broker:
     @property
     def group_coordinator(self) -> "GroupCoordinator":
         """The coordinator of groups."""
-        return self.coordinators.groups
+        return self.coordinators.group_coordinator
 
     def endpoints(self, listener: str, *, include_fenced: bool = False) -> list[BrokerEndpoint]:
         """The brokers that can be reached at a listener of this name, by their ids."""

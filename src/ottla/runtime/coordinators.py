@@ -37,7 +37,7 @@ class Coordinators:
     def on_partition(self, partition: InternalPartition) -> None:
         """It has come, gone, or got another leader."""
         if partition.topic == OFFSETS_TOPIC:
-            self.groups.runtime.on_partition(partition)
+            self.group_coordinator.runtime.on_partition(partition)
 
     def on_topics_deleted(self, topics: Sequence[tuple[str, Uuid]]) -> None:
         if self._groups is not None:
