@@ -19,20 +19,20 @@ class Coordinators:
     def __init__(self, broker: "Broker", rng: Rng) -> None:
         self._broker = broker
         self._rng = rng
-        self._groups: GroupCoordinator | None = None
+        self._group_coordinator: GroupCoordinator | None = None
 
     @property
     def group_coordinator(self) -> "GroupCoordinator":
-        if self._groups is None:
+        if self._group_coordinator is None:
             from ottla.runtime.group_coordinator import GroupCoordinator  # 20 ms, with the messages that it knows
 
-            self._groups = GroupCoordinator(self._broker, self._rng)
-        return self._groups
+            self._group_coordinator = GroupCoordinator(self._broker, self._rng)
+        return self._group_coordinator
 
     @property
     def groups_so_far(self) -> "GroupCoordinator | None":
         """None while nobody has needed it."""
-        return self._groups
+        return self._group_coordinator
 
     def on_partition(self, partition: InternalPartition) -> None:
         """It has come, gone, or got another leader."""
@@ -40,10 +40,10 @@ class Coordinators:
             self.group_coordinator.runtime.on_partition(partition)
 
     def on_topics_deleted(self, topics: Sequence[tuple[str, Uuid]]) -> None:
-        if self._groups is not None:
-            self._groups.on_topics_deleted(topics)
+        if self._group_coordinator is not None:
+            self._group_coordinator.on_topics_deleted(topics)
 
     def close(self) -> None:
         """The node stops."""
-        if self._groups is not None:
-            self._groups.runtime.close()
+        if self._group_coordinator is not None:
+            self._group_coordinator.runtime.close()
