@@ -30,7 +30,7 @@ class Coordinators:
         return self._group_coordinator
 
     @property
-    def groups_so_far(self) -> "GroupCoordinator | None":
+    def group_coordinator_if_loaded(self) -> "GroupCoordinator | None":
         """None while nobody has needed it."""
         return self._group_coordinator
 

@@ -222,7 +222,7 @@ def _cleaner(broker: Broker) -> list[str]:
 
 def _groups(broker: Broker) -> list[str]:
     """Nothing while the node has no coordinator of groups."""
-    groups = broker.coordinators.groups_so_far
+    groups = broker.coordinators.group_coordinator_if_loaded
     if groups is None:
         return []
     stats, counts = groups.stats(), groups.metrics
