@@ -73,7 +73,7 @@ class MetadataPublisher:
             on_open_failed=self._on_open_failed,
             on_failure=on_failure,
         )
-        self.moving = broker.moving = ReplicaMover(broker, disk, rng, self._swap)
+        self.moving = broker.replica_mover = ReplicaMover(broker, disk, rng, self._swap)
         self._interrupted_moves: dict[str, LogDirectory] = {}
         self._broker_epoch = -1
         self._unassigned: dict[tuple[Uuid, int], Uuid] = {}

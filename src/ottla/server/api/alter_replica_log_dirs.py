@@ -46,4 +46,4 @@ def _move(broker: Broker, topic: str, index: int, path: str) -> ErrorCode:
     if partition is None:
         known = next((each for each in broker.log_directories if each.path == path), None)
         return ErrorCode.LOG_DIR_NOT_FOUND if known is None else broker.missing_error(topic, index)
-    return broker.moving.move(partition, path)
+    return broker.replica_mover.move(partition, path)

@@ -47,7 +47,7 @@ async def handle(
                 topic.partitions.append(
                     DescribeLogDirsPartition(partition_index=partition.index, partition_size=partition.log.size_bytes)
                 )
-        for move in broker.moving.moves():
+        for move in broker.replica_mover.moves():
             partition = move.partition
             if move.directory is directory and (wanted is None or (partition.topic, partition.index) in wanted):
                 topic = topics.setdefault(partition.topic, DescribeLogDirsTopic(name=partition.topic))
