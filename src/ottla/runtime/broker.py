@@ -82,7 +82,7 @@ class Broker:
         self.controller = controller
         self.log_directories: LogDirectories
         """Set by the publisher, which keeps partitions in them."""
-        self.moving: ReplicaMover
+        self.replica_mover: ReplicaMover
         """Set by the publisher: partitions on their way from one directory to another."""
         self.producer_ids: ProducerIdAllocator
         """There once the broker is registered, and so before the first request."""

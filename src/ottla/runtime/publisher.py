@@ -73,7 +73,7 @@ class MetadataPublisher:
             on_open_failed=self._on_open_failed,
             on_failure=on_failure,
         )
-        self.moving = broker.replica_mover = ReplicaMover(broker, disk, rng, self._swap)
+        self.replica_mover = broker.replica_mover = ReplicaMover(broker, disk, rng, self._swap)
         self._interrupted_moves: dict[str, LogDirectory] = {}
         self._broker_epoch = -1
         self._unassigned: dict[tuple[Uuid, int], Uuid] = {}
@@ -155,7 +155,7 @@ class MetadataPublisher:
 
     async def assign_directories(self, broker_epoch: int) -> None:
         """Tell the controller which of several directories was chosen, and which cannot be used."""
-        self._broker_epoch = self.moving.broker_epoch = broker_epoch
+        self._broker_epoch = self.replica_mover.broker_epoch = broker_epoch
         await self._tell_online()
         chosen, self._unassigned = self._unassigned, {}
         if chosen:
@@ -167,7 +167,7 @@ class MetadataPublisher:
             topic, _, index = name.rpartition("-")
             partition = self._broker.partition(topic, int(index)) if index.isdecimal() else None
             if partition is not None:
-                self.moving.move(partition, directory.path)
+                self.replica_mover.move(partition, directory.path)
 
     async def _tell_online(self) -> None:
         """The controller takes the lead from partitions in directories that are lost; those that nothing was lost of are as they were."""
