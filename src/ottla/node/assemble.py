@@ -100,7 +100,7 @@ class Node:
         await self.retention.stop()
         if self.broker.cleaner is not None:
             await self.broker.cleaner.stop()
-        await self._publisher.moving.stop()
+        await self._publisher.replica_mover.stop()
         await self.upkeep.stop()
         try:
             await self._leave()
@@ -143,7 +143,7 @@ class Node:
         if self.broker.cleaner is not None:
             self.broker.cleaner.abandon()
         self._publisher.opening.close()
-        self._publisher.moving.close()
+        self._publisher.replica_mover.close()
         self._storage.release()
 
 
