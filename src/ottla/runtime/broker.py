@@ -97,7 +97,7 @@ class Broker:
         self.metadata_bytes = EncodedTopicCache()
         """Topics as Metadata answers them."""
         self.supported_features: Mapping[str, VersionRange] = {}
-        self.flushing: dict[str, asyncio.Future[Any]] = {}
+        self.flushes_in_flight: dict[str, asyncio.Future[Any]] = {}
         """Directories of logs that a worker is writing to right now."""
         self._creating: dict[str, None] = {}
         self._background: dict[asyncio.Future[Any], None] = {}

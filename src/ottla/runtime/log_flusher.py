@@ -80,14 +80,14 @@ class LogFlusher:
         self._jobs[job] = None
         for partition, _ in planned:
             self._in_flight[partition] = None
-            self._broker.flushing[partition.log.directory] = job
+            self._broker.flushes_in_flight[partition.log.directory] = job
         job.add_done_callback(partial(self._on_done, planned))
 
     def _on_done(self, planned: Planned, job: "asyncio.Future[list[OSError | None]]") -> None:
         del self._jobs[job]
         for partition, _ in planned:
             del self._in_flight[partition]
-            self._broker.flushing.pop(partition.log.directory, None)
+            self._broker.flushes_in_flight.pop(partition.log.directory, None)
         if job.cancelled():
             return
         error = job.exception()

@@ -83,7 +83,7 @@ class PartitionOpener:
             if (place := self._place(topic_id, index)) is not None
         ]
         for *_, path in placed:
-            flushing = self._broker.flushing.get(path)
+            flushing = self._broker.flushes_in_flight.get(path)
             if flushing is not None:  # a worker still writes to a log of that name, which has been deleted
                 await asyncio.wait([flushing])
         placed = await self._make(placed)

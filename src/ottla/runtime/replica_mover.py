@@ -216,14 +216,14 @@ class ReplicaMover:
         )
         await broker.controller.submit(request)
         while True:
-            flushing = broker.flushing.get(partition.log.directory)
+            flushing = broker.flushes_in_flight.get(partition.log.directory)
             if flushing is not None:
                 await asyncio.wait([flushing])
             elif partition.commit_callbacks:
                 await asyncio.sleep(0.001)
             elif (found := await self._missing(move)) is not None and found.size > TAIL_BYTES_MAX:
                 await broker.workers.run(partial(append_slice, target, found, now_ms=broker.clock.now_ms()))
-            elif not broker.flushing.get(partition.log.directory) and not partition.commit_callbacks:
+            elif not broker.flushes_in_flight.get(partition.log.directory) and not partition.commit_callbacks:
                 break
         source = partition.log
         while (

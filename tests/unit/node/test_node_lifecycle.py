@@ -130,7 +130,7 @@ def test_a_leader_is_lost_while_its_partition_is_still_to_be_opened(world: World
         node: Node = await starting
         client = await connect(world)
         await client.create_topic("t", 1)
-        node.broker.flushing["/data/t-1"] = node.broker.loop.create_future()
+        node.broker.flushes_in_flight["/data/t-1"] = node.broker.loop.create_future()
         topic = CreatePartitionsTopic(name="t", count=2, assignments=None)
         creating = asyncio.ensure_future(
             client.call(CreatePartitionsRequest(topics=[topic], timeout_ms=1000), CreatePartitionsResponse)
@@ -151,7 +151,7 @@ def test_a_leader_is_lost_while_its_partition_is_still_to_be_opened(world: World
         while node.broker.image.topics_by_name["t"].partitions[1].leader == 1:
             await asyncio.sleep(0.001)
         assert node.broker.partition("t", 1) is None
-        node.broker.flushing.pop("/data/t-1").set_result(None)
+        node.broker.flushes_in_flight.pop("/data/t-1").set_result(None)
         await creating
         await fencing
         partition = node.broker.partition("t", 1)
@@ -217,7 +217,7 @@ def test_a_topic_deleted_and_made_again_during_its_flush_is_a_new_one(world: Wor
         old = node.broker.partition("t", 0)
         assert old is not None
         flushing = asyncio.ensure_future(world.within(ports, node.flusher.flush(old, to_end=False)))
-        while not node.broker.flushing:
+        while not node.broker.flushes_in_flight:
             await asyncio.sleep(0)
         await client.call(DeleteTopicsRequest(topic_names=["t"], timeout_ms=1000), DeleteTopicsResponse, 5)
         await client.create_topic("t", 1)
