@@ -65,9 +65,9 @@ class CompactionStory(Story):
 
     def count_cleanings(self) -> None:
         assert self.node is not None
-        assert self.node.broker.cleaner is not None
-        assert self.node.broker.cleaner.uncleanable == {}
-        self.cleanings += self.node.broker.cleaner.counts.rounds
+        assert self.node.broker.log_cleaner is not None
+        assert self.node.broker.log_cleaner.uncleanable == {}
+        self.cleanings += self.node.broker.log_cleaner.counts.rounds
 
     async def produce(self) -> None:
         source, number = stream(self.world.seed, "producer"), 0

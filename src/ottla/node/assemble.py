@@ -98,8 +98,8 @@ class Node:
         await self._server.close_connections()
         self.broker.coordinators.close()
         await self.retention.stop()
-        if self.broker.cleaner is not None:
-            await self.broker.cleaner.stop()
+        if self.broker.log_cleaner is not None:
+            await self.broker.log_cleaner.stop()
         await self._publisher.replica_mover.stop()
         await self.upkeep.stop()
         try:
@@ -140,8 +140,8 @@ class Node:
         self._server.abort_connections()
         self.broker.coordinators.close()
         self.retention.abandon()
-        if self.broker.cleaner is not None:
-            self.broker.cleaner.abandon()
+        if self.broker.log_cleaner is not None:
+            self.broker.log_cleaner.abandon()
         self._publisher.opening.close()
         self._publisher.replica_mover.close()
         self._storage.release()
@@ -316,8 +316,8 @@ def _look_after_logs(
     )
     retention.start()
     if config.flag("log.cleaner.enable"):
-        broker.cleaner = LogCleaner(broker, ports.disk, ports.processes, ports.rng, on_failed)
-        broker.cleaner.start()
+        broker.log_cleaner = LogCleaner(broker, ports.disk, ports.processes, ports.rng, on_failed)
+        broker.log_cleaner.start()
     return upkeep, retention
 
 

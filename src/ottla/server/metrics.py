@@ -190,7 +190,7 @@ def _storage(broker: Broker) -> list[str]:
 
 def _cleaner(broker: Broker) -> list[str]:
     """Nothing where logs are not compacted."""
-    cleaner = broker.cleaner
+    cleaner = broker.log_cleaner
     if cleaner is None:
         return []
     counts = cleaner.counts

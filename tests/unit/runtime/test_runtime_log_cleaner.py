@@ -111,7 +111,7 @@ def test_a_damaged_log_is_left_alone_and_the_others_are_cleaned(caplog):
             admin.alter_configs([ConfigResource(ConfigResourceType.TOPIC, name, COMPACTED)])
         admin.close()
         until(lambda: is_clean(broker, "good"), "the good one is not cleaned")
-        cleaner = node_of(broker).broker.cleaner
+        cleaner = node_of(broker).broker.log_cleaner
         assert cleaner is not None
         until(lambda: cleaner.uncleanable_count == 1, "the bad one is not found out")
         assert Path(path).read_bytes() == data
@@ -123,7 +123,7 @@ def test_a_topic_that_is_deleted_while_it_is_cleaned_leaves_nothing():
     with Broker(config={**QUICK, "log.cleaner.io.max.bytes.per.second": "2000"}) as broker:
         broker.create_topic("c", config=COMPACTED)
         send(broker, "c", 100)
-        cleaner = node_of(broker).broker.cleaner
+        cleaner = node_of(broker).broker.log_cleaner
         assert cleaner is not None
         until(lambda: list((Path(broker.data) / "c-0").glob("*.cleaned")), "it is not cleaned")
         admin = KafkaAdminClient(bootstrap_servers=broker.bootstrap)
