@@ -88,7 +88,7 @@ class Broker:
         """There once the broker is registered, and so before the first request."""
         self.coordinators: Coordinators
         """Set when the node is put together."""
-        self.cleaner: LogCleaner | None = None
+        self.log_cleaner: LogCleaner | None = None
         """There once the node serves, unless logs are not to be compacted."""
         self.internal_topics = InternalTopics(self)
         self.loop = asyncio.get_running_loop()
