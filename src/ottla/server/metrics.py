@@ -193,7 +193,7 @@ def _cleaner(broker: Broker) -> list[str]:
     cleaner = broker.log_cleaner
     if cleaner is None:
         return []
-    counts = cleaner.counts
+    counts = cleaner.metrics
     return [
         *_metric(
             "ottla_uncleanable_partitions",
