@@ -31,7 +31,7 @@ class GroupCoordinator:
         configs = broker.configs()
         settings = self._settings = group_settings(configs)
         self._broker = broker
-        counts = self.counts = GroupMetrics()
+        counts = self.metrics = GroupMetrics()
         codec = broker_value("offsets.topic.compression.codec", configs)
         assert isinstance(codec, int), codec
         self.runtime = CoordinatorRuntime(

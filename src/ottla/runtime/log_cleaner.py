@@ -67,7 +67,7 @@ class LogCleaner:
         self._swapping: dict[Partition, asyncio.Task[None]] = {}
         self.uncleanable: dict[Partition, str] = {}
         """Why a partition is left alone, until the node is started again."""
-        self.counts = CleanerMetrics()
+        self.metrics = CleanerMetrics()
         self._task: asyncio.Task[None] | None = None
         self._saving = asyncio.Lock()
 
@@ -180,7 +180,7 @@ class LogCleaner:
         except Exception as error:
             self._on_uncleanable(partition, f"{type(error).__name__}: {error}")
         else:
-            self.counts.rounds += 1
+            self.metrics.rounds += 1
             log.info(
                 "%s is clean to %d: %d bytes were read and %d written for %d keys",
                 name,
@@ -211,8 +211,8 @@ class LogCleaner:
             await self._save(self._broker.log_directories.of(partition_log.directory))
         else:
             raise LogChanged("a transaction is open")
-        self.counts.read_bytes += cleaned.read_bytes
-        self.counts.written_bytes += cleaned.written_bytes
+        self.metrics.read_bytes += cleaned.read_bytes
+        self.metrics.written_bytes += cleaned.written_bytes
         return cleaned
 
     async def _follow(
