@@ -134,14 +134,14 @@ class Node:
                 controller.submit(FenceBroker(node_id, self._broker_epoch)),
             )
 
-    def abandon(self) -> None:
+    def abort(self) -> None:
         """Drop everything as a crash would: nothing is flushed, nothing is marked clean."""
         self._stop_listening()
         self._server.abort_connections()
         self.broker.coordinators.close()
-        self.retention.abandon()
+        self.retention.abort()
         if self.broker.log_cleaner is not None:
-            self.broker.log_cleaner.abandon()
+            self.broker.log_cleaner.abort()
         self._publisher.opening.close()
         self._publisher.replica_mover.close()
         self._storage.release()

@@ -86,7 +86,7 @@ class LogCleaner:
         if tasks:
             await asyncio.wait(tasks)
 
-    def abandon(self) -> None:
+    def abort(self) -> None:
         """As a crash would: nothing is brought to its end."""
         for task in (*self._busy.values(), *self._swapping.values(), *([self._task] if self._task is not None else [])):
             task.cancel()

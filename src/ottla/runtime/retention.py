@@ -38,7 +38,7 @@ class LogRetention:
             self._task.cancel()
             await asyncio.wait([self._task])
 
-    def abandon(self) -> None:
+    def abort(self) -> None:
         """As a crash would."""
         if self._task is not None:
             self._task.cancel()

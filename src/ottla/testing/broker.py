@@ -94,7 +94,7 @@ class AsyncBroker:
         """Drop everything as if the process had died: connections break, nothing is flushed and no clean shutdown is noted."""
         node, self._node = self._node, None
         if node is not None:
-            node.abandon()
+            node.abort()
             self._close_workers()
 
     async def restart(self) -> None:
