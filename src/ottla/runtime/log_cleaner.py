@@ -102,13 +102,13 @@ class LogCleaner:
     async def _run(self) -> None:
         try:
             while True:
-                is_any_cleaned = await self.look()
+                is_any_cleaned = await self.run_once()
                 if not is_any_cleaned:
                     await asyncio.sleep(self._number("log.cleaner.backoff.ms") / 1000)
         except Exception as error:
             self._on_failure(error)
 
-    async def look(self) -> bool:
+    async def run_once(self) -> bool:
         """Clean what most needs it, if anything does; returns whether something was cleaned, so that there may be more."""
         await self._forget_gone()
         for partition in await self._filthiest():

@@ -49,12 +49,12 @@ class LogRetention:
             await asyncio.sleep(delay)
             delay = self._interval_seconds
             try:
-                await self.look()
+                await self.run_once()
             except Exception as error:
                 self._on_failure(error)
                 return
 
-    async def look(self) -> None:
+    async def run_once(self) -> None:
         """At all logs that are not compacted."""
         partitions = self._broker.all_partitions()
         for first in range(0, len(partitions), PARTITIONS_PER_TURN_MAX):
