@@ -129,7 +129,7 @@ class Broker:
             and (include_fenced or not registration.fenced)
         ]
 
-    def create_in_background(self, topics: Sequence[str]) -> None:
+    def auto_create_topics(self, topics: Sequence[str]) -> None:
         """Auto-creation: nobody waits for the answer; a name that was refused is simply not there when the client asks again."""
         room = min(CREATING_MAX, self.settings.auto_created_topics_max - len(self.image.topics_by_name)) - len(
             self._creating

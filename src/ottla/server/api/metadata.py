@@ -166,7 +166,7 @@ def _asked_for(
         if topic is not None:
             encoded[topic.name] = _topic(form, image, topic, request, version)
     if missing and request.allow_auto_topic_creation and broker.settings.is_auto_create_enabled:
-        broker.create_in_background(missing)
+        broker.auto_create_topics(missing)
     return encoded
 
 
