@@ -62,7 +62,7 @@ class Node:
         server: Server,
         publisher: MetadataPublisher,
         metadata_log: MetadataLog,
-        upkeep: LogMaintenance,
+        log_maintenance: LogMaintenance,
         retention: LogRetention,
         ports: Ports,
         failed: "asyncio.Future[None]",
@@ -78,7 +78,7 @@ class Node:
         self._publisher = publisher
         self.flusher = publisher.flusher
         self._metadata_log = metadata_log
-        self.upkeep = upkeep
+        self.log_maintenance = log_maintenance
         self.retention = retention
         self._ports = ports
         self._metrics_page = metrics_page
@@ -101,7 +101,7 @@ class Node:
         if self.broker.log_cleaner is not None:
             await self.broker.log_cleaner.stop()
         await self._publisher.replica_mover.stop()
-        await self.upkeep.stop()
+        await self.log_maintenance.stop()
         try:
             await self._leave()
             await self._publisher.opening.settle()
@@ -122,7 +122,7 @@ class Node:
             if error is not None and path not in unclean:
                 log.error("%s is not left in order, and its logs will be recovered at the next start: %s", path, error)
                 unclean.append(path)
-        await self.upkeep.write_checkpoints()
+        await self.log_maintenance.write_checkpoints()
         return unclean
 
     async def _leave(self) -> None:
@@ -240,7 +240,7 @@ async def _start(
     broker.producer_ids = ProducerIdAllocator(controller, config.node_id, broker_epoch)
     broker.supported_features = supported_features()
     _say_what_is_not_served(broker.image)
-    upkeep, retention = _look_after_logs(ports, config, broker, publisher, on_failed)
+    log_maintenance, retention = _look_after_logs(ports, config, broker, publisher, on_failed)
     server.open()
     first = endpoints[0]
     return Node(
@@ -251,7 +251,7 @@ async def _start(
         server=server,
         publisher=publisher,
         metadata_log=metadata_log,
-        upkeep=upkeep,
+        log_maintenance=log_maintenance,
         retention=retention,
         ports=ports,
         failed=failed,
@@ -295,7 +295,7 @@ def _look_after_logs(
     on_failed: Callable[[BaseException], None],
 ) -> tuple[LogMaintenance, LogRetention]:
     """Start all that looks at the logs from time to time."""
-    upkeep = LogMaintenance(
+    log_maintenance = LogMaintenance(
         broker,
         publisher.flusher,
         publisher.checkpoints,
@@ -307,7 +307,7 @@ def _look_after_logs(
             expiry_ms=config.integer("producer.id.expiration.check.interval.ms"),
         ),
     )
-    upkeep.start()
+    log_maintenance.start()
     retention = LogRetention(
         broker,
         on_failed,
@@ -318,7 +318,7 @@ def _look_after_logs(
     if config.flag("log.cleaner.enable"):
         broker.log_cleaner = LogCleaner(broker, ports.disk, ports.processes, ports.rng, on_failed)
         broker.log_cleaner.start()
-    return upkeep, retention
+    return log_maintenance, retention
 
 
 def _log_directories(storage: Storage, config: NodeConfig) -> list[LogDirectory]:
