@@ -104,7 +104,7 @@ class Node:
         await self.log_maintenance.stop()
         try:
             await self._leave()
-            await self._publisher.opening.settle()
+            await self._publisher.partition_opener.settle()
             unclean = await self._close_logs()
             await self._metadata_log.close()
             if not self.failed.done():
@@ -142,7 +142,7 @@ class Node:
         self.retention.abort()
         if self.broker.log_cleaner is not None:
             self.broker.log_cleaner.abort()
-        self._publisher.opening.close()
+        self._publisher.partition_opener.close()
         self._publisher.replica_mover.close()
         self._storage.release()
 
@@ -220,7 +220,7 @@ async def _start(
     directories = _log_directories(storage, config)
     broker.coordinators = Coordinators(broker, ports.rng)
     publisher = MetadataPublisher(broker, ports.disk, ports.rng, directories, on_failed)
-    controller.opened = publisher.opening.settle
+    controller.opened = publisher.partition_opener.settle
     server = Server(broker, ports.network, ports.rng, protected_listener=config.inter_broker_listener)
     page: MetricsServer | None = None
     try:
