@@ -176,14 +176,14 @@ async def assemble(
         config.cluster_id,
         now_ms=ports.clock.now_ms(),
     )
-    recovering = LogRecovery(
+    log_recovery = LogRecovery(
         ports.workers,
         threads_per_directory=config.integer("num.recovery.threads.per.data.dir"),
         on_progress=on_recovered,
         is_stopping=is_stopping,
     )
     try:
-        return await _start(ports, config, storage, failed, on_failed, process_facts, recovering)
+        return await _start(ports, config, storage, failed, on_failed, process_facts, log_recovery)
     except CorruptMetadataLog as error:
         storage.release()
         raise StartError(str(error)) from error
@@ -202,7 +202,7 @@ async def _start(
     failed: "asyncio.Future[None]",
     on_failed: Callable[[BaseException], None],
     process_facts: "Callable[[], ProcessFacts] | None",
-    recovering: LogRecovery,
+    log_recovery: LogRecovery,
 ) -> Node:
     metadata_log = _open_metadata_log(ports, config, storage, on_failed)
     image = metadata_log.load(storage.cluster_id)
@@ -227,7 +227,7 @@ async def _start(
         endpoints = await _listen(server, config.listeners)
         if config.metrics_address is not None:
             page = await _serve_metrics(ports, server, config.metrics_address, process_facts)
-        await publisher.start(image, recovering)
+        await publisher.start(image, log_recovery)
         metadata_log.follow(publisher.publish, lambda: broker.image)
         await controller.activate(storage.read_bootstrap_records(ports.disk) if not image.features else [])
         broker_epoch = await _register(ports, config, storage, controller, endpoints, directories)

@@ -79,7 +79,7 @@ class MetadataPublisher:
         self._unassigned: dict[tuple[Uuid, int], Uuid] = {}
         """Replicas that were put elsewhere than the metadata says, of which the controller has not been told."""
 
-    async def start(self, image: ClusterImage, recovering: LogRecovery) -> None:
+    async def start(self, image: ClusterImage, log_recovery: LogRecovery) -> None:
         """Open what the image places here; logs of topics that are gone are put aside."""
         self._broker.image = image
         known = {
@@ -117,11 +117,11 @@ class MetadataPublisher:
                                 files=self._files,
                                 start_offset=starts.get((topic.name, index), 0),
                                 recovery_point=points[directory].get((topic.name, index), 0),
-                                progress=recovering.progress(),
+                                progress=log_recovery.progress(),
                             ),
                         )
                     )
-        for (topic, index, directory), opened in zip(placed, await recovering.open_all(works), strict=True):
+        for (topic, index, directory), opened in zip(placed, await log_recovery.open_all(works), strict=True):
             if isinstance(opened, OSError):
                 self._on_open_failed(topic.topic_id, index, directory, opened, is_new=False)
             elif directory.is_online:
