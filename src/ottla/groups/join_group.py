@@ -10,8 +10,8 @@ from ottla.base.errors import ErrorCode
 from ottla.base.ids import random_uuid
 from ottla.base.ports import Rng
 from ottla.groups.classic_group import ClassicGroup, GroupState, Member, PendingResponse
+from ottla.groups.interface import GroupCall
 from ottla.groups.rebalancer import NEW_MEMBER_JOIN_TIMEOUT_MS, SESSION, PendingDecision, Rebalancer
-from ottla.groups.requests import GroupCall
 from ottla.groups.responses import error_after_append, join_error
 from ottla.groups.timers import TimerKey
 from ottla.wire.messages.join_group import JoinGroupRequest, JoinGroupResponse

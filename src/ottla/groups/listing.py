@@ -3,9 +3,9 @@
 from ottla.base.decision import Decision
 from ottla.base.errors import ErrorCode
 from ottla.groups.classic_group import ClassicGroup, GroupState
+from ottla.groups.interface import GroupCall, GroupRecord
 from ottla.groups.offset_expiration import group_tombstones
 from ottla.groups.offset_table import OffsetTable
-from ottla.groups.requests import GroupCall, GroupRecord
 from ottla.groups.responses import append_error_handler
 from ottla.wire.messages.delete_groups import DeletableGroupResult, DeleteGroupsRequest, DeleteGroupsResponse
 from ottla.wire.messages.describe_groups import (

@@ -3,9 +3,9 @@
 from ottla.base.decision import Decision
 from ottla.base.errors import ErrorCode
 from ottla.groups.classic_group import EMPTY_ASSIGNMENT, ClassicGroup, GroupState, PendingResponse
+from ottla.groups.interface import GroupCall
 from ottla.groups.join_group import validate_member
 from ottla.groups.rebalancer import SYNC, PendingDecision, Rebalancer
-from ottla.groups.requests import GroupCall
 from ottla.groups.responses import error_after_append
 from ottla.groups.timers import TimerKey
 from ottla.wire.messages.heartbeat import HeartbeatRequest, HeartbeatResponse

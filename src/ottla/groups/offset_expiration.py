@@ -1,8 +1,8 @@
 """What time and deletions take away: offsets that nobody needs any more, and groups that have neither members nor offsets."""
 
 from ottla.groups.classic_group import CONSUMER_PROTOCOL, ClassicGroup, GroupState
+from ottla.groups.interface import GroupRecord
 from ottla.groups.offset_table import OffsetTable
-from ottla.groups.requests import GroupRecord
 from ottla.wire.records.group import NO_EXPIRY, CommittedOffset, group_key, offset_key
 
 

@@ -4,10 +4,10 @@ from ottla.base.decision import Decision
 from ottla.base.errors import ErrorCode
 from ottla.base.ids import ZERO_UUID, Uuid
 from ottla.groups.classic_group import CONSUMER_PROTOCOL, ClassicGroup, GroupState
+from ottla.groups.interface import GroupCall, GroupRecord
 from ottla.groups.join_group import validate_member
 from ottla.groups.offset_table import GroupOffsets, OffsetTable
 from ottla.groups.rebalancer import Rebalancer
-from ottla.groups.requests import GroupCall, GroupRecord
 from ottla.groups.responses import append_error_handler, error_response
 from ottla.wire.messages.offset_commit import (
     OffsetCommitRequest,

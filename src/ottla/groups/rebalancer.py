@@ -5,10 +5,8 @@ from collections.abc import Callable
 from ottla.base.decision import Decision
 from ottla.base.errors import ErrorCode
 from ottla.groups.classic_group import EMPTY_ASSIGNMENT, ClassicGroup, GroupState, Member, PendingResponse
-from ottla.groups.metrics import GroupMetrics
-from ottla.groups.requests import GroupRecord
+from ottla.groups.interface import GroupMetrics, GroupRecord, GroupSettings
 from ottla.groups.responses import join_error
-from ottla.groups.settings import GroupSettings
 from ottla.groups.timers import TimerKey, Timers
 from ottla.wire.messages.join_group import JoinGroupResponse
 from ottla.wire.messages.sync_group import SyncGroupResponse

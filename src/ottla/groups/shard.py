@@ -8,17 +8,15 @@ from ottla.base.errors import ErrorCode
 from ottla.base.ids import ZERO_UUID, Uuid
 from ottla.base.ports import Rng
 from ottla.groups.classic_group import ClassicGroup, GroupState, group_from_record
+from ottla.groups.interface import GroupCall, GroupMetrics, GroupRecord, GroupSettings, GroupStats
 from ottla.groups.join_group import JoinOperation
 from ottla.groups.listing import delete_groups, describe_groups, list_groups
 from ottla.groups.member_requests import heartbeat, leave_group, sync_group
-from ottla.groups.metrics import GroupMetrics, GroupStats
 from ottla.groups.offset_expiration import expired_records
 from ottla.groups.offset_table import OffsetTable
 from ottla.groups.offsets import commit_offsets, delete_offsets, fetch_offsets
 from ottla.groups.rebalancer import PendingDecision, Rebalancer
-from ottla.groups.requests import GroupCall, GroupRecord
 from ottla.groups.responses import append_error_handler, early_rejection
-from ottla.groups.settings import GroupSettings
 from ottla.groups.timers import TimerKey, Timers
 from ottla.wire.messages.delete_groups import DeleteGroupsRequest
 from ottla.wire.messages.describe_groups import DescribeGroupsRequest

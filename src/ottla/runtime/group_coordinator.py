@@ -8,10 +8,8 @@ from ottla.base.decision import RequestContext
 from ottla.base.errors import ErrorCode
 from ottla.base.ids import Uuid
 from ottla.base.ports import Rng
-from ottla.groups.metrics import GroupMetrics, GroupStats
-from ottla.groups.requests import GroupCall
+from ottla.groups.interface import GroupCall, GroupMetrics, GroupSettings, GroupStats
 from ottla.groups.responses import early_rejection, error_response
-from ottla.groups.settings import GroupSettings
 from ottla.groups.shard import GroupCoordinatorShard
 from ottla.metadata.configs import broker_value
 from ottla.metadata.topic_names import OFFSETS_TOPIC

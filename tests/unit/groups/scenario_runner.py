@@ -8,8 +8,7 @@ from typing import Any, Protocol
 
 from ottla.base.decision import Decision
 from ottla.base.errors import ErrorCode
-from ottla.groups.requests import GroupCall, GroupRecord
-from ottla.groups.settings import GroupSettings
+from ottla.groups.interface import GroupCall, GroupRecord, GroupSettings
 from ottla.groups.shard import GroupCoordinatorShard
 from ottla.wire.messages.join_group import JoinGroupResponse
 from ottla.wire.messages.offset_commit import OffsetCommitRequest

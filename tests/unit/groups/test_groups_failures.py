@@ -4,7 +4,7 @@ import pytest
 
 import ottla.groups.join_group as joining
 from ottla.base.errors import ErrorCode
-from ottla.groups.requests import GroupCall
+from ottla.groups.interface import GroupCall
 from ottla.groups.responses import early_rejection, error_response
 from ottla.wire.messages.heartbeat import HeartbeatRequest, HeartbeatResponse
 from ottla.wire.messages.join_group import JoinGroupRequest

@@ -1,6 +1,6 @@
 """What is counted of groups."""
 
-from ottla.groups.metrics import GroupStats
+from ottla.groups.interface import GroupStats
 from tests.unit.groups.scenario_runner import SETTINGS, ShardSpeaker, Talk
 from tests.unit.groups.scenarios import commit, leave, stable_group, start_join
 

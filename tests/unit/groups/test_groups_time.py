@@ -2,7 +2,7 @@
 
 import pytest
 
-from ottla.groups.settings import GroupSettings
+from ottla.groups.interface import GroupSettings
 from ottla.wire.records.group import CommittedOffset, group_key, offset_key, offset_value
 from tests.unit.groups.scenario_runner import SETTINGS, START_MS, TOPIC_IDS, ShardSpeaker, Talk
 from tests.unit.groups.scenarios import commit, fetch, leave, stable_group, start_join
