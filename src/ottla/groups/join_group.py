@@ -30,8 +30,8 @@ class JoinOperation:
 
     __slots__ = (
         "call",
-        "pending",
         "group",
+        "pending",
         "protocols",
         "rebalance_timeout_ms",
         "rebalancer",
