@@ -63,4 +63,4 @@ class FlushPlan(NamedTuple):
         for item in self.items:
             item.flush()
         if self.active is not None:
-            self.active.flush()
+            self.active.fsync()

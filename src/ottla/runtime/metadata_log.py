@@ -342,4 +342,4 @@ class _Flush:
     def run(self) -> None:
         for item in self.closed:
             item.flush()
-        self.active.flush()
+        self.active.fsync()
