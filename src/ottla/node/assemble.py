@@ -66,7 +66,7 @@ class Node:
         retention: LogRetention,
         ports: Ports,
         failed: "asyncio.Future[None]",
-        metrics_page: "MetricsServer | None",
+        metrics_server: "MetricsServer | None",
     ) -> None:
         self.bootstrap = bootstrap
         self.cluster_id = storage.cluster_id
@@ -81,16 +81,16 @@ class Node:
         self.log_maintenance = log_maintenance
         self.retention = retention
         self._ports = ports
-        self._metrics_page = metrics_page
+        self._metrics_server = metrics_server
 
     @property
     def metrics_port(self) -> int | None:
-        return None if self._metrics_page is None else self._metrics_page.port
+        return None if self._metrics_server is None else self._metrics_server.port
 
     def _stop_listening(self) -> None:
         self._server.stop_listening()
-        if self._metrics_page is not None:
-            self._metrics_page.close()
+        if self._metrics_server is not None:
+            self._metrics_server.close()
 
     async def stop(self) -> None:
         """Answer nobody any more, put everything on the disk, and say that it is there."""
@@ -104,7 +104,7 @@ class Node:
         await self.log_maintenance.stop()
         try:
             await self._leave()
-            await self._publisher.partition_opener.settle()
+            await self._publisher.partition_opener.wait_until_open()
             unclean = await self._close_logs()
             await self._metadata_log.close()
             if not self.failed.done():
@@ -152,7 +152,7 @@ async def assemble(
     config: NodeConfig,
     *,
     process_facts: "Callable[[], ProcessFacts] | None" = None,
-    on_recovered: Callable[[RecoveryProgress], None] | None = None,
+    on_recovery_progress: Callable[[RecoveryProgress], None] | None = None,
     is_stopping: Callable[[], bool] = lambda: False,
 ) -> Node:
     """Start a node. StartError, in words for the person who started it, where that cannot be.
@@ -179,7 +179,7 @@ async def assemble(
     log_recovery = LogRecovery(
         ports.workers,
         threads_per_directory=config.integer("num.recovery.threads.per.data.dir"),
-        on_progress=on_recovered,
+        on_progress=on_recovery_progress,
         is_stopping=is_stopping,
     )
     try:
@@ -220,7 +220,7 @@ async def _start(
     directories = _log_directories(storage, config)
     broker.coordinators = Coordinators(broker, ports.rng)
     publisher = MetadataPublisher(broker, ports.disk, ports.rng, directories, on_failed)
-    controller.opened = publisher.partition_opener.settle
+    controller.wait_until_open = publisher.partition_opener.wait_until_open
     server = Server(broker, ports.network, ports.rng, protected_listener=config.inter_broker_listener)
     page: MetricsServer | None = None
     try:
@@ -239,8 +239,8 @@ async def _start(
         raise
     broker.producer_ids = ProducerIdAllocator(controller, config.node_id, broker_epoch)
     broker.supported_features = supported_features()
-    _say_what_is_not_served(broker.image)
-    log_maintenance, retention = _look_after_logs(ports, config, broker, publisher, on_failed)
+    _warn_unsupported(broker.image)
+    log_maintenance, retention = _start_log_maintenance(ports, config, broker, publisher, on_failed)
     server.open()
     first = endpoints[0]
     return Node(
@@ -255,7 +255,7 @@ async def _start(
         retention=retention,
         ports=ports,
         failed=failed,
-        metrics_page=page,
+        metrics_server=page,
     )
 
 
@@ -287,7 +287,7 @@ def _broker_settings(config: NodeConfig) -> BrokerSettings:
     )
 
 
-def _look_after_logs(
+def _start_log_maintenance(
     ports: Ports,
     config: NodeConfig,
     broker: Broker,
@@ -429,7 +429,7 @@ async def _register(
     return registered.epoch
 
 
-def _say_what_is_not_served(image: ClusterImage) -> None:
+def _warn_unsupported(image: ClusterImage) -> None:
     """A directory may have been written by a fuller version, or by Apache Kafka: what is kept but not served is named once."""
     features = unsupported_features(dict(image.features))
     if features:

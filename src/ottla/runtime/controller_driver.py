@@ -25,7 +25,7 @@ class ControllerDriver:
         self._controller = controller
         self._log = log
         self._clock = clock
-        self.opened: Callable[[], Awaitable[None]] | None = None
+        self.wait_until_open: Callable[[], Awaitable[None]] | None = None
         """Waits until the new partitions of this node are open: who creates a topic here may use it once that is answered."""
 
     async def activate(self, bootstrap: Sequence[Any]) -> None:
@@ -53,8 +53,8 @@ class ControllerDriver:
             for at, record in enumerate(decision.records):
                 self._controller.replay(first_offset + at, record)  # before anybody else decides
             await committed
-            if self.opened is not None:
-                await self.opened()
+            if self.wait_until_open is not None:
+                await self.wait_until_open()
         else:
-            await self._log.settle()  # the answer may tell of what others have changed and is not committed yet
+            await self._log.wait_committed()  # the answer may tell of what others have changed and is not committed yet
         return decision.response

@@ -14,7 +14,7 @@ from ottla.runtime.partition import Partition
 
 JOBS_MAX = 3
 """Workers that flush at a time; others are left for what clients wait for."""
-AGAIN_SECONDS = 1.0
+RETRY_SECONDS = 1.0
 """After which a log on a full disk is tried again."""
 
 Planned = list[tuple[Partition, FlushPlan]]
@@ -33,12 +33,12 @@ class LogFlusher:
         self._is_scheduled = False
         self._is_stopped = False
 
-    def adopt(self, partition: Partition) -> None:
+    def register(self, partition: Partition) -> None:
         """The partition tells when it has to be flushed."""
-        partition.on_flush_due = self.want
+        partition.on_flush_due = self.request_flush
         partition.on_flushed()
 
-    def want(self, partition: Partition, *, to_end: bool = True) -> None:
+    def request_flush(self, partition: Partition, *, to_end: bool = True) -> None:
         """Soon: what else is appended in this turn of the loop shares the flush."""
         self._due[partition] = to_end or self._due.get(partition, False)
         if not self._is_scheduled and len(self._jobs) < JOBS_MAX and not self._is_stopped:
@@ -47,7 +47,7 @@ class LogFlusher:
 
     async def flush(self, partition: Partition, *, to_end: bool) -> None:
         """Return once what is there now is on the disk, or the partition is gone."""
-        self.want(partition, to_end=to_end)
+        self.request_flush(partition, to_end=to_end)
         while not partition.is_removed and (partition in self._due or partition in self._in_flight):
             await asyncio.sleep(0) if not self._jobs else await asyncio.wait(
                 list(self._jobs), return_when=asyncio.FIRST_COMPLETED
@@ -104,7 +104,7 @@ class LogFlusher:
                 partition.on_flushed()
             elif not self._broker.log_directories.on_partition_failure(partition, failure):
                 partition.log.put_back_unflushed(plan.items)
-                self._broker.loop.call_later(AGAIN_SECONDS, self.want, partition)
+                self._broker.loop.call_later(RETRY_SECONDS, self.request_flush, partition)
         if self._due and not self._is_scheduled:
             self._start_jobs()
 

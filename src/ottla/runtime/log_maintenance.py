@@ -89,9 +89,9 @@ class LogMaintenance:
     def _maybe_flush(self, partition: Partition, now_ms: int) -> None:
         log = partition.log
         if log.recovery_point < log.log_end_offset and now_ms - log.flushed_ms >= log.config.flush_ms:
-            self._flusher.want(partition)
+            self._flusher.request_flush(partition)
         elif log.has_unflushed:
-            self._flusher.want(partition, to_end=False)
+            self._flusher.request_flush(partition, to_end=False)
 
     async def _write(self, checkpoint: OffsetCheckpoint) -> None:
         directories = self._broker.log_directories

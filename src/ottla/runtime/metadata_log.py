@@ -208,7 +208,7 @@ class MetadataLog:
             loop.call_soon(self._maybe_flush)  # not at once: what is appended in the same turn of the loop goes along
         return committed
 
-    async def settle(self) -> None:
+    async def wait_committed(self) -> None:
         """Return once all that was appended so far is committed; MetadataLogFailed where it never will be."""
         if self._newest is not None and not self._newest.done():
             await asyncio.wait([self._newest])

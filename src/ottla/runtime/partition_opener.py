@@ -49,12 +49,12 @@ class PartitionOpener:
         self._wanted: list[tuple[Uuid, int]] = []
         self._task: asyncio.Task[None] | None = None
 
-    def want(self, topic_id: Uuid, index: int) -> None:
+    def request_open(self, topic_id: Uuid, index: int) -> None:
         self._wanted.append((topic_id, index))
         if self._task is None:
             self._task = self._broker.loop.create_task(self._run())
 
-    async def settle(self) -> None:
+    async def wait_until_open(self) -> None:
         """Until all that is wanted now is open."""
         if self._task is not None:
             await asyncio.wait([self._task])
@@ -91,7 +91,7 @@ class PartitionOpener:
         turn_ends = clock.monotonic() + SLICE_SECONDS
         for topic_id, index, directory, path in placed:
             if not directory.is_online:
-                self._broker.loop.call_soon(self.want, topic_id, index)
+                self._broker.loop.call_soon(self.request_open, topic_id, index)
                 continue
             try:
                 is_wanted = self._open_at(topic_id, index, directory)

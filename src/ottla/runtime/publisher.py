@@ -144,11 +144,11 @@ class MetadataPublisher:
             self._broker.coordinators.on_topics_deleted([(topic.name, topic.topic_id) for topic in changes.deleted])
         for created in changes.created:
             for index in created.partitions:
-                self.partition_opener.want(created.topic_id, index)
+                self.partition_opener.request_open(created.topic_id, index)
         for change in changes.changed:
             for index, (before, after) in change.partitions().items():
                 if before is None:
-                    self.partition_opener.want(change.after.topic_id, index)
+                    self.partition_opener.request_open(change.after.topic_id, index)
                 else:
                     self._on_partition_changed(change.after, index, after)
         self._on_configs(image, changes)
@@ -207,9 +207,9 @@ class MetadataPublisher:
         if topic is not None:
             self._broker.set_offline(topic.name, topic_id, index)
         if not self.log_directories.on_failure(directory, error):
-            self._broker.loop.call_later(OPEN_AGAIN_SECONDS, self.partition_opener.want, topic_id, index)
+            self._broker.loop.call_later(OPEN_AGAIN_SECONDS, self.partition_opener.request_open, topic_id, index)
         elif is_new and self.log_directories.online():
-            self._broker.loop.call_soon(self.partition_opener.want, topic_id, index)
+            self._broker.loop.call_soon(self.partition_opener.request_open, topic_id, index)
 
     def _recovery_points(self, directory: LogDirectory) -> Mapping[tuple[str, int], int]:
         try:
@@ -299,7 +299,7 @@ class MetadataPublisher:
             partition.become_leader(placed.leader_epoch)
         self._broker.add_partition(partition)
         directory.partitions[partition] = None
-        self.flusher.adopt(partition)
+        self.flusher.register(partition)
         self._tell_coordinators(partition)
 
     def _on_opened(self) -> None:

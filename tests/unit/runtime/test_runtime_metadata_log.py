@@ -324,14 +324,14 @@ def test_settling_waits_for_what_was_appended_before(world: World) -> None:
 
     async def story(ports: SimulatedPorts) -> None:
         log = open_log(ports, failures=failures)
-        await log.settle()
+        await log.wait_committed()
         first = log.append([topic(1)])
-        await log.settle()
+        await log.wait_committed()
         assert first.done()
         ports.disk.fail("fsync", 1, errno.EIO)
         second = log.append([topic(2)])
         with pytest.raises(MetadataLogFailed):
-            await log.settle()
+            await log.wait_committed()
         assert isinstance(second.exception(), MetadataLogFailed)
 
     run(world, story)
