@@ -64,7 +64,7 @@ def _run(config: NodeConfig, *, is_ephemeral: bool, remove: Callable[[], None], 
             on_serving=lambda node: announce(node.bootstrap),
             on_impatience=remove,
             log_level=log_level,
-            on_recovered=bar.tell if sys.stderr.isatty() else None,
+            on_recovery_progress=bar.tell if sys.stderr.isatty() else None,
         )
 
 

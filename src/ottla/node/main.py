@@ -77,11 +77,11 @@ def run(
     on_serving: Callable[[Node], None],
     on_impatience: Callable[[], None],
     log_level: str = "warning",
-    on_recovered: Callable[[RecoveryProgress], None] | None = None,
+    on_recovery_progress: Callable[[RecoveryProgress], None] | None = None,
 ) -> None:
     """Serve until SIGTERM or SIGINT, then stop cleanly. A second signal calls `on_impatience` and ends the process at once.
 
-    `on_recovered` hears how far the node is with the logs that it finds, if it wants to; else that is said in the log.
+    `on_recovery_progress` hears how far the node is with the logs that it finds, if it wants to; else that is said in the log.
     StartError where the node cannot start, or cannot go on.
     """
     import uvloop
@@ -92,14 +92,14 @@ def run(
     process.share_interpreter()
     process.ask_for_short_turns()
     with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
-        runner.run(_serve(config, on_serving, on_impatience, on_recovered))
+        runner.run(_serve(config, on_serving, on_impatience, on_recovery_progress))
 
 
 async def _serve(
     config: NodeConfig,
     on_serving: Callable[[Node], None],
     on_impatience: Callable[[], None],
-    on_recovered: Callable[[RecoveryProgress], None] | None,
+    on_recovery_progress: Callable[[RecoveryProgress], None] | None,
 ) -> None:
     loop = asyncio.get_running_loop()
     stopping = asyncio.Event()
@@ -120,7 +120,11 @@ async def _serve(
     try:
         try:
             node = await assemble(
-                ports, config, process_facts=process_facts, on_recovered=on_recovered, is_stopping=stopping.is_set
+                ports,
+                config,
+                process_facts=process_facts,
+                on_recovery_progress=on_recovery_progress,
+                is_stopping=stopping.is_set,
             )
         except RecoveryInterrupted as reason:
             log.warning("%s: the next start begins anew", reason)
