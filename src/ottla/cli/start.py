@@ -62,7 +62,7 @@ def _run(config: NodeConfig, *, is_ephemeral: bool, remove: Callable[[], None], 
         run(
             config,
             on_serving=lambda node: announce(node.bootstrap),
-            on_impatience=remove,
+            on_second_signal=remove,
             log_level=log_level,
             on_recovery_progress=bar.tell if sys.stderr.isatty() else None,
         )

@@ -75,11 +75,11 @@ def run(
     config: NodeConfig,
     *,
     on_serving: Callable[[Node], None],
-    on_impatience: Callable[[], None],
+    on_second_signal: Callable[[], None],
     log_level: str = "warning",
     on_recovery_progress: Callable[[RecoveryProgress], None] | None = None,
 ) -> None:
-    """Serve until SIGTERM or SIGINT, then stop cleanly. A second signal calls `on_impatience` and ends the process at once.
+    """Serve until SIGTERM or SIGINT, then stop cleanly. A second signal calls `on_second_signal` and ends the process at once.
 
     `on_recovery_progress` hears how far the node is with the logs that it finds, if it wants to; else that is said in the log.
     StartError where the node cannot start, or cannot go on.
@@ -92,13 +92,13 @@ def run(
     process.share_interpreter()
     process.ask_for_short_turns()
     with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
-        runner.run(_serve(config, on_serving, on_impatience, on_recovery_progress))
+        runner.run(_serve(config, on_serving, on_second_signal, on_recovery_progress))
 
 
 async def _serve(
     config: NodeConfig,
     on_serving: Callable[[Node], None],
-    on_impatience: Callable[[], None],
+    on_second_signal: Callable[[], None],
     on_recovery_progress: Callable[[RecoveryProgress], None] | None,
 ) -> None:
     loop = asyncio.get_running_loop()
@@ -111,7 +111,7 @@ async def _serve(
             signal.signal(each, at_once)
 
     def at_once(number: int, frame: object) -> None:
-        on_impatience()
+        on_second_signal()
         os._exit(128 + number)
 
     for each in _SIGNALS:
