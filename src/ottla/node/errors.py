@@ -16,9 +16,9 @@ def listen_error(listener: ListenerConfig, error: OSError) -> StartError:
     address = f"{bracketed(listener.host) or '*'}:{listener.port}"
     match error.errno:
         case errno.EADDRINUSE:
-            from ottla.node.port_owner import who_listens
+            from ottla.node.port_owner import find_port_owner
 
-            holder = who_listens(listener.port)
+            holder = find_port_owner(listener.port)
             held = f" by {holder}" if holder else " by another process (another node, or Apache Kafka?)"
             return StartError(
                 f"the port {listener.port} is taken{held}: stop it, or choose another port with --port, such as --port "

@@ -5,7 +5,7 @@ import os
 _LISTENING = "0A"
 
 
-def who_listens(port: int) -> str | None:
+def find_port_owner(port: int) -> str | None:
     """Such as `java (pid 123)`; None where it cannot be known: another system, or another user's process."""
     sockets = {f"socket:[{inode}]" for inode in _listening_inodes(port)}
     if not sockets:

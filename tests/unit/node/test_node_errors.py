@@ -11,7 +11,7 @@ import pytest
 from ottla.node.errors import directory_error, listen_error
 from ottla.node.listeners import ListenerConfig
 from ottla.node.main import LineFormatter
-from ottla.node.port_owner import who_listens
+from ottla.node.port_owner import find_port_owner
 
 USER = os.getuid()
 
@@ -78,10 +78,10 @@ def test_a_port_taken_by_an_unknown_process() -> None:
 def test_who_listens() -> None:
     with socket.create_server(("127.0.0.1", 0)) as listening:
         port = listening.getsockname()[1]
-        holder = who_listens(port)
+        holder = find_port_owner(port)
         assert holder is not None
         assert holder.endswith(f"(pid {os.getpid()})")
-    assert who_listens(port) is None
+    assert find_port_owner(port) is None
 
 
 def record(message: str, error: BaseException | None = None) -> logging.LogRecord:
