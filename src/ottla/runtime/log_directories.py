@@ -14,7 +14,7 @@ from ottla.base.ids import Uuid
 from ottla.base.ports import Disk, Workers
 from ottla.log.offset_checkpoint_file import START_OFFSETS_FILE, Offsets, encode, read
 from ottla.runtime.partition import Partition
-from ottla.runtime.segment_removal import retire_segments
+from ottla.runtime.segment_removal import mark_segments_deleted
 
 log = logging.getLogger("ottla.partitions")
 
@@ -155,7 +155,7 @@ class LogDirectories:
         try:
             await self.save_start_offsets(directory)
             # Whole segments before the beginning leave the log now.
-            await retire_segments(partition, partition.log.detach_below_start(), self._workers)
+            await mark_segments_deleted(partition, partition.log.detach_below_start(), self._workers)
         except OSError as error:
             self.on_failure(directory, error)
             raise ApiError(ErrorCode.KAFKA_STORAGE_ERROR) from error

@@ -9,7 +9,7 @@ from ottla.log.segment import LogSegment
 from ottla.runtime.broker import Broker
 from ottla.runtime.log_directories import LogDirectory
 from ottla.runtime.partition import Partition
-from ottla.runtime.segment_removal import retire_segments
+from ottla.runtime.segment_removal import mark_segments_deleted
 
 PARTITIONS_PER_TURN_MAX = 50
 """In one turn of the loop: 20 µs each, where nothing is to be done."""
@@ -91,6 +91,6 @@ async def delete_old_segments(broker: Broker, partitions: Sequence[Partition]) -
         try:
             await directories.save_start_offsets(directory)
             for partition, segments in changed:
-                await retire_segments(partition, segments, broker.workers)
+                await mark_segments_deleted(partition, segments, broker.workers)
         except OSError as error:
             directories.on_failure(directory, error)

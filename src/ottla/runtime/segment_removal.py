@@ -16,7 +16,7 @@ SEGMENTS_PER_TURN_MAX = 20
 log = logging.getLogger("ottla.partitions")
 
 
-async def retire_segments(partition: Partition, segments: Sequence[LogSegment], workers: Workers) -> None:
+async def mark_segments_deleted(partition: Partition, segments: Sequence[LogSegment], workers: Workers) -> None:
     """Mark them as deleted, on the loop, where a topic of the same name cannot be made meanwhile. OSError where that cannot be."""
     for first in range(0, len(segments), SEGMENTS_PER_TURN_MAX):
         if partition.is_removed:
