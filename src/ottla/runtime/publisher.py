@@ -37,7 +37,7 @@ log = logging.getLogger("ottla.partitions")
 
 DELETED_SUFFIX = "-delete"
 STRAY_SUFFIX = "-stray"
-OPEN_AGAIN_SECONDS = 1.0
+REOPEN_SECONDS = 1.0
 """After which a partition that a full disk had no room for is tried again."""
 
 
@@ -207,7 +207,7 @@ class MetadataPublisher:
         if topic is not None:
             self._broker.set_offline(topic.name, topic_id, index)
         if not self.log_directories.on_failure(directory, error):
-            self._broker.loop.call_later(OPEN_AGAIN_SECONDS, self.partition_opener.request_open, topic_id, index)
+            self._broker.loop.call_later(REOPEN_SECONDS, self.partition_opener.request_open, topic_id, index)
         elif is_new and self.log_directories.online():
             self._broker.loop.call_soon(self.partition_opener.request_open, topic_id, index)
 
