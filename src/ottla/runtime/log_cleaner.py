@@ -30,7 +30,7 @@ from ottla.runtime.broker import Broker
 from ottla.runtime.log_directories import LogDirectory
 from ottla.runtime.partition import Partition
 from ottla.runtime.retention import delete_old_segments
-from ottla.runtime.segment_removal import SEGMENTS_PER_TURN_MAX, remove_later
+from ottla.runtime.segment_removal import SEGMENTS_PER_SLICE_MAX, remove_later
 
 WORK = "ottla.log.compaction:serve"
 PARTITIONS_PER_TURN_MAX = 50
@@ -263,8 +263,8 @@ class LogCleaner:
         await workers.run(partial(self._disk.fsync_directory, directory))
         if _is_elsewhere(partition, partition_log) or not swap.replace():
             raise LogChanged("segments were deleted")
-        for first in range(0, len(swap.old), SEGMENTS_PER_TURN_MAX):
-            swap.mark_deleted(swap.old[first : first + SEGMENTS_PER_TURN_MAX])
+        for first in range(0, len(swap.old), SEGMENTS_PER_SLICE_MAX):
+            swap.mark_deleted(swap.old[first : first + SEGMENTS_PER_SLICE_MAX])
             await self._broker.scheduler.next_slice()
             if _is_elsewhere(partition, partition_log):
                 raise LogChanged("the partition is gone")

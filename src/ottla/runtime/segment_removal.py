@@ -10,7 +10,7 @@ from ottla.log.compaction_swap import mark_deleted, remove_deleted_segments
 from ottla.log.segment import LogSegment
 from ottla.runtime.partition import Partition
 
-SEGMENTS_PER_TURN_MAX = 20
+SEGMENTS_PER_SLICE_MAX = 20
 """Renamed in one turn of the loop: 30 µs each."""
 
 log = logging.getLogger("ottla.partitions")
@@ -18,10 +18,10 @@ log = logging.getLogger("ottla.partitions")
 
 async def mark_segments_deleted(partition: Partition, segments: Sequence[LogSegment], workers: Workers) -> None:
     """Mark them as deleted, on the loop, where a topic of the same name cannot be made meanwhile. OSError where that cannot be."""
-    for first in range(0, len(segments), SEGMENTS_PER_TURN_MAX):
+    for first in range(0, len(segments), SEGMENTS_PER_SLICE_MAX):
         if partition.is_removed:
             return  # its directory has another name by now, and goes as a whole
-        for segment in segments[first : first + SEGMENTS_PER_TURN_MAX]:
+        for segment in segments[first : first + SEGMENTS_PER_SLICE_MAX]:
             mark_deleted(segment)
         await asyncio.sleep(0)
     remove_later(partition, segments, workers)
