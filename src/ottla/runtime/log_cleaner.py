@@ -33,7 +33,7 @@ from ottla.runtime.retention import delete_old_segments
 from ottla.runtime.segment_removal import SEGMENTS_PER_SLICE_MAX, remove_later
 
 WORK = "ottla.log.compaction:serve"
-PARTITIONS_PER_TURN_MAX = 50
+PARTITIONS_PER_SLICE_MAX = 50
 
 log = logging.getLogger("ottla.cleaner")
 
@@ -144,7 +144,7 @@ class LogCleaner:
         """Those that are due, the one with the largest share of dirty bytes first."""
         found = []
         for at, partition in enumerate(self._compacted()):
-            if at % PARTITIONS_PER_TURN_MAX == PARTITIONS_PER_TURN_MAX - 1:
+            if at % PARTITIONS_PER_SLICE_MAX == PARTITIONS_PER_SLICE_MAX - 1:
                 await self._broker.scheduler.next_slice()
             if partition in self._busy or partition in self.uncleanable or partition.is_removed:
                 continue

@@ -10,7 +10,7 @@ from ottla.runtime.offset_checkpoints import OffsetCheckpoint, OffsetCheckpoints
 from ottla.runtime.partition import Partition
 
 INTERVAL_SECONDS = 1.0
-PARTITIONS_PER_TURN_MAX = 200
+PARTITIONS_PER_SLICE_MAX = 200
 """A node with many partitions looks at some of them in each turn: the loop is never held for long."""
 
 
@@ -104,7 +104,7 @@ class LogMaintenance:
     async def _partitions(self) -> AsyncIterator[Partition]:
         """Those that are here, some in each turn of the loop."""
         for at, partition in enumerate(self._broker.all_partitions()):
-            if at % PARTITIONS_PER_TURN_MAX == PARTITIONS_PER_TURN_MAX - 1:
+            if at % PARTITIONS_PER_SLICE_MAX == PARTITIONS_PER_SLICE_MAX - 1:
                 await self._broker.scheduler.next_slice()
             if self._stopping.is_set():
                 return

@@ -11,7 +11,7 @@ from ottla.runtime.log_directories import LogDirectory
 from ottla.runtime.partition import Partition
 from ottla.runtime.segment_removal import mark_segments_deleted
 
-PARTITIONS_PER_TURN_MAX = 50
+PARTITIONS_PER_SLICE_MAX = 50
 """In one turn of the loop: 20 µs each, where nothing is to be done."""
 
 log = logging.getLogger("ottla.retention")
@@ -57,8 +57,8 @@ class LogRetention:
     async def run_once(self) -> None:
         """At all logs that are not compacted."""
         partitions = self._broker.all_partitions()
-        for first in range(0, len(partitions), PARTITIONS_PER_TURN_MAX):
-            some = partitions[first : first + PARTITIONS_PER_TURN_MAX]
+        for first in range(0, len(partitions), PARTITIONS_PER_SLICE_MAX):
+            some = partitions[first : first + PARTITIONS_PER_SLICE_MAX]
             await delete_old_segments(
                 self._broker, [partition for partition in some if not partition.log.config.compacted]
             )
