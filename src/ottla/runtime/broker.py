@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 CREATION_TIMEOUT_MS = 30_000
 CREATING_MAX = 1_000
 """Topics that are being created because somebody asked for them; a client whose topic was left out asks again."""
-CREATED_AT_ONCE_MAX = 10
+CREATION_BATCH_SIZE = 10
 
 log = logging.getLogger("ottla.broker")
 
@@ -142,10 +142,10 @@ class Broker:
     async def _create(self, names: list[str]) -> None:
         """A few at a time: to decide on many at once would hold up the loop."""
         try:
-            for first in range(0, len(names), CREATED_AT_ONCE_MAX):
+            for first in range(0, len(names), CREATION_BATCH_SIZE):
                 topics = [
                     internal_topic(self, name) or CreatableTopic(name=name, num_partitions=-1, replication_factor=-1)
-                    for name in names[first : first + CREATED_AT_ONCE_MAX]
+                    for name in names[first : first + CREATION_BATCH_SIZE]
                 ]
                 await self.controller.submit(CreateTopicsRequest(topics=topics, timeout_ms=CREATION_TIMEOUT_MS))
         finally:
