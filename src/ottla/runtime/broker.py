@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from ottla.runtime.replica_mover import ReplicaMover
 
 CREATION_TIMEOUT_MS = 30_000
-CREATING_MAX = 1_000
+PENDING_CREATIONS_MAX = 1_000
 """Topics that are being created because somebody asked for them; a client whose topic was left out asks again."""
 CREATION_BATCH_SIZE = 10
 
@@ -131,7 +131,7 @@ class Broker:
 
     def auto_create_topics(self, topics: Sequence[str]) -> None:
         """Auto-creation: nobody waits for the answer; a name that was refused is simply not there when the client asks again."""
-        room = min(CREATING_MAX, self.settings.auto_created_topics_max - len(self.image.topics_by_name)) - len(
+        room = min(PENDING_CREATIONS_MAX, self.settings.auto_created_topics_max - len(self.image.topics_by_name)) - len(
             self._creating
         )
         wanted = [name for name in dict.fromkeys(topics) if name not in self._creating][: max(room, 0)]

@@ -107,7 +107,7 @@ async def test_names_never_become_paths(running, name):
 
 async def test_topics_that_come_by_asking_are_bounded(running, monkeypatch):
     """At most so many at a time, and none once there are enough; CreateTopics goes on."""
-    monkeypatch.setattr(runtime_broker, "CREATING_MAX", 20)
+    monkeypatch.setattr(runtime_broker, "PENDING_CREATIONS_MAX", 20)
     broker = running.node.broker
     client = await Client.to(running)
     for wave in range(4):
