@@ -14,7 +14,7 @@ from ottla.base.ports import Workers
 from ottla.log.log_loader import Progress, RecoveryInterrupted
 from ottla.log.partition_log import PartitionLog
 
-LOGS_AT_ONCE = 50
+OPEN_BATCH_SIZE = 50
 """A worker opens so many of a clean directory before it comes back: to hand work over and back costs as much as to open one."""
 SAY_SECONDS = 2.0
 """Between two lines in the log."""
@@ -156,7 +156,9 @@ async def run_all(
     async def follow(indexes: list[int]) -> None:
         while indexes:
             taken = [indexes.pop()]
-            while indexes and wanted[taken[0]].is_quick and wanted[indexes[-1]].is_quick and len(taken) < LOGS_AT_ONCE:
+            while (
+                indexes and wanted[taken[0]].is_quick and wanted[indexes[-1]].is_quick and len(taken) < OPEN_BATCH_SIZE
+            ):
                 taken.append(indexes.pop())
             done = await workers.run(lambda taken=taken: [_attempt(wanted[at].run) for at in taken])  # type: ignore[misc]
             for at, result in zip(taken, done, strict=True):
