@@ -68,7 +68,7 @@ class GroupCoordinator:
     def on_topics_deleted(self, topics: Sequence[tuple[str, Uuid]]) -> None:
         """Their offsets are forgotten."""
         for shard in self.runtime.all():
-            shard.carry_out(lambda machine, _: machine.on_topics_deleted(topics))
+            shard.execute(lambda machine, _: machine.on_topics_deleted(topics))
 
     def stats(self) -> GroupStats:
         """Of the shards that have been loaded."""

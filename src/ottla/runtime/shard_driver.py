@@ -182,7 +182,7 @@ class ShardDriver:
         """Why a shard that is not active does not answer."""
         return ErrorCode.COORDINATOR_LOAD_IN_PROGRESS if self.state == ShardState.LOADING else ErrorCode.NOT_COORDINATOR
 
-    def carry_out(self, decide: Callable[[Any, int], Decision]) -> None:
+    def execute(self, decide: Callable[[Any, int], Decision]) -> None:
         """What no client has asked for; `decide` is given the machine and the time."""
         if self.state == ShardState.ACTIVE:
             now_ms = self._surroundings.now_ms()

@@ -298,7 +298,7 @@ def test_what_time_decides_ends_with_a_shard_that_is_lost(play, count):
         bench.machine.waiting.clear()
         bench.ports.disk.fail("append", 1, errno.EIO)
         first = bench.shard.submit(Call(values=(b"a" * 600,)))
-        bench.shard.carry_out(
+        bench.shard.execute(
             lambda machine, now_ms: Decision(((b"key", b"b" * 600),) * count, completions=((call.token, "at last"),))
         )
         assert (first.result(), waiting.result()) == ("refused: NOT_COORDINATOR", "refused: NOT_COORDINATOR")
