@@ -142,7 +142,7 @@ class ShardDriver:
         self.partition.on_high_watermark = self._on_high_watermark
         self._end = self.partition.log.log_end_offset
         now_ms = self._surroundings.now_ms()
-        self._carry_out_in_parts(self._machine.on_loaded(now_ms), now_ms)
+        self._execute_in_parts(self._machine.on_loaded(now_ms), now_ms)
 
     def fail(self) -> None:
         """The log could not be read: this node cannot answer for what is in it."""
@@ -176,7 +176,7 @@ class ShardDriver:
         if call.token is not None:
             call.token.call = call
         now_ms = self._surroundings.now_ms()
-        return self._carry_out(self._machine.decide(call, now_ms), call, now_ms)
+        return self._execute(self._machine.decide(call, now_ms), call, now_ms)
 
     def unavailable(self) -> ErrorCode:
         """Why a shard that is not active does not answer."""
@@ -186,9 +186,9 @@ class ShardDriver:
         """What no client has asked for; `decide` is given the machine and the time."""
         if self.state == ShardState.ACTIVE:
             now_ms = self._surroundings.now_ms()
-            self._carry_out_in_parts(decide(self._machine, now_ms), now_ms)
+            self._execute_in_parts(decide(self._machine, now_ms), now_ms)
 
-    def _carry_out(self, decision: Decision, call: Any, now_ms: int, refusals: int = 0) -> Any:
+    def _execute(self, decision: Decision, call: Any, now_ms: int, refusals: int = 0) -> Any:
         records = decision.records
         if records:
             is_alone = self._alone_left > 0 and not self._round
@@ -201,7 +201,7 @@ class ShardDriver:
                         return self._refuse(decision, call)
                 error = self._append_now(records, now_ms)
                 if error is not None:
-                    return self._carry_out_refused(decision, call, error, now_ms, refusals)
+                    return self._execute_refused(decision, call, error, now_ms, refusals)
         deadline_ms = self._machine.next_deadline_ms()
         if deadline_ms is not None and (self._timer is None or deadline_ms < self._deadline_ms):
             self._set_timer(deadline_ms, now_ms)
@@ -217,11 +217,11 @@ class ShardDriver:
             self._uncommitted.append(_Uncommitted(self._end, call, answered, decision.response, completions))
         return call.token.answered if decision.waiting else answered
 
-    def _carry_out_refused(self, decision: Decision, call: Any, error: ErrorCode, now_ms: int, refusals: int) -> Any:
+    def _execute_refused(self, decision: Decision, call: Any, error: ErrorCode, now_ms: int, refusals: int) -> Any:
         if refusals == REFUSALS_MAX:
             self._surroundings.on_lost(self)
             return self._refuse(decision, call)
-        return self._carry_out(self._machine.on_append_failed(decision, error, now_ms), call, now_ms, refusals + 1)
+        return self._execute(self._machine.on_append_failed(decision, error, now_ms), call, now_ms, refusals + 1)
 
     def _refuse(self, decision: Decision, call: Any) -> Any:
         """The shard is lost, and with it what was decided: who was to be answered is told to look for another."""
@@ -230,18 +230,18 @@ class ShardDriver:
             _answer(token.answered, refusal(token.call, ErrorCode.NOT_COORDINATOR))
         return None if call is None else refusal(call, ErrorCode.NOT_COORDINATOR)
 
-    def _carry_out_in_parts(self, decision: Decision, now_ms: int) -> None:
+    def _execute_in_parts(self, decision: Decision, now_ms: int) -> None:
         """A decision of no call may have more records than a batch can hold, and need not be kept whole."""
         bytes_max = self.partition.log.config.max_message_bytes
         records = decision.records
         if batch_bytes_max(records) > bytes_max:
             for part in split(records, bytes_max):
-                self._carry_out(Decision(part), None, now_ms)
+                self._execute(Decision(part), None, now_ms)
                 if self.state != ShardState.ACTIVE:
                     self._refuse(decision, None)
                     return
             decision = Decision(completions=decision.completions)
-        self._carry_out(decision, None, now_ms)
+        self._execute(decision, None, now_ms)
 
     # The log
 
@@ -335,7 +335,7 @@ class ShardDriver:
         if deadline_ms > now_ms:
             self._set_timer(deadline_ms, now_ms)
         else:
-            self._carry_out_in_parts(self._machine.on_deadline(now_ms), now_ms)
+            self._execute_in_parts(self._machine.on_deadline(now_ms), now_ms)
 
 
 def _answer(future: "asyncio.Future[Any]", response: Any) -> None:
