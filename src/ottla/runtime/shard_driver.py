@@ -194,7 +194,7 @@ class ShardDriver:
             is_alone = self._alone_left > 0 and not self._round
             if is_alone:
                 self._alone_left -= 1
-            if is_alone or not self._join_round(records):
+            if is_alone or not self._add_to_batch(records):
                 if self._round:
                     self._flush()
                     if self.state is not _ACTIVE:
@@ -265,7 +265,7 @@ class ShardDriver:
             offset += 1
         return None
 
-    def _join_round(self, records: Sequence[KeyValue]) -> bool:
+    def _add_to_batch(self, records: Sequence[KeyValue]) -> bool:
         """Replay now, append with the others of this turn. False where there is no room in one batch."""
         size = batch_bytes_max(records)
         if self._round_bytes + size > self.partition.log.config.max_message_bytes:
