@@ -100,7 +100,7 @@ class ShardDriver:
         "_deadline_ms",
         "_end",
         "_machine",
-        "_round",
+        "_batch",
         "_round_bytes",
         "_round_calls",
         "_surroundings",
@@ -117,7 +117,7 @@ class ShardDriver:
         self._surroundings = surroundings
         self._end = partition.log.log_end_offset
         """The offset after all that was replayed, whether or not it has been appended."""
-        self._round: list[KeyValue] = []
+        self._batch: list[KeyValue] = []
         self._round_bytes = 0
         self._round_calls = 0
         self._alone_left = IMMEDIATE_APPENDS_MAX
@@ -156,7 +156,7 @@ class ShardDriver:
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
-        self._round.clear()
+        self._batch.clear()
         uncommitted, self._uncommitted = self._uncommitted, deque()
         for waiting in uncommitted:
             if waiting.answered is not None:
@@ -191,11 +191,11 @@ class ShardDriver:
     def _execute(self, decision: Decision, call: Any, now_ms: int, refusals: int = 0) -> Any:
         records = decision.records
         if records:
-            is_alone = self._alone_left > 0 and not self._round
+            is_alone = self._alone_left > 0 and not self._batch
             if is_alone:
                 self._alone_left -= 1
             if is_alone or not self._add_to_batch(records):
-                if self._round:
+                if self._batch:
                     self._flush()
                     if self.state is not _ACTIVE:
                         return self._refuse(decision, call)
@@ -206,7 +206,7 @@ class ShardDriver:
         if deadline_ms is not None and (self._timer is None or deadline_ms < self._deadline_ms):
             self._set_timer(deadline_ms, now_ms)
         completions = decision.completions
-        if self.partition.high_watermark >= self._end and not self._round:
+        if self.partition.high_watermark >= self._end and not self._batch:
             for token, response in completions:
                 _answer(token.answered, response)
             return call.token.answered if decision.waiting else decision.response
@@ -270,9 +270,9 @@ class ShardDriver:
         size = batch_bytes_max(records)
         if self._round_bytes + size > self.partition.log.config.max_message_bytes:
             return False
-        if not self._round:
+        if not self._batch:
             self._surroundings.loop.call_soon(self._flush)
-        self._round += records
+        self._batch += records
         self._round_bytes += size
         self._round_calls += 1
         replay, offset = self._machine.replay, self._end
@@ -284,9 +284,9 @@ class ShardDriver:
 
     def _flush(self) -> None:
         """Append what was gathered. If that fails the machine knows what the log does not: the shard is lost."""
-        if not self._round:
+        if not self._batch:
             return
-        records, self._round = self._round, []
+        records, self._batch = self._batch, []
         self._alone_left = IMMEDIATE_APPENDS_MAX if self._round_calls == 1 else 0
         self._round_bytes = self._round_calls = 0
         now_ms = self._surroundings.now_ms()
