@@ -101,7 +101,7 @@ class ShardDriver:
         "_end",
         "_machine",
         "_batch",
-        "_round_bytes",
+        "_batch_bytes",
         "_round_calls",
         "_surroundings",
         "_timer",
@@ -118,7 +118,7 @@ class ShardDriver:
         self._end = partition.log.log_end_offset
         """The offset after all that was replayed, whether or not it has been appended."""
         self._batch: list[KeyValue] = []
-        self._round_bytes = 0
+        self._batch_bytes = 0
         self._round_calls = 0
         self._alone_left = IMMEDIATE_APPENDS_MAX
         self._uncommitted: deque[_Uncommitted] = deque()
@@ -268,12 +268,12 @@ class ShardDriver:
     def _add_to_batch(self, records: Sequence[KeyValue]) -> bool:
         """Replay now, append with the others of this turn. False where there is no room in one batch."""
         size = batch_bytes_max(records)
-        if self._round_bytes + size > self.partition.log.config.max_message_bytes:
+        if self._batch_bytes + size > self.partition.log.config.max_message_bytes:
             return False
         if not self._batch:
             self._surroundings.loop.call_soon(self._flush)
         self._batch += records
-        self._round_bytes += size
+        self._batch_bytes += size
         self._round_calls += 1
         replay, offset = self._machine.replay, self._end
         for key, value in records:
@@ -288,7 +288,7 @@ class ShardDriver:
             return
         records, self._batch = self._batch, []
         self._alone_left = IMMEDIATE_APPENDS_MAX if self._round_calls == 1 else 0
-        self._round_bytes = self._round_calls = 0
+        self._batch_bytes = self._round_calls = 0
         now_ms = self._surroundings.now_ms()
         try:
             self.partition.append_coordinator_batch(
