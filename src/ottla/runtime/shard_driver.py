@@ -102,7 +102,7 @@ class ShardDriver:
         "_machine",
         "_batch",
         "_batch_bytes",
-        "_round_calls",
+        "_batch_calls",
         "_surroundings",
         "_timer",
         "_uncommitted",
@@ -119,7 +119,7 @@ class ShardDriver:
         """The offset after all that was replayed, whether or not it has been appended."""
         self._batch: list[KeyValue] = []
         self._batch_bytes = 0
-        self._round_calls = 0
+        self._batch_calls = 0
         self._alone_left = IMMEDIATE_APPENDS_MAX
         self._uncommitted: deque[_Uncommitted] = deque()
         self._timer: asyncio.TimerHandle | None = None
@@ -274,7 +274,7 @@ class ShardDriver:
             self._surroundings.loop.call_soon(self._flush)
         self._batch += records
         self._batch_bytes += size
-        self._round_calls += 1
+        self._batch_calls += 1
         replay, offset = self._machine.replay, self._end
         for key, value in records:
             replay(offset, key, value)
@@ -287,8 +287,8 @@ class ShardDriver:
         if not self._batch:
             return
         records, self._batch = self._batch, []
-        self._alone_left = IMMEDIATE_APPENDS_MAX if self._round_calls == 1 else 0
-        self._batch_bytes = self._round_calls = 0
+        self._alone_left = IMMEDIATE_APPENDS_MAX if self._batch_calls == 1 else 0
+        self._batch_bytes = self._batch_calls = 0
         now_ms = self._surroundings.now_ms()
         try:
             self.partition.append_coordinator_batch(
