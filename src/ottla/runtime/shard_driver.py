@@ -96,7 +96,7 @@ class ShardDriver:
     """One partition's share of a coordinator. Calls come from the loop's thread."""
 
     __slots__ = (
-        "_alone_left",
+        "_immediate_appends_left",
         "_deadline_ms",
         "_end",
         "_machine",
@@ -120,7 +120,7 @@ class ShardDriver:
         self._batch: list[KeyValue] = []
         self._batch_bytes = 0
         self._batch_calls = 0
-        self._alone_left = IMMEDIATE_APPENDS_MAX
+        self._immediate_appends_left = IMMEDIATE_APPENDS_MAX
         self._uncommitted: deque[_Uncommitted] = deque()
         self._timer: asyncio.TimerHandle | None = None
         self._deadline_ms = 0
@@ -191,9 +191,9 @@ class ShardDriver:
     def _execute(self, decision: Decision, call: Any, now_ms: int, refusals: int = 0) -> Any:
         records = decision.records
         if records:
-            is_alone = self._alone_left > 0 and not self._batch
+            is_alone = self._immediate_appends_left > 0 and not self._batch
             if is_alone:
-                self._alone_left -= 1
+                self._immediate_appends_left -= 1
             if is_alone or not self._add_to_batch(records):
                 if self._batch:
                     self._flush()
@@ -287,7 +287,7 @@ class ShardDriver:
         if not self._batch:
             return
         records, self._batch = self._batch, []
-        self._alone_left = IMMEDIATE_APPENDS_MAX if self._batch_calls == 1 else 0
+        self._immediate_appends_left = IMMEDIATE_APPENDS_MAX if self._batch_calls == 1 else 0
         self._batch_bytes = self._batch_calls = 0
         now_ms = self._surroundings.now_ms()
         try:
