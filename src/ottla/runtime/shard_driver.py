@@ -76,7 +76,7 @@ class ShardContext(NamedTuple):
     refusal: Callable[[Any, ErrorCode], Any]
     """The answer to a call that failed with an error."""
     codec: int
-    on_lost: "Callable[[ShardDriver], None]"
+    on_state_diverged: "Callable[[ShardDriver], None]"
     """Called when what the shard remembers is ahead of its log: it must be loaded anew."""
     on_not_written: Callable[[InternalPartition, OSError], None] = lambda partition, error: None
     """Hears of what the file system has refused."""
@@ -219,7 +219,7 @@ class ShardDriver:
 
     def _execute_refused(self, decision: Decision, call: Any, error: ErrorCode, now_ms: int, refusals: int) -> Any:
         if refusals == REFUSALS_MAX:
-            self._surroundings.on_lost(self)
+            self._surroundings.on_state_diverged(self)
             return self._refuse(decision, call)
         return self._execute(self._machine.on_append_failed(decision, error, now_ms), call, now_ms, refusals + 1)
 
@@ -303,7 +303,7 @@ class ShardDriver:
             )
             if isinstance(error, OSError):
                 self._surroundings.on_not_written(self.partition, error)
-            self._surroundings.on_lost(self)
+            self._surroundings.on_state_diverged(self)
             return
         self._on_high_watermark()
 

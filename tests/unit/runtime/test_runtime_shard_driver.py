@@ -106,12 +106,12 @@ class Bench:
             now_ms=lambda: round((world.loop.time() - start) * 1000),
             refusal=lambda call, error: f"refused: {error.name}",
             codec=0,
-            on_lost=self.on_lost,
+            on_state_diverged=self.on_state_diverged,
         )
         self.shard = ShardDriver(self.partition, self.machine, around)
         self.shard.activate()
 
-    def on_lost(self, shard: ShardDriver) -> None:
+    def on_state_diverged(self, shard: ShardDriver) -> None:
         self.lost.append(shard)
         shard.close()
 
