@@ -41,7 +41,7 @@ class CoordinatorRuntime:
         self._broker = broker
         self._make_machine = make_machine
         self._surroundings = ShardContext(
-            broker.loop, _steady_clock(broker), refusal, codec, self._on_lost, self._on_not_written
+            broker.loop, _steady_clock(broker), refusal, codec, self._on_state_diverged, self._on_not_written
         )
         self._shards: dict[int, ShardDriver] = {}
         self._to_load: dict[ShardDriver, None] = {}
@@ -103,7 +103,7 @@ class CoordinatorRuntime:
         self._shards.clear()
         self._to_load.clear()
 
-    def _on_lost(self, shard: ShardDriver) -> None:
+    def _on_state_diverged(self, shard: ShardDriver) -> None:
         if self._shards.get(shard.partition.index) is shard:
             shard.close()
             self._load(shard.partition)
