@@ -78,7 +78,7 @@ class ShardContext(NamedTuple):
     codec: int
     on_state_diverged: "Callable[[ShardDriver], None]"
     """Called when what the shard remembers is ahead of its log: it must be loaded anew."""
-    on_not_written: Callable[[InternalPartition, OSError], None] = lambda partition, error: None
+    on_append_error: Callable[[InternalPartition, OSError], None] = lambda partition, error: None
     """Hears of what the file system has refused."""
 
 
@@ -257,7 +257,7 @@ class ShardDriver:
         except BatchRejected as error:
             return error.code
         except OSError as error:
-            self._surroundings.on_not_written(partition, error)
+            self._surroundings.on_append_error(partition, error)
             return ErrorCode.KAFKA_STORAGE_ERROR
         replay = self._machine.replay
         for key, value in records:
@@ -302,7 +302,7 @@ class ShardDriver:
                 error,
             )
             if isinstance(error, OSError):
-                self._surroundings.on_not_written(self.partition, error)
+                self._surroundings.on_append_error(self.partition, error)
             self._surroundings.on_state_diverged(self)
             return
         self._on_high_watermark()
