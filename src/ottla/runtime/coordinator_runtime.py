@@ -41,7 +41,7 @@ class CoordinatorRuntime:
         self._broker = broker
         self._make_machine = make_machine
         self._surroundings = ShardContext(
-            broker.loop, _steady_clock(broker), refusal, codec, self._on_state_diverged, self._on_not_written
+            broker.loop, _steady_clock(broker), refusal, codec, self._on_state_diverged, self._on_append_error
         )
         self._shards: dict[int, ShardDriver] = {}
         self._to_load: dict[ShardDriver, None] = {}
@@ -108,7 +108,7 @@ class CoordinatorRuntime:
             shard.close()
             self._load(shard.partition)
 
-    def _on_not_written(self, partition: InternalPartition, error: OSError) -> None:
+    def _on_append_error(self, partition: InternalPartition, error: OSError) -> None:
         """Not at once: a directory that goes offline takes the shard with it, which is still deciding."""
         self._broker.loop.call_soon(self._broker.log_directories.on_partition_failure, partition, error)
 
@@ -136,7 +136,7 @@ class CoordinatorRuntime:
                 log.error("%s-%d cannot be loaded: %s", partition.topic, partition.index, error)
                 shard.fail()
                 if isinstance(error, OSError):
-                    self._on_not_written(partition, error)
+                    self._on_append_error(partition, error)
                 continue
             if shard.state == ShardState.LOADING:
                 shard.activate()
