@@ -40,7 +40,7 @@ class CoordinatorRuntime:
         self.topic = topic
         self._broker = broker
         self._make_machine = make_machine
-        self._surroundings = ShardContext(
+        self._context = ShardContext(
             broker.loop, _steady_clock(broker), refusal, codec, self._on_state_diverged, self._on_append_error
         )
         self._shards: dict[int, ShardDriver] = {}
@@ -115,7 +115,7 @@ class CoordinatorRuntime:
     # Loading
 
     def _load(self, partition: InternalPartition) -> None:
-        shard = self._shards[partition.index] = ShardDriver(partition, self._make_machine(), self._surroundings)
+        shard = self._shards[partition.index] = ShardDriver(partition, self._make_machine(), self._context)
         if partition.log.log_end_offset == partition.log.log_start_offset:
             shard.activate()
             return

@@ -103,7 +103,7 @@ class ShardDriver:
         "_batch",
         "_batch_bytes",
         "_batch_calls",
-        "_surroundings",
+        "_context",
         "_timer",
         "_uncommitted",
         "partition",
@@ -114,7 +114,7 @@ class ShardDriver:
         self.partition = partition
         self.state = ShardState.LOADING
         self._machine = machine
-        self._surroundings = surroundings
+        self._context = surroundings
         self._end = partition.log.log_end_offset
         """The offset after all that was replayed, whether or not it has been appended."""
         self._batch: list[KeyValue] = []
@@ -141,7 +141,7 @@ class ShardDriver:
         self.state = ShardState.ACTIVE
         self.partition.on_high_watermark = self._on_high_watermark
         self._end = self.partition.log.log_end_offset
-        now_ms = self._surroundings.now_ms()
+        now_ms = self._context.now_ms()
         self._execute_in_parts(self._machine.on_loaded(now_ms), now_ms)
 
     def fail(self) -> None:
@@ -160,9 +160,9 @@ class ShardDriver:
         uncommitted, self._uncommitted = self._uncommitted, deque()
         for waiting in uncommitted:
             if waiting.answered is not None:
-                _answer(waiting.answered, self._surroundings.refusal(waiting.call, ErrorCode.NOT_COORDINATOR))
+                _answer(waiting.answered, self._context.refusal(waiting.call, ErrorCode.NOT_COORDINATOR))
             for token, _ in waiting.completions:
-                _answer(token.answered, self._surroundings.refusal(token.call, ErrorCode.NOT_COORDINATOR))
+                _answer(token.answered, self._context.refusal(token.call, ErrorCode.NOT_COORDINATOR))
         if was_active:
             for token, response in self._machine.on_unloaded().completions:
                 _answer(token.answered, response)
@@ -172,10 +172,10 @@ class ShardDriver:
     def submit(self, call: Any) -> Any:
         """The response, or a future of it. A call that may have to wait has a Token of its own as its `token`."""
         if self.state is not _ACTIVE:
-            return self._surroundings.refusal(call, self.unavailable())
+            return self._context.refusal(call, self.unavailable())
         if call.token is not None:
             call.token.call = call
-        now_ms = self._surroundings.now_ms()
+        now_ms = self._context.now_ms()
         return self._execute(self._machine.decide(call, now_ms), call, now_ms)
 
     def unavailable(self) -> ErrorCode:
@@ -185,7 +185,7 @@ class ShardDriver:
     def execute(self, decide: Callable[[Any, int], Decision]) -> None:
         """What no client has asked for; `decide` is given the machine and the time."""
         if self.state == ShardState.ACTIVE:
-            now_ms = self._surroundings.now_ms()
+            now_ms = self._context.now_ms()
             self._execute_in_parts(decide(self._machine, now_ms), now_ms)
 
     def _execute(self, decision: Decision, call: Any, now_ms: int, refusals: int = 0) -> Any:
@@ -212,20 +212,20 @@ class ShardDriver:
             return call.token.answered if decision.waiting else decision.response
         answered: asyncio.Future[Any] | None = None
         if not decision.waiting and call is not None:
-            answered = self._surroundings.loop.create_future()
+            answered = self._context.loop.create_future()
         if answered is not None or completions:
             self._uncommitted.append(_Uncommitted(self._end, call, answered, decision.response, completions))
         return call.token.answered if decision.waiting else answered
 
     def _execute_refused(self, decision: Decision, call: Any, error: ErrorCode, now_ms: int, refusals: int) -> Any:
         if refusals == REFUSALS_MAX:
-            self._surroundings.on_state_diverged(self)
+            self._context.on_state_diverged(self)
             return self._refuse(decision, call)
         return self._execute(self._machine.on_append_failed(decision, error, now_ms), call, now_ms, refusals + 1)
 
     def _refuse(self, decision: Decision, call: Any) -> Any:
         """The shard is lost, and with it what was decided: who was to be answered is told to look for another."""
-        refusal = self._surroundings.refusal
+        refusal = self._context.refusal
         for token, _ in decision.completions:
             _answer(token.answered, refusal(token.call, ErrorCode.NOT_COORDINATOR))
         return None if call is None else refusal(call, ErrorCode.NOT_COORDINATOR)
@@ -248,7 +248,7 @@ class ShardDriver:
     def _append_now(self, records: Sequence[KeyValue], now_ms: int) -> ErrorCode | None:
         """Appended first, and replayed only if that went well: a refusal, which is returned, leaves the machine as it was."""
         partition = self.partition
-        batch = build(records, now_ms, self._surroundings.codec)
+        batch = build(records, now_ms, self._context.codec)
         if len(batch) > partition.log.config.max_message_bytes:
             return ErrorCode.MESSAGE_TOO_LARGE
         offset = self._end
@@ -257,7 +257,7 @@ class ShardDriver:
         except BatchRejected as error:
             return error.code
         except OSError as error:
-            self._surroundings.on_append_error(partition, error)
+            self._context.on_append_error(partition, error)
             return ErrorCode.KAFKA_STORAGE_ERROR
         replay = self._machine.replay
         for key, value in records:
@@ -271,7 +271,7 @@ class ShardDriver:
         if self._batch_bytes + size > self.partition.log.config.max_message_bytes:
             return False
         if not self._batch:
-            self._surroundings.loop.call_soon(self._flush)
+            self._context.loop.call_soon(self._flush)
         self._batch += records
         self._batch_bytes += size
         self._batch_calls += 1
@@ -289,11 +289,9 @@ class ShardDriver:
         records, self._batch = self._batch, []
         self._immediate_appends_left = IMMEDIATE_APPENDS_MAX if self._batch_calls == 1 else 0
         self._batch_bytes = self._batch_calls = 0
-        now_ms = self._surroundings.now_ms()
+        now_ms = self._context.now_ms()
         try:
-            self.partition.append_coordinator_batch(
-                build(records, now_ms, self._surroundings.codec), len(records), now_ms
-            )
+            self.partition.append_coordinator_batch(build(records, now_ms, self._context.codec), len(records), now_ms)
         except (BatchRejected, OSError) as error:
             log.error(
                 "nothing could be appended to %s-%d, which is loaded anew: %s",
@@ -302,8 +300,8 @@ class ShardDriver:
                 error,
             )
             if isinstance(error, OSError):
-                self._surroundings.on_append_error(self.partition, error)
-            self._surroundings.on_state_diverged(self)
+                self._context.on_append_error(self.partition, error)
+            self._context.on_state_diverged(self)
             return
         self._on_high_watermark()
 
@@ -324,11 +322,11 @@ class ShardDriver:
         if self._timer is not None:
             self._timer.cancel()
         self._deadline_ms = deadline_ms
-        self._timer = self._surroundings.loop.call_later(max(deadline_ms - now_ms, 0) / 1000, self._on_timer)
+        self._timer = self._context.loop.call_later(max(deadline_ms - now_ms, 0) / 1000, self._on_timer)
 
     def _on_timer(self) -> None:
         self._timer = None
-        now_ms = self._surroundings.now_ms()
+        now_ms = self._context.now_ms()
         deadline_ms = self._machine.next_deadline_ms()
         if deadline_ms is None:
             return
