@@ -24,7 +24,7 @@ log = logging.getLogger("ottla.coordinators")
 
 IMMEDIATE_APPENDS_MAX = 64
 """After so many appends of one call each it is looked again whether others come at the same time."""
-REFUSALS_MAX = 3
+FAILED_APPENDS_MAX = 3
 """What a machine answers to a refused append may have records of its own, which may be refused too; after so many it has no more to say."""
 
 
@@ -218,7 +218,7 @@ class ShardDriver:
         return call.token.answered if decision.waiting else answered
 
     def _execute_refused(self, decision: Decision, call: Any, error: ErrorCode, now_ms: int, refusals: int) -> Any:
-        if refusals == REFUSALS_MAX:
+        if refusals == FAILED_APPENDS_MAX:
             self._context.on_state_diverged(self)
             return self._refuse(decision, call)
         return self._execute(self._machine.on_append_failed(decision, error, now_ms), call, now_ms, refusals + 1)
