@@ -9,9 +9,9 @@ from typing import Any
 
 import typer
 
-from ottla.cli.app import ALL_WORDS, build
+from ottla.cli.app import ALL_COMMANDS, build
 from ottla.cli.command import SHARED_NAMES
-from ottla.cli.command_table import WORDS
+from ottla.cli.command_table import LAZY_COMMANDS
 
 TARGET = Path(__file__).resolve().parent.parent / "docs" / "cli.md"
 INTRODUCTION = """\
@@ -66,10 +66,10 @@ def main() -> int:
 
 
 def render() -> str:
-    root: Any = typer.main.get_command(build(ALL_WORDS))
+    root: Any = typer.main.get_command(build(ALL_COMMANDS))
     shared = [each for each in root.commands["topic"].commands["list"].params if each.name in SHARED_NAMES]
     parts = [INTRODUCTION, _table(shared)]
-    for name in ("start", *WORDS, "version"):
+    for name in ("start", *LAZY_COMMANDS, "version"):
         command = root.commands[name]
         inside = getattr(command, "commands", None)
         if inside is None:

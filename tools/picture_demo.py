@@ -12,7 +12,7 @@ from pathlib import Path
 from rich.console import Console
 
 from ottla.cli import demo
-from ottla.cli.demo_view import LiveView, Moment
+from ottla.cli.demo_view import GroupSnapshot, LiveView
 
 PICTURE = Path(__file__).resolve().parent.parent / "docs" / "images" / "demo.svg"
 SECONDS = 14.0
@@ -22,10 +22,10 @@ WIDTH = 118
 class Photographer(LiveView):
     """Keeps the last picture in which the dead one's backlog is still to be seen."""
 
-    kept: tuple[Moment, float, float] | None = None
+    kept: tuple[GroupSnapshot, float, float] | None = None
     events_kept: list[str]
 
-    def show(self, moment: Moment, produced_rate: float, handled_rate: float) -> None:
+    def show(self, moment: GroupSnapshot, produced_rate: float, handled_rate: float) -> None:
         if len(moment.members) == len(demo.NAMES) - 1 and moment.state == "Stable" and self.kept is None:
             self.kept = (moment, produced_rate, handled_rate)
             self.events_kept = list(self.events)
@@ -34,7 +34,7 @@ class Photographer(LiveView):
 def main() -> None:
     photographer = Photographer(console=Console(file=io.StringIO()))
     with ExitStack() as stack:
-        show = demo.Show(stack, photographer)
+        show = demo.GroupDemo(stack, photographer)
         show.run(SECONDS, threading.Event())
         show.end(is_interrupted=True)
     assert photographer.kept is not None

@@ -11,21 +11,21 @@ import time
 
 import pytest
 
-from ottla.cli.demo_view import Chronicle, Moment, Partition
+from ottla.cli.demo_view import ChangeLog, GroupSnapshot, Partition
 
 DEMO = [sys.executable, "-m", "ottla", "demo"]
 
 
-def moment(owners: str, *, state: str = "Stable", at_s: float = 0.0) -> Moment:
+def moment(owners: str, *, state: str = "Stable", at_s: float = 0.0) -> GroupSnapshot:
     """A letter for each partition says whose it is; a dot is nobody."""
     names = {letter: letter for letter in owners if letter != "."}
     members = {name: tuple(number for number, owner in enumerate(owners) if owner == name) for name in sorted(names)}
     partitions = tuple(Partition(number, 10, 8, names.get(owner)) for number, owner in enumerate(owners))
-    return Moment(at_s, state, members, partitions)
+    return GroupSnapshot(at_s, state, members, partitions)
 
 
 def test_chronicle_tells_what_changed_between_settled_moments() -> None:
-    chronicle = Chronicle()
+    chronicle = ChangeLog()
     unsettled = (moment("aa..", state="PreparingRebalance"), moment("aa.."))
     told = [
         chronicle.follow(each) for each in (moment("aabb"), moment("aabb"), *unsettled, moment("aaaa"), moment("aaca"))

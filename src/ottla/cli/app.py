@@ -10,22 +10,22 @@ from typing import Annotated, Any, cast
 
 import typer
 
-from ottla.cli.command_table import SERVED, WORDS
+from ottla.cli.command_table import BUILTIN_COMMANDS, LAZY_COMMANDS
 from ottla.cli.main import COMPLETION_VARIABLE, make_parser
 
-CALLED_WRONGLY = cast(type[Exception], typer.BadParameter.__mro__[2])
+USAGE_ERROR_TYPE = cast(type[Exception], typer.BadParameter.__mro__[2])
 """The root of what typer raises for wrong calls. Some versions of typer carry it themselves, some take it from click."""
 
-ALL_WORDS = (*SERVED, *WORDS)
+ALL_COMMANDS = (*BUILTIN_COMMANDS, *LAZY_COMMANDS)
 
 
 def run(arguments: Sequence[str]) -> int:
     """Run a word; its exit code."""
-    app = _asked_for(arguments)
+    app = _build_for(arguments)
     try:
         ended = app(list(arguments), prog_name="ottla", standalone_mode=False)
-    except CALLED_WRONGLY as error:
-        return _on_wrong_call(error)
+    except USAGE_ERROR_TYPE as error:
+        return _print_usage_error(error)
     except typer.Abort:
         print("ottla: nothing was done", file=sys.stderr)
         return 1
@@ -46,33 +46,33 @@ def build(words: Iterable[str]) -> typer.Typer:
         """The event log that Apache Kafka describes, in Python. Any Kafka client connects unchanged."""
 
     for word in words:
-        if word in SERVED:
+        if word in BUILTIN_COMMANDS:
             describe(root, word)
         else:
-            import_module(WORDS[word].module).register(root)
+            import_module(LAZY_COMMANDS[word].module).register(root)
     return root
 
 
-def _asked_for(arguments: Sequence[str]) -> typer.Typer:
+def _build_for(arguments: Sequence[str]) -> typer.Typer:
     """The app with the one word that is needed. A shell that asks for completion passes the line so far in a variable of its own."""
     is_completing = COMPLETION_VARIABLE in os.environ
     line = os.environ.get("_TYPER_COMPLETE_ARGS") or os.environ.get("COMP_WORDS") or ""
     asked = line.split()[1:] if is_completing else list(arguments)
     is_written = not is_completing or len(asked) > 1 or line.endswith(" ")
-    if asked and is_written and asked[0] in ALL_WORDS:
+    if asked and is_written and asked[0] in ALL_COMMANDS:
         return build([asked[0]])
-    return _outline()
+    return _build_outline()
 
 
-def _outline() -> typer.Typer:
+def _build_outline() -> typer.Typer:
     """Only the names of the words, and what each is about: enough to choose one, and nothing is loaded."""
     root = build([])
-    for name, summary in {**SERVED, **{name: word.summary for name, word in WORDS.items()}}.items():
+    for name, summary in {**BUILTIN_COMMANDS, **{name: word.summary for name, word in LAZY_COMMANDS.items()}}.items():
         root.command(name, help=f"{summary[0].upper()}{summary[1:]}.")(lambda: None)
     return root
 
 
-def _on_wrong_call(error: Any) -> int:
+def _print_usage_error(error: Any) -> int:
     """One line, and where help is. An error without a message is typer's way of showing help."""
     context = getattr(error, "ctx", None)
     if type(error).__name__ == "NoArgsIsHelpError":

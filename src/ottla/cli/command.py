@@ -9,7 +9,7 @@ from typing import Annotated, Any
 
 import typer
 
-from ottla.cli.errors import Failure
+from ottla.cli.errors import CliError
 from ottla.cli.main import INTERRUPTED
 from ottla.cli.session import DEFAULT_BOOTSTRAP, TIMEOUT_SECONDS, Session, open_session
 
@@ -30,7 +30,7 @@ def command(
         own = parameters[1:] if has_session else parameters
 
         def call(**arguments: Any) -> None:
-            with _Guard():
+            with _ErrorHandler():
                 if has_session:
                     given = {each.name: arguments.pop(each.name) for each in shared}
                     function(open_session(**given), **arguments)
@@ -80,7 +80,7 @@ def _shared_parameters(json_help: str) -> list[inspect.Parameter]:
     ]
 
 
-class _Guard:
+class _ErrorHandler:
     """Expected failures become a line and an exit code; Ctrl-C and a reader that has gone end the command without a word."""
 
     def __enter__(self) -> None:
@@ -97,16 +97,16 @@ class _Guard:
             raise typer.Exit(0) from error
         if isinstance(error, KeyboardInterrupt):
             raise typer.Exit(INTERRUPTED) from error
-        if isinstance(error, Failure | ClientError):
-            _say(error.message, error.advice)
+        if isinstance(error, CliError | ClientError):
+            _print_error(error.message, error.advice)
             raise typer.Exit(1) from error
         if isinstance(error, OSError):
             where = f"{error.filename}: " if error.filename is not None else ""
-            _say(f"{where}{error.strerror or error}", "")
+            _print_error(f"{where}{error.strerror or error}", "")
             raise typer.Exit(1) from error
 
 
-def _say(message: str, advice: str) -> None:
+def _print_error(message: str, advice: str) -> None:
     sys.stdout.flush()
     print(f"ottla: {message}", file=sys.stderr)
     if advice:

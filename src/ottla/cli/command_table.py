@@ -11,26 +11,26 @@ To add a word is to write its module and its line here; help, completion and doc
 from typing import NamedTuple
 
 
-class Word(NamedTuple):
+class CommandSpec(NamedTuple):
     """`module` is imported when the word is used, not before: `ottla start` must not pay for it."""
 
     module: str
     summary: str
 
 
-SERVED = {"start": "start a node in the foreground", "version": "print the version"}
+BUILTIN_COMMANDS = {"start": "start a node in the foreground", "version": "print the version"}
 """Words that run without typer, in ottla.cli.main: a broker that starts fast."""
 
-WORDS: dict[str, Word] = {
-    "topic": Word("ottla.cli.topic", "create, list, describe, alter and delete topics"),
-    "produce": Word("ottla.cli.produce", "send records: lines of files, of a pipe or of the command line"),
-    "consume": Word("ottla.cli.consume", "read records, up to the end or for as long as they come"),
-    "group": Word("ottla.cli.group", "look at groups and their lag, reset their offsets, delete them"),
-    "config": Word("ottla.cli.config", "show and change configs of topics, brokers and groups"),
-    "cluster": Word("ottla.cli.cluster", "describe the cluster: nodes, controller, quorum, features"),
-    "log": Word("ottla.cli.log", "look into data directories: dump, verify and measure what is stored"),
-    "perf": Word("ottla.cli.perf", "measure rates and latencies"),
-    "format": Word("ottla.cli.format", "format the data directories of a node"),
-    "completion": Word("ottla.cli.completion", "teach a shell to complete these words"),
-    "demo": Word("ottla.cli.demo", "watch a broker, traffic, and a group that loses a consumer"),
+LAZY_COMMANDS: dict[str, CommandSpec] = {
+    "topic": CommandSpec("ottla.cli.topic", "create, list, describe, alter and delete topics"),
+    "produce": CommandSpec("ottla.cli.produce", "send records: lines of files, of a pipe or of the command line"),
+    "consume": CommandSpec("ottla.cli.consume", "read records, up to the end or for as long as they come"),
+    "group": CommandSpec("ottla.cli.group", "look at groups and their lag, reset their offsets, delete them"),
+    "config": CommandSpec("ottla.cli.config", "show and change configs of topics, brokers and groups"),
+    "cluster": CommandSpec("ottla.cli.cluster", "describe the cluster: nodes, controller, quorum, features"),
+    "log": CommandSpec("ottla.cli.log", "look into data directories: dump, verify and measure what is stored"),
+    "perf": CommandSpec("ottla.cli.perf", "measure rates and latencies"),
+    "format": CommandSpec("ottla.cli.format", "format the data directories of a node"),
+    "completion": CommandSpec("ottla.cli.completion", "teach a shell to complete these words"),
+    "demo": CommandSpec("ottla.cli.demo", "watch a broker, traffic, and a group that loses a consumer"),
 }

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from ottla.cli.command import command
-from ottla.cli.errors import Failure
+from ottla.cli.errors import CliError
 from ottla.cli.main import COMPLETION_VARIABLE
 from ottla.cli.session import DEFAULT_BOOTSTRAP, open_session
 
@@ -26,7 +26,7 @@ def _names(context: typer.Context, incomplete: str, ask: "Callable[[Admin], list
         session = open_session(bootstrap=bootstrap, client_config=None, timeout=COMPLETION_SECONDS_MAX, is_json=False)
         with session.admin() as admin:
             return [name for name in ask(admin) if name.startswith(incomplete)]
-    except (Failure, ClientError):
+    except (CliError, ClientError):
         return []  # a message in the middle of a half-typed line helps nobody
 
 

@@ -8,7 +8,7 @@ import typer
 
 from ottla.cli.command import command
 from ottla.cli.completion import resource_names
-from ottla.cli.errors import Failure, nearest, require_topics
+from ottla.cli.errors import CliError, nearest, require_topics
 from ottla.cli.options import DryRun
 from ottla.cli.output import print_json, print_table
 from ottla.cli.session import Session
@@ -23,7 +23,7 @@ DEFAULT_OF_ALL = "default"
 Change = tuple[str, str, str | None]
 
 
-class Kind(StrEnum):
+class ResourceType(StrEnum):
     """What has configs."""
 
     TOPIC = "topic"
@@ -33,8 +33,8 @@ class Kind(StrEnum):
     BROKER_LOGGER = "broker-logger"
 
 
-KindArgument = Annotated[
-    Kind, typer.Argument(metavar="KIND", help="topic, broker, group, client-metrics or broker-logger.")
+TypeArgument = Annotated[
+    ResourceType, typer.Argument(metavar="KIND", help="topic, broker, group, client-metrics or broker-logger.")
 ]
 NameArgument = Annotated[
     str,
@@ -51,7 +51,7 @@ def register(root: typer.Typer) -> None:
 @command(app, "describe")
 def describe(
     session: Session,
-    kind: KindArgument,
+    kind: TypeArgument,
     name: NameArgument,
     names: Annotated[list[str] | None, typer.Argument(metavar="CONFIG...", help="Only these configs.")] = None,
     show_all: Annotated[bool, typer.Option("--all", "-a", help="Show those with default values, too.")] = False,
@@ -64,14 +64,14 @@ def describe(
     """
     from ottla.client.admin_results import ConfigResource
 
-    resource = ConfigResource(_wire_kind(kind), _wire_name(kind, name))
+    resource = ConfigResource(_wire_type(kind), _wire_name(kind, name))
     with session.admin() as admin:
         _require(admin, kind, resource.name)
         found = admin.describe_configs([resource], synonyms=True, documentation=doc)[resource]
     for each in names or ():
         if each not in found:
             meant = nearest(each, found)
-            raise Failure(
+            raise CliError(
                 f"{kind} {name} has no config {each!r}",
                 f"Did you mean {meant}?" if meant else "--all shows all there are.",
             )
@@ -100,7 +100,7 @@ def describe(
 @command(app, "set")
 def set_(
     session: Session,
-    kind: KindArgument,
+    kind: TypeArgument,
     name: NameArgument,
     changes: Annotated[
         list[str], typer.Argument(metavar="CONFIG=VALUE...", help="Also CONFIG+=VALUE and CONFIG-=VALUE, for lists.")
@@ -117,7 +117,7 @@ def set_(
 @command(app, "unset")
 def unset(
     session: Session,
-    kind: KindArgument,
+    kind: TypeArgument,
     name: NameArgument,
     names: Annotated[list[str], typer.Argument(metavar="CONFIG...", help="Configs that go back to their defaults.")],
     dry_run: DryRun = False,
@@ -129,10 +129,10 @@ def unset(
     _change(session, kind, name, [("delete", each, None) for each in names], is_dry_run=dry_run)
 
 
-def _change(session: Session, kind: Kind, name: str, changes: list[Change], *, is_dry_run: bool) -> None:
+def _change(session: Session, kind: ResourceType, name: str, changes: list[Change], *, is_dry_run: bool) -> None:
     with session.admin() as admin:
         _require(admin, kind, _wire_name(kind, name))
-        change_configs(admin, _wire_kind(kind), _wire_name(kind, name), changes, is_dry_run=is_dry_run)
+        change_configs(admin, _wire_type(kind), _wire_name(kind, name), changes, is_dry_run=is_dry_run)
     if session.is_json:
         told = [{"operation": operation, "config": config, "value": value} for operation, config, value in changes]
         print_json({"kind": str(kind), "name": name, "changes": told})
@@ -151,24 +151,24 @@ def _parse(text: str) -> Change:
     return operation, config.strip(), value.strip()
 
 
-def _require(admin: "Admin", kind: Kind, name: str) -> None:
+def _require(admin: "Admin", kind: ResourceType, name: str) -> None:
     """A broker or topic that is not there would be waited for. Groups and metrics may have configs before they exist."""
-    if kind is Kind.TOPIC:
+    if kind is ResourceType.TOPIC:
         require_topics(admin, [name])
-    elif kind in (Kind.BROKER, Kind.BROKER_LOGGER) and name:
+    elif kind in (ResourceType.BROKER, ResourceType.BROKER_LOGGER) and name:
         ids = [str(each.node.id) for each in admin.describe_cluster().brokers]
         if name not in ids:
-            raise Failure(
+            raise CliError(
                 f"there is no broker {name!r}", f"There are {', '.join(ids)}, and '{DEFAULT_OF_ALL}' for all of them."
             )
 
 
-def _wire_kind(kind: Kind) -> str:
+def _wire_type(kind: ResourceType) -> str:
     return kind.value.replace("-", "_")
 
 
-def _wire_name(kind: Kind, name: str) -> str:
-    return "" if kind is Kind.BROKER and name == DEFAULT_OF_ALL else name
+def _wire_name(kind: ResourceType, name: str) -> str:
+    return "" if kind is ResourceType.BROKER and name == DEFAULT_OF_ALL else name
 
 
 def _value(entry: "ConfigEntry") -> str:
@@ -211,4 +211,4 @@ def change_configs(
         advice = f"Did you mean {meant}? " if meant else ""
         shown = f"{kind.replace('_', '-')} {name or 'default'}"
         advice += f"`ottla config describe {shown} --all` shows all there are."
-        raise Failure(f"{shown} has no config {unknown!r}", advice) from error
+        raise CliError(f"{shown} has no config {unknown!r}", advice) from error

@@ -10,9 +10,9 @@ import typer
 from ottla.cli.command import command
 from ottla.cli.completion import group_names
 from ottla.cli.errors import require_topics
-from ottla.cli.options import Partitions, Topics, given, moment_ms
-from ottla.cli.output import Bar, note
-from ottla.cli.records import LineFormat, separator, to_json
+from ottla.cli.options import Partitions, Topics, drop_none, parse_time_ms
+from ottla.cli.output import ProgressBar, print_note
+from ottla.cli.records import LineFormat, parse_separator, to_json
 from ottla.cli.session import Session
 
 if TYPE_CHECKING:
@@ -24,7 +24,7 @@ BEGINNING, END = "beginning", "end"
 
 
 @dataclass(frozen=True, slots=True)
-class Begin:
+class StartPosition:
     """One of the four; `reset` is where a group begins that has no offset yet, and where to go from an offset that does not exist."""
 
     reset: str
@@ -33,26 +33,26 @@ class Begin:
     timestamp: int | None = None
 
 
-def begin_at(text: str | None, *, is_following: bool, has_group: bool) -> Begin:
+def parse_start_position(text: str | None, *, is_following: bool, has_group: bool) -> StartPosition:
     """What `--from` means."""
     if text is None:
         text = END if is_following and not has_group else BEGINNING
     if text in (BEGINNING, "earliest"):
-        return Begin("earliest")
+        return StartPosition("earliest")
     if text in (END, "latest"):
-        return Begin("latest")
+        return StartPosition("latest")
     if has_group:
         raise typer.BadParameter(
             "a group begins where it left off; --from beginning or end says where, if it has never read"
         )
     if text.isdigit():
-        return Begin("earliest", offset=int(text))
+        return StartPosition("earliest", offset=int(text))
     if text.startswith("-") and text[1:].isdigit():
-        return Begin("earliest", last=int(text[1:]))
-    return Begin("earliest", timestamp=moment_ms(text, now_ms=int(time.time() * 1000)))
+        return StartPosition("earliest", last=int(text[1:]))
+    return StartPosition("earliest", timestamp=parse_time_ms(text, now_ms=int(time.time() * 1000)))
 
 
-def seek_all(consumer: "Consumer", places: "list[TopicPartition]", where: Begin) -> None:
+def seek_to_start(consumer: "Consumer", places: "list[TopicPartition]", where: StartPosition) -> None:
     if where.timestamp is not None:
         consumer.seek_to_time(max(0, where.timestamp), *places)
     elif where.offset is not None or where.last is not None:
@@ -132,20 +132,22 @@ def consume(
         "value": True,
     }
     parts = tuple(part for part, is_wanted in wanted.items() if is_wanted)
-    line = LineFormat(parts, separator(key_separator), separator(record_separator), null.encode())
+    line = LineFormat(parts, parse_separator(key_separator), parse_separator(record_separator), null.encode())
     if from_beginning and begin not in (None, BEGINNING):
         raise typer.BadParameter("say --from or --from-beginning, not both")
-    where = begin_at(BEGINNING if from_beginning else begin, is_following=follow, has_group=group is not None)
+    where = parse_start_position(
+        BEGINNING if from_beginning else begin, is_following=follow, has_group=group is not None
+    )
     if group is not None and partitions:
         raise typer.BadParameter("the group decides who reads which partition: leave out --group or --partition")
     configs = {
-        "group.id": group, "enable.auto.commit": False, **given({"isolation.level": isolation}), "max.poll.records": POLL_RECORDS_MAX,
+        "group.id": group, "enable.auto.commit": False, **drop_none({"isolation.level": isolation}), "max.poll.records": POLL_RECORDS_MAX,
         "auto.offset.reset": where.reset,
     }  # fmt: skip
     with session.admin() as admin:
         described = require_topics(admin, topics)
     with session.consumer(configs) as consumer:
-        reading = _Reading(
+        reading = _ConsumeRun(
             consumer, line, is_json=session.is_json, has_group=group is not None, records_max=records_max
         )
         if group is None:
@@ -155,7 +157,7 @@ def consume(
         reading.run(session.timeout_seconds, is_following=follow)
 
 
-def _assign(consumer: "Consumer", counts: dict[str, int], chosen: list[int] | None, where: Begin) -> None:
+def _assign(consumer: "Consumer", counts: dict[str, int], chosen: list[int] | None, where: StartPosition) -> None:
     from ottla.client.partitions import TopicPartition
 
     for name, count in counts.items():
@@ -168,10 +170,10 @@ def _assign(consumer: "Consumer", counts: dict[str, int], chosen: list[int] | No
         for index in (dict.fromkeys(chosen) if chosen else range(count))
     ]
     consumer.assign(places)
-    seek_all(consumer, places, where)
+    seek_to_start(consumer, places, where)
 
 
-class _Reading:
+class _ConsumeRun:
     """Records from the consumer to the output, and what is left of them."""
 
     def __init__(
@@ -187,7 +189,7 @@ class _Reading:
 
     def run(self, seconds_max: float, *, is_following: bool) -> None:
         is_shown = not sys.stdout.isatty() and not is_following
-        with Bar("records", self._left, is_wanted=is_shown) as bar:
+        with ProgressBar("records", self._left, is_wanted=is_shown) as bar:
             give_up_at = time.monotonic() + seconds_max
             try:
                 while self._left != 0:
@@ -210,7 +212,7 @@ class _Reading:
             finally:
                 self._commit()
         if not is_following and not self._ends and self._left != 0:
-            note("The group has given this member no partitions: others read them.")
+            print_note("The group has given this member no partitions: others read them.")
 
     def _write(self, records: "list[ConsumerRecord]") -> None:
         """All of a batch at once, and at once: somebody may be waiting for it at the other end of a pipe."""

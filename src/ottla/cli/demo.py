@@ -19,8 +19,8 @@ import typer
 
 from ottla import __version__
 from ottla.cli.command import command
-from ottla.cli.demo_clients import SESSION_TIMEOUT_MS, Traffic, Worker
-from ottla.cli.demo_view import Chronicle, LiveView, Moment, PlainView, View, look
+from ottla.cli.demo_clients import SESSION_TIMEOUT_MS, ConsumerProcess, OrderProducer
+from ottla.cli.demo_view import ChangeLog, GroupSnapshot, LiveView, PlainView, View, take_snapshot
 
 DEFAULT_SECONDS = 30.0
 TOPIC, GROUP = "orders", "warehouse"
@@ -31,7 +31,7 @@ KILL_AT, REPLACE_AT = 0.3, 0.65
 """When, as parts of the whole, somebody dies and somebody new comes."""
 CYCLE_SECONDS = 30.0
 """How long a whole is where no end was set."""
-LOOK_SECONDS = 0.25
+REFRESH_SECONDS = 0.25
 RATE_SECONDS = 2.0
 """Rates are averages over the last so many seconds."""
 CATCH_UP_SECONDS_MAX = 10.0
@@ -52,15 +52,15 @@ def register(root: typer.Typer) -> None:
     command(root, "demo")(demo)
 
 
-class Story(StrEnum):
+class Scenario(StrEnum):
     GROUP = "group"
     PIPELINE = "pipeline"
 
 
 def demo(
-    story: Annotated[
-        Story, typer.Argument(help="group: consumers of which one is killed; pipeline: Spark adds up orders.")
-    ] = Story.GROUP,
+    scenario: Annotated[
+        Scenario, typer.Argument(help="group: consumers of which one is killed; pipeline: Spark adds up orders.")
+    ] = Scenario.GROUP,
     seconds: Annotated[
         float, typer.Option("--seconds", min=0, help="How long; 0 goes on until Ctrl-C.")
     ] = DEFAULT_SECONDS,
@@ -69,22 +69,22 @@ def demo(
     ] = False,
 ) -> None:
     """Watch a broker, traffic, and a group of consumers of which one is killed, or a pipeline on Spark. Nothing is left behind."""
-    if story is Story.PIPELINE:
+    if scenario is Scenario.PIPELINE:
         from ottla.cli.demo_pipeline import pipeline
 
-        with _interruption() as is_over:
+        with _stop_on_signal() as is_over:
             pipeline(seconds, is_plain=plain, is_over=is_over)
         return
     with ExitStack() as stack:
-        is_over = stack.enter_context(_interruption())
-        show = Show(stack, PlainView() if plain or not sys.stdout.isatty() else LiveView())
+        is_over = stack.enter_context(_stop_on_signal())
+        show = GroupDemo(stack, PlainView() if plain or not sys.stdout.isatty() else LiveView())
         show.run(seconds, is_over)
         show.end(is_interrupted=is_over.is_set())
     print(show.summary(), NEXT, sep="\n", flush=True)
 
 
 @contextmanager
-def _interruption() -> Iterator[threading.Event]:
+def _stop_on_signal() -> Iterator[threading.Event]:
     """Set by the first Ctrl-C or SIGTERM; a second one is as rude as ever."""
     asked = threading.Event()
 
@@ -100,7 +100,7 @@ def _interruption() -> Iterator[threading.Event]:
             signal.signal(number, handler)
 
 
-class Show:
+class GroupDemo:
     """One performance; all that it starts is ended by the stack."""
 
     def __init__(self, stack: ExitStack, view: View) -> None:
@@ -111,12 +111,12 @@ class Show:
         broker.create_topic(TOPIC, PARTITIONS)
         self._bootstrap = broker.bootstrap
         self._admin = stack.enter_context(Admin(bootstrap_servers=broker.bootstrap))
-        self._workers: list[Worker] = []
-        stack.callback(self._end_workers)
-        self._traffic = Traffic(broker.bootstrap, TOPIC, ORDERS_PER_SECOND)
-        stack.callback(self._traffic.stop)
-        self._chronicle = Chronicle()
-        self._moments: deque[Moment] = deque()
+        self._consumers: list[ConsumerProcess] = []
+        stack.callback(self._stop_consumers)
+        self._producer = OrderProducer(broker.bootstrap, TOPIC, ORDERS_PER_SECOND)
+        stack.callback(self._producer.stop)
+        self._change_log = ChangeLog()
+        self._snapshots: deque[GroupSnapshot] = deque()
         self._now_s = 0.0
         self._killed_at_s: float | None = None
         self._taken_over_after_s: float | None = None
@@ -125,92 +125,92 @@ class Show:
 
     def run(self, seconds: float, is_over: threading.Event) -> None:
         for name in NAMES:
-            self._start_worker(name)
-        self._traffic.start()
-        self._view.tell(
+            self._start_consumer(name)
+        self._producer.start()
+        self._view.log(
             0, f"{len(NAMES)} consumers start, and {ORDERS_PER_SECOND} orders a second go into {PARTITIONS} partitions"
         )
-        turns = _turns(seconds)
+        actions = _schedule(seconds)
         began_s = time.monotonic()
-        due_s, turn = next(turns)
-        while not is_over.wait(LOOK_SECONDS):
+        due_s, action = next(actions)
+        while not is_over.wait(REFRESH_SECONDS):
             self._now_s = time.monotonic() - began_s
             if seconds and self._now_s >= seconds:
                 return
-            self._look()
-            if self._now_s >= due_s and self._chronicle.members:  # who is to be missed must have been there
-                if turn == "kill":
+            self._take_snapshot()
+            if self._now_s >= due_s and self._change_log.members:  # who is to be missed must have been there
+                if action == "kill":
                     self._kill_one()
                 else:
-                    self._start_worker(_next_name(self._workers))
-                due_s, turn = next(turns)
+                    self._start_consumer(_next_name(self._consumers))
+                due_s, action = next(actions)
 
     def end(self, *, is_interrupted: bool) -> None:
         """Stop the traffic and, if there is time, let the group catch up."""
-        self._traffic.stop()
+        self._producer.stop()
         if not is_interrupted:
-            self._view.tell(self._now_s, "no more orders")
+            self._view.log(self._now_s, "no more orders")
             pause = threading.Event()
-            for _ in range(int(CATCH_UP_SECONDS_MAX / LOOK_SECONDS)):
-                self._now_s += LOOK_SECONDS
-                self._look()
-                if self._moments[-1].lag == 0 and self._moments[-1].state == "Stable":
+            for _ in range(int(CATCH_UP_SECONDS_MAX / REFRESH_SECONDS)):
+                self._now_s += REFRESH_SECONDS
+                self._take_snapshot()
+                if self._snapshots[-1].lag == 0 and self._snapshots[-1].state == "Stable":
                     break
-                pause.wait(LOOK_SECONDS)
-        self._end_workers()
-        self._look(is_shown=False)
+                pause.wait(REFRESH_SECONDS)
+        self._stop_consumers()
+        self._take_snapshot(is_shown=False)
 
     def summary(self) -> str:
-        last = self._moments[-1]
-        killed = sum(worker.is_killed for worker in self._workers)
+        last = self._snapshots[-1]
+        killed = sum(consumer.is_killed for consumer in self._consumers)
         lines = [
             f"\n{last.produced:,} orders were produced and {last.handled:,} handled, each at least once; {last.lag:,} are left."
         ]
         if killed:
             died = "One consumer was killed" if killed == 1 else f"{killed} consumers were killed"
-            lines.append(f"{died}; partitions changed hands {self._chronicle.moved} times.")
+            lines.append(f"{died}; partitions changed hands {self._change_log.moved} times.")
         if self._taken_over_after_s is not None:
             lines.append(f"The last one's work went on elsewhere after {self._taken_over_after_s:.1f} s.")
         return "\n".join(lines)
 
-    def _look(self, *, is_shown: bool = True) -> None:
-        moment = look(self._admin, TOPIC, GROUP, PARTITIONS, self._now_s)
-        self._moments.append(moment)
-        while self._moments[0].at_s < moment.at_s - RATE_SECONDS:
-            self._moments.popleft()
-        for sentence in self._chronicle.follow(moment):
-            self._view.tell(moment.at_s, sentence)
+    def _take_snapshot(self, *, is_shown: bool = True) -> None:
+        snapshot = take_snapshot(self._admin, TOPIC, GROUP, PARTITIONS, self._now_s)
+        self._snapshots.append(snapshot)
+        while self._snapshots[0].at_s < snapshot.at_s - RATE_SECONDS:
+            self._snapshots.popleft()
+        for sentence in self._change_log.follow(snapshot):
+            self._view.log(snapshot.at_s, sentence)
             if "is no longer" in sentence and self._killed_at_s is not None:
-                self._taken_over_after_s, self._killed_at_s = moment.at_s - self._killed_at_s, None
+                self._taken_over_after_s, self._killed_at_s = snapshot.at_s - self._killed_at_s, None
         if not is_shown:  # the last word is for the summary; the picture stays as it was while all were there
             return
-        first = self._moments[0]
-        passed_s = max(LOOK_SECONDS, moment.at_s - first.at_s)
+        first = self._snapshots[0]
+        passed_s = max(REFRESH_SECONDS, snapshot.at_s - first.at_s)
         self._view.show(
-            moment, (moment.produced - first.produced) / passed_s, (moment.handled - first.handled) / passed_s
+            snapshot, (snapshot.produced - first.produced) / passed_s, (snapshot.handled - first.handled) / passed_s
         )
 
-    def _start_worker(self, name: str) -> None:
-        if len(self._workers) >= len(NAMES):
-            self._view.tell(self._now_s, f"a new consumer starts: {name}")
-        self._workers.append(Worker.start(name, self._bootstrap, TOPIC, GROUP))
+    def _start_consumer(self, name: str) -> None:
+        if len(self._consumers) >= len(NAMES):
+            self._view.log(self._now_s, f"a new consumer starts: {name}")
+        self._consumers.append(ConsumerProcess.start(name, self._bootstrap, TOPIC, GROUP))
 
     def _kill_one(self) -> None:
-        victim = next((worker for worker in reversed(self._workers) if not worker.is_killed), None)
+        victim = next((consumer for consumer in reversed(self._consumers) if not consumer.is_killed), None)
         if victim is not None:
             victim.kill()
             self._killed_at_s = self._now_s
-            self._view.tell(self._now_s, f"kill -9 {victim.pid}: {victim.name} dies without a word")
+            self._view.log(self._now_s, f"kill -9 {victim.pid}: {victim.name} dies without a word")
 
-    def _end_workers(self) -> None:
-        living = [worker for worker in self._workers if worker.process.poll() is None]
-        for worker in living:
-            worker.ask_to_leave()
-        for worker in living:
-            worker.wait()
+    def _stop_consumers(self) -> None:
+        living = [consumer for consumer in self._consumers if consumer.process.poll() is None]
+        for consumer in living:
+            consumer.request_leave()
+        for consumer in living:
+            consumer.wait()
 
 
-def _turns(seconds: float) -> Iterator[tuple[float, str]]:
+def _schedule(seconds: float) -> Iterator[tuple[float, str]]:
     """When somebody dies and when somebody comes: once where there is an end, again and again where there is none."""
     whole, began = seconds or CYCLE_SECONDS, 0.0
     while True:
@@ -219,7 +219,7 @@ def _turns(seconds: float) -> Iterator[tuple[float, str]]:
         began += whole
 
 
-def _next_name(workers: list[Worker]) -> str:
+def _next_name(consumers: list[ConsumerProcess]) -> str:
     names = ("dan", "eve", "fay", "gus", "hal", "ivy")
-    number = len(workers) - len(NAMES)
+    number = len(consumers) - len(NAMES)
     return names[number % len(names)] + ("" if number < len(names) else str(number // len(names) + 1))

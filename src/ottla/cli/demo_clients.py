@@ -17,7 +17,7 @@ PAUSE_SECONDS = 0.02
 STOP_SECONDS_MAX = 5.0
 
 
-class Traffic:
+class OrderProducer:
     """Orders at an even rate; each customer's orders stay in one partition, because the customer is the key."""
 
     def __init__(self, bootstrap: str, topic: str, orders_per_second: int) -> None:
@@ -59,7 +59,7 @@ class Traffic:
 
 
 @dataclass(slots=True)
-class Worker:
+class ConsumerProcess:
     """A consumer's process."""
 
     name: str
@@ -67,7 +67,7 @@ class Worker:
     is_killed: bool = field(default=False)
 
     @classmethod
-    def start(cls, name: str, bootstrap: str, topic: str, group: str) -> "Worker":
+    def start(cls, name: str, bootstrap: str, topic: str, group: str) -> "ConsumerProcess":
         command = [sys.executable, "-m", "ottla.cli.demo_clients", bootstrap, topic, group, name]
         # In a session of its own, so that Ctrl-C is heard by the demo alone, which then ends everybody in order.
         return cls(
@@ -84,7 +84,7 @@ class Worker:
         self.process.kill()
         self.process.wait()
 
-    def ask_to_leave(self) -> None:
+    def request_leave(self) -> None:
         if self.process.stdin is not None:
             self.process.stdin.close()
 

@@ -16,21 +16,21 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 from ottla import __version__
-from ottla.cli.demo_clients import ITEMS, Traffic
-from ottla.cli.errors import Failure
+from ottla.cli.demo_clients import ITEMS, OrderProducer
+from ottla.cli.errors import CliError
 
 ORDERS, SALES = "orders", "sales"
 PARTITIONS = 2
 ORDERS_PER_SECOND = 600
 WINDOW_SECONDS = 5
 TRIGGER = "1 second"
-LOOK_SECONDS = 0.25
+REFRESH_SECONDS = 0.25
 CATCH_UP_SECONDS_MAX = 120.0
 ORDER_COLUMNS = "order bigint, customer int, item string, cents bigint"
 BAR_WIDTH = 30
-FIRST_SECONDS_MAX = 120.0
+FIRST_RESULT_SECONDS_MAX = 120.0
 """Until the first sums are there: the first micro-batch of a new session compiles much of Spark."""
-QUIET = """status = off
+LOG4J_CONFIG = """status = off
 appender.console.type = Console
 appender.console.name = console
 appender.console.layout.type = PatternLayout
@@ -73,16 +73,16 @@ def pipeline(seconds: float, *, is_plain: bool, is_over: threading.Event) -> Non
         import pyarrow  # noqa: F401
         import pyspark  # noqa: F401
     except ImportError:
-        raise Failure(
+        raise CliError(
             "The pipeline runs on Spark, which is not installed.", advice="pip install 'ottla[spark]'"
         ) from None
     with ExitStack() as stack:
-        show = Pipeline(stack, _plain if is_plain or not sys.stdout.isatty() else _live(stack))
+        show = PipelineDemo(stack, _plain if is_plain or not sys.stdout.isatty() else _live(stack))
         show.run(seconds, is_over)
         print(show.end(), NEXT, sep="\n", flush=True)
 
 
-class Pipeline:
+class PipelineDemo:
     """One performance; all that it starts is ended by the stack."""
 
     def __init__(self, stack: ExitStack, show: Any) -> None:
@@ -100,26 +100,26 @@ class Pipeline:
         stack.callback(self._spark.stop)
         self._consumer = stack.enter_context(Consumer(bootstrap_servers=broker.bootstrap, auto_offset_reset="earliest"))
         self._consumer.assign([TopicPartition(SALES, partition) for partition in range(PARTITIONS)])
-        self._traffic = Traffic(broker.bootstrap, ORDERS, ORDERS_PER_SECOND)
-        stack.callback(self._traffic.stop)
+        self._producer = OrderProducer(broker.bootstrap, ORDERS, ORDERS_PER_SECOND)
+        stack.callback(self._producer.stop)
         self._query = start_query(self._spark, broker.bootstrap, str(directory / "checkpoint"))
         stack.callback(self._query.stop)
         self._sales = Sales()
 
     def run(self, seconds: float, is_over: threading.Event) -> None:
-        self._traffic.start()
+        self._producer.start()
         began_s = first_s = time.monotonic()
-        while not is_over.wait(LOOK_SECONDS):
+        while not is_over.wait(REFRESH_SECONDS):
             self._read()
             error = self._query.exception()
             if error is not None:
-                raise Failure(f"The query has failed: {str(error).splitlines()[0]}")
+                raise CliError(f"The query has failed: {str(error).splitlines()[0]}")
             now_s = time.monotonic()
             if not self._sales.updates:
                 first_s = now_s  # the time that was asked for begins with the first sums
-                if now_s - began_s > FIRST_SECONDS_MAX:
-                    raise Failure(f"Spark has not come to its first sums within {FIRST_SECONDS_MAX:g} s.")
-            self._show(self._traffic.produced, self._sales, now_s - began_s, _batch_ms(self._query))
+                if now_s - began_s > FIRST_RESULT_SECONDS_MAX:
+                    raise CliError(f"Spark has not come to its first sums within {FIRST_RESULT_SECONDS_MAX:g} s.")
+            self._show(self._producer.produced, self._sales, now_s - began_s, _batch_ms(self._query))
             if seconds and now_s - first_s >= seconds:
                 return
 
@@ -130,15 +130,15 @@ class Pipeline:
 
     def end(self) -> str:
         """No more orders; when all that were made are in the sums, how many there were."""
-        self._traffic.stop()
-        produced = self._traffic.produced
+        self._producer.stop()
+        produced = self._producer.produced
         deadline_s = time.monotonic() + CATCH_UP_SECONDS_MAX
         while self._sales.orders < produced and time.monotonic() < deadline_s and self._query.isActive:
             self._read()
-            time.sleep(LOOK_SECONDS)
+            time.sleep(REFRESH_SECONDS)
         self._show(produced, self._sales, -1.0, None)
         if self._sales.orders != produced:
-            raise Failure(f"{produced:,} orders were made, and {self._sales.orders:,} are in the sums.")
+            raise CliError(f"{produced:,} orders were made, and {self._sales.orders:,} are in the sums.")
         windows = len({start for start, _ in self._sales.cells})
         return (
             f"\n{produced:,} orders in topic {ORDERS!r} became {self._sales.updates:,} sums of {windows} windows in topic {SALES!r}: "
@@ -179,7 +179,7 @@ def _session(directory: Path) -> Any:
     import ottla.spark
 
     log = directory / "log4j2.properties"
-    log.write_text(QUIET)
+    log.write_text(LOG4J_CONFIG)
     config = {
         "spark.ui.enabled": "false", "spark.sql.shuffle.partitions": "2", "spark.driver.memory": "1g",
         "spark.driver.extraJavaOptions": f"-Dlog4j2.configurationFile=file:{log}",
@@ -198,7 +198,7 @@ def _batch_ms(query: Any) -> int | None:
 
 def _plain(produced: int, sales: Sales, at_s: float, batch_ms: int | None) -> None:
     """A line now and then."""
-    if at_s < 0 or round(at_s / LOOK_SECONDS) % round(2 / LOOK_SECONDS):
+    if at_s < 0 or round(at_s / REFRESH_SECONDS) % round(2 / REFRESH_SECONDS):
         return
     start, items = sales.latest()
     words = "  ".join(f"{item} {cents / 100:,.0f}" for item, (_, cents) in items.items())

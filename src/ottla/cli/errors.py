@@ -8,7 +8,7 @@ if TYPE_CHECKING:
     from ottla.client.admin_results import TopicDescription
 
 
-class Failure(Exception):
+class CliError(Exception):
     """Shown as `ottla: message`, and the advice below it. The exit code is 1."""
 
     def __init__(self, message: str, advice: str = "") -> None:
@@ -26,7 +26,7 @@ def nearest(name: str, known: Iterable[str]) -> str | None:
 
 
 def require_topics(admin: "Admin", names: Iterable[str]) -> dict[str, "TopicDescription"]:
-    """The topics, or Failure with the nearest name of the first that is missing."""
+    """The topics, or CliError with the nearest name of the first that is missing."""
     from ottla.client.admin_results import SomeFailed
     from ottla.client.errors import UnknownTopic
 
@@ -34,32 +34,32 @@ def require_topics(admin: "Admin", names: Iterable[str]) -> dict[str, "TopicDesc
     try:
         return admin.describe_topics(wanted)
     except UnknownTopic:
-        raise unknown_topic(admin, wanted[0]) from None
+        raise unknown_topic_error(admin, wanted[0]) from None
     except SomeFailed as error:
         for name, reason in error.errors.items():
             if isinstance(reason, UnknownTopic):
-                raise unknown_topic(admin, name) from None
+                raise unknown_topic_error(admin, name) from None
         raise
 
 
-def unknown_topic(admin: "Admin", name: str) -> Failure:
+def unknown_topic_error(admin: "Admin", name: str) -> CliError:
     known = admin.list_topics(include_internal=True)
     meant = nearest(name, known)
     if meant is not None:
-        return Failure(f"there is no topic {name!r}", f"Did you mean {meant}? `ottla topic list` shows all there are.")
-    return Failure(
+        return CliError(f"there is no topic {name!r}", f"Did you mean {meant}? `ottla topic list` shows all there are.")
+    return CliError(
         f"there is no topic {name!r}",
         f"Make it with `ottla topic create {name}`; `ottla topic list` shows those there are.",
     )
 
 
 def require_groups(admin: "Admin", names: Iterable[str]) -> list[str]:
-    """The groups that are named, or all where none is; Failure with the nearest name where one is missing."""
+    """The groups that are named, or all where none is; CliError with the nearest name where one is missing."""
     known = admin.list_groups()
     wanted = list(dict.fromkeys(names))
     for name in wanted:
         if name not in known:
             meant = nearest(name, known)
             advice = f"Did you mean {meant}? " if meant else ""
-            raise Failure(f"there is no group {name!r}", f"{advice}`ottla group list` shows all there are.")
+            raise CliError(f"there is no group {name!r}", f"{advice}`ottla group list` shows all there are.")
     return wanted or list(known)

@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from ottla.cli.command import command
-from ottla.cli.errors import Failure
+from ottla.cli.errors import CliError
 from ottla.cli.output import print_json
 from ottla.cli.settings import UsageError, node_settings
 
@@ -66,14 +66,14 @@ def format_(
             if os.path.exists(f"{path}/meta.properties")
         ]
         if formatted and not ignore_formatted:
-            raise Failure(
+            raise CliError(
                 f"{', '.join(formatted)}: formatted already", "Say --ignore-formatted to leave them as they are."
             )
         storage = format_storage(node)
     except UsageError as error:
         raise typer.BadParameter(str(error)) from error
     except (ConfigError, InvalidConfig, StartError) as error:
-        raise Failure(str(error)) from error
+        raise CliError(str(error)) from error
     rows = [(each.path, uuid_text(each.directory_id), each.path not in formatted) for each in storage.directories]
     if is_json:
         directories = [dict(zip(("path", "directory_id", "is_new"), row, strict=True)) for row in rows]

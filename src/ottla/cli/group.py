@@ -8,7 +8,7 @@ from ottla.cli import group_lag, group_reset
 from ottla.cli.command import command
 from ottla.cli.errors import require_groups
 from ottla.cli.group_lag import is_classic
-from ottla.cli.options import Groups, Yes, require_consent
+from ottla.cli.options import Groups, Yes, confirm_or_fail
 from ottla.cli.output import print_json, print_table
 from ottla.cli.session import Session
 from ottla.client.admin_results import GroupDescription, GroupListing, MemberDescription
@@ -112,7 +112,7 @@ def delete(session: Session, names: Groups, yes: Yes = False) -> None:
     """
     with session.admin() as admin:
         wanted = require_groups(admin, names)
-        require_consent(f"Delete {', '.join(wanted)} with all committed offsets?", is_given=yes)
+        confirm_or_fail(f"Delete {', '.join(wanted)} with all committed offsets?", is_given=yes)
         admin.delete_groups(wanted)
     if session.is_json:
         print_json(wanted)

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from ottla.client.admin_results import GroupListing
     from ottla.client.partitions import TopicPartition
 
-JSON_HELP = "Print JSON instead of tables; with --follow a line for each look."
+JSON_HELP = "Print JSON instead of tables; with --follow a line for each read_lags."
 _COLUMNS = ("group", "topic", "partition", "committed", "end", "lag", "member", "host")
 _KEYS = ("group", "topic", "partition", "committed", "end", "lag", "member_id", "host")
 
@@ -28,7 +28,7 @@ class PartitionLag:
     """A partition of a group: `committed` is None where it has none yet, `end` where the partition is gone or has no leader."""
 
     group: str
-    place: "TopicPartition"
+    partition: "TopicPartition"
     committed: int | None
     end: int | None
     member_id: str | None
@@ -40,7 +40,7 @@ class PartitionLag:
 
     @property
     def row(self) -> tuple[Any, ...]:
-        return (self.group, *self.place, self.committed, self.end, self.lag, self.member_id, self.host)
+        return (self.group, *self.partition, self.committed, self.end, self.lag, self.member_id, self.host)
 
 
 def lag(
@@ -56,17 +56,17 @@ def lag(
 ) -> None:
     """Show how far groups are behind: the end of each partition less what was committed.
 
-    JSON: {"time", "total", "partitions": [{"group", "topic", "partition", "committed", "end", "lag", "member_id", "host"}]}; "time" is in
+    JSON: {"time", "total_lag", "partitions": [{"group", "topic", "partition", "committed", "end", "lag", "member_id", "host"}]}; "time" is in
     milliseconds since 1970, and what is not known is null.
     """
     with session.admin() as admin:
         require_groups(admin, names or ())
         if not follow:
-            _show(session, look(admin, names or []))
+            _show(session, read_lags(admin, names or []))
             return
         if session.is_json:
             while True:
-                _show(session, look(admin, names or []))
+                _show(session, read_lags(admin, names or []))
                 time.sleep(interval)
         _live(admin, names or [], interval)
 
@@ -76,27 +76,29 @@ def is_classic(group: "GroupListing") -> bool:
     return group.type.lower() in ("", "classic")
 
 
-def look(admin: "Admin", names: list[str]) -> list[PartitionLag]:
+def read_lags(admin: "Admin", names: list[str]) -> list[PartitionLag]:
     """The lag of groups now; of all, where none is named."""
     listed = admin.list_groups()
     found: list[PartitionLag] = []
     for name in names or list(listed):
         committed = admin.list_group_offsets(name)
         members = admin.describe_groups([name])[name].members if name in listed and is_classic(listed[name]) else ()
-        owners = {place: member for member in members for place in member.assignment}
-        places = sorted({**dict.fromkeys(committed), **dict.fromkeys(owners)})
-        ends = _ends(admin, places)
-        for place in places:
-            offset = committed[place].offset if place in committed else None
-            member_id, host = (owners[place].member_id, owners[place].host) if place in owners else (None, None)
-            found.append(PartitionLag(name, place, offset, ends.get(place), member_id, host))
+        owners = {partition: member for member in members for partition in member.assignment}
+        partitions = sorted({**dict.fromkeys(committed), **dict.fromkeys(owners)})
+        ends = _ends(admin, partitions)
+        for partition in partitions:
+            offset = committed[partition].offset if partition in committed else None
+            member_id, host = (
+                (owners[partition].member_id, owners[partition].host) if partition in owners else (None, None)
+            )
+            found.append(PartitionLag(name, partition, offset, ends.get(partition), member_id, host))
     return found
 
 
-def _ends(admin: "Admin", places: "list[TopicPartition]") -> "dict[TopicPartition, int]":
+def _ends(admin: "Admin", partitions: "list[TopicPartition]") -> "dict[TopicPartition, int]":
     """Those of partitions that are there: a group may remember offsets of a topic that is gone."""
     known = admin.list_topics(include_internal=True)
-    topics = list(dict.fromkeys(place.topic for place in places if place.topic in known))
+    topics = list(dict.fromkeys(partition.topic for partition in partitions if partition.topic in known))
     described = admin.describe_topics(topics) if topics else {}
     led = {
         (name, each.partition)
@@ -104,21 +106,21 @@ def _ends(admin: "Admin", places: "list[TopicPartition]") -> "dict[TopicPartitio
         for each in topic.partitions
         if each.leader is not None
     }
-    wanted: dict[tuple[str, int], str | int] = {place: "latest" for place in places if place in led}
-    return {place: info.offset for place, info in admin.list_offsets(wanted).items()} if wanted else {}
+    wanted: dict[tuple[str, int], str | int] = {partition: "latest" for partition in partitions if partition in led}
+    return {partition: info.offset for partition, info in admin.list_offsets(wanted).items()} if wanted else {}
 
 
-def total(found: list[PartitionLag]) -> int:
+def total_lag(found: list[PartitionLag]) -> int:
     return sum(each.lag or 0 for each in found)
 
 
 def _show(session: Session, found: list[PartitionLag]) -> None:
     if session.is_json:
         rows = [dict(zip(_KEYS, each.row, strict=True)) for each in found]
-        print_json({"time": int(time.time() * 1000), "total": total(found), "partitions": rows})
+        print_json({"time": int(time.time() * 1000), "total_lag": total_lag(found), "partitions": rows})
         return
     print_table(_COLUMNS, [each.row for each in found])
-    print(f"\nlag in all: {total(found):,}")
+    print(f"\nlag in all: {total_lag(found):,}")
 
 
 def _live(admin: "Admin", names: list[str], interval: float) -> None:
@@ -128,15 +130,15 @@ def _live(admin: "Admin", names: list[str], interval: float) -> None:
     before: tuple[float, int] | None = None
     with Live(console=new_console(), auto_refresh=False) as live:
         while True:
-            found = look(admin, names)
-            now, behind = time.monotonic(), total(found)
+            found = read_lags(admin, names)
+            now, behind = time.monotonic(), total_lag(found)
             change = 0.0 if before is None else (behind - before[1]) / (now - before[0])
             before = now, behind
-            live.update(_picture(found, behind, change), refresh=True)
+            live.update(_render(found, behind, change), refresh=True)
             time.sleep(interval)
 
 
-def _picture(found: list[PartitionLag], behind: int, change: float) -> "RenderableType":
+def _render(found: list[PartitionLag], behind: int, change: float) -> "RenderableType":
     from rich.console import Group
     from rich.text import Text
 

@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING, Annotated, NamedTuple
 import typer
 
 from ottla.cli.completion import topic_names
-from ottla.cli.errors import Failure, require_groups, require_topics
-from ottla.cli.options import Group, duration_ms, moment_ms
-from ottla.cli.output import note, print_json, print_table
+from ottla.cli.errors import CliError, require_groups, require_topics
+from ottla.cli.options import Group, parse_duration_ms, parse_time_ms
+from ottla.cli.output import print_json, print_note, print_table
 from ottla.cli.session import Session
 
 if TYPE_CHECKING:
@@ -61,7 +61,7 @@ def reset_offsets(
 
     JSON: {"group", "is_executed", "partitions": [{"topic", "partition", "old", "new"}]}; "old" is null where nothing was committed.
     """
-    goal = _goal(
+    goal = _parse_target(
         to_earliest=to_earliest, to_latest=to_latest, to_current=to_current, to_offset=to_offset, to_datetime=to_datetime,
         by_duration=by_duration, shift_by=shift_by,
     )  # fmt: skip
@@ -72,14 +72,18 @@ def reset_offsets(
             require_groups(admin, [name])
         _require_idle(admin, name)
         committed = {place: told.offset for place, told in admin.list_group_offsets(name).items()}
-        places = sorted(committed) if all_topics else _places(admin, topic or [])
-        new = _moved(admin, places, committed, goal) if goal.spec is None else _at(admin, places, goal.spec)
+        places = sorted(committed) if all_topics else _parse_partitions(admin, topic or [])
+        new = (
+            _moved_offsets(admin, places, committed, goal)
+            if goal.spec is None
+            else _offsets_at(admin, places, goal.spec)
+        )
         if execute and new:
             admin.alter_group_offsets(name, {(place.topic, place.partition): offset for place, offset in new.items()})
-    _report(session, name, committed, new, is_executed=execute)
+    _print_result(session, name, committed, new, is_executed=execute)
 
 
-class _Goal(NamedTuple):
+class _ResetTarget(NamedTuple):
     """Where to: an end or a time in milliseconds (`spec`), an offset, or else the present place and some more."""
 
     spec: str | int | None = None
@@ -87,27 +91,27 @@ class _Goal(NamedTuple):
     shift: int = 0
 
 
-def _goal(
+def _parse_target(
     *, to_earliest: bool, to_latest: bool, to_current: bool, to_offset: int | None, to_datetime: str | None, by_duration: str | None,
     shift_by: int | None,
-) -> _Goal:  # fmt: skip
+) -> _ResetTarget:  # fmt: skip
     """The one that was said."""
     now_ms = int(time.time() * 1000)
     goals = []
     if to_earliest:
-        goals.append(_Goal(spec="earliest"))
+        goals.append(_ResetTarget(spec="earliest"))
     if to_latest:
-        goals.append(_Goal(spec="latest"))
+        goals.append(_ResetTarget(spec="latest"))
     if to_current:
-        goals.append(_Goal())
+        goals.append(_ResetTarget())
     if to_offset is not None:
-        goals.append(_Goal(offset=to_offset))
+        goals.append(_ResetTarget(offset=to_offset))
     if to_datetime is not None:
-        goals.append(_Goal(spec=moment_ms(to_datetime, now_ms=now_ms)))
+        goals.append(_ResetTarget(spec=parse_time_ms(to_datetime, now_ms=now_ms)))
     if by_duration is not None:
-        goals.append(_Goal(spec=now_ms - (duration_ms(by_duration) or 0)))
+        goals.append(_ResetTarget(spec=now_ms - (parse_duration_ms(by_duration) or 0)))
     if shift_by is not None:
-        goals.append(_Goal(shift=shift_by))
+        goals.append(_ResetTarget(shift=shift_by))
     if len(goals) != 1:
         raise typer.BadParameter(
             "say where to: one of --to-earliest, --to-latest, --to-current, --to-offset, --to-datetime, --by-duration, --shift-by"
@@ -118,12 +122,12 @@ def _goal(
 def _require_idle(admin: "Admin", name: str) -> None:
     group = admin.list_groups().get(name)
     if group is not None and group.state in _BUSY:
-        raise Failure(
+        raise CliError(
             f"group {name!r} is {group.state}: its members would not hear of it", "Stop its consumers, then reset."
         )
 
 
-def _places(admin: "Admin", texts: list[str]) -> "list[TopicPartition]":
+def _parse_partitions(admin: "Admin", texts: list[str]) -> "list[TopicPartition]":
     """TOPIC is all of its partitions, TOPIC:0,1 those two."""
     from ottla.client.partitions import TopicPartition
 
@@ -137,12 +141,12 @@ def _places(admin: "Admin", texts: list[str]) -> "list[TopicPartition]":
             raise typer.BadParameter(f"{topic}:{wanted[topic]} is not TOPIC or TOPIC:0,1") from None
         for each in chosen:
             if each not in there:
-                raise Failure(f"{topic} has no partition {each}", f"It has 0 to {len(there) - 1}.")
+                raise CliError(f"{topic} has no partition {each}", f"It has 0 to {len(there) - 1}.")
         found += [TopicPartition(topic, each) for each in chosen]
     return sorted(found)
 
 
-def _at(admin: "Admin", places: "list[TopicPartition]", spec: str | int) -> "dict[TopicPartition, int]":
+def _offsets_at(admin: "Admin", places: "list[TopicPartition]", spec: str | int) -> "dict[TopicPartition, int]":
     """The offset of an end or of a time; behind the last record, where all are older."""
     if not places:
         return {}
@@ -152,26 +156,26 @@ def _at(admin: "Admin", places: "list[TopicPartition]", spec: str | int) -> "dic
     return {place: (ends[place] if place in ends else found[place]).offset for place in places}
 
 
-def _moved(
-    admin: "Admin", places: "list[TopicPartition]", committed: "dict[TopicPartition, int]", goal: _Goal
+def _moved_offsets(
+    admin: "Admin", places: "list[TopicPartition]", committed: "dict[TopicPartition, int]", goal: _ResetTarget
 ) -> "dict[TopicPartition, int]":
     """An offset, or the present one and some more, kept within what the partition has."""
-    earliest, latest = _at(admin, places, "earliest"), _at(admin, places, "latest")
+    earliest, latest = _offsets_at(admin, places, "earliest"), _offsets_at(admin, places, "latest")
     new: dict[TopicPartition, int] = {}
     for place in places:
         if goal.offset is None and place not in committed and goal.shift:
-            raise Failure(
+            raise CliError(
                 f"group has committed nothing of {place} that could be shifted",
                 "Say --to-earliest, --to-latest or --to-offset first.",
             )
         wanted = goal.offset if goal.offset is not None else committed.get(place, latest[place]) + goal.shift
         new[place] = min(max(wanted, earliest[place]), latest[place])
         if new[place] != wanted:
-            note(f"{place}: {wanted} is outside of {earliest[place]} to {latest[place]}, so {new[place]} it is")
+            print_note(f"{place}: {wanted} is outside of {earliest[place]} to {latest[place]}, so {new[place]} it is")
     return new
 
 
-def _report(
+def _print_result(
     session: Session,
     name: str,
     committed: "dict[TopicPartition, int]",
@@ -186,4 +190,4 @@ def _report(
         return
     print_table(("topic", "partition", "old", "new"), rows)
     if not is_executed:
-        note("\nNothing was changed: say --execute to do it.")
+        print_note("\nNothing was changed: say --execute to do it.")

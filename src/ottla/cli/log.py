@@ -6,8 +6,8 @@ from typing import Annotated, Any
 import typer
 
 from ottla.cli.command import JSON_HELP, command
-from ottla.cli.errors import Failure
-from ottla.cli.output import Bar, note, print_json, print_table
+from ottla.cli.errors import CliError
+from ottla.cli.output import ProgressBar, print_json, print_note, print_table
 
 app = typer.Typer(
     no_args_is_help=True, help="Look into data directories. Nothing is changed, and a node may use them meanwhile."
@@ -39,25 +39,25 @@ def dump(
     "records"}.
     """
     from ottla.cli import log_dump
-    from ottla.cli.log_files import stored_files
+    from ottla.cli.log_files import find_log_files
 
     broken = 0
-    for stored in stored_files(paths):
+    for stored in find_log_files(paths):
         if not is_json:
-            print(f"{stored.path} ({stored.kind.value}, {stored.size:,} bytes)")
+            print(f"{stored.path} ({stored.file_type.value}, {stored.size:,} bytes)")
         try:
             for entry in log_dump.dump(stored, with_records=records):
                 if is_json:
-                    print_json({"file": stored.path, "kind": stored.kind.value} | entry)
+                    print_json({"file": stored.path, "kind": stored.file_type.value} | entry)
                 else:
                     _print_entry(entry)
         except FileNotFoundError:
-            note(f"{stored.path} was removed meanwhile")
+            print_note(f"{stored.path} was removed meanwhile")
         except (ValueError, KeyError) as error:
             broken += 1
-            note(f"{stored.path}: {error}")
+            print_note(f"{stored.path}: {error}")
     if broken:
-        raise Failure(
+        raise CliError(
             f"{broken} files could not be read to their ends", "`ottla log verify` says what is wrong with them."
         )
 
@@ -71,13 +71,13 @@ def verify(paths: Paths, is_json: Json = False) -> None:
 
     JSON: {"files", "batches", "records", "problems": [{"file", "position", "problem"}]}; a position of -1 means the whole file.
     """
-    from ottla.cli.log_files import Kind, stored_files
-    from ottla.cli.log_verify import Verifying
+    from ottla.cli.log_files import FileType, find_log_files
+    from ottla.cli.log_verify import Verifier
 
-    files = stored_files(paths)
-    total = sum(stored.size for stored in files if stored.kind in (Kind.SEGMENT, Kind.SNAPSHOT))
-    with Bar("verify", total) as bar:
-        checked = Verifying(on_bytes=_teller(bar)).verify(files)
+    files = find_log_files(paths)
+    total = sum(stored.size for stored in files if stored.file_type in (FileType.SEGMENT, FileType.SNAPSHOT))
+    with ProgressBar("verify", total) as bar:
+        checked = Verifier(on_bytes=_bytes_counter(bar)).verify(files)
     if is_json:
         problems = [{"file": each.path, "position": each.position, "problem": each.text} for each in checked.problems]
         print_json(
@@ -106,12 +106,12 @@ def stats(
 
     JSON: {"topics": [...], "partitions": [...]}, each {"name", "segments", "log_bytes", "other_bytes", "batches", "records", ...}.
     """
-    from ottla.cli.log_files import Kind, stored_files
+    from ottla.cli.log_files import FileType, find_log_files
     from ottla.cli.log_stats import by_topic, gather
 
-    files = stored_files(paths)
-    with Bar("stats", sum(stored.size for stored in files if stored.kind is Kind.SEGMENT)) as bar:
-        partitions = gather(files, with_records=not quick, on_bytes=_teller(bar))
+    files = find_log_files(paths)
+    with ProgressBar("stats", sum(stored.size for stored in files if stored.file_type is FileType.SEGMENT)) as bar:
+        partitions = gather(files, with_records=not quick, on_bytes=_bytes_counter(bar))
     told = [each.document(with_records=not quick) for each in partitions]
     topics = [each.document(with_records=not quick) for each in by_topic(partitions)]
     if is_json:
@@ -134,7 +134,7 @@ def stats(
     print_table(heads, [[each[column] for column in columns] for each in topics], title="by topic")
 
 
-def _teller(bar: Bar) -> Any:
+def _bytes_counter(bar: ProgressBar) -> Any:
     """Counts bytes for a bar."""
     done = 0
 

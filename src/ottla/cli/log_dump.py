@@ -4,7 +4,7 @@ import json
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
-from ottla.cli.log_files import Kind, Stored, batches, partition_name, read_bytes
+from ottla.cli.log_files import FileType, LogFile, batches, partition_name, read_bytes
 from ottla.cli.records import as_text
 
 if TYPE_CHECKING:
@@ -23,26 +23,26 @@ CONTROLS = {
 METADATA_LOG = "__cluster_metadata-0"
 
 
-def dump(stored: Stored, *, with_records: bool) -> Iterator[dict[str, Any]]:
+def dump(stored: LogFile, *, with_records: bool) -> Iterator[dict[str, Any]]:
     """One entry after another. ValueError where what is there cannot be understood."""
-    match stored.kind:
-        case Kind.SEGMENT | Kind.SNAPSHOT:
+    match stored.file_type:
+        case FileType.SEGMENT | FileType.SNAPSHOT:
             yield from _segment(stored, with_records=with_records)
-        case Kind.OFFSET_INDEX | Kind.TIME_INDEX:
+        case FileType.OFFSET_INDEX | FileType.TIME_INDEX:
             yield from index_entries(stored)
-        case Kind.TRANSACTION_INDEX:
+        case FileType.TRANSACTION_INDEX:
             from ottla.log import transaction_index
 
             for aborted in transaction_index.decode(read_bytes(stored.path), stored.path):
                 yield aborted._asdict()
-        case Kind.PRODUCERS:
+        case FileType.PRODUCERS:
             yield from _producers(stored)
-        case Kind.EPOCHS:
+        case FileType.EPOCHS:
             from ottla.log import leader_epoch_cache
 
             for epoch, start in leader_epoch_cache.decode(read_bytes(stored.path), stored.path).entries():
                 yield {"epoch": epoch, "start_offset": start}
-        case Kind.OFFSETS:
+        case FileType.OFFSETS:
             from ottla.log import offset_checkpoint_file
 
             data = read_bytes(stored.path)
@@ -50,11 +50,11 @@ def dump(stored: Stored, *, with_records: bool) -> Iterator[dict[str, Any]]:
                 sorted(offset_checkpoint_file.decode(data).items()) if data else ()
             ):  # Kafka begins with an empty file
                 yield {"topic": topic, "partition": index, "offset": offset}
-        case Kind.JSON:
+        case FileType.JSON:
             yield json.loads(read_bytes(stored.path) or b"{}")
-        case Kind.PARTITION:
+        case FileType.PARTITION:
             yield dict(line.split(": ", 1) for line in read_bytes(stored.path).decode().splitlines() if ": " in line)
-        case Kind.PROPERTIES:
+        case FileType.PROPERTIES:
             lines = read_bytes(stored.path).decode().splitlines()
             yield dict(line.split("=", 1) for line in lines if "=" in line and not line.startswith("#"))
 
@@ -79,12 +79,12 @@ def batch_entry(position: int, header: "BatchHeader") -> dict[str, Any]:
     }
 
 
-def index_entries(stored: Stored) -> Iterator[dict[str, Any]]:
+def index_entries(stored: LogFile) -> Iterator[dict[str, Any]]:
     from ottla.log.offset_index import MappedOffsetIndex
     from ottla.log.time_index import MappedTimeIndex
 
     data, base = memoryview(read_bytes(stored.path)), stored.base_offset
-    if stored.kind is Kind.OFFSET_INDEX:
+    if stored.file_type is FileType.OFFSET_INDEX:
         for relative, position in MappedOffsetIndex(base, data).entries():
             yield {"offset": base + relative, "position": position}
     else:
@@ -92,10 +92,10 @@ def index_entries(stored: Stored) -> Iterator[dict[str, Any]]:
             yield {"timestamp": timestamp, "offset": base + relative}
 
 
-def _segment(stored: Stored, *, with_records: bool) -> Iterator[dict[str, Any]]:
+def _segment(stored: LogFile, *, with_records: bool) -> Iterator[dict[str, Any]]:
     from ottla.wire.batches import decode_records
 
-    is_metadata = stored.kind is Kind.SNAPSHOT or partition_name(stored.path) == METADATA_LOG
+    is_metadata = stored.file_type is FileType.SNAPSHOT or partition_name(stored.path) == METADATA_LOG
     end = 0
     for position, header, batch in batches(stored.path):
         entry = batch_entry(position, header)
@@ -130,7 +130,7 @@ def _record(record: "Record", *, is_metadata: bool) -> dict[str, Any]:
     return entry
 
 
-def _producers(stored: Stored) -> Iterator[dict[str, Any]]:
+def _producers(stored: LogFile) -> Iterator[dict[str, Any]]:
     from ottla.log.producer_state import ProducerStateManager
 
     table = ProducerStateManager()

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Iterator
 from enum import Enum
 from typing import TYPE_CHECKING, NamedTuple
 
-from ottla.cli.errors import Failure
+from ottla.cli.errors import CliError
 
 if TYPE_CHECKING:
     from ottla.base.ports import File
@@ -21,7 +21,7 @@ OFFSET_FILES = (
 )
 
 
-class Kind(Enum):
+class FileType(Enum):
     """What a file is, in the words of `dump`."""
 
     SEGMENT = "segment"
@@ -38,28 +38,28 @@ class Kind(Enum):
 
 
 _BY_SUFFIX = {
-    ".log": Kind.SEGMENT,
-    ".checkpoint": Kind.SNAPSHOT,
-    ".index": Kind.OFFSET_INDEX,
-    ".timeindex": Kind.TIME_INDEX,
-    ".txnindex": Kind.TRANSACTION_INDEX,
-    ".snapshot": Kind.PRODUCERS,
+    ".log": FileType.SEGMENT,
+    ".checkpoint": FileType.SNAPSHOT,
+    ".index": FileType.OFFSET_INDEX,
+    ".timeindex": FileType.TIME_INDEX,
+    ".txnindex": FileType.TRANSACTION_INDEX,
+    ".snapshot": FileType.PRODUCERS,
 }
 _BY_NAME = {
-    "leader-epoch-checkpoint": Kind.EPOCHS,
-    "partition.metadata": Kind.PARTITION,
-    "meta.properties": Kind.PROPERTIES,
-    "quorum-state": Kind.JSON,
-    ".kafka_cleanshutdown": Kind.JSON,
-    **dict.fromkeys(OFFSET_FILES, Kind.OFFSETS),
+    "leader-epoch-checkpoint": FileType.EPOCHS,
+    "partition.metadata": FileType.PARTITION,
+    "meta.properties": FileType.PROPERTIES,
+    "quorum-state": FileType.JSON,
+    ".kafka_cleanshutdown": FileType.JSON,
+    **dict.fromkeys(OFFSET_FILES, FileType.OFFSETS),
 }
 
 
-class Stored(NamedTuple):
+class LogFile(NamedTuple):
     """A file that a tool understands."""
 
     path: str
-    kind: Kind
+    file_type: FileType
 
     @property
     def base_offset(self) -> int:
@@ -72,23 +72,23 @@ class Stored(NamedTuple):
         return os.path.getsize(self.path)
 
 
-def kind_of(path: str) -> Kind | None:
+def kind_of(path: str) -> FileType | None:
     name = os.path.basename(path)
     for suffix in WORK_SUFFIXES:
         name = name.removesuffix(suffix)
     return _BY_NAME.get(name) or _BY_SUFFIX.get(os.path.splitext(name)[1])
 
 
-def stored_files(paths: Iterable[str]) -> list[Stored]:
+def find_log_files(paths: Iterable[str]) -> list[LogFile]:
     """All that is meant by files and directories, in order. What is on its way out is left out, unless it was named itself."""
-    found: dict[str, Kind] = {}
+    found: dict[str, FileType] = {}
     for path in paths:
         if not os.path.exists(path):
-            raise Failure(f"{path}: there is no such file or directory")
+            raise CliError(f"{path}: there is no such file or directory")
         if os.path.isfile(path):
             kind = kind_of(path)
             if kind is None:
-                raise Failure(
+                raise CliError(
                     f"{path}: nothing that a broker writes has such a name",
                     "Segments end in .log, indexes in .index, .timeindex or .txnindex, snapshots in .snapshot or .checkpoint.",
                 )
@@ -101,8 +101,8 @@ def stored_files(paths: Iterable[str]) -> list[Stored]:
                 if kind is not None:
                     found[os.path.normpath(os.path.join(directory, name))] = kind
     if not found:
-        raise Failure(f"{', '.join(paths)}: nothing there was written by a broker")
-    return [Stored(path, kind) for path, kind in found.items()]
+        raise CliError(f"{', '.join(paths)}: nothing there was written by a broker")
+    return [LogFile(path, kind) for path, kind in found.items()]
 
 
 class ReadOnlyFile:

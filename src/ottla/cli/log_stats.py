@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any
 
 from ottla.cli.log_dump import CODECS
-from ottla.cli.log_files import Kind, Stored, batches, partition_name
+from ottla.cli.log_files import FileType, LogFile, batches, partition_name
 
 if TYPE_CHECKING:
     from ottla.wire.batches import BatchHeader
@@ -27,8 +27,8 @@ class PartitionStats:
         self.first_timestamp = self.last_timestamp = -1
         self.first_offset = self.next_offset = -1
 
-    def add_file(self, stored: Stored) -> None:
-        if stored.kind is Kind.SEGMENT:
+    def add_file(self, stored: LogFile) -> None:
+        if stored.file_type is FileType.SEGMENT:
             self.segments += 1
             self.log_bytes += stored.size
         else:
@@ -122,24 +122,24 @@ class PartitionStats:
 
 
 def gather(
-    files: Iterable[Stored], *, with_records: bool, on_bytes: Callable[[int], None] = lambda size: None
+    files: Iterable[LogFile], *, with_records: bool, on_bytes: Callable[[int], None] = lambda size: None
 ) -> list[PartitionStats]:
     """By partition, in the order of their names. Files of a running node that are gone meanwhile are passed over."""
     found: dict[str, PartitionStats] = {}
     for stored in files:
-        if stored.kind not in (
-            Kind.SEGMENT,
-            Kind.OFFSET_INDEX,
-            Kind.TIME_INDEX,
-            Kind.TRANSACTION_INDEX,
-            Kind.PRODUCERS,
+        if stored.file_type not in (
+            FileType.SEGMENT,
+            FileType.OFFSET_INDEX,
+            FileType.TIME_INDEX,
+            FileType.TRANSACTION_INDEX,
+            FileType.PRODUCERS,
         ):
             continue
         name = partition_name(stored.path)
         stats = found.setdefault(name, PartitionStats(name))
         try:
             stats.add_file(stored)
-            if stored.kind is Kind.SEGMENT:
+            if stored.file_type is FileType.SEGMENT:
                 for _, header, batch in batches(stored.path):
                     stats.add_batch(header, batch, with_records=with_records)
                     on_bytes(header.size)

@@ -6,7 +6,7 @@ import sys
 from collections.abc import Sequence
 
 from ottla import __version__
-from ottla.cli.command_table import SERVED, WORDS
+from ottla.cli.command_table import BUILTIN_COMMANDS, LAZY_COMMANDS
 
 USAGE_ERROR = 2
 INTERRUPTED = 130
@@ -46,7 +46,7 @@ Options win over --set, and --set wins over the file. A name that Kafka does not
 def main(argv: Sequence[str] | None = None) -> int:
     """Run a command and return the process's exit code: 0, 1 where it failed, 2 where it was called wrongly."""
     words = sys.argv[1:] if argv is None else list(argv)
-    if COMPLETION_VARIABLE in os.environ or (words and (words[0] in WORDS or words[0] in COMPLETION_OPTIONS)):
+    if COMPLETION_VARIABLE in os.environ or (words and (words[0] in LAZY_COMMANDS or words[0] in COMPLETION_OPTIONS)):
         from ottla.cli.app import run
 
         return run(words)
@@ -82,7 +82,7 @@ def make_parser() -> argparse.ArgumentParser:
     words = parser.add_subparsers(dest="command", metavar="WORD", title="words")
     start = words.add_parser(
         "start",
-        help=SERVED["start"],
+        help=BUILTIN_COMMANDS["start"],
         description=_START_DESCRIPTION,
         epilog=_START_EXAMPLES,
         formatter_class=argparse.RawDescriptionHelpFormatter,
@@ -114,8 +114,8 @@ def make_parser() -> argparse.ArgumentParser:
         default="warning",
         help="what to log on stderr (default: warning)",
     )
-    words.add_parser("version", help=SERVED["version"])
-    for name, word in WORDS.items():
+    words.add_parser("version", help=BUILTIN_COMMANDS["version"])
+    for name, word in LAZY_COMMANDS.items():
         words.add_parser(name, help=word.summary, add_help=False)  # listed here, understood elsewhere
     return parser
 

@@ -9,7 +9,7 @@ from typing import Annotated, Any
 import typer
 
 from ottla.cli.completion import group_names, topic_names
-from ottla.cli.errors import Failure
+from ottla.cli.errors import CliError
 
 Topic = Annotated[str, typer.Argument(metavar="TOPIC", autocompletion=topic_names, help="The topic's name.")]
 Topics = Annotated[list[str], typer.Argument(metavar="TOPIC...", autocompletion=topic_names, help="Names of topics.")]
@@ -41,12 +41,12 @@ Partitions = Annotated[
 ]
 
 
-def given(configs: Mapping[str, Any]) -> dict[str, Any]:
+def drop_none(configs: Mapping[str, Any]) -> dict[str, Any]:
     """Configs that options have set: those that were not said are left to the file, or to the client."""
     return {name: value for name, value in configs.items() if value is not None}
 
 
-def pairs(texts: Sequence[str] | None) -> list[tuple[str, str]]:
+def parse_pairs(texts: Sequence[str] | None) -> list[tuple[str, str]]:
     """NAME=VALUE, each."""
     found = []
     for text in texts or ():
@@ -57,19 +57,19 @@ def pairs(texts: Sequence[str] | None) -> list[tuple[str, str]]:
     return found
 
 
-def assignments(texts: Sequence[str] | None) -> dict[str, str]:
-    """As `pairs`; where a name comes twice, the last one counts."""
-    return dict(pairs(texts))
+def parse_assignments(texts: Sequence[str] | None) -> dict[str, str]:
+    """As `parse_pairs`; where a name comes twice, the last one counts."""
+    return dict(parse_pairs(texts))
 
 
-def require_consent(question: str, *, is_given: bool) -> None:
+def confirm_or_fail(question: str, *, is_given: bool) -> None:
     """Ask at a terminal; without one `--yes` has to be there. What was not agreed to is not done."""
     if is_given:
         return
     if not sys.stdin.isatty():
-        raise Failure(question.rstrip("?") + ": nobody is there to be asked", "Say --yes if that is what you want.")
+        raise CliError(question.rstrip("?") + ": nobody is there to be asked", "Say --yes if that is what you want.")
     if not typer.confirm(question, err=True):
-        raise Failure("nothing was done")
+        raise CliError("nothing was done")
 
 
 _UNITS_MS = {"ms": 1, "s": 1_000, "m": 60_000, "h": 3_600_000, "d": 86_400_000, "w": 604_800_000}
@@ -79,11 +79,11 @@ _ISO_DURATION = re.compile(
 )
 
 
-def moment_ms(text: str, *, now_ms: int) -> int:
+def parse_time_ms(text: str, *, now_ms: int) -> int:
     """`2026-01-31T12:00:00Z` (without a zone: local time), `@1769860800000` (milliseconds since 1970), or `15m` (that long ago)."""
     if text.startswith("@") and text[1:].isdigit():
         return int(text[1:])
-    ago_ms = duration_ms(text, is_optional=True)
+    ago_ms = parse_duration_ms(text, is_optional=True)
     if ago_ms is not None:
         return now_ms - ago_ms
     try:
@@ -94,7 +94,7 @@ def moment_ms(text: str, *, now_ms: int) -> int:
         ) from None
 
 
-def duration_ms(text: str, *, is_optional: bool = False) -> int | None:
+def parse_duration_ms(text: str, *, is_optional: bool = False) -> int | None:
     """`90s`, `15m`, `1h30m`, `2d`, or as ISO 8601 writes it, `PT1H30M`. None for what is no duration, if that is allowed."""
     iso = _ISO_DURATION.fullmatch(text)
     if iso is not None:

@@ -71,13 +71,13 @@ def _shown(thing: Any) -> str:
             return str(thing)
 
 
-def note(text: str) -> None:
+def print_note(text: str) -> None:
     """Something a person should know and a program need not read."""
     sys.stdout.flush()
     print(text, file=sys.stderr, flush=True)
 
 
-class Bar:
+class ProgressBar:
     """`total` is None where nobody knows when it ends. Cheap to tell: rich draws ten times a second, however often it is told."""
 
     def __init__(self, label: str, total: float | None, *, is_wanted: bool = True) -> None:

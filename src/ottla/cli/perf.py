@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from ottla.cli.command import command
-from ottla.cli.errors import Failure, require_topics
-from ottla.cli.options import Acks, Compression, Linger, Topic, given
-from ottla.cli.output import Bar, print_json
+from ottla.cli.errors import CliError, require_topics
+from ottla.cli.options import Acks, Compression, Linger, Topic, drop_none
+from ottla.cli.output import ProgressBar, print_json
 from ottla.cli.session import Session
 from ottla.cli.topic import offsets
 from ottla.client.partitions import TopicPartition
@@ -52,7 +52,7 @@ def rates(records: int, size: int, seconds: float) -> dict[str, Any]:
             "mb_per_second": round(size / seconds / MEGABYTE, 3)}  # fmt: skip
 
 
-def show(document: dict[str, Any], *, is_json: bool) -> None:
+def print_result(document: dict[str, Any], *, is_json: bool) -> None:
     if is_json:
         print_json(document)
         return
@@ -65,9 +65,9 @@ def show(document: dict[str, Any], *, is_json: bool) -> None:
 
 
 SAMPLES_MAX = 10_000
-"""The latency of so many records is taken, spread over all of them: to take it of each would measure the measuring."""
+"""The latency of so many records is samples, spread over all of them: to take it of each would measure the measuring."""
 PAYLOADS = 16
-LOOK_EVERY = 256
+PROGRESS_EVERY = 256
 
 
 @command(app, "produce")
@@ -97,36 +97,38 @@ def produce(
     with session.admin() as admin:
         require_topics(admin, [topic])
     payloads = [os.urandom(size) for _ in range(PAYLOADS)]
-    configs = given({"compression.type": compression, "acks": acks, "linger.ms": linger, "batch.size": batch_size})
-    taken: list[float] = []
+    configs = drop_none({"compression.type": compression, "acks": acks, "linger.ms": linger, "batch.size": batch_size})
+    samples: list[float] = []
     every = max(1, records // SAMPLES_MAX)
     clock = time.perf_counter
-    with Bar(f"produce to {topic}", records) as bar, session.producer(configs) as producer:
+    with ProgressBar(f"produce to {topic}", records) as bar, session.producer(configs) as producer:
         producer.partitions_for(topic)
         started = clock()
         for number in range(records):
-            if number % LOOK_EVERY == 0:
+            if number % PROGRESS_EVERY == 0:
                 bar.tell(number, f"{number / max(clock() - started, 1e-9):,.0f}/s")
             if rate and (ahead := started + number / rate - clock()) > 0:
                 time.sleep(ahead)
             future = producer.send(topic, payloads[number % PAYLOADS])
             if number % every == 0:
-                _take(future, taken)
+                _record_latency(future, samples)
         producer.flush()
         seconds = clock() - started
         failed = int(producer.metrics()["record-error-total"])
-    show(
-        rates(records - failed, (records - failed) * size, seconds) | {"latency_ms": latencies(taken)},
+    print_result(
+        rates(records - failed, (records - failed) * size, seconds) | {"latency_ms": latencies(samples)},
         is_json=session.is_json,
     )
     if failed:
-        raise Failure(f"{failed:,} of {records:,} records were not acknowledged", "`ottla produce` says why.")
+        raise CliError(f"{failed:,} of {records:,} records were not acknowledged", "`ottla produce` says why.")
 
 
-def _take(future: "SendFuture", taken: list[float]) -> None:
+def _record_latency(future: "SendFuture", samples: list[float]) -> None:
     """Its latency, once it is acknowledged."""
     sent = time.perf_counter()
-    future.add_done_callback(lambda done: taken.append(time.perf_counter() - sent) if done.peek()[1] is None else None)
+    future.add_done_callback(
+        lambda done: samples.append(time.perf_counter() - sent) if done.peek()[1] is None else None
+    )
 
 
 POLL_SECONDS = 1.0
@@ -157,7 +159,7 @@ def consume(
     wanted = there if records is None else min(records, there)
     count = size = 0
     with (
-        Bar(f"consume {topic}", wanted) as bar,
+        ProgressBar(f"consume {topic}", wanted) as bar,
         session.consumer(
             {"enable.auto.commit": False, "max.partition.fetch.bytes": fetch_size, "max.poll.records": 5_000}
         ) as consumer,
@@ -177,10 +179,10 @@ def consume(
                 break  # fewer records than offsets: some are compacted away, or the marks of transactions
             count, size, ended = count + length, size + more, time.perf_counter()
             bar.tell(count, f"{count / (ended - started):,.0f}/s")
-    show(rates(count, size, ended - started), is_json=session.is_json)
+    print_result(rates(count, size, ended - started), is_json=session.is_json)
 
 
-WARM_UP = 20
+WARMUP_ROUNDS = 20
 """Rounds that do not count: connections are made, and code is loaded."""
 
 
@@ -193,22 +195,22 @@ def latency(session: Session, topic: Topic, records: Records = 1_000, size: Size
     with session.admin() as admin:
         partitions = require_topics(admin, [topic])[topic].partitions
     places = [TopicPartition(topic, each.partition) for each in partitions]
-    taken: list[float] = []
+    samples: list[float] = []
     with (
-        Bar(f"round trips through {topic}", records) as bar,
-        session.producer(given({"linger.ms": 0, "acks": acks})) as producer,
+        ProgressBar(f"round trips through {topic}", records) as bar,
+        session.producer(drop_none({"linger.ms": 0, "acks": acks})) as producer,
         session.consumer({"enable.auto.commit": False}) as consumer,
     ):
         consumer.assign(places)
         consumer.seek_to_end()
         for place in places:
             consumer.position(place)
-        for number in range(-WARM_UP, records):
+        for number in range(-WARMUP_ROUNDS, records):
             seconds = _round_trip(session, producer, consumer, topic, os.urandom(max(8, size)))
             if number >= 0:
-                taken.append(seconds)
+                samples.append(seconds)
                 bar.tell(number, f"{seconds * 1000:.2f} ms")
-    show({"records": records, "latency_ms": latencies(taken)}, is_json=session.is_json)
+    print_result({"records": records, "latency_ms": latencies(samples)}, is_json=session.is_json)
 
 
 def _round_trip(session: Session, producer: "Producer", consumer: "Consumer", topic: str, value: bytes) -> float:
@@ -220,6 +222,6 @@ def _round_trip(session: Session, producer: "Producer", consumer: "Consumer", to
         if any(record.value == value for record in found):
             return ended - started
         if not found:
-            raise Failure(
+            raise CliError(
                 f"a record to {topic} did not come back within {session.timeout_seconds:g} s", "Is the broker busy?"
             )

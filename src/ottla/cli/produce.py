@@ -10,10 +10,10 @@ from typing import IO, TYPE_CHECKING, Annotated, Self
 import typer
 
 from ottla.cli.command import command
-from ottla.cli.errors import Failure, unknown_topic
-from ottla.cli.options import Acks, Compression, Linger, Topic, given, moment_ms, pairs
-from ottla.cli.output import Bar, note, print_json
-from ottla.cli.records import InputRecord, from_json, separator, split_records
+from ottla.cli.errors import CliError, unknown_topic_error
+from ottla.cli.options import Acks, Compression, Linger, Topic, drop_none, parse_pairs, parse_time_ms
+from ottla.cli.output import ProgressBar, print_json, print_note
+from ottla.cli.records import InputRecord, from_json, parse_separator, split_records
 from ottla.cli.session import Session
 
 if TYPE_CHECKING:
@@ -89,24 +89,24 @@ def produce(
     if value and files:
         raise typer.BadParameter("say --value or name files, not both")
     common = _common(key, header, timestamp, partition)
-    parser = _Parser(
+    parser = _RecordParser(
         session.is_json,
-        separator(key_separator) if keys else None,
+        parse_separator(key_separator) if keys else None,
         None if null is None else null.encode(),
         keep_partitions,
     )
     if value:
         raw: Iterator[tuple[bytes, int]] = ((text.encode(), len(text)) for text in value)
     else:
-        raw = _read(files or [Path("-")], b"" if whole else separator(record_separator))
-    configs = given({"compression.type": compression, "acks": acks, "linger.ms": linger})
+        raw = _read(files or [Path("-")], b"" if whole else parse_separator(record_separator))
+    configs = drop_none({"compression.type": compression, "acks": acks, "linger.ms": linger})
     total = None if value or not files or Path("-") in files else sum(path.stat().st_size for path in files)
     with (
-        _Tally(topic, is_told=not report) as tally,
-        Bar(topic, total, is_wanted=not sys.stdin.isatty() or total is not None) as bar,
+        _SendReport(topic, is_told=not report) as tally,
+        ProgressBar(topic, total, is_wanted=not sys.stdin.isatty() or total is not None) as bar,
         session.producer(configs) as producer,
     ):
-        _Sending(session, producer, topic, common, bar, tally).run(raw, parser)
+        _RecordSender(session, producer, topic, common, bar, tally).run(raw, parser)
 
 
 def _common(key: str | None, header: list[str] | None, timestamp: str | None, partition: int | None) -> InputRecord:
@@ -114,13 +114,13 @@ def _common(key: str | None, header: list[str] | None, timestamp: str | None, pa
     return InputRecord(
         None,
         None if key is None else key.encode(),
-        [(name, content.encode()) for name, content in pairs(header)] or None,
-        None if timestamp is None else moment_ms(timestamp, now_ms=int(time.time() * 1000)),
+        [(name, content.encode()) for name, content in parse_pairs(header)] or None,
+        None if timestamp is None else parse_time_ms(timestamp, now_ms=int(time.time() * 1000)),
         partition,
     )
 
 
-class _Tally:
+class _SendReport:
     """How many records were acknowledged: counted, or printed one by one. The sum is told at the end, also where that comes early."""
 
     def __init__(self, topic: str, *, is_told: bool) -> None:
@@ -139,10 +139,10 @@ class _Tally:
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: object) -> None:
         if self._is_told and (error is None or self._count):
             number, seconds = self._count, time.monotonic() - self._started
-            note(f"{number:,} record{'s' if number != 1 else ''} to {self._topic} in {seconds:.1f} s")
+            print_note(f"{number:,} record{'s' if number != 1 else ''} to {self._topic} in {seconds:.1f} s")
 
 
-class _Parser:
+class _RecordParser:
     """What the bytes of one record mean."""
 
     def __init__(self, is_json: bool, key_separator: bytes | None, null: bytes | None, keeps_partitions: bool) -> None:
@@ -161,24 +161,30 @@ class _Parser:
         if self._key_separator is not None:
             key, found, raw = raw.partition(self._key_separator)
             if not found:
-                raise Failure(
+                raise CliError(
                     f"line {number} has no {self._key_separator!r} between key and value",
                     "Name another with --key-separator.",
                 )
         return InputRecord(None if raw == self._null else raw, key)
 
 
-class _Sending:
+class _RecordSender:
     """Records on their way, and what came of them."""
 
     def __init__(
-        self, session: Session, producer: "Producer", topic: str, common: InputRecord, bar: Bar, tally: _Tally
+        self,
+        session: Session,
+        producer: "Producer",
+        topic: str,
+        common: InputRecord,
+        bar: ProgressBar,
+        tally: _SendReport,
     ) -> None:
         self._session, self._producer, self._topic, self._common = session, producer, topic, common
         self._bar, self._tally = bar, tally
         self._pending: list[BlockingSendFuture] = []
 
-    def run(self, raw: Iterator[tuple[bytes, int]], parser: _Parser) -> None:
+    def run(self, raw: Iterator[tuple[bytes, int]], parser: _RecordParser) -> None:
         """Also where it ends early, what was read before is sent."""
         size = 0
         try:
@@ -207,10 +213,10 @@ class _Sending:
         except UnknownTopic as error:
             with self._session.admin() as admin:
                 if self._topic in admin.list_topics(include_internal=True):
-                    raise Failure(
+                    raise CliError(
                         error.message, f"`ottla topic describe {self._topic}` shows its partitions."
                     ) from error
-                raise unknown_topic(admin, self._topic) from error
+                raise unknown_topic_error(admin, self._topic) from error
         self._pending.append(future)
         if len(self._pending) > PENDING_MAX:
             self._settle(PENDING_MAX // 2)

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import IO, TYPE_CHECKING, Any
 
-from ottla.cli.errors import Failure
+from ottla.cli.errors import CliError
 
 if TYPE_CHECKING:
     from ottla.client.consumer_record import ConsumerRecord
@@ -19,7 +19,7 @@ CHUNK_BYTES = 1 << 20
 _ESCAPES = {"\\t": "\t", "\\n": "\n", "\\r": "\r", "\\0": "\0"}
 
 
-def separator(text: str) -> bytes:
+def parse_separator(text: str) -> bytes:
     r"""As it was typed, with \t, \n, \r and \0 for what is hard to type."""
     for written, meant in _ESCAPES.items():
         text = text.replace(written, meant)
@@ -58,9 +58,9 @@ def from_json(line: bytes, number: int) -> InputRecord:
         told = json.loads(line)
     except ValueError as error:
         advice = "With --json each line is an object, as `ottla consume --json` writes it."
-        raise Failure(f"line {number} is no JSON: {error}", advice) from None
+        raise CliError(f"line {number} is no JSON: {error}", advice) from None
     if not isinstance(told, dict):
-        raise Failure(f'line {number} is no object: {{"key": ..., "value": ...}} is expected')
+        raise CliError(f'line {number} is no object: {{"key": ..., "value": ...}} is expected')
     try:
         timestamp, partition = told.get("timestamp"), told.get("partition")
         if not isinstance(timestamp, int | None) or not isinstance(partition, int | None):
@@ -69,7 +69,7 @@ def from_json(line: bytes, number: int) -> InputRecord:
             _bytes_of(told, "value"), _bytes_of(told, "key"), _headers_of(told.get("headers")), timestamp, partition
         )
     except ValueError as error:
-        raise Failure(f"line {number}: {error}") from None
+        raise CliError(f"line {number}: {error}") from None
 
 
 def _bytes_of(told: dict[str, Any], name: str) -> bytes | None:

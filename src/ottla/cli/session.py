@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ottla.cli.errors import Failure, nearest
+from ottla.cli.errors import CliError, nearest
 
 if TYPE_CHECKING:
     from ottla.client import Admin, Producer
@@ -61,7 +61,7 @@ class Session:
 
 
 def open_session(*, bootstrap: str | None, client_config: Path | None, timeout: float, is_json: bool) -> Session:
-    """The options, then the file, then the default; Failure where nobody listens there."""
+    """The options, then the file, then the default; CliError where nobody listens there."""
     configs = {} if client_config is None else _read_file(client_config)
     servers = bootstrap or configs.get("bootstrap.servers") or DEFAULT_BOOTSTRAP
     _require_listener(servers, min(timeout, CONNECT_SECONDS_MAX))
@@ -79,14 +79,14 @@ def _read_file(path: Path) -> dict[str, str]:
     try:
         read = {key: value for key, value, _ in read_properties(decode_properties(path.read_bytes()))}
     except PropertiesError as error:
-        raise Failure(f"{path}: {error}") from error
+        raise CliError(f"{path}: {error}") from error
     known = {option.name for option in (*ADMIN, *PRODUCER, *CONSUMER)}
     for name in read:
         if name.startswith(SECURITY_PREFIXES):
-            raise Failure(f"{path}: {name}: connections are PLAINTEXT only so far, without TLS or SASL")
+            raise CliError(f"{path}: {name}: connections are PLAINTEXT only so far, without TLS or SASL")
         if name not in known and name not in WITHOUT_EFFECT:
             meant = nearest(name, known)
-            raise Failure(f"{path}: no client has a config {name!r}", f"Did you mean {meant}?" if meant else "")
+            raise CliError(f"{path}: no client has a config {name!r}", f"Did you mean {meant}?" if meant else "")
     java_only = ("key.serializer", "value.serializer", "key.deserializer", "value.deserializer", "interceptor.classes")
     return {name: value for name, value in read.items() if name in known and name not in java_only}
 
@@ -102,7 +102,7 @@ def _require_listener(servers: str, seconds: float) -> None:
             return
         except OSError as error:
             reasons.append(f"{host}:{port} ({error.strerror or error})".lower())
-    raise Failure(
+    raise CliError(
         f"no broker answers at {', '.join(reasons)}",
         "Start one with `ottla start`, or say where it is with --bootstrap HOST:PORT or OTTLA_BOOTSTRAP.",
     )

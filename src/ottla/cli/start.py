@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Self
 
 from ottla import __version__
-from ottla.cli.output import Bar
+from ottla.cli.output import ProgressBar
 from ottla.cli.settings import UsageError, node_settings
 from ottla.metadata.configs import InvalidConfig
 from ottla.node.config import ConfigError, NodeConfig, node_config
@@ -72,7 +72,7 @@ class RecoveryBar:
     """How far a node is with the logs that it finds, on a terminal. Most starts are over before anyone has seen it, and do without."""
 
     def __init__(self) -> None:
-        self._bar: Bar | None = None
+        self._bar: ProgressBar | None = None
         self._began = time.monotonic()
 
     def tell(self, recovered: "RecoveryProgress") -> None:
@@ -83,7 +83,7 @@ class RecoveryBar:
                 recovered.logs, f"{recovered.logs} of {recovered.logs_total}, {recovered.read_bytes / 1e6:,.0f} MB read"
             )
         elif time.monotonic() - self._began > BAR_SECONDS_MIN:
-            self._bar = Bar("Checking logs", recovered.logs_total)
+            self._bar = ProgressBar("Checking logs", recovered.logs_total)
             self._bar.__enter__()
 
     def _end(self) -> None:

@@ -6,8 +6,8 @@ import typer
 
 from ottla.cli.command import command
 from ottla.cli.config import change_configs
-from ottla.cli.errors import Failure, require_topics
-from ottla.cli.options import Configs, DryRun, Topic, Topics, Yes, assignments, require_consent
+from ottla.cli.errors import CliError, require_topics
+from ottla.cli.options import Configs, DryRun, Topic, Topics, Yes, confirm_or_fail, parse_assignments
 from ottla.cli.output import print_json, print_table
 from ottla.cli.session import Session
 
@@ -70,7 +70,8 @@ def create(
             existing = admin.list_topics(include_internal=True)
             wanted = [name for name in wanted if name not in existing]
         new = [
-            NewTopic(name, partitions or -1, replication_factor or -1, dict(assignments(configs))) for name in wanted
+            NewTopic(name, partitions or -1, replication_factor or -1, dict(parse_assignments(configs)))
+            for name in wanted
         ]
         made = admin.create_topics(new, validate_only=dry_run) if new else {}
     if session.is_json:
@@ -157,7 +158,7 @@ def describe(
             for each in topic.partitions
             if not under_replicated or len(each.in_sync) < len(each.replicas) or each.leader is None
         ]
-        rows = [_row(name, each, earliest, latest) for each in parts]
+        rows = [_partition_row(name, each, earliest, latest) for each in parts]
         documents.append((topic, own, rows))
     if session.is_json:
         print_json(
@@ -185,7 +186,7 @@ def offsets(admin: "Admin", topics: "dict[str, TopicDescription]", spec: str) ->
     return admin.list_offsets(places) if places else {}
 
 
-def _row(topic: str, each: "PartitionDescription", earliest: "Ends", latest: "Ends") -> tuple[Any, ...]:
+def _partition_row(topic: str, each: "PartitionDescription", earliest: "Ends", latest: "Ends") -> tuple[Any, ...]:
     from ottla.client.partitions import TopicPartition
 
     place = TopicPartition(topic, each.partition)
@@ -228,7 +229,7 @@ def alter(
 
     JSON: {"name", "partitions", "configs"}: the number of partitions now, and the configs that were changed (null: unset).
     """
-    changes: dict[str, str | None] = {**assignments(configs), **dict.fromkeys(unset or ())}
+    changes: dict[str, str | None] = {**parse_assignments(configs), **dict.fromkeys(unset or ())}
     if partitions is None and not changes:
         raise typer.BadParameter("say what to alter: --partitions, --config or --unset")
     with session.admin() as admin:
@@ -238,12 +239,12 @@ def alter(
             change_configs(admin, "topic", name, changes, is_dry_run=True)
         if partitions is not None and partitions != present:
             if partitions < present:
-                raise Failure(
+                raise CliError(
                     f"{name} has {present} partitions, and they cannot become fewer",
                     "Make a new topic, and copy what is to be kept.",
                 )
             if not dry_run and _has_keys(session, admin, topic):
-                require_consent(
+                confirm_or_fail(
                     f"{name} holds records with keys: with {partitions} partitions instead of {present} most keys move to another "
                     "partition, away from their older records. Add partitions?",
                     is_given=yes,
@@ -251,10 +252,12 @@ def alter(
             admin.create_partitions({name: partitions}, validate_only=dry_run)
         if changes and not dry_run:
             change_configs(admin, "topic", name, changes)
-    _report(session, name, partitions or present, changes, is_dry_run=dry_run)
+    _print_result(session, name, partitions or present, changes, is_dry_run=dry_run)
 
 
-def _report(session: Session, name: str, partitions: int, changes: dict[str, str | None], *, is_dry_run: bool) -> None:
+def _print_result(
+    session: Session, name: str, partitions: int, changes: dict[str, str | None], *, is_dry_run: bool
+) -> None:
     if session.is_json:
         print_json({"name": name, "partitions": partitions, "configs": changes})
         return
@@ -307,7 +310,7 @@ def delete(
             wanted = [name for name in wanted if name in existing]
         if wanted:
             require_topics(admin, wanted)
-            require_consent(f"Delete {', '.join(wanted)} with all records?", is_given=yes)
+            confirm_or_fail(f"Delete {', '.join(wanted)} with all records?", is_given=yes)
             admin.delete_topics(wanted)
     if session.is_json:
         print_json(wanted)

@@ -178,13 +178,13 @@ def test_a_checkpoint_that_is_not_whole(partition: Path, capsys: pytest.CaptureF
 
 
 def test_a_log_that_grew_a_segment_meanwhile_may_have_come_further(partition: Path) -> None:
-    from ottla.cli.log_files import stored_files
-    from ottla.cli.log_verify import Verifying
+    from ottla.cli.log_files import find_log_files
+    from ottla.cli.log_verify import Verifier
 
     (partition.parent / "recovery-point-offset-checkpoint").write_text("0\n1\norders 0 20\n")
-    listed = stored_files([str(partition.parent)])
+    listed = find_log_files([str(partition.parent)])
     (partition / f"{16:020d}.log").write_bytes(b"")
-    assert Verifying().verify(listed).problems == []
+    assert Verifier().verify(listed).problems == []
 
 
 def test_batches_and_records_are_dumped(partition: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -6,10 +6,10 @@ import json
 import pytest
 import typer
 
-from ottla.cli.errors import Failure
-from ottla.cli.options import duration_ms, moment_ms
+from ottla.cli.errors import CliError
+from ottla.cli.options import parse_duration_ms, parse_time_ms
 from ottla.cli.perf import latencies, rates
-from ottla.cli.records import InputRecord, LineFormat, from_json, separator, split_records, to_json
+from ottla.cli.records import InputRecord, LineFormat, from_json, parse_separator, split_records, to_json
 from ottla.client.consumer_record import ConsumerRecord
 
 NOW_MS = 1_800_000_000_000
@@ -55,7 +55,7 @@ def test_json_that_people_write() -> None:
     ],
 )
 def test_json_that_is_none(line: bytes, message: str) -> None:
-    with pytest.raises(Failure, match=message):
+    with pytest.raises(CliError, match=message):
         from_json(line, 4)
 
 
@@ -84,7 +84,12 @@ def test_records_of_a_stream(
 
 
 def test_separators_that_are_hard_to_type() -> None:
-    assert (separator(r"\t"), separator(r"\0"), separator("::"), separator(r"\r\n")) == (b"\t", b"\0", b"::", b"\r\n")
+    assert (parse_separator(r"\t"), parse_separator(r"\0"), parse_separator("::"), parse_separator(r"\r\n")) == (
+        b"\t",
+        b"\0",
+        b"::",
+        b"\r\n",
+    )
 
 
 @pytest.mark.parametrize(
@@ -98,7 +103,7 @@ def test_separators_that_are_hard_to_type() -> None:
     ],
 )
 def test_moments(text: str, found: int) -> None:
-    assert moment_ms(text, now_ms=NOW_MS) == found
+    assert parse_time_ms(text, now_ms=NOW_MS) == found
 
 
 @pytest.mark.parametrize(
@@ -113,15 +118,15 @@ def test_moments(text: str, found: int) -> None:
     ],
 )
 def test_durations(text: str, found: int) -> None:
-    assert duration_ms(text) == found
+    assert parse_duration_ms(text) == found
 
 
 @pytest.mark.parametrize("text", ["", "m", "1", "P", "PT", "1y", "yesterday", "@x"])
 def test_no_time_at_all(text: str) -> None:
     with pytest.raises(typer.BadParameter, match="is no time"):
-        moment_ms(text, now_ms=NOW_MS)
+        parse_time_ms(text, now_ms=NOW_MS)
     with pytest.raises(typer.BadParameter, match="is no duration"):
-        duration_ms(text)
+        parse_duration_ms(text)
 
 
 def test_figures() -> None:

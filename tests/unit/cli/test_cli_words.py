@@ -10,8 +10,8 @@ import sys
 
 import pytest
 
-from ottla.cli.app import CALLED_WRONGLY
-from ottla.cli.command_table import SERVED, WORDS
+from ottla.cli.app import USAGE_ERROR_TYPE
+from ottla.cli.command_table import BUILTIN_COMMANDS, LAZY_COMMANDS
 from ottla.cli.main import main
 from ottla.testing.broker import Broker
 
@@ -41,7 +41,7 @@ def test_a_broker_that_serves_has_not_loaded_them() -> None:
     assert ended.stdout == "[]\n"
 
 
-@pytest.mark.parametrize("word", WORDS)
+@pytest.mark.parametrize("word", LAZY_COMMANDS)
 def test_each_word_has_help(word: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert main([word, "--help"]) == 0
     assert f"Usage: ottla {word}" in capsys.readouterr().out
@@ -52,7 +52,7 @@ def test_all_words_are_listed(capsys: pytest.CaptureFixture[str]) -> None:
         main(["--help"])
     shown = capsys.readouterr().out
     listed = re.findall(r"^    ([a-z]+)\s+(\S+)", shown, re.MULTILINE)
-    summaries = {**SERVED, **{name: word.summary for name, word in WORDS.items()}}
+    summaries = {**BUILTIN_COMMANDS, **{name: word.summary for name, word in LAZY_COMMANDS.items()}}
     assert listed == [(name, summary.split()[0]) for name, summary in summaries.items()]
 
 
@@ -74,8 +74,8 @@ def test_called_wrongly(words: str, message: str, see: str, capsys: pytest.Captu
 
 
 def test_what_typer_raises_has_the_parts_that_are_used() -> None:
-    assert CALLED_WRONGLY.__name__ == "ClickException"
-    assert {"format_message", "show", "exit_code"} <= set(dir(CALLED_WRONGLY))
+    assert USAGE_ERROR_TYPE.__name__ == "ClickException"
+    assert {"format_message", "show", "exit_code"} <= set(dir(USAGE_ERROR_TYPE))
 
 
 def test_nobody_listens(capsys: pytest.CaptureFixture[str]) -> None:
