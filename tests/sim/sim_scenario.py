@@ -1,6 +1,6 @@
 """A story for the simulator: clients work, the node crashes at moments of the seed's choosing and comes back, and then all is checked.
 
-Run as a program it plays one seed and prints its trace's digest: `python tests/sim/sim_scenario.py --seed 7 [--power] [--faults] [--trace]`.
+Run as a program it plays one seed and prints its trace's digest: `python -m tests.sim.sim_scenario --seed 7 [--power] [--faults] [--trace]`.
 """
 
 import argparse

@@ -32,7 +32,7 @@ def test_equal_seeds_give_equal_traces():
     digests = []
     for hash_seed in ("1", "2"):
         result = subprocess.run(
-            [sys.executable, sim_scenario.__file__, "--seed", "1"],
+            [sys.executable, "-m", "tests.sim.sim_scenario", "--seed", "1"],
             env={**os.environ, "PYTHONHASHSEED": hash_seed},
             capture_output=True,
             text=True,

@@ -1,6 +1,0 @@
-"""The shared machinery of these tests is a module beside them."""
-
-import os
-import sys
-
-sys.path.insert(0, os.path.dirname(__file__))
