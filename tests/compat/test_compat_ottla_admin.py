@@ -12,17 +12,17 @@ from bench.peers import free_port
 from ottla.client import (
     Admin,
     AsyncAdmin,
-    BootstrapFailed,
+    BootstrapError,
     BrokerError,
-    Closed,
+    ClientClosedError,
     CommittedOffset,
     ConfigError,
     ConfigResource,
     NewTopic,
+    PartialFailureError,
     Producer,
-    SomeFailed,
     TopicPartition,
-    UnknownTopic,
+    UnknownTopicOrPartitionError,
 )
 
 LIST_GROUPS = 16
@@ -74,14 +74,14 @@ def test_errors_of_one_and_of_several(admin, make_topic, new_name):
     topic, other = make_topic(), new_name()
     with pytest.raises(BrokerError, match=r"TOPIC_ALREADY_EXISTS .* Use it, pick another name"):
         admin.create_topic(topic)
-    with pytest.raises(SomeFailed, match="1 of 2 failed") as caught:
+    with pytest.raises(PartialFailureError, match="1 of 2 failed") as caught:
         admin.create_topics([NewTopic(topic, 1, 1), NewTopic(other, 1, 1)])
     assert list(caught.value.errors) == [topic]
     assert list(caught.value.results) == [other]
     assert caught.value.name == "TOPIC_ALREADY_EXISTS"
-    with pytest.raises(UnknownTopic):
+    with pytest.raises(UnknownTopicOrPartitionError):
         admin.describe_topics(["no-such-topic"])
-    with pytest.raises(UnknownTopic):
+    with pytest.raises(UnknownTopicOrPartitionError):
         admin.delete_topics(["no-such-topic"])
     with pytest.raises(BrokerError, match="INVALID_REPLICATION_FACTOR"):
         admin.create_topic(new_name(), 1, 30)
@@ -203,7 +203,7 @@ def test_some_groups_do_not_exist(admin, make_topic, grouping):
     """Those that do are told all the same."""
     topic, group = make_topic(), f"group-of-{make_topic()}"
     admin.alter_group_offsets(group, {(topic, 0): 5})
-    with pytest.raises(SomeFailed, match="GROUP_ID_NOT_FOUND") as failed:
+    with pytest.raises(PartialFailureError, match="GROUP_ID_NOT_FOUND") as failed:
         admin.describe_groups([group, f"{group}-not"])
     assert {name: described.state for name, described in failed.value.results.items()} == {group: "Empty"}
     assert list(failed.value.errors) == [f"{group}-not"]
@@ -248,7 +248,7 @@ def test_async(broker, new_name):
             while topic not in topics:
                 topics = await admin.list_topics()
             assert cluster.controller == 1
-        with pytest.raises(Closed):
+        with pytest.raises(ClientClosedError):
             await admin.list_topics()
 
     asyncio.run(work())
@@ -259,7 +259,7 @@ def test_an_unreachable_cluster():
     reason = f"{address} cannot be reached"
     with (
         Admin(bootstrap_servers=address, default_api_timeout_ms=400) as admin,
-        pytest.raises(BootstrapFailed, match=reason),
+        pytest.raises(BootstrapError, match=reason),
     ):
         admin.list_topics()
     with pytest.raises(ConfigError, match="Did you mean default_api_timeout_ms"):

@@ -10,7 +10,7 @@ import time
 import pytest
 
 from ottla.client import AsyncConsumer, Consumer, TopicPartition
-from ottla.client.consumer_errors import NoOffset, OffsetOutOfRange, Wakeup
+from ottla.client.consumer_errors import NoOffsetForPartitionError, OffsetOutOfRangeError, WakeupError
 from ottla.client.consumer_record import ConsumerRecord, OffsetAndTimestamp
 from ottla.client.errors import ClientError, ConfigError
 
@@ -174,7 +174,7 @@ def test_where_to_begin(make_topic, produce, broker, reading):
     for policy, offset in (("earliest", 0), ("latest", 2), ("by_duration:PT1H", 1)):
         assert reading(topic, auto_offset_reset=policy).position(partition) == offset
     consumer = reading(topic, auto_offset_reset="none")
-    with pytest.raises(NoOffset) as told:
+    with pytest.raises(NoOffsetForPartitionError) as told:
         consumer.poll(10)
     assert told.value.partitions == (partition,)
     consumer.seek(partition, 1)
@@ -193,7 +193,7 @@ def test_an_offset_that_is_not_there(make_topic, produce, reading):
     assert [record.offset for record in take(consumer, 2)] == [0, 1]
     consumer = reading(topic, auto_offset_reset="none")
     consumer.seek(partition, 1000)
-    with pytest.raises(OffsetOutOfRange):
+    with pytest.raises(OffsetOutOfRangeError):
         consumer.poll(10)
 
 
@@ -304,7 +304,7 @@ def test_deserializers_and_interceptors(make_topic, produce, reading):
 def test_a_wakeup_ends_a_poll(make_topic, reading):
     consumer = reading(make_topic())
     threading.Timer(0.2, consumer.wakeup).start()
-    with pytest.raises(Wakeup):
+    with pytest.raises(WakeupError):
         consumer.poll(30)
     assert consumer.poll(0.1) == []
 

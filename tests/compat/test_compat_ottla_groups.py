@@ -11,7 +11,7 @@ from collections import Counter
 import pytest
 
 from ottla.client import AsyncConsumer, Consumer, TopicPartition
-from ottla.client.consumer_errors import CommitFailed, MemberFenced
+from ottla.client.consumer_errors import CommitFailedError, FencedInstanceIdError
 from ottla.client.consumer_record import OffsetAndMetadata
 
 JOIN_GROUP = 11
@@ -165,7 +165,7 @@ async def test_a_static_member_whose_place_is_taken_is_told(broker, make_topic, 
     first = Worker(broker.bootstrap, [topic], group_id=group, group_instance_id="same")
     await until(lambda: bool(first.owned))
     second = Worker(broker.bootstrap, [topic], group_id=group, group_instance_id="same")
-    with pytest.raises(MemberFenced):
+    with pytest.raises(FencedInstanceIdError):
         await asyncio.wait_for(first.task, 20)
     await until(lambda: bool(second.owned))
     for worker in (first, second):
@@ -190,7 +190,7 @@ async def test_who_polls_too_late_is_removed(broker, make_topic, fill, new_name)
     other = Worker(broker.bootstrap, [topic], group_id=group)
     await asyncio.sleep(0.1)
     await until(lambda: len(other.owned) == 2)
-    with pytest.raises(CommitFailed):
+    with pytest.raises(CommitFailedError):
         await slow.commit()
     await slow.poll(0.5)
     assert lost == [[TopicPartition(topic, 0), TopicPartition(topic, 1)]]
@@ -275,7 +275,7 @@ async def test_the_only_member_cannot_commit_after_it_was_removed(broker, make_t
         while not await consumer.poll(1):
             pass
         await asyncio.sleep(1)
-        with pytest.raises(CommitFailed):
+        with pytest.raises(CommitFailedError):
             await consumer.commit()
         partition = TopicPartition(topic, 0)
         assert await consumer.committed(partition) == {partition: None}

@@ -15,15 +15,15 @@ from bench.peers import ApacheKafka, OttlaProcess, free_port
 from ottla.client import (
     Admin,
     AsyncProducer,
-    BootstrapFailed,
+    BootstrapError,
     BrokerError,
-    BufferFull,
-    Closed,
+    BufferExhaustedError,
+    ClientClosedError,
+    ClientTimeoutError,
     Producer,
     RecordMetadata,
-    RecordTooLarge,
-    TimedOut,
-    UnknownTopic,
+    RecordTooLargeError,
+    UnknownTopicOrPartitionError,
 )
 from tests.compat.interfering import Proxy
 
@@ -197,7 +197,7 @@ def test_an_unknown_topic(broker, producing, new_name, api_keys):
     with Admin(bootstrap_servers=broker.bootstrap) as admin:
         topic = new_name()
         admin.create_topic(topic, 2, 1)
-        with pytest.raises(UnknownTopic, match="partitions 0 to 1"):
+        with pytest.raises(UnknownTopicOrPartitionError, match="partitions 0 to 1"):
             producer.send(topic, b"x", partition=2)
         producer.send(topic, b"x", partition=1).result(30)
 
@@ -215,9 +215,9 @@ def test_partitions_that_are_added_are_found(broker, make_topic, producing):
 def test_oversized_records(make_topic, producing):
     topic = make_topic(max_message_bytes="2000")
     producer = producing(linger_ms=20)
-    with pytest.raises(RecordTooLarge, match=r"max\.request\.size, 1048576"):
+    with pytest.raises(RecordTooLargeError, match=r"max\.request\.size, 1048576"):
         producer.send(topic, b"x" * (1 << 20))
-    with pytest.raises(RecordTooLarge, match="MESSAGE_TOO_LARGE"):
+    with pytest.raises(RecordTooLargeError, match="MESSAGE_TOO_LARGE"):
         producer.send(topic, b"x" * 3000).result(30)
     assert producer.send(topic, b"x").result(30).offset == 0
 
@@ -248,7 +248,7 @@ def test_an_unreachable_bootstrap():
     port = free_port()
     with (
         Producer(bootstrap_servers=f"127.0.0.1:{port}", max_block_ms=400) as producer,
-        pytest.raises(BootstrapFailed) as caught,
+        pytest.raises(BootstrapError) as caught,
     ):
         producer.send("any", b"x")
     assert f"127.0.0.1:{port} cannot be reached" in str(caught.value)
@@ -261,7 +261,7 @@ def test_a_bootstrap_that_does_not_answer():
         settings = {"max_block_ms": 700, "socket_connection_setup_timeout_ms": 200}
         with (
             Producer(bootstrap_servers=f"127.0.0.1:{port}", **settings) as producer,
-            pytest.raises((BootstrapFailed, TimedOut)) as caught,
+            pytest.raises((BootstrapError, ClientTimeoutError)) as caught,
         ):
             producer.send("any", b"x")
     assert f"127.0.0.1:{port} did not answer" in str(caught.value)
@@ -273,7 +273,7 @@ def test_the_end(make_topic, producing):
     future = producer.send(topic, b"x")
     producer.close()
     assert future.result().offset == 0
-    with pytest.raises(Closed):
+    with pytest.raises(ClientClosedError):
         producer.send(topic, b"x")
     producer.close()
 
@@ -290,7 +290,7 @@ def test_async(broker, make_topic):
             assert len(await producer.partitions_for(topic)) == 1
             with pytest.raises(asyncio.InvalidStateError):
                 (await producer.send(topic, b"more")).result()
-        with pytest.raises(Closed):
+        with pytest.raises(ClientClosedError):
             await producer.send(topic, b"x")
 
     asyncio.run(work())
@@ -363,8 +363,8 @@ def test_a_broker_that_stays_away(broker):
         mine.kill()
         future = producer.send("numbers", b"y")
         sent = (producer.send("numbers", b"z" * 1000) for _ in range(1000))
-        with pytest.raises(BufferFull, match=r"buffer\.memory \(40000 bytes\) stayed full for 3000 ms"):
+        with pytest.raises(BufferExhaustedError, match=r"buffer\.memory \(40000 bytes\) stayed full for 3000 ms"):
             list(sent)
-        with pytest.raises(TimedOut, match=r"were not delivered within 6 s"):
+        with pytest.raises(ClientTimeoutError, match=r"were not delivered within 6 s"):
             future.result(30)
         producer.close(0.5)

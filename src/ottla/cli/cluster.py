@@ -65,11 +65,11 @@ def describe(session: Session) -> None:
 
 
 def _quorum(admin: "Admin") -> "Quorum | None":
-    from ottla.client.errors import Unsupported
+    from ottla.client.errors import UnsupportedVersionError
 
     try:
         return admin.describe_quorum()
-    except Unsupported:
+    except UnsupportedVersionError:
         return None  # a cluster that keeps its metadata elsewhere, or an older one
 
 

@@ -9,7 +9,7 @@ import time
 from dataclasses import dataclass, field
 
 from ottla.client import Consumer, Producer
-from ottla.client.consumer_errors import CommitFailed, Wakeup
+from ottla.client.consumer_errors import CommitFailedError, WakeupError
 
 ITEMS = ("bread", "butter", "apples", "coffee", "cheese", "honey")
 CUSTOMERS = 100
@@ -126,11 +126,13 @@ def consume(bootstrap: str, topic: str, group: str, name: str) -> None:
         while not is_over.is_set():
             try:
                 orders = consumer.poll(1.0)
-            except Wakeup:
+            except WakeupError:
                 break
             if orders:
                 time.sleep(len(orders) / ORDERS_PER_SECOND_MAX)  # the work
-                with contextlib.suppress(CommitFailed):  # the group has gone on without it: others handle these again
+                with contextlib.suppress(
+                    CommitFailedError
+                ):  # the group has gone on without it: others handle these again
                     consumer.commit()
 
 

@@ -27,17 +27,17 @@ def nearest(name: str, known: Iterable[str]) -> str | None:
 
 def require_topics(admin: "Admin", names: Iterable[str]) -> dict[str, "TopicDescription"]:
     """The topics, or CliError with the nearest name of the first that is missing."""
-    from ottla.client.admin_results import SomeFailed
-    from ottla.client.errors import UnknownTopic
+    from ottla.client.admin_results import PartialFailureError
+    from ottla.client.errors import UnknownTopicOrPartitionError
 
     wanted = list(dict.fromkeys(names))
     try:
         return admin.describe_topics(wanted)
-    except UnknownTopic:
+    except UnknownTopicOrPartitionError:
         raise unknown_topic_error(admin, wanted[0]) from None
-    except SomeFailed as error:
+    except PartialFailureError as error:
         for name, reason in error.errors.items():
-            if isinstance(reason, UnknownTopic):
+            if isinstance(reason, UnknownTopicOrPartitionError):
                 raise unknown_topic_error(admin, name) from None
         raise
 

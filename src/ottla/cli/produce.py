@@ -198,7 +198,7 @@ class _RecordSender:
             self._settle(0)
 
     def _send(self, record: InputRecord) -> None:
-        from ottla.client.errors import UnknownTopic
+        from ottla.client.errors import UnknownTopicOrPartitionError
 
         common = self._common
         try:
@@ -210,7 +210,7 @@ class _RecordSender:
                 common.timestamp if record.timestamp is None else record.timestamp,
                 [*(record.headers or ()), *(common.headers or ())] or None,
             )
-        except UnknownTopic as error:
+        except UnknownTopicOrPartitionError as error:
             with self._session.admin() as admin:
                 if self._topic in admin.list_topics(include_internal=True):
                     raise CliError(

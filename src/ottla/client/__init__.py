@@ -8,35 +8,35 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from ottla.client.admin import Admin
     from ottla.client.admin_async import AsyncAdmin
-    from ottla.client.admin_results import CommittedOffset, ConfigResource, NewTopic, SomeFailed
+    from ottla.client.admin_results import CommittedOffset, ConfigResource, NewTopic, PartialFailureError
     from ottla.client.cluster_metadata import Node, PartitionInfo, TopicInfo
     from ottla.client.column_batch import ColumnBatch
     from ottla.client.consumer import Consumer
     from ottla.client.consumer_async import AsyncConsumer
     from ottla.client.consumer_errors import (
-        CommitFailed,
-        LogTruncated,
-        MemberFenced,
-        NoOffset,
-        OffsetOutOfRange,
-        Wakeup,
+        CommitFailedError,
+        FencedInstanceIdError,
+        LogTruncationError,
+        NoOffsetForPartitionError,
+        OffsetOutOfRangeError,
+        WakeupError,
     )
     from ottla.client.consumer_record import ConsumerRecord, OffsetAndMetadata, OffsetAndTimestamp
     from ottla.client.errors import (
-        BootstrapFailed,
+        BootstrapError,
         BrokerError,
-        BrokerUnreachable,
-        BufferFull,
+        BrokerUnreachableError,
+        BufferExhaustedError,
+        ClientClosedError,
         ClientError,
-        Closed,
+        ClientTimeoutError,
         ConfigError,
-        Disconnected,
-        OutOfOrder,
-        ProducerFenced,
-        RecordTooLarge,
-        TimedOut,
-        UnknownTopic,
-        Unsupported,
+        DisconnectedError,
+        OutOfOrderSequenceError,
+        ProducerFencedError,
+        RecordTooLargeError,
+        UnknownTopicOrPartitionError,
+        UnsupportedVersionError,
     )
     from ottla.client.partitions import TopicPartition
     from ottla.client.producer import Producer
@@ -45,10 +45,17 @@ if TYPE_CHECKING:
     from ottla.client.records import ProducerInterceptor, ProducerRecord
 
 _ERRORS = (
-    "BootstrapFailed", "BrokerError", "BrokerUnreachable", "BufferFull", "ClientError", "Closed", "ConfigError", "Disconnected",
-    "OutOfOrder", "ProducerFenced", "RecordTooLarge", "TimedOut", "UnknownTopic", "Unsupported",
+    "BootstrapError", "BrokerError", "BrokerUnreachableError", "BufferExhaustedError", "ClientError", "ClientClosedError", "ConfigError", "DisconnectedError",
+    "OutOfOrderSequenceError", "ProducerFencedError", "RecordTooLargeError", "ClientTimeoutError", "UnknownTopicOrPartitionError", "UnsupportedVersionError",
 )  # fmt: skip
-_CONSUMER_ERRORS = ("CommitFailed", "LogTruncated", "MemberFenced", "NoOffset", "OffsetOutOfRange", "Wakeup")
+_CONSUMER_ERRORS = (
+    "CommitFailedError",
+    "LogTruncationError",
+    "FencedInstanceIdError",
+    "NoOffsetForPartitionError",
+    "OffsetOutOfRangeError",
+    "WakeupError",
+)
 
 _HOMES = {
     "Admin": "admin",
@@ -69,7 +76,7 @@ _HOMES = {
     "ProducerInterceptor": "records",
     "ProducerRecord": "records",
     "RecordMetadata": "record_metadata",
-    "SomeFailed": "admin_results",
+    "PartialFailureError": "admin_results",
     "TopicInfo": "cluster",
     "TopicPartition": "partitions",
     **dict.fromkeys(_ERRORS, "errors"),
@@ -78,12 +85,12 @@ _HOMES = {
 """The module of each public name."""
 
 __all__ = [
-    "Admin", "AsyncAdmin", "AsyncConsumer", "AsyncProducer", "BootstrapFailed", "BrokerError", "BrokerUnreachable", "BufferFull",
-    "ClientError", "Closed", "ColumnBatch", "CommitFailed", "CommittedOffset", "ConfigError", "ConfigResource", "Consumer",
-    "ConsumerRecord", "Disconnected", "LogTruncated", "MemberFenced", "NewTopic", "NoOffset", "Node", "OffsetAndMetadata",
-    "OffsetAndTimestamp", "OffsetOutOfRange", "OutOfOrder", "PartitionInfo", "Producer", "ProducerFenced", "ProducerInterceptor",
-    "ProducerRecord", "RecordMetadata", "RecordTooLarge", "SomeFailed", "TimedOut", "TopicInfo", "TopicPartition", "UnknownTopic",
-    "Unsupported", "Wakeup",
+    "Admin", "AsyncAdmin", "AsyncConsumer", "AsyncProducer", "BootstrapError", "BrokerError", "BrokerUnreachableError", "BufferExhaustedError",
+    "ClientError", "ClientClosedError", "ColumnBatch", "CommitFailedError", "CommittedOffset", "ConfigError", "ConfigResource", "Consumer",
+    "ConsumerRecord", "DisconnectedError", "LogTruncationError", "FencedInstanceIdError", "NewTopic", "NoOffsetForPartitionError", "Node", "OffsetAndMetadata",
+    "OffsetAndTimestamp", "OffsetOutOfRangeError", "OutOfOrderSequenceError", "PartitionInfo", "Producer", "ProducerFencedError", "ProducerInterceptor",
+    "ProducerRecord", "RecordMetadata", "RecordTooLargeError", "PartialFailureError", "ClientTimeoutError", "TopicInfo", "TopicPartition", "UnknownTopicOrPartitionError",
+    "UnsupportedVersionError", "WakeupError",
 ]  # fmt: skip
 
 

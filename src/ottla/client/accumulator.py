@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from ottla.base.ports import Clock, Rng
 from ottla.client.batch import ProducerBatch, SendFuture
 from ottla.client.cluster_metadata import TopicInfo
-from ottla.client.errors import RecordTooLarge
+from ottla.client.errors import RecordTooLargeError
 from ottla.client.partitioner import KeyHashes
 from ottla.client.producer_config import ProducerSettings
 from ottla.wire.batches import RECORDS_AT, decode_records
@@ -212,7 +212,7 @@ class Accumulator:
         """Close the open batch and begin another, in the next partition where it is time to change; None where memory is short."""
         settings = self.settings
         if RECORDS_AT + estimate > settings.request_size_max:
-            raise RecordTooLarge(
+            raise RecordTooLargeError(
                 f"A record of {estimate} bytes is larger than max.request.size, {settings.request_size_max}."
             )
         if timestamp < 0:
@@ -226,7 +226,7 @@ class Accumulator:
         reserved = max(limit, RECORDS_AT + estimate)
         if self.memory_used + reserved > settings.buffer_memory:
             if reserved > settings.buffer_memory:
-                raise RecordTooLarge(
+                raise RecordTooLargeError(
                     f"A record of {estimate} bytes is larger than buffer.memory, {settings.buffer_memory}."
                 )
             self.is_starved = True

@@ -9,7 +9,7 @@ from functools import wraps
 from typing import Any, Concatenate, ParamSpec, Self, TypeVar
 
 from ottla.client.admin_async import AsyncAdmin
-from ottla.client.errors import Closed
+from ottla.client.errors import ClientClosedError
 from ottla.client.loop_thread import Background
 
 P = ParamSpec("P")
@@ -24,7 +24,7 @@ def _blocking(
     @wraps(method)
     def call(self: "Admin", /, *args: P.args, **kwargs: P.kwargs) -> T:
         if self._is_closed:
-            raise Closed("The admin client is closed.")
+            raise ClientClosedError("The admin client is closed.")
         return self._background.run(lambda: method(self._inner, *args, **kwargs))
 
     return call

@@ -5,11 +5,11 @@ from collections.abc import Awaitable, Callable, Hashable, Iterable, Mapping
 from typing import Any, TypeVar
 
 from ottla.base.ports import ClientPorts
-from ottla.client.admin_results import SomeFailed
+from ottla.client.admin_results import PartialFailureError
 from ottla.client.cluster_client import ANY_NODE, ClusterClient
 from ottla.client.config import SHARED, Config, Option, parse, read_duration, read_int
 from ottla.client.coordinator_finder import Coordinators
-from ottla.client.errors import BrokerUnreachable, ClientError, Closed, Disconnected
+from ottla.client.errors import BrokerUnreachableError, ClientClosedError, ClientError, DisconnectedError
 from ottla.client.partitions import TopicPartition
 from ottla.wire.schema import Message
 
@@ -55,7 +55,7 @@ class AdminCore:
     def _start(self) -> tuple[ClusterClient, Coordinators]:
         """Made on first use: it needs the running loop."""
         if self._is_closed:
-            raise Closed("The admin client is closed.")
+            raise ClientClosedError("The admin client is closed.")
         if self._started is None:
             ports = self._ports
             if ports is None:
@@ -108,7 +108,7 @@ class AdminCore:
                 told = await self._core.call(node, request, answer, version_max=version_max)
                 check(told)
             except ClientError as error:
-                if error.is_retriable or isinstance(error, Disconnected | BrokerUnreachable):
+                if error.is_retriable or isinstance(error, DisconnectedError | BrokerUnreachableError):
                     self._coordinators.forget(group)
                 raise
             return told
@@ -155,12 +155,12 @@ class AdminCore:
 
 
 def outcome(what: str, results: dict[K, V], errors: Mapping[K, ClientError]) -> dict[K, V]:
-    """The results, or an exception: the one error where one thing was asked for, SomeFailed where several were."""
+    """The results, or an exception: the one error where one thing was asked for, PartialFailureError where several were."""
     if not errors:
         return results
     if len(errors) == 1 and not results:
         raise next(iter(errors.values()))
-    raise SomeFailed(what, results, errors)
+    raise PartialFailureError(what, results, errors)
 
 
 def by_topic(partitions: Iterable[Place]) -> dict[str, list[int]]:

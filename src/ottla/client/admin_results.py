@@ -10,7 +10,7 @@ from ottla.client.errors import ClientError
 from ottla.client.partitions import TopicPartition
 
 
-class SomeFailed(ClientError):
+class PartialFailureError(ClientError):
     """Of several things that were asked for in one call some failed: `errors` has them, `results` what succeeded."""
 
     def __init__(self, what: str, results: Mapping[Any, Any], errors: Mapping[Any, ClientError]) -> None:

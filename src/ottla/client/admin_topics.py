@@ -67,7 +67,7 @@ def _raise_passing(numbers: Iterable[int]) -> None:
 
 
 class TopicAdmin(AdminCore):
-    """Calls about several things return a mapping; where some fail, SomeFailed tells which, and what of the rest came of it."""
+    """Calls about several things return a mapping; where some fail, PartialFailureError tells which, and what of the rest came of it."""
 
     async def create_topics(
         self, topics: Iterable[NewTopic], *, validate_only: bool = False

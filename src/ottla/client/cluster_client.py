@@ -20,11 +20,11 @@ from ottla.client.config import parse_addresses
 from ottla.client.connection import Link
 from ottla.client.errors import (
     STALE_METADATA,
-    BootstrapFailed,
-    BrokerUnreachable,
+    BootstrapError,
+    BrokerUnreachableError,
+    ClientClosedError,
     ClientError,
-    Closed,
-    TimedOut,
+    ClientTimeoutError,
     broker_error,
 )
 from ottla.wire.framing import ReceiveBufferPool
@@ -86,13 +86,13 @@ class ClusterClient:
 
     async def link(self, node: int = ANY_NODE, *, purpose: str = "", deadline_ms: float | None = None) -> Link:
         """A link that stands, to a broker by its id. Each `purpose` has its own, so that a request that waits long (a fetch, a
-        rebalance) does not hold up others. BrokerUnreachable where it cannot be made now."""
+        rebalance) does not hold up others. BrokerUnreachableError where it cannot be made now."""
         if node == ANY_NODE:
             return await self._any_link(deadline_ms)
         known = self.cluster.nodes.get(node)
         if known is None:
             self.ask_refresh()
-            raise BrokerUnreachable(f"Broker {node} is not known to be alive.")
+            raise BrokerUnreachableError(f"Broker {node} is not known to be alive.")
         return await self.link_to(known.host, known.port, purpose=purpose)
 
     def ready_link(self, node: int, purpose: str = "") -> Link | None:
@@ -106,7 +106,7 @@ class ClusterClient:
     async def link_to(self, host: str, port: int, *, purpose: str = "") -> Link:
         """As `link`, by address."""
         if self.is_closed:
-            raise Closed
+            raise ClientClosedError
         key = (host, port, purpose)
         link = self._links.get(key)
         if link is not None and not link.is_lost:
@@ -138,13 +138,13 @@ class ClusterClient:
         link = Link(host, port, config["client.id"] or "", self.ports.network, self._buffers)
         try:
             await link.connect(timeout_ms)
-        except BrokerUnreachable:
+        except BrokerUnreachableError:
             self._failures[address] = failures + 1
             self._not_before_ms[address] = self.now_ms() + self._reconnect_backoff.delay_ms(failures + 1)
             raise
         if self.is_closed:
             link.close()
-            raise Closed
+            raise ClientClosedError
         self._failures.pop(address, None)
         self._not_before_ms.pop(address, None)
         self._links[key] = link
@@ -173,16 +173,16 @@ class ClusterClient:
             return min(standing, key=lambda link: link.in_flight)
         known = [(node.host, node.port) for node in self.cluster.nodes.values()]
         candidates = list(dict.fromkeys([*self._shuffled(known), *self._shuffled(self._bootstrap)]))
-        tried: dict[tuple[str, int], BrokerUnreachable] = {}
+        tried: dict[tuple[str, int], BrokerUnreachableError] = {}
         for host, port in candidates:
             try:
                 return await self.link_to(host, port)
-            except BrokerUnreachable as error:
+            except BrokerUnreachableError as error:
                 tried[host, port] = error
                 if deadline_ms is not None and self.now_ms() >= deadline_ms:
                     break
         reasons = " ".join(str(error.message) for error in tried.values())
-        raise BootstrapFailed(
+        raise BootstrapError(
             f"No broker could be reached. {reasons}",
             advice="Start a broker there (for example with `ottla start`), or correct bootstrap.servers.",
         )
@@ -215,7 +215,7 @@ class ClusterClient:
         return await link.call(request, answer, timeout_ms=timeout_ms, version_max=version_max)
 
     async def retrying(self, attempt: Callable[[], Awaitable[T]], *, timeout_ms: float, what: str) -> T:
-        """Call until it succeeds, fails for good, or the time is up; between tries retry.backoff.ms and more passes. TimedOut names
+        """Call until it succeeds, fails for good, or the time is up; between tries retry.backoff.ms and more passes. ClientTimeoutError names
         the last reason."""
         deadline_ms = self.now_ms() + timeout_ms
         tries = 0
@@ -269,7 +269,7 @@ class ClusterClient:
                 await asyncio.shield(self._refreshing)
                 return
         if self.is_closed:
-            raise Closed
+            raise ClientClosedError
         task = self._refreshing = self.loop.create_task(self._refresh())
         task.add_done_callback(self._on_refreshed)
         await asyncio.shield(task)
@@ -331,7 +331,9 @@ class ClusterClient:
                     await self.refresh()
                 failure = None
             except TimeoutError:
-                raise failure or TimedOut(f"Nothing was heard of topic {name!r} within {timeout_ms:.0f} ms.") from None
+                raise failure or ClientTimeoutError(
+                    f"Nothing was heard of topic {name!r} within {timeout_ms:.0f} ms."
+                ) from None
             except ClientError as error:
                 if not error.is_retriable:
                     raise
@@ -357,7 +359,7 @@ class ClusterClient:
     # The end
 
     async def close(self) -> None:
-        """End all links. What is in flight fails with Disconnected."""
+        """End all links. What is in flight fails with DisconnectedError."""
         self.is_closed = True
         for timer in (self._stale_timer, self._idle_timer):
             if timer is not None:
@@ -382,11 +384,13 @@ class ClusterClient:
 
 def _given_up(what: str, timeout_ms: float, failure: ClientError | None) -> ClientError:
     """The time is up: nobody there is said as it is, anything else as the reason why it took so long."""
-    if isinstance(failure, BootstrapFailed):
+    if isinstance(failure, BootstrapError):
         return failure
     if failure is None:
-        return TimedOut(f"{what} did not end within {timeout_ms:.0f} ms.")
-    return TimedOut(f"{what} did not succeed within {timeout_ms:.0f} ms. {failure.message}", advice=failure.advice)
+        return ClientTimeoutError(f"{what} did not end within {timeout_ms:.0f} ms.")
+    return ClientTimeoutError(
+        f"{what} did not succeed within {timeout_ms:.0f} ms. {failure.message}", advice=failure.advice
+    )
 
 
 __all__ = ["ANY_NODE", "ClusterClient"]

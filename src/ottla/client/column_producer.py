@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ottla.client.column_partitioning import choose_partitions
-from ottla.client.errors import RecordTooLarge
+from ottla.client.errors import RecordTooLargeError
 from ottla.wire.batches import RECORDS_AT
 from ottla.wire.column_encoding import EncodedBatch, OutgoingColumns, encode_columns, record_bounds
 from ottla.wire.columns import BinaryColumn, HeaderColumns
@@ -114,6 +114,6 @@ def encode_piece(
             ("buffer.memory", settings.buffer_memory),
             key=lambda n: n[1],
         )
-        raise RecordTooLarge(f"A record of {largest} bytes for {where} is larger than {name}, {limit}.")
+        raise RecordTooLargeError(f"A record of {largest} bytes for {where} is larger than {name}, {limit}.")
     bytes_max = min(max(settings.batch_size, 1), settings.request_size_max)
     return encode_columns(rows, partitions, bytes_max=bytes_max)

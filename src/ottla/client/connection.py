@@ -5,7 +5,7 @@ from collections.abc import Callable
 from typing import Any, TypeVar
 
 from ottla.base.ports import Connection, Network
-from ottla.client.errors import BrokerUnreachable, ClientError, Disconnected
+from ottla.client.errors import BrokerUnreachableError, ClientError, DisconnectedError
 from ottla.client.protocol import Conversation, Deliver
 from ottla.wire.errors import MalformedMessage
 from ottla.wire.framing import BadFrame, ReceiveBufferPool
@@ -52,7 +52,7 @@ class Link:
         return self._loop.time() * 1000
 
     async def connect(self, timeout_ms: float) -> None:
-        """Connect and negotiate versions, or BrokerUnreachable."""
+        """Connect and negotiate versions, or BrokerUnreachableError."""
         ready: asyncio.Future[None] = self._loop.create_future()
 
         def on_ready() -> None:
@@ -71,18 +71,18 @@ class Link:
                 await ready
         except TimeoutError:
             self.close(now=True)
-            raise BrokerUnreachable(f"{self.address} did not answer within {timeout_ms:.0f} ms.") from None
+            raise BrokerUnreachableError(f"{self.address} did not answer within {timeout_ms:.0f} ms.") from None
         except OSError as error:
-            raise BrokerUnreachable(f"{self.address} cannot be reached: {error.strerror or error}.") from None
-        except Disconnected as error:
-            raise BrokerUnreachable(
+            raise BrokerUnreachableError(f"{self.address} cannot be reached: {error.strerror or error}.") from None
+        except DisconnectedError as error:
+            raise BrokerUnreachableError(
                 f"{self.address} closed the connection before it said which versions it speaks."
             ) from error
 
     def call(
         self, request: Message, answer: type[R], *, timeout_ms: float, version_max: int | None = None
     ) -> "asyncio.Future[R]":
-        """Send a request now; the future holds its answer, or Disconnected."""
+        """Send a request now; the future holds its answer, or DisconnectedError."""
         future: asyncio.Future[R] = self._loop.create_future()
 
         def deliver(version: int, body: bytes | memoryview) -> None:
@@ -139,7 +139,7 @@ class Link:
         self._timer = None
         overdue = self._conversation.overdue(self.now_ms() + 1)
         if overdue is not None:
-            self._lose(Disconnected(f"{self.address} did not answer in time."))
+            self._lose(DisconnectedError(f"{self.address} did not answer in time."))
             return
         next_ms = self._conversation.next_deadline_ms
         if next_ms is not None:
@@ -156,7 +156,7 @@ class Link:
         try:
             self._conversation.received(size)
         except (BadFrame, MalformedMessage) as error:
-            self._lose(Disconnected(f"{self.address} sent what makes no sense: {error}."))
+            self._lose(DisconnectedError(f"{self.address} sent what makes no sense: {error}."))
 
     def pause_writing(self) -> None:
         self.is_full = True
@@ -172,7 +172,7 @@ class Link:
         if self._ended is not None and not self._ended.done():
             self._ended.set_result(None)
         reason = f": {error}" if error is not None else ""
-        self._lose(Disconnected(f"The connection to {self.address} was lost{reason}."))
+        self._lose(DisconnectedError(f"The connection to {self.address} was lost{reason}."))
 
     def _lose(self, reason: ClientError) -> None:
         if self.is_lost:
@@ -197,7 +197,7 @@ class Link:
             else:
                 self._ended = self._loop.create_future()
                 connection.close()
-        self._lose(Disconnected(f"The connection to {self.address} was closed here."))
+        self._lose(DisconnectedError(f"The connection to {self.address} was closed here."))
 
     async def ended(self) -> None:
         """After `close`: until what was written has left, and the broker has closed its end."""

@@ -18,7 +18,7 @@ from ottla.client.consumer_async import CLOSE_SECONDS_MAX
 from ottla.client.consumer_config import EARLIEST, LATEST, consumer_config
 from ottla.client.consumer_engine import ConsumerEngine, Heard, Listener, Step, UserCall, Want
 from ottla.client.consumer_record import ConsumerRecord, OffsetAndMetadata, OffsetAndTimestamp
-from ottla.client.errors import ClientError, Closed
+from ottla.client.errors import ClientClosedError, ClientError
 from ottla.client.fetch_collector import Chunk
 from ottla.client.loop_thread import Background, Work
 from ottla.client.partitions import TopicPartition
@@ -55,7 +55,7 @@ class Consumer:
 
     def _run(self, work: Work[T]) -> T:
         if self._is_closed:
-            raise Closed("The consumer is closed.")
+            raise ClientClosedError("The consumer is closed.")
         return self._background.run(work)
 
     # What is read
@@ -120,7 +120,7 @@ class Consumer:
         return step
 
     def wakeup(self) -> None:
-        """Make a poll that waits, or the next one, raise Wakeup. May be called from any thread."""
+        """Make a poll that waits, or the next one, raise WakeupError. May be called from any thread."""
         if not self._is_closed:
             self._background.soon(self._engine.wakeup)
 

@@ -22,7 +22,7 @@ from ottla.client.column_batch import ColumnBatch
 from ottla.client.consumer_config import EARLIEST, LATEST, consumer_config
 from ottla.client.consumer_engine import ConsumerEngine, Heard, Listener, Step, UserCall, Want
 from ottla.client.consumer_record import ConsumerRecord, OffsetAndMetadata, OffsetAndTimestamp
-from ottla.client.errors import ClientError, Closed
+from ottla.client.errors import ClientClosedError, ClientError
 from ottla.client.fetch_collector import Chunk
 from ottla.client.partitions import TopicPartition
 
@@ -44,7 +44,7 @@ class AsyncConsumer:
     def _running(self) -> ConsumerEngine:
         """The engine, made on first use: it needs the running loop."""
         if self._is_closed:
-            raise Closed("The consumer is closed.")
+            raise ClientClosedError("The consumer is closed.")
         if self._engine is None:
             ports = self._ports
             if ports is None:
@@ -107,7 +107,7 @@ class AsyncConsumer:
         while True:
             try:
                 chunk = await self._step(Want.CHUNK, None)
-            except Closed:
+            except ClientClosedError:
                 return
             assert isinstance(chunk, Chunk)
             for record in chunk:

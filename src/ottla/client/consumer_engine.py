@@ -18,10 +18,10 @@ from ottla.client.cluster_metadata import Cluster
 from ottla.client.column_batch import ColumnBatch
 from ottla.client.config import Config
 from ottla.client.consumer_config import EARLIEST, LATEST, reset_policy
-from ottla.client.consumer_errors import Wakeup
+from ottla.client.consumer_errors import WakeupError
 from ottla.client.consumer_record import ConsumerRecord, OffsetAndMetadata, OffsetAndTimestamp
 from ottla.client.coordinator_finder import Coordinators
-from ottla.client.errors import Closed, ConfigError, TimedOut
+from ottla.client.errors import ClientClosedError, ClientTimeoutError, ConfigError
 from ottla.client.fetch_collector import Chunk, Delivery
 from ottla.client.fetcher import Fetcher
 from ottla.client.group_driver import GroupDriver
@@ -147,7 +147,7 @@ class ConsumerEngine:
             if found is not None and (found or not isinstance(found, list)):
                 return found
             if self.core.is_closed:
-                raise Closed("The consumer is closed.")
+                raise ClientClosedError("The consumer is closed.")
             now_ms = self.core.now_ms()
             if deadline_ms is not None and now_ms >= deadline_ms:
                 return None
@@ -177,7 +177,7 @@ class ConsumerEngine:
     def _raise_failures(self) -> None:
         if self._is_woken:
             self._is_woken = False
-            raise Wakeup
+            raise WakeupError
         for failures in (
             self.keeper.failures,
             self.fetcher.failures,
@@ -373,7 +373,7 @@ class ConsumerEngine:
                 async with asyncio.timeout_at(deadline_ms / 1000):
                     await self._news.wait()
             except TimeoutError:
-                raise TimedOut(f"The position of {partition} was not found in time.") from None
+                raise ClientTimeoutError(f"The position of {partition} was not found in time.") from None
 
     def lag(self, partition: TopicPartition) -> int | None:
         """How far the end is away, as of the last fetch; None before the first."""

@@ -7,7 +7,7 @@ from ottla.client.errors import ClientError
 from ottla.client.partitions import TopicPartition
 
 
-class NoOffset(ClientError):
+class NoOffsetForPartitionError(ClientError):
     """Partitions without a committed offset, and `auto.offset.reset=none`."""
 
     default_code = ErrorCode.OFFSET_OUT_OF_RANGE
@@ -21,7 +21,7 @@ class NoOffset(ClientError):
         )
 
 
-class OffsetOutOfRange(ClientError):
+class OffsetOutOfRangeError(ClientError):
     """The position is not in the log, and `auto.offset.reset=none`."""
 
     default_code = ErrorCode.OFFSET_OUT_OF_RANGE
@@ -34,7 +34,7 @@ class OffsetOutOfRange(ClientError):
         )
 
 
-class LogTruncated(ClientError):
+class LogTruncationError(ClientError):
     """Records that were read are no longer in the log: it was cut back after a change of leader."""
 
     default_code = ErrorCode.OFFSET_OUT_OF_RANGE
@@ -47,14 +47,14 @@ class LogTruncated(ClientError):
         )
 
 
-class Wakeup(ClientError):
+class WakeupError(ClientError):
     """`wakeup()` was called from another thread."""
 
     def __init__(self) -> None:
         super().__init__("The consumer was woken up.", advice="")
 
 
-class MemberFenced(ClientError):
+class FencedInstanceIdError(ClientError):
     """Another consumer with the same `group.instance.id` has taken this one's place."""
 
     default_code = ErrorCode.FENCED_INSTANCE_ID
@@ -66,7 +66,7 @@ class MemberFenced(ClientError):
         )
 
 
-class CommitFailed(ClientError):
+class CommitFailedError(ClientError):
     """The group has gone on without this member: its partitions are another's by now."""
 
     default_code = ErrorCode.UNKNOWN_MEMBER_ID

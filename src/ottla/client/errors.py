@@ -93,63 +93,63 @@ class BrokerError(ClientError):
     """A broker answered with an error code."""
 
 
-class BrokerUnreachable(ClientError):
+class BrokerUnreachableError(ClientError):
     """No connection to a broker could be made."""
 
     default_code = ErrorCode.NETWORK_EXCEPTION
 
 
-class BootstrapFailed(BrokerUnreachable):
+class BootstrapError(BrokerUnreachableError):
     """None of `bootstrap.servers` could be reached."""
 
 
-class Disconnected(ClientError):
+class DisconnectedError(ClientError):
     """The connection ended before the answer came: whether the request was carried out is unknown."""
 
     default_code = ErrorCode.NETWORK_EXCEPTION
 
 
-class TimedOut(ClientError):
+class ClientTimeoutError(ClientError):
     """What was asked for did not happen within its time."""
 
     default_code = ErrorCode.REQUEST_TIMED_OUT
 
 
-class BufferFull(TimedOut):
+class BufferExhaustedError(ClientTimeoutError):
     """`buffer.memory` stayed full for `max.block.ms`."""
 
 
-class UnknownTopic(BrokerError):
+class UnknownTopicOrPartitionError(BrokerError):
     """There is no such topic, or no such partition of it."""
 
     default_code = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
 
 
-class RecordTooLarge(BrokerError):
+class RecordTooLargeError(BrokerError):
     """A record that does not fit into a request, or into what the topic allows."""
 
     default_code = ErrorCode.MESSAGE_TOO_LARGE
 
 
-class ProducerFenced(BrokerError):
+class ProducerFencedError(BrokerError):
     """Another producer has taken this one's place."""
 
     default_code = ErrorCode.PRODUCER_FENCED
 
 
-class OutOfOrder(BrokerError):
+class OutOfOrderSequenceError(BrokerError):
     """The broker misses records that came before these."""
 
     default_code = ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER
 
 
-class Unsupported(ClientError):
+class UnsupportedVersionError(ClientError):
     """The broker does not speak an API, or no version of it that this client speaks."""
 
     default_code = ErrorCode.UNSUPPORTED_VERSION
 
 
-class Closed(ClientError):
+class ClientClosedError(ClientError):
     """The client was closed."""
 
     def __init__(self, message: str = "The client is closed.") -> None:
@@ -157,14 +157,14 @@ class Closed(ClientError):
 
 
 _CLASSES: dict[ErrorCode, type[BrokerError]] = {
-    _E.UNKNOWN_TOPIC_OR_PARTITION: UnknownTopic,
-    _E.UNKNOWN_TOPIC_ID: UnknownTopic,
-    _E.MESSAGE_TOO_LARGE: RecordTooLarge,
-    _E.RECORD_LIST_TOO_LARGE: RecordTooLarge,
-    _E.PRODUCER_FENCED: ProducerFenced,
-    _E.INVALID_PRODUCER_EPOCH: ProducerFenced,
-    _E.OUT_OF_ORDER_SEQUENCE_NUMBER: OutOfOrder,
-    _E.UNKNOWN_PRODUCER_ID: OutOfOrder,
+    _E.UNKNOWN_TOPIC_OR_PARTITION: UnknownTopicOrPartitionError,
+    _E.UNKNOWN_TOPIC_ID: UnknownTopicOrPartitionError,
+    _E.MESSAGE_TOO_LARGE: RecordTooLargeError,
+    _E.RECORD_LIST_TOO_LARGE: RecordTooLargeError,
+    _E.PRODUCER_FENCED: ProducerFencedError,
+    _E.INVALID_PRODUCER_EPOCH: ProducerFencedError,
+    _E.OUT_OF_ORDER_SEQUENCE_NUMBER: OutOfOrderSequenceError,
+    _E.UNKNOWN_PRODUCER_ID: OutOfOrderSequenceError,
 }
 
 

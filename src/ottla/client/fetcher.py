@@ -16,7 +16,7 @@ from ottla.base.errors import ErrorCode
 from ottla.base.ports import Buffer
 from ottla.client.cluster_client import ClusterClient
 from ottla.client.cluster_metadata import Node
-from ottla.client.errors import STALE_METADATA, BrokerError, ClientError, Closed, broker_error, error_code
+from ottla.client.errors import STALE_METADATA, BrokerError, ClientClosedError, ClientError, broker_error, error_code
 from ottla.client.fetch_session import FetchSession, Wish
 from ottla.client.partitions import TopicPartition
 from ottla.client.positions import NO_REPLICA, Positions
@@ -196,7 +196,7 @@ class Fetcher:
                 timeout_ms=self._core.request_timeout_ms + self._wait_ms,
                 version_max=session.version_max,
             )
-        except Closed:
+        except ClientClosedError:
             return
         except ClientError as error:
             session.lost()

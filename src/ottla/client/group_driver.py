@@ -11,7 +11,7 @@ from ottla.client.cluster_client import ClusterClient
 from ottla.client.cluster_metadata import Cluster
 from ottla.client.consumer_protocol import decode_subscription, encode_assignment
 from ottla.client.coordinator_finder import Coordinators
-from ottla.client.errors import ClientError, Closed, broker_error
+from ottla.client.errors import ClientClosedError, ClientError, broker_error
 from ottla.client.group_offsets import COORDINATOR, Identity
 from ottla.client.membership import Membership
 from ottla.client.membership_events import (
@@ -143,7 +143,7 @@ class GroupDriver:
             if isinstance(request, LeaveGroupRequest) and link.version_for(LeaveGroupRequest) < LEAVE_BY_LIST_FROM:
                 request = LeaveGroupRequest(group_id=request.group_id, member_id=request.members[0].member_id)
             answer = await link.call(request, _ANSWERS[type(request)], timeout_ms=timeout_ms)
-        except Closed:
+        except ClientClosedError:
             return
         except ClientError as error:
             if not isinstance(request, LeaveGroupRequest):
@@ -162,7 +162,7 @@ class GroupDriver:
             try:
                 self.step(Computed(wanted.generation, await self._spread_partitions(wanted)))
                 return
-            except Closed:
+            except ClientClosedError:
                 return
             except ClientError as error:
                 if not error.is_retriable:

@@ -8,7 +8,7 @@ from ottla.client.cluster_client import ClusterClient
 from ottla.client.connection import Link
 from ottla.client.consumer_record import OffsetAndMetadata
 from ottla.client.coordinator_finder import Coordinators
-from ottla.client.errors import ClientError, Disconnected, broker_error
+from ottla.client.errors import ClientError, DisconnectedError, broker_error
 from ottla.client.partitions import TopicPartition
 from ottla.client.positions import by_topic
 from ottla.wire.messages.offset_commit import (
@@ -78,7 +78,7 @@ class GroupOffsets:
             answer = await link.call(
                 request, OffsetFetchResponse, timeout_ms=self._core.request_timeout_ms, version_max=version
             )
-        except Disconnected:
+        except DisconnectedError:
             self._coordinators.forget(self._group)
             raise
         found: dict[TopicPartition, OffsetAndMetadata] = {}
@@ -136,7 +136,7 @@ class GroupOffsets:
             answer = await link.call(
                 request, OffsetCommitResponse, timeout_ms=self._core.request_timeout_ms, version_max=BY_NAME_MAX
             )
-        except Disconnected:
+        except DisconnectedError:
             self._coordinators.forget(self._group)
             raise
         for topic in answer.topics:

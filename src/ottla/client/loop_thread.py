@@ -8,7 +8,7 @@ from concurrent.futures import TimeoutError as FutureTimeoutError
 from functools import partial
 from typing import Any, TypeAlias, TypeVar
 
-from ottla.client.errors import Closed, TimedOut
+from ottla.client.errors import ClientClosedError, ClientTimeoutError
 
 T = TypeVar("T")
 Work: TypeAlias = Callable[[], Coroutine[Any, Any, T]]
@@ -42,7 +42,7 @@ class Background:
         if threading.current_thread() is self._thread:
             raise RuntimeError("a callback cannot wait for its own client: use the Async face, or another thread")
         if self.loop.is_closed():
-            raise Closed
+            raise ClientClosedError
         outcome: Future[T] = Future()
         try:
             self.loop.call_soon_threadsafe(self._begin, work, outcome)
@@ -51,7 +51,7 @@ class Background:
             if outcome.done():
                 raise
             outcome.cancel()
-            raise TimedOut(f"{what} did not end within {timeout} s.") from None
+            raise ClientTimeoutError(f"{what} did not end within {timeout} s.") from None
         except BaseException:
             outcome.cancel()
             raise

@@ -8,7 +8,7 @@ without it.
 from collections.abc import Mapping, Sequence
 
 from ottla.base.errors import ErrorCode
-from ottla.client.consumer_errors import MemberFenced
+from ottla.client.consumer_errors import FencedInstanceIdError
 from ottla.client.consumer_protocol import decode_assignment, encode_subscription
 from ottla.client.errors import ClientError, broker_error, error_code
 from ottla.client.membership_events import (
@@ -386,5 +386,5 @@ class Membership:
     def _fail(self, code: ErrorCode) -> list[Effect]:
         self._enter(Phase.FAILED)
         if code == _E.FENCED_INSTANCE_ID:
-            return [Fail(MemberFenced(self.settings.instance_id))]
+            return [Fail(FencedInstanceIdError(self.settings.instance_id))]
         return [Fail(broker_error(code, about=f"group {self.settings.group_id!r}"))]

@@ -7,7 +7,7 @@ from typing import Any
 from ottla.base.errors import ErrorCode
 from ottla.client.cluster_client import ClusterClient
 from ottla.client.config import Config
-from ottla.client.consumer_errors import CommitFailed, MemberFenced
+from ottla.client.consumer_errors import CommitFailedError, FencedInstanceIdError
 from ottla.client.consumer_record import OffsetAndMetadata
 from ottla.client.errors import ClientError
 from ottla.client.group_driver import GroupDriver
@@ -83,7 +83,7 @@ class Commits:
         member = self._group.member
         if member.topics and not member.is_member:
             # A group without members would take it from anybody: but this one's partitions may be another's a moment later.
-            raise CommitFailed(ErrorCode.UNKNOWN_MEMBER_ID)
+            raise CommitFailedError(ErrorCode.UNKNOWN_MEMBER_ID)
         await self._offsets.commit(offsets, self._group.identity)
         self.done += 1
         self._last.update(offsets)
@@ -109,7 +109,7 @@ class Commits:
             return  # the group decides who reads on from where: what was read twice is read twice
 
     async def commit(self, offsets: Mapping[TopicPartition, OffsetAndMetadata | int] | None = None) -> None:
-        """What was handed out, or these offsets; until it is done, or CommitFailed where the group has gone on without this member."""
+        """What was handed out, or these offsets; until it is done, or CommitFailedError where the group has gone on without this member."""
         wanted = self._consumed() if offsets is None else _offsets(offsets)
         if not wanted:
             return
@@ -143,9 +143,9 @@ class Commits:
 
     def _explained(self, error: ClientError) -> ClientError:
         if error.code in GONE_ON:
-            return CommitFailed(error.code)
+            return CommitFailedError(error.code)
         if error.code == ErrorCode.FENCED_INSTANCE_ID:
-            return MemberFenced(self._group.member.settings.instance_id)
+            return FencedInstanceIdError(self._group.member.settings.instance_id)
         return error
 
     async def committed(self, partitions: Sequence[TopicPartition]) -> dict[TopicPartition, OffsetAndMetadata | None]:

@@ -11,8 +11,8 @@ from ottla.base.errors import ErrorCode
 from ottla.client.cluster_client import ClusterClient
 from ottla.client.cluster_metadata import Cluster
 from ottla.client.consumer_config import LATEST, ResetPolicy
-from ottla.client.consumer_errors import LogTruncated, NoOffset, OffsetOutOfRange
-from ottla.client.errors import STALE_METADATA, ClientError, Closed
+from ottla.client.consumer_errors import LogTruncationError, NoOffsetForPartitionError, OffsetOutOfRangeError
+from ottla.client.errors import STALE_METADATA, ClientClosedError, ClientError
 from ottla.client.offset_lookup import EpochEnd, OffsetLookup
 from ottla.client.partitions import TopicPartition
 from ottla.client.positions import Positions
@@ -73,7 +73,7 @@ class PlaceKeeper:
         state = self._positions.require(partition)
         at = self._policy.at(self._core.ports.clock.now_ms())
         if at is None:
-            self._fail(OffsetOutOfRange(partition, state.offset))
+            self._fail(OffsetOutOfRangeError(partition, state.offset))
             return
         state.look_up(at)
         self.wake()
@@ -87,7 +87,7 @@ class PlaceKeeper:
         while self._is_needed() and not self._core.is_closed:
             try:
                 failed = await self._find_committed() or await self._look_up() or await self._validate()
-            except Closed:
+            except ClientClosedError:
                 return
             except ClientError as error:
                 failed = error
@@ -125,7 +125,7 @@ class PlaceKeeper:
                 homeless.append(partition)
             else:
                 state.look_up(at)
-        return NoOffset(homeless) if homeless else None
+        return NoOffsetForPartitionError(homeless) if homeless else None
 
     async def _look_up(self) -> ClientError | None:
         states = self._positions.states
@@ -178,7 +178,7 @@ class PlaceKeeper:
         at = self._policy.at(self._core.ports.clock.now_ms())
         if at is None:
             state.is_in_doubt = False
-            return LogTruncated(partition, offset, end.end_offset)
+            return LogTruncationError(partition, offset, end.end_offset)
         if end.end_offset == NOTHING:
             state.look_up(at)
         else:

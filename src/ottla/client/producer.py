@@ -12,7 +12,7 @@ from typing import Any, Self
 
 from ottla.client.batch import SendFuture
 from ottla.client.cluster_metadata import PartitionInfo
-from ottla.client.errors import ClientError, Closed, TimedOut
+from ottla.client.errors import ClientClosedError, ClientError, ClientTimeoutError
 from ottla.client.loop_thread import Background
 from ottla.client.producer_async import ProducerEngine
 from ottla.client.producer_config import ProducerSettings, producer_settings
@@ -28,12 +28,12 @@ class BlockingSendFuture(SendFuture):
     __slots__ = ()
 
     def result(self, timeout: float | None = None) -> RecordMetadata:
-        """Wait for at most `timeout` seconds; TimedOut where that is too short, which says nothing of the record."""
+        """Wait for at most `timeout` seconds; ClientTimeoutError where that is too short, which says nothing of the record."""
         if not self.done():
             event = threading.Event()
             self._when_done(event.set)
             if not event.wait(timeout):
-                raise TimedOut(
+                raise ClientTimeoutError(
                     f"The record was not acknowledged within {timeout} s; it still may be.", advice="Wait for longer."
                 )
         return self._outcome()
@@ -59,7 +59,7 @@ class BlockingSentColumns(SentColumns):
             event = threading.Event()
             self._when_done(event.set)
             if not event.wait(timeout):
-                raise TimedOut(
+                raise ClientTimeoutError(
                     f"The records were not acknowledged within {timeout} s; they still may be.",
                     advice="Wait for longer.",
                 )
@@ -103,7 +103,7 @@ class Producer:
     def _send_slowly(self, given: ProducerRecord) -> BlockingSendFuture:
         """Everything but bytes to a known topic with memory at hand."""
         if self._is_closed:
-            raise Closed("The producer is closed.")
+            raise ClientClosedError("The producer is closed.")
         record = plain(self._settings, given)
         future = self._try_send(*record)
         if future is None:
@@ -127,7 +127,7 @@ class Producer:
         from ottla.client.column_producer import columns_of, encode_piece, partitions_of, pieces
 
         if self._is_closed:
-            raise Closed("The producer is closed.")
+            raise ClientClosedError("The producer is closed.")
         engine = self._engine
         accumulator = engine.accumulator
         rows, bounds = columns_of(accumulator, values, keys, timestamps, headers)
@@ -145,14 +145,14 @@ class Producer:
         return BlockingSentColumns(topic, batches)
 
     def flush(self, timeout: float | None = None) -> None:
-        """Wait until all records that were sent before this call are acknowledged or have failed; TimedOut after `timeout` seconds."""
+        """Wait until all records that were sent before this call are acknowledged or have failed; ClientTimeoutError after `timeout` seconds."""
         if not self._is_closed:
             self._background.run(self._engine.flush, timeout, "flush")
 
     def partitions_for(self, topic: str) -> tuple[PartitionInfo, ...]:
         """The partitions of a topic, and who leads them."""
         if self._is_closed:
-            raise Closed("The producer is closed.")
+            raise ClientClosedError("The producer is closed.")
         return self._background.run(
             lambda: self._engine.core.topic(topic, timeout_ms=self._settings.block_ms_max)
         ).partitions
@@ -161,7 +161,7 @@ class Producer:
         return self._engine.metrics()
 
     def close(self, timeout: float | None = None) -> None:
-        """Deliver what was sent, then end. After `timeout` seconds what is left fails with Closed."""
+        """Deliver what was sent, then end. After `timeout` seconds what is left fails with ClientClosedError."""
         with self._closing:
             if self._is_closed:
                 return

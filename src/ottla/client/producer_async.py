@@ -16,7 +16,7 @@ from ottla.client.accumulator import Accumulator, TopicRoute
 from ottla.client.batch import ProducerBatch, SendFuture
 from ottla.client.cluster_client import ClusterClient
 from ottla.client.cluster_metadata import PartitionInfo
-from ottla.client.errors import BufferFull, ClientError, Closed
+from ottla.client.errors import BufferExhaustedError, ClientClosedError, ClientError
 from ottla.client.producer_config import ProducerSettings, producer_settings
 from ottla.client.record_metadata import RecordMetadata
 from ottla.client.records import GivenHeaders, PlainRecord, ProducerRecord, plain, report_to_interceptors
@@ -103,7 +103,7 @@ class ProducerEngine:
         accumulator = self.accumulator
         while True:
             if self.sender.is_closing:
-                raise Closed("The producer is closed.")
+                raise ClientClosedError("The producer is closed.")
             if record.topic not in accumulator.routes or record.partition is not None:
                 left_ms = max(0.0, deadline_ms - self.core.now_ms())
                 info = await self.core.topic(record.topic, timeout_ms=left_ms, partition=record.partition or 0)
@@ -117,12 +117,12 @@ class ProducerEngine:
                 await self._until(room, deadline_ms)
 
     async def _until(self, room: "asyncio.Future[None]", deadline_ms: float) -> None:
-        """Wait for memory; BufferFull where there is none in time."""
+        """Wait for memory; BufferExhaustedError where there is none in time."""
         try:
             async with asyncio.timeout_at(deadline_ms / 1000):
                 await room
         except TimeoutError:
-            raise BufferFull(
+            raise BufferExhaustedError(
                 f"buffer.memory ({self.settings.buffer_memory} bytes) stayed full for {self.settings.block_ms_max:g} ms.",
                 advice="Send more slowly, raise buffer.memory, or look why the brokers are slow.",
             ) from None
@@ -138,7 +138,7 @@ class ProducerEngine:
         deadline_ms = self.core.now_ms() + self.settings.block_ms_max
         while True:
             if self.sender.is_closing:
-                raise Closed("The producer is closed.")
+                raise ClientClosedError("The producer is closed.")
             if topic not in self.accumulator.routes:
                 await self.route(topic, encoded.partition)
             room: asyncio.Future[None] = self.core.loop.create_future()
@@ -175,7 +175,7 @@ class ProducerEngine:
                     await self.flush()
         finally:
             self._driver.stop()
-            self.sender.fail_all(Closed("The producer was closed before the record was delivered."))
+            self.sender.fail_all(ClientClosedError("The producer was closed before the record was delivered."))
             await self.core.close()
 
     def metrics(self) -> dict[str, float]:
@@ -213,7 +213,7 @@ class AsyncProducer:
     def _running(self) -> ProducerEngine:
         """The engine, made on first use: it needs the running loop."""
         if self._is_closed:
-            raise Closed("The producer is closed.")
+            raise ClientClosedError("The producer is closed.")
         if self._engine is None:
             ports = self._ports
             if ports is None:
@@ -247,7 +247,7 @@ class AsyncProducer:
                     await asyncio.sleep(0)
                 return future  # type: ignore[return-value]
         if self._is_closed:
-            raise Closed("The producer is closed.")
+            raise ClientClosedError("The producer is closed.")
         record = plain(self._settings, ProducerRecord(topic, value, key, partition, timestamp, headers))
         future = engine.accumulator.try_send(*record) or await engine.send_when_possible(record)
         if self._settings.interceptors:
@@ -299,7 +299,7 @@ class AsyncProducer:
         return self._engine.metrics() if self._engine is not None else {}
 
     async def close(self, timeout: float | None = None) -> None:  # noqa: ASYNC109
-        """Deliver what was sent, then end. After `timeout` seconds what is left fails with Closed."""
+        """Deliver what was sent, then end. After `timeout` seconds what is left fails with ClientClosedError."""
         if self._is_closed:
             return
         self._is_closed, self._is_plain = True, False

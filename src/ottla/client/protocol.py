@@ -11,7 +11,7 @@ from typing import TypeVar
 
 from ottla.base.errors import ErrorCode
 from ottla.base.ports import Buffer
-from ottla.client.errors import ClientError, Disconnected, Unsupported
+from ottla.client.errors import ClientError, DisconnectedError, UnsupportedVersionError
 from ottla.wire.errors import MalformedMessage
 from ottla.wire.framing import FrameReader, ReceiveBufferPool
 from ottla.wire.headers import skip_tags
@@ -85,7 +85,11 @@ class Conversation:
                 return
             answer, _ = decode(ApiVersionsResponse, sent, body)
             if answer.error_code:
-                fail(Unsupported(f"The broker refused to say which versions it speaks (error {answer.error_code})."))
+                fail(
+                    UnsupportedVersionError(
+                        f"The broker refused to say which versions it speaks (error {answer.error_code})."
+                    )
+                )
                 return
             self._versions = {entry.api_key: (entry.min_version, entry.max_version) for entry in answer.api_keys}
             self._chosen = {}
@@ -102,7 +106,7 @@ class Conversation:
         return max(low, request.MIN_VERSION) <= min(high, request.MAX_VERSION)
 
     def version_for(self, request: type[Message], version_max: int | None = None) -> int:
-        """The highest version that both sides speak, or Unsupported."""
+        """The highest version that both sides speak, or UnsupportedVersionError."""
         if version_max is None:
             chosen = self._chosen.get(request.API_KEY)
             if chosen is not None:
@@ -113,7 +117,7 @@ class Conversation:
             theirs = f"versions {low} to {high}" if high >= low else "no version"
             ours = f"{request.MIN_VERSION} to {request.MAX_VERSION if version_max is None else version_max}"
             name = request.__name__.removesuffix("Request")
-            raise Unsupported(f"The broker speaks {theirs} of {name}, this client {ours}.")
+            raise UnsupportedVersionError(f"The broker speaks {theirs} of {name}, this client {ours}.")
         if version_max is None:
             self._chosen[request.API_KEY] = version
         return version
@@ -157,7 +161,7 @@ class Conversation:
         try:
             pending.deliver(pending.version, self._reader.lasting(view, position, end))
         except MalformedMessage as error:
-            pending.fail(Disconnected(f"The broker's answer could not be read: {error}."))
+            pending.fail(DisconnectedError(f"The broker's answer could not be read: {error}."))
             raise
         return True
 

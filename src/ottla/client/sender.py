@@ -12,7 +12,7 @@ from ottla.client.accumulator import Accumulator, PartitionQueue
 from ottla.client.backoff import Backoff
 from ottla.client.batch import NO_OFFSET, ProducerBatch
 from ottla.client.cluster_metadata import NO_LEADER, Cluster
-from ottla.client.errors import RETRIABLE, STALE_METADATA, ClientError, TimedOut, broker_error, error_code
+from ottla.client.errors import RETRIABLE, STALE_METADATA, ClientError, ClientTimeoutError, broker_error, error_code
 from ottla.client.producer_config import ProducerSettings
 
 EPOCH_MAX = 32_767
@@ -82,7 +82,9 @@ class Sender:
             advice = "Look whether its leader is reachable; delivery.timeout.ms says how long is waited."
             self._fail(
                 batch,
-                TimedOut(f"{batch.count} records for {about} were not delivered within {seconds:g} s.", advice=advice),
+                ClientTimeoutError(
+                    f"{batch.count} records for {about} were not delivered within {seconds:g} s.", advice=advice
+                ),
             )
         return list(dispatches.values())
 

@@ -10,7 +10,7 @@ from ottla.client.accumulator import Accumulator
 from ottla.client.batch import ProducerBatch
 from ottla.client.cluster_client import ANY_NODE, ClusterClient
 from ottla.client.cluster_metadata import Cluster, Node
-from ottla.client.errors import ClientError, Disconnected, raise_for
+from ottla.client.errors import ClientError, DisconnectedError, raise_for
 from ottla.client.producer_config import ProducerSettings
 from ottla.client.sender import Dispatch, Sender
 from ottla.wire.messages.init_producer_id import InitProducerIdRequest, InitProducerIdResponse
@@ -262,4 +262,4 @@ class SenderDriver:
 
 
 def _gone(node: int) -> ClientError:
-    return Disconnected(f"The connection to broker {node} was lost.")
+    return DisconnectedError(f"The connection to broker {node} was lost.")

@@ -1,6 +1,6 @@
 """What goes wrong in queries, said by the names that the user knows: topics, partitions, options."""
 
-from ottla.client.errors import BrokerUnreachable, ClientError, TimedOut
+from ottla.client.errors import BrokerUnreachableError, ClientError, ClientTimeoutError
 
 WITHOUT_LOSS = "set option failOnDataLoss to false to go on without what is gone"
 
@@ -18,7 +18,7 @@ class DataLoss(SourceError):
 
 def explained(error: ClientError, bootstrap: str, doing: str) -> SourceError:
     """A failure of the client as one of the query; brokers that do not answer are named by the option that named them."""
-    if isinstance(error, BrokerUnreachable | TimedOut):
+    if isinstance(error, BrokerUnreachableError | ClientTimeoutError):
         return SourceError(
             f"{doing} failed: {error.message} Look whether the brokers of option kafka.bootstrap.servers ({bootstrap}) run "
             "and are reachable from here."

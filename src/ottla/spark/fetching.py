@@ -12,7 +12,7 @@ from ottla.base.errors import ErrorCode
 from ottla.client.cluster_client import ClusterClient
 from ottla.client.cluster_metadata import Cluster
 from ottla.client.consumer_config import EARLIEST, consumer_config
-from ottla.client.errors import TimedOut
+from ottla.client.errors import ClientTimeoutError
 from ottla.client.fetcher import Fetched, Fetcher
 from ottla.client.loop_thread import Background
 from ottla.client.offset_lookup import OffsetLookup
@@ -102,13 +102,13 @@ class RangeFetch:
         self._hand_over()
 
     def answers(self) -> Iterator[Fetched]:
-        """Answers in order; the last may reach beyond the range. TimedOut where no record comes for too long."""
+        """Answers in order; the last may reach beyond the range. ClientTimeoutError where no record comes for too long."""
         self._background.soon(self._hand_over)
         while True:
             try:
                 found = self._ready.get(timeout=self._wait_seconds_max)
             except Empty:
-                raise TimedOut(
+                raise ClientTimeoutError(
                     f"No record of {self._partition} from offset {self._state.fetch_offset} came within "
                     f"{self._wait_seconds_max:g} s (option kafkaConsumer.pollTimeoutMs)."
                 ) from None

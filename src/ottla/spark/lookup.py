@@ -5,7 +5,15 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Self, TypeVar
 
 from ottla.base.ids import Uuid
-from ottla.client import Admin, BrokerUnreachable, ClientError, SomeFailed, TimedOut, TopicPartition, UnknownTopic
+from ottla.client import (
+    Admin,
+    BrokerUnreachableError,
+    ClientError,
+    ClientTimeoutError,
+    PartialFailureError,
+    TopicPartition,
+    UnknownTopicOrPartitionError,
+)
 from ottla.spark.client_settings import admin_settings, consumer_settings
 from ottla.spark.errors import DataLoss, SourceError, explained
 from ottla.spark.options import OptionError, Options
@@ -48,7 +56,10 @@ class Lookup:
             try:
                 return question()
             except ClientError as error:
-                is_hopeless = isinstance(error, BrokerUnreachable | TimedOut | UnknownTopic) or not error.is_retriable
+                is_hopeless = (
+                    isinstance(error, BrokerUnreachableError | ClientTimeoutError | UnknownTopicOrPartitionError)
+                    or not error.is_retriable
+                )
                 if is_hopeless or retries_left <= 0:
                     raise explained(error, self._bootstrap, doing) from error
                 retries_left -= 1
@@ -98,11 +109,11 @@ class Lookup:
         """Without those that do not exist."""
         try:
             return self._admin.describe_topics(names)
-        except UnknownTopic:
+        except UnknownTopicOrPartitionError:
             return {}
-        except SomeFailed as failed:
+        except PartialFailureError as failed:
             for error in failed.errors.values():
-                if not isinstance(error, UnknownTopic):
+                if not isinstance(error, UnknownTopicOrPartitionError):
                     raise error from None
             return failed.results
 

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ottla.client import RecordMetadata, RecordTooLarge
+from ottla.client import RecordMetadata, RecordTooLargeError
 from ottla.client.accumulator import RECORD_OVERHEAD_MAX, TABLE_SIZE
 from ottla.wire.batches import RECORDS_AT, decode_records, has_valid_checksum, read_header
 from tests.unit.client.producing import Bench
@@ -78,9 +78,9 @@ def test_memory_is_bounded_and_comes_back():
 
 def test_records_that_cannot_be_sent():
     bench = Bench(max_request_size=1000, buffer_memory=500, batch_size=100)
-    with pytest.raises(RecordTooLarge, match=r"max\.request\.size, 1000"):
+    with pytest.raises(RecordTooLargeError, match=r"max\.request\.size, 1000"):
         bench.send(b"x" * 1000)
-    with pytest.raises(RecordTooLarge, match=r"buffer\.memory, 500"):
+    with pytest.raises(RecordTooLargeError, match=r"buffer\.memory, 500"):
         bench.send(b"x" * 600)
     with pytest.raises(ValueError, match="numbered from 0, so -1 is none"):
         bench.send(b"x", partition=-1)

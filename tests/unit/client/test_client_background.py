@@ -5,7 +5,7 @@ import threading
 
 import pytest
 
-from ottla.client import Closed, TimedOut
+from ottla.client import ClientClosedError, ClientTimeoutError
 from ottla.client.loop_thread import Background
 
 
@@ -60,7 +60,7 @@ def test_a_time_that_is_up_cancels_the_work(background):
         finally:
             cancelled.set()
 
-    with pytest.raises(TimedOut, match=r"flush did not end within 0\.01 s"):
+    with pytest.raises(ClientTimeoutError, match=r"flush did not end within 0\.01 s"):
         background.run(forever, 0.01, "flush")
     assert cancelled.wait(10)
 
@@ -77,6 +77,6 @@ def test_the_end():
     background = Background("test-background-end")
     background.close()
     background.close()
-    with pytest.raises(Closed):
+    with pytest.raises(ClientClosedError):
         background.run(lambda: double(1))
     assert "test-background-end" not in [thread.name for thread in threading.enumerate()]

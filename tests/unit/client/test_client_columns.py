@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from ottla.client import Consumer, Producer, RecordTooLarge
+from ottla.client import Consumer, Producer, RecordTooLargeError
 from ottla.client.column_partitioning import murmur2_column
 from ottla.client.partitioner import murmur2
 from ottla.client.producer_async import AsyncProducer
@@ -127,7 +127,7 @@ def test_memory_is_bounded(broker: Broker) -> None:
 def test_what_cannot_be_sent_is_refused(broker: Broker) -> None:
     broker.create_topic("refused", 2)
     with Producer(bootstrap_servers=broker.bootstrap, max_request_size=5000, max_block_ms=300) as producer:
-        with pytest.raises(RecordTooLarge, match=r"of topic 'refused' is larger than max\.request\.size, 5000"):
+        with pytest.raises(RecordTooLargeError, match=r"of topic 'refused' is larger than max\.request\.size, 5000"):
             producer.send_columns("refused", binary([b"x" * 6000]))
         with pytest.raises(Exception, match="partition 9 of topic 'refused'"):
             producer.send_columns("refused", binary([b"x"]), partitions=np.array([9], np.int32))

@@ -4,7 +4,7 @@ from struct import pack, unpack_from
 
 import pytest
 
-from ottla.client.errors import Disconnected, Unsupported
+from ottla.client.errors import DisconnectedError, UnsupportedVersionError
 from ottla.client.protocol import Conversation
 from ottla.wire.errors import MalformedMessage
 from ottla.wire.framing import BadFrame, ReceiveBufferPool
@@ -116,9 +116,9 @@ def test_the_highest_version_of_both_is_taken():
 def test_what_the_broker_cannot():
     talk = Talk(((METADATA, 14, 15),)).agree()
     assert not talk.conversation.supports(OffsetDeleteRequest)
-    with pytest.raises(Unsupported, match="speaks no version of OffsetDelete, this client 0 to 0"):
+    with pytest.raises(UnsupportedVersionError, match="speaks no version of OffsetDelete, this client 0 to 0"):
         talk.conversation.version_for(OffsetDeleteRequest)
-    with pytest.raises(Unsupported, match="speaks versions 14 to 15 of Metadata, this client 0 to 13"):
+    with pytest.raises(UnsupportedVersionError, match="speaks versions 14 to 15 of Metadata, this client 0 to 13"):
         talk.conversation.version_for(MetadataRequest)
 
 
@@ -142,7 +142,7 @@ def test_what_was_in_flight_hears_of_the_end():
     talk = Talk().agree()
     talk.ask()
     talk.ask()
-    reason = Disconnected("gone")
+    reason = DisconnectedError("gone")
     talk.conversation.lost(reason)
     assert talk.events == [reason, reason]
     assert talk.conversation.in_flight == 0

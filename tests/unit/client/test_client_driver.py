@@ -4,7 +4,15 @@ import asyncio
 
 import pytest
 
-from ottla.client import AsyncProducer, BootstrapFailed, BrokerError, BufferFull, Closed, TimedOut, UnknownTopic
+from ottla.client import (
+    AsyncProducer,
+    BootstrapError,
+    BrokerError,
+    BufferExhaustedError,
+    ClientClosedError,
+    ClientTimeoutError,
+    UnknownTopicOrPartitionError,
+)
 from ottla.sim.loop import CallbackFailed
 from tests.unit.client.scripted_broker import run
 
@@ -99,7 +107,9 @@ def test_a_broker_that_stays_silent():
             await ours.send_and_wait("t", b"1")
             cluster.silent = True
             began = asyncio.get_running_loop().time()
-            with pytest.raises(TimedOut, match="1 records for partition 0 of topic 't' were not delivered within 7 s"):
+            with pytest.raises(
+                ClientTimeoutError, match="1 records for partition 0 of topic 't' were not delivered within 7 s"
+            ):
                 await ours.send_and_wait("t", b"2")
             return asyncio.get_running_loop().time() - began
 
@@ -140,7 +150,8 @@ def test_a_topic_that_does_not_come():
         cluster.topic_error = 3
         async with producer(ports, max_block_ms=2000) as ours:
             with pytest.raises(
-                UnknownTopic, match=r"\(topic 't'\): it was not there for 2000 ms\. Create the topic first"
+                UnknownTopicOrPartitionError,
+                match=r"\(topic 't'\): it was not there for 2000 ms\. Create the topic first",
             ):
                 await ours.send("t", b"1")
         return 4 <= cluster.names().count("Metadata") <= 10
@@ -162,7 +173,7 @@ def test_a_topic_that_comes_late():
 def test_a_cluster_that_is_not_there():
     async def scenario(cluster, ports):
         async with AsyncProducer(bootstrap_servers="nowhere:1", ports=ports, max_block_ms=1000) as ours:
-            with pytest.raises(BootstrapFailed, match=r"No broker could be reached\. nowhere:1 cannot be reached"):
+            with pytest.raises(BootstrapError, match=r"No broker could be reached\. nowhere:1 cannot be reached"):
                 await ours.send("t", b"1")
 
     run(scenario)
@@ -175,7 +186,7 @@ def test_an_end_that_does_not_wait():
         cluster.silent = True
         future = await ours.send("t", b"2")
         await ours.close(1)
-        with pytest.raises(Closed, match="closed before the record was delivered"):
+        with pytest.raises(ClientClosedError, match="closed before the record was delivered"):
             await future
         return len(asyncio.all_tasks())
 
@@ -191,7 +202,7 @@ def test_sends_that_wait_for_memory_are_let_go_at_the_end():
         await asyncio.sleep(1)
         assert not waiting.done()
         await ours.close(1)
-        with pytest.raises(Closed):
+        with pytest.raises(ClientClosedError):
             await waiting
 
     async def fill(ours):
@@ -229,7 +240,7 @@ async def send_until_full(ours):
     for sent in range(5_000):
         try:
             await ours.send("t", b"x" * 1000)
-        except BufferFull:
+        except BufferExhaustedError:
             return sent
     raise AssertionError("nothing is held back")
 

@@ -4,9 +4,9 @@ import pytest
 
 from ottla.base.errors import ErrorCode
 from ottla.client.assignors import CooperativeStickyAssignor, RangeAssignor, StickyAssignor
-from ottla.client.consumer_errors import MemberFenced
+from ottla.client.consumer_errors import FencedInstanceIdError
 from ottla.client.consumer_protocol import decode_subscription, encode_assignment
-from ottla.client.errors import Disconnected
+from ottla.client.errors import DisconnectedError
 from ottla.client.membership import Membership
 from ottla.client.membership_events import (
     PHASES_AFTER,
@@ -232,7 +232,7 @@ def test_a_fenced_static_member_fails():
     beat = heartbeat(member, 3_000)
     (effect,) = member.step(Answered(beat, HeartbeatResponse(error_code=ErrorCode.FENCED_INSTANCE_ID)), 3_000)
     assert isinstance(effect, Fail)
-    assert isinstance(effect.error, MemberFenced)
+    assert isinstance(effect.error, FencedInstanceIdError)
     assert member.step(Polled(), 4_000) == []
 
 
@@ -245,7 +245,7 @@ def test_heartbeats_follow_one_another():
     assert member.step(Answered(beat, HeartbeatResponse()), 9_100) == []
     assert member.deadline_ms == 12_100
     beat = heartbeat(member, 12_100)
-    assert member.step(Unanswered(beat, Disconnected("gone")), 12_200) == [ForgetCoordinator()]
+    assert member.step(Unanswered(beat, DisconnectedError("gone")), 12_200) == [ForgetCoordinator()]
     assert member.deadline_ms == 12_300
 
 

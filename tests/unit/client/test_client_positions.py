@@ -3,7 +3,7 @@
 import pytest
 
 from ottla.client.consumer_config import EARLIEST, LATEST, reset_policy
-from ottla.client.consumer_errors import LogTruncated, NoOffset
+from ottla.client.consumer_errors import LogTruncationError, NoOffsetForPartitionError
 from ottla.client.consumer_record import OffsetAndMetadata
 from ottla.client.errors import ConfigError, broker_error
 from ottla.client.offset_lookup import EpochEnd, FoundOffset, Outcome
@@ -111,7 +111,7 @@ async def test_committed_offsets_come_before_the_policy(keep):
 async def test_without_a_policy_the_user_decides(keep):
     positions = positions_of(P0, P1)
     (failure,) = await keep(positions, Lookup(), Committed({P0: OffsetAndMetadata(9)}), policy="none")
-    assert isinstance(failure, NoOffset)
+    assert isinstance(failure, NoOffsetForPartitionError)
     assert failure.partitions == (P1,)
     assert positions.states[P0].offset == 9
 
@@ -160,7 +160,7 @@ async def test_without_a_policy_a_log_that_was_cut_back_is_told(keep):
     positions = read_up_to(50, 3)
     positions.states[P0].on_leader(4)
     (failure,) = await keep(positions, Lookup(epochs={P0: EpochEnd(3, 40)}), policy="none")
-    assert isinstance(failure, LogTruncated)
+    assert isinstance(failure, LogTruncationError)
     assert (failure.offset, failure.end_offset) == (50, 40)
 
 

@@ -3,7 +3,14 @@
 import pytest
 
 from ottla.base.errors import ErrorCode
-from ottla.client import BrokerError, Disconnected, OutOfOrder, ProducerFenced, RecordTooLarge, TimedOut
+from ottla.client import (
+    BrokerError,
+    ClientTimeoutError,
+    DisconnectedError,
+    OutOfOrderSequenceError,
+    ProducerFencedError,
+    RecordTooLargeError,
+)
 from tests.unit.client.producing import Bench, metadata, sequences
 
 NOT_LEADER, OUT_OF_ORDER, TOO_LARGE, DUPLICATE = 6, 45, 10, 46
@@ -94,7 +101,7 @@ def test_lost_connections_keep_sequences():
     bench = Bench()
     futures = [bench.send_batch(b"%d" % number)[0] for number in range(2)]
     for dispatch in bench.poll():
-        bench.sender.on_lost(dispatch, Disconnected("gone"), bench.now_ms)
+        bench.sender.on_lost(dispatch, DisconnectedError("gone"), bench.now_ms)
     assert bench.sender.needs_metadata
     (again,) = bench.poll()[:1]
     assert sequences([again]) == [(0, 0, [b"0"])]
@@ -183,7 +190,7 @@ def test_batches_expire_where_nobody_leads():
     assert bench.sender.next_ms == 31_000
     bench.now_ms = 31_000
     assert bench.poll() == []
-    assert isinstance(outcome(future), TimedOut)
+    assert isinstance(outcome(future), ClientTimeoutError)
     assert "not delivered within 31 s" in str(outcome(future))
     assert bench.accumulator.memory_used == 0
 
@@ -194,8 +201,8 @@ def test_a_batch_that_expires_under_way_begins_an_epoch():
     (dispatch,) = bench.poll()
     bench.now_ms = 31_000
     bench.poll()
-    assert isinstance(outcome(future), TimedOut)
-    bench.sender.on_lost(dispatch, Disconnected("gone"), bench.now_ms)
+    assert isinstance(outcome(future), ClientTimeoutError)
+    bench.sender.on_lost(dispatch, DisconnectedError("gone"), bench.now_ms)
     bench.send_batch(b"b")
     assert sequences(bench.poll()) == [(1, 0, [b"b"])]
 
@@ -249,7 +256,7 @@ def test_one_record_cannot_be_split():
     (future,) = bench.send_batch(b"a")
     (dispatch,) = bench.poll()
     bench.answer(dispatch, TOO_LARGE)
-    assert isinstance(outcome(future), RecordTooLarge)
+    assert isinstance(outcome(future), RecordTooLargeError)
     assert "max.message.bytes" in str(outcome(future))
 
 
@@ -258,7 +265,7 @@ def test_a_fenced_producer_needs_another_id():
     (future,) = bench.send_batch(b"a")
     (dispatch,) = bench.poll()
     bench.answer(dispatch, ErrorCode.INVALID_PRODUCER_EPOCH)
-    assert isinstance(outcome(future), ProducerFenced)
+    assert isinstance(outcome(future), ProducerFencedError)
     bench.send_batch(b"b")
     assert bench.poll() == []
     assert bench.sender.needs_identity
@@ -285,7 +292,7 @@ def test_without_idempotence_batches_have_no_sequence():
     (dispatch,) = bench.poll()
     assert sequences([dispatch]) == [(-1, -1, [b"a"])]
     bench.answer(dispatch, OUT_OF_ORDER)
-    assert isinstance(outcome(future), OutOfOrder)
+    assert isinstance(outcome(future), OutOfOrderSequenceError)
 
 
 def test_nothing_is_known_of_what_is_not_acknowledged():
@@ -316,5 +323,5 @@ def test_brokers_that_are_not_connected_get_nothing():
 def test_the_end_fails_what_is_left():
     bench = Bench()
     (future,) = bench.send_batch(b"a")
-    bench.sender.fail_all(Disconnected("the end"))
-    assert isinstance(outcome(future), Disconnected)
+    bench.sender.fail_all(DisconnectedError("the end"))
+    assert isinstance(outcome(future), DisconnectedError)
