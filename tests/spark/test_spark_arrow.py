@@ -5,7 +5,7 @@ import pickle
 import pytest
 from pyspark.sql.pandas.types import to_arrow_schema
 
-from ottla.client.fetcher import Fetched
+from ottla.client.fetcher import CompletedFetch
 from ottla.client.partitions import TopicPartition
 from ottla.spark import arrow_batches
 from ottla.spark.errors import SourceError
@@ -86,7 +86,7 @@ def test_answers_with_aborted_transactions_are_decoded_in_pieces(monkeypatch, co
             is_control=is_marker,
             is_transactional=True,
         )
-    fetched = Fetched(TopicPartition("t", 0), 0, 0, bytes(records), ((7, 0), (7, 6)))
+    fetched = CompletedFetch(TopicPartition("t", 0), 0, 0, bytes(records), ((7, 0), (7, 6)))
     schema = to_arrow_schema(record_schema(include_headers=False), timezone="UTC")
     pieces = []
     decode = FetchedBatches.decode

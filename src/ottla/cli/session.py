@@ -28,13 +28,13 @@ class Session:
 
     def admin(self) -> "Admin":
         from ottla.client.admin import Admin
-        from ottla.client.admin_core import ADMIN
+        from ottla.client.admin_core import ADMIN_OPTIONS
 
-        return Admin(self._configs_for(ADMIN, {"default.api.timeout.ms": self.timeout_seconds * 1000}))
+        return Admin(self._configs_for(ADMIN_OPTIONS, {"default.api.timeout.ms": self.timeout_seconds * 1000}))
 
     def producer(self, configs: Mapping[str, Any]) -> "Producer":
         from ottla.client.producer import Producer
-        from ottla.client.producer_config import PRODUCER
+        from ottla.client.producer_config import PRODUCER_OPTIONS
 
         timeout_ms = self.timeout_seconds * 1000
         # A record is given up after some tries, however much has been put off for it to become a batch.
@@ -42,14 +42,14 @@ class Session:
             "request.timeout.ms": timeout_ms,
             "delivery.timeout.ms": 4 * timeout_ms + configs.get("linger.ms", 0),
         }
-        return Producer(self._configs_for(PRODUCER, {"max.block.ms": timeout_ms, **configs}, patience))
+        return Producer(self._configs_for(PRODUCER_OPTIONS, {"max.block.ms": timeout_ms, **configs}, patience))
 
     def consumer(self, configs: Mapping[str, Any]) -> "Consumer":
         from ottla.client.consumer import Consumer
-        from ottla.client.consumer_config import CONSUMER
+        from ottla.client.consumer_config import CONSUMER_OPTIONS
 
         defaults = {"default.api.timeout.ms": self.timeout_seconds * 1000, "allow.auto.create.topics": False}
-        return Consumer(self._configs_for(CONSUMER, {**defaults, **configs}))
+        return Consumer(self._configs_for(CONSUMER_OPTIONS, {**defaults, **configs}))
 
     def _configs_for(
         self, options: Any, own: Mapping[str, Any], defaults: Mapping[str, Any] | None = None
@@ -70,21 +70,21 @@ def open_session(*, bootstrap: str | None, client_config: Path | None, timeout: 
 
 def _read_file(path: Path) -> dict[str, str]:
     """Names that no client knows are refused; serializers and interceptors are Java's classes, and have no meaning here."""
-    from ottla.client.admin_core import ADMIN
-    from ottla.client.config import SECURITY_PREFIXES, WITHOUT_EFFECT
-    from ottla.client.consumer_config import CONSUMER
-    from ottla.client.producer_config import PRODUCER
+    from ottla.client.admin_core import ADMIN_OPTIONS
+    from ottla.client.config import IGNORED_CONFIGS, SECURITY_PREFIXES
+    from ottla.client.consumer_config import CONSUMER_OPTIONS
+    from ottla.client.producer_config import PRODUCER_OPTIONS
     from ottla.node.properties import PropertiesError, decode_properties, read_properties
 
     try:
         read = {key: value for key, value, _ in read_properties(decode_properties(path.read_bytes()))}
     except PropertiesError as error:
         raise CliError(f"{path}: {error}") from error
-    known = {option.name for option in (*ADMIN, *PRODUCER, *CONSUMER)}
+    known = {option.name for option in (*ADMIN_OPTIONS, *PRODUCER_OPTIONS, *CONSUMER_OPTIONS)}
     for name in read:
         if name.startswith(SECURITY_PREFIXES):
             raise CliError(f"{path}: {name}: connections are PLAINTEXT only so far, without TLS or SASL")
-        if name not in known and name not in WITHOUT_EFFECT:
+        if name not in known and name not in IGNORED_CONFIGS:
             meant = nearest(name, known)
             raise CliError(f"{path}: no client has a config {name!r}", f"Did you mean {meant}?" if meant else "")
     java_only = ("key.serializer", "value.serializer", "key.deserializer", "value.deserializer", "interceptor.classes")

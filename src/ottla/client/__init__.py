@@ -57,7 +57,7 @@ _CONSUMER_ERRORS = (
     "WakeupError",
 )
 
-_HOMES = {
+_LAZY_IMPORTS = {
     "Admin": "admin",
     "AsyncAdmin": "admin_async",
     "AsyncConsumer": "consumer_async",
@@ -95,7 +95,7 @@ __all__ = [
 
 
 def __getattr__(name: str) -> Any:
-    home = _HOMES.get(name)
+    home = _LAZY_IMPORTS.get(name)
     if home is None:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     from importlib import import_module

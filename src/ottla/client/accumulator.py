@@ -86,7 +86,7 @@ class TopicRoute:
         self.sticky_bytes = 0
 
 
-class Accumulator:
+class RecordAccumulator:
     """`try_send` from any thread; the rest from the loop's. `wake` tells the sender that there is something new."""
 
     def __init__(
@@ -100,9 +100,9 @@ class Accumulator:
         """The queues that have batches waiting or in flight."""
         self.incomplete: dict[ProducerBatch, None] = {}
         self.memory_used = 0
-        self.is_starved = False
+        self.is_out_of_memory = False
         """Somebody waits for memory: everything is to be sent at once."""
-        self.on_room: list[Callable[[], object]] = []
+        self.memory_waiters: list[Callable[[], object]] = []
         self.now_wall_ms = clock.now_ms
         self._rng = rng
         self._now_ms = now_ms
@@ -229,7 +229,7 @@ class Accumulator:
                 raise RecordTooLargeError(
                     f"A record of {estimate} bytes is larger than buffer.memory, {settings.buffer_memory}."
                 )
-            self.is_starved = True
+            self.is_out_of_memory = True
             self._wake()
             return None
         self.memory_used += reserved
@@ -255,7 +255,7 @@ class Accumulator:
             queue = route.queues[encoded.partition]
             size = len(encoded.buffer)
             if self.memory_used + size > self.settings.buffer_memory and self.memory_used:
-                self.is_starved = True
+                self.is_out_of_memory = True
                 self._wake()
                 return None
             self.memory_used += size
@@ -302,17 +302,17 @@ class Accumulator:
                 return
             del self.incomplete[batch]
             self.memory_used -= batch.reserved
-            waiting, self.on_room = self.on_room, []
-            self.is_starved = False
+            waiting, self.memory_waiters = self.memory_waiters, []
+            self.is_out_of_memory = False
         for each in waiting:
             each()
 
-    def when_room(self, callback: Callable[[], object]) -> None:
+    def call_when_memory_free(self, callback: Callable[[], object]) -> None:
         """Call it after memory was freed."""
         with self.lock:
-            self.on_room.append(callback)
+            self.memory_waiters.append(callback)
 
-    def learn_ratio(self, topic: str, before: int, after: int) -> None:
+    def update_compression_ratio(self, topic: str, before: int, after: int) -> None:
         """How well records of a topic are compressed decides how many are put into a batch."""
         route = self.routes.get(topic)
         if route is not None and before:

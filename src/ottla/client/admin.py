@@ -10,7 +10,7 @@ from typing import Any, Concatenate, ParamSpec, Self, TypeVar
 
 from ottla.client.admin_async import AsyncAdmin
 from ottla.client.errors import ClientClosedError
-from ottla.client.loop_thread import Background
+from ottla.client.loop_thread import EventLoopThread
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -25,7 +25,7 @@ def _blocking(
     def call(self: "Admin", /, *args: P.args, **kwargs: P.kwargs) -> T:
         if self._is_closed:
             raise ClientClosedError("The admin client is closed.")
-        return self._background.run(lambda: method(self._inner, *args, **kwargs))
+        return self._loop_thread.run(lambda: method(self._inner, *args, **kwargs))
 
     return call
 
@@ -35,7 +35,7 @@ class Admin:
 
     def __init__(self, config: Mapping[str, Any] | None = None, **keywords: Any) -> None:
         self._inner = AsyncAdmin(config, **keywords)
-        self._background = Background("ottla-admin")
+        self._loop_thread = EventLoopThread("ottla-admin")
         self._is_closed = False
 
     create_topics = _blocking(AsyncAdmin.create_topics)
@@ -68,9 +68,9 @@ class Admin:
         if not self._is_closed:
             self._is_closed = True
             try:
-                self._background.run(self._inner.close)
+                self._loop_thread.run(self._inner.close)
             finally:
-                self._background.close()
+                self._loop_thread.close()
 
     def __enter__(self) -> Self:
         return self

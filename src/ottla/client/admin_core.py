@@ -7,8 +7,8 @@ from typing import Any, TypeVar
 from ottla.base.ports import ClientPorts
 from ottla.client.admin_results import PartialFailureError
 from ottla.client.cluster_client import ANY_NODE, ClusterClient
-from ottla.client.config import SHARED, Config, Option, parse, read_duration, read_int
-from ottla.client.coordinator_finder import Coordinators
+from ottla.client.config import COMMON_OPTIONS, Config, Option, parse, read_duration, read_int
+from ottla.client.coordinator_finder import CoordinatorFinder
 from ottla.client.errors import BrokerUnreachableError, ClientClosedError, ClientError, DisconnectedError
 from ottla.client.partitions import TopicPartition
 from ottla.wire.schema import Message
@@ -17,13 +17,13 @@ R = TypeVar("R", bound=Message)
 K = TypeVar("K", bound=Hashable)
 V = TypeVar("V")
 
-ADMIN: tuple[Option, ...] = (
-    *SHARED,
+ADMIN_OPTIONS: tuple[Option, ...] = (
+    *COMMON_OPTIONS,
     Option("default.api.timeout.ms", read_duration, 60_000, 0),
     Option("retries", read_int, 2**31 - 1, 0, 2**31 - 1),
 )
 
-Place = tuple[str, int]
+PartitionLike = tuple[str, int]
 """A partition as a user may give it: a TopicPartition, or a plain pair."""
 
 
@@ -37,10 +37,10 @@ class AdminCore:
     def __init__(
         self, config: Mapping[str, Any] | None = None, *, ports: ClientPorts | None = None, **keywords: Any
     ) -> None:
-        self._config: Config = parse(config, keywords, ADMIN, kind="The admin client")
+        self._config: Config = parse(config, keywords, ADMIN_OPTIONS, kind="The admin client")
         self._ports = ports
         self._own_workers: Any = None
-        self._started: tuple[ClusterClient, Coordinators] | None = None
+        self._started: tuple[ClusterClient, CoordinatorFinder] | None = None
         self._is_closed = False
         self.timeout_ms: float = self._config["default.api.timeout.ms"]
 
@@ -49,10 +49,10 @@ class AdminCore:
         return self._start()[0]
 
     @property
-    def _coordinators(self) -> Coordinators:
+    def _coordinators(self) -> CoordinatorFinder:
         return self._start()[1]
 
-    def _start(self) -> tuple[ClusterClient, Coordinators]:
+    def _start(self) -> tuple[ClusterClient, CoordinatorFinder]:
         """Made on first use: it needs the running loop."""
         if self._is_closed:
             raise ClientClosedError("The admin client is closed.")
@@ -64,7 +64,7 @@ class AdminCore:
                 ports = real = real_client_ports(asyncio.get_running_loop())
                 self._own_workers = real.workers
             core = ClusterClient(self._config, ports)
-            self._started = core, Coordinators(core)
+            self._started = core, CoordinatorFinder(core)
         return self._started
 
     async def close(self) -> None:
@@ -109,7 +109,7 @@ class AdminCore:
                 check(told)
             except ClientError as error:
                 if error.is_retriable or isinstance(error, DisconnectedError | BrokerUnreachableError):
-                    self._coordinators.forget(group)
+                    self._coordinators.mark_unknown(group)
                 raise
             return told
 
@@ -163,7 +163,7 @@ def outcome(what: str, results: dict[K, V], errors: Mapping[K, ClientError]) -> 
     raise PartialFailureError(what, results, errors)
 
 
-def by_topic(partitions: Iterable[Place]) -> dict[str, list[int]]:
+def by_topic(partitions: Iterable[PartitionLike]) -> dict[str, list[int]]:
     grouped: dict[str, list[int]] = {}
     for topic, partition in partitions:
         grouped.setdefault(topic, []).append(partition)

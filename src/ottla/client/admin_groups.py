@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Mapping
 
-from ottla.client.admin_core import AdminCore, Place, by_topic, outcome
+from ottla.client.admin_core import AdminCore, PartitionLike, by_topic, outcome
 from ottla.client.admin_results import CommittedOffset, GroupDescription, GroupListing, MemberDescription
 from ottla.client.errors import ClientError, broker_error, raise_for
 from ottla.client.partitions import TopicPartition
@@ -103,7 +103,7 @@ class GroupAdmin(AdminCore):
     # Offsets
 
     async def list_group_offsets(
-        self, group: str, partitions: Iterable[Place] | None = None, *, require_stable: bool = False
+        self, group: str, partitions: Iterable[PartitionLike] | None = None, *, require_stable: bool = False
     ) -> dict[TopicPartition, CommittedOffset]:
         """What a group has committed, for some partitions or for all; partitions without an offset are left out."""
         places = None if partitions is None else by_topic(partitions)
@@ -116,7 +116,7 @@ class GroupAdmin(AdminCore):
         node = await self._core.retrying(
             lambda: self._coordinators.find(group), timeout_ms=self.timeout_ms, what=f"group {group!r}"
         )
-        version = (await self._core.link(node)).version_for(OffsetFetchRequest, BY_NAME_VERSION_MAX)
+        version = (await self._core.get_connection(node)).version_for(OffsetFetchRequest, BY_NAME_VERSION_MAX)
         if version >= MANY_GROUPS_FROM:
             request = OffsetFetchRequest(
                 groups=[OffsetFetchRequestGroup(group, topics=new_topics)], require_stable=require_stable
@@ -141,7 +141,7 @@ class GroupAdmin(AdminCore):
                     )
         return outcome("list_group_offsets", found, errors)
 
-    async def alter_group_offsets(self, group: str, offsets: Mapping[Place, int | CommittedOffset]) -> None:
+    async def alter_group_offsets(self, group: str, offsets: Mapping[PartitionLike, int | CommittedOffset]) -> None:
         """Set what a group has committed. The group must have no members."""
         wanted = {
             TopicPartition(*place): offset if isinstance(offset, CommittedOffset) else CommittedOffset(offset)
@@ -169,7 +169,7 @@ class GroupAdmin(AdminCore):
         answer = await self._ask_coordinator(group, request, OffsetCommitResponse, check, BY_NAME_VERSION_MAX)
         _raise_some("alter_group_offsets", group, answer)
 
-    async def delete_group_offsets(self, group: str, partitions: Iterable[Place]) -> None:
+    async def delete_group_offsets(self, group: str, partitions: Iterable[PartitionLike]) -> None:
         """Forget what a group has committed for partitions of topics that none of its members reads."""
         topics = [
             OffsetDeleteRequestTopic(topic, [OffsetDeleteRequestPartition(index) for index in indexes])

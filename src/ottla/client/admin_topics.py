@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from ottla.base.errors import ErrorCode
-from ottla.client.admin_core import AdminCore, Place, by_topic, outcome
+from ottla.client.admin_core import AdminCore, PartitionLike, by_topic, outcome
 from ottla.client.admin_results import (
     CreatedTopic,
     NewTopic,
@@ -120,9 +120,9 @@ class TopicAdmin(AdminCore):
             topic_names=listed,
             timeout_ms=int(self._core.request_timeout_ms),
         )
-        if (await self._core.retrying(self._core.link, timeout_ms=self.timeout_ms, what="Metadata")).version_for(
-            DeleteTopicsRequest
-        ) < 6:
+        if (
+            await self._core.retrying(self._core.get_connection, timeout_ms=self.timeout_ms, what="Metadata")
+        ).version_for(DeleteTopicsRequest) < 6:
             request.topics = []
         answer = await self._ask(
             request,
@@ -212,7 +212,7 @@ class TopicAdmin(AdminCore):
         outcome("create_partitions", {result.name: None for result in answer.results if not result.error_code}, errors)
 
     async def list_offsets(
-        self, wanted: Mapping[Place, str | int], *, isolation_level: str = "read_uncommitted"
+        self, wanted: Mapping[PartitionLike, str | int], *, isolation_level: str = "read_uncommitted"
     ) -> dict[TopicPartition, OffsetInfo]:
         """The offsets of times: "earliest", "latest", "max_timestamp" and so on, or milliseconds since 1970."""
         times = {
@@ -244,7 +244,7 @@ class TopicAdmin(AdminCore):
 
         return await self._by_leader(times, ask, "list_offsets")
 
-    async def delete_records(self, before: Mapping[Place, int]) -> dict[TopicPartition, int]:
+    async def delete_records(self, before: Mapping[PartitionLike, int]) -> dict[TopicPartition, int]:
         """Give up the records before an offset (-1: all there are); gives the offset that each partition begins with now."""
         offsets = {TopicPartition(*place): offset for place, offset in before.items()}
 
@@ -268,7 +268,9 @@ class TopicAdmin(AdminCore):
 
         return await self._by_leader(offsets, ask, "delete_records")
 
-    async def describe_producers(self, partitions: Iterable[Place]) -> dict[TopicPartition, tuple[ProducerState, ...]]:
+    async def describe_producers(
+        self, partitions: Iterable[PartitionLike]
+    ) -> dict[TopicPartition, tuple[ProducerState, ...]]:
         """The producers that partitions remember, with their sequences."""
 
         async def ask(
@@ -295,7 +297,7 @@ class TopicAdmin(AdminCore):
         return await self._by_leader([TopicPartition(*place) for place in partitions], ask, "describe_producers")
 
     async def elect_leaders(
-        self, partitions: Iterable[Place] | None = None, *, election: str = "preferred"
+        self, partitions: Iterable[PartitionLike] | None = None, *, election: str = "preferred"
     ) -> dict[TopicPartition, ClientError | None]:
         """Have partitions (None: all) led by their preferred replica, or with "unclean" by any that is left. What came of each:
         None, or why not (ELECTION_NOT_NEEDED is no failure)."""

@@ -1,4 +1,4 @@
-"""The core that Producer, Consumer and Admin stand on: links to the brokers of a cluster, metadata that follows it, coordinators.
+"""The core that Producer, Consumer and Admin stand on: connections to the brokers of a cluster, metadata that follows it, coordinators.
 
     core = ClusterClient(config, ports)
     topic = await core.topic("orders", timeout_ms=60_000)
@@ -15,9 +15,9 @@ from typing import Any, TypeVar
 from ottla.base.errors import ErrorCode
 from ottla.base.ports import ClientPorts
 from ottla.client.backoff import Backoff
-from ottla.client.cluster_metadata import Cluster, TopicInfo
+from ottla.client.cluster_metadata import ClusterMetadata, TopicInfo
 from ottla.client.config import parse_addresses
-from ottla.client.connection import Link
+from ottla.client.connection import BrokerConnection
 from ottla.client.errors import (
     STALE_METADATA,
     BootstrapError,
@@ -41,21 +41,21 @@ CLOSE_SECONDS_MAX = 1.0
 IDLE_CHECK_MS_MIN = 1_000
 ANSWER_BYTES_AT_ONCE_MAX = 64 << 20
 """For an answer up to this size memory is taken at once: it was asked for, and to grow is to copy."""
-HOPELESS = (ErrorCode.INVALID_TOPIC_EXCEPTION, ErrorCode.TOPIC_AUTHORIZATION_FAILED)
+FATAL_TOPIC_ERRORS = (ErrorCode.INVALID_TOPIC_EXCEPTION, ErrorCode.TOPIC_AUTHORIZATION_FAILED)
 """Errors of a topic that waiting does not mend."""
 
-Watcher = Callable[[Cluster], None]
+Watcher = Callable[[ClusterMetadata], None]
 
 
 class ClusterClient:
-    """Made inside a running loop. `config` has the names of `config.SHARED`."""
+    """Made inside a running loop. `config` has the names of `config.COMMON_OPTIONS`."""
 
     def __init__(self, config: Mapping[str, Any], ports: ClientPorts, *, creates_topics: bool = False) -> None:
         self.config = config
         self.ports = ports
-        self.cluster = Cluster()
+        self.cluster = ClusterMetadata()
         self.loop = asyncio.get_running_loop()
-        self.watchers: list[Watcher] = []
+        self.update_callbacks: list[Watcher] = []
         """Called after each update of the metadata."""
         self.retry_backoff = Backoff(ports.rng, config["retry.backoff.ms"], config["retry.backoff.max.ms"])
         self.request_timeout_ms: float = config["request.timeout.ms"]
@@ -64,8 +64,8 @@ class ClusterClient:
         self._reconnect_backoff = Backoff(ports.rng, config["reconnect.backoff.ms"], config["reconnect.backoff.max.ms"])
         self._bootstrap = parse_addresses(config["bootstrap.servers"])
         self._buffers = ReceiveBufferPool(preallocated_bytes_max=ANSWER_BYTES_AT_ONCE_MAX)
-        self._links: dict[tuple[str, int, str], Link] = {}
-        self._connecting: dict[tuple[str, int, str], asyncio.Task[Link]] = {}
+        self._connections: dict[tuple[str, int, str], BrokerConnection] = {}
+        self._connecting: dict[tuple[str, int, str], asyncio.Task[BrokerConnection]] = {}
         self._failures: dict[tuple[str, int], int] = {}
         self._not_before_ms: dict[tuple[str, int], float] = {}
         self._watched: dict[str, None] = {}
@@ -84,45 +84,47 @@ class ClusterClient:
 
     # Links
 
-    async def link(self, node: int = ANY_NODE, *, purpose: str = "", deadline_ms: float | None = None) -> Link:
-        """A link that stands, to a broker by its id. Each `purpose` has its own, so that a request that waits long (a fetch, a
+    async def get_connection(
+        self, node: int = ANY_NODE, *, purpose: str = "", deadline_ms: float | None = None
+    ) -> BrokerConnection:
+        """A connection that stands, to a broker by its id. Each `purpose` has its own, so that a request that waits long (a fetch, a
         rebalance) does not hold up others. BrokerUnreachableError where it cannot be made now."""
         if node == ANY_NODE:
-            return await self._any_link(deadline_ms)
+            return await self._any_connection(deadline_ms)
         known = self.cluster.nodes.get(node)
         if known is None:
-            self.ask_refresh()
+            self.request_update()
             raise BrokerUnreachableError(f"Broker {node} is not known to be alive.")
-        return await self.link_to(known.host, known.port, purpose=purpose)
+        return await self.connect_to(known.host, known.port, purpose=purpose)
 
-    def ready_link(self, node: int, purpose: str = "") -> Link | None:
-        """The link to a broker if it stands already: nothing is waited for."""
+    def ready_connection(self, node: int, purpose: str = "") -> BrokerConnection | None:
+        """The connection to a broker if it stands already: nothing is waited for."""
         known = self.cluster.nodes.get(node)
         if known is None:
             return None
-        link = self._links.get((known.host, known.port, purpose))
-        return None if link is None or link.is_lost else link
+        connection = self._connections.get((known.host, known.port, purpose))
+        return None if connection is None or connection.is_lost else connection
 
-    async def link_to(self, host: str, port: int, *, purpose: str = "") -> Link:
-        """As `link`, by address."""
+    async def connect_to(self, host: str, port: int, *, purpose: str = "") -> BrokerConnection:
+        """As `connection`, by address."""
         if self.is_closed:
             raise ClientClosedError
         key = (host, port, purpose)
-        link = self._links.get(key)
-        if link is not None and not link.is_lost:
-            return link
+        connection = self._connections.get(key)
+        if connection is not None and not connection.is_lost:
+            return connection
         task = self._connecting.get(key)
         if task is None:
             task = self._connecting[key] = self.loop.create_task(self._connect(key))
             task.add_done_callback(partial(self._on_connected, key))
         return await asyncio.shield(task)
 
-    def _on_connected(self, key: tuple[str, int, str], task: "asyncio.Task[Link]") -> None:
+    def _on_connected(self, key: tuple[str, int, str], task: "asyncio.Task[BrokerConnection]") -> None:
         del self._connecting[key]
         if not task.cancelled():
             task.exception()  # whoever waited has it; they may all have gone
 
-    async def _connect(self, key: tuple[str, int, str]) -> Link:
+    async def _connect(self, key: tuple[str, int, str]) -> BrokerConnection:
         host, port, _ = key
         address = (host, port)
         wait_ms = self._not_before_ms.get(address, 0) - self.now_ms()
@@ -135,48 +137,49 @@ class ClusterClient:
             config["socket.connection.setup.timeout.max.ms"],
         )
         timeout_ms = min(first_ms * 2 ** min(failures, 10), max_ms)
-        link = Link(host, port, config["client.id"] or "", self.ports.network, self._buffers)
+        connection = BrokerConnection(host, port, config["client.id"] or "", self.ports.network, self._buffers)
         try:
-            await link.connect(timeout_ms)
+            await connection.connect(timeout_ms)
         except BrokerUnreachableError:
             self._failures[address] = failures + 1
             self._not_before_ms[address] = self.now_ms() + self._reconnect_backoff.delay_ms(failures + 1)
             raise
         if self.is_closed:
-            link.close()
+            connection.close()
             raise ClientClosedError
         self._failures.pop(address, None)
         self._not_before_ms.pop(address, None)
-        self._links[key] = link
+        self._connections[key] = connection
         if self._idle_timer is None and self._idle_ms >= 0:
             self._idle_timer = self.loop.call_later(self._idle_ms / 1000, self._close_idle)
-        return link
+        return connection
 
     def _close_idle(self) -> None:
-        """End links that were not used for connections.max.idle.ms, and look again when the next may have become one of them."""
+        """End connections that were not used for connections.max.idle.ms, and look again when the next may have become one of them."""
         self._idle_timer = None
         now_ms = self.now_ms()
-        for key, link in list(self._links.items()):
-            if link.is_lost or (not link.in_flight and link.last_used_ms + self._idle_ms <= now_ms):
-                del self._links[key]
-                link.close()
-        if self._links:
+        for key, connection in list(self._connections.items()):
+            if connection.is_lost or (not connection.in_flight and connection.last_used_ms + self._idle_ms <= now_ms):
+                del self._connections[key]
+                connection.close()
+        if self._connections:
             next_ms = min(
-                max(link.last_used_ms + self._idle_ms, now_ms + IDLE_CHECK_MS_MIN) for link in self._links.values()
+                max(connection.last_used_ms + self._idle_ms, now_ms + IDLE_CHECK_MS_MIN)
+                for connection in self._connections.values()
             )
             self._idle_timer = self.loop.call_at(next_ms / 1000, self._close_idle)
 
-    async def _any_link(self, deadline_ms: float | None) -> Link:
+    async def _any_connection(self, deadline_ms: float | None) -> BrokerConnection:
         """The least busy of those that stand; else the first broker that can be reached, of those known and then of bootstrap.servers."""
-        standing = [link for link in self._links.values() if not link.is_lost]
+        standing = [connection for connection in self._connections.values() if not connection.is_lost]
         if standing:
-            return min(standing, key=lambda link: link.in_flight)
+            return min(standing, key=lambda connection: connection.in_flight)
         known = [(node.host, node.port) for node in self.cluster.nodes.values()]
         candidates = list(dict.fromkeys([*self._shuffled(known), *self._shuffled(self._bootstrap)]))
         tried: dict[tuple[str, int], BrokerUnreachableError] = {}
         for host, port in candidates:
             try:
-                return await self.link_to(host, port)
+                return await self.connect_to(host, port)
             except BrokerUnreachableError as error:
                 tried[host, port] = error
                 if deadline_ms is not None and self.now_ms() >= deadline_ms:
@@ -207,12 +210,12 @@ class ClusterClient:
         version_max: int | None = None,
     ) -> R:
         """One request, one answer; no second try. `timeout_ms` is request.timeout.ms unless given."""
-        link = await self.link(node, purpose=purpose)
-        wait_ms = link.muted_until_ms - self.now_ms()
+        connection = await self.get_connection(node, purpose=purpose)
+        wait_ms = connection.muted_until_ms - self.now_ms()
         if wait_ms > 0:
             await asyncio.sleep(wait_ms / 1000)
         timeout_ms = self.request_timeout_ms if timeout_ms is None else timeout_ms
-        return await link.call(request, answer, timeout_ms=timeout_ms, version_max=version_max)
+        return await connection.call(request, answer, timeout_ms=timeout_ms, version_max=version_max)
 
     async def retrying(self, attempt: Callable[[], Awaitable[T]], *, timeout_ms: float, what: str) -> T:
         """Call until it succeeds, fails for good, or the time is up; between tries retry.backoff.ms and more passes. ClientTimeoutError names
@@ -232,7 +235,7 @@ class ClusterClient:
                 failure = error
             tries += 1
             if failure.code in STALE_METADATA:
-                self.ask_refresh()
+                self.request_update()
             delay_ms = self.retry_backoff.delay_ms(tries)
             if self.now_ms() + delay_ms >= deadline_ms:
                 raise _given_up(what, timeout_ms, failure) from failure
@@ -253,7 +256,7 @@ class ClusterClient:
         """Keep all topics up to date: for patterns."""
         self._watches_all = is_wanted
 
-    def ask_refresh(self) -> None:
+    def request_update(self) -> None:
         """Metadata is out of date: have it refreshed soon, without waiting for it. However often this is asked for, retry.backoff.ms
         and more pass between two refreshes."""
         self._is_stale = True
@@ -289,7 +292,7 @@ class ClusterClient:
         self.cluster.update(answer, is_of_all=topics is None)
         self._refreshed_ms = self.now_ms()
         self._renew_age()
-        for watcher in list(self.watchers):
+        for watcher in list(self.update_callbacks):
             watcher(self.cluster)
 
     async def _refresh_while_stale(self) -> None:
@@ -314,7 +317,7 @@ class ClusterClient:
     def _renew_age(self) -> None:
         if self._stale_timer is not None:
             self._stale_timer.cancel()
-        self._stale_timer = self.loop.call_later(self.config["metadata.max.age.ms"] / 1000, self.ask_refresh)
+        self._stale_timer = self.loop.call_later(self.config["metadata.max.age.ms"] / 1000, self.request_update)
 
     async def topic(self, name: str, *, timeout_ms: float, partition: int = 0) -> TopicInfo:
         """A topic that has the partition, known or asked for until the time is up."""
@@ -342,7 +345,7 @@ class ClusterClient:
             if info is not None and partition < len(info.partitions):
                 return info
             code = self.cluster.errors.get(name, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
-            if code in HOPELESS:
+            if code in FATAL_TOPIC_ERRORS:
                 raise broker_error(code, about=f"topic {name!r}")
             if failure is None and info is not None:
                 about = f"partition {partition} of topic {name!r}"
@@ -359,7 +362,7 @@ class ClusterClient:
     # The end
 
     async def close(self) -> None:
-        """End all links. What is in flight fails with DisconnectedError."""
+        """End all connections. What is in flight fails with DisconnectedError."""
         self.is_closed = True
         for timer in (self._stale_timer, self._idle_timer):
             if timer is not None:
@@ -368,11 +371,11 @@ class ClusterClient:
         tasks += [task for task in (self._refreshing, self._following) if task is not None]
         for task in tasks:
             task.cancel()
-        links = list(self._links.values())
-        self._links.clear()
-        for link in links:
-            link.close()
-        tasks += [self.loop.create_task(link.ended()) for link in links]
+        connections = list(self._connections.values())
+        self._connections.clear()
+        for connection in connections:
+            connection.close()
+        tasks += [self.loop.create_task(connection.ended()) for connection in connections]
         if tasks:
             await asyncio.wait(tasks, timeout=CLOSE_SECONDS_MAX)
         late = [task for task in tasks if not task.done()]

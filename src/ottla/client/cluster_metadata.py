@@ -12,7 +12,7 @@ from ottla.client.errors import error_code
 from ottla.client.partitions import TopicPartition
 from ottla.wire.messages.metadata import MetadataResponse, MetadataResponseTopic
 
-__all__ = ["NO_LEADER", "Cluster", "Node", "PartitionInfo", "TopicInfo", "TopicPartition"]
+__all__ = ["NO_LEADER", "ClusterMetadata", "Node", "PartitionInfo", "TopicInfo", "TopicPartition"]
 
 NO_LEADER = -1
 
@@ -55,7 +55,7 @@ class TopicInfo:
     led: tuple[int, ...]
 
 
-class Cluster:
+class ClusterMetadata:
     """The latest that was heard. `errors` holds the topics that could not be had, with why."""
 
     def __init__(self) -> None:

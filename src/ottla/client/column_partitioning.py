@@ -10,7 +10,7 @@ from ottla.wire.columns import BinaryColumn
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from ottla.client.accumulator import Accumulator, TopicRoute
+    from ottla.client.accumulator import RecordAccumulator, TopicRoute
     from ottla.wire.column_encoding import OutgoingColumns
 
     Column = NDArray[np.int64]
@@ -59,7 +59,7 @@ def key_partitions(keys: BinaryColumn, count: int) -> "NDArray[np.int32]":
 
 
 def choose_partitions(
-    accumulator: "Accumulator",
+    accumulator: "RecordAccumulator",
     route: "TopicRoute",
     rows: "OutgoingColumns",
     sizes: "Column",
@@ -87,7 +87,7 @@ def choose_partitions(
 
 
 def _ask(
-    accumulator: "Accumulator", route: "TopicRoute", rows: "OutgoingColumns", chosen: "NDArray[np.int32]"
+    accumulator: "RecordAccumulator", route: "TopicRoute", rows: "OutgoingColumns", chosen: "NDArray[np.int32]"
 ) -> "NDArray[np.int32]":
     """A partitioner of the user's is asked row by row."""
     partitioner = accumulator.settings.partitioner

@@ -14,7 +14,7 @@ from ottla.wire.columns import BinaryColumn, HeaderColumns
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from ottla.client.accumulator import Accumulator, TopicRoute
+    from ottla.client.accumulator import RecordAccumulator, TopicRoute
 
     Column = NDArray[np.int64]
 
@@ -23,7 +23,7 @@ PIECE_BYTES_MAX = 4 << 20
 
 
 def columns_of(
-    accumulator: "Accumulator", values: Any, keys: Any, timestamps: Any, headers: Any
+    accumulator: "RecordAccumulator", values: Any, keys: Any, timestamps: Any, headers: Any
 ) -> "tuple[OutgoingColumns, Column]":
     """Columns as the encoder takes them, and how large each record is at most. Each may be an Arrow array, a column of `wire.columns`,
     or None."""
@@ -100,7 +100,7 @@ def pieces(
 
 
 def encode_piece(
-    accumulator: "Accumulator", route: "TopicRoute", rows: OutgoingColumns, given: "NDArray[np.int32] | None"
+    accumulator: "RecordAccumulator", route: "TopicRoute", rows: OutgoingColumns, given: "NDArray[np.int32] | None"
 ) -> list[EncodedBatch]:
     """The batches of some rows. A record that no request can hold is refused, with its place."""
     settings = accumulator.settings

@@ -71,7 +71,7 @@ def read_any(name: str, value: Any) -> Any:
     return value
 
 
-SHARED: tuple[Option, ...] = (
+COMMON_OPTIONS: tuple[Option, ...] = (
     Option("bootstrap.servers", read_list, ()),
     Option("client.id", read_text, "ottla"),
     Option(
@@ -94,7 +94,7 @@ SHARED: tuple[Option, ...] = (
 )
 """What every client has."""
 
-WITHOUT_EFFECT: tuple[str, ...] = (
+IGNORED_CONFIGS: tuple[str, ...] = (
     "auto.include.jmx.reporter", "enable.metrics.push", "metric.reporters", "metrics.num.samples", "metrics.recording.level",
     "metrics.sample.window.ms", "metadata.recovery.rebootstrap.trigger.ms", "receive.buffer.bytes", "send.buffer.bytes",
     "security.providers", "config.providers",
@@ -152,7 +152,7 @@ def parse(
 
 
 def _check_name(name: str, raw: str, known: Mapping[str, Option], kind: str) -> None:
-    if name in known or name in WITHOUT_EFFECT:
+    if name in known or name in IGNORED_CONFIGS:
         return
     if name.startswith(SECURITY_PREFIXES):
         raise ConfigError(f"{name}: this client speaks PLAINTEXT only, without TLS or SASL.")

@@ -1,4 +1,4 @@
-"""A connection to one broker: the Conversation, driven over the Network port."""
+"""A connection to one broker: the BrokerProtocol, driven over the Network port."""
 
 import asyncio
 from collections.abc import Callable
@@ -6,7 +6,7 @@ from typing import Any, TypeVar
 
 from ottla.base.ports import Connection, Network
 from ottla.client.errors import BrokerUnreachableError, ClientError, DisconnectedError
-from ottla.client.protocol import Conversation, Deliver
+from ottla.client.protocol import BrokerProtocol, Deliver
 from ottla.wire.errors import MalformedMessage
 from ottla.wire.framing import BadFrame, ReceiveBufferPool
 from ottla.wire.schema import Message, decode
@@ -14,7 +14,7 @@ from ottla.wire.schema import Message, decode
 R = TypeVar("R", bound=Message)
 
 
-class Link:
+class BrokerConnection:
     """Requests leave in the order of the calls. Once it is lost it stays so: who needs the broker again makes another."""
 
     def __init__(self, host: str, port: int, client_id: str, network: Network, buffers: ReceiveBufferPool) -> None:
@@ -22,7 +22,7 @@ class Link:
         self.port = port
         self._network = network
         self._loop = asyncio.get_running_loop()
-        self._conversation = Conversation(client_id, buffers)
+        self._protocol = BrokerProtocol(client_id, buffers)
         self._connection: Connection | None = None
         self._timer: asyncio.TimerHandle | None = None
         self._timer_ms = 0.0
@@ -36,9 +36,9 @@ class Link:
         self.muted_until_ms = 0.0
         """A broker that throttles asks for no requests until then, in the loop's time."""
         self.last_used_ms = self.now_ms()
-        self.get_buffer = self._conversation.get_buffer
-        self.version_for = self._conversation.version_for
-        self.supports = self._conversation.supports
+        self.get_buffer = self._protocol.get_buffer
+        self.version_for = self._protocol.version_for
+        self.supports = self._protocol.supports
 
     @property
     def address(self) -> str:
@@ -46,7 +46,7 @@ class Link:
 
     @property
     def in_flight(self) -> int:
-        return self._conversation.in_flight
+        return self._protocol.in_flight
 
     def now_ms(self) -> float:
         return self._loop.time() * 1000
@@ -67,7 +67,7 @@ class Link:
             async with asyncio.timeout(timeout_ms / 1000):
                 await self._network.connect(self.host, self.port, self)
                 deadline_ms = self.now_ms() + timeout_ms
-                self._write(self._conversation.hello(on_ready, self._write, on_failure, deadline_ms))
+                self._write(self._protocol.hello(on_ready, self._write, on_failure, deadline_ms))
                 await ready
         except TimeoutError:
             self.close(now=True)
@@ -100,9 +100,9 @@ class Link:
         """Send a request that has no answer (acks=0)."""
         if self._reason is not None:
             raise self._reason
-        version = self._conversation.version_for(type(request), version_max)
+        version = self._protocol.version_for(type(request), version_max)
         self.last_used_ms = self.now_ms()
-        self._write(self._conversation.request(request, version, None, _undelivered, _unfailed, 0))
+        self._write(self._protocol.request(request, version, None, _undelivered, _unfailed, 0))
 
     def _send(
         self, request: Message, answer: type[Message], deliver: Deliver, future: "asyncio.Future[Any]", timeout_ms: float,
@@ -116,10 +116,10 @@ class Link:
             if not future.done():
                 future.set_exception(error)
 
-        version = self._conversation.version_for(type(request), version_max)
+        version = self._protocol.version_for(type(request), version_max)
         self.last_used_ms = now_ms = self.now_ms()
         deadline_ms = now_ms + timeout_ms
-        self._write(self._conversation.request(request, version, answer, deliver, fail, deadline_ms))
+        self._write(self._protocol.request(request, version, answer, deliver, fail, deadline_ms))
         if self._timer is None or deadline_ms < self._timer_ms:
             self._arm(deadline_ms)
 
@@ -137,11 +137,11 @@ class Link:
 
     def _on_timer(self) -> None:
         self._timer = None
-        overdue = self._conversation.overdue(self.now_ms() + 1)
+        overdue = self._protocol.overdue(self.now_ms() + 1)
         if overdue is not None:
             self._lose(DisconnectedError(f"{self.address} did not answer in time."))
             return
-        next_ms = self._conversation.next_deadline_ms
+        next_ms = self._protocol.next_deadline_ms
         if next_ms is not None:
             self._arm(next_ms)
 
@@ -154,7 +154,7 @@ class Link:
 
     def buffer_updated(self, size: int) -> None:
         try:
-            self._conversation.received(size)
+            self._protocol.received(size)
         except (BadFrame, MalformedMessage) as error:
             self._lose(DisconnectedError(f"{self.address} sent what makes no sense: {error}."))
 
@@ -185,7 +185,7 @@ class Link:
         if self._connection is not None:
             self._connection.abort()
             self._connection = None
-        self._conversation.lost(reason)
+        self._protocol.lost(reason)
         self.resume_writing()
 
     def close(self, *, now: bool = False) -> None:

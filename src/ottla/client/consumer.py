@@ -16,11 +16,18 @@ from ottla.client.cluster_metadata import PartitionInfo
 from ottla.client.column_batch import ColumnBatch
 from ottla.client.consumer_async import CLOSE_SECONDS_MAX
 from ottla.client.consumer_config import EARLIEST, LATEST, consumer_config
-from ottla.client.consumer_engine import ConsumerEngine, Heard, Listener, Step, UserCall, Want
+from ottla.client.consumer_engine import (
+    ConsumerEngine,
+    PendingCallback,
+    RebalanceCallback,
+    RebalanceListener,
+    Step,
+    StepKind,
+)
 from ottla.client.consumer_record import ConsumerRecord, OffsetAndMetadata, OffsetAndTimestamp
 from ottla.client.errors import ClientClosedError, ClientError
 from ottla.client.fetch_collector import Chunk
-from ottla.client.loop_thread import Background, Work
+from ottla.client.loop_thread import EventLoopThread, Work
 from ottla.client.partitions import TopicPartition
 from ottla.client.real_ports import real_client_ports
 
@@ -32,17 +39,17 @@ class Consumer:
 
     def __init__(self, config: Mapping[str, Any] | None = None, **keywords: Any) -> None:
         self._config = consumer_config(config, keywords)
-        self._background = Background("ottla-consumer")
+        self._loop_thread = EventLoopThread("ottla-consumer")
         self._is_closed = False
 
         async def start() -> ConsumerEngine:
-            self._ports = real_client_ports(self._background.loop)
+            self._ports = real_client_ports(self._loop_thread.loop)
             return ConsumerEngine(self._config, self._ports)
 
         try:
-            self._engine = self._background.run(start)
+            self._engine = self._loop_thread.run(start)
         except BaseException:
-            self._background.close()
+            self._loop_thread.close()
             raise
 
     def _do(self, call: Callable[..., T], *arguments: Any) -> T:
@@ -56,7 +63,7 @@ class Consumer:
     def _run(self, work: Work[T]) -> T:
         if self._is_closed:
             raise ClientClosedError("The consumer is closed.")
-        return self._background.run(work)
+        return self._loop_thread.run(work)
 
     # What is read
 
@@ -64,13 +71,13 @@ class Consumer:
         self,
         topics: "Iterable[str] | re.Pattern[str]",
         *,
-        on_assigned: Heard | None = None,
-        on_revoked: Heard | None = None,
-        on_lost: Heard | None = None,
+        on_assigned: RebalanceCallback | None = None,
+        on_revoked: RebalanceCallback | None = None,
+        on_lost: RebalanceCallback | None = None,
     ) -> None:
         """Read topics together with the group, by their names or by a compiled pattern that matches whole names. Callbacks are called with
         lists of partitions, from within `poll` and iterations."""
-        self._do(self._engine.subscribe, topics, Listener(on_assigned, on_revoked, on_lost))
+        self._do(self._engine.subscribe, topics, RebalanceListener(on_assigned, on_revoked, on_lost))
 
     def unsubscribe(self) -> None:
         """Leave the group, and read nothing."""
@@ -92,12 +99,12 @@ class Consumer:
 
     def poll(self, timeout: float | None = None, *, max_records: int | None = None) -> list[ConsumerRecord]:
         """Up to `max_records` (max.poll.records) records; an empty list after `timeout` seconds without any."""
-        found = self._step(Want.RECORDS, timeout, max_records)
+        found = self._step(StepKind.RECORDS, timeout, max_records)
         return found if isinstance(found, list) else []
 
     def poll_batch(self, timeout: float | None = None) -> ColumnBatch | None:
         """The next fetch answer as columns; None after `timeout` seconds without one."""
-        found = self._step(Want.BATCH, timeout)
+        found = self._step(StepKind.BATCH, timeout)
         return found if isinstance(found, ColumnBatch) else None
 
     def batches(self, timeout: float | None = None) -> Iterator[ColumnBatch]:
@@ -108,21 +115,21 @@ class Consumer:
 
     def __iter__(self) -> Iterator[ConsumerRecord]:
         while not self._is_closed:
-            chunk = self._step(Want.CHUNK, None)
+            chunk = self._step(StepKind.CHUNK, None)
             assert isinstance(chunk, Chunk)
             yield from chunk
 
-    def _step(self, want: Want, timeout: float | None, records_max: int | None = None) -> Step:
+    def _step(self, want: StepKind, timeout: float | None, records_max: int | None = None) -> Step:
         engine = self._engine
         deadline_ms = None if timeout is None else engine.core.now_ms() + timeout * 1000
-        while isinstance(step := self._run(lambda: engine.step(want, deadline_ms, records_max)), UserCall):
+        while isinstance(step := self._run(lambda: engine.step(want, deadline_ms, records_max)), PendingCallback):
             step.function(step.partitions)
         return step
 
     def wakeup(self) -> None:
         """Make a poll that waits, or the next one, raise WakeupError. May be called from any thread."""
         if not self._is_closed:
-            self._background.soon(self._engine.wakeup)
+            self._loop_thread.soon(self._engine.wakeup)
 
     # Places
 
@@ -215,9 +222,9 @@ class Consumer:
                 call.function(call.partitions)
         finally:
             self._is_closed = True
-            self._background.run(lambda: self._engine.close(timeout * 1000))
+            self._loop_thread.run(lambda: self._engine.close(timeout * 1000))
             self._ports.workers.close()
-            self._background.close()
+            self._loop_thread.close()
 
     def __enter__(self) -> Self:
         return self

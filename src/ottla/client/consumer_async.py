@@ -20,7 +20,14 @@ from ottla.base.ports import ClientPorts
 from ottla.client.cluster_metadata import PartitionInfo
 from ottla.client.column_batch import ColumnBatch
 from ottla.client.consumer_config import EARLIEST, LATEST, consumer_config
-from ottla.client.consumer_engine import ConsumerEngine, Heard, Listener, Step, UserCall, Want
+from ottla.client.consumer_engine import (
+    ConsumerEngine,
+    PendingCallback,
+    RebalanceCallback,
+    RebalanceListener,
+    Step,
+    StepKind,
+)
 from ottla.client.consumer_record import ConsumerRecord, OffsetAndMetadata, OffsetAndTimestamp
 from ottla.client.errors import ClientClosedError, ClientError
 from ottla.client.fetch_collector import Chunk
@@ -61,13 +68,13 @@ class AsyncConsumer:
         self,
         topics: "Iterable[str] | re.Pattern[str]",
         *,
-        on_assigned: Heard | None = None,
-        on_revoked: Heard | None = None,
-        on_lost: Heard | None = None,
+        on_assigned: RebalanceCallback | None = None,
+        on_revoked: RebalanceCallback | None = None,
+        on_lost: RebalanceCallback | None = None,
     ) -> None:
         """Read topics together with the group, by their names or by a compiled pattern that matches whole names. Callbacks are called with
         lists of partitions while the consumer is polled; they may be coroutine functions."""
-        self._running().subscribe(topics, Listener(on_assigned, on_revoked, on_lost))
+        self._running().subscribe(topics, RebalanceListener(on_assigned, on_revoked, on_lost))
 
     async def unsubscribe(self) -> None:
         """Leave the group, and read nothing."""
@@ -89,12 +96,12 @@ class AsyncConsumer:
 
     async def poll(self, timeout: float | None = None, *, max_records: int | None = None) -> list[ConsumerRecord]:
         """Up to `max_records` (max.poll.records) records; an empty list after `timeout` seconds without any."""
-        found = await self._step(Want.RECORDS, timeout, max_records)
+        found = await self._step(StepKind.RECORDS, timeout, max_records)
         return found if isinstance(found, list) else []
 
     async def poll_batch(self, timeout: float | None = None) -> ColumnBatch | None:
         """The next fetch answer as columns; None after `timeout` seconds without one."""
-        found = await self._step(Want.BATCH, timeout)
+        found = await self._step(StepKind.BATCH, timeout)
         return found if isinstance(found, ColumnBatch) else None
 
     async def batches(self, timeout: float | None = None) -> AsyncIterator[ColumnBatch]:
@@ -106,17 +113,17 @@ class AsyncConsumer:
     async def __aiter__(self) -> AsyncIterator[ConsumerRecord]:
         while True:
             try:
-                chunk = await self._step(Want.CHUNK, None)
+                chunk = await self._step(StepKind.CHUNK, None)
             except ClientClosedError:
                 return
             assert isinstance(chunk, Chunk)
             for record in chunk:
                 yield record
 
-    async def _step(self, want: Want, timeout: float | None, records_max: int | None = None) -> Step:
+    async def _step(self, want: StepKind, timeout: float | None, records_max: int | None = None) -> Step:
         engine = self._running()
         deadline_ms = None if timeout is None else engine.core.now_ms() + timeout * 1000
-        while isinstance(step := await engine.step(want, deadline_ms, records_max), UserCall):
+        while isinstance(step := await engine.step(want, deadline_ms, records_max), PendingCallback):
             await _call(step)
         return step
 
@@ -225,7 +232,7 @@ class AsyncConsumer:
         await self.close()
 
 
-async def _call(call: UserCall) -> None:
+async def _call(call: PendingCallback) -> None:
     answer = call.function(call.partitions)
     if isawaitable(answer):
         await answer

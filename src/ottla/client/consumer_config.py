@@ -4,8 +4,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from ottla.client.config import (
+    COMMON_OPTIONS,
     INT_MAX,
-    SHARED,
     Config,
     Option,
     parse,
@@ -20,8 +20,8 @@ from ottla.client.errors import ConfigError
 EARLIEST, LATEST = -2, -1
 """Timestamps that ListOffsets understands as the beginning and the end."""
 
-CONSUMER: tuple[Option, ...] = (
-    *SHARED,
+CONSUMER_OPTIONS: tuple[Option, ...] = (
+    *COMMON_OPTIONS,
     Option("allow.auto.create.topics", read_bool, True),
     Option("auto.commit.interval.ms", read_duration, 5_000, 0),
     Option("auto.offset.reset", read_text, "latest"),
@@ -51,7 +51,7 @@ CONSUMER: tuple[Option, ...] = (
 
 def consumer_config(mapping: Mapping[str, Any] | None, keywords: Mapping[str, Any]) -> Config:
     """Values by name; ConfigError names what is wrong."""
-    config = parse(mapping, keywords, CONSUMER, kind="Consumer")
+    config = parse(mapping, keywords, CONSUMER_OPTIONS, kind="Consumer")
     reset_policy(config["auto.offset.reset"])
     for name in ("key.deserializer", "value.deserializer"):
         if config[name] is not None and not callable(config[name]):

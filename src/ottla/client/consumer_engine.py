@@ -14,52 +14,59 @@ from typing import Any, NamedTuple
 from ottla.base.ports import ClientPorts
 from ottla.client.assignors import assignors_named
 from ottla.client.cluster_client import ClusterClient
-from ottla.client.cluster_metadata import Cluster
+from ottla.client.cluster_metadata import ClusterMetadata
 from ottla.client.column_batch import ColumnBatch
 from ottla.client.config import Config
 from ottla.client.consumer_config import EARLIEST, LATEST, reset_policy
 from ottla.client.consumer_errors import WakeupError
 from ottla.client.consumer_record import ConsumerRecord, OffsetAndMetadata, OffsetAndTimestamp
-from ottla.client.coordinator_finder import Coordinators
+from ottla.client.coordinator_finder import CoordinatorFinder
 from ottla.client.errors import ClientClosedError, ClientTimeoutError, ConfigError
-from ottla.client.fetch_collector import Chunk, Delivery
+from ottla.client.fetch_collector import Chunk, FetchCollector
 from ottla.client.fetcher import Fetcher
 from ottla.client.group_driver import GroupDriver
-from ottla.client.group_offsets import GroupOffsets
-from ottla.client.membership_events import Adopt, Adopted, MemberSettings, Prepare, Prepared, Subscribed
-from ottla.client.offset_committer import Commits
+from ottla.client.group_offsets import GroupOffsetsClient
+from ottla.client.membership_events import (
+    ApplyAssignment,
+    AssignmentApplied,
+    JoinPrepared,
+    MemberSettings,
+    PrepareJoin,
+    Subscribed,
+)
+from ottla.client.offset_committer import OffsetCommitter
 from ottla.client.offset_lookup import FoundOffset, OffsetLookup
 from ottla.client.partitions import TopicPartition
-from ottla.client.position_resolver import PlaceKeeper
+from ottla.client.position_resolver import PositionResolver
 from ottla.client.positions import Positions
 
-Heard = Callable[[list[TopicPartition]], Any]
+RebalanceCallback = Callable[[list[TopicPartition]], Any]
 """A callback of the user: it may be a coroutine function."""
 
 
-class Want(Enum):
+class StepKind(Enum):
     RECORDS = "records"
     CHUNK = "chunk"
     BATCH = "batch"
 
 
-class UserCall(NamedTuple):
+class PendingCallback(NamedTuple):
     """Call this with that before the next step."""
 
-    function: Heard
+    function: RebalanceCallback
     partitions: list[TopicPartition]
 
 
-class Listener(NamedTuple):
+class RebalanceListener(NamedTuple):
     """What a user wants to hear of rebalances."""
 
-    on_assigned: Heard | None = None
-    on_revoked: Heard | None = None
-    on_lost: Heard | None = None
+    on_assigned: RebalanceCallback | None = None
+    on_revoked: RebalanceCallback | None = None
+    on_lost: RebalanceCallback | None = None
     """Where it is not given, `on_revoked` hears of lost partitions too."""
 
 
-Step = ColumnBatch | Chunk | list[ConsumerRecord] | UserCall | None
+Step = ColumnBatch | Chunk | list[ConsumerRecord] | PendingCallback | None
 
 
 class ConsumerEngine:
@@ -78,22 +85,22 @@ class ConsumerEngine:
         self._news = asyncio.Event()
         self._is_woken = False
         self._missing_times = 0
-        self._script: deque[UserCall | Callable[[], Awaitable[None] | None]] = deque()
-        self._listener = Listener()
+        self._script: deque[PendingCallback | Callable[[], Awaitable[None] | None]] = deque()
+        self._listener = RebalanceListener()
         self._pattern: re.Pattern[str] | None = None
         self.subscribed: tuple[str, ...] | None = None
         """The topics of a subscription; None where partitions are assigned by the user, or nothing is."""
         self.group: GroupDriver | None = None
-        self.commits: Commits | None = None
+        self.commits: OffsetCommitter | None = None
         offsets = None
         if self.group_id is not None:
-            coordinators = Coordinators(core)
-            offsets = GroupOffsets(core, coordinators, self.group_id, read_committed=self.read_committed)
+            coordinators = CoordinatorFinder(core)
+            offsets = GroupOffsetsClient(core, coordinators, self.group_id, read_committed=self.read_committed)
             self.group = GroupDriver(core, coordinators, self._member_settings(config), self.tell)
-            self.commits = Commits(core, offsets, self.group, self._consumed, config, self.interceptors)
-        self.keeper = PlaceKeeper(core, self.positions, self.lookup, offsets, self.policy, self.tell)
-        self.fetcher = Fetcher(core, config, self.positions, self.tell, self.keeper.reset)
-        self.delivery = Delivery(
+            self.commits = OffsetCommitter(core, offsets, self.group, self._consumed, config, self.interceptors)
+        self.resolver = PositionResolver(core, self.positions, self.lookup, offsets, self.policy, self.tell)
+        self.fetcher = Fetcher(core, config, self.positions, self.tell, self.resolver.reset)
+        self.collector = FetchCollector(
             self.fetcher,
             self.positions,
             read_committed=self.read_committed,
@@ -103,7 +110,7 @@ class ConsumerEngine:
             intercept=self._intercepted if self.interceptors else None,
         )
         self._records_max: int = config["max.poll.records"]
-        core.watchers.append(self._on_metadata)
+        core.update_callbacks.append(self._on_metadata)
 
     def _member_settings(self, config: Config) -> MemberSettings:
         given = config["partition.assignment.strategy"]
@@ -133,15 +140,15 @@ class ConsumerEngine:
 
     # Steps
 
-    async def step(self, want: Want, deadline_ms: float | None, records_max: int | None = None) -> Step:
-        """What was asked for, None when the time is up, or a UserCall that comes first."""
+    async def step(self, want: StepKind, deadline_ms: float | None, records_max: int | None = None) -> Step:
+        """What was asked for, None when the time is up, or a PendingCallback that comes first."""
         while True:
             self._news.clear()
             self._raise_failures()
             call = await self._advance_group()
             if call is not None:
                 return call
-            self.keeper.wake()
+            self.resolver.wake()
             self.fetcher.fetch()
             found = self._take(want, records_max)
             if found is not None and (found or not isinstance(found, list)):
@@ -159,14 +166,14 @@ class ConsumerEngine:
             except TimeoutError:
                 continue
 
-    def _take(self, want: Want, records_max: int | None) -> Step:
+    def _take(self, want: StepKind, records_max: int | None) -> Step:
         match want:
-            case Want.BATCH:
-                return self.delivery.next_batch()
-            case Want.CHUNK:
-                return self.delivery.next_chunk(self._records_max)
-            case Want.RECORDS:
-                return self.delivery.next_records(self._records_max if records_max is None else records_max)
+            case StepKind.BATCH:
+                return self.collector.next_batch()
+            case StepKind.CHUNK:
+                return self.collector.next_chunk(self._records_max)
+            case StepKind.RECORDS:
+                return self.collector.next_records(self._records_max if records_max is None else records_max)
 
     def _intercepted(self, records: list[ConsumerRecord]) -> list[ConsumerRecord]:
         for interceptor in self.interceptors:
@@ -179,7 +186,7 @@ class ConsumerEngine:
             self._is_woken = False
             raise WakeupError
         for failures in (
-            self.keeper.failures,
+            self.resolver.failures,
             self.fetcher.failures,
             self.group.failures if self.group is not None else (),
         ):
@@ -187,7 +194,7 @@ class ConsumerEngine:
                 error: Exception = failures.popleft()
                 raise error
 
-    async def _advance_group(self) -> UserCall | None:
+    async def _advance_group(self) -> PendingCallback | None:
         """Tell the machine that the user polls, and do what it wants of the user."""
         if self.commits is not None:
             self.commits.maybe_commit()
@@ -198,7 +205,7 @@ class ConsumerEngine:
         while True:
             while self._script:
                 entry = self._script.popleft()
-                if isinstance(entry, UserCall):
+                if isinstance(entry, PendingCallback):
                     return entry
                 waiting = entry()
                 if waiting is not None:
@@ -207,11 +214,11 @@ class ConsumerEngine:
                 return None
             self._write_script(group.todo.popleft())
 
-    def _write_script(self, effect: Prepare | Adopt) -> None:
+    def _write_script(self, effect: PrepareJoin | ApplyAssignment) -> None:
         """What happens between two steps of a rebalance, in order."""
         group, listener = self.group, self._listener
         assert group is not None
-        if isinstance(effect, Prepare):
+        if isinstance(effect, PrepareJoin):
             if effect.lost:
                 self._hear(listener.on_lost or listener.on_revoked, effect.lost)
             elif self.commits is not None:
@@ -219,31 +226,33 @@ class ConsumerEngine:
             self._hear(listener.on_revoked, effect.revoked)
             gone = effect.lost or effect.revoked
             self._script.append(lambda: self._read([p for p in self.positions.states if p not in gone]))
-            self._script.append(lambda: group.step(Prepared()))
+            self._script.append(lambda: group.step(JoinPrepared()))
             return
         if effect.revoked and self.commits is not None:
             self._script.append(self.commits.before_rebalance)
         self._hear(listener.on_revoked, effect.revoked)
         self._script.append(lambda: self._read(effect.assigned))
         self._hear(listener.on_assigned, effect.added, always=True)  # also of nothing: the rebalance is over
-        self._script.append(lambda: group.step(Adopted()))
+        self._script.append(lambda: group.step(AssignmentApplied()))
 
-    def _hear(self, function: Heard | None, partitions: Sequence[TopicPartition], *, always: bool = False) -> None:
+    def _hear(
+        self, function: RebalanceCallback | None, partitions: Sequence[TopicPartition], *, always: bool = False
+    ) -> None:
         if function is not None and (partitions or always):
-            self._script.append(UserCall(function, list(partitions)))
+            self._script.append(PendingCallback(function, list(partitions)))
 
     def _read(self, partitions: Iterable[TopicPartition]) -> None:
         """From now on these partitions and no others."""
         wanted = dict.fromkeys(partitions)
         for partition in list(self.positions.states):
             if partition not in wanted:
-                self.delivery.leave(partition)
+                self.collector.leave(partition)
         self.positions.replace(wanted)
         self.core.watch(dict.fromkeys(partition.topic for partition in wanted))
 
     # What is read
 
-    def subscribe(self, topics: Iterable[str] | re.Pattern[str], listener: Listener) -> None:
+    def subscribe(self, topics: Iterable[str] | re.Pattern[str], listener: RebalanceListener) -> None:
         if self.group is None:
             raise ConfigError("subscribe needs group.id; without a group, assign partitions.")
         if self.subscribed is None and self.positions.states:
@@ -252,7 +261,7 @@ class ConsumerEngine:
         if isinstance(topics, re.Pattern):
             self._pattern = topics
             self.core.watch_all()
-            self.core.ask_refresh()
+            self.core.request_update()
             self._follow(self._matching(self.core.cluster))
             return
         if isinstance(topics, str):
@@ -262,7 +271,7 @@ class ConsumerEngine:
         names = tuple(sorted(dict.fromkeys(topics)))
         self.core.watch(names)
         if any(name not in self.core.cluster.topics for name in names):
-            self.core.ask_refresh()
+            self.core.request_update()
         self._follow(names)
 
     def _follow(self, names: tuple[str, ...]) -> None:
@@ -271,7 +280,7 @@ class ConsumerEngine:
         self.group.step(Subscribed(names))
         self.tell()
 
-    def _matching(self, cluster: Cluster) -> tuple[str, ...]:
+    def _matching(self, cluster: ClusterMetadata) -> tuple[str, ...]:
         pattern = self._pattern
         assert pattern is not None
         hides_internal = self.config["exclude.internal.topics"]
@@ -283,7 +292,7 @@ class ConsumerEngine:
             )
         )
 
-    def _on_metadata(self, cluster: Cluster) -> None:
+    def _on_metadata(self, cluster: ClusterMetadata) -> None:
         if self.subscribed is None:
             return
         if self._pattern is not None:
@@ -294,7 +303,7 @@ class ConsumerEngine:
             # It may be made any moment: whoever subscribed to it waits for that.
             self._missing_times += 1
             self.core.loop.call_later(
-                self.core.retry_backoff.delay_ms(self._missing_times) / 1000, self.core.ask_refresh
+                self.core.retry_backoff.delay_ms(self._missing_times) / 1000, self.core.request_update
             )
         else:
             self._missing_times = 0
@@ -305,12 +314,12 @@ class ConsumerEngine:
         wanted = sorted(TopicPartition(*partition) for partition in partitions)
         self._read(wanted)
         if any(partition.topic not in self.core.cluster.topics for partition in wanted):
-            self.core.ask_refresh()
+            self.core.request_update()
         self.tell()
 
     async def unsubscribe(self) -> None:
         """Leave the group, and read nothing."""
-        self.delivery.settle()
+        self.collector.settle()
         if self.subscribed is not None and self.group is not None:
             if self.commits is not None:
                 await self.commits.before_rebalance()
@@ -322,7 +331,7 @@ class ConsumerEngine:
         self.core.watch_all(False)
 
     def _consumed(self) -> dict[TopicPartition, OffsetAndMetadata]:
-        self.delivery.settle()
+        self.collector.settle()
         return self.positions.consumed()
 
     # Places
@@ -331,44 +340,44 @@ class ConsumerEngine:
         if offset < 0:
             raise ValueError(f"an offset is not negative: {offset}")
         state = self.positions.require(partition)
-        self.delivery.leave(partition)
-        state.jump(offset, leader_epoch)
-        self.keeper.failures.clear()  # of places that were not found: whoever is still without one is told again
+        self.collector.leave(partition)
+        state.seek(offset, leader_epoch)
+        self.resolver.failures.clear()  # of places that were not found: whoever is still without one is told again
         self.tell()
 
     def seek_to_timestamp(self, partitions: Iterable[TopicPartition], timestamp: int) -> None:
         """Look the place up, when it is next needed; also for the numbers that stand for an end of the log."""
         for partition in list(partitions) or list(self.positions.states):
             state = self.positions.require(partition)
-            self.delivery.leave(partition)
-            state.look_up(timestamp)
-        self.keeper.failures.clear()
-        self.keeper.wake()
+            self.collector.leave(partition)
+            state.request_reset(timestamp)
+        self.resolver.failures.clear()
+        self.resolver.wake()
 
     def pause(self, partitions: Iterable[TopicPartition]) -> None:
         for partition in partitions:
             state = self.positions.require(partition)
-            self.delivery.pause(partition)
+            self.collector.pause(partition)
             state.is_paused = True
 
     def resume(self, partitions: Iterable[TopicPartition]) -> None:
         for partition in partitions:
             self.positions.require(partition).is_paused = False
-            self.delivery.resume(partition)
+            self.collector.resume(partition)
         self.fetcher.fetch()
 
     async def position(self, partition: TopicPartition, timeout_ms: float | None = None) -> int:
         """The offset of the next record; looked up where it is not known yet."""
         deadline_ms = self.core.now_ms() + (self.api_timeout_ms if timeout_ms is None else timeout_ms)
         while True:
-            self.delivery.settle()
+            self.collector.settle()
             state = self.positions.require(partition)
             if state.offset is not None:
                 return state.offset
             self._news.clear()
-            if self.keeper.failures:
-                raise self.keeper.failures.popleft()
-            self.keeper.wake()
+            if self.resolver.failures:
+                raise self.resolver.failures.popleft()
+            self.resolver.wake()
             try:
                 async with asyncio.timeout_at(deadline_ms / 1000):
                     await self._news.wait()
@@ -377,7 +386,7 @@ class ConsumerEngine:
 
     def lag(self, partition: TopicPartition) -> int | None:
         """How far the end is away, as of the last fetch; None before the first."""
-        self.delivery.settle()
+        self.collector.settle()
         return self.positions.require(partition).lag(read_committed=self.read_committed)
 
     async def offsets_at(self, wanted: Mapping[TopicPartition, int]) -> dict[TopicPartition, FoundOffset]:
@@ -409,7 +418,7 @@ class ConsumerEngine:
             for partition, each in found.items()
         }
 
-    def require_commits(self) -> Commits:
+    def require_commits(self) -> OffsetCommitter:
         if self.commits is None:
             raise ConfigError("Committed offsets need group.id.")
         return self.commits
@@ -420,7 +429,7 @@ class ConsumerEngine:
         return {
             "fetch-total": self.fetcher.fetches,
             "bytes-consumed-total": self.fetcher.fetched_bytes,
-            "records-consumed-total": self.delivery.records_out,
+            "records-consumed-total": self.collector.records_out,
             "buffered-bytes": self.fetcher.buffered_bytes,
             "records-lag-max": max(lags.values(), default=0),
             "assigned-partitions": len(self.positions.states),
@@ -431,14 +440,14 @@ class ConsumerEngine:
 
     # The end
 
-    async def prepare_close(self) -> UserCall | None:
+    async def prepare_close(self) -> PendingCallback | None:
         """Commit what was read; then the user hears what it gives up."""
-        self.delivery.settle()
+        self.collector.settle()
         if self.commits is not None:
             await self.commits.before_rebalance()
         owned = list(self.positions.states) if self.subscribed is not None else []
         heard = self._listener.on_revoked
-        return UserCall(heard, owned) if heard is not None and owned else None
+        return PendingCallback(heard, owned) if heard is not None and owned else None
 
     async def close(self, timeout_ms: float) -> None:
         try:
@@ -451,7 +460,7 @@ class ConsumerEngine:
             self.subscribed = None
         self.positions.replace(())
         await self.fetcher.close()
-        await self.keeper.close()
+        await self.resolver.close()
         if self.group is not None:
             await self.group.close()
         for interceptor in self.interceptors:

@@ -10,7 +10,7 @@ GROUP = 0
 _BATCHED_FROM = 4
 
 
-class Coordinators:
+class CoordinatorFinder:
     """`await find(group)` gives the id of a broker; `forget` after NOT_COORDINATOR, COORDINATOR_NOT_AVAILABLE or a lost connection."""
 
     def __init__(self, core: ClusterClient) -> None:
@@ -22,14 +22,14 @@ class Coordinators:
         known = self._known.get(group)
         if known is not None:
             return known
-        link = await self._core.link(ANY_NODE)
-        version = link.version_for(FindCoordinatorRequest)
+        connection = await self._core.get_connection(ANY_NODE)
+        version = connection.version_for(FindCoordinatorRequest)
         request = FindCoordinatorRequest(key_type=GROUP)
         if version >= _BATCHED_FROM:
             request.coordinator_keys = [group]
         else:
             request.key = group
-        answer = await link.call(request, FindCoordinatorResponse, timeout_ms=self._core.request_timeout_ms)
+        answer = await connection.call(request, FindCoordinatorResponse, timeout_ms=self._core.request_timeout_ms)
         about = f"the coordinator of {group!r}"
         if version >= _BATCHED_FROM:
             found = answer.coordinators[0]
@@ -42,5 +42,5 @@ class Coordinators:
         self._known[group] = node.id
         return node.id
 
-    def forget(self, group: str) -> None:
+    def mark_unknown(self, group: str) -> None:
         self._known.pop(group, None)

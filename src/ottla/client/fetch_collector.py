@@ -8,7 +8,7 @@ from ottla.base.errors import ErrorCode
 from ottla.client.column_batch import ColumnBatch
 from ottla.client.consumer_record import ConsumerRecord
 from ottla.client.errors import broker_error
-from ottla.client.fetcher import Fetched, Fetcher
+from ottla.client.fetcher import CompletedFetch, Fetcher
 from ottla.client.partitions import TopicPartition
 from ottla.client.positions import Positions
 from ottla.wire.column_decoding import FetchedPartition, decode_fetched
@@ -18,11 +18,13 @@ from ottla.wire.errors import MalformedMessage
 class _Segment:
     """The rows of one partition that were not handed out yet."""
 
-    __slots__ = ("end", "epoch", "next_offset", "partition", "row", "stamp")
+    __slots__ = ("end", "epoch", "next_offset", "partition", "row", "seek_id")
 
-    def __init__(self, partition: TopicPartition, stamp: int, row: int, end: int, next_offset: int, epoch: int) -> None:
+    def __init__(
+        self, partition: TopicPartition, seek_id: int, row: int, end: int, next_offset: int, epoch: int
+    ) -> None:
         self.partition = partition
-        self.stamp = stamp
+        self.seek_id = seek_id
         self.row = row
         self.end = end
         self.next_offset = next_offset
@@ -66,7 +68,7 @@ class Chunk:
         self._size = 0
 
 
-class Delivery:
+class FetchCollector:
     """Takes answers from the fetcher, decodes them, and keeps the one that is being handed out."""
 
     def __init__(
@@ -88,7 +90,7 @@ class Delivery:
         self._key, self._value = key, value
         self._batch: ColumnBatch | None = None
         self._segments: list[_Segment] = []
-        self._parked: dict[TopicPartition, list[Fetched]] = {}
+        self._parked: dict[TopicPartition, list[CompletedFetch]] = {}
         self._chunk: Chunk | None = None
         self.records_out = 0
 
@@ -186,7 +188,7 @@ class Delivery:
             while self._segments and self._batch is not None:
                 segment = self._segments[0]
                 state = self._positions.states.get(segment.partition)
-                if state is None or state.stamp != segment.stamp:
+                if state is None or state.seek_id != segment.seek_id:
                     self._segments.pop(0)
                     continue
                 first = segment.row
@@ -215,7 +217,7 @@ class Delivery:
             begun.append(chunk.partition)
         for segment in self._segments:
             state = self._positions.states.get(segment.partition)
-            if state is None or state.stamp != segment.stamp:
+            if state is None or state.seek_id != segment.seek_id:
                 begun.remove(segment.partition)
         for partition in dict.fromkeys(begun):
             state = self._positions.states.get(partition)
@@ -246,7 +248,7 @@ class Delivery:
             self._segments = [
                 _Segment(
                     part.partition,
-                    part.stamp,
+                    part.seek_id,
                     batch.bounds[index],
                     batch.bounds[index + 1],
                     columns.next_offsets[index],
@@ -260,12 +262,12 @@ class Delivery:
                 self._positions.advance(segment.partition, segment.next_offset, segment.epoch)
             self._segments = []
 
-    def _wanted(self, parts: list[Fetched]) -> list[Fetched]:
+    def _wanted(self, parts: list[CompletedFetch]) -> list[CompletedFetch]:
         """Those whose place is still read; those of paused partitions are kept for later."""
         wanted = []
         for part in parts:
             state = self._positions.states.get(part.partition)
-            if state is None or state.stamp != part.stamp:
+            if state is None or state.seek_id != part.seek_id:
                 continue
             if state.is_paused:
                 self._parked.setdefault(part.partition, []).append(part)
@@ -273,7 +275,7 @@ class Delivery:
             wanted.append(part)
         return wanted
 
-    def _on_damage(self, parts: list[Fetched], error: MalformedMessage) -> None:
+    def _on_damage(self, parts: list[CompletedFetch], error: MalformedMessage) -> None:
         """One damaged partition does not take others with it: they are decoded one by one, and the damaged one is told."""
         if len(parts) > 1:
             for part in reversed(parts):

@@ -14,7 +14,7 @@ BY_ID_FROM = 13
 """The version in which topics go by their ids."""
 
 
-class Wish(NamedTuple):
+class FetchTarget(NamedTuple):
     """What is wanted of one partition."""
 
     topic_id: Uuid
@@ -24,30 +24,30 @@ class Wish(NamedTuple):
     bytes_max: int
 
 
-class FetchSession:
+class FetchSessionHandler:
     """`request` says what to send next, `answered` and `lost` what came of it. One request is under way at a time."""
 
     def __init__(self) -> None:
         self.id = NO_SESSION
         self._epoch = FIRST_EPOCH
-        self._known: dict[TopicPartition, Wish] = {}
+        self._known: dict[TopicPartition, FetchTarget] = {}
         """What the broker remembers."""
 
-    def request(self, wishes: Mapping[TopicPartition, Wish]) -> FetchRequest:
+    def request(self, targets: Mapping[TopicPartition, FetchTarget]) -> FetchRequest:
         """Topics, what is forgotten and the session's numbers; the other fields are the caller's."""
         if self._epoch == FIRST_EPOCH:
-            changed, gone = dict(wishes), {}
+            changed, gone = dict(targets), {}
         else:
             known = self._known
-            changed = {key: wish for key, wish in wishes.items() if known.get(key) != wish}
-            gone = {key: wish for key, wish in known.items() if key not in wishes}
+            changed = {key: target for key, target in targets.items() if known.get(key) != target}
+            gone = {key: target for key, target in known.items() if key not in targets}
             # A topic that was made again has another id: the broker is to forget the old one.
             gone |= {
                 key: known[key]
-                for key, wish in changed.items()
-                if key in known and known[key].topic_id != wish.topic_id
+                for key, target in changed.items()
+                if key in known and known[key].topic_id != target.topic_id
             }
-        self._known = dict(wishes)
+        self._known = dict(targets)
         return FetchRequest(
             session_id=self.id,
             session_epoch=self._epoch,
@@ -58,7 +58,7 @@ class FetchSession:
     @property
     def version_max(self) -> int | None:
         """Topics without ids, as old brokers have them, can only be asked for by name."""
-        return BY_ID_FROM - 1 if any(wish.topic_id == ZERO_UUID for wish in self._known.values()) else None
+        return BY_ID_FROM - 1 if any(target.topic_id == ZERO_UUID for target in self._known.values()) else None
 
     def answered(self, answer: FetchResponse) -> bool:
         """Take in an answer; False where it says that the session is gone, and the next request starts another."""
@@ -77,28 +77,28 @@ class FetchSession:
         self._epoch = FIRST_EPOCH
 
 
-def _topics(wishes: Mapping[TopicPartition, Wish]) -> list[FetchTopic]:
+def _topics(targets: Mapping[TopicPartition, FetchTarget]) -> list[FetchTopic]:
     found: dict[str, FetchTopic] = {}
-    for (topic, partition), wish in wishes.items():
+    for (topic, partition), target in targets.items():
         entry = found.get(topic)
         if entry is None:
-            entry = found[topic] = FetchTopic(topic=topic, topic_id=wish.topic_id)
+            entry = found[topic] = FetchTopic(topic=topic, topic_id=target.topic_id)
         entry.partitions.append(
             FetchPartition(
                 partition=partition,
-                current_leader_epoch=wish.leader_epoch,
-                fetch_offset=wish.fetch_offset,
-                partition_max_bytes=wish.bytes_max,
+                current_leader_epoch=target.leader_epoch,
+                fetch_offset=target.fetch_offset,
+                partition_max_bytes=target.bytes_max,
             )
         )
     return list(found.values())
 
 
-def _forgotten(wishes: Mapping[TopicPartition, Wish]) -> list[ForgottenTopic]:
+def _forgotten(targets: Mapping[TopicPartition, FetchTarget]) -> list[ForgottenTopic]:
     found: dict[str, ForgottenTopic] = {}
-    for (topic, partition), wish in wishes.items():
+    for (topic, partition), target in targets.items():
         entry = found.get(topic)
         if entry is None:
-            entry = found[topic] = ForgottenTopic(topic=topic, topic_id=wish.topic_id)
+            entry = found[topic] = ForgottenTopic(topic=topic, topic_id=target.topic_id)
         entry.partitions.append(partition)
     return list(found.values())

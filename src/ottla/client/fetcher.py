@@ -17,7 +17,7 @@ from ottla.base.ports import Buffer
 from ottla.client.cluster_client import ClusterClient
 from ottla.client.cluster_metadata import Node
 from ottla.client.errors import STALE_METADATA, BrokerError, ClientClosedError, ClientError, broker_error, error_code
-from ottla.client.fetch_session import FetchSession, Wish
+from ottla.client.fetch_session import FetchSessionHandler, FetchTarget
 from ottla.client.partitions import TopicPartition
 from ottla.client.positions import NO_REPLICA, Positions
 from ottla.wire.batches import HEADER, LENGTH_AT, LENGTH_OVERHEAD, RECORDS_AT
@@ -41,35 +41,35 @@ _PASSING = frozenset(
 )
 
 
-class Fetched(NamedTuple):
+class CompletedFetch(NamedTuple):
     """What one answer holds of one partition."""
 
     partition: TopicPartition
-    stamp: int
+    seek_id: int
     fetch_offset: int
     records: Buffer
     aborted: tuple[tuple[int, int], ...]
 
 
-class Answer(NamedTuple):
+class FetchResult(NamedTuple):
     node: int
-    parts: list[Fetched]
+    parts: list[CompletedFetch]
 
 
 class Fetcher:
-    """`answers` are those that wait. `on_news` is called when there is one more, or a failure."""
+    """`answers` are those that wait. `on_update` is called when there is one more, or a failure."""
 
     def __init__(
         self,
         core: ClusterClient,
         config: Mapping[str, Any],
         positions: Positions,
-        on_news: Callable[[], None],
+        on_update: Callable[[], None],
         reset: Callable[[TopicPartition], None],
     ) -> None:
         self._core = core
         self._positions = positions
-        self._on_news = on_news
+        self._on_update = on_update
         self._reset = reset
         """Called where an offset is out of range."""
         self._bytes_max: int = config["fetch.max.bytes"]
@@ -79,23 +79,23 @@ class Fetcher:
         self._rack: str = config["client.rack"] or ""
         self._isolation = READ_COMMITTED if config["isolation.level"] == "read_committed" else 0
         self._replica_age_ms: float = config["metadata.max.age.ms"]
-        self._sessions: dict[int, FetchSession] = {}
+        self._sessions: dict[int, FetchSessionHandler] = {}
         self._under_way: dict[int, asyncio.Task[None]] = {}
         self._waiting: dict[int, int] = {}
         self._not_before_ms: dict[int, float] = {}
         self._failed: dict[int, int] = {}
         self._timer: asyncio.TimerHandle | None = None
         self._lost_times, self._look_at_ms = 0, 0.0
-        self.answers: deque[Answer] = deque()
+        self.answers: deque[FetchResult] = deque()
         self.failures: deque[Exception] = deque()
         self.fetches = self.fetched_bytes = 0
-        core.watchers.append(lambda cluster: self.fetch())
+        core.update_callbacks.append(lambda cluster: self.fetch())
 
     @property
     def buffered_bytes(self) -> int:
         return sum(len(part.records) for answer in self.answers for part in answer.parts)
 
-    def take(self) -> Answer | None:
+    def take(self) -> FetchResult | None:
         """The next answer; room for another is made by that."""
         if not self.answers:
             return None
@@ -110,15 +110,15 @@ class Fetcher:
         if self._core.is_closed:
             return
         now_ms, wanted, later_ms = self._core.now_ms(), self._wanted(), None
-        for node, wishes in wanted.items():
+        for node, targets in wanted.items():
             if node in self._under_way or self._waiting.get(node, 0) >= ANSWERS_WAITING_MAX:
                 continue
             wait_ms = self._not_before_ms.get(node, 0) - now_ms
             if wait_ms > 0:
                 later_ms = wait_ms if later_ms is None else min(wait_ms, later_ms)
                 continue
-            stamps = {partition: self._positions.states[partition].stamp for partition in wishes}
-            task = self._under_way[node] = self._core.loop.create_task(self._ask(node, wishes, stamps))
+            seek_ids = {partition: self._positions.states[partition].seek_id for partition in targets}
+            task = self._under_way[node] = self._core.loop.create_task(self._ask(node, targets, seek_ids))
             task.add_done_callback(partial(self._on_done, node))
         if later_ms is not None:
             self._fetch_later(later_ms)
@@ -136,9 +136,9 @@ class Fetcher:
             self._fail(failure)
         self.fetch()
 
-    def _wanted(self) -> dict[int, dict[TopicPartition, Wish]]:
+    def _wanted(self) -> dict[int, dict[TopicPartition, FetchTarget]]:
         """What may be fetched now, by the broker to ask."""
-        found: dict[int, dict[TopicPartition, Wish]] = {}
+        found: dict[int, dict[TopicPartition, FetchTarget]] = {}
         now_ms, soonest_ms, is_lost = self._core.now_ms(), None, False
         topics = self._core.cluster.topics
         for partition, state in self._positions.states.items():
@@ -161,8 +161,8 @@ class Fetcher:
             if node < 0:
                 is_lost = True
                 continue
-            wish = Wish(topic.id, state.fetch_offset, info.leader_epoch, self._partition_bytes_max)
-            found.setdefault(node, {})[partition] = wish
+            target = FetchTarget(topic.id, state.fetch_offset, info.leader_epoch, self._partition_bytes_max)
+            found.setdefault(node, {})[partition] = target
         if is_lost:
             soonest_ms = min(soonest_ms or inf, self._look_for_leaders(now_ms))
         else:
@@ -176,21 +176,23 @@ class Fetcher:
         if now_ms >= self._look_at_ms:
             self._lost_times += 1
             self._look_at_ms = now_ms + self._core.retry_backoff.delay_ms(self._lost_times)
-            self._core.ask_refresh()
+            self._core.request_update()
         return self._look_at_ms
 
-    async def _ask(self, node: int, wishes: dict[TopicPartition, Wish], stamps: dict[TopicPartition, int]) -> None:
-        """One request. Partitions may go or be sought elsewhere meanwhile: the stamps of their places tell."""
-        session = self._sessions.setdefault(node, FetchSession())
+    async def _ask(
+        self, node: int, targets: dict[TopicPartition, FetchTarget], seek_ids: dict[TopicPartition, int]
+    ) -> None:
+        """One request. Partitions may go or be sought elsewhere meanwhile: the seek_ids of their places tell."""
+        session = self._sessions.setdefault(node, FetchSessionHandler())
         try:
-            link = await self._core.link(node, purpose=PURPOSE)
-            wait_ms = link.muted_until_ms - self._core.now_ms()
+            connection = await self._core.get_connection(node, purpose=PURPOSE)
+            wait_ms = connection.muted_until_ms - self._core.now_ms()
             if wait_ms > 0:
                 await asyncio.sleep(wait_ms / 1000)
-            request = session.request(wishes)
+            request = session.request(targets)
             request.max_wait_ms, request.min_bytes, request.max_bytes = self._wait_ms, self._min_bytes, self._bytes_max
             request.isolation_level, request.rack_id = self._isolation, self._rack
-            answer = await link.call(
+            answer = await connection.call(
                 request,
                 FetchResponse,
                 timeout_ms=self._core.request_timeout_ms + self._wait_ms,
@@ -200,7 +202,7 @@ class Fetcher:
             return
         except ClientError as error:
             session.lost()
-            self._on_unreachable(node, wishes, error)
+            self._on_unreachable(node, targets, error)
             return
         except BaseException:
             session.lost()
@@ -208,51 +210,51 @@ class Fetcher:
         self._failed.pop(node, None)
         self.fetches += 1
         if session.answered(answer):
-            self._on_answer(node, answer, wishes, stamps)
+            self._on_answer(node, answer, targets, seek_ids)
 
-    def _on_unreachable(self, node: int, wishes: Mapping[TopicPartition, Wish], error: ClientError) -> None:
+    def _on_unreachable(self, node: int, targets: Mapping[TopicPartition, FetchTarget], error: ClientError) -> None:
         if not error.is_retriable:
             self._fail(error)
         tries = self._failed[node] = self._failed.get(node, 0) + 1
         self._not_before_ms[node] = self._core.now_ms() + self._core.retry_backoff.delay_ms(tries)
-        for partition in wishes:
+        for partition in targets:
             state = self._positions.states.get(partition)
             if state is not None and state.replica == node:
                 state.replica = NO_REPLICA
-        self._core.ask_refresh()
+        self._core.request_update()
 
     def _fail(self, error: Exception) -> None:
         self.failures.append(error)
-        self._on_news()
+        self._on_update()
 
     def _on_answer(
         self,
         node: int,
         answer: FetchResponse,
-        wishes: Mapping[TopicPartition, Wish],
-        stamps: Mapping[TopicPartition, int],
+        targets: Mapping[TopicPartition, FetchTarget],
+        seek_ids: Mapping[TopicPartition, int],
     ) -> None:
-        parts: list[Fetched] = []
+        parts: list[CompletedFetch] = []
         nodes = [Node(each.node_id, each.host, each.port, each.rack) for each in answer.node_endpoints]
         for topic in answer.responses:
             name = topic.topic or self._core.cluster.topic_names.get(topic.topic_id, "")
             for data in topic.partitions:
                 partition = TopicPartition(name, data.partition_index)
                 state = self._positions.states.get(partition)
-                if state is None or stamps.get(partition) != state.stamp:
+                if state is None or seek_ids.get(partition) != state.seek_id:
                     continue  # nobody reads there any more
                 if data.error_code:
                     self._on_error(node, partition, data, nodes)
                     continue
-                part = self._take_in(partition, data, wishes[partition].fetch_offset)
+                part = self._take_in(partition, data, targets[partition].fetch_offset)
                 if part is not None:
                     parts.append(part)
         if parts:
             self._waiting[node] = self._waiting.get(node, 0) + 1
-            self.answers.append(Answer(node, parts))
-            self._on_news()
+            self.answers.append(FetchResult(node, parts))
+            self._on_update()
 
-    def _take_in(self, partition: TopicPartition, data: PartitionData, fetch_offset: int) -> Fetched | None:
+    def _take_in(self, partition: TopicPartition, data: PartitionData, fetch_offset: int) -> CompletedFetch | None:
         state = self._positions.states[partition]
         state.high_watermark, state.last_stable_offset = data.high_watermark, data.last_stable_offset
         if data.log_start_offset >= 0:
@@ -269,7 +271,7 @@ class Fetcher:
         next_offset, epoch = end
         state.fetch_offset, state.fetch_epoch = max(next_offset, fetch_offset), epoch
         aborted = tuple((each.producer_id, each.first_offset) for each in data.aborted_transactions or ())
-        return Fetched(partition, state.stamp, fetch_offset, data.records, aborted)
+        return CompletedFetch(partition, state.seek_id, fetch_offset, data.records, aborted)
 
     def _on_error(self, node: int, partition: TopicPartition, data: PartitionData, nodes: list[Node]) -> None:
         state = self._positions.states[partition]
@@ -292,10 +294,10 @@ class Fetcher:
                 *partition, leader.leader_id, leader.leader_epoch, nodes
             ):
                 state.not_before_ms = 0.0
-                for watcher in list(self._core.watchers):
+                for watcher in list(self._core.update_callbacks):
                     watcher(self._core.cluster)
             elif code in STALE_METADATA:
-                self._core.ask_refresh()
+                self._core.request_update()
             return
         state.not_before_ms = now_ms + self._core.retry_backoff.delay_ms(1)
         error: BrokerError = broker_error(
@@ -303,10 +305,10 @@ class Fetcher:
         )
         self._fail(error)
 
-    def put_back(self, parts: list[Fetched]) -> None:
+    def put_back(self, parts: list[CompletedFetch]) -> None:
         """Hand these out next: they were parked while their partition was paused."""
-        self.answers.appendleft(Answer(NO_REPLICA, parts))
-        self._on_news()
+        self.answers.appendleft(FetchResult(NO_REPLICA, parts))
+        self._on_update()
 
     async def close(self) -> None:
         if self._timer is not None:

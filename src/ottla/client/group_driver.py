@@ -8,29 +8,29 @@ from typing import Any
 from ottla.base.errors import ErrorCode
 from ottla.client.assignors import Topics
 from ottla.client.cluster_client import ClusterClient
-from ottla.client.cluster_metadata import Cluster
+from ottla.client.cluster_metadata import ClusterMetadata
 from ottla.client.consumer_protocol import decode_subscription, encode_assignment
-from ottla.client.coordinator_finder import Coordinators
+from ottla.client.coordinator_finder import CoordinatorFinder
 from ottla.client.errors import ClientClosedError, ClientError, broker_error
-from ottla.client.group_offsets import COORDINATOR, Identity
+from ottla.client.group_offsets import COORDINATOR, ConsumerGroupMetadata
 from ottla.client.membership import Membership
 from ottla.client.membership_events import (
-    Adopt,
-    Answered,
-    Compute,
-    Computed,
+    ApplyAssignment,
+    AssignmentComputed,
+    ComputeAssignment,
     Effect,
     Event,
     Fail,
-    ForgetCoordinator,
     Leave,
+    MarkCoordinatorUnknown,
     MemberSettings,
     Polled,
-    Prepare,
+    PrepareJoin,
+    RequestFailed,
+    ResponseReceived,
     Send,
     Tick,
     TopicsChanged,
-    Unanswered,
     Wake,
 )
 from ottla.client.partitions import TopicPartition
@@ -54,29 +54,35 @@ _ANSWERS: Mapping[type[Message], type[Message]] = {
 
 
 class GroupDriver:
-    """`todo` holds what the user is to be told (Prepare, Adopt); `failures` what it has to know. `on_news` is called with either."""
+    """`todo` holds what the user is to be told (PrepareJoin, ApplyAssignment); `failures` what it has to know. `on_update` is called with either."""
 
     def __init__(
-        self, core: ClusterClient, coordinators: Coordinators, settings: MemberSettings, on_news: Callable[[], None]
+        self,
+        core: ClusterClient,
+        coordinators: CoordinatorFinder,
+        settings: MemberSettings,
+        on_update: Callable[[], None],
     ) -> None:
         self._core = core
         self._coordinators = coordinators
-        self._on_news = on_news
+        self._on_update = on_update
         self.member = Membership(settings)
-        self.todo: deque[Prepare | Adopt] = deque()
+        self.todo: deque[PrepareJoin | ApplyAssignment] = deque()
         self.failures: deque[Exception] = deque()
         self._tasks: dict[asyncio.Task[None], None] = {}
         self._timer: asyncio.TimerHandle | None = None
         self._spread: dict[str, int] | None = None
         """The topics that this member spread as the leader, with their counts."""
         self.rebalances = 0
-        core.watchers.append(self._on_metadata)
+        core.update_callbacks.append(self._on_metadata)
 
     @property
-    def identity(self) -> Identity:
+    def identity(self) -> ConsumerGroupMetadata:
         """As commits are signed."""
         member = self.member
-        return Identity(member.member_id, member.generation, member.settings.instance_id if member.is_member else None)
+        return ConsumerGroupMetadata(
+            member.member_id, member.generation, member.settings.instance_id if member.is_member else None
+        )
 
     def step(self, event: Event, *, not_before_ms: float = 0) -> None:
         """Let the machine have it, and do what it asks for."""
@@ -91,19 +97,19 @@ class GroupDriver:
         match effect:
             case Send(request):
                 self._start(self._send(request))
-            case Prepare() | Adopt():
-                self.rebalances += isinstance(effect, Adopt)
+            case PrepareJoin() | ApplyAssignment():
+                self.rebalances += isinstance(effect, ApplyAssignment)
                 self.todo.append(effect)
-                self._on_news()
-            case Compute():
+                self._on_update()
+            case ComputeAssignment():
                 self._start(self._compute(effect))
-            case ForgetCoordinator():
-                self._coordinators.forget(self.member.settings.group_id)
+            case MarkCoordinatorUnknown():
+                self._coordinators.mark_unknown(self.member.settings.group_id)
             case Wake():
-                self._on_news()
+                self._on_update()
             case Fail(error):
                 self.failures.append(error)
-                self._on_news()
+                self._on_update()
 
     def _start(self, work: Coroutine[Any, Any, None]) -> None:
         task = self._core.loop.create_task(work)
@@ -115,7 +121,7 @@ class GroupDriver:
         failure = None if task.cancelled() else task.exception()
         if isinstance(failure, Exception):  # a mistake of this client, or of an assignor: whoever polls has to see it
             self.failures.append(failure)
-            self._on_news()
+            self._on_update()
 
     def _arm(self) -> None:
         if self._timer is not None:
@@ -139,28 +145,31 @@ class GroupDriver:
             timeout_ms = min(timeout_ms, settings.session_timeout_ms)
         try:
             node = await self._coordinators.find(settings.group_id)
-            link = await self._core.link(node, purpose=JOINING if is_waiting else COORDINATOR)
-            if isinstance(request, LeaveGroupRequest) and link.version_for(LeaveGroupRequest) < LEAVE_BY_LIST_FROM:
+            connection = await self._core.get_connection(node, purpose=JOINING if is_waiting else COORDINATOR)
+            if (
+                isinstance(request, LeaveGroupRequest)
+                and connection.version_for(LeaveGroupRequest) < LEAVE_BY_LIST_FROM
+            ):
                 request = LeaveGroupRequest(group_id=request.group_id, member_id=request.members[0].member_id)
-            answer = await link.call(request, _ANSWERS[type(request)], timeout_ms=timeout_ms)
+            answer = await connection.call(request, _ANSWERS[type(request)], timeout_ms=timeout_ms)
         except ClientClosedError:
             return
         except ClientError as error:
             if not isinstance(request, LeaveGroupRequest):
-                self.step(Unanswered(request, error))
+                self.step(RequestFailed(request, error))
             return
         if isinstance(answer, JoinGroupResponse | SyncGroupResponse | HeartbeatResponse) and not isinstance(
             request, LeaveGroupRequest
         ):
-            self.step(Answered(request, answer))
+            self.step(ResponseReceived(request, answer))
 
     # Leading
 
-    async def _compute(self, wanted: Compute) -> None:
+    async def _compute(self, wanted: ComputeAssignment) -> None:
         tries = 0
         while self.member.generation == wanted.generation and not self._core.is_closed:
             try:
-                self.step(Computed(wanted.generation, await self._spread_partitions(wanted)))
+                self.step(AssignmentComputed(wanted.generation, await self._spread_partitions(wanted)))
                 return
             except ClientClosedError:
                 return
@@ -171,7 +180,7 @@ class GroupDriver:
                 tries += 1
                 await asyncio.sleep(self._core.retry_backoff.delay_ms(tries) / 1000)
 
-    async def _spread_partitions(self, wanted: Compute) -> dict[str, bytes]:
+    async def _spread_partitions(self, wanted: ComputeAssignment) -> dict[str, bytes]:
         assignor = next((each for each in self.member.settings.assignors if each.name == wanted.protocol), None)
         if assignor is None:
             why = f"the group chose the assignor {wanted.protocol!r}, which this member did not offer"
@@ -195,7 +204,7 @@ class GroupDriver:
         return {member_id: encode_assignment(partitions) for member_id, partitions in assignment.items()}
 
     @staticmethod
-    def _topics(cluster: Cluster, names: list[str]) -> Topics:
+    def _topics(cluster: ClusterMetadata, names: list[str]) -> Topics:
         known = [cluster.topics[name] for name in names if name in cluster.topics]
         racks: dict[TopicPartition, tuple[str, ...]] = {}
         if any(node.rack for node in cluster.nodes.values()):
@@ -207,7 +216,7 @@ class GroupDriver:
                     )
         return Topics({topic.name: len(topic.partitions) for topic in known}, racks)
 
-    def _on_metadata(self, cluster: Cluster) -> None:
+    def _on_metadata(self, cluster: ClusterMetadata) -> None:
         if self._spread is None or not self.member.is_leader:
             return
         now = {topic: len(cluster.topics[topic].partitions) if topic in cluster.topics else 0 for topic in self._spread}

@@ -5,9 +5,9 @@ from collections.abc import Mapping, Sequence
 from ottla.base.errors import ErrorCode
 from ottla.base.ids import ZERO_UUID
 from ottla.client.cluster_client import ClusterClient
-from ottla.client.connection import Link
+from ottla.client.connection import BrokerConnection
 from ottla.client.consumer_record import OffsetAndMetadata
-from ottla.client.coordinator_finder import Coordinators
+from ottla.client.coordinator_finder import CoordinatorFinder
 from ottla.client.errors import ClientError, DisconnectedError, broker_error
 from ottla.client.partitions import TopicPartition
 from ottla.client.positions import by_topic
@@ -36,7 +36,7 @@ COORDINATOR = "group"
 """The connection for what a group's coordinator is asked: a JoinGroup that waits must not hold up a fetch of records."""
 
 
-class Identity:
+class ConsumerGroupMetadata:
     """Who commits: the member of a generation, or somebody outside of it."""
 
     __slots__ = ("generation", "instance_id", "member_id")
@@ -47,10 +47,12 @@ class Identity:
         self.instance_id = instance_id
 
 
-class GroupOffsets:
+class GroupOffsetsClient:
     """Each call is one try; errors that pass are ClientErrors that say so, and the coordinator is looked for again after them."""
 
-    def __init__(self, core: ClusterClient, coordinators: Coordinators, group: str, *, read_committed: bool) -> None:
+    def __init__(
+        self, core: ClusterClient, coordinators: CoordinatorFinder, group: str, *, read_committed: bool
+    ) -> None:
         self._core = core
         self._coordinators = coordinators
         self._group = group
@@ -58,9 +60,9 @@ class GroupOffsets:
 
     async def fetch(self, partitions: Sequence[TopicPartition]) -> dict[TopicPartition, OffsetAndMetadata]:
         """Those of the partitions that have a committed offset."""
-        link = await self._link()
+        connection = await self._connection()
         topics = by_topic(partitions)
-        version = min(link.version_for(OffsetFetchRequest), BY_NAME_MAX)
+        version = min(connection.version_for(OffsetFetchRequest), BY_NAME_MAX)
         request = OffsetFetchRequest(require_stable=self._read_committed)
         if version >= GROUPS_FROM:
             wanted = [
@@ -75,11 +77,11 @@ class GroupOffsets:
         if version < 7:
             request.require_stable = False
         try:
-            answer = await link.call(
+            answer = await connection.call(
                 request, OffsetFetchResponse, timeout_ms=self._core.request_timeout_ms, version_max=version
             )
         except DisconnectedError:
-            self._coordinators.forget(self._group)
+            self._coordinators.mark_unknown(self._group)
             raise
         found: dict[TopicPartition, OffsetAndMetadata] = {}
         if version >= GROUPS_FROM:
@@ -106,9 +108,9 @@ class GroupOffsets:
                     each.committed_offset, each.metadata or "", each.committed_leader_epoch
                 )
 
-    async def commit(self, offsets: Mapping[TopicPartition, OffsetAndMetadata], who: Identity) -> None:
+    async def commit(self, offsets: Mapping[TopicPartition, OffsetAndMetadata], who: ConsumerGroupMetadata) -> None:
         """All of them, or the error of the first that was refused."""
-        link = await self._link()
+        connection = await self._connection()
         topics = [
             OffsetCommitRequestTopic(
                 name=topic,
@@ -133,26 +135,26 @@ class GroupOffsets:
             topics=topics,
         )
         try:
-            answer = await link.call(
+            answer = await connection.call(
                 request, OffsetCommitResponse, timeout_ms=self._core.request_timeout_ms, version_max=BY_NAME_MAX
             )
         except DisconnectedError:
-            self._coordinators.forget(self._group)
+            self._coordinators.mark_unknown(self._group)
             raise
         for topic in answer.topics:
             for each in topic.partitions:
                 self._check(each.error_code, f"offset of {topic.name}-{each.partition_index}")
 
-    async def _link(self) -> Link:
+    async def _connection(self) -> BrokerConnection:
         node = await self._coordinators.find(self._group)
         try:
-            return await self._core.link(node, purpose=COORDINATOR)
+            return await self._core.get_connection(node, purpose=COORDINATOR)
         except ClientError:
-            self._coordinators.forget(self._group)
+            self._coordinators.mark_unknown(self._group)
             raise
 
     def _check(self, number: int, about: str = "") -> None:
         if number:
             if number in COORDINATOR_MOVED:
-                self._coordinators.forget(self._group)
+                self._coordinators.mark_unknown(self._group)
             raise broker_error(number, about=about or f"group {self._group!r}")

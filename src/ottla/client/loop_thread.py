@@ -24,7 +24,7 @@ def new_loop() -> asyncio.AbstractEventLoop:
     return loop
 
 
-class Background:
+class EventLoopThread:
     """Starts with its first use. Its thread does not keep the process alive: close what must be finished."""
 
     def __init__(self, name: str) -> None:

@@ -12,27 +12,27 @@ from ottla.client.consumer_errors import FencedInstanceIdError
 from ottla.client.consumer_protocol import decode_assignment, encode_subscription
 from ottla.client.errors import ClientError, broker_error, error_code
 from ottla.client.membership_events import (
-    PHASES_AFTER,
-    Adopt,
-    Adopted,
-    Answered,
-    Compute,
-    Computed,
+    VALID_TRANSITIONS,
+    ApplyAssignment,
+    AssignmentApplied,
+    AssignmentComputed,
+    ComputeAssignment,
     Effect,
     Event,
     Fail,
-    ForgetCoordinator,
+    JoinPrepared,
     Leave,
+    MarkCoordinatorUnknown,
     MemberSettings,
-    Phase,
+    MemberState,
     Polled,
-    Prepare,
-    Prepared,
+    PrepareJoin,
+    RequestFailed,
+    ResponseReceived,
     Send,
     Subscribed,
     Tick,
     TopicsChanged,
-    Unanswered,
     Wake,
 )
 from ottla.client.partitions import TopicPartition
@@ -60,7 +60,7 @@ class Membership:
 
     def __init__(self, settings: MemberSettings) -> None:
         self.settings = settings
-        self.phase = Phase.OUT
+        self.state = MemberState.UNJOINED
         self.member_id = ""
         self.generation = NO_GENERATION
         self.protocol: str | None = None
@@ -71,7 +71,7 @@ class Membership:
         """What this member had last, for assignors that leave it that."""
         self._is_lost = False
         self._must_join = False
-        self._adopting: Adopt | None = None
+        self._applying: ApplyAssignment | None = None
         self._pending: JoinGroupRequest | SyncGroupRequest | None = None
         self._heartbeat: HeartbeatRequest | None = None
         self._retry_at_ms: float | None = None
@@ -81,7 +81,7 @@ class Membership:
 
     @property
     def is_stable(self) -> bool:
-        return self.phase is Phase.STABLE and not self._must_join
+        return self.state is MemberState.STABLE and not self._must_join
 
     @property
     def is_member(self) -> bool:
@@ -90,7 +90,7 @@ class Membership:
 
     @property
     def deadline_ms(self) -> float | None:
-        if self.phase in (Phase.OUT, Phase.FAILED):
+        if self.state in (MemberState.UNJOINED, MemberState.FAILED):
             return None
         due = [
             at
@@ -111,43 +111,45 @@ class Membership:
             case TopicsChanged():
                 self._must_join = True
                 return [Wake()]
-            case Prepared():
-                return self._on_prepared()
-            case Adopted():
-                return self._on_adopted()
-            case Computed(generation, assignments):
-                return self._on_computed(generation, assignments)
-            case Answered(request, answer):
+            case JoinPrepared():
+                return self._on_join_prepared()
+            case AssignmentApplied():
+                return self._on_assignment_applied()
+            case AssignmentComputed(generation, assignments):
+                return self._on_assignment_computed(generation, assignments)
+            case ResponseReceived(request, answer):
                 return self._on_answer(request, answer, now_ms)
-            case Unanswered(request, error):
-                return self._on_unanswered(request, error, now_ms)
+            case RequestFailed(request, error):
+                return self._on_request_failed(request, error, now_ms)
             case Tick():
                 return self._on_tick(now_ms)
             case Leave(reason):
                 return self._leave(reason)
 
-    def _enter(self, phase: Phase) -> None:
-        assert phase in PHASES_AFTER[self.phase], (self.phase, phase)
-        self.phase = phase
+    def _enter(self, state: MemberState) -> None:
+        assert state in VALID_TRANSITIONS[self.state], (self.state, state)
+        self.state = state
 
     # Joining
 
     def _maybe_begin(self) -> list[Effect]:
-        if self.phase is Phase.OUT or (self.phase is Phase.STABLE and self._must_join):
+        if self.state is MemberState.UNJOINED or (self.state is MemberState.STABLE and self._must_join):
             if not self.topics and not self.owned:
                 return []
-            self._enter(Phase.PREPARING)
+            self._enter(MemberState.PREPARING)
             if self._is_lost:
-                return [Prepare(lost=self.owned)]
+                return [PrepareJoin(lost=self.owned)]
             if self.settings.is_cooperative:
                 return [
-                    Prepare(revoked=tuple(partition for partition in self.owned if partition.topic not in self.topics))
+                    PrepareJoin(
+                        revoked=tuple(partition for partition in self.owned if partition.topic not in self.topics)
+                    )
                 ]
-            return [Prepare(revoked=self.owned)]
+            return [PrepareJoin(revoked=self.owned)]
         return []
 
-    def _on_prepared(self) -> list[Effect]:
-        if self.phase is not Phase.PREPARING:
+    def _on_join_prepared(self) -> list[Effect]:
+        if self.state is not MemberState.PREPARING:
             return []
         if self._is_lost or not self.settings.is_cooperative:
             self.owned = ()
@@ -157,7 +159,7 @@ class Membership:
         return self._join()
 
     def _join(self) -> list[Effect]:
-        self._enter(Phase.JOINING)
+        self._enter(MemberState.JOINING)
         self._must_join = False
         self._retry_at_ms = None
         self._heartbeat_at_ms = None
@@ -206,15 +208,15 @@ class Membership:
         self._heard_at_ms = now_ms
         self._heartbeat_at_ms = now_ms + self.settings.heartbeat_interval_ms
         if self.is_leader and not answer.skip_assignment:
-            self._enter(Phase.COMPUTING)
-            return [Compute(answer.protocol_name or "", self.generation, tuple(answer.members))]
-        self._enter(Phase.SYNCING)
+            self._enter(MemberState.COMPUTING)
+            return [ComputeAssignment(answer.protocol_name or "", self.generation, tuple(answer.members))]
+        self._enter(MemberState.SYNCING)
         return self._sync(())
 
-    def _on_computed(self, generation: int, assignments: Mapping[str, bytes]) -> list[Effect]:
-        if self.phase is not Phase.COMPUTING or generation != self.generation:
+    def _on_assignment_computed(self, generation: int, assignments: Mapping[str, bytes]) -> list[Effect]:
+        if self.state is not MemberState.COMPUTING or generation != self.generation:
             return []
-        self._enter(Phase.SYNCING)
+        self._enter(MemberState.SYNCING)
         return self._sync(
             [
                 SyncGroupRequestAssignment(member_id=member, assignment=data)
@@ -241,21 +243,21 @@ class Membership:
             return self._on_join_error(code, now_ms)
         assigned = decode_assignment(answer.assignment)
         kept, given = dict.fromkeys(self.owned), dict.fromkeys(assigned)
-        self._adopting = Adopt(
+        self._applying = ApplyAssignment(
             assigned, tuple(p for p in assigned if p not in kept), tuple(p for p in self.owned if p not in given)
         )
-        self._enter(Phase.ADOPTING)
-        return [self._adopting]
+        self._enter(MemberState.APPLYING)
+        return [self._applying]
 
-    def _on_adopted(self) -> list[Effect]:
-        if self.phase is not Phase.ADOPTING or self._adopting is None:
+    def _on_assignment_applied(self) -> list[Effect]:
+        if self.state is not MemberState.APPLYING or self._applying is None:
             return []
-        adopted, self._adopting = self._adopting, None
+        adopted, self._applying = self._applying, None
         self.owned = adopted.assigned
         self._remembered = (self.owned, self.generation)
         # What this member gave up is nobody's: whoever is to have it gets it in the next generation.
         self._must_join = self._must_join or bool(adopted.revoked)
-        self._enter(Phase.STABLE)
+        self._enter(MemberState.STABLE)
         return [Wake()] if self._must_join else []
 
     def _on_join_error(self, code: ErrorCode, now_ms: float) -> list[Effect]:
@@ -263,9 +265,9 @@ class Membership:
             self._forget_membership(keep_member=code == _E.ILLEGAL_GENERATION)
             return self._join_again(now_ms, 0)
         if code == _E.REBALANCE_IN_PROGRESS:
-            return self._join_again(now_ms, 0 if self.phase is Phase.SYNCING else self.settings.retry_ms)
+            return self._join_again(now_ms, 0 if self.state is MemberState.SYNCING else self.settings.retry_ms)
         if code in COORDINATOR_GONE:
-            return [ForgetCoordinator(), *self._join_again(now_ms, self.settings.retry_ms)]
+            return [MarkCoordinatorUnknown(), *self._join_again(now_ms, self.settings.retry_ms)]
         if code == _E.COORDINATOR_LOAD_IN_PROGRESS:
             return self._join_again(now_ms, self.settings.retry_ms)
         return self._fail(code)
@@ -273,23 +275,23 @@ class Membership:
     def _join_again(self, now_ms: float, delay_ms: float) -> list[Effect]:
         if delay_ms <= 0:
             return self._join()
-        self._enter(Phase.JOINING)
+        self._enter(MemberState.JOINING)
         self._retry_at_ms = now_ms + delay_ms
         self._heartbeat_at_ms = None
         return []
 
-    def _on_unanswered(self, request: object, error: ClientError, now_ms: float) -> list[Effect]:
+    def _on_request_failed(self, request: object, error: ClientError, now_ms: float) -> list[Effect]:
         if request is self._heartbeat:
             self._heartbeat = None
             self._heartbeat_at_ms = now_ms + self.settings.retry_ms
-            return [ForgetCoordinator()]
+            return [MarkCoordinatorUnknown()]
         if request is not self._pending:
             return []
         self._pending = None
         if not error.is_retriable:
-            self._enter(Phase.FAILED)
+            self._enter(MemberState.FAILED)
             return [Fail(error)]
-        return [ForgetCoordinator(), *self._join_again(now_ms, self.settings.retry_ms)]
+        return [MarkCoordinatorUnknown(), *self._join_again(now_ms, self.settings.retry_ms)]
 
     # Staying
 
@@ -305,24 +307,24 @@ class Membership:
             self._heartbeat_at_ms = now_ms + self.settings.heartbeat_interval_ms
         if code in (_E.NONE, _E.REBALANCE_IN_PROGRESS):
             self._heard_at_ms = now_ms
-            if code == _E.REBALANCE_IN_PROGRESS and self.phase is Phase.STABLE and not self._must_join:
+            if code == _E.REBALANCE_IN_PROGRESS and self.state is MemberState.STABLE and not self._must_join:
                 self._must_join = True
                 return [Wake()]
             return []
         if code in LOST_MEMBERSHIP:
-            if self.phase not in (Phase.STABLE, Phase.PREPARING, Phase.ADOPTING):
+            if self.state not in (MemberState.STABLE, MemberState.PREPARING, MemberState.APPLYING):
                 return []  # the request that is under way hears the same
             self._lose(keep_member=code == _E.ILLEGAL_GENERATION)
             return [Wake()]
         if code in COORDINATOR_GONE:
             self._heartbeat_at_ms = now_ms + self.settings.retry_ms
-            return [ForgetCoordinator()]
+            return [MarkCoordinatorUnknown()]
         if code == _E.COORDINATOR_LOAD_IN_PROGRESS:
             return []
         return self._fail(code)
 
     def _on_tick(self, now_ms: float) -> list[Effect]:
-        if self.phase in (Phase.OUT, Phase.FAILED):
+        if self.state in (MemberState.UNJOINED, MemberState.FAILED):
             return []
         if now_ms - self._polled_at_ms >= self.settings.poll_interval_ms_max:
             effects = self._leaving("the user has not polled for max.poll.interval.ms")
@@ -333,7 +335,7 @@ class Membership:
             effects += self._join()
         if self._heartbeat_at_ms is not None and self._heartbeat is None and now_ms >= self._heartbeat_at_ms:
             if now_ms - self._heard_at_ms > self.settings.session_timeout_ms:
-                effects.append(ForgetCoordinator())  # it may have moved: another may know this member
+                effects.append(MarkCoordinatorUnknown())  # it may have moved: another may know this member
             self._heartbeat = HeartbeatRequest(
                 group_id=self.settings.group_id,
                 generation_id=self.generation,
@@ -348,13 +350,13 @@ class Membership:
     def _lose(self, *, keep_member: bool) -> None:
         """The group has gone on without this member: what it has is lost to it, and it hears so when it polls."""
         self._forget_membership(keep_member=keep_member)
-        if self.phase is Phase.ADOPTING and self._adopting is not None:
-            self.owned = self._adopting.assigned
-            self._adopting = None
+        if self.state is MemberState.APPLYING and self._applying is not None:
+            self.owned = self._applying.assigned
+            self._applying = None
         self._is_lost = bool(self.owned)
         self._must_join = True
         self._pending = None
-        self._enter(Phase.OUT)
+        self._enter(MemberState.UNJOINED)
 
     def _forget_membership(self, *, keep_member: bool) -> None:
         self.generation = NO_GENERATION
@@ -377,14 +379,14 @@ class Membership:
         self.owned = ()
         self.topics = ()
         self._is_lost = self._must_join = False
-        self._adopting = None
+        self._applying = None
         self._pending = None
         self._retry_at_ms = None
-        self._enter(Phase.OUT)
+        self._enter(MemberState.UNJOINED)
         return effects
 
     def _fail(self, code: ErrorCode) -> list[Effect]:
-        self._enter(Phase.FAILED)
+        self._enter(MemberState.FAILED)
         if code == _E.FENCED_INSTANCE_ID:
             return [Fail(FencedInstanceIdError(self.settings.instance_id))]
         return [Fail(broker_error(code, about=f"group {self.settings.group_id!r}"))]

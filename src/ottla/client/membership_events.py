@@ -13,29 +13,35 @@ from ottla.wire.messages.leave_group import LeaveGroupRequest
 from ottla.wire.messages.sync_group import SyncGroupRequest, SyncGroupResponse
 
 
-class Phase(Enum):
-    OUT = auto()
+class MemberState(Enum):
+    UNJOINED = auto()
     PREPARING = auto()
     """The user hears what it gives up."""
     JOINING = auto()
     COMPUTING = auto()
     """This member leads: it spreads the partitions."""
     SYNCING = auto()
-    ADOPTING = auto()
+    APPLYING = auto()
     """The user hears what it gets."""
     STABLE = auto()
     FAILED = auto()
 
 
-PHASES_AFTER: dict[Phase, tuple[Phase, ...]] = {
-    Phase.OUT: (Phase.PREPARING, Phase.OUT, Phase.FAILED),
-    Phase.PREPARING: (Phase.JOINING, Phase.OUT, Phase.FAILED),
-    Phase.JOINING: (Phase.JOINING, Phase.COMPUTING, Phase.SYNCING, Phase.OUT, Phase.FAILED),
-    Phase.COMPUTING: (Phase.SYNCING, Phase.OUT, Phase.FAILED),
-    Phase.SYNCING: (Phase.JOINING, Phase.ADOPTING, Phase.OUT, Phase.FAILED),
-    Phase.ADOPTING: (Phase.STABLE, Phase.OUT, Phase.FAILED),
-    Phase.STABLE: (Phase.PREPARING, Phase.OUT, Phase.FAILED),
-    Phase.FAILED: (Phase.OUT, Phase.FAILED),
+VALID_TRANSITIONS: dict[MemberState, tuple[MemberState, ...]] = {
+    MemberState.UNJOINED: (MemberState.PREPARING, MemberState.UNJOINED, MemberState.FAILED),
+    MemberState.PREPARING: (MemberState.JOINING, MemberState.UNJOINED, MemberState.FAILED),
+    MemberState.JOINING: (
+        MemberState.JOINING,
+        MemberState.COMPUTING,
+        MemberState.SYNCING,
+        MemberState.UNJOINED,
+        MemberState.FAILED,
+    ),
+    MemberState.COMPUTING: (MemberState.SYNCING, MemberState.UNJOINED, MemberState.FAILED),
+    MemberState.SYNCING: (MemberState.JOINING, MemberState.APPLYING, MemberState.UNJOINED, MemberState.FAILED),
+    MemberState.APPLYING: (MemberState.STABLE, MemberState.UNJOINED, MemberState.FAILED),
+    MemberState.STABLE: (MemberState.PREPARING, MemberState.UNJOINED, MemberState.FAILED),
+    MemberState.FAILED: (MemberState.UNJOINED, MemberState.FAILED),
 }
 
 
@@ -79,17 +85,17 @@ class TopicsChanged:
 
 
 @dataclass(frozen=True, slots=True)
-class Prepared:
+class JoinPrepared:
     """The user was told what it gives up."""
 
 
 @dataclass(frozen=True, slots=True)
-class Adopted:
+class AssignmentApplied:
     """The user was told what it has."""
 
 
 @dataclass(frozen=True, slots=True)
-class Computed:
+class AssignmentComputed:
     """The assignments of all members, encoded."""
 
     generation: int
@@ -97,13 +103,13 @@ class Computed:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Answered:
+class ResponseReceived:
     request: JoinGroupRequest | SyncGroupRequest | HeartbeatRequest
     answer: JoinGroupResponse | SyncGroupResponse | HeartbeatResponse
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Unanswered:
+class RequestFailed:
     """A request failed on its way."""
 
     request: JoinGroupRequest | SyncGroupRequest | HeartbeatRequest
@@ -122,7 +128,18 @@ class Leave:
     reason: str
 
 
-Event = Polled | Subscribed | TopicsChanged | Prepared | Adopted | Computed | Answered | Unanswered | Tick | Leave
+Event = (
+    Polled
+    | Subscribed
+    | TopicsChanged
+    | JoinPrepared
+    | AssignmentApplied
+    | AssignmentComputed
+    | ResponseReceived
+    | RequestFailed
+    | Tick
+    | Leave
+)
 
 # Effects
 
@@ -135,16 +152,16 @@ class Send:
 
 
 @dataclass(frozen=True, slots=True)
-class Prepare:
-    """Commit if that is automatic, then tell the user what it gives up; then comes Prepared. Lost ones are another's already."""
+class PrepareJoin:
+    """Commit if that is automatic, then tell the user what it gives up; then comes JoinPrepared. Lost ones are another's already."""
 
     revoked: tuple[TopicPartition, ...] = ()
     lost: tuple[TopicPartition, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
-class Adopt:
-    """Tell the user what is revoked, read `assigned` from now on, tell the user what is added; then comes Adopted."""
+class ApplyAssignment:
+    """Tell the user what is revoked, read `assigned` from now on, tell the user what is added; then comes AssignmentApplied."""
 
     assigned: tuple[TopicPartition, ...]
     added: tuple[TopicPartition, ...]
@@ -152,8 +169,8 @@ class Adopt:
 
 
 @dataclass(frozen=True, slots=True)
-class Compute:
-    """Spread the partitions of all subscribed topics over the members; then comes Computed."""
+class ComputeAssignment:
+    """Spread the partitions of all subscribed topics over the members; then comes AssignmentComputed."""
 
     protocol: str
     generation: int
@@ -161,7 +178,7 @@ class Compute:
 
 
 @dataclass(frozen=True, slots=True)
-class ForgetCoordinator:
+class MarkCoordinatorUnknown:
     """Look for it again before the next request."""
 
 
@@ -177,4 +194,4 @@ class Fail:
     error: ClientError
 
 
-Effect = Send | Prepare | Adopt | Compute | ForgetCoordinator | Wake | Fail
+Effect = Send | PrepareJoin | ApplyAssignment | ComputeAssignment | MarkCoordinatorUnknown | Wake | Fail

@@ -11,7 +11,7 @@ from ottla.client.consumer_errors import CommitFailedError, FencedInstanceIdErro
 from ottla.client.consumer_record import OffsetAndMetadata
 from ottla.client.errors import ClientError
 from ottla.client.group_driver import GroupDriver
-from ottla.client.group_offsets import GroupOffsets
+from ottla.client.group_offsets import GroupOffsetsClient
 from ottla.client.partitions import TopicPartition
 
 Offsets = dict[TopicPartition, OffsetAndMetadata]
@@ -25,13 +25,13 @@ BEFORE_REBALANCE_MS_MAX = 5_000
 """A commit before a rebalance must not cost the member its place."""
 
 
-class Commits:
+class OffsetCommitter:
     """`consumed` gives what there is to commit."""
 
     def __init__(
         self,
         core: ClusterClient,
-        offsets: GroupOffsets,
+        offsets: GroupOffsetsClient,
         group: GroupDriver,
         consumed: Callable[[], Offsets],
         config: Config,

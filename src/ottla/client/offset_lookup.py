@@ -23,7 +23,7 @@ from ottla.wire.messages.offset_for_leader_epoch import (
 )
 
 T = TypeVar("T")
-CONSUMER = -1
+CONSUMER_REPLICA_ID = -1
 """As the replica id of whoever is none."""
 
 
@@ -92,7 +92,7 @@ class OffsetLookup:
                 for topic, indexes in by_topic(partitions).items()
             ]
             request = ListOffsetsRequest(
-                replica_id=CONSUMER,
+                replica_id=CONSUMER_REPLICA_ID,
                 isolation_level=self._isolation,
                 topics=topics,
                 timeout_ms=int(self._core.request_timeout_ms),
@@ -129,7 +129,7 @@ class OffsetLookup:
                 )
                 for topic, indexes in by_topic(partitions).items()
             ]
-            request = OffsetForLeaderEpochRequest(replica_id=CONSUMER, topics=topics)
+            request = OffsetForLeaderEpochRequest(replica_id=CONSUMER_REPLICA_ID, topics=topics)
             answer = await self._core.call(node, request, OffsetForLeaderEpochResponse)
             outcome.take(
                 (

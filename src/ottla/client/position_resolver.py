@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from ottla.base.errors import ErrorCode
 from ottla.client.cluster_client import ClusterClient
-from ottla.client.cluster_metadata import Cluster
+from ottla.client.cluster_metadata import ClusterMetadata
 from ottla.client.consumer_config import LATEST, ResetPolicy
 from ottla.client.consumer_errors import LogTruncationError, NoOffsetForPartitionError, OffsetOutOfRangeError
 from ottla.client.errors import STALE_METADATA, ClientClosedError, ClientError
@@ -18,32 +18,32 @@ from ottla.client.partitions import TopicPartition
 from ottla.client.positions import Positions
 
 if TYPE_CHECKING:
-    from ottla.client.group_offsets import GroupOffsets
+    from ottla.client.group_offsets import GroupOffsetsClient
 
 NOTHING = -1
 
 
-class PlaceKeeper:
-    """`wake` starts the work if there is some; `on_news` is called whenever something changed, `failures` hold what went wrong."""
+class PositionResolver:
+    """`wake` starts the work if there is some; `on_update` is called whenever something changed, `failures` hold what went wrong."""
 
     def __init__(
         self,
         core: ClusterClient,
         positions: Positions,
         lookup: OffsetLookup,
-        committed: "GroupOffsets | None",
+        committed: "GroupOffsetsClient | None",
         policy: ResetPolicy,
-        on_news: Callable[[], None],
+        on_update: Callable[[], None],
     ) -> None:
         self._core = core
         self._positions = positions
         self._lookup = lookup
         self._committed = committed
         self._policy = policy
-        self._on_news = on_news
+        self._on_update = on_update
         self._task: asyncio.Task[None] | None = None
         self.failures: deque[Exception] = deque()
-        core.watchers.append(self._on_metadata)
+        core.update_callbacks.append(self._on_metadata)
 
     def wake(self) -> None:
         """From now on, until every partition has its place."""
@@ -53,7 +53,7 @@ class PlaceKeeper:
 
     def _is_needed(self) -> bool:
         positions = self._positions
-        return bool(positions.without_place() or positions.to_look_up() or positions.in_doubt())
+        return bool(positions.without_position() or positions.awaiting_reset() or positions.awaiting_validation())
 
     def _on_done(self, task: "asyncio.Task[None]") -> None:
         self._task = None
@@ -61,7 +61,7 @@ class PlaceKeeper:
         if isinstance(failure, Exception):  # a mistake of this client: whoever polls has to see it
             self._fail(failure)
 
-    def _on_metadata(self, cluster: Cluster) -> None:
+    def _on_metadata(self, cluster: ClusterMetadata) -> None:
         for partition, state in self._positions.states.items():
             topic = cluster.topics.get(partition.topic)
             if topic is not None and partition.partition < len(topic.partitions):
@@ -75,12 +75,12 @@ class PlaceKeeper:
         if at is None:
             self._fail(OffsetOutOfRangeError(partition, state.offset))
             return
-        state.look_up(at)
+        state.request_reset(at)
         self.wake()
 
     def _fail(self, error: Exception) -> None:
         self.failures.append(error)
-        self._on_news()
+        self._on_update()
 
     async def _work(self) -> None:
         tries = 0
@@ -91,7 +91,7 @@ class PlaceKeeper:
                 return
             except ClientError as error:
                 failed = error
-            self._on_news()
+            self._on_update()
             if failed is None:
                 tries = 0
                 continue
@@ -100,23 +100,23 @@ class PlaceKeeper:
                 return
             tries += 1
             if failed.code in STALE_METADATA:
-                self._core.ask_refresh()
+                self._core.request_update()
             await asyncio.sleep(self._core.retry_backoff.delay_ms(tries) / 1000)
 
     async def _find_committed(self) -> ClientError | None:
         states = self._positions.states
-        stamps = {partition: states[partition].stamp for partition in self._positions.without_place()}
-        if not stamps:
+        seek_ids = {partition: states[partition].seek_id for partition in self._positions.without_position()}
+        if not seek_ids:
             return None
-        found = {} if self._committed is None else await self._committed.fetch(list(stamps))
+        found = {} if self._committed is None else await self._committed.fetch(list(seek_ids))
         at = self._policy.at(self._core.ports.clock.now_ms())
         homeless = []
-        for partition, stamp in stamps.items():
+        for partition, seek_id in seek_ids.items():
             state = states.get(partition)
-            if state is None or state.stamp != stamp:
+            if state is None or state.seek_id != seek_id:
                 continue
             if partition in found:
-                state.jump(found[partition].offset, found[partition].leader_epoch)
+                state.seek(found[partition].offset, found[partition].leader_epoch)
                 topic = self._core.cluster.topics.get(partition.topic)
                 if topic is not None and partition.partition < len(topic.partitions):
                     state.leader_epoch = -1
@@ -124,15 +124,15 @@ class PlaceKeeper:
             elif at is None:
                 homeless.append(partition)
             else:
-                state.look_up(at)
+                state.request_reset(at)
         return NoOffsetForPartitionError(homeless) if homeless else None
 
     async def _look_up(self) -> ClientError | None:
         states = self._positions.states
-        wanted = self._positions.to_look_up()
+        wanted = self._positions.awaiting_reset()
         if not wanted:
             return None
-        stamps = {partition: states[partition].stamp for partition in wanted}
+        seek_ids = {partition: states[partition].seek_id for partition in wanted}
         outcome = await self._lookup.by_timestamp(wanted)
         missing: dict[TopicPartition, int] = {}
         for partition, found in outcome.found.items():
@@ -144,27 +144,27 @@ class PlaceKeeper:
             outcome.failed |= ends.failed
         for partition, found in outcome.found.items():
             state = states.get(partition)
-            if state is not None and state.stamp == stamps[partition] and found.offset != NOTHING:
-                state.jump(found.offset, found.leader_epoch)
+            if state is not None and state.seek_id == seek_ids[partition] and found.offset != NOTHING:
+                state.seek(found.offset, found.leader_epoch)
         return _first(outcome.failed.values())
 
     async def _validate(self) -> ClientError | None:
         states = self._positions.states
-        doubtful = self._positions.in_doubt()
+        doubtful = self._positions.awaiting_validation()
         if not doubtful:
             return None
-        stamps = {partition: states[partition].stamp for partition in doubtful}
+        seek_ids = {partition: states[partition].seek_id for partition in doubtful}
         outcome = await self._lookup.ends_of_epochs({partition: states[partition].epoch for partition in doubtful})
         failed = list(outcome.failed.values())
         for partition, end in outcome.found.items():
-            if partition in states and states[partition].stamp == stamps[partition]:
+            if partition in states and states[partition].seek_id == seek_ids[partition]:
                 failure = self._judge(partition, end)
                 if failure is not None:
                     failed.append(failure)
         for partition, error in outcome.failed.items():
             state = states.get(partition)
             if error.code == ErrorCode.UNSUPPORTED_VERSION and state is not None:
-                state.is_in_doubt = False  # a broker that is too old to be asked
+                state.is_awaiting_validation = False  # a broker that is too old to be asked
                 failed.remove(error)
         return _first(failed)
 
@@ -173,16 +173,16 @@ class PlaceKeeper:
         offset = state.offset
         assert offset is not None
         if end.end_offset >= offset and end.end_offset != NOTHING:
-            state.is_in_doubt = False
+            state.is_awaiting_validation = False
             return None
         at = self._policy.at(self._core.ports.clock.now_ms())
         if at is None:
-            state.is_in_doubt = False
+            state.is_awaiting_validation = False
             return LogTruncationError(partition, offset, end.end_offset)
         if end.end_offset == NOTHING:
-            state.look_up(at)
+            state.request_reset(at)
         else:
-            state.jump(end.end_offset, end.leader_epoch)
+            state.seek(end.end_offset, end.leader_epoch)
         return None
 
     async def close(self) -> None:

@@ -13,18 +13,18 @@ NO_REPLICA = -1
 class PartitionState:
     """One partition that is read.
 
-    `offset` is what the user has come to; `fetch_offset` runs ahead of it, as answers wait to be handed out. `stamp` changes with every
-    jump, so that what was fetched for a place that nobody reads any more is known for that; no two places have the same one, also where a
+    `offset` is what the user has come to; `fetch_offset` runs ahead of it, as answers wait to be handed out. `seek_id` changes with every
+    seek, so that what was fetched for a place that nobody reads any more is known for that; no two places have the same one, also where a
     partition goes and comes back.
     """
 
     __slots__ = (
-        "_stamps",
+        "_seek_ids",
         "epoch",
         "fetch_epoch",
         "fetch_offset",
         "high_watermark",
-        "is_in_doubt",
+        "is_awaiting_validation",
         "is_paused",
         "last_stable_offset",
         "leader_epoch",
@@ -34,10 +34,10 @@ class PartitionState:
         "replica",
         "replica_until_ms",
         "reset_at",
-        "stamp",
+        "seek_id",
     )
 
-    def __init__(self, stamps: Iterator[int]) -> None:
+    def __init__(self, seek_ids: Iterator[int]) -> None:
         self.offset: int | None = None
         self.epoch = NO_EPOCH
         """Of the record before `offset`: a leader that is not of this line may have other records there."""
@@ -47,11 +47,11 @@ class PartitionState:
         """Of the leader that was last known: when it changes, what was read is compared with what the new one has."""
         self.reset_at: int | None = None
         """The timestamp (or one of ListOffsets' numbers) whose offset is to be looked up."""
-        self.is_in_doubt = False
+        self.is_awaiting_validation = False
         """The leader changed: whether its log is the one that was read is to be asked."""
         self.is_paused = False
-        self._stamps = stamps
-        self.stamp = next(stamps)
+        self._seek_ids = seek_ids
+        self.seek_id = next(seek_ids)
         self.high_watermark = -1
         self.last_stable_offset = -1
         self.log_start_offset = -1
@@ -63,44 +63,46 @@ class PartitionState:
 
     @property
     def is_fetchable(self) -> bool:
-        return self.offset is not None and self.reset_at is None and not self.is_in_doubt and not self.is_paused
+        return (
+            self.offset is not None and self.reset_at is None and not self.is_awaiting_validation and not self.is_paused
+        )
 
     def on_leader(self, leader_epoch: int) -> bool:
         """A leader is known. True where it is another than before, and the place has to be looked at."""
         is_new = 0 <= self.leader_epoch < leader_epoch or (self.leader_epoch == NO_EPOCH and self.epoch != leader_epoch)
         self.leader_epoch = max(leader_epoch, self.leader_epoch)
-        if not is_new or self.offset is None or self.epoch == NO_EPOCH or self.is_in_doubt:
+        if not is_new or self.offset is None or self.epoch == NO_EPOCH or self.is_awaiting_validation:
             return False
-        self.doubt()
+        self.request_validation()
         return True
 
-    def jump(self, offset: int, epoch: int = NO_EPOCH) -> None:
+    def seek(self, offset: int, epoch: int = NO_EPOCH) -> None:
         """Go on elsewhere. What is under way for the old place is dropped."""
         self.offset = self.fetch_offset = offset
         self.epoch = self.fetch_epoch = epoch
         self.reset_at = None
-        self.is_in_doubt = False
-        self.stamp = next(self._stamps)
+        self.is_awaiting_validation = False
+        self.seek_id = next(self._seek_ids)
 
-    def look_up(self, timestamp: int) -> None:
+    def request_reset(self, timestamp: int) -> None:
         """Go where a lookup will say."""
         self.offset = None
         self.reset_at = timestamp
         self.replica = NO_REPLICA
-        self.stamp = next(self._stamps)
+        self.seek_id = next(self._seek_ids)
 
-    def doubt(self) -> None:
-        """Fetched but not handed out: it may be of a log that is no more."""
+    def request_validation(self) -> None:
+        """CompletedFetch but not handed out: it may be of a log that is no more."""
         assert self.offset is not None
         self.fetch_offset, self.fetch_epoch = self.offset, self.epoch
-        self.is_in_doubt = True
-        self.stamp = next(self._stamps)
+        self.is_awaiting_validation = True
+        self.seek_id = next(self._seek_ids)
 
     def rewind(self) -> None:
         """Fetch again what was not handed out."""
         if self.offset is not None:
             self.fetch_offset, self.fetch_epoch = self.offset, self.epoch
-            self.stamp = next(self._stamps)
+            self.seek_id = next(self._seek_ids)
 
     def lag(self, *, read_committed: bool) -> int | None:
         """How many offsets are between the position and the end; None where nothing is known yet."""
@@ -114,14 +116,14 @@ class Positions:
     def __init__(self) -> None:
         self.states: dict[TopicPartition, PartitionState] = {}
         """Always the same dictionary: whoever waits for an answer looks into it afterwards."""
-        self._stamps = count(1)
+        self._seek_ids = count(1)
 
     def __contains__(self, partition: TopicPartition) -> bool:
         return partition in self.states
 
     def replace(self, partitions: Iterable[TopicPartition]) -> None:
         """From now on these and no others; those that stay keep their place."""
-        wanted = {partition: self.states.get(partition) or PartitionState(self._stamps) for partition in partitions}
+        wanted = {partition: self.states.get(partition) or PartitionState(self._seek_ids) for partition in partitions}
         self.states.clear()
         self.states.update(wanted)
 
@@ -131,17 +133,21 @@ class Positions:
             raise ValueError(f"partition {partition} is not assigned to this consumer")
         return state
 
-    def without_place(self) -> list[TopicPartition]:
+    def without_position(self) -> list[TopicPartition]:
         """Those of which neither an offset nor where to look it up is known."""
         return [
             partition for partition, state in self.states.items() if state.offset is None and state.reset_at is None
         ]
 
-    def to_look_up(self) -> dict[TopicPartition, int]:
+    def awaiting_reset(self) -> dict[TopicPartition, int]:
         return {partition: state.reset_at for partition, state in self.states.items() if state.reset_at is not None}
 
-    def in_doubt(self) -> list[TopicPartition]:
-        return [partition for partition, state in self.states.items() if state.is_in_doubt and state.offset is not None]
+    def awaiting_validation(self) -> list[TopicPartition]:
+        return [
+            partition
+            for partition, state in self.states.items()
+            if state.is_awaiting_validation and state.offset is not None
+        ]
 
     def consumed(self) -> dict[TopicPartition, OffsetAndMetadata]:
         """What there is to commit."""

@@ -13,13 +13,13 @@ from typing import Any, Self
 from ottla.client.batch import SendFuture
 from ottla.client.cluster_metadata import PartitionInfo
 from ottla.client.errors import ClientClosedError, ClientError, ClientTimeoutError
-from ottla.client.loop_thread import Background
+from ottla.client.loop_thread import EventLoopThread
 from ottla.client.producer_async import ProducerEngine
 from ottla.client.producer_config import ProducerSettings, producer_settings
 from ottla.client.real_ports import RealClientPorts, real_client_ports
 from ottla.client.record_metadata import RecordMetadata
 from ottla.client.records import GivenHeaders, ProducerRecord, plain, report_to_interceptors
-from ottla.client.sent_columns import SentColumns
+from ottla.client.sent_columns import ColumnSendFuture
 
 
 class BlockingSendFuture(SendFuture):
@@ -49,7 +49,7 @@ class BlockingSendFuture(SendFuture):
         return None
 
 
-class BlockingSentColumns(SentColumns):
+class BlockingColumnSendFuture(ColumnSendFuture):
     """`result(timeout)` waits for how many records each partition has taken, or raises the first error."""
 
     __slots__ = ()
@@ -75,8 +75,8 @@ class Producer:
         self._closing = threading.Lock()
         settings = self._settings
         self._is_plain = not (settings.key_serializer or settings.value_serializer or settings.interceptors)
-        self._background = Background("ottla-producer")
-        self._engine, self._ports = self._background.run(lambda: _make(settings, self._background))
+        self._loop_thread = EventLoopThread("ottla-producer")
+        self._engine, self._ports = self._loop_thread.run(lambda: _make(settings, self._loop_thread))
         self._try_send = self._engine.accumulator.try_send
 
     def send(
@@ -107,7 +107,7 @@ class Producer:
         record = plain(self._settings, given)
         future = self._try_send(*record)
         if future is None:
-            future = self._background.run(lambda: self._engine.send_when_possible(record))
+            future = self._loop_thread.run(lambda: self._engine.send_when_possible(record))
         if self._settings.interceptors:
             report_to_interceptors(self._settings, future)
         return future  # type: ignore[return-value]
@@ -121,7 +121,7 @@ class Producer:
         timestamps: Any = None,
         partitions: Any = None,
         headers: Any = None,
-    ) -> BlockingSentColumns:
+    ) -> BlockingColumnSendFuture:
         """Send all rows of columns: Arrow arrays of bytes or text (`values`, `keys`), times, partitions (-1 or null: by the key) and
         lists of headers. They are encoded by this thread, without work in Python for each row; blocks for metadata and for memory."""
         from ottla.client.column_producer import columns_of, encode_piece, partitions_of, pieces
@@ -138,22 +138,22 @@ class Producer:
             highest = -1 if some is None else int(some.max())
             route = accumulator.routes.get(topic)
             if route is None or highest >= route.count:
-                route = self._background.run(partial(engine.route, topic, max(0, highest)))
+                route = self._loop_thread.run(partial(engine.route, topic, max(0, highest)))
             for encoded in encode_piece(accumulator, route, rows.slice(start, end), some):
                 batch = accumulator.try_add(topic, encoded)
-                batches.append(batch or self._background.run(partial(engine.add_when_possible, topic, encoded)))
-        return BlockingSentColumns(topic, batches)
+                batches.append(batch or self._loop_thread.run(partial(engine.add_when_possible, topic, encoded)))
+        return BlockingColumnSendFuture(topic, batches)
 
     def flush(self, timeout: float | None = None) -> None:
         """Wait until all records that were sent before this call are acknowledged or have failed; ClientTimeoutError after `timeout` seconds."""
         if not self._is_closed:
-            self._background.run(self._engine.flush, timeout, "flush")
+            self._loop_thread.run(self._engine.flush, timeout, "flush")
 
     def partitions_for(self, topic: str) -> tuple[PartitionInfo, ...]:
         """The partitions of a topic, and who leads them."""
         if self._is_closed:
             raise ClientClosedError("The producer is closed.")
-        return self._background.run(
+        return self._loop_thread.run(
             lambda: self._engine.core.topic(topic, timeout_ms=self._settings.block_ms_max)
         ).partitions
 
@@ -167,10 +167,10 @@ class Producer:
                 return
             self._is_closed, self._is_plain = True, False
             try:
-                self._background.run(lambda: self._engine.close(timeout))
+                self._loop_thread.run(lambda: self._engine.close(timeout))
             finally:
                 self._ports.workers.close()
-                self._background.close()
+                self._loop_thread.close()
 
     def __enter__(self) -> Self:
         return self
@@ -179,7 +179,7 @@ class Producer:
         self.close()
 
 
-async def _make(settings: ProducerSettings, background: Background) -> tuple[ProducerEngine, RealClientPorts]:
+async def _make(settings: ProducerSettings, background: EventLoopThread) -> tuple[ProducerEngine, RealClientPorts]:
     ports = real_client_ports(background.loop)
     lock = threading.Lock()
     engine = ProducerEngine(settings, ports, lock=lock, future=BlockingSendFuture, wake_from=background.soon)

@@ -12,7 +12,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Self
 
 from ottla.base.ports import ClientPorts
-from ottla.client.accumulator import Accumulator, TopicRoute
+from ottla.client.accumulator import RecordAccumulator, TopicRoute
 from ottla.client.batch import ProducerBatch, SendFuture
 from ottla.client.cluster_client import ClusterClient
 from ottla.client.cluster_metadata import PartitionInfo
@@ -21,7 +21,7 @@ from ottla.client.producer_config import ProducerSettings, producer_settings
 from ottla.client.record_metadata import RecordMetadata
 from ottla.client.records import GivenHeaders, PlainRecord, ProducerRecord, plain, report_to_interceptors
 from ottla.client.sender_driver import SenderDriver
-from ottla.client.sent_columns import SentColumns
+from ottla.client.sent_columns import ColumnSendFuture
 
 if TYPE_CHECKING:
     from ottla.wire.column_encoding import EncodedBatch
@@ -59,7 +59,7 @@ class AsyncSendFuture(SendFuture):
         return self.peek()[1]
 
 
-class AsyncSentColumns(SentColumns):
+class AsyncColumnSendFuture(ColumnSendFuture):
     """`await` it for how many records each partition has taken, or the first error."""
 
     __slots__ = ()
@@ -73,7 +73,7 @@ class AsyncSentColumns(SentColumns):
 
 
 class ProducerEngine:
-    """What both faces drive: accumulator, sender and links, in one loop. Made inside it."""
+    """What both faces drive: accumulator, sender and connections, in one loop. Made inside it."""
 
     def __init__(
         self, settings: ProducerSettings, ports: ClientPorts, *, lock: "AbstractContextManager[Any]", future: type[SendFuture],
@@ -83,7 +83,9 @@ class ProducerEngine:
         self.core = ClusterClient(settings.config, ports, creates_topics=True)
         self.is_woken = False
         self._call_soon = self.core.loop.call_soon if wake_from is None else wake_from
-        self.accumulator = Accumulator(settings, ports.clock, ports.rng, lock, self.core.now_ms, self._wake, future)
+        self.accumulator = RecordAccumulator(
+            settings, ports.clock, ports.rng, lock, self.core.now_ms, self._wake, future
+        )
         self._driver = SenderDriver(self.core, settings, self.accumulator)
         self.sender = self._driver.sender
 
@@ -109,7 +111,7 @@ class ProducerEngine:
                 info = await self.core.topic(record.topic, timeout_ms=left_ms, partition=record.partition or 0)
                 accumulator.follow(info)
             room: asyncio.Future[None] = self.core.loop.create_future()
-            accumulator.when_room(partial(release, room))
+            accumulator.call_when_memory_free(partial(release, room))
             future = accumulator.try_send(*record)
             if future is not None:
                 return future
@@ -142,7 +144,7 @@ class ProducerEngine:
             if topic not in self.accumulator.routes:
                 await self.route(topic, encoded.partition)
             room: asyncio.Future[None] = self.core.loop.create_future()
-            self.accumulator.when_room(partial(release, room))
+            self.accumulator.call_when_memory_free(partial(release, room))
             batch = self.accumulator.try_add(topic, encoded)
             if batch is not None:
                 return batch
@@ -267,7 +269,7 @@ class AsyncProducer:
         timestamps: Any = None,
         partitions: Any = None,
         headers: Any = None,
-    ) -> "AsyncSentColumns":
+    ) -> "AsyncColumnSendFuture":
         """Send all rows of columns: Arrow arrays of bytes or text (`values`, `keys`), times, partitions (-1 or null: by the key) and
         lists of headers. Waits for metadata and for memory; `await` the result for how many records each partition has taken."""
         from ottla.client.column_producer import columns_of, encode_piece, partitions_of, pieces
@@ -283,7 +285,7 @@ class AsyncProducer:
                 batches.append(
                     engine.accumulator.try_add(topic, encoded) or await engine.add_when_possible(topic, encoded)
                 )
-        return AsyncSentColumns(topic, batches)
+        return AsyncColumnSendFuture(topic, batches)
 
     async def flush(self) -> None:
         """Until all records that were sent before this call are acknowledged or have failed."""

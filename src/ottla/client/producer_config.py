@@ -5,9 +5,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from ottla.client.config import (
+    COMMON_OPTIONS,
     INT_MAX,
     LONG_MAX,
-    SHARED,
     Config,
     Option,
     parse,
@@ -33,8 +33,8 @@ def _read_acks(name: str, value: Any) -> int:
     return numbers[str(value)]
 
 
-PRODUCER: tuple[Option, ...] = (
-    *SHARED,
+PRODUCER_OPTIONS: tuple[Option, ...] = (
+    *COMMON_OPTIONS,
     Option("acks", _read_acks, -1),
     Option("batch.size", read_int, 16_384, 0, INT_MAX),
     Option("buffer.memory", read_int, 33_554_432, 0),
@@ -90,7 +90,7 @@ class ProducerSettings:
 
 def producer_settings(mapping: Mapping[str, Any] | None, keywords: Mapping[str, Any]) -> ProducerSettings:
     """Read and check; ConfigError says what is wrong."""
-    config = parse(mapping, keywords, PRODUCER, kind="The producer")
+    config = parse(mapping, keywords, PRODUCER_OPTIONS, kind="The producer")
     if config["transactional.id"] is not None:
         raise ConfigError(
             "transactional.id: this client has no transactions yet; without it the producer is idempotent."

@@ -32,7 +32,7 @@ Deliver = Callable[[int, bytes | memoryview], None]
 """Version and body."""
 
 
-class Pending:
+class InFlightRequest:
     """A request whose answer has not come."""
 
     __slots__ = ("correlation_id", "deadline_ms", "deliver", "fail", "is_flexible", "version")
@@ -47,13 +47,13 @@ class Pending:
         self.fail = fail
 
 
-class Conversation:
+class BrokerProtocol:
     """Bytes to send are returned by `hello` and `request`; bytes that came go to `get_buffer` and `received`."""
 
     def __init__(self, client_id: str, buffers: ReceiveBufferPool) -> None:
         self._client_id = client_id.encode()
         self._reader = FrameReader(buffers, FRAME_BYTES_MAX, self._on_frame)
-        self._pending: deque[Pending] = deque()
+        self._pending: deque[InFlightRequest] = deque()
         self._next_correlation_id = 0
         self._versions: dict[int, tuple[int, int]] = {}
         self._chosen: dict[int, int] = {}
@@ -139,7 +139,7 @@ class Conversation:
                fail: Callable[[ClientError], None], deadline_ms: float) -> bytes:  # fmt: skip
         head = self._head(api_key, version, flexible, len(body))
         correlation_id = self._next_correlation_id
-        self._pending.append(Pending(correlation_id, version, answer_flexible, deadline_ms, deliver, fail))
+        self._pending.append(InFlightRequest(correlation_id, version, answer_flexible, deadline_ms, deliver, fail))
         return head + body
 
     def _head(self, api_key: int, version: int, flexible: bool, body_size: int) -> bytes:
@@ -165,7 +165,7 @@ class Conversation:
             raise
         return True
 
-    def overdue(self, now_ms: float) -> Pending | None:
+    def overdue(self, now_ms: float) -> InFlightRequest | None:
         """A request that has waited for too long, if there is one. As answers are in order, the connection is of no use then."""
         return next((pending for pending in self._pending if pending.deadline_ms <= now_ms), None)
 

@@ -8,10 +8,10 @@ others had followed it), the partition goes on under the next epoch, from sequen
 from collections.abc import Callable
 
 from ottla.base.errors import ErrorCode
-from ottla.client.accumulator import Accumulator, PartitionQueue
+from ottla.client.accumulator import PartitionQueue, RecordAccumulator
 from ottla.client.backoff import Backoff
 from ottla.client.batch import NO_OFFSET, ProducerBatch
-from ottla.client.cluster_metadata import NO_LEADER, Cluster
+from ottla.client.cluster_metadata import NO_LEADER, ClusterMetadata
 from ottla.client.errors import RETRIABLE, STALE_METADATA, ClientError, ClientTimeoutError, broker_error, error_code
 from ottla.client.producer_config import ProducerSettings
 
@@ -24,7 +24,7 @@ PARTITION_OVERHEAD = 64
 _LOST_PLACE = (ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER, ErrorCode.UNKNOWN_PRODUCER_ID)
 
 
-class Dispatch:
+class PendingProduce:
     """One Produce request: batches of different partitions for one broker."""
 
     __slots__ = ("batches", "node", "size")
@@ -39,7 +39,7 @@ class Sender:
     """`poll` until it gives nothing; then again at `next_ms`, when a batch was added, an answer came or the cluster changed."""
 
     def __init__(
-        self, settings: ProducerSettings, accumulator: Accumulator, cluster: Cluster, backoff: Backoff
+        self, settings: ProducerSettings, accumulator: RecordAccumulator, cluster: ClusterMetadata, backoff: Backoff
     ) -> None:
         self._settings = settings
         self._accumulator = accumulator
@@ -62,10 +62,10 @@ class Sender:
 
     # Choosing
 
-    def poll(self, now_ms: float, can_send: Callable[[int], bool]) -> list[Dispatch]:
+    def poll(self, now_ms: float, can_send: Callable[[int], bool]) -> list[PendingProduce]:
         """At most one request for each broker. Their batches are under way from now on."""
         self.next_ms = None
-        dispatches: dict[int, Dispatch] = {}
+        dispatches: dict[int, PendingProduce] = {}
         open_nodes: dict[int, bool] = {}
         expired: list[ProducerBatch] = []
         accumulator = self._accumulator
@@ -89,7 +89,7 @@ class Sender:
         return list(dispatches.values())
 
     def _maybe_take(
-        self, queue: PartitionQueue, now_ms: float, dispatches: dict[int, Dispatch], open_nodes: dict[int, bool],
+        self, queue: PartitionQueue, now_ms: float, dispatches: dict[int, PendingProduce], open_nodes: dict[int, bool],
         can_send: Callable[[int], bool],
     ) -> None:  # fmt: skip
         batch = queue.batches[0]
@@ -113,7 +113,7 @@ class Sender:
         dispatch = dispatches.get(node)
         size = len(batch.buffer) + PARTITION_OVERHEAD
         if dispatch is None:
-            dispatch = dispatches[node] = Dispatch(node)
+            dispatch = dispatches[node] = PendingProduce(node)
             self._in_flight[node] = self.in_flight(node) + 1
         elif dispatch.size + size > self._settings.request_size_max:
             return
@@ -129,7 +129,7 @@ class Sender:
             return False
         if len(queue.batches) > 1 or batch is not queue.open or len(batch.buffer) >= batch.limit:
             return True
-        if self.is_flushing or self.is_closing or self._accumulator.is_starved:
+        if self.is_flushing or self.is_closing or self._accumulator.is_out_of_memory:
             return True
         due_ms = batch.created_ms + self._settings.linger_ms
         if due_ms <= now_ms:
@@ -204,7 +204,7 @@ class Sender:
 
     # Outcomes
 
-    def on_sent(self, dispatch: Dispatch) -> None:
+    def on_sent(self, dispatch: PendingProduce) -> None:
         """A request has left."""
         counts = self.counts
         counts["requests"] += 1
@@ -214,20 +214,20 @@ class Sender:
             counts["bytes"] += len(batch.buffer)
             counts["retries"] += batch.count if batch.attempts > 1 else 0
 
-    def on_lost(self, dispatch: Dispatch, error: ClientError, now_ms: float) -> None:
+    def on_lost(self, dispatch: PendingProduce, error: ClientError, now_ms: float) -> None:
         """No answer came: whether the batches were appended is unknown, so they are sent again under the same sequences."""
         self._in_flight[dispatch.node] -= 1
         for queue, batch in dispatch.batches:
             self._on_result(queue, batch, error.code, error, now_ms, is_answer=False)
 
-    def on_unanswerable(self, dispatch: Dispatch) -> None:
+    def on_unanswerable(self, dispatch: PendingProduce) -> None:
         """Sent with acks=0: that it has left is all that will be known."""
         self._in_flight[dispatch.node] -= 1
         for queue, batch in dispatch.batches:
             queue.in_flight.remove(batch)
             self._succeed(batch, NO_OFFSET, -1)
 
-    def on_answered(self, dispatch: Dispatch) -> None:
+    def on_answered(self, dispatch: PendingProduce) -> None:
         """An answer came; `on_partition` follows for each of its partitions."""
         self._in_flight[dispatch.node] -= 1
 

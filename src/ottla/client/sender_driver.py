@@ -1,4 +1,4 @@
-"""Drives the Sender: links, requests, timers, and compression in a worker where it would hold up the loop."""
+"""Drives the Sender: connections, requests, timers, and compression in a worker where it would hold up the loop."""
 
 import asyncio
 from collections import deque
@@ -6,13 +6,13 @@ from functools import partial
 from typing import Any
 
 from ottla.base.ids import ZERO_UUID, Uuid
-from ottla.client.accumulator import Accumulator
+from ottla.client.accumulator import RecordAccumulator
 from ottla.client.batch import ProducerBatch
 from ottla.client.cluster_client import ANY_NODE, ClusterClient
-from ottla.client.cluster_metadata import Cluster, Node
+from ottla.client.cluster_metadata import ClusterMetadata, Node
 from ottla.client.errors import ClientError, DisconnectedError, raise_for
 from ottla.client.producer_config import ProducerSettings
-from ottla.client.sender import Dispatch, Sender
+from ottla.client.sender import PendingProduce, Sender
 from ottla.wire.messages.init_producer_id import InitProducerIdRequest, InitProducerIdResponse
 from ottla.wire.messages.produce import PartitionProduceData, ProduceRequest, ProduceResponse, TopicProduceData
 
@@ -26,7 +26,7 @@ NO_TRANSACTION_TIMEOUT_MS = 2**31 - 1
 class SenderDriver:
     """Lives in the loop of its ClusterClient. `wake` may be called from that loop only."""
 
-    def __init__(self, core: ClusterClient, settings: ProducerSettings, accumulator: Accumulator) -> None:
+    def __init__(self, core: ClusterClient, settings: ProducerSettings, accumulator: RecordAccumulator) -> None:
         self._core = core
         self._settings = settings
         self._accumulator = accumulator
@@ -35,11 +35,11 @@ class SenderDriver:
         self._timer_ms = 0.0
         self._connecting: dict[int, asyncio.Task[None]] = {}
         self._identifying: asyncio.Task[None] | None = None
-        self._outbox: dict[int, deque[tuple[Dispatch, asyncio.Future[Any] | None]]] = {}
+        self._outbox: dict[int, deque[tuple[PendingProduce, asyncio.Future[Any] | None]]] = {}
         self._is_stopped = False
-        core.watchers.append(self._on_cluster)
+        core.update_callbacks.append(self._on_cluster)
 
-    def _on_cluster(self, cluster: Cluster) -> None:
+    def _on_cluster(self, cluster: ClusterMetadata) -> None:
         for name in list(self._accumulator.routes):
             info = cluster.topic(name)
             if info is None:
@@ -61,7 +61,7 @@ class SenderDriver:
                 break
         if sender.needs_metadata:
             sender.needs_metadata = False
-            self._core.ask_refresh()
+            self._core.request_update()
         if sender.needs_identity and self._identifying is None:
             sender.needs_identity = False
             self._identifying = self._core.loop.create_task(self._identify())
@@ -83,24 +83,24 @@ class SenderDriver:
         self.poll()
 
     def _can_send(self, node: int) -> bool:
-        link = self._core.ready_link(node)
-        if link is None:
+        connection = self._core.ready_connection(node)
+        if connection is None:
             if node not in self._connecting:
                 self._connecting[node] = self._core.loop.create_task(self._connect(node))
             return False
-        if link.muted_until_ms > self._core.now_ms():
-            self._core.loop.call_at(link.muted_until_ms / 1000, self.poll)
+        if connection.muted_until_ms > self._core.now_ms():
+            self._core.loop.call_at(connection.muted_until_ms / 1000, self.poll)
             return False
-        if link.is_full and self._settings.acks == 0:
-            link.on_drained = self.poll  # no answers limit what is under way, so the socket has to
+        if connection.is_full and self._settings.acks == 0:
+            connection.on_drained = self.poll  # no answers limit what is under way, so the socket has to
             return False
         return True
 
     async def _connect(self, node: int) -> None:
         try:
-            await self._core.link(node)
+            await self._core.get_connection(node)
         except ClientError:
-            self._core.ask_refresh()  # the leader may be another by now; batches wait, and expire in their time
+            self._core.request_update()  # the leader may be another by now; batches wait, and expire in their time
             await asyncio.sleep(self._core.retry_backoff.delay_ms(1) / 1000)
         finally:
             del self._connecting[node]
@@ -131,7 +131,7 @@ class SenderDriver:
 
     # One request
 
-    def _prepare(self, dispatch: Dispatch) -> None:
+    def _prepare(self, dispatch: PendingProduce) -> None:
         """Compress what is to be compressed. Requests to a broker leave in order, so those behind a large one wait for it."""
         codec = self._settings.codec
         plain = [batch for _, batch in dispatch.batches if not batch.codec] if codec else []
@@ -151,7 +151,7 @@ class SenderDriver:
         for batch in batches:
             before = len(batch.buffer)
             batch.compress(self._settings.codec, self._settings.compression_level)
-            self._accumulator.learn_ratio(batch.topic, before, len(batch.buffer))
+            self._accumulator.update_compression_ratio(batch.topic, before, len(batch.buffer))
 
     def _flush(self, node: int) -> None:
         outbox = self._outbox[node]
@@ -161,13 +161,13 @@ class SenderDriver:
                 work.result()
             self._send(dispatch)
 
-    def _send(self, dispatch: Dispatch) -> None:
+    def _send(self, dispatch: PendingProduce) -> None:
         for _, batch in dispatch.batches:
             if not batch.is_sealed and not batch.is_done:
                 batch.seal()
-        link = self._core.ready_link(dispatch.node)
+        connection = self._core.ready_connection(dispatch.node)
         sender = self.sender
-        if link is None:
+        if connection is None:
             sender.on_lost(dispatch, _gone(dispatch.node), self._core.now_ms())
             self._core.loop.call_soon(self.poll)
             return
@@ -175,12 +175,12 @@ class SenderDriver:
         version_max = BY_NAME_VERSION_MAX if ZERO_UUID in names else None
         try:
             if self._settings.acks == 0:
-                link.tell(request, version_max=version_max)
+                connection.tell(request, version_max=version_max)
                 sender.on_sent(dispatch)
                 sender.on_unanswerable(dispatch)
                 self._core.loop.call_soon(self.poll)
                 return
-            future = link.call(
+            future = connection.call(
                 request, ProduceResponse, timeout_ms=self._settings.request_timeout_ms, version_max=version_max
             )
         except ClientError as error:
@@ -190,7 +190,7 @@ class SenderDriver:
         sender.on_sent(dispatch)
         future.add_done_callback(partial(self._on_answer, dispatch, names))
 
-    def _request(self, dispatch: Dispatch) -> tuple[ProduceRequest, dict[Uuid, str]]:
+    def _request(self, dispatch: PendingProduce) -> tuple[ProduceRequest, dict[Uuid, str]]:
         """The message, and the names of the topics by their ids."""
         topics: dict[str, TopicProduceData] = {}
         names: dict[Uuid, str] = {}
@@ -207,7 +207,9 @@ class SenderDriver:
         timeout_ms = int(self._settings.request_timeout_ms)
         return ProduceRequest(acks=self._settings.acks, timeout_ms=timeout_ms, topic_data=list(topics.values())), names
 
-    def _on_answer(self, dispatch: Dispatch, names: dict[Uuid, str], future: "asyncio.Future[ProduceResponse]") -> None:
+    def _on_answer(
+        self, dispatch: PendingProduce, names: dict[Uuid, str], future: "asyncio.Future[ProduceResponse]"
+    ) -> None:
         now_ms = self._core.now_ms()
         sender = self.sender
         error = future.exception()
@@ -215,7 +217,7 @@ class SenderDriver:
             if not isinstance(error, ClientError):
                 raise error
             sender.on_lost(dispatch, error, now_ms)
-            self._core.ask_refresh()
+            self._core.request_update()
             self.poll()
             return
         answer = future.result()

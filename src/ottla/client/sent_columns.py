@@ -6,7 +6,7 @@ from ottla.client.batch import ProducerBatch, after_all
 from ottla.client.errors import ClientError
 
 
-class SentColumns:
+class ColumnSendFuture:
     """The outcome of columns: those of all batches they are in."""
 
     __slots__ = ("batches", "topic")

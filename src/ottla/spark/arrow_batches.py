@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
-from ottla.client.fetcher import Fetched
+from ottla.client.fetcher import CompletedFetch
 from ottla.spark.ranges import OffsetRange
 from ottla.wire.column_decoding import FetchedBatches, FetchedPartition
 
@@ -34,7 +34,7 @@ class ArrowDecoder:
         self._growth = GROWTH_AT_FIRST
         """How much larger compressed records become, as of the last pieces."""
 
-    def columns_of(self, fetched: Fetched) -> "Iterator[RecordColumns]":
+    def columns_of(self, fetched: CompletedFetch) -> "Iterator[RecordColumns]":
         """The records of one answer, decompressed and found; MalformedMessage where a batch of them is damaged."""
         fetched_from = FetchedPartition(fetched.records, max(fetched.fetch_offset, self._range.start), fetched.aborted)
         batches = FetchedBatches([fetched_from], read_committed=self._read_committed, check_crcs=self._check_crcs)

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from ottla.client.admin_core import ADMIN
+from ottla.client.admin_core import ADMIN_OPTIONS
 from ottla.client.consumer_config import consumer_config
 from ottla.client.errors import ConfigError
 from ottla.spark.options import KAFKA_PREFIX, OptionError, Options
@@ -50,7 +50,7 @@ def consumer_settings(options: Options) -> dict[str, Any]:
 
 def admin_settings(settings: dict[str, Any]) -> dict[str, Any]:
     """Those of a consumer's settings that planning needs."""
-    known = {option.name for option in ADMIN}
+    known = {option.name for option in ADMIN_OPTIONS}
     return {name: value for name, value in settings.items() if name in known}
 
 

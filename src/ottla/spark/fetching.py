@@ -10,11 +10,11 @@ from typing import Any, Self
 
 from ottla.base.errors import ErrorCode
 from ottla.client.cluster_client import ClusterClient
-from ottla.client.cluster_metadata import Cluster
+from ottla.client.cluster_metadata import ClusterMetadata
 from ottla.client.consumer_config import EARLIEST, consumer_config
 from ottla.client.errors import ClientTimeoutError
-from ottla.client.fetcher import Fetched, Fetcher
-from ottla.client.loop_thread import Background
+from ottla.client.fetcher import CompletedFetch, Fetcher
+from ottla.client.loop_thread import EventLoopThread
 from ottla.client.offset_lookup import OffsetLookup
 from ottla.client.partitions import TopicPartition
 from ottla.client.positions import Positions
@@ -54,14 +54,14 @@ class RangeFetch:
         self._partition = TopicPartition(wanted.topic, wanted.partition)
         self._range = wanted
         self._wait_seconds_max = wait_seconds_max
-        self._ready: SimpleQueue[Fetched | Exception | None] = SimpleQueue()
+        self._ready: SimpleQueue[CompletedFetch | Exception | None] = SimpleQueue()
         """Answers; last of all why there are no more of them, or None: the range is read."""
         self._has_ended = False
-        self._background = Background("ottla-fetch")
+        self._loop_thread = EventLoopThread("ottla-fetch")
         try:
-            self._background.run(self._start)
+            self._loop_thread.run(self._start)
         except BaseException:
-            self._background.close()
+            self._loop_thread.close()
             raise
 
     async def _start(self) -> None:
@@ -71,20 +71,20 @@ class RangeFetch:
         self._positions = Positions()
         self._positions.replace([self._partition])
         self._state = self._positions.states[self._partition]
-        self._state.jump(self._range.start)
+        self._state.seek(self._range.start)
         self._is_out_of_range = False
         self._missing_since_ms: float | None = None
-        self._fetcher = Fetcher(self._core, self._config, self._positions, self._on_news, self._on_out_of_range)
-        self._core.watchers.append(self._on_metadata)
+        self._fetcher = Fetcher(self._core, self._config, self._positions, self._on_update, self._on_out_of_range)
+        self._core.update_callbacks.append(self._on_metadata)
         self._core.watch([self._range.topic])
-        self._core.ask_refresh()
+        self._core.request_update()
 
-    def _on_news(self) -> None:
+    def _on_update(self) -> None:
         if self._state.fetch_offset >= self._range.end:
             self._state.is_paused = True  # what lies behind the range is another task's
         self._hand_over()
 
-    def _on_metadata(self, cluster: Cluster) -> None:
+    def _on_metadata(self, cluster: ClusterMetadata) -> None:
         if cluster.errors.get(self._range.topic) != ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
             self._missing_since_ms = None
         elif self._missing_since_ms is None:
@@ -101,9 +101,9 @@ class RangeFetch:
         self._state.is_paused = True
         self._hand_over()
 
-    def answers(self) -> Iterator[Fetched]:
+    def answers(self) -> Iterator[CompletedFetch]:
         """Answers in order; the last may reach beyond the range. ClientTimeoutError where no record comes for too long."""
-        self._background.soon(self._hand_over)
+        self._loop_thread.soon(self._hand_over)
         while True:
             try:
                 found = self._ready.get(timeout=self._wait_seconds_max)
@@ -116,7 +116,7 @@ class RangeFetch:
                 return
             if isinstance(found, Exception):
                 raise found
-            self._background.soon(self._hand_over)
+            self._loop_thread.soon(self._hand_over)
             yield found
 
     def _hand_over(self) -> None:
@@ -167,12 +167,12 @@ class RangeFetch:
     def seek(self, offset: int) -> None:
         """Go on there: offsets before it are gone."""
 
-        async def jump() -> None:
+        async def seek() -> None:
             self._is_out_of_range = self._has_ended = False
-            self._state.jump(offset)
+            self._state.seek(offset)
             self._state.is_paused = offset >= self._range.end
 
-        self._background.run(jump)
+        self._loop_thread.run(seek)
 
     def interrupt(self) -> None:
         """Nobody wants more: whoever waits for an answer waits no longer."""
@@ -185,10 +185,10 @@ class RangeFetch:
             await self._core.close()
 
         try:
-            self._background.run(end)
+            self._loop_thread.run(end)
         finally:
             self._ports.workers.close()
-            self._background.close()
+            self._loop_thread.close()
 
     def __enter__(self) -> Self:
         return self

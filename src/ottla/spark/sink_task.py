@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from ottla.client.errors import ClientError
 
 if TYPE_CHECKING:
-    from ottla.client.producer import BlockingSentColumns, Producer
+    from ottla.client.producer import BlockingColumnSendFuture, Producer
     from ottla.spark.sink_plan import SinkPlan
 
 ROWS_MAX = 1 << 16
@@ -77,7 +77,7 @@ class Sending:
         self._waiting: list[Any] = []
         self._waiting_rows = 0
         self._waiting_bytes = 0
-        self._under_way: list[BlockingSentColumns] = []
+        self._under_way: list[BlockingColumnSendFuture] = []
         self._counts: dict[tuple[str, int], int] = {}
 
     def add(self, batch: Any) -> None:
@@ -143,7 +143,7 @@ class Sending:
             self._count(left.pop(0))
         self._under_way = left
 
-    def _count(self, sent: "BlockingSentColumns") -> None:
+    def _count(self, sent: "BlockingColumnSendFuture") -> None:
         for partition, count in sent.result().items():
             place = (sent.topic, partition)
             self._counts[place] = self._counts.get(place, 0) + count

@@ -2,10 +2,10 @@
 
 from contextlib import nullcontext
 
-from ottla.client.accumulator import Accumulator
+from ottla.client.accumulator import RecordAccumulator
 from ottla.client.backoff import Backoff
 from ottla.client.batch import SendFuture
-from ottla.client.cluster_metadata import Cluster
+from ottla.client.cluster_metadata import ClusterMetadata
 from ottla.client.producer_config import producer_settings
 from ottla.client.sender import Sender
 from ottla.wire.batches import decode_records, read_header
@@ -41,9 +41,9 @@ class Bench:
         self.now_ms = 0.0
         self.wakes = 0
         self.settings = producer_settings({"bootstrap.servers": "a:1"}, {"retry_backoff_ms": 0, **configs})
-        self.cluster = Cluster()
+        self.cluster = ClusterMetadata()
         self.cluster.update(metadata(partitions))
-        self.accumulator = Accumulator(
+        self.accumulator = RecordAccumulator(
             self.settings, FixedClock(), FirstRng(), nullcontext(), lambda: self.now_ms, self._wake, SendFuture
         )
         self.accumulator.follow(self.cluster.topic("t"))

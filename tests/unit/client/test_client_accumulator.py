@@ -68,7 +68,7 @@ def test_memory_is_bounded_and_comes_back():
     futures = [bench.send(b"x" * 300, partition=0) for _ in range(2)]
     assert bench.send(b"x" * 300, partition=0) is None
     told = []
-    bench.accumulator.when_room(lambda: told.append("room"))
+    bench.accumulator.call_when_memory_free(lambda: told.append("room"))
     dispatches = bench.poll()
     bench.answer(dispatches[0], base_offset=5)
     assert told == ["room"]
@@ -128,10 +128,10 @@ def test_partitions_that_are_added_are_used():
 
 def test_compression_makes_batches_hold_more():
     bench = Bench(batch_size=1000, compression_type="gzip")
-    bench.accumulator.learn_ratio("t", 1000, 100)
+    bench.accumulator.update_compression_ratio("t", 1000, 100)
     assert bench.accumulator.routes["t"].ratio == pytest.approx(0.995)
     for _ in range(300):
-        bench.accumulator.learn_ratio("t", 1000, 100)
+        bench.accumulator.update_compression_ratio("t", 1000, 100)
     assert bench.accumulator.routes["t"].ratio == pytest.approx(0.1)
-    bench.accumulator.learn_ratio("t", 1000, 800)
+    bench.accumulator.update_compression_ratio("t", 1000, 800)
     assert bench.accumulator.routes["t"].ratio == pytest.approx(0.8)

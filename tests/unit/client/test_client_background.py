@@ -6,12 +6,12 @@ import threading
 import pytest
 
 from ottla.client import ClientClosedError, ClientTimeoutError
-from ottla.client.loop_thread import Background
+from ottla.client.loop_thread import EventLoopThread
 
 
 @pytest.fixture
 def background():
-    made = Background("test-background")
+    made = EventLoopThread("test-background")
     yield made
     made.close()
 
@@ -74,7 +74,7 @@ def test_a_callback_cannot_wait_for_its_own_loop(background):
 
 
 def test_the_end():
-    background = Background("test-background-end")
+    background = EventLoopThread("test-background-end")
     background.close()
     background.close()
     with pytest.raises(ClientClosedError):

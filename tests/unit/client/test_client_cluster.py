@@ -2,7 +2,7 @@
 
 from ottla.base.errors import ErrorCode
 from ottla.base.ids import Uuid
-from ottla.client.cluster_metadata import Cluster, Node
+from ottla.client.cluster_metadata import ClusterMetadata, Node
 from ottla.wire.messages.metadata import (
     MetadataResponse,
     MetadataResponseBroker,
@@ -30,7 +30,7 @@ def topic(name="t", topic_id=ONE, *, error=0, leaders=((1, 0),)):
 
 
 def test_leaders():
-    cluster = Cluster()
+    cluster = ClusterMetadata()
     cluster.update(told(topic(leaders=((1, 0), (2, 0), (-1, 0)))))
     assert [cluster.leader("t", index) for index in range(-1, 4)] == [-1, 1, 2, -1, -1]
     assert cluster.leader("other", 0) == -1
@@ -40,7 +40,7 @@ def test_leaders():
 
 
 def test_a_broker_that_lags_behind_brings_no_old_leader_back():
-    cluster = Cluster()
+    cluster = ClusterMetadata()
     cluster.update(told(topic(leaders=((2, 5),))))
     cluster.update(told(topic(leaders=((1, 4),))))
     assert cluster.leader("t", 0) == 2
@@ -50,7 +50,7 @@ def test_a_broker_that_lags_behind_brings_no_old_leader_back():
 
 def test_a_topic_made_again_is_another():
     """Its epochs begin anew, so the old ones say nothing."""
-    cluster = Cluster()
+    cluster = ClusterMetadata()
     cluster.update(told(topic(leaders=((2, 5),))))
     cluster.update(told(topic(topic_id=TWO, leaders=((1, 0),))))
     assert cluster.leader("t", 0) == 1
@@ -58,7 +58,7 @@ def test_a_topic_made_again_is_another():
 
 
 def test_errors_of_topics():
-    cluster = Cluster()
+    cluster = ClusterMetadata()
     cluster.update(told(topic()))
     cluster.update(told(topic(error=ErrorCode.LEADER_NOT_AVAILABLE)))
     assert cluster.errors == {"t": ErrorCode.LEADER_NOT_AVAILABLE}
@@ -70,7 +70,7 @@ def test_errors_of_topics():
 
 
 def test_an_answer_of_all_topics_forgets_the_others():
-    cluster = Cluster()
+    cluster = ClusterMetadata()
     cluster.update(told(topic(), topic("u", TWO)))
     cluster.update(told(topic("u", TWO)))
     assert sorted(cluster.topics) == ["t", "u"]
@@ -81,14 +81,14 @@ def test_an_answer_of_all_topics_forgets_the_others():
 
 def test_brokers_stay_where_none_are_told():
     """A broker that has just begun may know none yet, not even itself."""
-    cluster = Cluster()
+    cluster = ClusterMetadata()
     cluster.update(told())
     cluster.update(told(brokers=()))
     assert sorted(cluster.nodes) == [1, 2]
 
 
 def test_hints_of_a_new_leader():
-    cluster = Cluster()
+    cluster = ClusterMetadata()
     cluster.update(told(topic(leaders=((1, 3), (1, 3)))))
     assert cluster.set_leader("t", 0, 2, 4) is True
     assert cluster.set_leader("t", 0, 1, 4) is False

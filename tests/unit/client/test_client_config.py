@@ -3,15 +3,15 @@
 import pytest
 
 from ottla.client import ConfigError
-from ottla.client.admin_core import ADMIN
-from ottla.client.config import SHARED, parse, parse_addresses
-from ottla.client.producer_config import PRODUCER, producer_settings
+from ottla.client.admin_core import ADMIN_OPTIONS
+from ottla.client.config import COMMON_OPTIONS, parse, parse_addresses
+from ottla.client.producer_config import PRODUCER_OPTIONS, producer_settings
 
 BOOTSTRAP = {"bootstrap.servers": "localhost:9092"}
 
 
 def test_defaults_are_kafkas():
-    config = parse(BOOTSTRAP, {}, PRODUCER, kind="The producer")
+    config = parse(BOOTSTRAP, {}, PRODUCER_OPTIONS, kind="The producer")
     expected = {
         "acks": -1, "batch.size": 16384, "buffer.memory": 33554432, "delivery.timeout.ms": 120000, "enable.idempotence": True,
         "linger.ms": 5, "max.block.ms": 60000, "max.in.flight.requests.per.connection": 5, "max.request.size": 1048576,
@@ -22,7 +22,9 @@ def test_defaults_are_kafkas():
 
 
 def test_both_spellings():
-    config = parse({"bootstrap.servers": "a:1, b:2"}, {"linger_ms": "7", "acks": "all"}, PRODUCER, kind="The producer")
+    config = parse(
+        {"bootstrap.servers": "a:1, b:2"}, {"linger_ms": "7", "acks": "all"}, PRODUCER_OPTIONS, kind="The producer"
+    )
     assert config["bootstrap.servers"] == ("a:1", "b:2")
     assert config["linger.ms"] == 7
     assert config.is_given("linger.ms")
@@ -69,7 +71,9 @@ def test_refusals(mapping, keywords, message):
 
 def test_names_without_an_effect_are_taken():
     assert (
-        parse({**BOOTSTRAP, "metric.reporters": "x", "send.buffer.bytes": "1"}, {}, ADMIN, kind="Admin")["client.id"]
+        parse({**BOOTSTRAP, "metric.reporters": "x", "send.buffer.bytes": "1"}, {}, ADMIN_OPTIONS, kind="Admin")[
+            "client.id"
+        ]
         == "ottla"
     )
 
@@ -100,5 +104,5 @@ def test_addresses():
 
 
 def test_every_option_is_listed_once():
-    for options in (SHARED, PRODUCER, ADMIN):
+    for options in (COMMON_OPTIONS, PRODUCER_OPTIONS, ADMIN_OPTIONS):
         assert len({option.name for option in options}) == len(options)

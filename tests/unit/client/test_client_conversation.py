@@ -5,7 +5,7 @@ from struct import pack, unpack_from
 import pytest
 
 from ottla.client.errors import DisconnectedError, UnsupportedVersionError
-from ottla.client.protocol import Conversation
+from ottla.client.protocol import BrokerProtocol
 from ottla.wire.errors import MalformedMessage
 from ottla.wire.framing import BadFrame, ReceiveBufferPool
 from ottla.wire.messages.api_versions import ApiVersion, ApiVersionsRequest, ApiVersionsResponse
@@ -21,22 +21,22 @@ def frame(correlation_id, body, *, flexible=False):
     return pack(">i", len(head) + len(body)) + head + body
 
 
-def feed(conversation, data, piece=None):
+def feed(protocol, data, piece=None):
     while data:
-        buffer = conversation.get_buffer(-1)
+        buffer = protocol.get_buffer(-1)
         size = min(len(data), len(buffer), piece or len(data))
         buffer[:size] = data[:size]
-        conversation.received(size)
+        protocol.received(size)
         data = data[size:]
 
 
 class Talk:
-    """A conversation, and what it told."""
+    """A protocol, and what it told."""
 
     def __init__(self, ranges=((18, 0, 4), (METADATA, 0, 13))):
         self.events = []
-        self.conversation = Conversation("me", ReceiveBufferPool())
-        self.hello = self.conversation.hello(
+        self.protocol = BrokerProtocol("me", ReceiveBufferPool())
+        self.hello = self.protocol.hello(
             lambda: self.events.append("ready"),
             lambda data: self.events.append(("retry", data)),
             self.fail,
@@ -48,19 +48,19 @@ class Talk:
         self.events.append(error)
 
     def agree(self):
-        feed(self.conversation, frame(1, encode(self.versions, 4)))
+        feed(self.protocol, frame(1, encode(self.versions, 4)))
         assert self.events == ["ready"]
         self.events.clear()
         return self
 
     def ask(self, request=None, deadline_ms=100.0):
         request = request or MetadataRequest(topics=[])
-        version = self.conversation.version_for(type(request))
+        version = self.protocol.version_for(type(request))
 
         def deliver(version, body):
             self.events.append((version, decode(MetadataResponse, version, bytes(body))[0].cluster_id))
 
-        return self.conversation.request(request, version, MetadataResponse, deliver, self.fail, deadline_ms)
+        return self.protocol.request(request, version, MetadataResponse, deliver, self.fail, deadline_ms)
 
 
 def answer(correlation_id, name, version=13):
@@ -83,12 +83,12 @@ def test_the_first_request_is_api_versions():
 def test_a_broker_that_is_older_says_so_in_version_0():
     talk = Talk()
     refusal = ApiVersionsResponse(error_code=35, api_keys=[ApiVersion(18, 0, 2)])
-    feed(talk.conversation, frame(1, encode(refusal, 0)))
+    feed(talk.protocol, frame(1, encode(refusal, 0)))
     ((kind, again),) = talk.events
     assert kind == "retry"
     assert unpack_from(">hhi", again, 4) == (18, 2, 2)
     talk.events.clear()
-    feed(talk.conversation, frame(2, encode(talk.versions, 2)))
+    feed(talk.protocol, frame(2, encode(talk.versions, 2)))
     assert talk.events == ["ready"]
 
 
@@ -98,28 +98,28 @@ def test_answers_find_their_requests(piece):
     talk = Talk().agree()
     requests = [talk.ask(), talk.ask()]
     assert [unpack_from(">hhi", data, 4) for data in requests] == [(METADATA, 13, 2), (METADATA, 13, 3)]
-    assert talk.conversation.in_flight == 2
-    feed(talk.conversation, answer(2, "one") + answer(3, "two"), piece)
+    assert talk.protocol.in_flight == 2
+    feed(talk.protocol, answer(2, "one") + answer(3, "two"), piece)
     assert talk.events == [(13, "one"), (13, "two")]
-    assert talk.conversation.in_flight == 0
+    assert talk.protocol.in_flight == 0
 
 
 def test_the_highest_version_of_both_is_taken():
     talk = Talk(((METADATA, 2, 7),)).agree()
-    assert talk.conversation.version_for(MetadataRequest) == 7
-    assert talk.conversation.version_for(MetadataRequest, 5) == 5
+    assert talk.protocol.version_for(MetadataRequest) == 7
+    assert talk.protocol.version_for(MetadataRequest, 5) == 5
     talk.ask()
-    feed(talk.conversation, answer(2, "old", 7))
+    feed(talk.protocol, answer(2, "old", 7))
     assert talk.events == [(7, "old")]
 
 
 def test_what_the_broker_cannot():
     talk = Talk(((METADATA, 14, 15),)).agree()
-    assert not talk.conversation.supports(OffsetDeleteRequest)
+    assert not talk.protocol.supports(OffsetDeleteRequest)
     with pytest.raises(UnsupportedVersionError, match="speaks no version of OffsetDelete, this client 0 to 0"):
-        talk.conversation.version_for(OffsetDeleteRequest)
+        talk.protocol.version_for(OffsetDeleteRequest)
     with pytest.raises(UnsupportedVersionError, match="speaks versions 14 to 15 of Metadata, this client 0 to 13"):
-        talk.conversation.version_for(MetadataRequest)
+        talk.protocol.version_for(MetadataRequest)
 
 
 @pytest.mark.parametrize(
@@ -135,7 +135,7 @@ def test_nonsense_is_noticed(data, error):
     talk = Talk().agree()
     talk.ask()
     with pytest.raises(error):
-        feed(talk.conversation, data)
+        feed(talk.protocol, data)
 
 
 def test_what_was_in_flight_hears_of_the_end():
@@ -143,15 +143,15 @@ def test_what_was_in_flight_hears_of_the_end():
     talk.ask()
     talk.ask()
     reason = DisconnectedError("gone")
-    talk.conversation.lost(reason)
+    talk.protocol.lost(reason)
     assert talk.events == [reason, reason]
-    assert talk.conversation.in_flight == 0
+    assert talk.protocol.in_flight == 0
 
 
 def test_deadlines():
     talk = Talk().agree()
     talk.ask(deadline_ms=100)
     talk.ask(deadline_ms=50)
-    assert talk.conversation.next_deadline_ms == 50
-    assert talk.conversation.overdue(49) is None
-    assert talk.conversation.overdue(50).correlation_id == 3
+    assert talk.protocol.next_deadline_ms == 50
+    assert talk.protocol.overdue(49) is None
+    assert talk.protocol.overdue(50).correlation_id == 3

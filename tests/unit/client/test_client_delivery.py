@@ -5,8 +5,8 @@ from collections import deque
 import pytest
 
 from ottla.client.errors import BrokerError
-from ottla.client.fetch_collector import Delivery
-from ottla.client.fetcher import Answer, Fetched, end_of_batches
+from ottla.client.fetch_collector import FetchCollector
+from ottla.client.fetcher import CompletedFetch, FetchResult, end_of_batches
 from ottla.client.partitions import TopicPartition
 from ottla.client.positions import Positions
 from ottla.wire.batches import Record, build_batch
@@ -24,7 +24,7 @@ class Answers:
         return self.answers.popleft() if self.answers else None
 
     def put_back(self, parts):
-        self.answers.appendleft(Answer(-1, parts))
+        self.answers.appendleft(FetchResult(-1, parts))
 
 
 @pytest.fixture
@@ -32,7 +32,7 @@ def positions():
     positions = Positions()
     positions.replace([P0, P1])
     for state in positions.states.values():
-        state.jump(0, 0)
+        state.seek(0, 0)
     return positions
 
 
@@ -42,8 +42,8 @@ def fetched(positions):
 
 
 @pytest.fixture
-def delivery(positions, fetched):
-    return Delivery(fetched, positions, read_committed=False, check_crcs=True, key=None, value=bytes.decode)
+def collector(positions, fetched):
+    return FetchCollector(fetched, positions, read_committed=False, check_crcs=True, key=None, value=bytes.decode)
 
 
 @pytest.fixture
@@ -62,9 +62,9 @@ def arrive(positions, fetched):
                     leader_epoch=1,
                 )
             )
-            parts.append(Fetched(partition, state.stamp, state.fetch_offset, batch, ()))
+            parts.append(CompletedFetch(partition, state.seek_id, state.fetch_offset, batch, ()))
             state.fetch_offset += count
-        fetched.answers.append(Answer(1, parts))
+        fetched.answers.append(FetchResult(1, parts))
 
     return put
 
@@ -77,101 +77,101 @@ def rows(partition, start, end):
     return [(partition, offset, str(offset)) for offset in range(start, end)]
 
 
-def test_polls_take_some_at_a_time(delivery, arrive, positions):
+def test_polls_take_some_at_a_time(collector, arrive, positions):
     arrive(p0=5, p1=3)
     arrive(p0=2)
-    assert offsets(delivery.next_records(4)) == rows(0, 0, 4)
+    assert offsets(collector.next_records(4)) == rows(0, 0, 4)
     assert (positions.states[P0].offset, positions.states[P0].epoch, positions.states[P1].offset) == (4, 1, 0)
-    assert offsets(delivery.next_records(4)) == rows(0, 4, 5) + rows(1, 0, 3)
-    assert offsets(delivery.next_records(4)) == rows(0, 5, 7)
-    assert delivery.next_records(4) == []
+    assert offsets(collector.next_records(4)) == rows(0, 4, 5) + rows(1, 0, 3)
+    assert offsets(collector.next_records(4)) == rows(0, 5, 7)
+    assert collector.next_records(4) == []
 
 
-def test_an_iteration_moves_the_position_as_it_goes(delivery, arrive, positions):
+def test_an_iteration_moves_the_position_as_it_goes(collector, arrive, positions):
     arrive(p0=5)
-    iterator = iter(delivery.next_chunk(10))
-    delivery.settle()
+    iterator = iter(collector.next_chunk(10))
+    collector.settle()
     assert positions.states[P0].offset == 0
     next(iterator), next(iterator)
-    delivery.settle()
+    collector.settle()
     assert positions.states[P0].offset == 2
     assert list(iterator)[-1].offset == 4
-    delivery.settle()
+    collector.settle()
     assert positions.states[P0].offset == 5
 
 
-def test_an_iteration_that_was_left_goes_on(delivery, arrive, positions):
+def test_an_iteration_that_was_left_goes_on(collector, arrive, positions):
     """Whether by another iteration, or by a poll."""
     arrive(p0=5)
-    next(iter(delivery.next_chunk(10)))
-    next(iter(delivery.next_chunk(10)))
-    assert offsets(delivery.next_records(2)) == rows(0, 2, 4)
+    next(iter(collector.next_chunk(10)))
+    next(iter(collector.next_chunk(10)))
+    assert offsets(collector.next_records(2)) == rows(0, 2, 4)
     assert positions.states[P0].offset == 4
-    assert offsets(delivery.next_chunk(10)) == rows(0, 4, 5)
+    assert offsets(collector.next_chunk(10)) == rows(0, 4, 5)
 
 
-def test_columns_after_records_begin_where_those_ended(delivery, arrive, positions, fetched):
+def test_columns_after_records_begin_where_those_ended(collector, arrive, positions, fetched):
     """What was begun is fetched again; answers that wait for the same place are dropped."""
     arrive(p0=5, p1=2)
     arrive(p0=5)
-    next(iter(delivery.next_chunk(10)))
-    assert delivery.next_batch() is None
+    next(iter(collector.next_chunk(10)))
+    assert collector.next_batch() is None
     assert [(state.offset, state.fetch_offset) for state in positions.states.values()] == [(1, 1), (0, 0)]
     arrive(p0=4)
-    batch = delivery.next_batch()
+    batch = collector.next_batch()
     assert batch.offsets.tolist() == [1, 2, 3, 4]
     assert positions.states[P0].offset == 5
 
 
-def test_a_seek_ends_an_iteration(delivery, arrive, positions):
+def test_a_seek_ends_an_iteration(collector, arrive, positions):
     arrive(p0=5)
     seen = []
-    for record in delivery.next_chunk(10):
+    for record in collector.next_chunk(10):
         seen.append(record.offset)
         if record.offset == 1:
-            delivery.leave(P0)
-            positions.states[P0].jump(40)
+            collector.leave(P0)
+            positions.states[P0].seek(40)
     assert seen == [0, 1]
-    delivery.settle()
+    collector.settle()
     assert positions.states[P0].offset == 40
 
 
-def test_what_was_fetched_for_another_place_is_dropped(delivery, arrive, positions):
+def test_what_was_fetched_for_another_place_is_dropped(collector, arrive, positions):
     arrive(p0=5, p1=2)
-    positions.states[P0].jump(100)
-    assert offsets(delivery.next_records(10)) == rows(1, 0, 2)
+    positions.states[P0].seek(100)
+    assert offsets(collector.next_records(10)) == rows(1, 0, 2)
     assert positions.states[P0].offset == 100
 
 
-def test_paused_answers_are_kept(delivery, arrive, positions):
+def test_paused_answers_are_kept(collector, arrive, positions):
     """In their order, and before those that came later."""
     positions.states[P0].is_paused = True
     arrive(p0=2, p1=2)
     arrive(p0=2)
-    assert offsets(delivery.next_records(10)) == rows(1, 0, 2)
-    assert delivery.next_records(10) == []
+    assert offsets(collector.next_records(10)) == rows(1, 0, 2)
+    assert collector.next_records(10) == []
     positions.states[P0].is_paused = False
-    delivery.resume(P0)
-    assert offsets(delivery.next_records(10)) == rows(0, 0, 4)
+    collector.resume(P0)
+    assert offsets(collector.next_records(10)) == rows(0, 0, 4)
 
 
-def test_partitions_that_were_taken_away_are_not_handed_out(delivery, arrive, positions):
+def test_partitions_that_were_taken_away_are_not_handed_out(collector, arrive, positions):
     arrive(p0=2, p1=2)
-    delivery.next_records(1)
+    collector.next_records(1)
     positions.replace([P1])
-    assert offsets(delivery.next_records(10)) == rows(1, 0, 2)
+    assert offsets(collector.next_records(10)) == rows(1, 0, 2)
 
 
-def test_a_damaged_partition_does_not_take_others_with_it(delivery, arrive, positions, fetched):
+def test_a_damaged_partition_does_not_take_others_with_it(collector, arrive, positions, fetched):
     arrive(p0=2, p1=2)
     whole = fetched.answers[0].parts
     damaged = bytearray(whole[0].records)
     damaged[-2] ^= 1
-    fetched.answers[0] = Answer(1, [whole[0]._replace(records=bytes(damaged)), whole[1]])
+    fetched.answers[0] = FetchResult(1, [whole[0]._replace(records=bytes(damaged)), whole[1]])
     with pytest.raises(BrokerError, match=r"CORRUPT_MESSAGE \(t-0 from offset 0\)"):
-        delivery.next_records(10)
+        collector.next_records(10)
     assert positions.states[P0].offset == 0
-    assert offsets(delivery.next_records(10)) == rows(1, 0, 2)
+    assert offsets(collector.next_records(10)) == rows(1, 0, 2)
 
 
 def test_the_end_of_batches_is_that_of_the_last_whole_one():

@@ -6,7 +6,7 @@ import pytest
 
 from ottla.base.errors import ErrorCode
 from ottla.base.ids import Uuid
-from ottla.client.cluster_metadata import Cluster, Node, PartitionInfo, TopicInfo
+from ottla.client.cluster_metadata import ClusterMetadata, Node, PartitionInfo, TopicInfo
 from ottla.client.consumer_config import consumer_config
 from ottla.client.fetcher import Fetcher
 from ottla.client.partitions import TopicPartition
@@ -23,7 +23,7 @@ class Backoff:
         return 0.0
 
 
-class Link:
+class BrokerConnection:
     """A broker whose answers are given; the requests that have none yet wait."""
 
     muted_until_ms = 0.0
@@ -40,22 +40,22 @@ class Link:
 class Core:
     def __init__(self):
         self.loop = asyncio.get_running_loop()
-        self.watchers, self.is_closed, self.refreshes = [], False, 0
+        self.update_callbacks, self.is_closed, self.refreshes = [], False, 0
         self.retry_backoff, self.request_timeout_ms = Backoff(), 1000.0
-        self.cluster = Cluster()
+        self.cluster = ClusterMetadata()
         self.cluster.nodes = {1: Node(1, "a", 1), 2: Node(2, "b", 2)}
         infos = tuple(PartitionInfo("t", index, 1, 5, (1, 2), (1, 2)) for index in range(2))
         self.cluster.topics = {"t": TopicInfo("t", ID, False, infos, (0, 1))}
         self.cluster.topic_names = {ID: "t"}
-        self.links = {1: Link(), 2: Link()}
+        self.connections = {1: BrokerConnection(), 2: BrokerConnection()}
 
     def now_ms(self):
         return self.loop.time() * 1000
 
-    async def link(self, node, *, purpose):
-        return self.links[node]
+    async def get_connection(self, node, *, purpose):
+        return self.connections[node]
 
-    def ask_refresh(self):
+    def request_update(self):
         self.refreshes += 1
 
 
@@ -95,10 +95,10 @@ def records(offset, count=2):
 async def test_the_next_request_leaves_before_the_answer_is_taken(parts):
     """Two answers may wait: then the broker is left alone until one is taken."""
     core, positions, fetcher, _ = parts
-    positions.states[P0].jump(0)
+    positions.states[P0].seek(0)
     fetcher.fetch()
     await settle()
-    requests = core.links[1].requests
+    requests = core.connections[1].requests
     for offset in (0, 2):
         assert asked(requests[-1][0]) == [(0, offset)]
         requests[-1][1].set_result(answer(0, records=records(offset), high_watermark=50))
@@ -113,57 +113,60 @@ async def test_the_next_request_leaves_before_the_answer_is_taken(parts):
 async def test_a_partition_that_goes_before_its_request_leaves(parts):
     """And one that was sought elsewhere: their answers are dropped, and nothing fails."""
     core, positions, fetcher, _ = parts
-    positions.states[P0].jump(0)
-    positions.states[P1].jump(0)
+    positions.states[P0].seek(0)
+    positions.states[P1].seek(0)
     fetcher.fetch()
     positions.replace([P1])
-    positions.states[P1].jump(70)
+    positions.states[P1].seek(70)
     await settle()
-    future = core.links[1].requests[0][1]
+    future = core.connections[1].requests[0][1]
     future.set_result(answer(1, records=records(0)))
     await settle()
     assert (list(fetcher.failures), list(fetcher.answers)) == ([], [])
-    assert asked(core.links[1].requests[1][0]) == [(1, 70)]
+    assert asked(core.connections[1].requests[1][0]) == [(1, 70)]
 
 
 async def test_a_nearer_replica_is_asked_until_it_does_not_have_the_offset(parts):
     core, positions, fetcher, resets = parts
-    positions.states[P0].jump(8)
+    positions.states[P0].seek(8)
     fetcher.fetch()
     await settle()
-    core.links[1].requests[0][1].set_result(answer(0, preferred_read_replica=2))
+    core.connections[1].requests[0][1].set_result(answer(0, preferred_read_replica=2))
     await settle()
-    assert asked(core.links[2].requests[0][0]) == [(0, 8)]
-    core.links[2].requests[0][1].set_result(answer(0, error_code=ErrorCode.OFFSET_OUT_OF_RANGE))
+    assert asked(core.connections[2].requests[0][0]) == [(0, 8)]
+    core.connections[2].requests[0][1].set_result(answer(0, error_code=ErrorCode.OFFSET_OUT_OF_RANGE))
     await settle()
-    assert (resets, len(core.links[1].requests)) == ([], 2)
-    core.links[1].requests[1][1].set_result(answer(0, error_code=ErrorCode.OFFSET_OUT_OF_RANGE))
+    assert (resets, len(core.connections[1].requests)) == ([], 2)
+    core.connections[1].requests[1][1].set_result(answer(0, error_code=ErrorCode.OFFSET_OUT_OF_RANGE))
     await settle()
     assert resets == [P0]
 
 
 async def test_a_batch_that_had_no_room_is_asked_for_again(parts):
     core, positions, fetcher, _ = parts
-    positions.states[P0].jump(0)
+    positions.states[P0].seek(0)
     fetcher.fetch()
     await settle()
-    core.links[1].requests[0][1].set_result(answer(0, records=records(0)[:-1]))
+    core.connections[1].requests[0][1].set_result(answer(0, records=records(0)[:-1]))
     await settle()
-    assert (list(fetcher.answers), len(core.links[1].requests), positions.states[P0].fetch_offset) == ([], 2, 0)
+    assert (list(fetcher.answers), len(core.connections[1].requests), positions.states[P0].fetch_offset) == ([], 2, 0)
 
 
 async def test_a_lost_session_begins_anew(parts):
     core, positions, fetcher, _ = parts
-    positions.states[P0].jump(0)
-    positions.states[P1].jump(0)
+    positions.states[P0].seek(0)
+    positions.states[P1].seek(0)
     fetcher.fetch()
     await settle()
-    core.links[1].requests[0][1].set_result(FetchResponse(session_id=9))
+    core.connections[1].requests[0][1].set_result(FetchResponse(session_id=9))
     await settle()
-    assert (core.links[1].requests[1][0].session_id, asked(core.links[1].requests[1][0])) == (9, [])
-    core.links[1].requests[1][1].set_result(FetchResponse(error_code=ErrorCode.FETCH_SESSION_ID_NOT_FOUND))
+    assert (core.connections[1].requests[1][0].session_id, asked(core.connections[1].requests[1][0])) == (9, [])
+    core.connections[1].requests[1][1].set_result(FetchResponse(error_code=ErrorCode.FETCH_SESSION_ID_NOT_FOUND))
     await settle()
-    assert (core.links[1].requests[2][0].session_id, asked(core.links[1].requests[2][0])) == (0, [(0, 0), (1, 0)])
+    assert (core.connections[1].requests[2][0].session_id, asked(core.connections[1].requests[2][0])) == (
+        0,
+        [(0, 0), (1, 0)],
+    )
 
 
 async def test_leaders_that_are_named_are_asked(parts):
@@ -171,24 +174,24 @@ async def test_leaders_that_are_named_are_asked(parts):
     core, positions, fetcher, _ = parts
     from ottla.wire.messages.fetch import LeaderIdAndEpoch
 
-    positions.states[P0].jump(0)
+    positions.states[P0].seek(0)
     fetcher.fetch()
     await settle()
-    core.links[1].requests[0][1].set_result(
+    core.connections[1].requests[0][1].set_result(
         answer(
             0, error_code=ErrorCode.NOT_LEADER_OR_FOLLOWER, current_leader=LeaderIdAndEpoch(leader_id=2, leader_epoch=6)
         )
     )
     await settle()
-    assert asked(core.links[2].requests[0][0]) == [(0, 0)]
+    assert asked(core.connections[2].requests[0][0]) == [(0, 0)]
     assert core.refreshes == 0
 
 
 async def test_an_error_that_lasts_is_told(parts):
     core, positions, fetcher, _ = parts
-    positions.states[P0].jump(0)
+    positions.states[P0].seek(0)
     fetcher.fetch()
     await settle()
-    core.links[1].requests[0][1].set_result(answer(0, error_code=ErrorCode.TOPIC_AUTHORIZATION_FAILED))
+    core.connections[1].requests[0][1].set_result(answer(0, error_code=ErrorCode.TOPIC_AUTHORIZATION_FAILED))
     await settle()
     assert [failure.code for failure in fetcher.failures] == [ErrorCode.TOPIC_AUTHORIZATION_FAILED]

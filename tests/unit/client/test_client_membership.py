@@ -9,25 +9,25 @@ from ottla.client.consumer_protocol import decode_subscription, encode_assignmen
 from ottla.client.errors import DisconnectedError
 from ottla.client.membership import Membership
 from ottla.client.membership_events import (
-    PHASES_AFTER,
-    Adopt,
-    Adopted,
-    Answered,
-    Compute,
-    Computed,
+    VALID_TRANSITIONS,
+    ApplyAssignment,
+    AssignmentApplied,
+    AssignmentComputed,
+    ComputeAssignment,
     Fail,
-    ForgetCoordinator,
+    JoinPrepared,
     Leave,
+    MarkCoordinatorUnknown,
     MemberSettings,
-    Phase,
+    MemberState,
     Polled,
-    Prepare,
-    Prepared,
+    PrepareJoin,
+    RequestFailed,
+    ResponseReceived,
     Send,
     Subscribed,
     Tick,
     TopicsChanged,
-    Unanswered,
     Wake,
 )
 from ottla.client.partitions import TopicPartition
@@ -59,8 +59,8 @@ def begin(settings=EAGER, topics=("t",)):
     """A member that has sent its first JoinGroup."""
     member = Membership(settings)
     assert member.step(Subscribed(topics), 0) == []
-    assert member.step(Polled(), 0) == [Prepare()]
-    return member, sent(member.step(Prepared(), 0), JoinGroupRequest)
+    assert member.step(Polled(), 0) == [PrepareJoin()]
+    return member, sent(member.step(JoinPrepared(), 0), JoinGroupRequest)
 
 
 def join(member, request, *, generation=1, leader="other", now_ms=0, protocol=None):
@@ -72,17 +72,17 @@ def join(member, request, *, generation=1, leader="other", now_ms=0, protocol=No
         protocol_type="consumer",
         protocol_name=protocol or member.settings.assignors[0].name,
     )
-    return sent(member.step(Answered(request, answer), now_ms), SyncGroupRequest)
+    return sent(member.step(ResponseReceived(request, answer), now_ms), SyncGroupRequest)
 
 
 def stable(settings=EAGER, assigned=(T0, T1), generation=1):
     """A member that has its partitions."""
     member, request = begin(settings)
     sync = join(member, request, generation=generation)
-    assert member.step(Answered(sync, SyncGroupResponse(assignment=encode_assignment(assigned))), 0) == [
-        Adopt(assigned, assigned, ())
+    assert member.step(ResponseReceived(sync, SyncGroupResponse(assignment=encode_assignment(assigned))), 0) == [
+        ApplyAssignment(assigned, assigned, ())
     ]
-    assert member.step(Adopted(), 0) == []
+    assert member.step(AssignmentApplied(), 0) == []
     assert member.is_stable
     return member
 
@@ -93,7 +93,7 @@ def heartbeat(member, now_ms):
 
 def rebalance_begins(member, now_ms=3_000):
     beat = heartbeat(member, now_ms)
-    return member.step(Answered(beat, HeartbeatResponse(error_code=ErrorCode.REBALANCE_IN_PROGRESS)), now_ms)
+    return member.step(ResponseReceived(beat, HeartbeatResponse(error_code=ErrorCode.REBALANCE_IN_PROGRESS)), now_ms)
 
 
 def test_a_first_join_is_asked_for_a_member_id():
@@ -101,7 +101,7 @@ def test_a_first_join_is_asked_for_a_member_id():
     member, request = begin()
     assert (request.member_id, request.session_timeout_ms, request.rebalance_timeout_ms) == ("", 10_000, 60_000)
     effects = member.step(
-        Answered(request, JoinGroupResponse(error_code=ErrorCode.MEMBER_ID_REQUIRED, member_id="m")), 0
+        ResponseReceived(request, JoinGroupResponse(error_code=ErrorCode.MEMBER_ID_REQUIRED, member_id="m")), 0
     )
     assert sent(effects, JoinGroupRequest).member_id == "m"
 
@@ -113,8 +113,8 @@ def test_a_leader_spreads_partitions():
         JoinGroupResponseMember(member_id="n", metadata=b"y"),
     ]
     answer = JoinGroupResponse(member_id="m", generation_id=5, leader="m", protocol_name="range", members=members)
-    assert member.step(Answered(request, answer), 0) == [Compute("range", 5, tuple(members))]
-    effects = member.step(Computed(5, {"n": b"2", "m": b"1"}), 0)
+    assert member.step(ResponseReceived(request, answer), 0) == [ComputeAssignment("range", 5, tuple(members))]
+    effects = member.step(AssignmentComputed(5, {"n": b"2", "m": b"1"}), 0)
     assert sent(effects, SyncGroupRequest) == SyncGroupRequest(
         group_id="g",
         generation_id=5,
@@ -132,23 +132,24 @@ def test_a_leader_that_is_told_so_does_not_spread():
     """A static leader that came back finds the assignments of its generation in place."""
     member, request = begin(STATIC)
     answer = JoinGroupResponse(member_id="m", generation_id=5, leader="m", protocol_name="range", skip_assignment=True)
-    assert sent(member.step(Answered(request, answer), 0), SyncGroupRequest).assignments == []
+    assert sent(member.step(ResponseReceived(request, answer), 0), SyncGroupRequest).assignments == []
 
 
 def test_what_was_computed_for_an_earlier_generation_is_dropped():
     member, request = begin()
     member.step(
-        Answered(request, JoinGroupResponse(member_id="m", generation_id=5, leader="m", protocol_name="range")), 0
+        ResponseReceived(request, JoinGroupResponse(member_id="m", generation_id=5, leader="m", protocol_name="range")),
+        0,
     )
-    assert member.step(Computed(4, {"m": b""}), 0) == []
+    assert member.step(AssignmentComputed(4, {"m": b""}), 0) == []
 
 
 def test_eager_members_give_all_back():
     """They hear of a rebalance by a heartbeat, and give up their partitions when they poll."""
     member = stable()
     assert rebalance_begins(member) == [Wake()]
-    assert member.step(Polled(), 3_500) == [Prepare(revoked=(T0, T1))]
-    request = sent(member.step(Prepared(), 3_500), JoinGroupRequest)
+    assert member.step(Polled(), 3_500) == [PrepareJoin(revoked=(T0, T1))]
+    request = sent(member.step(JoinPrepared(), 3_500), JoinGroupRequest)
     assert request.member_id == "m"
     assert decode_subscription(request.protocols[0].metadata, "m", None).owned == ()
 
@@ -157,17 +158,17 @@ def test_cooperative_members_keep_what_they_are_left():
     """What is taken from them they give up after the rebalance, and join again so that another may have it."""
     member = stable(COOPERATIVE)
     assert rebalance_begins(member) == [Wake()]
-    assert member.step(Polled(), 3_500) == [Prepare()]
-    request = sent(member.step(Prepared(), 3_500), JoinGroupRequest)
+    assert member.step(Polled(), 3_500) == [PrepareJoin()]
+    request = sent(member.step(JoinPrepared(), 3_500), JoinGroupRequest)
     described = decode_subscription(request.protocols[0].metadata, "m", None)
     assert (described.owned, described.generation) == ((T0, T1), 1)
     sync = join(member, request, generation=2, now_ms=3_600)
-    assert member.step(Answered(sync, SyncGroupResponse(assignment=encode_assignment([T1, T2]))), 3_700) == [
-        Adopt((T1, T2), (T2,), (T0,))
+    assert member.step(ResponseReceived(sync, SyncGroupResponse(assignment=encode_assignment([T1, T2]))), 3_700) == [
+        ApplyAssignment((T1, T2), (T2,), (T0,))
     ]
-    assert member.step(Adopted(), 3_700) == [Wake()]
-    assert member.step(Polled(), 3_700) == [Prepare()]
-    again = sent(member.step(Prepared(), 3_700), JoinGroupRequest)
+    assert member.step(AssignmentApplied(), 3_700) == [Wake()]
+    assert member.step(Polled(), 3_700) == [PrepareJoin()]
+    again = sent(member.step(JoinPrepared(), 3_700), JoinGroupRequest)
     assert decode_subscription(again.protocols[0].metadata, "m", None).owned == (T1, T2)
 
 
@@ -175,7 +176,7 @@ def test_sticky_members_say_what_they_had():
     member = stable(MemberSettings("g", (StickyAssignor(),)))
     rebalance_begins(member)
     member.step(Polled(), 3_500)
-    request = sent(member.step(Prepared(), 3_500), JoinGroupRequest)
+    request = sent(member.step(JoinPrepared(), 3_500), JoinGroupRequest)
     from ottla.client.assignors.sticky import decode_user_data
 
     data = decode_subscription(request.protocols[0].metadata, "m", None).user_data
@@ -187,10 +188,10 @@ def test_a_member_that_was_thrown_out_loses_what_it_has(code):
     """It may not commit any more: the partitions are another's. It joins again, by a new name if its own is gone."""
     member = stable(COOPERATIVE)
     beat = heartbeat(member, 3_000)
-    assert member.step(Answered(beat, HeartbeatResponse(error_code=code)), 3_000) == [Wake()]
+    assert member.step(ResponseReceived(beat, HeartbeatResponse(error_code=code)), 3_000) == [Wake()]
     assert (member.generation, member.is_member) == (-1, False)
-    assert member.step(Polled(), 4_000) == [Prepare(lost=(T0, T1))]
-    request = sent(member.step(Prepared(), 4_000), JoinGroupRequest)
+    assert member.step(Polled(), 4_000) == [PrepareJoin(lost=(T0, T1))]
+    request = sent(member.step(JoinPrepared(), 4_000), JoinGroupRequest)
     assert request.member_id == ("" if code == ErrorCode.UNKNOWN_MEMBER_ID else "m")
     assert decode_subscription(request.protocols[0].metadata, "m", None).owned == ()
 
@@ -208,14 +209,14 @@ def test_who_does_not_poll_leaves():
         )
     ]
     assert member.deadline_ms is None
-    assert member.step(Polled(), 70_000) == [Prepare(lost=(T0, T1))]
+    assert member.step(Polled(), 70_000) == [PrepareJoin(lost=(T0, T1))]
 
 
 def test_static_members_do_not_say_goodbye():
     """Their place is kept for the time of a session."""
     member = stable(STATIC)
     assert member.step(Leave("closed"), 0) == []
-    assert member.phase is Phase.OUT
+    assert member.state is MemberState.UNJOINED
 
 
 def test_who_leaves_says_so():
@@ -223,14 +224,14 @@ def test_who_leaves_says_so():
     assert member.step(Leave("bye"), 0) == [
         Send(LeaveGroupRequest(group_id="g", members=[MemberIdentity(member_id="m", reason="bye")]))
     ]
-    assert (member.owned, member.phase) == ((), Phase.OUT)
+    assert (member.owned, member.state) == ((), MemberState.UNJOINED)
 
 
 def test_a_fenced_static_member_fails():
     """Another with the same instance id has taken its place: to join again would throw that one out."""
     member = stable(STATIC)
     beat = heartbeat(member, 3_000)
-    (effect,) = member.step(Answered(beat, HeartbeatResponse(error_code=ErrorCode.FENCED_INSTANCE_ID)), 3_000)
+    (effect,) = member.step(ResponseReceived(beat, HeartbeatResponse(error_code=ErrorCode.FENCED_INSTANCE_ID)), 3_000)
     assert isinstance(effect, Fail)
     assert isinstance(effect.error, FencedInstanceIdError)
     assert member.step(Polled(), 4_000) == []
@@ -242,10 +243,10 @@ def test_heartbeats_follow_one_another():
     assert member.deadline_ms == 3_000
     beat = heartbeat(member, 3_000)
     assert member.step(Tick(), 9_000) == []
-    assert member.step(Answered(beat, HeartbeatResponse()), 9_100) == []
+    assert member.step(ResponseReceived(beat, HeartbeatResponse()), 9_100) == []
     assert member.deadline_ms == 12_100
     beat = heartbeat(member, 12_100)
-    assert member.step(Unanswered(beat, DisconnectedError("gone")), 12_200) == [ForgetCoordinator()]
+    assert member.step(RequestFailed(beat, DisconnectedError("gone")), 12_200) == [MarkCoordinatorUnknown()]
     assert member.deadline_ms == 12_300
 
 
@@ -255,18 +256,20 @@ def test_an_answer_to_an_earlier_heartbeat_says_nothing():
     beat = heartbeat(member, 3_000)
     member.step(TopicsChanged(), 3_000)
     member.step(Polled(), 3_000)
-    request = sent(member.step(Prepared(), 3_000), JoinGroupRequest)
+    request = sent(member.step(JoinPrepared(), 3_000), JoinGroupRequest)
     sync = join(member, request, generation=2, now_ms=3_100)
-    member.step(Answered(sync, SyncGroupResponse(assignment=encode_assignment([T0]))), 3_100)
-    member.step(Adopted(), 3_100)
-    assert member.step(Answered(beat, HeartbeatResponse(error_code=ErrorCode.ILLEGAL_GENERATION)), 3_200) == []
+    member.step(ResponseReceived(sync, SyncGroupResponse(assignment=encode_assignment([T0]))), 3_100)
+    member.step(AssignmentApplied(), 3_100)
+    assert member.step(ResponseReceived(beat, HeartbeatResponse(error_code=ErrorCode.ILLEGAL_GENERATION)), 3_200) == []
     assert (member.generation, member.is_stable) == (2, True)
 
 
 @pytest.mark.parametrize("code", [ErrorCode.NOT_COORDINATOR, ErrorCode.COORDINATOR_NOT_AVAILABLE])
 def test_a_coordinator_that_moved_is_looked_for(code):
     member, request = begin()
-    assert member.step(Answered(request, JoinGroupResponse(error_code=code)), 1_000) == [ForgetCoordinator()]
+    assert member.step(ResponseReceived(request, JoinGroupResponse(error_code=code)), 1_000) == [
+        MarkCoordinatorUnknown()
+    ]
     assert member.step(Tick(), 1_050) == []
     sent(member.step(Tick(), 1_100), JoinGroupRequest)
 
@@ -275,7 +278,7 @@ def test_a_sync_that_comes_too_late_joins_again():
     """By its name: the group is in the next rebalance already."""
     member, request = begin()
     sync = join(member, request)
-    effects = member.step(Answered(sync, SyncGroupResponse(error_code=ErrorCode.REBALANCE_IN_PROGRESS)), 0)
+    effects = member.step(ResponseReceived(sync, SyncGroupResponse(error_code=ErrorCode.REBALANCE_IN_PROGRESS)), 0)
     assert sent(effects, JoinGroupRequest).member_id == "m"
 
 
@@ -286,7 +289,7 @@ def test_errors_that_last_are_told():
         ErrorCode.INVALID_SESSION_TIMEOUT,
     ):
         member, request = begin()
-        (effect,) = member.step(Answered(request, JoinGroupResponse(error_code=code)), 0)
+        (effect,) = member.step(ResponseReceived(request, JoinGroupResponse(error_code=code)), 0)
         assert isinstance(effect, Fail)
         assert effect.error.code == code
 
@@ -295,25 +298,25 @@ def test_another_subscription_is_another_join():
     """Cooperative members give up at once what they do not want any more."""
     member = stable(COOPERATIVE)
     assert member.step(Subscribed(("u",)), 0) == []
-    assert member.step(Polled(), 0) == [Prepare(revoked=(T0, T1))]
-    assert sent(member.step(Prepared(), 0), JoinGroupRequest).protocols[0].name == "cooperative-sticky"
+    assert member.step(Polled(), 0) == [PrepareJoin(revoked=(T0, T1))]
+    assert sent(member.step(JoinPrepared(), 0), JoinGroupRequest).protocols[0].name == "cooperative-sticky"
     assert member.owned == ()
 
 
 def test_an_answer_after_leaving_changes_nothing():
     member, request = begin()
     member.step(Leave("bye"), 0)
-    assert member.step(Answered(request, JoinGroupResponse(member_id="m", generation_id=1)), 0) == []
-    assert member.phase is Phase.OUT
+    assert member.step(ResponseReceived(request, JoinGroupResponse(member_id="m", generation_id=1)), 0) == []
+    assert member.state is MemberState.UNJOINED
 
 
 def test_only_listed_phases_follow():
     """A pair that is not in the table is refused."""
-    for phase in Phase:
-        for after in Phase:
+    for state in MemberState:
+        for after in MemberState:
             member = Membership(EAGER)
-            member.phase = phase
-            if after in PHASES_AFTER[phase]:
+            member.state = state
+            if after in VALID_TRANSITIONS[state]:
                 member._enter(after)
             else:
                 with pytest.raises(AssertionError):

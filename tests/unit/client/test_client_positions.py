@@ -8,13 +8,13 @@ from ottla.client.consumer_record import OffsetAndMetadata
 from ottla.client.errors import ConfigError, broker_error
 from ottla.client.offset_lookup import EpochEnd, FoundOffset, Outcome
 from ottla.client.partitions import TopicPartition
-from ottla.client.position_resolver import PlaceKeeper
+from ottla.client.position_resolver import PositionResolver
 from ottla.client.positions import Positions
 
 P0, P1 = TopicPartition("t", 0), TopicPartition("t", 1)
 
 
-class Cluster:
+class ClusterMetadata:
     topics = {}
 
 
@@ -33,18 +33,18 @@ class Backoff:
 
 
 class Core:
-    """As much of a ClusterClient as a PlaceKeeper asks of it."""
+    """As much of a ClusterClient as a PositionResolver asks of it."""
 
     def __init__(self, loop):
         self.loop = loop
-        self.watchers = []
+        self.update_callbacks = []
         self.is_closed = False
-        self.cluster = Cluster()
+        self.cluster = ClusterMetadata()
         self.ports = Ports()
         self.retry_backoff = Backoff()
         self.refreshes = 0
 
-    def ask_refresh(self):
+    def request_update(self):
         self.refreshes += 1
 
 
@@ -80,17 +80,17 @@ class Committed:
 
 @pytest.fixture
 def keep():
-    """Let a keeper work until it has nothing to do; the positions, and what it said went wrong."""
+    """Let a resolver work until it has nothing to do; the positions, and what it said went wrong."""
     import asyncio
 
     async def work(positions, lookup, committed=None, policy="earliest"):
-        keeper = PlaceKeeper(
+        resolver = PositionResolver(
             Core(asyncio.get_running_loop()), positions, lookup, committed, reset_policy(policy), lambda: None
         )
-        keeper.wake()
-        while keeper._task is not None:
+        resolver.wake()
+        while resolver._task is not None:
             await asyncio.sleep(0)
-        return list(keeper.failures)
+        return list(resolver.failures)
 
     return work
 
@@ -135,7 +135,7 @@ async def test_errors_that_last_are_told(keep):
 
 def read_up_to(offset, epoch):
     positions = positions_of(P0)
-    positions.states[P0].jump(offset, epoch)
+    positions.states[P0].seek(offset, epoch)
     positions.states[P0].leader_epoch = epoch
     return positions
 
@@ -165,18 +165,18 @@ async def test_without_a_policy_a_log_that_was_cut_back_is_told(keep):
 
 
 def test_what_was_fetched_under_an_old_leader_is_fetched_again():
-    """Answers that wait belong to a place that is in doubt."""
+    """Answers that wait belong to a place that is in request_validation."""
     state = read_up_to(50, 3).states[P0]
-    state.fetch_offset, stamp = 90, state.stamp
+    state.fetch_offset, seek_id = 90, state.seek_id
     assert not state.on_leader(3)
     assert state.on_leader(5)
-    assert (state.fetch_offset, state.stamp != stamp) == (50, True)
+    assert (state.fetch_offset, state.seek_id != seek_id) == (50, True)
     assert not state.on_leader(5)
 
 
 def test_what_stays_keeps_its_place():
     positions = positions_of(P0, P1)
-    positions.states[P1].jump(7)
+    positions.states[P1].seek(7)
     positions.replace([P1])
     assert [(partition, state.offset) for partition, state in positions.states.items()] == [(P1, 7)]
     with pytest.raises(ValueError, match="t-0 is not assigned"):
@@ -187,7 +187,7 @@ def test_lag_is_to_what_may_be_read():
     positions = positions_of(P0)
     state = positions.states[P0]
     assert positions.lags(read_committed=False) == {}
-    state.jump(10)
+    state.seek(10)
     state.high_watermark, state.last_stable_offset = 30, 25
     assert (positions.lags(read_committed=False), positions.lags(read_committed=True)) == ({P0: 20}, {P0: 15})
 
@@ -215,9 +215,9 @@ def test_policies_that_do_not_exist(text):
 def test_a_partition_that_comes_back_is_another_place():
     """An answer to what was asked before it went must not be taken for one that was asked since."""
     positions = positions_of(P0)
-    before = positions.states[P0].stamp
+    before = positions.states[P0].seek_id
     states = positions.states
     positions.replace([])
     positions.replace([P0])
-    assert positions.states[P0].stamp != before
+    assert positions.states[P0].seek_id != before
     assert states is positions.states

@@ -36,7 +36,7 @@ def test_reasons_not_to_linger(reason):
     bench.send(b"a" * (200 if reason == "full" else 1))
     bench.sender.is_flushing = reason == "flush"
     bench.sender.is_closing = reason == "close"
-    bench.accumulator.is_starved = reason == "starved"
+    bench.accumulator.is_out_of_memory = reason == "starved"
     assert len(bench.poll()) == 1
 
 
