@@ -21,7 +21,7 @@ from ottla.server.fetch_sessions import (
     next_epoch,
 )
 from ottla.wire.fetch_codec import (
-    TOPIC_IDS_FROM,
+    TOPIC_IDS_MIN_VERSION,
     ParsedFetch,
     PartitionFetchResult,
     current_leader,
@@ -186,7 +186,7 @@ class FetchOperation:
         for place in places:
             partition = place.partition
             if partition is None or partition.is_removed:
-                partition = place.resolve(self._broker, by_id=self._version >= TOPIC_IDS_FROM)
+                partition = place.resolve(self._broker, by_id=self._version >= TOPIC_IDS_MIN_VERSION)
                 if partition is None:
                     is_final = self._on_missing(place) or is_final
                     continue
@@ -293,7 +293,7 @@ class FetchOperation:
     def _on_missing(self, place: CachedPartition) -> bool:
         """A partition that is not here. The result says whether the client is told at once: Kafka lets it wait for others meanwhile."""
         index = place.want[0]
-        by_id = self._version >= TOPIC_IDS_FROM
+        by_id = self._version >= TOPIC_IDS_MIN_VERSION
         topic = place.topic
         if topic not in self._images:
             self._images[topic] = self._broker.topic_image(topic if by_id else topic.decode(errors="replace"))
@@ -426,7 +426,7 @@ class FetchOperation:
             _tell(answers)
             session_id = self.connection.fetch_sessions.open(
                 self._partitions,
-                is_by_id=self._version >= TOPIC_IDS_FROM,
+                is_by_id=self._version >= TOPIC_IDS_MIN_VERSION,
                 now_ms=self._broker.clock.now_ms(),
                 owner=self.connection,
             )

@@ -13,7 +13,7 @@ from ottla.wire.schema import SlicedWork, whole
 from ottla.wire.varint import unsigned_varint
 
 FLEXIBLE_FROM = 12
-TOPIC_IDS_FROM = 13
+TOPIC_IDS_MIN_VERSION = 13
 REPLICA_STATE_FROM = 15
 SESSIONS_FROM = 7
 RACK_FROM = 11
@@ -81,7 +81,7 @@ def read_fetch(buffer: bytearray, view: memoryview, position: int, end: int, ver
     else:
         replica_id, max_wait_ms, min_bytes, max_bytes, isolation = _limits_without_session(buffer, position)
         position += 17
-    if version >= TOPIC_IDS_FROM and end - position == ONE_WITH_ID_BYTES:
+    if version >= TOPIC_IDS_MIN_VERSION and end - position == ONE_WITH_ID_BYTES:
         # One topic with one partition, and nothing else: one unpack instead of a dozen steps, which take 2.5 µs.
         topic_count, topic, partition_count, index, leader_epoch, offset, last_epoch, _, most, rest = _one_wish_with_id(
             buffer, position
@@ -179,7 +179,7 @@ def _flexible_partitions(
 
 def _topic(buffer: bytearray, view: memoryview, position: int, end: int, version: int) -> tuple[bytes, int]:
     size = 17
-    if version < TOPIC_IDS_FROM:
+    if version < TOPIC_IDS_MIN_VERSION:
         size, position = read_uvarint(buffer, position, end)
     stop = position + size - 1
     if stop > end or stop < position:
@@ -303,7 +303,12 @@ def pack_fetched(
 ) -> list[bytes]:
     """The frame as pieces: one before each partition's records, and one behind the last. Between piece i and i + 1 belong the
     records of the i-th partition that has any (`record_bytes` > 0)."""
-    if version >= TOPIC_IDS_FROM and len(topics) == 1 and len(topics[0][1]) == 1 and topics[0][1][0].aborted is None:
+    if (
+        version >= TOPIC_IDS_MIN_VERSION
+        and len(topics) == 1
+        and len(topics[0][1]) == 1
+        and topics[0][1][0].aborted is None
+    ):
         head, tail = _pack_one(correlation_id, error, session_id, topics[0][0], topics[0][1][0])
         return [head, tail] if topics[0][1][0].record_bytes > 0 else [head + tail]
     return whole(pack_fetched_in_slices(version, correlation_id, error, session_id, topics))
@@ -324,7 +329,7 @@ def pack_found(
         PartitionFetchResult,
         (partition, 0, high_watermark, high_watermark, log_start_offset, aborted, record_bytes, b"\0"),
     )
-    if version >= TOPIC_IDS_FROM and aborted is None:
+    if version >= TOPIC_IDS_MIN_VERSION and aborted is None:
         return _pack_one(correlation_id, 0, 0, topic, answer)
     return pack_fetched(version, correlation_id, 0, 0, [(topic, [answer])])
 
@@ -380,7 +385,7 @@ def _pack_flexible(
     now = bytearray(_flexible_start(0, 0, error, session_id, 0)[:-1])
     now += unsigned_varint(len(topics) + 1)
     for topic, answers in topics:
-        if version < TOPIC_IDS_FROM:
+        if version < TOPIC_IDS_MIN_VERSION:
             now += unsigned_varint(len(topic) + 1)
         now += topic
         now += unsigned_varint(len(answers) + 1)

@@ -11,7 +11,7 @@ from ottla.wire.headers import read_uvarint, skip_tags
 from ottla.wire.varint import unsigned_varint
 
 FLEXIBLE_FROM = 9
-TOPIC_IDS_FROM = 13
+TOPIC_IDS_MIN_VERSION = 13
 
 _acks_timeout = Struct(">hi").unpack_from
 _i16 = Struct(">h").unpack_from
@@ -49,7 +49,7 @@ def read_produce(buffer: bytearray, view: memoryview, position: int, end: int, v
     spare = EMPTY_PARTS_MAX + (end - position) // BATCH_BYTES_MIN - topic_count
     topics: list[TopicPart] = []
     for _ in range(topic_count - 1):
-        if version >= TOPIC_IDS_FROM:
+        if version >= TOPIC_IDS_MIN_VERSION:
             topic = _cut(view, position, position + 16, end)
             position += 16
         else:
@@ -209,7 +209,7 @@ def pack_single(correlation_id: int, topic: bytes, appended: Appended) -> bytes:
 
 def pack_produced(version: int, correlation_id: int, topics: list[tuple[bytes, list[Appended]]]) -> bytes:
     """The whole frame of an answer in which every partition went well."""
-    if version >= TOPIC_IDS_FROM and len(topics) == 1 and len(topics[0][1]) == 1:
+    if version >= TOPIC_IDS_MIN_VERSION and len(topics) == 1 and len(topics[0][1]) == 1:
         topic, (appended,) = topics[0]
         return pack_single(correlation_id, topic, appended)
     body = _pack_flexible(version, topics) if version >= FLEXIBLE_FROM else _pack_plain(version, topics)
@@ -219,7 +219,7 @@ def pack_produced(version: int, correlation_id: int, topics: list[tuple[bytes, l
 def _pack_flexible(version: int, topics: list[tuple[bytes, list[Appended]]]) -> bytes:
     parts = [b"\0", unsigned_varint(len(topics) + 1)]
     for topic, partitions in topics:
-        if version < TOPIC_IDS_FROM:
+        if version < TOPIC_IDS_MIN_VERSION:
             parts.append(unsigned_varint(len(topic) + 1))
         parts.append(topic)
         parts.append(unsigned_varint(len(partitions) + 1))

@@ -32,7 +32,7 @@ from ottla.server.fetch_sessions import (
 )
 from ottla.server.large_requests import check_room
 from ottla.wire.fetch_codec import (
-    TOPIC_IDS_FROM,
+    TOPIC_IDS_MIN_VERSION,
     ParsedFetch,
     PartitionFetchResult,
     pack_fetched,
@@ -104,7 +104,7 @@ async def _handle_many(connection: ServerConnection, wish: ParsedFetch, version:
                 places |= resolve_partitions(
                     connection.broker,
                     [(topic, wanted[first : first + PARTITIONS_PER_SLICE])],
-                    by_id=version >= TOPIC_IDS_FROM,
+                    by_id=version >= TOPIC_IDS_MIN_VERSION,
                 )
     fetch = _fetch_of(connection, wish, version, correlation_id, places)
     if not isinstance(fetch, FetchOperation):
@@ -123,7 +123,7 @@ def _fetch_of(
 ) -> FetchOperation | Sequence[bytes]:
     """What is to be fetched, where it may be known already which places of a request without a session are meant; or the answer, where
     the request fails as a whole."""
-    by_id = version >= TOPIC_IDS_FROM
+    by_id = version >= TOPIC_IDS_MIN_VERSION
     if wish.session_epoch == FINAL_EPOCH or wish.session_epoch == INITIAL_EPOCH:
         if wish.session_id != NO_SESSION:
             connection.fetch_sessions.close(wish.session_id)
@@ -175,7 +175,7 @@ def _maybe_answer_one(
     replica_id, _, min_bytes, max_bytes, isolation_level, _, _, topics, _ = wish
     topic, wanted = topics[0]
     broker = connection.broker
-    partitions = (broker.partitions_by_id if version >= TOPIC_IDS_FROM else broker.partitions_by_name).get(topic)
+    partitions = (broker.partitions_by_id if version >= TOPIC_IDS_MIN_VERSION else broker.partitions_by_name).get(topic)
     index, leader_epoch, offset, last_epoch, most = wanted[0]
     partition = partitions[index] if partitions is not None and 0 <= index < len(partitions) else None
     if partition is None or last_epoch >= 0 or replica_id >= 0 or leader_epoch not in (-1, partition.leader_epoch):
@@ -242,7 +242,7 @@ def _refused(wish: ParsedFetch, version: int, correlation_id: int) -> list[bytes
     failed = ErrorCode.UNKNOWN_SERVER_ERROR
     topics = (
         []
-        if version >= TOPIC_IDS_FROM
+        if version >= TOPIC_IDS_MIN_VERSION
         else [
             (topic, [PartitionFetchResult(want[0], failed, -1, -1, -1, (), 0) for want in wanted])
             for topic, wanted in wish.topics

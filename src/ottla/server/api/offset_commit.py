@@ -20,7 +20,7 @@ from ottla.wire.messages.offset_commit import (
 )
 
 REQUEST = OffsetCommitRequest
-TOPIC_IDS_FROM = 10
+TOPIC_IDS_MIN_VERSION = 10
 
 
 def handle(broker: Broker, context: RequestContext, request: OffsetCommitRequest, version: int) -> Answer:
@@ -29,7 +29,7 @@ def handle(broker: Broker, context: RequestContext, request: OffsetCommitRequest
     known: list[OffsetCommitRequestTopic] = []
     for topic in request.topics:
         found: TopicImage | None
-        if version >= TOPIC_IDS_FROM:
+        if version >= TOPIC_IDS_MIN_VERSION:
             found = image.topics_by_id.get(topic.topic_id)
             if found is None:
                 refused.append(_refused(topic, ErrorCode.UNKNOWN_TOPIC_ID))

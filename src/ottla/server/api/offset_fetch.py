@@ -24,7 +24,7 @@ from ottla.wire.messages.offset_fetch import (
 REQUEST = OffsetFetchRequest
 ERROR_OF_ALL_FROM = 2
 GROUPS_FROM = 8
-TOPIC_IDS_FROM = 10
+TOPIC_IDS_MIN_VERSION = 10
 NO_OFFSET = -1
 NO_EPOCH = -1
 
@@ -44,7 +44,7 @@ def handle(broker: Broker, context: RequestContext, request: OffsetFetchRequest,
         groups = [OffsetFetchRequestGroup(group_id=request.group_id, topics=topics)]
     image = broker.image
     unknown = {}
-    if version >= TOPIC_IDS_FROM:
+    if version >= TOPIC_IDS_MIN_VERSION:
         unknown = {at: _take_unknown(image, group) for at, group in enumerate(groups)}
     answers = []
     for group in groups:
@@ -53,7 +53,7 @@ def handle(broker: Broker, context: RequestContext, request: OffsetFetchRequest,
 
     def combine(responses: list[OffsetFetchResponse]) -> OffsetFetchResponse:
         found = [response.groups[0] for response in responses]
-        if version >= TOPIC_IDS_FROM:
+        if version >= TOPIC_IDS_MIN_VERSION:
             for at, group in enumerate(found):
                 group.topics = [topic for topic in group.topics if _has_id(image, topic)]
                 if not group.error_code:

@@ -22,7 +22,7 @@ from ottla.wire.messages.produce import (
     TopicProduceResponse,
 )
 from ottla.wire.produce_codec import (
-    TOPIC_IDS_FROM,
+    TOPIC_IDS_MIN_VERSION,
     Appended,
     PartitionPart,
     TopicPart,
@@ -88,7 +88,7 @@ def handle_raw(
     version: int,
     correlation_id: int,
 ) -> bool:
-    if version >= TOPIC_IDS_FROM:
+    if version >= TOPIC_IDS_MIN_VERSION:
         # One partition, as nearly every request has it, in a straight line: a fifth of the time that the general way takes is saved.
         single = read_single(buffer, position, end)
         if single is not None:
@@ -108,7 +108,7 @@ def handle_raw(
     if len(topics) != 1 or len(topics[0][1]) != 1:
         topics = _each_once(topics)
     broker = connection.broker
-    partitions_of = broker.partitions_by_id if version >= TOPIC_IDS_FROM else broker.partitions_by_name
+    partitions_of = broker.partitions_by_id if version >= TOPIC_IDS_MIN_VERSION else broker.partitions_by_name
     if sum(len(wanted) for _, wanted in topics) > PARTS_AT_ONCE or any(
         _wants_worker(partitions_of.get(topic), view, part) for topic, wanted in topics for part in wanted
     ):
@@ -158,7 +158,7 @@ def _append(
     index, start, stop = part
     partition = partitions[index] if partitions is not None and 0 <= index < len(partitions) else None
     if partition is None:
-        unknown = version >= TOPIC_IDS_FROM and partitions is None
+        unknown = version >= TOPIC_IDS_MIN_VERSION and partitions is None
         return PartitionError(
             index, ApiError(ErrorCode.UNKNOWN_TOPIC_ID if unknown else ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
         )
@@ -209,7 +209,7 @@ async def _append_inspected(
     """As `handle_raw`, with the batches inspected in a worker first; what was checked before is checked again at the append. Where there
     are many, others have their turn after every few of them."""
     broker = connection.broker
-    partitions_of = broker.partitions_by_id if version >= TOPIC_IDS_FROM else broker.partitions_by_name
+    partitions_of = broker.partitions_by_id if version >= TOPIC_IDS_MIN_VERSION else broker.partitions_by_name
     outcomes: Outcomes = []
     seen = 0
     for topic, wanted in topics:
@@ -242,7 +242,7 @@ async def _answer_many(connection: ServerConnection, version: int, correlation_i
         response = _topic_response(version, topic, [])
         for first in range(0, len(done), PARTS_AT_ONCE):
             some = done[first : first + PARTS_AT_ONCE]
-            _look_at_storage(connection.broker, [(topic, some)], by_id=version >= TOPIC_IDS_FROM)
+            _look_at_storage(connection.broker, [(topic, some)], by_id=version >= TOPIC_IDS_MIN_VERSION)
             response.partition_responses += map(_partition_response, some)
             await connection.broker.scheduler.next_slice()
         responses.append(response)
@@ -262,7 +262,7 @@ async def _append_postponed(
 ) -> None:
     """The batches that take more than they looked; all others of the request are appended already."""
     broker = connection.broker
-    partitions_of = broker.partitions_by_id if version >= TOPIC_IDS_FROM else broker.partitions_by_name
+    partitions_of = broker.partitions_by_id if version >= TOPIC_IDS_MIN_VERSION else broker.partitions_by_name
     for topic, done in outcomes:
         for at, outcome in enumerate(done):
             if isinstance(outcome, PartitionError) and isinstance(outcome.error, NeedsWorker):
@@ -337,7 +337,7 @@ def _answer_refused(
     ]
     if awaited:
         return _await_flush(connection, version, correlation_id, acks, outcomes, awaited)
-    _look_at_storage(connection.broker, outcomes, by_id=version >= TOPIC_IDS_FROM)
+    _look_at_storage(connection.broker, outcomes, by_id=version >= TOPIC_IDS_MIN_VERSION)
     if not acks:
         connection.close()
         return False
@@ -402,7 +402,7 @@ def _look_at_storage(broker: Broker, outcomes: Outcomes, *, by_id: bool) -> None
 
 def _topic_response(version: int, topic: bytes, done: list[Appended | PartitionError]) -> TopicProduceResponse:
     response = TopicProduceResponse(partition_responses=[_partition_response(outcome) for outcome in done])
-    if version >= TOPIC_IDS_FROM:
+    if version >= TOPIC_IDS_MIN_VERSION:
         response.topic_id = topic  # type: ignore[assignment]
     else:
         response.name = topic.decode(errors="replace")
