@@ -14,7 +14,7 @@ from ottla.wire.varint import unsigned_varint
 
 FLEXIBLE_FROM = 12
 TOPIC_IDS_MIN_VERSION = 13
-REPLICA_STATE_FROM = 15
+REPLICA_STATE_MIN_VERSION = 15
 SESSIONS_FROM = 7
 RACK_FROM = 11
 REPLICA_STATE_TAG = 1
@@ -68,7 +68,7 @@ def read_fetch(buffer: bytearray, view: memoryview, position: int, end: int, ver
     if position + 21 > end:
         raise MalformedMessage("a Fetch request that ends before its topics")
     replica_id, session_id, session_epoch = -1, 0, -1
-    if version >= REPLICA_STATE_FROM:
+    if version >= REPLICA_STATE_MIN_VERSION:
         max_wait_ms, min_bytes, max_bytes, isolation, session_id, session_epoch = _limits(buffer, position)
         position += 21
     elif version >= SESSIONS_FROM:
@@ -105,7 +105,7 @@ def read_fetch(buffer: bytearray, view: memoryview, position: int, end: int, ver
         topics, forgotten, position = _read_flexible(buffer, view, position, end, version)
         if position >= end or buffer[position]:
             skip_tags(buffer, position, end)
-            if version >= REPLICA_STATE_FROM:
+            if version >= REPLICA_STATE_MIN_VERSION:
                 replica_id = _replica_in_tags(buffer, position, end)
     else:
         topics, forgotten = _read_plain(buffer, view, position, end, version)
