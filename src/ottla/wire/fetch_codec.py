@@ -15,7 +15,7 @@ from ottla.wire.varint import unsigned_varint
 FLEXIBLE_FROM = 12
 TOPIC_IDS_MIN_VERSION = 13
 REPLICA_STATE_MIN_VERSION = 15
-SESSIONS_FROM = 7
+SESSIONS_MIN_VERSION = 7
 RACK_FROM = 11
 REPLICA_STATE_TAG = 1
 PARTITIONS_MAX = 50_000
@@ -71,7 +71,7 @@ def read_fetch(buffer: bytearray, view: memoryview, position: int, end: int, ver
     if version >= REPLICA_STATE_MIN_VERSION:
         max_wait_ms, min_bytes, max_bytes, isolation, session_id, session_epoch = _limits(buffer, position)
         position += 21
-    elif version >= SESSIONS_FROM:
+    elif version >= SESSIONS_MIN_VERSION:
         if position + 25 > end:
             raise MalformedMessage("a Fetch request that ends before its topics")
         replica_id, max_wait_ms, min_bytes, max_bytes, isolation, session_id, session_epoch = _limits_with_replica(
@@ -218,7 +218,7 @@ def _read_plain(
         topics.append((topic, partitions))
         position = stop
     forgotten: list[tuple[bytes, list[int]]] = []
-    if version >= SESSIONS_FROM:
+    if version >= SESSIONS_MIN_VERSION:
         count, position = _plain_count(buffer, position, end)
         for _ in range(count):
             topic, position = _plain_topic(buffer, view, position, end)
@@ -432,7 +432,7 @@ def _pack_plain(
     """As `_pack_flexible`, up to version 11."""
     pieces: list[bytes] = []
     packed = record_bytes = 0
-    if version >= SESSIONS_FROM:
+    if version >= SESSIONS_MIN_VERSION:
         now = bytearray(_plain_start_7(0, error, session_id, len(topics)))
     else:
         now = bytearray(_plain_start_4(0, len(topics)))
