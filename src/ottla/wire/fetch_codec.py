@@ -16,7 +16,7 @@ FLEXIBLE_FROM = 12
 TOPIC_IDS_MIN_VERSION = 13
 REPLICA_STATE_MIN_VERSION = 15
 SESSIONS_MIN_VERSION = 7
-RACK_FROM = 11
+RACK_MIN_VERSION = 11
 REPLICA_STATE_TAG = 1
 PARTITIONS_MAX = 50_000
 """In one request. Kafka has no such limit, and its clients do not come near it: a broker leads some thousands."""
@@ -228,7 +228,7 @@ def _read_plain(
                 raise MalformedMessage(f"a Fetch request for more than {PARTITIONS_MAX} partitions")
             indexes, position = _indexes(buffer, position, end, count_of_topic)
             forgotten.append((topic, indexes))
-    if version >= RACK_FROM:
+    if version >= RACK_MIN_VERSION:
         _plain_topic(buffer, view, position, end)
     return topics, forgotten
 
@@ -446,7 +446,7 @@ def _pack_plain(
                 now += _i32_pack(len(answer.aborted))
                 for aborted in answer.aborted:
                     now += _pair(*aborted)
-            if version >= RACK_FROM:
+            if version >= RACK_MIN_VERSION:
                 now += _NULL_ARRAY  # no preferred read replica: -1
             now += _i32_pack(answer.record_bytes)
             if answer.record_bytes > 0:
