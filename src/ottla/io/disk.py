@@ -151,7 +151,7 @@ class RealFile:
         if not self._is_nowait:
             return memoryview(self.read_at(position, size))
         read_ahead = self._read_ahead  # a worker may forget it meanwhile
-        if read_ahead is not None and read_ahead.leads_out(position, size):
+        if read_ahead is not None and read_ahead.crosses_window_end(position, size):
             return None
         buffer = self._scratch[:size] if size <= _SCRATCH_BYTES else memoryview(bytearray(size))
         try:
@@ -169,7 +169,7 @@ class RealFile:
 
     def is_cached(self, position: int, size: int) -> bool:
         read_ahead = self._read_ahead
-        if read_ahead is not None and read_ahead.leads_out(position, size):
+        if read_ahead is not None and read_ahead.crosses_window_end(position, size):
             return False
         return self.read_at_if_cached(position + size - 1, 1) is not None
 
@@ -181,7 +181,7 @@ class RealFile:
                 os.posix_fadvise(
                     self._descriptor, 0, 0, os.POSIX_FADV_RANDOM
                 )  # the kernel reads what it is told to, and no more
-        end = read_ahead.move(position, size, self.size())
+        end = read_ahead.advance(position, size, self.size())
         if end > position:
             if _HAS_ADVICE:
                 os.posix_fadvise(self._descriptor, position, end - position, os.POSIX_FADV_WILLNEED)
@@ -276,7 +276,7 @@ class RealDisk:
         return RealFile(path, descriptor, os.fstat(descriptor).st_size, self._scratch)
 
     def open_files_max(self) -> int:
-        return process.share_descriptors()[0]
+        return process.split_descriptors()[0]
 
     def open_read_only(self, path: str) -> RealFile:
         return RealFile(path, os.open(path, os.O_RDONLY), None, self._scratch)

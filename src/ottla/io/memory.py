@@ -18,7 +18,7 @@ COLLECTION_SHARE = 1 / 500
 FULL_COLLECTION_SECONDS = 3600.0
 
 
-def spare_the_collector() -> None:
+def configure_gc() -> None:
     """What is there now stays, and need not be looked at again and again. Requests leave no cycles, so that those are looked for by the
     clock: by the number of new objects the collector would be busy whenever a request names thousands of partitions."""
     gc.collect()
@@ -26,7 +26,7 @@ def spare_the_collector() -> None:
     gc.set_threshold(NEW_OBJECTS_MAX, 20, NEVER)
 
 
-class Collections:
+class GcScheduler:
     """When cycles are looked for: so seldom that it takes its share of the time at most; once in a long while among all objects."""
 
     def __init__(
@@ -49,13 +49,13 @@ class Collections:
             self._full_due = ended + FULL_COLLECTION_SECONDS
 
 
-async def give_back_memory(workers: ThreadWorkers) -> None:
+async def trim_memory_periodically(workers: ThreadWorkers) -> None:
     """After a storm the node is as small as before: what was freed is kept while there is use for it, but not for ever."""
-    collections = Collections()
+    collections = GcScheduler()
     known = process.resident_bytes()
     while True:
         await asyncio.sleep(CHECK_SECONDS)
         collections.maybe_collect()
         if abs(process.resident_bytes() - known) > RESIDENT_CHANGE * known:
-            await workers.run(process.give_back_freed_memory)
+            await workers.run(process.trim_malloc)
             known = process.resident_bytes()

@@ -48,7 +48,7 @@ def open_descriptors() -> int:
     return 0
 
 
-def share_descriptors() -> tuple[int, int]:
+def split_descriptors() -> tuple[int, int]:
     """How many files logs may hold open and how many connections there may be, so that neither takes all descriptors."""
     allowed = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
     if allowed == resource.RLIM_INFINITY:
@@ -68,7 +68,7 @@ def raise_descriptor_limit() -> int:
     return hard
 
 
-def keep_freed_memory() -> bool:
+def tune_malloc() -> bool:
     """Let the allocator keep some megabytes that were freed; False where it has no such setting (it is glibc's).
 
     Else each block of a megabyte is given back and asked for again, and the kernel clears its pages every time: two thirds of the time
@@ -84,27 +84,27 @@ def keep_freed_memory() -> bool:
     return all(set_option(option, value) for option, value in options)
 
 
-def share_interpreter() -> None:
+def shorten_gil_switch_interval() -> None:
     """Let the loop have the interpreter back soon. It lends it each time that it asks the kernel for something, four times a request; and a
     worker that computes, as one that looks into a large compressed batch does, would keep it for 5 ms each time."""
     sys.setswitchinterval(SWITCH_SECONDS)
 
 
-def ask_for_short_turns() -> bool:
+def request_short_timeslice() -> bool:
     """Let the thread that calls, which is the loop's, have a processor soon after it woke, also where others compute all the time: the
     kernel prefers those who want little at a time. Linux 6.12 and later know this wish; False where it is not known.
 
-    All threads that are started later inherit it: see `ask_for_long_turns`.
+    All threads that are started later inherit it: see `reset_timeslice`.
     """
-    return _ask_for_turns(TURN_NANOSECONDS)
+    return _request_timeslice(TURN_NANOSECONDS)
 
 
-def ask_for_long_turns() -> bool:
+def reset_timeslice() -> bool:
     """For a thread that computes: as the kernel gives them to everybody."""
-    return _ask_for_turns(0)
+    return _request_timeslice(0)
 
 
-def _ask_for_turns(nanoseconds: int) -> bool:
+def _request_timeslice(nanoseconds: int) -> bool:
     import ctypes
     import platform
     from struct import pack
@@ -117,7 +117,7 @@ def _ask_for_turns(nanoseconds: int) -> bool:
     return bool(ctypes.CDLL(None).syscall(number, 0, wish, 0) == 0)
 
 
-def give_back_freed_memory() -> None:
+def trim_malloc() -> None:
     """What was freed goes back to the system, also what is kept otherwise. Others wait for the allocator meanwhile, some milliseconds."""
     import ctypes
 

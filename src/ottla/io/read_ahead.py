@@ -20,11 +20,11 @@ class ReadAhead:
     def __init__(self) -> None:
         self._windows: list[Window] = []
 
-    def leads_out(self, position: int, size: int) -> bool:
+    def crosses_window_end(self, position: int, size: int) -> bool:
         """Whether somebody who reads this has come to the end of a window: what is behind it is a worker's."""
         return any(start <= position <= end < position + size for start, end in self._windows)
 
-    def move(self, position: int, size: int, file_end: int) -> int:
+    def advance(self, position: int, size: int, file_end: int) -> int:
         """Where the window of somebody who reads this ends. It grows while one reads on, and is forgotten at the end of the file."""
         others, length = [], size
         for window in self._windows:

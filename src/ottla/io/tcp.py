@@ -302,7 +302,7 @@ class TcpNetwork:
     """`base.ports.Network` on this machine's network. Connections leave descriptors for files: a log needs its own."""
 
     def __init__(self) -> None:
-        self.connections_max = process.share_descriptors()[1]
+        self.connections_max = process.split_descriptors()[1]
         self.open_count = 0
 
     async def listen(self, host: str, port: int, receiver: Callable[[], Receiver]) -> TcpListener:

@@ -5,7 +5,7 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import TypeVar
 
-from ottla.io.process import ask_for_long_turns
+from ottla.io.process import reset_timeslice
 
 T = TypeVar("T")
 
@@ -28,7 +28,7 @@ class ThreadWorkers:
             raise RuntimeError("the workers are closed")
         if self._pool is None:
             self._pool = ThreadPoolExecutor(
-                self._threads_max, thread_name_prefix="ottla-worker", initializer=ask_for_long_turns
+                self._threads_max, thread_name_prefix="ottla-worker", initializer=reset_timeslice
             )
         return self._loop.run_in_executor(self._pool, work)
 

@@ -14,7 +14,7 @@ from ottla.base.ports import Clock, Disk, Network, Rng
 from ottla.io import process
 from ottla.io.clock import RealClock
 from ottla.io.disk import RealDisk
-from ottla.io.memory import give_back_memory, spare_the_collector
+from ottla.io.memory import configure_gc, trim_memory_periodically
 from ottla.io.processes import ChildProcesses
 from ottla.io.rng import RealRng
 from ottla.io.tcp import TcpNetwork
@@ -88,9 +88,9 @@ def run(
 
     set_up_logging(log_level)
     process.raise_descriptor_limit()
-    process.keep_freed_memory()
-    process.share_interpreter()
-    process.ask_for_short_turns()
+    process.tune_malloc()
+    process.shorten_gil_switch_interval()
+    process.request_short_timeslice()
     with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
         runner.run(_serve(config, on_serving, on_second_signal, on_recovery_progress))
 
@@ -130,11 +130,11 @@ async def _serve(
             log.warning("%s: the next start begins anew", reason)
             return
         waiting = loop.create_task(stopping.wait())
-        trimming = loop.create_task(give_back_memory(ports.workers))
+        trimming = loop.create_task(trim_memory_periodically(ports.workers))
         try:
             if not stopping.is_set():
                 on_serving(node)
-                spare_the_collector()
+                configure_gc()
             await asyncio.wait((waiting, node.failed), return_when=asyncio.FIRST_COMPLETED)
         finally:
             waiting.cancel()

@@ -1,6 +1,6 @@
 """When cycles of objects are looked for."""
 
-from ottla.io.memory import CHECK_SECONDS, COLLECTION_SHARE, FULL_COLLECTION_SECONDS, Collections
+from ottla.io.memory import CHECK_SECONDS, COLLECTION_SHARE, FULL_COLLECTION_SECONDS, GcScheduler
 
 
 class Told:
@@ -15,7 +15,7 @@ class Told:
         self.now += self.takes
         self.collected.append(generation)
 
-    def play(self, collections: Collections, seconds: float) -> list[int]:
+    def play(self, collections: GcScheduler, seconds: float) -> list[int]:
         """What was collected meanwhile."""
         self.collected.clear()
         end = self.now + seconds
@@ -27,19 +27,19 @@ class Told:
 
 def test_quick_ones_are_made_each_time() -> None:
     told = Told()
-    collections = Collections(lambda: told.now, told.collect)
+    collections = GcScheduler(lambda: told.now, told.collect)
     told.takes = CHECK_SECONDS * COLLECTION_SHARE / 2
     assert told.play(collections, 20 * CHECK_SECONDS) == [1] * 20
 
 
 def test_slow_ones_have_their_share_of_the_time_only() -> None:
     told = Told()
-    collections = Collections(lambda: told.now, told.collect)
+    collections = GcScheduler(lambda: told.now, told.collect)
     told.takes = 5 * CHECK_SECONDS * COLLECTION_SHARE
     assert 3 <= len(told.play(collections, 20 * CHECK_SECONDS)) <= 4
 
 
 def test_once_in_a_while_all_objects_are_looked_at() -> None:
     told = Told()
-    collections = Collections(lambda: told.now, told.collect)
+    collections = GcScheduler(lambda: told.now, told.collect)
     assert told.play(collections, 2.5 * FULL_COLLECTION_SECONDS).count(2) == 2

@@ -9,7 +9,7 @@ def read_on(ahead, position, size, times):
     """The windows of one who reads on."""
     ends = []
     for _ in range(times):
-        ends.append(ahead.move(position, size, FAR))
+        ends.append(ahead.advance(position, size, FAR))
         position = ends[-1]
     return ends
 
@@ -27,34 +27,34 @@ def test_who_asks_for_more_gets_it():
 
 def test_only_what_begins_in_a_window_leads_out_of_it():
     ahead = ReadAhead()
-    assert not ahead.leads_out(0, 10)
-    ahead.move(100, 50, FAR)
-    assert {where for where in range(300) if ahead.leads_out(where, 20)} == set(range(131, 151))
-    assert not ahead.leads_out(150, 0)
+    assert not ahead.crosses_window_end(0, 10)
+    ahead.advance(100, 50, FAR)
+    assert {where for where in range(300) if ahead.crosses_window_end(where, 20)} == set(range(131, 151))
+    assert not ahead.crosses_window_end(150, 0)
 
 
 def test_a_jump_begins_anew():
     ahead = ReadAhead()
     ends = read_on(ahead, 0, 100, 3)
-    assert ahead.move(ends[-1] + 1, 100, FAR) == ends[-1] + 101
+    assert ahead.advance(ends[-1] + 1, 100, FAR) == ends[-1] + 101
 
 
 def test_some_read_at_their_own_places_and_none_is_kept_for_ever():
     ahead = ReadAhead()
     places = [number * 1_000_000 for number in range(WINDOWS_MAX)]
     for place in places:
-        ahead.move(place, 100, FAR)
-    assert [ahead.move(place + 100, 100, FAR) - place for place in places] == [300] * WINDOWS_MAX
-    ahead.move(500_000_000, 100, FAR)
-    assert [ahead.leads_out(place + 300, 1) for place in places] == [False] + [True] * (WINDOWS_MAX - 1)
+        ahead.advance(place, 100, FAR)
+    assert [ahead.advance(place + 100, 100, FAR) - place for place in places] == [300] * WINDOWS_MAX
+    ahead.advance(500_000_000, 100, FAR)
+    assert [ahead.crosses_window_end(place + 300, 1) for place in places] == [False] + [True] * (WINDOWS_MAX - 1)
 
 
 def test_nothing_is_left_at_the_end_of_the_file():
     """Where more is appended, who reads there finds it in memory, and needs no worker."""
     ahead = ReadAhead()
-    ahead.move(0, 100, 1000)
+    ahead.advance(0, 100, 1000)
     assert ahead
-    assert ahead.move(100, 100, 250) == 250
+    assert ahead.advance(100, 100, 250) == 250
     assert not ahead
-    assert not ahead.leads_out(250, 10)
-    assert ahead.move(500, 10, 250) == 250
+    assert not ahead.crosses_window_end(250, 10)
+    assert ahead.advance(500, 10, 250) == 250

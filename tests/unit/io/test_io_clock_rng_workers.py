@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from ottla.io.clock import RealClock
-from ottla.io.process import share_interpreter
+from ottla.io.process import shorten_gil_switch_interval
 from ottla.io.rng import RealRng
 from ottla.io.tcp import TcpNetwork
 from ottla.io.workers import ThreadWorkers
@@ -147,7 +147,7 @@ def test_freed_memory_is_used_again():
     """In a process of its own, as the setting stays: blocks of a megabyte that come and go cause no page faults."""
     program = """
 import resource
-from ottla.io.process import keep_freed_memory
+from ottla.io.process import tune_malloc
 
 def faults():
     return resource.getrusage(resource.RUSAGE_SELF).ru_minflt
@@ -156,7 +156,7 @@ def come_and_go():
     for _ in range(100):
         bytearray(1 << 20), bytearray(3 << 20)
 
-assert keep_freed_memory()
+assert tune_malloc()
 come_and_go()
 before = faults()
 come_and_go()
@@ -169,7 +169,7 @@ print(faults() - before)
 def test_a_thread_that_computes_makes_way_soon() -> None:
     before = sys.getswitchinterval()
     try:
-        share_interpreter()
+        shorten_gil_switch_interval()
         assert sys.getswitchinterval() < before
     finally:
         sys.setswitchinterval(before)
@@ -180,7 +180,7 @@ def test_the_loop_has_short_turns_and_workers_have_long_ones() -> None:
     program = """
 import asyncio
 from pathlib import Path
-from ottla.io.process import ask_for_short_turns
+from ottla.io.process import request_short_timeslice
 from ottla.io.workers import ThreadWorkers
 
 def turn():
@@ -193,7 +193,7 @@ async def main():
     workers.close()
 
 usual = turn()
-if ask_for_short_turns():
+if request_short_timeslice():
     print(usual)
     asyncio.run(main())
 """
