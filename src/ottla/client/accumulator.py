@@ -74,12 +74,12 @@ class PartitionQueue:
 class TopicRoute:
     """A topic as senders see it: how many partitions, and which one records without a key go to now."""
 
-    __slots__ = ("count", "led", "name", "queues", "ratio", "sticky", "sticky_bytes")
+    __slots__ = ("count", "available", "name", "queues", "ratio", "sticky", "sticky_bytes")
 
     def __init__(self, name: str) -> None:
         self.name = name
         self.count = 0
-        self.led: tuple[int, ...] = ()
+        self.available: tuple[int, ...] = ()
         self.queues: list[PartitionQueue] = []
         self.ratio = 1.0
         self.sticky = 0
@@ -116,7 +116,7 @@ class RecordAccumulator:
 
     # What the loop tells
 
-    def follow(self, info: TopicInfo) -> None:
+    def update_topic(self, info: TopicInfo) -> None:
         """Take in what is known of a topic now."""
         route = self.routes.get(info.name)
         if route is None:
@@ -124,13 +124,13 @@ class RecordAccumulator:
         while len(route.queues) < len(info.partitions):
             route.queues.append(PartitionQueue(info.name, len(route.queues)))
         is_new = route.count == 0
-        route.led = info.led or tuple(range(len(info.partitions)))
+        route.available = info.available or tuple(range(len(info.partitions)))
         route.count = len(info.partitions)
         if is_new and route.count:
-            self._stick(route)
+            self._switch_sticky_partition(route)
             self.routes[info.name] = route
 
-    def forget(self, topic: str) -> None:
+    def remove_topic(self, topic: str) -> None:
         """The topic is gone: who sends to it waits for it to come back. What waits already expires in time."""
         self.routes.pop(topic, None)
 
@@ -218,7 +218,7 @@ class RecordAccumulator:
         if timestamp < 0:
             raise ValueError(f"a timestamp is milliseconds since 1970, not {timestamp}")
         if is_sticky and route.sticky_bytes >= settings.batch_size:
-            self._stick(route)
+            self._switch_sticky_partition(route)
             queue = route.queues[route.sticky]
             if queue.open is not None and len(queue.open.buffer) + estimate <= queue.open.limit:
                 return queue.open
@@ -273,24 +273,24 @@ class RecordAccumulator:
         self._wake()
         return batch
 
-    def spread(self, route: TopicRoute, running: "NDArray[Any]") -> "NDArray[Any]":
+    def assign_unkeyed(self, route: TopicRoute, running: "NDArray[Any]") -> "NDArray[Any]":
         """Partitions for rows without a key, whose bytes are added up in `running`: one after another, each for about a batch."""
         import numpy as np
 
         size = self.settings.batch_size
         with self.lock:
-            led = route.led
-            first = led.index(route.sticky) if route.sticky in led else 0
+            available = route.available
+            first = available.index(route.sticky) if route.sticky in available else 0
             runs = (running + route.sticky_bytes - 1) // size
-            route.sticky = led[(first + int(runs[-1])) % len(led)]
+            route.sticky = available[(first + int(runs[-1])) % len(available)]
             route.sticky_bytes = (int(running[-1]) + route.sticky_bytes) % size
-        chosen: NDArray[Any] = np.array(led, np.int32)[(first + runs) % len(led)]
+        chosen: NDArray[Any] = np.array(available, np.int32)[(first + runs) % len(available)]
         return chosen
 
-    def _stick(self, route: TopicRoute) -> None:
+    def _switch_sticky_partition(self, route: TopicRoute) -> None:
         """Choose where records without a key go next, evenly among the partitions that have a leader."""
-        led = route.led
-        route.sticky = led[self._rng.below(len(led))] if len(led) > 1 else led[0]
+        available = route.available
+        route.sticky = available[self._rng.below(len(available))] if len(available) > 1 else available[0]
         route.sticky_bytes = 0
 
     # What the sender does
@@ -351,7 +351,7 @@ class RecordAccumulator:
             for part in parts:
                 self.incomplete[part] = None
             self.incomplete.pop(batch, None)
-        batch.become(parts)
+        batch.set_parts(parts)
         return parts
 
 

@@ -25,7 +25,7 @@ def _blocking(
     def call(self: "Admin", /, *args: P.args, **kwargs: P.kwargs) -> T:
         if self._is_closed:
             raise ClientClosedError("The admin client is closed.")
-        return self._loop_thread.run(lambda: method(self._inner, *args, **kwargs))
+        return self._loop_thread.run(lambda: method(self._admin, *args, **kwargs))
 
     return call
 
@@ -34,7 +34,7 @@ class Admin:
     """As AsyncAdmin. Safe to use from many threads."""
 
     def __init__(self, config: Mapping[str, Any] | None = None, **keywords: Any) -> None:
-        self._inner = AsyncAdmin(config, **keywords)
+        self._admin = AsyncAdmin(config, **keywords)
         self._loop_thread = EventLoopThread("ottla-admin")
         self._is_closed = False
 
@@ -68,7 +68,7 @@ class Admin:
         if not self._is_closed:
             self._is_closed = True
             try:
-                self._loop_thread.run(self._inner.close)
+                self._loop_thread.run(self._admin.close)
             finally:
                 self._loop_thread.close()
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 
-from ottla.client.admin_core import AdminCore, outcome
+from ottla.client.admin_core import AdminCore, result_or_raise
 from ottla.client.admin_results import (
     BrokerDescription,
     ClusterDescription,
@@ -60,7 +60,7 @@ Change = tuple[str, str, str | None]
 class ClusterAdmin(AdminCore):
     async def describe_cluster(self, *, include_fenced: bool = False) -> ClusterDescription:
         request = DescribeClusterRequest(include_fenced_brokers=include_fenced)
-        answer = await self._ask(
+        answer = await self._call(
             request,
             DescribeClusterResponse,
             check=lambda told: raise_for(told.error_code, told.error_message),
@@ -74,10 +74,10 @@ class ClusterAdmin(AdminCore):
 
     async def describe_log_dirs(self, brokers: Iterable[int] | None = None) -> dict[int, tuple[LogDir, ...]]:
         """The log directories of brokers (None: all), with the replicas in them."""
-        chosen = await self._nodes() if brokers is None else list(brokers)
+        chosen = await self._broker_ids() if brokers is None else list(brokers)
         found: dict[int, tuple[LogDir, ...]] = {}
         for node in chosen:
-            answer = await self._ask(
+            answer = await self._call(
                 DescribeLogDirsRequest(topics=None),
                 DescribeLogDirsResponse,
                 node=node,
@@ -102,7 +102,7 @@ class ClusterAdmin(AdminCore):
         return found
 
     async def describe_features(self) -> Features:
-        answer = await self._ask(
+        answer = await self._call(
             ApiVersionsRequest(client_software_name="ottla-client", client_software_version="0.1.0"),
             ApiVersionsResponse,
             check=lambda told: raise_for(told.error_code),
@@ -117,7 +117,7 @@ class ClusterAdmin(AdminCore):
         """Raise features to levels, or lower them ("safe_downgrade", "unsafe_downgrade")."""
         updates = [FeatureUpdateKey(name, level, upgrade_type=UPGRADES[kind]) for name, level in levels.items()]
         request = UpdateFeaturesRequest(feature_updates=updates, validate_only=validate_only)
-        answer = await self._ask(
+        answer = await self._call(
             request, UpdateFeaturesResponse, check=lambda told: raise_for(told.error_code, told.error_message)
         )
         errors: dict[str, ClientError] = {
@@ -125,7 +125,9 @@ class ClusterAdmin(AdminCore):
             for each in answer.results
             if each.error_code
         }
-        outcome("update_features", {each.feature: None for each in answer.results if not each.error_code}, errors)
+        result_or_raise(
+            "update_features", {each.feature: None for each in answer.results if not each.error_code}, errors
+        )
 
     async def describe_quorum(self) -> Quorum:
         """Who keeps the metadata log, and how far each has come."""
@@ -136,7 +138,7 @@ class ClusterAdmin(AdminCore):
             part = told.topics[0].partitions[0]
             raise_for(part.error_code, part.error_message)
 
-        answer = await self._ask(request, DescribeQuorumResponse, check=check)
+        answer = await self._call(request, DescribeQuorumResponse, check=check)
         part = answer.topics[0].partitions[0]
         return Quorum(
             part.leader_id,
@@ -167,14 +169,14 @@ class ClusterAdmin(AdminCore):
             request = DescribeConfigsRequest(
                 resources=asked, include_synonyms=synonyms, include_documentation=documentation
             )
-            answer = await self._ask(request, DescribeConfigsResponse, node=node)
+            answer = await self._call(request, DescribeConfigsResponse, node=node)
             for result in answer.results:
-                resource, error = _told_of(result)
+                resource, error = _resource_result(result)
                 if error is not None:
                     errors[resource] = error
                 else:
                     results[resource] = {each.name: _entry(each) for each in result.configs}
-        return outcome("describe_configs", results, errors)
+        return result_or_raise("describe_configs", results, errors)
 
     async def alter_configs(
         self,
@@ -192,19 +194,19 @@ class ClusterAdmin(AdminCore):
                 for each in group
             ]
             request = IncrementalAlterConfigsRequest(resources=asked, validate_only=validate_only)
-            answer = await self._ask(request, IncrementalAlterConfigsResponse, node=node)
+            answer = await self._call(request, IncrementalAlterConfigsResponse, node=node)
             for told in answer.responses:
-                resource, error = _told_of(told)
+                resource, error = _resource_result(told)
                 if error is not None:
                     errors[resource] = error
                 else:
                     results[resource] = None
-        outcome("alter_configs", results, errors)
+        result_or_raise("alter_configs", results, errors)
 
     async def list_config_resources(self, kinds: Iterable[str] = ()) -> tuple[ConfigResource, ...]:
         """The resources that can have configs of their own, of some kinds or of all that the broker lists."""
         request = ListConfigResourcesRequest([RESOURCE_KINDS[kind] for kind in kinds])
-        answer = await self._ask(request, ListConfigResourcesResponse, check=lambda told: raise_for(told.error_code))
+        answer = await self._call(request, ListConfigResourcesResponse, check=lambda told: raise_for(told.error_code))
         found = [_resource(each.resource_type, each.resource_name) for each in answer.config_resources]
         return tuple(sorted(found, key=lambda each: (each.kind, each.name)))
 
@@ -222,7 +224,9 @@ def _resource(kind: int, name: str) -> ConfigResource:
     return ConfigResource(_KIND_NAMES.get(kind, str(kind)), name)
 
 
-def _told_of(told: DescribeConfigsResult | AlterConfigsResourceResponse) -> tuple[ConfigResource, ClientError | None]:
+def _resource_result(
+    told: DescribeConfigsResult | AlterConfigsResourceResponse,
+) -> tuple[ConfigResource, ClientError | None]:
     """Of which resource an answer is, and what went wrong with it."""
     resource = _resource(told.resource_type, told.resource_name)
     if not told.error_code:

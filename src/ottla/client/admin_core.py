@@ -27,7 +27,7 @@ PartitionLike = tuple[str, int]
 """A partition as a user may give it: a TopicPartition, or a plain pair."""
 
 
-AskLeader = Callable[[int, list[TopicPartition]], Awaitable[Mapping[TopicPartition, V | ClientError]]]
+LeaderCall = Callable[[int, list[TopicPartition]], Awaitable[Mapping[TopicPartition, V | ClientError]]]
 """Asks a broker about partitions that it leads: what it says of each, or why not."""
 
 
@@ -77,13 +77,13 @@ class AdminCore:
 
     # Asking
 
-    async def _ask(self, request: Message, answer: type[R], *, node: int = ANY_NODE, version_max: int | None = None,
+    async def _call(self, request: Message, answer: type[R], *, node: int = ANY_NODE, version_max: int | None = None,
                    check: Callable[[R], object] | None = None) -> R:  # fmt: skip
         """One question, until it is answered; `check` raises for errors in the answer, and those that pass are tried again."""
 
         async def attempt() -> R:
             if node != ANY_NODE and node not in self._core.cluster.nodes:
-                await self._core.refresh()
+                await self._core.update_metadata()
             told = await self._core.call(node, request, answer, version_max=version_max)
             if check is not None:
                 check(told)
@@ -92,7 +92,7 @@ class AdminCore:
         what = type(request).__name__.removesuffix("Request")
         return await self._core.retrying(attempt, timeout_ms=self.timeout_ms, what=what)
 
-    async def _ask_coordinator(
+    async def _call_coordinator(
         self,
         group: str,
         request: Message,
@@ -100,7 +100,7 @@ class AdminCore:
         check: Callable[[R], object],
         version_max: int | None = None,
     ) -> R:
-        """As `_ask`, of the broker that coordinates a group."""
+        """As `_call`, of the broker that coordinates a group."""
 
         async def attempt() -> R:
             try:
@@ -116,13 +116,13 @@ class AdminCore:
         what = type(request).__name__.removesuffix("Request")
         return await self._core.retrying(attempt, timeout_ms=self.timeout_ms, what=f"{what} of group {group!r}")
 
-    async def _nodes(self) -> list[int]:
+    async def _broker_ids(self) -> list[int]:
         """All brokers that live."""
-        await self._core.retrying(self._core.refresh, timeout_ms=self.timeout_ms, what="Metadata")
+        await self._core.retrying(self._core.update_metadata, timeout_ms=self.timeout_ms, what="Metadata")
         return sorted(self._core.cluster.nodes)
 
-    async def _by_leader(
-        self, partitions: Iterable[TopicPartition], ask: "AskLeader[V]", what: str
+    async def _call_leaders(
+        self, partitions: Iterable[TopicPartition], ask: "LeaderCall[V]", what: str
     ) -> dict[TopicPartition, V]:
         """Ask the leader of each partition; what passes (a leader that has moved) is tried again, for those partitions alone."""
         wanted = list(dict.fromkeys(partitions))
@@ -147,14 +147,14 @@ class AdminCore:
                         errors[place] = told
             missing = [each for each in wanted if each not in results and each not in errors]
             if failure is not None:
-                await self._core.refresh()
+                await self._core.update_metadata()
                 raise failure
 
         await self._core.retrying(attempt, timeout_ms=self.timeout_ms, what=what)
-        return outcome(what, results, errors)
+        return result_or_raise(what, results, errors)
 
 
-def outcome(what: str, results: dict[K, V], errors: Mapping[K, ClientError]) -> dict[K, V]:
+def result_or_raise(what: str, results: dict[K, V], errors: Mapping[K, ClientError]) -> dict[K, V]:
     """The results, or an exception: the one error where one thing was asked for, PartialFailureError where several were."""
     if not errors:
         return results

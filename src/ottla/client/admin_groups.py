@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Mapping
 
-from ottla.client.admin_core import AdminCore, PartitionLike, by_topic, outcome
+from ottla.client.admin_core import AdminCore, PartitionLike, by_topic, result_or_raise
 from ottla.client.admin_results import CommittedOffset, GroupDescription, GroupListing, MemberDescription
 from ottla.client.errors import ClientError, broker_error, raise_for
 from ottla.client.partitions import TopicPartition
@@ -31,9 +31,9 @@ from ottla.wire.messages.offset_fetch import (
 )
 from ottla.wire.schema import decode
 
-BY_NAME_VERSION_MAX = 9
+TOPIC_NAME_MAX_VERSION = 9
 """From the next version on offsets are asked for by topic id, which a topic that is gone does not have."""
-MANY_GROUPS_FROM = 8
+MULTI_GROUP_MIN_VERSION = 8
 NO_GENERATION = -1
 
 
@@ -42,8 +42,8 @@ class GroupAdmin(AdminCore):
         """The groups of all brokers, perhaps of some states ("Stable", "Empty", ...) or types ("classic", "consumer", ...) only."""
         request = ListGroupsRequest(list(states), list(types))
         found: dict[str, GroupListing] = {}
-        for node in await self._nodes():
-            answer = await self._ask(
+        for node in await self._broker_ids():
+            answer = await self._call(
                 request, ListGroupsResponse, node=node, check=lambda told: raise_for(told.error_code)
             )
             for each in answer.groups:
@@ -64,7 +64,7 @@ class GroupAdmin(AdminCore):
                 if code and broker_error(code).is_retriable:
                     raise broker_error(code)
 
-            answer = await self._ask_coordinator(group, DescribeGroupsRequest([group]), DescribeGroupsResponse, check)
+            answer = await self._call_coordinator(group, DescribeGroupsRequest([group]), DescribeGroupsResponse, check)
             told = answer.groups[0]
             if told.error_code:
                 errors[group] = broker_error(told.error_code, told.error_message, about=f"group {group!r}")
@@ -83,7 +83,7 @@ class GroupAdmin(AdminCore):
             results[group] = GroupDescription(
                 group, told.group_state, told.protocol_type, told.protocol_data, members, coordinator
             )
-        return outcome("describe_groups", results, errors)
+        return result_or_raise("describe_groups", results, errors)
 
     async def delete_groups(self, groups: Iterable[str]) -> None:
         """Forget groups that have no members, and their offsets."""
@@ -91,14 +91,14 @@ class GroupAdmin(AdminCore):
         errors: dict[str, ClientError] = {}
         for group in groups:
             try:
-                await self._ask_coordinator(
+                await self._call_coordinator(
                     group, DeleteGroupsRequest([group]), DeleteGroupsResponse,
                     lambda told, group=group: raise_for(told.results[0].error_code, about=f"group {group!r}"),  # type: ignore[misc]
                 )  # fmt: skip
                 results[group] = None
             except ClientError as error:
                 errors[group] = error
-        outcome("delete_groups", results, errors)
+        result_or_raise("delete_groups", results, errors)
 
     # Offsets
 
@@ -116,8 +116,8 @@ class GroupAdmin(AdminCore):
         node = await self._core.retrying(
             lambda: self._coordinators.find(group), timeout_ms=self.timeout_ms, what=f"group {group!r}"
         )
-        version = (await self._core.get_connection(node)).version_for(OffsetFetchRequest, BY_NAME_VERSION_MAX)
-        if version >= MANY_GROUPS_FROM:
+        version = (await self._core.get_connection(node)).version_for(OffsetFetchRequest, TOPIC_NAME_MAX_VERSION)
+        if version >= MULTI_GROUP_MIN_VERSION:
             request = OffsetFetchRequest(
                 groups=[OffsetFetchRequestGroup(group, topics=new_topics)], require_stable=require_stable
             )
@@ -127,7 +127,7 @@ class GroupAdmin(AdminCore):
         def check(told: OffsetFetchResponse) -> None:
             raise_for(told.groups[0].error_code if told.groups else told.error_code, about=f"group {group!r}")
 
-        answer = await self._ask_coordinator(group, request, OffsetFetchResponse, check, version)
+        answer = await self._call_coordinator(group, request, OffsetFetchResponse, check, version)
         found: dict[TopicPartition, CommittedOffset] = {}
         errors: dict[TopicPartition, ClientError] = {}
         for topic in answer.groups[0].topics if answer.groups else answer.topics:
@@ -139,7 +139,7 @@ class GroupAdmin(AdminCore):
                     found[place] = CommittedOffset(
                         each.committed_offset, each.committed_leader_epoch, each.metadata or ""
                     )
-        return outcome("list_group_offsets", found, errors)
+        return result_or_raise("list_group_offsets", found, errors)
 
     async def alter_group_offsets(self, group: str, offsets: Mapping[PartitionLike, int | CommittedOffset]) -> None:
         """Set what a group has committed. The group must have no members."""
@@ -166,8 +166,8 @@ class GroupAdmin(AdminCore):
                 if code and broker_error(code).is_retriable:
                     raise broker_error(code, about=f"group {group!r}")
 
-        answer = await self._ask_coordinator(group, request, OffsetCommitResponse, check, BY_NAME_VERSION_MAX)
-        _raise_some("alter_group_offsets", group, answer)
+        answer = await self._call_coordinator(group, request, OffsetCommitResponse, check, TOPIC_NAME_MAX_VERSION)
+        _raise_failures("alter_group_offsets", group, answer)
 
     async def delete_group_offsets(self, group: str, partitions: Iterable[PartitionLike]) -> None:
         """Forget what a group has committed for partitions of topics that none of its members reads."""
@@ -175,14 +175,14 @@ class GroupAdmin(AdminCore):
             OffsetDeleteRequestTopic(topic, [OffsetDeleteRequestPartition(index) for index in indexes])
             for topic, indexes in by_topic(partitions).items()
         ]
-        answer = await self._ask_coordinator(
+        answer = await self._call_coordinator(
             group, OffsetDeleteRequest(group, topics), OffsetDeleteResponse,
             lambda told: raise_for(told.error_code, about=f"group {group!r}"),
         )  # fmt: skip
-        _raise_some("delete_group_offsets", group, answer)
+        _raise_failures("delete_group_offsets", group, answer)
 
 
-def _raise_some(what: str, group: str, answer: OffsetCommitResponse | OffsetDeleteResponse) -> None:
+def _raise_failures(what: str, group: str, answer: OffsetCommitResponse | OffsetDeleteResponse) -> None:
     codes = {
         TopicPartition(topic.name, each.partition_index): each.error_code
         for topic in answer.topics
@@ -191,7 +191,7 @@ def _raise_some(what: str, group: str, answer: OffsetCommitResponse | OffsetDele
     errors: dict[TopicPartition, ClientError] = {
         place: broker_error(code, about=f"{place} of group {group!r}") for place, code in codes.items() if code
     }
-    outcome(what, {place: None for place, code in codes.items() if not code}, errors)
+    result_or_raise(what, {place: None for place, code in codes.items() if not code}, errors)
 
 
 def _assignment(protocol_type: str, data: bytes) -> tuple[TopicPartition, ...]:

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from ottla.base.errors import ErrorCode
-from ottla.client.admin_core import AdminCore, PartitionLike, by_topic, outcome
+from ottla.client.admin_core import AdminCore, PartitionLike, by_topic, result_or_raise
 from ottla.client.admin_results import (
     CreatedTopic,
     NewTopic,
@@ -56,13 +56,13 @@ OFFSET_SPECS = {
 }
 """The ends of a partition, by name; any other time is milliseconds since 1970."""
 ISOLATION_LEVELS = ("read_uncommitted", "read_committed")
-_PASSING = (ErrorCode.NOT_CONTROLLER, ErrorCode.REQUEST_TIMED_OUT, ErrorCode.THROTTLING_QUOTA_EXCEEDED)
+_RETRIED_ERRORS = (ErrorCode.NOT_CONTROLLER, ErrorCode.REQUEST_TIMED_OUT, ErrorCode.THROTTLING_QUOTA_EXCEEDED)
 
 
-def _raise_passing(numbers: Iterable[int]) -> None:
+def _raise_retriable(numbers: Iterable[int]) -> None:
     """Errors that hold for the whole request, and pass: so that it is sent again."""
     for number in numbers:
-        if number in _PASSING:
+        if number in _RETRIED_ERRORS:
             raise broker_error(number)
 
 
@@ -88,8 +88,10 @@ class TopicAdmin(AdminCore):
         request = CreateTopicsRequest(
             topics=wanted, timeout_ms=int(self._core.request_timeout_ms), validate_only=validate_only
         )
-        answer = await self._ask(
-            request, CreateTopicsResponse, check=lambda told: _raise_passing(topic.error_code for topic in told.topics)
+        answer = await self._call(
+            request,
+            CreateTopicsResponse,
+            check=lambda told: _raise_retriable(topic.error_code for topic in told.topics),
         )
         results: dict[str, CreatedTopic] = {}
         errors: dict[str, ClientError] = {}
@@ -101,7 +103,7 @@ class TopicAdmin(AdminCore):
                 results[topic.name] = CreatedTopic(
                     topic.name, topic.topic_id, topic.num_partitions, topic.replication_factor, configs
                 )
-        return outcome("create_topics", results, errors)
+        return result_or_raise("create_topics", results, errors)
 
     async def create_topic(
         self,
@@ -124,10 +126,10 @@ class TopicAdmin(AdminCore):
             await self._core.retrying(self._core.get_connection, timeout_ms=self.timeout_ms, what="Metadata")
         ).version_for(DeleteTopicsRequest) < 6:
             request.topics = []
-        answer = await self._ask(
+        answer = await self._call(
             request,
             DeleteTopicsResponse,
-            check=lambda told: _raise_passing(topic.error_code for topic in told.responses),
+            check=lambda told: _raise_retriable(topic.error_code for topic in told.responses),
         )
         results: dict[str, None] = {}
         errors: dict[str, ClientError] = {}
@@ -137,10 +139,10 @@ class TopicAdmin(AdminCore):
                 errors[name] = broker_error(topic.error_code, topic.error_message, about=f"topic {name!r}")
             else:
                 results[name] = None
-        outcome("delete_topics", results, errors)
+        result_or_raise("delete_topics", results, errors)
 
     async def list_topics(self, *, include_internal: bool = False) -> dict[str, TopicListing]:
-        answer = await self._ask(
+        answer = await self._call(
             MetadataRequest(topics=None, allow_auto_topic_creation=False),
             MetadataResponse,
             check=lambda told: raise_for(told.error_code),
@@ -154,7 +156,7 @@ class TopicAdmin(AdminCore):
     async def describe_topics(self, names: Iterable[str]) -> dict[str, TopicDescription]:
         """Partitions with their leaders and replicas."""
         asked = [MetadataRequestTopic(name=name) for name in names]
-        answer = await self._ask(
+        answer = await self._call(
             MetadataRequest(topics=asked, allow_auto_topic_creation=False),
             MetadataResponse,
             check=lambda told: raise_for(told.error_code),
@@ -176,7 +178,7 @@ class TopicAdmin(AdminCore):
                 for each in sorted(topic.partitions, key=lambda each: each.partition_index)
             )  # fmt: skip
             results[name] = TopicDescription(name, topic.topic_id, topic.is_internal, partitions)
-        return outcome("describe_topics", results, errors)
+        return result_or_raise("describe_topics", results, errors)
 
     async def create_partitions(
         self,
@@ -199,17 +201,19 @@ class TopicAdmin(AdminCore):
         request = CreatePartitionsRequest(
             topics=wanted, timeout_ms=int(self._core.request_timeout_ms), validate_only=validate_only
         )
-        answer = await self._ask(
+        answer = await self._call(
             request,
             CreatePartitionsResponse,
-            check=lambda told: _raise_passing(result.error_code for result in told.results),
+            check=lambda told: _raise_retriable(result.error_code for result in told.results),
         )
         errors: dict[str, ClientError] = {
             result.name: broker_error(result.error_code, result.error_message, about=f"topic {result.name!r}")
             for result in answer.results
             if result.error_code
         }
-        outcome("create_partitions", {result.name: None for result in answer.results if not result.error_code}, errors)
+        result_or_raise(
+            "create_partitions", {result.name: None for result in answer.results if not result.error_code}, errors
+        )
 
     async def list_offsets(
         self, wanted: Mapping[PartitionLike, str | int], *, isolation_level: str = "read_uncommitted"
@@ -242,7 +246,7 @@ class TopicAdmin(AdminCore):
                         found[place] = OffsetInfo(each.offset, each.timestamp, each.leader_epoch)
             return found
 
-        return await self._by_leader(times, ask, "list_offsets")
+        return await self._call_leaders(times, ask, "list_offsets")
 
     async def delete_records(self, before: Mapping[PartitionLike, int]) -> dict[TopicPartition, int]:
         """Give up the records before an offset (-1: all there are); gives the offset that each partition begins with now."""
@@ -266,7 +270,7 @@ class TopicAdmin(AdminCore):
                     )
             return found
 
-        return await self._by_leader(offsets, ask, "delete_records")
+        return await self._call_leaders(offsets, ask, "delete_records")
 
     async def describe_producers(
         self, partitions: Iterable[PartitionLike]
@@ -294,7 +298,7 @@ class TopicAdmin(AdminCore):
                         )  # fmt: skip
             return found
 
-        return await self._by_leader([TopicPartition(*place) for place in partitions], ask, "describe_producers")
+        return await self._call_leaders([TopicPartition(*place) for place in partitions], ask, "describe_producers")
 
     async def elect_leaders(
         self, partitions: Iterable[PartitionLike] | None = None, *, election: str = "preferred"
@@ -305,7 +309,7 @@ class TopicAdmin(AdminCore):
         places: Any = None if partitions is None else by_topic(partitions)
         wanted = None if places is None else [TopicPartitions(topic, indexes) for topic, indexes in places.items()]
         request = ElectLeadersRequest(kinds[election], wanted, int(self._core.request_timeout_ms))
-        answer = await self._ask(request, ElectLeadersResponse, check=lambda told: raise_for(told.error_code))
+        answer = await self._call(request, ElectLeadersResponse, check=lambda told: raise_for(told.error_code))
         results: dict[TopicPartition, ClientError | None] = {}
         for topic in answer.replica_election_results:
             for each in topic.partition_result:

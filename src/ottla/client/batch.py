@@ -33,7 +33,7 @@ class ProducerBatch:
 
     __slots__ = (
         "attempts", "base_offset", "base_timestamp", "buffer", "callbacks", "codec", "count", "created_ms", "epoch", "error", "is_done",
-        "is_sealed", "limit", "lock", "log_append_ms", "max_timestamp", "not_before_ms", "partition", "parts", "producer_id",
+        "is_sealed", "limit", "lock", "log_append_ms", "max_timestamp", "retry_at_ms", "partition", "parts", "producer_id",
         "record_errors", "reserved", "sequence", "serial", "starts", "topic",
     )  # fmt: skip
 
@@ -56,7 +56,7 @@ class ProducerBatch:
         self.codec = 0
         self.is_sealed = False
         self.attempts = 0
-        self.not_before_ms = 0.0
+        self.retry_at_ms = 0.0
         self.producer_id = NO_PRODUCER_ID
         self.epoch = NO_PRODUCER_EPOCH
         self.sequence = NO_SEQUENCE
@@ -102,7 +102,7 @@ class ProducerBatch:
         if parts is None:
             callback()
         else:
-            after_all(parts, callback)
+            call_when_all_done(parts, callback)
 
     def succeed(self, base_offset: int, log_append_ms: int) -> None:
         self.base_offset = base_offset
@@ -114,7 +114,7 @@ class ProducerBatch:
         self.record_errors = record_errors or {}
         self._finish()
 
-    def become(self, parts: "list[ProducerBatch]") -> None:
+    def set_parts(self, parts: "list[ProducerBatch]") -> None:
         """Split: from now on the outcome of each record is that of its part. Who waits here waits for all of them."""
         starts, start = [], 0
         for part in parts:
@@ -124,7 +124,7 @@ class ProducerBatch:
             self.starts, self.parts = starts, parts
             callbacks, self.callbacks = self.callbacks, []
         for callback in callbacks:
-            after_all(parts, callback)
+            call_when_all_done(parts, callback)
 
     def _finish(self) -> None:
         with self.lock:
@@ -155,7 +155,7 @@ class ProducerBatch:
         )
 
 
-def after_all(parts: "list[ProducerBatch]", callback: Callable[[], object]) -> None:
+def call_when_all_done(parts: "list[ProducerBatch]", callback: Callable[[], object]) -> None:
     """Call it once all parts have their outcomes. Those that are known are told in this thread, the others in the loop's: the counter is
     one that threads may share."""
     known, total = count(1), len(parts)

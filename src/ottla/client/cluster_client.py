@@ -36,15 +36,15 @@ T = TypeVar("T")
 
 ANY_NODE = -1
 """As the node of a call: whichever broker is at hand."""
-CLOSE_SECONDS_MAX = 1.0
+CLOSE_WAIT_SECONDS_MAX = 1.0
 """So long brokers have to close their ends of connections that were closed here."""
 IDLE_CHECK_MS_MIN = 1_000
-ANSWER_BYTES_AT_ONCE_MAX = 64 << 20
+PREALLOCATED_BYTES_MAX = 64 << 20
 """For an answer up to this size memory is taken at once: it was asked for, and to grow is to copy."""
 FATAL_TOPIC_ERRORS = (ErrorCode.INVALID_TOPIC_EXCEPTION, ErrorCode.TOPIC_AUTHORIZATION_FAILED)
 """Errors of a topic that waiting does not mend."""
 
-Watcher = Callable[[ClusterMetadata], None]
+UpdateCallback = Callable[[ClusterMetadata], None]
 
 
 class ClusterClient:
@@ -55,7 +55,7 @@ class ClusterClient:
         self.ports = ports
         self.cluster = ClusterMetadata()
         self.loop = asyncio.get_running_loop()
-        self.update_callbacks: list[Watcher] = []
+        self.update_callbacks: list[UpdateCallback] = []
         """Called after each update of the metadata."""
         self.retry_backoff = Backoff(ports.rng, config["retry.backoff.ms"], config["retry.backoff.max.ms"])
         self.request_timeout_ms: float = config["request.timeout.ms"]
@@ -63,20 +63,20 @@ class ClusterClient:
         self._creates_topics = creates_topics
         self._reconnect_backoff = Backoff(ports.rng, config["reconnect.backoff.ms"], config["reconnect.backoff.max.ms"])
         self._bootstrap = parse_addresses(config["bootstrap.servers"])
-        self._buffers = ReceiveBufferPool(preallocated_bytes_max=ANSWER_BYTES_AT_ONCE_MAX)
+        self._buffers = ReceiveBufferPool(preallocated_bytes_max=PREALLOCATED_BYTES_MAX)
         self._connections: dict[tuple[str, int, str], BrokerConnection] = {}
         self._connecting: dict[tuple[str, int, str], asyncio.Task[BrokerConnection]] = {}
         self._failures: dict[tuple[str, int], int] = {}
-        self._not_before_ms: dict[tuple[str, int], float] = {}
-        self._watched: dict[str, None] = {}
-        self._watches_all = False
-        self._refreshing: asyncio.Task[None] | None = None
-        self._stale_timer: asyncio.TimerHandle | None = None
+        self._retry_at_ms: dict[tuple[str, int], float] = {}
+        self._tracked: dict[str, None] = {}
+        self._tracks_all = False
+        self._updating: asyncio.Task[None] | None = None
+        self._age_timer: asyncio.TimerHandle | None = None
         self._idle_timer: asyncio.TimerHandle | None = None
         self._idle_ms: float = config["connections.max.idle.ms"]
-        self._following: asyncio.Task[None] | None = None
+        self._update_loop: asyncio.Task[None] | None = None
         self._is_stale = False
-        self._refreshed_ms = 0.0
+        self._updated_ms = 0.0
 
     def now_ms(self) -> float:
         """The loop's time: what all deadlines are in."""
@@ -103,7 +103,7 @@ class ClusterClient:
         if known is None:
             return None
         connection = self._connections.get((known.host, known.port, purpose))
-        return None if connection is None or connection.is_lost else connection
+        return None if connection is None or connection.is_disconnected else connection
 
     async def connect_to(self, host: str, port: int, *, purpose: str = "") -> BrokerConnection:
         """As `connection`, by address."""
@@ -111,7 +111,7 @@ class ClusterClient:
             raise ClientClosedError
         key = (host, port, purpose)
         connection = self._connections.get(key)
-        if connection is not None and not connection.is_lost:
+        if connection is not None and not connection.is_disconnected:
             return connection
         task = self._connecting.get(key)
         if task is None:
@@ -127,7 +127,7 @@ class ClusterClient:
     async def _connect(self, key: tuple[str, int, str]) -> BrokerConnection:
         host, port, _ = key
         address = (host, port)
-        wait_ms = self._not_before_ms.get(address, 0) - self.now_ms()
+        wait_ms = self._retry_at_ms.get(address, 0) - self.now_ms()
         if wait_ms > 0:
             await asyncio.sleep(wait_ms / 1000)
         failures = self._failures.get(address, 0)
@@ -142,13 +142,13 @@ class ClusterClient:
             await connection.connect(timeout_ms)
         except BrokerUnreachableError:
             self._failures[address] = failures + 1
-            self._not_before_ms[address] = self.now_ms() + self._reconnect_backoff.delay_ms(failures + 1)
+            self._retry_at_ms[address] = self.now_ms() + self._reconnect_backoff.delay_ms(failures + 1)
             raise
         if self.is_closed:
             connection.close()
             raise ClientClosedError
         self._failures.pop(address, None)
-        self._not_before_ms.pop(address, None)
+        self._retry_at_ms.pop(address, None)
         self._connections[key] = connection
         if self._idle_timer is None and self._idle_ms >= 0:
             self._idle_timer = self.loop.call_later(self._idle_ms / 1000, self._close_idle)
@@ -159,7 +159,9 @@ class ClusterClient:
         self._idle_timer = None
         now_ms = self.now_ms()
         for key, connection in list(self._connections.items()):
-            if connection.is_lost or (not connection.in_flight and connection.last_used_ms + self._idle_ms <= now_ms):
+            if connection.is_disconnected or (
+                not connection.in_flight and connection.last_used_ms + self._idle_ms <= now_ms
+            ):
                 del self._connections[key]
                 connection.close()
         if self._connections:
@@ -171,7 +173,7 @@ class ClusterClient:
 
     async def _any_connection(self, deadline_ms: float | None) -> BrokerConnection:
         """The least busy of those that stand; else the first broker that can be reached, of those known and then of bootstrap.servers."""
-        standing = [connection for connection in self._connections.values() if not connection.is_lost]
+        standing = [connection for connection in self._connections.values() if not connection.is_disconnected]
         if standing:
             return min(standing, key=lambda connection: connection.in_flight)
         known = [(node.host, node.port) for node in self.cluster.nodes.values()]
@@ -211,7 +213,7 @@ class ClusterClient:
     ) -> R:
         """One request, one answer; no second try. `timeout_ms` is request.timeout.ms unless given."""
         connection = await self.get_connection(node, purpose=purpose)
-        wait_ms = connection.muted_until_ms - self.now_ms()
+        wait_ms = connection.throttled_until_ms - self.now_ms()
         if wait_ms > 0:
             await asyncio.sleep(wait_ms / 1000)
         timeout_ms = self.request_timeout_ms if timeout_ms is None else timeout_ms
@@ -228,7 +230,7 @@ class ClusterClient:
                 async with asyncio.timeout_at(deadline_ms / 1000):
                     return await attempt()
             except TimeoutError:
-                raise _given_up(what, timeout_ms, failure) from failure
+                raise _timeout_error(what, timeout_ms, failure) from failure
             except ClientError as error:
                 if not error.is_retriable or self.is_closed:
                     raise
@@ -238,64 +240,64 @@ class ClusterClient:
                 self.request_update()
             delay_ms = self.retry_backoff.delay_ms(tries)
             if self.now_ms() + delay_ms >= deadline_ms:
-                raise _given_up(what, timeout_ms, failure) from failure
+                raise _timeout_error(what, timeout_ms, failure) from failure
             await asyncio.sleep(delay_ms / 1000)
 
     # Metadata
 
-    def watch(self, topics: Iterable[str]) -> None:
+    def track_topics(self, topics: Iterable[str]) -> None:
         """Keep these topics up to date from now on."""
         for topic in topics:
-            self._watched[topic] = None
+            self._tracked[topic] = None
 
-    def unwatch(self, topics: Iterable[str]) -> None:
+    def untrack_topics(self, topics: Iterable[str]) -> None:
         for topic in topics:
-            self._watched.pop(topic, None)
+            self._tracked.pop(topic, None)
 
-    def watch_all(self, is_wanted: bool = True) -> None:
+    def track_all_topics(self, is_wanted: bool = True) -> None:
         """Keep all topics up to date: for patterns."""
-        self._watches_all = is_wanted
+        self._tracks_all = is_wanted
 
     def request_update(self) -> None:
         """Metadata is out of date: have it refreshed soon, without waiting for it. However often this is asked for, retry.backoff.ms
         and more pass between two refreshes."""
         self._is_stale = True
-        if not self.is_closed and self._following is None:
-            self._following = self.loop.create_task(self._refresh_while_stale())
+        if not self.is_closed and self._update_loop is None:
+            self._update_loop = self.loop.create_task(self._update_while_stale())
 
-    async def refresh(self) -> None:
+    async def update_metadata(self) -> None:
         """Until the metadata of all watched topics is new. Those who come while one is under way wait for one that begins after it."""
-        running = self._refreshing
+        running = self._updating
         if running is not None:
             await asyncio.wait((running,))
-            if self._refreshing is not None and self._refreshing is not running:
-                await asyncio.shield(self._refreshing)
+            if self._updating is not None and self._updating is not running:
+                await asyncio.shield(self._updating)
                 return
         if self.is_closed:
             raise ClientClosedError
-        task = self._refreshing = self.loop.create_task(self._refresh())
-        task.add_done_callback(self._on_refreshed)
+        task = self._updating = self.loop.create_task(self._update_metadata())
+        task.add_done_callback(self._on_metadata_updated)
         await asyncio.shield(task)
 
-    def _on_refreshed(self, task: "asyncio.Task[None]") -> None:
-        if self._refreshing is task:
-            self._refreshing = None
+    def _on_metadata_updated(self, task: "asyncio.Task[None]") -> None:
+        if self._updating is task:
+            self._updating = None
         if not task.cancelled():
             task.exception()  # whoever waited has it; nobody has to
 
-    async def _refresh(self) -> None:
-        topics = None if self._watches_all else [MetadataRequestTopic(name=name) for name in self._watched]
+    async def _update_metadata(self) -> None:
+        topics = None if self._tracks_all else [MetadataRequestTopic(name=name) for name in self._tracked]
         request = MetadataRequest(topics=topics, allow_auto_topic_creation=self._creates_topics)
         answer = await self.call(ANY_NODE, request, MetadataResponse)
         if answer.error_code:
             raise broker_error(answer.error_code, about="metadata")
-        self.cluster.update(answer, is_of_all=topics is None)
-        self._refreshed_ms = self.now_ms()
-        self._renew_age()
-        for watcher in list(self.update_callbacks):
-            watcher(self.cluster)
+        self.cluster.update(answer, is_complete=topics is None)
+        self._updated_ms = self.now_ms()
+        self._restart_age_timer()
+        for callback in list(self.update_callbacks):
+            callback(self.cluster)
 
-    async def _refresh_while_stale(self) -> None:
+    async def _update_while_stale(self) -> None:
         """Until nobody finds it out of date; those who need it hear of failures by their own deadlines."""
         tries = 0
         try:
@@ -303,21 +305,21 @@ class ClusterClient:
                 delay_ms = self.retry_backoff.delay_ms(max(tries, 1))
                 if tries:
                     await asyncio.sleep(delay_ms / 1000)
-                elif self._refreshed_ms + delay_ms > self.now_ms():
-                    await asyncio.sleep((self._refreshed_ms + delay_ms - self.now_ms()) / 1000)
+                elif self._updated_ms + delay_ms > self.now_ms():
+                    await asyncio.sleep((self._updated_ms + delay_ms - self.now_ms()) / 1000)
                 self._is_stale = False
                 tries += 1
                 try:
-                    await self.refresh()
+                    await self.update_metadata()
                 except ClientError:
                     self._is_stale = True
         finally:
-            self._following = None
+            self._update_loop = None
 
-    def _renew_age(self) -> None:
-        if self._stale_timer is not None:
-            self._stale_timer.cancel()
-        self._stale_timer = self.loop.call_later(self.config["metadata.max.age.ms"] / 1000, self.request_update)
+    def _restart_age_timer(self) -> None:
+        if self._age_timer is not None:
+            self._age_timer.cancel()
+        self._age_timer = self.loop.call_later(self.config["metadata.max.age.ms"] / 1000, self.request_update)
 
     async def topic(self, name: str, *, timeout_ms: float, partition: int = 0) -> TopicInfo:
         """A topic that has the partition, known or asked for until the time is up."""
@@ -328,10 +330,10 @@ class ClusterClient:
             info = self.cluster.topic(name)
             if info is not None and partition < len(info.partitions):
                 return info
-            self.watch((name,))
+            self.track_topics((name,))
             try:
                 async with asyncio.timeout_at(deadline_ms / 1000):
-                    await self.refresh()
+                    await self.update_metadata()
                 failure = None
             except TimeoutError:
                 raise failure or ClientTimeoutError(
@@ -355,7 +357,7 @@ class ClusterClient:
             tries += 1
             delay_ms = self.retry_backoff.delay_ms(tries)
             if self.now_ms() + delay_ms >= deadline_ms:
-                self.unwatch((name,))
+                self.untrack_topics((name,))
                 raise failure
             await asyncio.sleep(delay_ms / 1000)
 
@@ -364,20 +366,20 @@ class ClusterClient:
     async def close(self) -> None:
         """End all connections. What is in flight fails with DisconnectedError."""
         self.is_closed = True
-        for timer in (self._stale_timer, self._idle_timer):
+        for timer in (self._age_timer, self._idle_timer):
             if timer is not None:
                 timer.cancel()
         tasks: list[asyncio.Task[Any]] = [*self._connecting.values()]
-        tasks += [task for task in (self._refreshing, self._following) if task is not None]
+        tasks += [task for task in (self._updating, self._update_loop) if task is not None]
         for task in tasks:
             task.cancel()
         connections = list(self._connections.values())
         self._connections.clear()
         for connection in connections:
             connection.close()
-        tasks += [self.loop.create_task(connection.ended()) for connection in connections]
+        tasks += [self.loop.create_task(connection.wait_closed()) for connection in connections]
         if tasks:
-            await asyncio.wait(tasks, timeout=CLOSE_SECONDS_MAX)
+            await asyncio.wait(tasks, timeout=CLOSE_WAIT_SECONDS_MAX)
         late = [task for task in tasks if not task.done()]
         for task in late:
             task.cancel()
@@ -385,7 +387,7 @@ class ClusterClient:
             await asyncio.wait(late)
 
 
-def _given_up(what: str, timeout_ms: float, failure: ClientError | None) -> ClientError:
+def _timeout_error(what: str, timeout_ms: float, failure: ClientError | None) -> ClientError:
     """The time is up: nobody there is said as it is, anything else as the reason why it took so long."""
     if isinstance(failure, BootstrapError):
         return failure

@@ -46,13 +46,13 @@ class PartitionInfo:
 
 @dataclass(frozen=True, slots=True)
 class TopicInfo:
-    """A topic. `partitions[n]` is partition n; `led` are those that have a leader."""
+    """A topic. `partitions[n]` is partition n; `available` are those that have a leader."""
 
     name: str
     id: Uuid
     is_internal: bool
     partitions: tuple[PartitionInfo, ...]
-    led: tuple[int, ...]
+    available: tuple[int, ...]
 
 
 class ClusterMetadata:
@@ -77,8 +77,8 @@ class ClusterMetadata:
             return NO_LEADER
         return info.partitions[partition].leader
 
-    def update(self, answer: MetadataResponse, *, is_of_all: bool = False) -> None:
-        """Take in an answer. With `is_of_all` topics that it does not name are gone."""
+    def update(self, answer: MetadataResponse, *, is_complete: bool = False) -> None:
+        """Take in an answer. With `is_complete` topics that it does not name are gone."""
         self.cluster_id = answer.cluster_id
         self.controller_id = answer.controller_id
         if answer.brokers:
@@ -89,24 +89,24 @@ class ClusterMetadata:
         for topic in answer.topics:
             name = topic.name or self.topic_names.get(topic.topic_id, "")
             named[name] = None
-            self._take(name, topic)
-        if is_of_all:
+            self._apply_topic(name, topic)
+        if is_complete:
             for name in list(self.topics):
                 if name not in named:
-                    self._forget(name)
+                    self._remove_topic(name)
         self.updates += 1
 
-    def _take(self, name: str, topic: MetadataResponseTopic) -> None:
+    def _apply_topic(self, name: str, topic: MetadataResponseTopic) -> None:
         code = error_code(topic.error_code)
         if code != ErrorCode.NONE:
             self.errors[name] = code
             if code in (ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ErrorCode.UNKNOWN_TOPIC_ID):
-                self._forget(name)
+                self._remove_topic(name)
             return
         self.errors.pop(name, None)
         before = self.topics.get(name)
         if before is not None and before.id != topic.topic_id:
-            self._forget(name)  # deleted and made again: what was known of it is of another topic
+            self._remove_topic(name)  # deleted and made again: what was known of it is of another topic
             before = None
         ordered = sorted(topic.partitions, key=lambda each: each.partition_index)
         infos = []
@@ -118,8 +118,8 @@ class ClusterMetadata:
                 if known.leader_epoch > info.leader_epoch >= 0:
                     info = known  # a broker that lags behind must not bring back an old leader
             infos.append(info)
-        led = tuple(info.partition for info in infos if info.leader >= 0)
-        self.topics[name] = TopicInfo(name, topic.topic_id, topic.is_internal, tuple(infos), led)
+        available = tuple(info.partition for info in infos if info.leader >= 0)
+        self.topics[name] = TopicInfo(name, topic.topic_id, topic.is_internal, tuple(infos), available)
         if topic.topic_id != ZERO_UUID:
             self.topic_names[topic.topic_id] = name
 
@@ -137,11 +137,11 @@ class ClusterMetadata:
             return False
         changed = PartitionInfo(topic, partition, leader, leader_epoch, known.replicas, known.in_sync, known.offline)
         partitions = (*info.partitions[:partition], changed, *info.partitions[partition + 1 :])
-        led = tuple(each.partition for each in partitions if each.leader >= 0)
-        self.topics[topic] = TopicInfo(info.name, info.id, info.is_internal, partitions, led)
+        available = tuple(each.partition for each in partitions if each.leader >= 0)
+        self.topics[topic] = TopicInfo(info.name, info.id, info.is_internal, partitions, available)
         return True
 
-    def _forget(self, name: str) -> None:
+    def _remove_topic(self, name: str) -> None:
         gone = self.topics.pop(name, None)
         if gone is not None:
             self.topic_names.pop(gone.id, None)

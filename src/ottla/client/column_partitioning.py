@@ -72,7 +72,7 @@ def choose_partitions(
     if not is_open.any():
         return chosen
     if settings.partitioner is not None:
-        return _ask(accumulator, route, rows, chosen)
+        return _call_partitioner(accumulator, route, rows, chosen)
     if rows.keys is not None and not settings.ignores_keys:
         has_key = is_open if rows.keys.nulls is None else is_open & ~rows.keys.nulls
         hashed = key_partitions(rows.keys, route.count)
@@ -82,11 +82,11 @@ def choose_partitions(
         is_open &= ~has_key
     at = np.flatnonzero(is_open)
     if len(at):
-        chosen[at] = accumulator.spread(route, np.cumsum(sizes[at]))
+        chosen[at] = accumulator.assign_unkeyed(route, np.cumsum(sizes[at]))
     return chosen
 
 
-def _ask(
+def _call_partitioner(
     accumulator: "RecordAccumulator", route: "TopicRoute", rows: "OutgoingColumns", chosen: "NDArray[np.int32]"
 ) -> "NDArray[np.int32]":
     """A partitioner of the user's is asked row by row."""

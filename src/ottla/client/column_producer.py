@@ -1,4 +1,4 @@
-"""Columns on their way: cut into pieces of bounded size, given partitions, encoded and put into the queues of their partitions."""
+"""Columns on their way: cut into split_rows of bounded size, given partitions, encoded and put into the queues of their partitions."""
 
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
@@ -18,11 +18,11 @@ if TYPE_CHECKING:
 
     Column = NDArray[np.int64]
 
-PIECE_BYTES_MAX = 4 << 20
+CHUNK_BYTES_MAX = 4 << 20
 """As much is encoded at once. More is slower: the buffer no longer stays in the processor's cache."""
 
 
-def columns_of(
+def to_columns(
     accumulator: "RecordAccumulator", values: Any, keys: Any, timestamps: Any, headers: Any
 ) -> "tuple[OutgoingColumns, Column]":
     """Columns as the encoder takes them, and how large each record is at most. Each may be an Arrow array, a column of `wire.columns`,
@@ -35,14 +35,14 @@ def columns_of(
         raise ValueError(f"the columns have {' and '.join(map(str, sorted(counts))) or 'no'} rows")
     count = counts.pop()
     rows = OutgoingColumns(
-        as_times(timestamps, count, accumulator.now_wall_ms()), value_column, key_column, as_headers(headers)
+        as_timestamps(timestamps, count, accumulator.now_wall_ms()), value_column, key_column, as_headers(headers)
     )
     if rows.headers is not None and len(rows.headers.offsets) != count + 1:
         raise ValueError(f"there are {count} rows, and headers of {len(rows.headers.offsets) - 1}")
     return rows, record_bounds(rows) if count else np.empty(0, np.int64)
 
 
-def partitions_of(topic: str, given: Any, count: int) -> "NDArray[np.int32] | None":
+def check_partitions(topic: str, given: Any, count: int) -> "NDArray[np.int32] | None":
     """The partitions that are given, -1 where none is; a number that can be none is refused."""
     if given is None:
         return None
@@ -68,7 +68,7 @@ def as_headers(column: Any) -> HeaderColumns | None:
     return HeaderColumns.from_arrow(column)
 
 
-def as_times(timestamps: Any, count: int, now_ms: int) -> "NDArray[np.int64]":
+def as_timestamps(timestamps: Any, count: int, now_ms: int) -> "NDArray[np.int64]":
     """Milliseconds; now where there are none. Those of Arrow may be timestamps of any unit, or numbers of milliseconds."""
     if timestamps is None:
         return np.full(count, now_ms, np.int64)
@@ -86,10 +86,10 @@ def as_times(timestamps: Any, count: int, now_ms: int) -> "NDArray[np.int64]":
     return found
 
 
-def pieces(
-    rows: OutgoingColumns, bounds: "NDArray[np.int64]", bytes_max: int = PIECE_BYTES_MAX
+def split_rows(
+    rows: OutgoingColumns, bounds: "NDArray[np.int64]", bytes_max: int = CHUNK_BYTES_MAX
 ) -> Iterator[tuple[int, int]]:
-    """First and last row of pieces of about so many bytes."""
+    """First and last row of split_rows of about so many bytes."""
     running = np.cumsum(bounds)
     start, count = 0, len(rows)
     while start < count:
@@ -99,7 +99,7 @@ def pieces(
         start = end
 
 
-def encode_piece(
+def encode_rows(
     accumulator: "RecordAccumulator", route: "TopicRoute", rows: OutgoingColumns, given: "NDArray[np.int32] | None"
 ) -> list[EncodedBatch]:
     """The batches of some rows. A record that no request can hold is refused, with its place."""

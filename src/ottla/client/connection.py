@@ -6,7 +6,7 @@ from typing import Any, TypeVar
 
 from ottla.base.ports import Connection, Network
 from ottla.client.errors import BrokerUnreachableError, ClientError, DisconnectedError
-from ottla.client.protocol import BrokerProtocol, Deliver
+from ottla.client.protocol import BrokerProtocol, OnResponse
 from ottla.wire.errors import MalformedMessage
 from ottla.wire.framing import BadFrame, ReceiveBufferPool
 from ottla.wire.schema import Message, decode
@@ -26,14 +26,14 @@ class BrokerConnection:
         self._connection: Connection | None = None
         self._timer: asyncio.TimerHandle | None = None
         self._timer_ms = 0.0
-        self._reason: ClientError | None = None
-        self._ended: asyncio.Future[None] | None = None
-        self.is_lost = False
-        self.is_full = False
+        self._error: ClientError | None = None
+        self._closed: asyncio.Future[None] | None = None
+        self.is_disconnected = False
+        self.is_write_paused = False
         """The socket takes no more for now."""
         self.on_drained: Callable[[], None] | None = None
         """Called once, when it takes more or is lost."""
-        self.muted_until_ms = 0.0
+        self.throttled_until_ms = 0.0
         """A broker that throttles asks for no requests until then, in the loop's time."""
         self.last_used_ms = self.now_ms()
         self.get_buffer = self._protocol.get_buffer
@@ -67,7 +67,7 @@ class BrokerConnection:
             async with asyncio.timeout(timeout_ms / 1000):
                 await self._network.connect(self.host, self.port, self)
                 deadline_ms = self.now_ms() + timeout_ms
-                self._write(self._protocol.hello(on_ready, self._write, on_failure, deadline_ms))
+                self._write(self._protocol.start_negotiation(on_ready, self._write, on_failure, deadline_ms))
                 await ready
         except TimeoutError:
             self.close(now=True)
@@ -89,27 +89,27 @@ class BrokerConnection:
             message, _ = decode(answer, version, body)
             throttle_ms = getattr(message, "throttle_time_ms", 0)
             if throttle_ms:
-                self.muted_until_ms = self.now_ms() + throttle_ms
+                self.throttled_until_ms = self.now_ms() + throttle_ms
             if not future.done():
                 future.set_result(message)
 
         self._send(request, answer, deliver, future, timeout_ms, version_max)
         return future
 
-    def tell(self, request: Message, *, version_max: int | None = None) -> None:
+    def send_without_response(self, request: Message, *, version_max: int | None = None) -> None:
         """Send a request that has no answer (acks=0)."""
-        if self._reason is not None:
-            raise self._reason
+        if self._error is not None:
+            raise self._error
         version = self._protocol.version_for(type(request), version_max)
         self.last_used_ms = self.now_ms()
-        self._write(self._protocol.request(request, version, None, _undelivered, _unfailed, 0))
+        self._write(self._protocol.request(request, version, None, _ignore_response, _ignore_failure, 0))
 
     def _send(
-        self, request: Message, answer: type[Message], deliver: Deliver, future: "asyncio.Future[Any]", timeout_ms: float,
+        self, request: Message, answer: type[Message], deliver: OnResponse, future: "asyncio.Future[Any]", timeout_ms: float,
         version_max: int | None,
     ) -> None:  # fmt: skip
-        if self._reason is not None:
-            future.set_exception(self._reason)
+        if self._error is not None:
+            future.set_exception(self._error)
             return
 
         def fail(error: ClientError) -> None:
@@ -137,9 +137,9 @@ class BrokerConnection:
 
     def _on_timer(self) -> None:
         self._timer = None
-        overdue = self._protocol.overdue(self.now_ms() + 1)
-        if overdue is not None:
-            self._lose(DisconnectedError(f"{self.address} did not answer in time."))
+        expired_request = self._protocol.expired_request(self.now_ms() + 1)
+        if expired_request is not None:
+            self._disconnect(DisconnectedError(f"{self.address} did not answer in time."))
             return
         next_ms = self._protocol.next_deadline_ms
         if next_ms is not None:
@@ -149,43 +149,43 @@ class BrokerConnection:
 
     def connection_made(self, connection: Connection) -> None:
         self._connection = connection
-        if self.is_lost:
+        if self.is_disconnected:
             connection.abort()  # its time was up before it stood
 
     def buffer_updated(self, size: int) -> None:
         try:
             self._protocol.received(size)
         except (BadFrame, MalformedMessage) as error:
-            self._lose(DisconnectedError(f"{self.address} sent what makes no sense: {error}."))
+            self._disconnect(DisconnectedError(f"{self.address} sent what makes no sense: {error}."))
 
     def pause_writing(self) -> None:
-        self.is_full = True
+        self.is_write_paused = True
 
     def resume_writing(self) -> None:
-        self.is_full = False
+        self.is_write_paused = False
         on_drained, self.on_drained = self.on_drained, None
         if on_drained is not None:
             on_drained()
 
     def connection_lost(self, error: Exception | None) -> None:
         self._connection = None
-        if self._ended is not None and not self._ended.done():
-            self._ended.set_result(None)
+        if self._closed is not None and not self._closed.done():
+            self._closed.set_result(None)
         reason = f": {error}" if error is not None else ""
-        self._lose(DisconnectedError(f"The connection to {self.address} was lost{reason}."))
+        self._disconnect(DisconnectedError(f"The connection to {self.address} was lost{reason}."))
 
-    def _lose(self, reason: ClientError) -> None:
-        if self.is_lost:
+    def _disconnect(self, reason: ClientError) -> None:
+        if self.is_disconnected:
             return
-        self.is_lost = True
-        self._reason = reason
+        self.is_disconnected = True
+        self._error = reason
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
         if self._connection is not None:
             self._connection.abort()
             self._connection = None
-        self._protocol.lost(reason)
+        self._protocol.fail_all(reason)
         self.resume_writing()
 
     def close(self, *, now: bool = False) -> None:
@@ -195,19 +195,19 @@ class BrokerConnection:
             if now:
                 connection.abort()
             else:
-                self._ended = self._loop.create_future()
+                self._closed = self._loop.create_future()
                 connection.close()
-        self._lose(DisconnectedError(f"The connection to {self.address} was closed here."))
+        self._disconnect(DisconnectedError(f"The connection to {self.address} was closed here."))
 
-    async def ended(self) -> None:
+    async def wait_closed(self) -> None:
         """After `close`: until what was written has left, and the broker has closed its end."""
-        if self._ended is not None:
-            await self._ended
+        if self._closed is not None:
+            await self._closed
 
 
-def _undelivered(version: int, body: bytes | memoryview) -> None:
+def _ignore_response(version: int, body: bytes | memoryview) -> None:
     """A request without an answer."""
 
 
-def _unfailed(error: ClientError) -> None:
+def _ignore_failure(error: ClientError) -> None:
     """A request without an answer."""

@@ -119,17 +119,17 @@ class Consumer:
             assert isinstance(chunk, Chunk)
             yield from chunk
 
-    def _step(self, want: StepKind, timeout: float | None, records_max: int | None = None) -> Step:
+    def _step(self, kind: StepKind, timeout: float | None, records_max: int | None = None) -> Step:
         engine = self._engine
         deadline_ms = None if timeout is None else engine.core.now_ms() + timeout * 1000
-        while isinstance(step := self._run(lambda: engine.step(want, deadline_ms, records_max)), PendingCallback):
+        while isinstance(step := self._run(lambda: engine.step(kind, deadline_ms, records_max)), PendingCallback):
             step.function(step.partitions)
         return step
 
     def wakeup(self) -> None:
         """Make a poll that waits, or the next one, raise WakeupError. May be called from any thread."""
         if not self._is_closed:
-            self._loop_thread.soon(self._engine.wakeup)
+            self._loop_thread.call_soon(self._engine.wakeup)
 
     # Places
 
@@ -176,8 +176,8 @@ class Consumer:
 
     def commit(self, offsets: Mapping[TopicPartition, OffsetAndMetadata | int] | None = None) -> None:
         """Commit these offsets, or those of all records that were handed out, and wait until it is done."""
-        commits = self._engine.require_commits()
-        self._run(lambda: commits.commit(offsets))
+        committer = self._engine.require_committer()
+        self._run(lambda: committer.commit(offsets))
 
     def commit_soon(
         self,
@@ -185,19 +185,19 @@ class Consumer:
         callback: "Callable[[dict[TopicPartition, OffsetAndMetadata], ClientError | None], Any] | None" = None,
     ) -> None:
         """Begin to commit; the callback hears the offsets, and the error if there was one, in the consumer's own thread."""
-        self._do(self._engine.require_commits().commit_soon, offsets, callback)
+        self._do(self._engine.require_committer().commit_soon, offsets, callback)
 
     def committed(self, *partitions: TopicPartition) -> dict[TopicPartition, OffsetAndMetadata | None]:
         """What the group committed for these partitions, or for those that are assigned; None where it did not."""
-        commits, wanted = self._engine.require_commits(), partitions or self.assignment
-        return self._run(lambda: commits.committed(wanted))
+        committer, wanted = self._engine.require_committer(), partitions or self.assignment
+        return self._run(lambda: committer.committed(wanted))
 
     def beginning_offsets(self, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, int]:
-        return self._run(lambda: self._engine.beginnings(partitions))
+        return self._run(lambda: self._engine.beginning_offsets(partitions))
 
     def end_offsets(self, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, int]:
         """Behind the last record that can be read: with isolation.level=read_committed, before the first open transaction."""
-        return self._run(lambda: self._engine.latest(partitions))
+        return self._run(lambda: self._engine.end_offsets(partitions))
 
     def offsets_for_times(self, times: Mapping[TopicPartition, int]) -> dict[TopicPartition, OffsetAndTimestamp | None]:
         """The first record at or after a time in milliseconds, for each partition; None where there is none."""

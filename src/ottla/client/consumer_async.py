@@ -48,7 +48,7 @@ class AsyncConsumer:
         self._engine: ConsumerEngine | None = None
         self._is_closed = False
 
-    def _running(self) -> ConsumerEngine:
+    def _get_engine(self) -> ConsumerEngine:
         """The engine, made on first use: it needs the running loop."""
         if self._is_closed:
             raise ClientClosedError("The consumer is closed.")
@@ -74,23 +74,23 @@ class AsyncConsumer:
     ) -> None:
         """Read topics together with the group, by their names or by a compiled pattern that matches whole names. Callbacks are called with
         lists of partitions while the consumer is polled; they may be coroutine functions."""
-        self._running().subscribe(topics, RebalanceListener(on_assigned, on_revoked, on_lost))
+        self._get_engine().subscribe(topics, RebalanceListener(on_assigned, on_revoked, on_lost))
 
     async def unsubscribe(self) -> None:
         """Leave the group, and read nothing."""
-        await self._running().unsubscribe()
+        await self._get_engine().unsubscribe()
 
     def assign(self, partitions: Iterable[TopicPartition]) -> None:
         """Read these partitions, without a group's say. Those that stay keep their place."""
-        self._running().assign(partitions)
+        self._get_engine().assign(partitions)
 
     @property
     def assignment(self) -> list[TopicPartition]:
-        return list(self._running().positions.states)
+        return list(self._get_engine().positions.states)
 
     @property
     def subscription(self) -> list[str]:
-        return list(self._running().subscribed or ())
+        return list(self._get_engine().subscribed or ())
 
     # Records
 
@@ -120,10 +120,10 @@ class AsyncConsumer:
             for record in chunk:
                 yield record
 
-    async def _step(self, want: StepKind, timeout: float | None, records_max: int | None = None) -> Step:
-        engine = self._running()
+    async def _step(self, kind: StepKind, timeout: float | None, records_max: int | None = None) -> Step:
+        engine = self._get_engine()
         deadline_ms = None if timeout is None else engine.core.now_ms() + timeout * 1000
-        while isinstance(step := await engine.step(want, deadline_ms, records_max), PendingCallback):
+        while isinstance(step := await engine.step(kind, deadline_ms, records_max), PendingCallback):
             await _call(step)
         return step
 
@@ -131,46 +131,46 @@ class AsyncConsumer:
 
     def seek(self, partition: TopicPartition, offset: int) -> None:
         """Go on at an offset."""
-        self._running().seek(partition, offset)
+        self._get_engine().seek(partition, offset)
 
     def seek_to_beginning(self, *partitions: TopicPartition) -> None:
         """Of these partitions, or of all."""
-        self._running().seek_to_timestamp(partitions, EARLIEST)
+        self._get_engine().seek_to_timestamp(partitions, EARLIEST)
 
     def seek_to_end(self, *partitions: TopicPartition) -> None:
         """Of these partitions, or of all."""
-        self._running().seek_to_timestamp(partitions, LATEST)
+        self._get_engine().seek_to_timestamp(partitions, LATEST)
 
     def seek_to_time(self, timestamp: int, *partitions: TopicPartition) -> None:
         """To the first record at or after a time in milliseconds, or to the end where there is none."""
         if timestamp < 0:
             raise ValueError("a time is not negative")
-        self._running().seek_to_timestamp(partitions, timestamp)
+        self._get_engine().seek_to_timestamp(partitions, timestamp)
 
     def pause(self, *partitions: TopicPartition) -> None:
         """Hand out nothing of these until they are resumed."""
-        self._running().pause(partitions)
+        self._get_engine().pause(partitions)
 
     def resume(self, *partitions: TopicPartition) -> None:
-        self._running().resume(partitions)
+        self._get_engine().resume(partitions)
 
     @property
     def paused(self) -> list[TopicPartition]:
-        return [partition for partition, state in self._running().positions.states.items() if state.is_paused]
+        return [partition for partition, state in self._get_engine().positions.states.items() if state.is_paused]
 
     async def position(self, partition: TopicPartition) -> int:
         """The offset of the next record that will be handed out."""
-        return await self._running().position(partition)
+        return await self._get_engine().position(partition)
 
     def lag(self, partition: TopicPartition) -> int | None:
         """How far the end is away, as of the last fetch; None before the first."""
-        return self._running().lag(partition)
+        return self._get_engine().lag(partition)
 
     # Offsets
 
     async def commit(self, offsets: Mapping[TopicPartition, OffsetAndMetadata | int] | None = None) -> None:
         """Commit these offsets, or those of all records that were handed out, and wait until it is done."""
-        await self._running().require_commits().commit(offsets)
+        await self._get_engine().require_committer().commit(offsets)
 
     def commit_soon(
         self,
@@ -178,32 +178,32 @@ class AsyncConsumer:
         callback: "Callable[[dict[TopicPartition, OffsetAndMetadata], ClientError | None], Any] | None" = None,
     ) -> None:
         """Begin to commit; the callback hears the offsets, and the error if there was one."""
-        self._running().require_commits().commit_soon(offsets, callback)
+        self._get_engine().require_committer().commit_soon(offsets, callback)
 
     async def committed(self, *partitions: TopicPartition) -> dict[TopicPartition, OffsetAndMetadata | None]:
         """What the group committed for these partitions, or for those that are assigned; None where it did not."""
-        return await self._running().require_commits().committed(partitions or self.assignment)
+        return await self._get_engine().require_committer().committed(partitions or self.assignment)
 
     async def beginning_offsets(self, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, int]:
-        return await self._running().beginnings(partitions)
+        return await self._get_engine().beginning_offsets(partitions)
 
     async def end_offsets(self, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, int]:
         """Behind the last record that can be read: with isolation.level=read_committed, before the first open transaction."""
-        return await self._running().latest(partitions)
+        return await self._get_engine().latest(partitions)
 
     async def offsets_for_times(
         self, times: Mapping[TopicPartition, int]
     ) -> dict[TopicPartition, OffsetAndTimestamp | None]:
         """The first record at or after a time in milliseconds, for each partition; None where there is none."""
-        return await self._running().offsets_for_times(times)
+        return await self._get_engine().offsets_for_times(times)
 
     async def partitions_for(self, topic: str) -> tuple[PartitionInfo, ...]:
-        engine = self._running()
+        engine = self._get_engine()
         return (await engine.core.topic(topic, timeout_ms=engine.api_timeout_ms)).partitions
 
     def metrics(self) -> dict[str, float]:
         """Counters, and how far behind each partition is."""
-        return self._running().metrics()
+        return self._get_engine().metrics()
 
     # The end
 

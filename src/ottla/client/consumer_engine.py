@@ -1,4 +1,4 @@
-"""What both faces of the consumer drive: positions, fetching, the group and commits, in one event loop.
+"""What both faces of the consumer drive: positions, fetching, the group and committer, in one event loop.
 
 The faces ask for the next step. It is what was asked for, nothing (the time was up), or a call that the user's code is to be given first:
 the faces make it where the user's code runs.
@@ -82,24 +82,24 @@ class ConsumerEngine:
         self.lookup = OffsetLookup(core, read_committed=self.read_committed)
         self.interceptors: tuple[Any, ...] = tuple(config["interceptor.classes"] or ())
         self.api_timeout_ms: float = config["default.api.timeout.ms"]
-        self._news = asyncio.Event()
+        self._updated = asyncio.Event()
         self._is_woken = False
-        self._missing_times = 0
-        self._script: deque[PendingCallback | Callable[[], Awaitable[None] | None]] = deque()
+        self._missing_topic_checks = 0
+        self._rebalance_steps: deque[PendingCallback | Callable[[], Awaitable[None] | None]] = deque()
         self._listener = RebalanceListener()
         self._pattern: re.Pattern[str] | None = None
         self.subscribed: tuple[str, ...] | None = None
         """The topics of a subscription; None where partitions are assigned by the user, or nothing is."""
         self.group: GroupDriver | None = None
-        self.commits: OffsetCommitter | None = None
+        self.committer: OffsetCommitter | None = None
         offsets = None
         if self.group_id is not None:
             coordinators = CoordinatorFinder(core)
             offsets = GroupOffsetsClient(core, coordinators, self.group_id, read_committed=self.read_committed)
-            self.group = GroupDriver(core, coordinators, self._member_settings(config), self.tell)
-            self.commits = OffsetCommitter(core, offsets, self.group, self._consumed, config, self.interceptors)
-        self.resolver = PositionResolver(core, self.positions, self.lookup, offsets, self.policy, self.tell)
-        self.fetcher = Fetcher(core, config, self.positions, self.tell, self.resolver.reset)
+            self.group = GroupDriver(core, coordinators, self._member_settings(config), self.notify)
+            self.committer = OffsetCommitter(core, offsets, self.group, self._consumed, config, self.interceptors)
+        self.resolver = PositionResolver(core, self.positions, self.lookup, offsets, self.policy, self.notify)
+        self.fetcher = Fetcher(core, config, self.positions, self.notify, self.resolver.reset)
         self.collector = FetchCollector(
             self.fetcher,
             self.positions,
@@ -130,27 +130,27 @@ class ConsumerEngine:
             config["retry.backoff.ms"],
         )
 
-    def tell(self) -> None:
+    def notify(self) -> None:
         """Something happened that a waiting step should look at."""
-        self._news.set()
+        self._updated.set()
 
     def wakeup(self) -> None:
         self._is_woken = True
-        self._news.set()
+        self._updated.set()
 
     # Steps
 
-    async def step(self, want: StepKind, deadline_ms: float | None, records_max: int | None = None) -> Step:
+    async def step(self, kind: StepKind, deadline_ms: float | None, records_max: int | None = None) -> Step:
         """What was asked for, None when the time is up, or a PendingCallback that comes first."""
         while True:
-            self._news.clear()
+            self._updated.clear()
             self._raise_failures()
             call = await self._advance_group()
             if call is not None:
                 return call
-            self.resolver.wake()
+            self.resolver.maybe_start()
             self.fetcher.fetch()
-            found = self._take(want, records_max)
+            found = self._take(kind, records_max)
             if found is not None and (found or not isinstance(found, list)):
                 return found
             if self.core.is_closed:
@@ -158,16 +158,16 @@ class ConsumerEngine:
             now_ms = self.core.now_ms()
             if deadline_ms is not None and now_ms >= deadline_ms:
                 return None
-            until_ms = self.commits.due_ms if self.commits is not None else None
+            until_ms = self.committer.due_ms if self.committer is not None else None
             wait_ms = min((at for at in (deadline_ms, until_ms) if at is not None), default=None)
             try:
                 async with asyncio.timeout_at(None if wait_ms is None else wait_ms / 1000):
-                    await self._news.wait()
+                    await self._updated.wait()
             except TimeoutError:
                 continue
 
-    def _take(self, want: StepKind, records_max: int | None) -> Step:
-        match want:
+    def _take(self, kind: StepKind, records_max: int | None) -> Step:
+        match kind:
             case StepKind.BATCH:
                 return self.collector.next_batch()
             case StepKind.CHUNK:
@@ -196,59 +196,61 @@ class ConsumerEngine:
 
     async def _advance_group(self) -> PendingCallback | None:
         """Tell the machine that the user polls, and do what it wants of the user."""
-        if self.commits is not None:
-            self.commits.maybe_commit()
+        if self.committer is not None:
+            self.committer.maybe_commit()
         group = self.group
         if group is None or self.subscribed is None:
             return None
         group.poll()
         while True:
-            while self._script:
-                entry = self._script.popleft()
+            while self._rebalance_steps:
+                entry = self._rebalance_steps.popleft()
                 if isinstance(entry, PendingCallback):
                     return entry
                 waiting = entry()
                 if waiting is not None:
                     await waiting
-            if not group.todo:
+            if not group.rebalance_effects:
                 return None
-            self._write_script(group.todo.popleft())
+            self._queue_rebalance_steps(group.rebalance_effects.popleft())
 
-    def _write_script(self, effect: PrepareJoin | ApplyAssignment) -> None:
+    def _queue_rebalance_steps(self, effect: PrepareJoin | ApplyAssignment) -> None:
         """What happens between two steps of a rebalance, in order."""
         group, listener = self.group, self._listener
         assert group is not None
         if isinstance(effect, PrepareJoin):
             if effect.lost:
-                self._hear(listener.on_lost or listener.on_revoked, effect.lost)
-            elif self.commits is not None:
-                self._script.append(self.commits.before_rebalance)
-            self._hear(listener.on_revoked, effect.revoked)
+                self._queue_callback(listener.on_lost or listener.on_revoked, effect.lost)
+            elif self.committer is not None:
+                self._rebalance_steps.append(self.committer.commit_before_rebalance)
+            self._queue_callback(listener.on_revoked, effect.revoked)
             gone = effect.lost or effect.revoked
-            self._script.append(lambda: self._read([p for p in self.positions.states if p not in gone]))
-            self._script.append(lambda: group.step(JoinPrepared()))
+            self._rebalance_steps.append(
+                lambda: self._set_partitions([p for p in self.positions.states if p not in gone])
+            )
+            self._rebalance_steps.append(lambda: group.step(JoinPrepared()))
             return
-        if effect.revoked and self.commits is not None:
-            self._script.append(self.commits.before_rebalance)
-        self._hear(listener.on_revoked, effect.revoked)
-        self._script.append(lambda: self._read(effect.assigned))
-        self._hear(listener.on_assigned, effect.added, always=True)  # also of nothing: the rebalance is over
-        self._script.append(lambda: group.step(AssignmentApplied()))
+        if effect.revoked and self.committer is not None:
+            self._rebalance_steps.append(self.committer.commit_before_rebalance)
+        self._queue_callback(listener.on_revoked, effect.revoked)
+        self._rebalance_steps.append(lambda: self._set_partitions(effect.assigned))
+        self._queue_callback(listener.on_assigned, effect.added, always=True)  # also of nothing: the rebalance is over
+        self._rebalance_steps.append(lambda: group.step(AssignmentApplied()))
 
-    def _hear(
+    def _queue_callback(
         self, function: RebalanceCallback | None, partitions: Sequence[TopicPartition], *, always: bool = False
     ) -> None:
         if function is not None and (partitions or always):
-            self._script.append(PendingCallback(function, list(partitions)))
+            self._rebalance_steps.append(PendingCallback(function, list(partitions)))
 
-    def _read(self, partitions: Iterable[TopicPartition]) -> None:
+    def _set_partitions(self, partitions: Iterable[TopicPartition]) -> None:
         """From now on these partitions and no others."""
         wanted = dict.fromkeys(partitions)
         for partition in list(self.positions.states):
             if partition not in wanted:
-                self.collector.leave(partition)
+                self.collector.discard(partition)
         self.positions.replace(wanted)
-        self.core.watch(dict.fromkeys(partition.topic for partition in wanted))
+        self.core.track_topics(dict.fromkeys(partition.topic for partition in wanted))
 
     # What is read
 
@@ -260,16 +262,16 @@ class ConsumerEngine:
         self._listener = listener
         if isinstance(topics, re.Pattern):
             self._pattern = topics
-            self.core.watch_all()
+            self.core.track_all_topics()
             self.core.request_update()
-            self._follow(self._matching(self.core.cluster))
+            self._follow(self._matching_topics(self.core.cluster))
             return
         if isinstance(topics, str):
             raise TypeError("topics must be a list of names, or a compiled pattern")
         self._pattern = None
-        self.core.watch_all(False)
+        self.core.track_all_topics(False)
         names = tuple(sorted(dict.fromkeys(topics)))
-        self.core.watch(names)
+        self.core.track_topics(names)
         if any(name not in self.core.cluster.topics for name in names):
             self.core.request_update()
         self._follow(names)
@@ -278,9 +280,9 @@ class ConsumerEngine:
         assert self.group is not None
         self.subscribed = names
         self.group.step(Subscribed(names))
-        self.tell()
+        self.notify()
 
-    def _matching(self, cluster: ClusterMetadata) -> tuple[str, ...]:
+    def _matching_topics(self, cluster: ClusterMetadata) -> tuple[str, ...]:
         pattern = self._pattern
         assert pattern is not None
         hides_internal = self.config["exclude.internal.topics"]
@@ -296,42 +298,42 @@ class ConsumerEngine:
         if self.subscribed is None:
             return
         if self._pattern is not None:
-            names = self._matching(cluster)
+            names = self._matching_topics(cluster)
             if names != self.subscribed:
                 self._follow(names)
         elif any(name not in cluster.topics for name in self.subscribed):
             # It may be made any moment: whoever subscribed to it waits for that.
-            self._missing_times += 1
+            self._missing_topic_checks += 1
             self.core.loop.call_later(
-                self.core.retry_backoff.delay_ms(self._missing_times) / 1000, self.core.request_update
+                self.core.retry_backoff.delay_ms(self._missing_topic_checks) / 1000, self.core.request_update
             )
         else:
-            self._missing_times = 0
+            self._missing_topic_checks = 0
 
     def assign(self, partitions: Iterable[TopicPartition]) -> None:
         if self.subscribed is not None:
             raise ValueError("topics are subscribed to: unsubscribe before assigning partitions")
         wanted = sorted(TopicPartition(*partition) for partition in partitions)
-        self._read(wanted)
+        self._set_partitions(wanted)
         if any(partition.topic not in self.core.cluster.topics for partition in wanted):
             self.core.request_update()
-        self.tell()
+        self.notify()
 
     async def unsubscribe(self) -> None:
         """Leave the group, and read nothing."""
-        self.collector.settle()
+        self.collector.sync_position()
         if self.subscribed is not None and self.group is not None:
-            if self.commits is not None:
-                await self.commits.before_rebalance()
+            if self.committer is not None:
+                await self.committer.commit_before_rebalance()
             await self.group.leave("the consumer unsubscribed")
-        self._script.clear()
-        self._read(())
+        self._rebalance_steps.clear()
+        self._set_partitions(())
         self.subscribed = None
         self._pattern = None
-        self.core.watch_all(False)
+        self.core.track_all_topics(False)
 
     def _consumed(self) -> dict[TopicPartition, OffsetAndMetadata]:
-        self.collector.settle()
+        self.collector.sync_position()
         return self.positions.consumed()
 
     # Places
@@ -340,19 +342,19 @@ class ConsumerEngine:
         if offset < 0:
             raise ValueError(f"an offset is not negative: {offset}")
         state = self.positions.require(partition)
-        self.collector.leave(partition)
+        self.collector.discard(partition)
         state.seek(offset, leader_epoch)
         self.resolver.failures.clear()  # of places that were not found: whoever is still without one is told again
-        self.tell()
+        self.notify()
 
     def seek_to_timestamp(self, partitions: Iterable[TopicPartition], timestamp: int) -> None:
         """Look the place up, when it is next needed; also for the numbers that stand for an end of the log."""
         for partition in list(partitions) or list(self.positions.states):
             state = self.positions.require(partition)
-            self.collector.leave(partition)
+            self.collector.discard(partition)
             state.request_reset(timestamp)
         self.resolver.failures.clear()
-        self.resolver.wake()
+        self.resolver.maybe_start()
 
     def pause(self, partitions: Iterable[TopicPartition]) -> None:
         for partition in partitions:
@@ -370,23 +372,23 @@ class ConsumerEngine:
         """The offset of the next record; looked up where it is not known yet."""
         deadline_ms = self.core.now_ms() + (self.api_timeout_ms if timeout_ms is None else timeout_ms)
         while True:
-            self.collector.settle()
+            self.collector.sync_position()
             state = self.positions.require(partition)
             if state.offset is not None:
                 return state.offset
-            self._news.clear()
+            self._updated.clear()
             if self.resolver.failures:
                 raise self.resolver.failures.popleft()
-            self.resolver.wake()
+            self.resolver.maybe_start()
             try:
                 async with asyncio.timeout_at(deadline_ms / 1000):
-                    await self._news.wait()
+                    await self._updated.wait()
             except TimeoutError:
                 raise ClientTimeoutError(f"The position of {partition} was not found in time.") from None
 
     def lag(self, partition: TopicPartition) -> int | None:
         """How far the end is away, as of the last fetch; None before the first."""
-        self.collector.settle()
+        self.collector.sync_position()
         return self.positions.require(partition).lag(read_committed=self.read_committed)
 
     async def offsets_at(self, wanted: Mapping[TopicPartition, int]) -> dict[TopicPartition, FoundOffset]:
@@ -401,7 +403,7 @@ class ConsumerEngine:
         found = await self.offsets_at({TopicPartition(*partition): timestamp for partition in partitions})
         return {partition: each.offset for partition, each in found.items()}
 
-    async def beginnings(self, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, int]:
+    async def beginning_offsets(self, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, int]:
         return await self.ends(partitions, EARLIEST)
 
     async def latest(self, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, int]:
@@ -418,10 +420,10 @@ class ConsumerEngine:
             for partition, each in found.items()
         }
 
-    def require_commits(self) -> OffsetCommitter:
-        if self.commits is None:
+    def require_committer(self) -> OffsetCommitter:
+        if self.committer is None:
             raise ConfigError("Committed offsets need group.id.")
-        return self.commits
+        return self.committer
 
     def metrics(self) -> dict[str, float]:
         """Counters since the beginning, and what is the case now, by Kafka's names where it has them."""
@@ -429,12 +431,12 @@ class ConsumerEngine:
         return {
             "fetch-total": self.fetcher.fetches,
             "bytes-consumed-total": self.fetcher.fetched_bytes,
-            "records-consumed-total": self.collector.records_out,
+            "records-consumed-total": self.collector.records_returned,
             "buffered-bytes": self.fetcher.buffered_bytes,
             "records-lag-max": max(lags.values(), default=0),
             "assigned-partitions": len(self.positions.states),
             "rebalance-total": self.group.rebalances if self.group is not None else 0,
-            "commit-total": self.commits.done if self.commits is not None else 0,
+            "commit-total": self.committer.done if self.committer is not None else 0,
             **{f"records-lag:{partition}": lag for partition, lag in lags.items()},
         }
 
@@ -442,9 +444,9 @@ class ConsumerEngine:
 
     async def prepare_close(self) -> PendingCallback | None:
         """Commit what was read; then the user hears what it gives up."""
-        self.collector.settle()
-        if self.commits is not None:
-            await self.commits.before_rebalance()
+        self.collector.sync_position()
+        if self.committer is not None:
+            await self.committer.commit_before_rebalance()
         owned = list(self.positions.states) if self.subscribed is not None else []
         heard = self._listener.on_revoked
         return PendingCallback(heard, owned) if heard is not None and owned else None
@@ -452,8 +454,8 @@ class ConsumerEngine:
     async def close(self, timeout_ms: float) -> None:
         try:
             async with asyncio.timeout(timeout_ms / 1000):
-                if self.commits is not None:
-                    await self.commits.close()
+                if self.committer is not None:
+                    await self.committer.close()
                 if self.group is not None and self.subscribed is not None:
                     await self.group.leave("the consumer was closed")
         except TimeoutError:
@@ -467,4 +469,4 @@ class ConsumerEngine:
             if hasattr(interceptor, "close"):
                 interceptor.close()
         await self.core.close()
-        self.tell()
+        self.notify()

@@ -7,7 +7,7 @@ from ottla.wire.messages.find_coordinator import FindCoordinatorRequest, FindCoo
 
 GROUP = 0
 """The kind of what is looked for."""
-_BATCHED_FROM = 4
+_MULTI_KEY_MIN_VERSION = 4
 
 
 class CoordinatorFinder:
@@ -25,13 +25,13 @@ class CoordinatorFinder:
         connection = await self._core.get_connection(ANY_NODE)
         version = connection.version_for(FindCoordinatorRequest)
         request = FindCoordinatorRequest(key_type=GROUP)
-        if version >= _BATCHED_FROM:
+        if version >= _MULTI_KEY_MIN_VERSION:
             request.coordinator_keys = [group]
         else:
             request.key = group
         answer = await connection.call(request, FindCoordinatorResponse, timeout_ms=self._core.request_timeout_ms)
         about = f"the coordinator of {group!r}"
-        if version >= _BATCHED_FROM:
+        if version >= _MULTI_KEY_MIN_VERSION:
             found = answer.coordinators[0]
             raise_for(found.error_code, found.error_message, about=about)
             node = Node(found.node_id, found.host, found.port)

@@ -1,4 +1,4 @@
-"""Handing out what was fetched: as whole answers in columns, or as records, some at a time. Positions move with what is handed out."""
+"""Handing out what was fetched: as whole results in columns, or as records, some at a time. Positions move with what is handed out."""
 
 from collections.abc import Callable, Iterator
 from itertools import islice
@@ -15,7 +15,7 @@ from ottla.wire.column_decoding import FetchedPartition, decode_fetched
 from ottla.wire.errors import MalformedMessage
 
 
-class _Segment:
+class _PartitionRows:
     """The rows of one partition that were not handed out yet."""
 
     __slots__ = ("end", "epoch", "next_offset", "partition", "row", "seek_id")
@@ -69,7 +69,7 @@ class Chunk:
 
 
 class FetchCollector:
-    """Takes answers from the fetcher, decodes them, and keeps the one that is being handed out."""
+    """Takes results from the fetcher, decodes them, and keeps the one that is being handed out."""
 
     def __init__(
         self,
@@ -89,60 +89,60 @@ class FetchCollector:
         self._check_crcs = check_crcs
         self._key, self._value = key, value
         self._batch: ColumnBatch | None = None
-        self._segments: list[_Segment] = []
-        self._parked: dict[TopicPartition, list[CompletedFetch]] = {}
+        self._remaining: list[_PartitionRows] = []
+        self._paused: dict[TopicPartition, list[CompletedFetch]] = {}
         self._chunk: Chunk | None = None
-        self.records_out = 0
+        self.records_returned = 0
 
     # What is asked for
 
     def next_batch(self) -> ColumnBatch | None:
         """The next answer that has records, as a whole."""
-        self._give_up_begun()
+        self._rewind_partial()
         batch = self._decode_next()
         if batch is None:
             return None
-        for segment in self._segments:
-            self._positions.advance(segment.partition, segment.next_offset, segment.epoch)
-        self._segments = []
+        for rows in self._remaining:
+            self._positions.advance(rows.partition, rows.next_offset, rows.epoch)
+        self._remaining = []
         self._batch = None
-        self.records_out += len(batch)
+        self.records_returned += len(batch)
         return batch
 
     def next_records(self, records_max: int) -> list[ConsumerRecord]:
         """Up to so many records, of one partition after another. Empty where nothing was fetched."""
-        self.settle()
+        self.sync_position()
         if self._chunk is not None:
             taken = list(islice(self._chunk, records_max))
-            self.settle()
+            self.sync_position()
             return taken
         taken = []
         while len(taken) < records_max:
             found = self._next_rows(records_max - len(taken))
             if found is None:
                 break
-            segment, records, after = found
-            self._positions.advance(segment.partition, *after)
+            rows, records, after = found
+            self._positions.advance(rows.partition, *after)
             taken += records
-            if not self._segments and not self._fetcher.answers:
+            if not self._remaining and not self._fetcher.results:
                 break
-        self.records_out += len(taken)
+        self.records_returned += len(taken)
         return self._intercept(taken) if self._intercept is not None and taken else taken
 
     def next_chunk(self, records_max: int) -> Chunk | None:
         """Records of one partition to iterate over; the position follows the iteration. One that was left half taken comes again."""
-        self.settle()
+        self.sync_position()
         if self._chunk is not None:
             return self._chunk
         found = self._next_rows(records_max)
         if found is None:
             return None
-        segment, records, after = found
-        self.records_out += len(records)
-        self._chunk = Chunk(segment.partition, records if self._intercept is None else self._intercept(records), after)
+        rows, records, after = found
+        self.records_returned += len(records)
+        self._chunk = Chunk(rows.partition, records if self._intercept is None else self._intercept(records), after)
         return self._chunk
 
-    def settle(self) -> None:
+    def sync_position(self) -> None:
         """Let the position say how far an iteration has come."""
         chunk = self._chunk
         if chunk is None:
@@ -153,85 +153,85 @@ class FetchCollector:
         if chunk.is_exhausted:
             self._chunk = None
 
-    def leave(self, partition: TopicPartition) -> None:
+    def discard(self, partition: TopicPartition) -> None:
         """The partition is sought elsewhere, paused or taken away: what is being iterated over ends there."""
         chunk = self._chunk
         if chunk is not None and chunk.partition == partition:
-            self.settle()
+            self.sync_position()
             chunk.drop()
             self._chunk = None
-        self._parked.pop(partition, None)
+        self._paused.pop(partition, None)
 
     def pause(self, partition: TopicPartition) -> None:
-        """Records that were not taken yet are fetched again later; answers that wait are kept."""
-        kept = self._parked.get(partition)
+        """Records that were not taken yet are fetched again later; results that wait are kept."""
+        kept = self._paused.get(partition)
         started = (self._chunk is not None and self._chunk.partition == partition) or any(
-            s.partition == partition for s in self._segments
+            s.partition == partition for s in self._remaining
         )
-        self.leave(partition)
+        self.discard(partition)
         if started:
             self._positions.states[partition].rewind()
         elif kept:
-            self._parked[partition] = kept
+            self._paused[partition] = kept
 
     def resume(self, partition: TopicPartition) -> None:
-        parts = self._parked.pop(partition, None)
+        parts = self._paused.pop(partition, None)
         if parts:
             for part in reversed(parts):
-                self._fetcher.put_back([part])
+                self._fetcher.requeue([part])
 
     # How it is made
 
-    def _next_rows(self, rows_max: int) -> tuple[_Segment, list[ConsumerRecord], tuple[int, int]] | None:
-        """Records of the next segment that is still wanted, and the offset and epoch of the position behind them."""
+    def _next_rows(self, rows_max: int) -> tuple[_PartitionRows, list[ConsumerRecord], tuple[int, int]] | None:
+        """Records of the next rows that is still wanted, and the offset and epoch of the position behind them."""
         while True:
-            while self._segments and self._batch is not None:
-                segment = self._segments[0]
-                state = self._positions.states.get(segment.partition)
-                if state is None or state.seek_id != segment.seek_id:
-                    self._segments.pop(0)
+            while self._remaining and self._batch is not None:
+                rows = self._remaining[0]
+                state = self._positions.states.get(rows.partition)
+                if state is None or state.seek_id != rows.seek_id:
+                    self._remaining.pop(0)
                     continue
-                first = segment.row
-                segment.row = min(first + rows_max, segment.end)
-                after = (segment.next_offset, segment.epoch)
-                if segment.row == segment.end:
-                    self._segments.pop(0)
-                records = self._batch.records(first, segment.row, key=self._key, value=self._value)
+                first = rows.row
+                rows.row = min(first + rows_max, rows.end)
+                after = (rows.next_offset, rows.epoch)
+                if rows.row == rows.end:
+                    self._remaining.pop(0)
+                records = self._batch.records(first, rows.row, key=self._key, value=self._value)
                 if records:
                     last = records[-1]
                     return (
-                        segment,
+                        rows,
                         records,
-                        after if segment.row == segment.end else (last.offset + 1, last.leader_epoch),
+                        after if rows.row == rows.end else (last.offset + 1, last.leader_epoch),
                     )
-                self._positions.advance(segment.partition, *after)
+                self._positions.advance(rows.partition, *after)
             if self._decode_next() is None:
                 return None
 
-    def _give_up_begun(self) -> None:
+    def _rewind_partial(self) -> None:
         """What was begun record by record cannot go on as columns: the rest is fetched again."""
         chunk = self._chunk
-        begun = [segment.partition for segment in self._segments]
+        begun = [rows.partition for rows in self._remaining]
         if chunk is not None:
-            self.leave(chunk.partition)
+            self.discard(chunk.partition)
             begun.append(chunk.partition)
-        for segment in self._segments:
-            state = self._positions.states.get(segment.partition)
-            if state is None or state.seek_id != segment.seek_id:
-                begun.remove(segment.partition)
+        for rows in self._remaining:
+            state = self._positions.states.get(rows.partition)
+            if state is None or state.seek_id != rows.seek_id:
+                begun.remove(rows.partition)
         for partition in dict.fromkeys(begun):
             state = self._positions.states.get(partition)
             if state is not None:
                 state.rewind()
-        self._segments = []
+        self._remaining = []
 
     def _decode_next(self) -> ColumnBatch | None:
-        """The next answer with rows, as `_batch` and `_segments`."""
+        """The next answer with rows, as `_batch` and `_remaining`."""
         while True:
             answer = self._fetcher.take()
             if answer is None:
                 return None
-            parts = self._wanted(answer.parts)
+            parts = self._current_parts(answer.parts)
             if not parts:
                 continue
             try:
@@ -241,12 +241,12 @@ class FetchCollector:
                     check_crcs=self._check_crcs,
                 )
             except MalformedMessage as error:
-                self._on_damage(parts, error)
+                self._on_corrupt_data(parts, error)
                 continue
             batch = ColumnBatch([part.partition for part in parts], columns)
             self._batch = batch
-            self._segments = [
-                _Segment(
+            self._remaining = [
+                _PartitionRows(
                     part.partition,
                     part.seek_id,
                     batch.bounds[index],
@@ -258,11 +258,11 @@ class FetchCollector:
             ]
             if len(batch):
                 return batch
-            for segment in self._segments:
-                self._positions.advance(segment.partition, segment.next_offset, segment.epoch)
-            self._segments = []
+            for rows in self._remaining:
+                self._positions.advance(rows.partition, rows.next_offset, rows.epoch)
+            self._remaining = []
 
-    def _wanted(self, parts: list[CompletedFetch]) -> list[CompletedFetch]:
+    def _current_parts(self, parts: list[CompletedFetch]) -> list[CompletedFetch]:
         """Those whose place is still read; those of paused partitions are kept for later."""
         wanted = []
         for part in parts:
@@ -270,16 +270,16 @@ class FetchCollector:
             if state is None or state.seek_id != part.seek_id:
                 continue
             if state.is_paused:
-                self._parked.setdefault(part.partition, []).append(part)
+                self._paused.setdefault(part.partition, []).append(part)
                 continue
             wanted.append(part)
         return wanted
 
-    def _on_damage(self, parts: list[CompletedFetch], error: MalformedMessage) -> None:
+    def _on_corrupt_data(self, parts: list[CompletedFetch], error: MalformedMessage) -> None:
         """One damaged partition does not take others with it: they are decoded one by one, and the damaged one is told."""
         if len(parts) > 1:
             for part in reversed(parts):
-                self._fetcher.put_back([part])
+                self._fetcher.requeue([part])
             return
         part = parts[0]
         self._positions.states[part.partition].rewind()

@@ -1,4 +1,4 @@
-"""An incremental fetch session with one broker, without I/O: only what changed is asked for, and only what is new is answered."""
+"""An incremental fetch session with one broker, without I/O: only what changed is asked for, and only what is new is handle_response."""
 
 from collections.abc import Mapping
 from typing import NamedTuple
@@ -10,7 +10,7 @@ from ottla.wire.messages.fetch import FetchPartition, FetchRequest, FetchRespons
 NO_SESSION = 0
 FIRST_EPOCH = 0
 EPOCH_MAX = 2**31 - 1
-BY_ID_FROM = 13
+TOPIC_ID_MIN_VERSION = 13
 """The version in which topics go by their ids."""
 
 
@@ -25,7 +25,7 @@ class FetchTarget(NamedTuple):
 
 
 class FetchSessionHandler:
-    """`request` says what to send next, `answered` and `lost` what came of it. One request is under way at a time."""
+    """`request` says what to send next, `handle_response` and `handle_error` what came of it. One request is under way at a time."""
 
     def __init__(self) -> None:
         self.id = NO_SESSION
@@ -33,7 +33,7 @@ class FetchSessionHandler:
         self._known: dict[TopicPartition, FetchTarget] = {}
         """What the broker remembers."""
 
-    def request(self, targets: Mapping[TopicPartition, FetchTarget]) -> FetchRequest:
+    def next_request(self, targets: Mapping[TopicPartition, FetchTarget]) -> FetchRequest:
         """Topics, what is forgotten and the session's numbers; the other fields are the caller's."""
         if self._epoch == FIRST_EPOCH:
             changed, gone = dict(targets), {}
@@ -58,12 +58,14 @@ class FetchSessionHandler:
     @property
     def version_max(self) -> int | None:
         """Topics without ids, as old brokers have them, can only be asked for by name."""
-        return BY_ID_FROM - 1 if any(target.topic_id == ZERO_UUID for target in self._known.values()) else None
+        return (
+            TOPIC_ID_MIN_VERSION - 1 if any(target.topic_id == ZERO_UUID for target in self._known.values()) else None
+        )
 
-    def answered(self, answer: FetchResponse) -> bool:
+    def handle_response(self, answer: FetchResponse) -> bool:
         """Take in an answer; False where it says that the session is gone, and the next request starts another."""
         if answer.error_code:
-            self.lost()
+            self.handle_error()
             return False
         if self._epoch == FIRST_EPOCH:
             self.id = answer.session_id
@@ -71,7 +73,7 @@ class FetchSessionHandler:
         self._epoch = FIRST_EPOCH if self.id == NO_SESSION else 1 if self._epoch == EPOCH_MAX else self._epoch + 1
         return True
 
-    def lost(self) -> None:
+    def handle_error(self) -> None:
         """Whether the last request reached the broker is not known: begin anew."""
         self.id = NO_SESSION
         self._epoch = FIRST_EPOCH

@@ -1,6 +1,6 @@
-"""Fetching ahead: one request under way to each broker, and a few answers that wait to be handed out.
+"""Fetching ahead: one request under way to each broker, and a few results that wait to be handed out.
 
-While the user works on one answer the next are on their way. Memory is bounded by the answers that may wait for each broker, each of at
+While the user works on one answer the next are on their way. Memory is bounded by the results that may wait for each broker, each of at
 most `fetch.max.bytes` (and one batch above it, where that is larger).
 """
 
@@ -23,15 +23,15 @@ from ottla.client.positions import NO_REPLICA, Positions
 from ottla.wire.batches import HEADER, LENGTH_AT, LENGTH_OVERHEAD, RECORDS_AT
 from ottla.wire.messages.fetch import FetchResponse, PartitionData
 
-ANSWERS_WAITING_MAX = 2
+BUFFERED_RESPONSES_MAX = 2
 """Of each broker: one that is next, and one that arrived behind it."""
 READ_COMMITTED = 1
-PURPOSE = "fetch"
+FETCH_PURPOSE = "fetch"
 """Fetches wait at the broker, so they have a connection of their own."""
 
 _read_length = Struct(">i").unpack_from
 
-_PASSING = frozenset(
+_RETRIABLE_ERRORS = frozenset(
     (
         *STALE_METADATA,
         ErrorCode.OFFSET_NOT_AVAILABLE,
@@ -57,7 +57,7 @@ class FetchResult(NamedTuple):
 
 
 class Fetcher:
-    """`answers` are those that wait. `on_update` is called when there is one more, or a failure."""
+    """`results` are those that wait. `on_update` is called when there is one more, or a failure."""
 
     def __init__(
         self,
@@ -80,45 +80,45 @@ class Fetcher:
         self._isolation = READ_COMMITTED if config["isolation.level"] == "read_committed" else 0
         self._replica_age_ms: float = config["metadata.max.age.ms"]
         self._sessions: dict[int, FetchSessionHandler] = {}
-        self._under_way: dict[int, asyncio.Task[None]] = {}
-        self._waiting: dict[int, int] = {}
-        self._not_before_ms: dict[int, float] = {}
-        self._failed: dict[int, int] = {}
+        self._in_flight: dict[int, asyncio.Task[None]] = {}
+        self._buffered_counts: dict[int, int] = {}
+        self._retry_at_ms: dict[int, float] = {}
+        self._failure_counts: dict[int, int] = {}
         self._timer: asyncio.TimerHandle | None = None
-        self._lost_times, self._look_at_ms = 0, 0.0
-        self.answers: deque[FetchResult] = deque()
+        self._leader_lookups, self._next_leader_lookup_ms = 0, 0.0
+        self.results: deque[FetchResult] = deque()
         self.failures: deque[Exception] = deque()
         self.fetches = self.fetched_bytes = 0
         core.update_callbacks.append(lambda cluster: self.fetch())
 
     @property
     def buffered_bytes(self) -> int:
-        return sum(len(part.records) for answer in self.answers for part in answer.parts)
+        return sum(len(part.records) for answer in self.results for part in answer.parts)
 
     def take(self) -> FetchResult | None:
         """The next answer; room for another is made by that."""
-        if not self.answers:
+        if not self.results:
             return None
-        answer = self.answers.popleft()
+        answer = self.results.popleft()
         if answer.node != NO_REPLICA:
-            self._waiting[answer.node] -= 1
+            self._buffered_counts[answer.node] -= 1
         self.fetch()
         return answer
 
     def fetch(self) -> None:
-        """Send to each broker that has something to read, has no request under way, and whose answers do not pile up."""
+        """Send to each broker that has something to read, has no request under way, and whose results do not pile up."""
         if self._core.is_closed:
             return
-        now_ms, wanted, later_ms = self._core.now_ms(), self._wanted(), None
+        now_ms, wanted, later_ms = self._core.now_ms(), self._fetch_targets(), None
         for node, targets in wanted.items():
-            if node in self._under_way or self._waiting.get(node, 0) >= ANSWERS_WAITING_MAX:
+            if node in self._in_flight or self._buffered_counts.get(node, 0) >= BUFFERED_RESPONSES_MAX:
                 continue
-            wait_ms = self._not_before_ms.get(node, 0) - now_ms
+            wait_ms = self._retry_at_ms.get(node, 0) - now_ms
             if wait_ms > 0:
                 later_ms = wait_ms if later_ms is None else min(wait_ms, later_ms)
                 continue
             seek_ids = {partition: self._positions.states[partition].seek_id for partition in targets}
-            task = self._under_way[node] = self._core.loop.create_task(self._ask(node, targets, seek_ids))
+            task = self._in_flight[node] = self._core.loop.create_task(self._fetch_from(node, targets, seek_ids))
             task.add_done_callback(partial(self._on_done, node))
         if later_ms is not None:
             self._fetch_later(later_ms)
@@ -129,14 +129,14 @@ class Fetcher:
         self._timer = self._core.loop.call_later(delay_ms / 1000 + 0.001, self.fetch)
 
     def _on_done(self, node: int, task: "asyncio.Task[None]") -> None:
-        self._under_way.pop(node, None)
+        self._in_flight.pop(node, None)
         failure = None if task.cancelled() else task.exception()
         if isinstance(failure, Exception):  # a mistake of this client: whoever polls has to see it
-            self._not_before_ms[node] = self._core.now_ms() + self._core.retry_backoff.delay_ms(1)
+            self._retry_at_ms[node] = self._core.now_ms() + self._core.retry_backoff.delay_ms(1)
             self._fail(failure)
         self.fetch()
 
-    def _wanted(self) -> dict[int, dict[TopicPartition, FetchTarget]]:
+    def _fetch_targets(self) -> dict[int, dict[TopicPartition, FetchTarget]]:
         """What may be fetched now, by the broker to ask."""
         found: dict[int, dict[TopicPartition, FetchTarget]] = {}
         now_ms, soonest_ms, is_lost = self._core.now_ms(), None, False
@@ -144,8 +144,8 @@ class Fetcher:
         for partition, state in self._positions.states.items():
             if not state.is_fetchable:
                 continue
-            if state.not_before_ms > now_ms:
-                soonest_ms = min(soonest_ms or state.not_before_ms, state.not_before_ms)
+            if state.retry_at_ms > now_ms:
+                soonest_ms = min(soonest_ms or state.retry_at_ms, state.retry_at_ms)
                 continue
             topic = topics.get(partition.topic)
             if topic is None or partition.partition >= len(topic.partitions):
@@ -164,32 +164,32 @@ class Fetcher:
             target = FetchTarget(topic.id, state.fetch_offset, info.leader_epoch, self._partition_bytes_max)
             found.setdefault(node, {})[partition] = target
         if is_lost:
-            soonest_ms = min(soonest_ms or inf, self._look_for_leaders(now_ms))
+            soonest_ms = min(soonest_ms or inf, self._request_leaders(now_ms))
         else:
-            self._lost_times = 0
+            self._leader_lookups = 0
         if soonest_ms is not None:
             self._fetch_later(max(soonest_ms - now_ms, 0))
         return found
 
-    def _look_for_leaders(self, now_ms: float) -> float:
+    def _request_leaders(self, now_ms: float) -> float:
         """Metadata is asked for again while partitions have no leader, more and more seldom; returned is when the next time is."""
-        if now_ms >= self._look_at_ms:
-            self._lost_times += 1
-            self._look_at_ms = now_ms + self._core.retry_backoff.delay_ms(self._lost_times)
+        if now_ms >= self._next_leader_lookup_ms:
+            self._leader_lookups += 1
+            self._next_leader_lookup_ms = now_ms + self._core.retry_backoff.delay_ms(self._leader_lookups)
             self._core.request_update()
-        return self._look_at_ms
+        return self._next_leader_lookup_ms
 
-    async def _ask(
+    async def _fetch_from(
         self, node: int, targets: dict[TopicPartition, FetchTarget], seek_ids: dict[TopicPartition, int]
     ) -> None:
         """One request. Partitions may go or be sought elsewhere meanwhile: the seek_ids of their places tell."""
         session = self._sessions.setdefault(node, FetchSessionHandler())
         try:
-            connection = await self._core.get_connection(node, purpose=PURPOSE)
-            wait_ms = connection.muted_until_ms - self._core.now_ms()
+            connection = await self._core.get_connection(node, purpose=FETCH_PURPOSE)
+            wait_ms = connection.throttled_until_ms - self._core.now_ms()
             if wait_ms > 0:
                 await asyncio.sleep(wait_ms / 1000)
-            request = session.request(targets)
+            request = session.next_request(targets)
             request.max_wait_ms, request.min_bytes, request.max_bytes = self._wait_ms, self._min_bytes, self._bytes_max
             request.isolation_level, request.rack_id = self._isolation, self._rack
             answer = await connection.call(
@@ -201,22 +201,22 @@ class Fetcher:
         except ClientClosedError:
             return
         except ClientError as error:
-            session.lost()
+            session.handle_error()
             self._on_unreachable(node, targets, error)
             return
         except BaseException:
-            session.lost()
+            session.handle_error()
             raise
-        self._failed.pop(node, None)
+        self._failure_counts.pop(node, None)
         self.fetches += 1
-        if session.answered(answer):
-            self._on_answer(node, answer, targets, seek_ids)
+        if session.handle_response(answer):
+            self._on_response(node, answer, targets, seek_ids)
 
     def _on_unreachable(self, node: int, targets: Mapping[TopicPartition, FetchTarget], error: ClientError) -> None:
         if not error.is_retriable:
             self._fail(error)
-        tries = self._failed[node] = self._failed.get(node, 0) + 1
-        self._not_before_ms[node] = self._core.now_ms() + self._core.retry_backoff.delay_ms(tries)
+        tries = self._failure_counts[node] = self._failure_counts.get(node, 0) + 1
+        self._retry_at_ms[node] = self._core.now_ms() + self._core.retry_backoff.delay_ms(tries)
         for partition in targets:
             state = self._positions.states.get(partition)
             if state is not None and state.replica == node:
@@ -227,7 +227,7 @@ class Fetcher:
         self.failures.append(error)
         self._on_update()
 
-    def _on_answer(
+    def _on_response(
         self,
         node: int,
         answer: FetchResponse,
@@ -246,15 +246,17 @@ class Fetcher:
                 if data.error_code:
                     self._on_error(node, partition, data, nodes)
                     continue
-                part = self._take_in(partition, data, targets[partition].fetch_offset)
+                part = self._complete_fetch(partition, data, targets[partition].fetch_offset)
                 if part is not None:
                     parts.append(part)
         if parts:
-            self._waiting[node] = self._waiting.get(node, 0) + 1
-            self.answers.append(FetchResult(node, parts))
+            self._buffered_counts[node] = self._buffered_counts.get(node, 0) + 1
+            self.results.append(FetchResult(node, parts))
             self._on_update()
 
-    def _take_in(self, partition: TopicPartition, data: PartitionData, fetch_offset: int) -> CompletedFetch | None:
+    def _complete_fetch(
+        self, partition: TopicPartition, data: PartitionData, fetch_offset: int
+    ) -> CompletedFetch | None:
         state = self._positions.states[partition]
         state.high_watermark, state.last_stable_offset = data.high_watermark, data.last_stable_offset
         if data.log_start_offset >= 0:
@@ -284,36 +286,36 @@ class Fetcher:
             if state.fetch_offset == state.offset:
                 self._reset(partition)
             # Otherwise what was fetched before is handed out first, and then the same answer comes again.
-            state.not_before_ms = now_ms + self._core.retry_backoff.delay_ms(1)
+            state.retry_at_ms = now_ms + self._core.retry_backoff.delay_ms(1)
             return
-        if code in _PASSING:
-            state.not_before_ms = now_ms + self._core.retry_backoff.delay_ms(1)
+        if code in _RETRIABLE_ERRORS:
+            state.retry_at_ms = now_ms + self._core.retry_backoff.delay_ms(1)
             state.replica = NO_REPLICA
             leader = data.current_leader
             if leader.leader_id >= 0 and self._core.cluster.set_leader(
                 *partition, leader.leader_id, leader.leader_epoch, nodes
             ):
-                state.not_before_ms = 0.0
-                for watcher in list(self._core.update_callbacks):
-                    watcher(self._core.cluster)
+                state.retry_at_ms = 0.0
+                for callback in list(self._core.update_callbacks):
+                    callback(self._core.cluster)
             elif code in STALE_METADATA:
                 self._core.request_update()
             return
-        state.not_before_ms = now_ms + self._core.retry_backoff.delay_ms(1)
+        state.retry_at_ms = now_ms + self._core.retry_backoff.delay_ms(1)
         error: BrokerError = broker_error(
             data.error_code, about=f"fetching {partition} from offset {state.fetch_offset}"
         )
         self._fail(error)
 
-    def put_back(self, parts: list[CompletedFetch]) -> None:
+    def requeue(self, parts: list[CompletedFetch]) -> None:
         """Hand these out next: they were parked while their partition was paused."""
-        self.answers.appendleft(FetchResult(NO_REPLICA, parts))
+        self.results.appendleft(FetchResult(NO_REPLICA, parts))
         self._on_update()
 
     async def close(self) -> None:
         if self._timer is not None:
             self._timer.cancel()
-        tasks = list(self._under_way.values())
+        tasks = list(self._in_flight.values())
         for task in tasks:
             task.cancel()
         if tasks:

@@ -12,7 +12,7 @@ from ottla.client.cluster_metadata import ClusterMetadata
 from ottla.client.consumer_protocol import decode_subscription, encode_assignment
 from ottla.client.coordinator_finder import CoordinatorFinder
 from ottla.client.errors import ClientClosedError, ClientError, broker_error
-from ottla.client.group_offsets import COORDINATOR, ConsumerGroupMetadata
+from ottla.client.group_offsets import COORDINATOR_PURPOSE, ConsumerGroupMetadata
 from ottla.client.membership import Membership
 from ottla.client.membership_events import (
     ApplyAssignment,
@@ -41,20 +41,20 @@ from ottla.wire.messages.leave_group import LeaveGroupRequest, LeaveGroupRespons
 from ottla.wire.messages.sync_group import SyncGroupRequest, SyncGroupResponse
 from ottla.wire.schema import Message
 
-JOINING = "join"
+JOIN_PURPOSE = "join"
 """JoinGroup and SyncGroup wait for other members, and must not hold up heartbeats and commits."""
-JOIN_SPARE_MS = 5_000
+JOIN_TIMEOUT_MARGIN_MS = 5_000
 """A coordinator waits for members as long as they said; its answer takes a moment more."""
-LEAVE_BY_LIST_FROM = 3
+BATCH_LEAVE_MIN_VERSION = 3
 """Before that version a member leaves alone."""
-_ANSWERS: Mapping[type[Message], type[Message]] = {
+_RESPONSE_TYPES: Mapping[type[Message], type[Message]] = {
     JoinGroupRequest: JoinGroupResponse, SyncGroupRequest: SyncGroupResponse, HeartbeatRequest: HeartbeatResponse,
     LeaveGroupRequest: LeaveGroupResponse,
 }  # fmt: skip
 
 
 class GroupDriver:
-    """`todo` holds what the user is to be told (PrepareJoin, ApplyAssignment); `failures` what it has to know. `on_update` is called with either."""
+    """`rebalance_effects` holds what the user is to be told (PrepareJoin, ApplyAssignment); `failures` what it has to know. `on_update` is called with either."""
 
     def __init__(
         self,
@@ -67,26 +67,26 @@ class GroupDriver:
         self._coordinators = coordinators
         self._on_update = on_update
         self.member = Membership(settings)
-        self.todo: deque[PrepareJoin | ApplyAssignment] = deque()
+        self.rebalance_effects: deque[PrepareJoin | ApplyAssignment] = deque()
         self.failures: deque[Exception] = deque()
         self._tasks: dict[asyncio.Task[None], None] = {}
         self._timer: asyncio.TimerHandle | None = None
-        self._spread: dict[str, int] | None = None
+        self._assigned_counts: dict[str, int] | None = None
         """The topics that this member spread as the leader, with their counts."""
         self.rebalances = 0
         core.update_callbacks.append(self._on_metadata)
 
     @property
-    def identity(self) -> ConsumerGroupMetadata:
+    def group_metadata(self) -> ConsumerGroupMetadata:
         """As commits are signed."""
         member = self.member
         return ConsumerGroupMetadata(
             member.member_id, member.generation, member.settings.instance_id if member.is_member else None
         )
 
-    def step(self, event: Event, *, not_before_ms: float = 0) -> None:
+    def step(self, event: Event, *, now_ms_min: float = 0) -> None:
         """Let the machine have it, and do what it asks for."""
-        for effect in self.member.step(event, max(self._core.now_ms(), not_before_ms)):
+        for effect in self.member.step(event, max(self._core.now_ms(), now_ms_min)):
             self._run(effect)
         self._arm()
 
@@ -99,10 +99,10 @@ class GroupDriver:
                 self._start(self._send(request))
             case PrepareJoin() | ApplyAssignment():
                 self.rebalances += isinstance(effect, ApplyAssignment)
-                self.todo.append(effect)
+                self.rebalance_effects.append(effect)
                 self._on_update()
             case ComputeAssignment():
-                self._start(self._compute(effect))
+                self._start(self._compute_assignment(effect))
             case MarkCoordinatorUnknown():
                 self._coordinators.mark_unknown(self.member.settings.group_id)
             case Wake():
@@ -133,25 +133,27 @@ class GroupDriver:
 
     def _on_timer(self, due_ms: float) -> None:
         self._timer = None
-        self.step(Tick(), not_before_ms=due_ms)  # seconds and back to milliseconds may fall short of it by a hair
+        self.step(Tick(), now_ms_min=due_ms)  # seconds and back to milliseconds may fall short of it by a hair
 
     async def _send(self, request: JoinGroupRequest | SyncGroupRequest | HeartbeatRequest | LeaveGroupRequest) -> None:
         settings = self.member.settings
         is_waiting = isinstance(request, JoinGroupRequest | SyncGroupRequest)
         timeout_ms = self._core.request_timeout_ms
         if is_waiting:
-            timeout_ms = max(timeout_ms, settings.poll_interval_ms_max + JOIN_SPARE_MS)
+            timeout_ms = max(timeout_ms, settings.poll_interval_ms_max + JOIN_TIMEOUT_MARGIN_MS)
         elif isinstance(request, HeartbeatRequest):
             timeout_ms = min(timeout_ms, settings.session_timeout_ms)
         try:
             node = await self._coordinators.find(settings.group_id)
-            connection = await self._core.get_connection(node, purpose=JOINING if is_waiting else COORDINATOR)
+            connection = await self._core.get_connection(
+                node, purpose=JOIN_PURPOSE if is_waiting else COORDINATOR_PURPOSE
+            )
             if (
                 isinstance(request, LeaveGroupRequest)
-                and connection.version_for(LeaveGroupRequest) < LEAVE_BY_LIST_FROM
+                and connection.version_for(LeaveGroupRequest) < BATCH_LEAVE_MIN_VERSION
             ):
                 request = LeaveGroupRequest(group_id=request.group_id, member_id=request.members[0].member_id)
-            answer = await connection.call(request, _ANSWERS[type(request)], timeout_ms=timeout_ms)
+            answer = await connection.call(request, _RESPONSE_TYPES[type(request)], timeout_ms=timeout_ms)
         except ClientClosedError:
             return
         except ClientError as error:
@@ -165,11 +167,11 @@ class GroupDriver:
 
     # Leading
 
-    async def _compute(self, wanted: ComputeAssignment) -> None:
+    async def _compute_assignment(self, wanted: ComputeAssignment) -> None:
         tries = 0
         while self.member.generation == wanted.generation and not self._core.is_closed:
             try:
-                self.step(AssignmentComputed(wanted.generation, await self._spread_partitions(wanted)))
+                self.step(AssignmentComputed(wanted.generation, await self._run_assignor(wanted)))
                 return
             except ClientClosedError:
                 return
@@ -180,7 +182,7 @@ class GroupDriver:
                 tries += 1
                 await asyncio.sleep(self._core.retry_backoff.delay_ms(tries) / 1000)
 
-    async def _spread_partitions(self, wanted: ComputeAssignment) -> dict[str, bytes]:
+    async def _run_assignor(self, wanted: ComputeAssignment) -> dict[str, bytes]:
         assignor = next((each for each in self.member.settings.assignors if each.name == wanted.protocol), None)
         if assignor is None:
             why = f"the group chose the assignor {wanted.protocol!r}, which this member did not offer"
@@ -194,12 +196,12 @@ class GroupDriver:
                 ErrorCode.INCONSISTENT_GROUP_PROTOCOL, f"a member's subscription cannot be read: {error}"
             ) from error
         topics = sorted({topic for member in members for topic in member.topics})
-        self._core.watch(topics)
+        self._core.track_topics(topics)
         cluster = self._core.cluster
         if any(topic not in cluster.topics for topic in topics):
-            await self._core.refresh()
+            await self._core.update_metadata()
         known = self._topics(cluster, topics)
-        self._spread = {topic: known.counts.get(topic, 0) for topic in topics}
+        self._assigned_counts = {topic: known.counts.get(topic, 0) for topic in topics}
         assignment = assignor.assign(members, known)
         return {member_id: encode_assignment(partitions) for member_id, partitions in assignment.items()}
 
@@ -217,11 +219,14 @@ class GroupDriver:
         return Topics({topic.name: len(topic.partitions) for topic in known}, racks)
 
     def _on_metadata(self, cluster: ClusterMetadata) -> None:
-        if self._spread is None or not self.member.is_leader:
+        if self._assigned_counts is None or not self.member.is_leader:
             return
-        now = {topic: len(cluster.topics[topic].partitions) if topic in cluster.topics else 0 for topic in self._spread}
-        if now != self._spread and self.member.is_stable:
-            self._spread = None
+        now = {
+            topic: len(cluster.topics[topic].partitions) if topic in cluster.topics else 0
+            for topic in self._assigned_counts
+        }
+        if now != self._assigned_counts and self.member.is_stable:
+            self._assigned_counts = None
             self.step(TopicsChanged())
 
     # The end
@@ -231,8 +236,8 @@ class GroupDriver:
         before = list(self._tasks)
         for task in before:
             task.cancel()
-        self.todo.clear()
-        self._spread = None
+        self.rebalance_effects.clear()
+        self._assigned_counts = None
         self.step(Leave(reason))
         if self._tasks:
             await asyncio.wait([task for task in self._tasks if task not in before] or before)

@@ -27,12 +27,12 @@ from ottla.wire.messages.offset_fetch import (
     OffsetFetchResponsePartitions,
 )
 
-GROUPS_FROM = 8
+MULTI_GROUP_MIN_VERSION = 8
 """Versions of OffsetFetch from here on ask for several groups at once."""
-BY_NAME_MAX = 9
+TOPIC_NAME_MAX_VERSION = 9
 """Up to this version of both APIs topics go by their names: what is committed for a topic that the client has not looked up needs no id."""
-COORDINATOR_MOVED = (ErrorCode.NOT_COORDINATOR, ErrorCode.COORDINATOR_NOT_AVAILABLE)
-COORDINATOR = "group"
+COORDINATOR_MOVED_ERRORS = (ErrorCode.NOT_COORDINATOR, ErrorCode.COORDINATOR_NOT_AVAILABLE)
+COORDINATOR_PURPOSE = "group"
 """The connection for what a group's coordinator is asked: a JoinGroup that waits must not hold up a fetch of records."""
 
 
@@ -62,9 +62,9 @@ class GroupOffsetsClient:
         """Those of the partitions that have a committed offset."""
         connection = await self._connection()
         topics = by_topic(partitions)
-        version = min(connection.version_for(OffsetFetchRequest), BY_NAME_MAX)
+        version = min(connection.version_for(OffsetFetchRequest), TOPIC_NAME_MAX_VERSION)
         request = OffsetFetchRequest(require_stable=self._read_committed)
-        if version >= GROUPS_FROM:
+        if version >= MULTI_GROUP_MIN_VERSION:
             wanted = [
                 OffsetFetchRequestTopics(name=topic, partition_indexes=indexes) for topic, indexes in topics.items()
             ]
@@ -84,7 +84,7 @@ class GroupOffsetsClient:
             self._coordinators.mark_unknown(self._group)
             raise
         found: dict[TopicPartition, OffsetAndMetadata] = {}
-        if version >= GROUPS_FROM:
+        if version >= MULTI_GROUP_MIN_VERSION:
             self._check(answer.groups[0].error_code)
             for topic in answer.groups[0].topics:
                 self._take(topic.name, topic.partitions, found)
@@ -108,7 +108,7 @@ class GroupOffsetsClient:
                     each.committed_offset, each.metadata or "", each.committed_leader_epoch
                 )
 
-    async def commit(self, offsets: Mapping[TopicPartition, OffsetAndMetadata], who: ConsumerGroupMetadata) -> None:
+    async def commit(self, offsets: Mapping[TopicPartition, OffsetAndMetadata], member: ConsumerGroupMetadata) -> None:
         """All of them, or the error of the first that was refused."""
         connection = await self._connection()
         topics = [
@@ -129,14 +129,17 @@ class GroupOffsetsClient:
         ]
         request = OffsetCommitRequest(
             group_id=self._group,
-            generation_id_or_member_epoch=who.generation,
-            member_id=who.member_id,
-            group_instance_id=who.instance_id,
+            generation_id_or_member_epoch=member.generation,
+            member_id=member.member_id,
+            group_instance_id=member.instance_id,
             topics=topics,
         )
         try:
             answer = await connection.call(
-                request, OffsetCommitResponse, timeout_ms=self._core.request_timeout_ms, version_max=BY_NAME_MAX
+                request,
+                OffsetCommitResponse,
+                timeout_ms=self._core.request_timeout_ms,
+                version_max=TOPIC_NAME_MAX_VERSION,
             )
         except DisconnectedError:
             self._coordinators.mark_unknown(self._group)
@@ -148,13 +151,13 @@ class GroupOffsetsClient:
     async def _connection(self) -> BrokerConnection:
         node = await self._coordinators.find(self._group)
         try:
-            return await self._core.get_connection(node, purpose=COORDINATOR)
+            return await self._core.get_connection(node, purpose=COORDINATOR_PURPOSE)
         except ClientError:
             self._coordinators.mark_unknown(self._group)
             raise
 
     def _check(self, number: int, about: str = "") -> None:
         if number:
-            if number in COORDINATOR_MOVED:
+            if number in COORDINATOR_MOVED_ERRORS:
                 self._coordinators.mark_unknown(self._group)
             raise broker_error(number, about=about or f"group {self._group!r}")

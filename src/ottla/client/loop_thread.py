@@ -14,7 +14,7 @@ T = TypeVar("T")
 Work: TypeAlias = Callable[[], Coroutine[Any, Any, T]]
 
 
-def new_loop() -> asyncio.AbstractEventLoop:
+def new_event_loop() -> asyncio.AbstractEventLoop:
     """uvloop's where it is installed: it halves the cost of a request."""
     try:
         import uvloop
@@ -28,7 +28,7 @@ class EventLoopThread:
     """Starts with its first use. Its thread does not keep the process alive: close what must be finished."""
 
     def __init__(self, name: str) -> None:
-        self.loop = new_loop()
+        self.loop = new_event_loop()
         self._thread = threading.Thread(target=self._run, name=name, daemon=True)
         self._thread.start()
 
@@ -68,10 +68,10 @@ class EventLoopThread:
             if outcome.cancelled() and not self.loop.is_closed():
                 self.loop.call_soon_threadsafe(task.cancel)
 
-        task.add_done_callback(partial(_pass_on, outcome))
+        task.add_done_callback(partial(_copy_result, outcome))
         outcome.add_done_callback(cancel)
 
-    def soon(self, callback: Callable[..., object], *arguments: object) -> None:
+    def call_soon(self, callback: Callable[..., object], *arguments: object) -> None:
         """Call it there, from any thread."""
         self.loop.call_soon_threadsafe(callback, *arguments)
 
@@ -83,7 +83,7 @@ class EventLoopThread:
         self.loop.close()
 
 
-def _pass_on(outcome: "Future[T]", task: "asyncio.Task[T]") -> None:
+def _copy_result(outcome: "Future[T]", task: "asyncio.Task[T]") -> None:
     """To the thread that waits, if it still does."""
     if task.cancelled():
         outcome.cancel()

@@ -45,14 +45,14 @@ PROTOCOL_TYPE = "consumer"
 NO_GENERATION = -1
 _E = ErrorCode
 
-COORDINATOR_GONE = (
+COORDINATOR_ERRORS = (
     _E.NOT_COORDINATOR,
     _E.COORDINATOR_NOT_AVAILABLE,
     _E.NETWORK_EXCEPTION,
     _E.REQUEST_TIMED_OUT,
     _E.BROKER_NOT_AVAILABLE,
 )
-LOST_MEMBERSHIP = (_E.UNKNOWN_MEMBER_ID, _E.ILLEGAL_GENERATION)
+MEMBERSHIP_LOST_ERRORS = (_E.UNKNOWN_MEMBER_ID, _E.ILLEGAL_GENERATION)
 
 
 class Membership:
@@ -77,7 +77,7 @@ class Membership:
         self._retry_at_ms: float | None = None
         self._heartbeat_at_ms: float | None = None
         self._polled_at_ms = 0.0
-        self._heard_at_ms = 0.0
+        self._last_response_ms = 0.0
 
     @property
     def is_stable(self) -> bool:
@@ -103,7 +103,7 @@ class Membership:
         match event:
             case Polled():
                 self._polled_at_ms = now_ms
-                return self._maybe_begin()
+                return self._maybe_rejoin()
             case Subscribed(topics):
                 self._must_join = self._must_join or topics != self.topics
                 self.topics = topics
@@ -118,7 +118,7 @@ class Membership:
             case AssignmentComputed(generation, assignments):
                 return self._on_assignment_computed(generation, assignments)
             case ResponseReceived(request, answer):
-                return self._on_answer(request, answer, now_ms)
+                return self._on_response(request, answer, now_ms)
             case RequestFailed(request, error):
                 return self._on_request_failed(request, error, now_ms)
             case Tick():
@@ -132,7 +132,7 @@ class Membership:
 
     # Joining
 
-    def _maybe_begin(self) -> list[Effect]:
+    def _maybe_rejoin(self) -> list[Effect]:
         if self.state is MemberState.UNJOINED or (self.state is MemberState.STABLE and self._must_join):
             if not self.topics and not self.owned:
                 return []
@@ -185,7 +185,7 @@ class Membership:
         self._pending = request
         return [Send(request)]
 
-    def _on_answer(self, request: object, answer: object, now_ms: float) -> list[Effect]:
+    def _on_response(self, request: object, answer: object, now_ms: float) -> list[Effect]:
         if isinstance(answer, HeartbeatResponse):
             return self._on_heartbeat(request, answer.error_code, now_ms)
         if request is not self._pending:
@@ -205,7 +205,7 @@ class Membership:
             return self._on_join_error(code, now_ms)
         self.member_id, self.generation, self.protocol = answer.member_id, answer.generation_id, answer.protocol_name
         self.is_leader = answer.leader == answer.member_id
-        self._heard_at_ms = now_ms
+        self._last_response_ms = now_ms
         self._heartbeat_at_ms = now_ms + self.settings.heartbeat_interval_ms
         if self.is_leader and not answer.skip_assignment:
             self._enter(MemberState.COMPUTING)
@@ -261,18 +261,18 @@ class Membership:
         return [Wake()] if self._must_join else []
 
     def _on_join_error(self, code: ErrorCode, now_ms: float) -> list[Effect]:
-        if code in LOST_MEMBERSHIP:
-            self._forget_membership(keep_member=code == _E.ILLEGAL_GENERATION)
-            return self._join_again(now_ms, 0)
+        if code in MEMBERSHIP_LOST_ERRORS:
+            self._reset_membership(keep_member=code == _E.ILLEGAL_GENERATION)
+            return self._rejoin(now_ms, 0)
         if code == _E.REBALANCE_IN_PROGRESS:
-            return self._join_again(now_ms, 0 if self.state is MemberState.SYNCING else self.settings.retry_ms)
-        if code in COORDINATOR_GONE:
-            return [MarkCoordinatorUnknown(), *self._join_again(now_ms, self.settings.retry_ms)]
+            return self._rejoin(now_ms, 0 if self.state is MemberState.SYNCING else self.settings.retry_ms)
+        if code in COORDINATOR_ERRORS:
+            return [MarkCoordinatorUnknown(), *self._rejoin(now_ms, self.settings.retry_ms)]
         if code == _E.COORDINATOR_LOAD_IN_PROGRESS:
-            return self._join_again(now_ms, self.settings.retry_ms)
+            return self._rejoin(now_ms, self.settings.retry_ms)
         return self._fail(code)
 
-    def _join_again(self, now_ms: float, delay_ms: float) -> list[Effect]:
+    def _rejoin(self, now_ms: float, delay_ms: float) -> list[Effect]:
         if delay_ms <= 0:
             return self._join()
         self._enter(MemberState.JOINING)
@@ -291,7 +291,7 @@ class Membership:
         if not error.is_retriable:
             self._enter(MemberState.FAILED)
             return [Fail(error)]
-        return [MarkCoordinatorUnknown(), *self._join_again(now_ms, self.settings.retry_ms)]
+        return [MarkCoordinatorUnknown(), *self._rejoin(now_ms, self.settings.retry_ms)]
 
     # Staying
 
@@ -306,17 +306,17 @@ class Membership:
         if self._heartbeat_at_ms is not None:
             self._heartbeat_at_ms = now_ms + self.settings.heartbeat_interval_ms
         if code in (_E.NONE, _E.REBALANCE_IN_PROGRESS):
-            self._heard_at_ms = now_ms
+            self._last_response_ms = now_ms
             if code == _E.REBALANCE_IN_PROGRESS and self.state is MemberState.STABLE and not self._must_join:
                 self._must_join = True
                 return [Wake()]
             return []
-        if code in LOST_MEMBERSHIP:
+        if code in MEMBERSHIP_LOST_ERRORS:
             if self.state not in (MemberState.STABLE, MemberState.PREPARING, MemberState.APPLYING):
                 return []  # the request that is under way hears the same
-            self._lose(keep_member=code == _E.ILLEGAL_GENERATION)
+            self._on_membership_lost(keep_member=code == _E.ILLEGAL_GENERATION)
             return [Wake()]
-        if code in COORDINATOR_GONE:
+        if code in COORDINATOR_ERRORS:
             self._heartbeat_at_ms = now_ms + self.settings.retry_ms
             return [MarkCoordinatorUnknown()]
         if code == _E.COORDINATOR_LOAD_IN_PROGRESS:
@@ -327,14 +327,14 @@ class Membership:
         if self.state in (MemberState.UNJOINED, MemberState.FAILED):
             return []
         if now_ms - self._polled_at_ms >= self.settings.poll_interval_ms_max:
-            effects = self._leaving("the user has not polled for max.poll.interval.ms")
-            self._lose(keep_member=False)
+            effects = self._leave_request("the user has not polled for max.poll.interval.ms")
+            self._on_membership_lost(keep_member=False)
             return effects
         effects = []
         if self._retry_at_ms is not None and now_ms >= self._retry_at_ms:
             effects += self._join()
         if self._heartbeat_at_ms is not None and self._heartbeat is None and now_ms >= self._heartbeat_at_ms:
-            if now_ms - self._heard_at_ms > self.settings.session_timeout_ms:
+            if now_ms - self._last_response_ms > self.settings.session_timeout_ms:
                 effects.append(MarkCoordinatorUnknown())  # it may have moved: another may know this member
             self._heartbeat = HeartbeatRequest(
                 group_id=self.settings.group_id,
@@ -347,9 +347,9 @@ class Membership:
 
     # Going
 
-    def _lose(self, *, keep_member: bool) -> None:
+    def _on_membership_lost(self, *, keep_member: bool) -> None:
         """The group has gone on without this member: what it has is lost to it, and it hears so when it polls."""
-        self._forget_membership(keep_member=keep_member)
+        self._reset_membership(keep_member=keep_member)
         if self.state is MemberState.APPLYING and self._applying is not None:
             self.owned = self._applying.assigned
             self._applying = None
@@ -358,7 +358,7 @@ class Membership:
         self._pending = None
         self._enter(MemberState.UNJOINED)
 
-    def _forget_membership(self, *, keep_member: bool) -> None:
+    def _reset_membership(self, *, keep_member: bool) -> None:
         self.generation = NO_GENERATION
         if not keep_member:
             self.member_id = ""
@@ -366,7 +366,7 @@ class Membership:
         self._heartbeat = None
         self.is_leader = False
 
-    def _leaving(self, reason: str) -> list[Effect]:
+    def _leave_request(self, reason: str) -> list[Effect]:
         """Static members do not say goodbye: their place is kept until they are back."""
         if not self.member_id or self.settings.instance_id is not None:
             return []
@@ -374,8 +374,8 @@ class Membership:
         return [Send(LeaveGroupRequest(group_id=self.settings.group_id, members=[who]))]
 
     def _leave(self, reason: str) -> list[Effect]:
-        effects = self._leaving(reason)
-        self._forget_membership(keep_member=False)
+        effects = self._leave_request(reason)
+        self._reset_membership(keep_member=False)
         self.owned = ()
         self.topics = ()
         self._is_lost = self._must_join = False

@@ -15,7 +15,7 @@ from ottla.client.group_offsets import GroupOffsetsClient
 from ottla.client.partitions import TopicPartition
 
 Offsets = dict[TopicPartition, OffsetAndMetadata]
-GONE_ON = (
+GROUP_MOVED_ON_ERRORS = (
     ErrorCode.UNKNOWN_MEMBER_ID,
     ErrorCode.ILLEGAL_GENERATION,
     ErrorCode.REBALANCE_IN_PROGRESS,
@@ -48,7 +48,7 @@ class OffsetCommitter:
         self.due_ms: float | None = core.now_ms() + self._interval_ms if self.is_automatic else None
         self._last: Offsets = {}
         self._tasks: dict[asyncio.Task[None], None] = {}
-        self._under_way: asyncio.Task[None] | None = None
+        self._running_commit: asyncio.Task[None] | None = None
         self.done = 0
 
     def maybe_commit(self) -> None:
@@ -56,17 +56,17 @@ class OffsetCommitter:
         if self.due_ms is None or self._core.now_ms() < self.due_ms:
             return
         self.due_ms = self._core.now_ms() + self._interval_ms
-        news = self._news()
-        if news and self._under_way is None:
-            task = self._under_way = self._core.loop.create_task(self._commit_quietly(news))
+        news = self._uncommitted()
+        if news and self._running_commit is None:
+            task = self._running_commit = self._core.loop.create_task(self._commit_quietly(news))
             task.add_done_callback(self._on_done)
 
     def _on_done(self, task: "asyncio.Task[None]") -> None:
-        self._under_way = None
+        self._running_commit = None
         if not task.cancelled():
             task.result()
 
-    def _news(self) -> Offsets:
+    def _uncommitted(self) -> Offsets:
         """What changed since the last commit."""
         return {
             partition: offset for partition, offset in self._consumed().items() if self._last.get(partition) != offset
@@ -84,18 +84,18 @@ class OffsetCommitter:
         if member.topics and not member.is_member:
             # A group without members would take it from anybody: but this one's partitions may be another's a moment later.
             raise CommitFailedError(ErrorCode.UNKNOWN_MEMBER_ID)
-        await self._offsets.commit(offsets, self._group.identity)
+        await self._offsets.commit(offsets, self._group.group_metadata)
         self.done += 1
         self._last.update(offsets)
         for interceptor in self._interceptors:
             if hasattr(interceptor, "on_commit"):
                 interceptor.on_commit(dict(offsets))
 
-    async def before_rebalance(self) -> None:
+    async def commit_before_rebalance(self) -> None:
         """The last chance for what was read: tried for a moment, if commits are automatic."""
-        if self._under_way is not None:
-            await asyncio.wait((self._under_way,))
-        news = self._news() if self.is_automatic else {}
+        if self._running_commit is not None:
+            await asyncio.wait((self._running_commit,))
+        news = self._uncommitted() if self.is_automatic else {}
         if not news:
             return
         self.due_ms = self._core.now_ms() + self._interval_ms
@@ -116,7 +116,7 @@ class OffsetCommitter:
         try:
             await self._core.retrying(lambda: self._commit(wanted), timeout_ms=self._timeout_ms, what="The commit")
         except ClientError as error:
-            raise self._explained(error) from error
+            raise self._translate_error(error) from error
 
     def commit_soon(
         self,
@@ -133,7 +133,7 @@ class OffsetCommitter:
             try:
                 await self._commit(wanted)
             except ClientError as error:
-                failure = self._explained(error)
+                failure = self._translate_error(error)
             if callback is not None:
                 callback(dict(wanted), failure)
 
@@ -141,8 +141,8 @@ class OffsetCommitter:
         self._tasks[task] = None
         task.add_done_callback(lambda done: self._tasks.pop(done, None))
 
-    def _explained(self, error: ClientError) -> ClientError:
-        if error.code in GONE_ON:
+    def _translate_error(self, error: ClientError) -> ClientError:
+        if error.code in GROUP_MOVED_ON_ERRORS:
             return CommitFailedError(error.code)
         if error.code == ErrorCode.FENCED_INSTANCE_ID:
             return FencedInstanceIdError(self._group.member.settings.instance_id)
@@ -156,7 +156,7 @@ class OffsetCommitter:
 
     async def close(self) -> None:
         """Until commits that were begun have ended."""
-        waiting = [*self._tasks, *([self._under_way] if self._under_way is not None else [])]
+        waiting = [*self._tasks, *([self._running_commit] if self._running_commit is not None else [])]
         if waiting:
             await asyncio.wait(waiting)
 

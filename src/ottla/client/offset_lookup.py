@@ -169,8 +169,8 @@ class OffsetLookup:
         cluster = self._core.cluster
         unknown = [partition for partition in partitions if cluster.leader(*partition) < 0]
         if unknown:
-            self._core.watch(partition.topic for partition in unknown)
-            await self._core.refresh()
+            self._core.track_topics(partition.topic for partition in unknown)
+            await self._core.update_metadata()
         groups: dict[int, list[TopicPartition]] = {}
         for partition in partitions:
             leader = cluster.leader(*partition)

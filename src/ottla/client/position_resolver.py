@@ -20,11 +20,11 @@ from ottla.client.positions import Positions
 if TYPE_CHECKING:
     from ottla.client.group_offsets import GroupOffsetsClient
 
-NOTHING = -1
+NO_OFFSET = -1
 
 
 class PositionResolver:
-    """`wake` starts the work if there is some; `on_update` is called whenever something changed, `failures` hold what went wrong."""
+    """`maybe_start` starts the work if there is some; `on_update` is called whenever something changed, `failures` hold what went wrong."""
 
     def __init__(
         self,
@@ -45,13 +45,13 @@ class PositionResolver:
         self.failures: deque[Exception] = deque()
         core.update_callbacks.append(self._on_metadata)
 
-    def wake(self) -> None:
+    def maybe_start(self) -> None:
         """From now on, until every partition has its place."""
-        if self._task is None and not self._core.is_closed and self._is_needed():
-            self._task = self._core.loop.create_task(self._work())
+        if self._task is None and not self._core.is_closed and self._has_work():
+            self._task = self._core.loop.create_task(self._run())
             self._task.add_done_callback(self._on_done)
 
-    def _is_needed(self) -> bool:
+    def _has_work(self) -> bool:
         positions = self._positions
         return bool(positions.without_position() or positions.awaiting_reset() or positions.awaiting_validation())
 
@@ -65,8 +65,8 @@ class PositionResolver:
         for partition, state in self._positions.states.items():
             topic = cluster.topics.get(partition.topic)
             if topic is not None and partition.partition < len(topic.partitions):
-                state.on_leader(topic.partitions[partition.partition].leader_epoch)
-        self.wake()
+                state.on_leader_epoch(topic.partitions[partition.partition].leader_epoch)
+        self.maybe_start()
 
     def reset(self, partition: TopicPartition) -> None:
         """The offset is not there: go where the policy says, or tell."""
@@ -76,17 +76,19 @@ class PositionResolver:
             self._fail(OffsetOutOfRangeError(partition, state.offset))
             return
         state.request_reset(at)
-        self.wake()
+        self.maybe_start()
 
     def _fail(self, error: Exception) -> None:
         self.failures.append(error)
         self._on_update()
 
-    async def _work(self) -> None:
+    async def _run(self) -> None:
         tries = 0
-        while self._is_needed() and not self._core.is_closed:
+        while self._has_work() and not self._core.is_closed:
             try:
-                failed = await self._find_committed() or await self._look_up() or await self._validate()
+                failed = (
+                    await self._fetch_committed() or await self._reset_positions() or await self._validate_positions()
+                )
             except ClientClosedError:
                 return
             except ClientError as error:
@@ -103,14 +105,14 @@ class PositionResolver:
                 self._core.request_update()
             await asyncio.sleep(self._core.retry_backoff.delay_ms(tries) / 1000)
 
-    async def _find_committed(self) -> ClientError | None:
+    async def _fetch_committed(self) -> ClientError | None:
         states = self._positions.states
         seek_ids = {partition: states[partition].seek_id for partition in self._positions.without_position()}
         if not seek_ids:
             return None
         found = {} if self._committed is None else await self._committed.fetch(list(seek_ids))
         at = self._policy.at(self._core.ports.clock.now_ms())
-        homeless = []
+        without_offset = []
         for partition, seek_id in seek_ids.items():
             state = states.get(partition)
             if state is None or state.seek_id != seek_id:
@@ -120,14 +122,14 @@ class PositionResolver:
                 topic = self._core.cluster.topics.get(partition.topic)
                 if topic is not None and partition.partition < len(topic.partitions):
                     state.leader_epoch = -1
-                    state.on_leader(topic.partitions[partition.partition].leader_epoch)
+                    state.on_leader_epoch(topic.partitions[partition.partition].leader_epoch)
             elif at is None:
-                homeless.append(partition)
+                without_offset.append(partition)
             else:
                 state.request_reset(at)
-        return NoOffsetForPartitionError(homeless) if homeless else None
+        return NoOffsetForPartitionError(without_offset) if without_offset else None
 
-    async def _look_up(self) -> ClientError | None:
+    async def _reset_positions(self) -> ClientError | None:
         states = self._positions.states
         wanted = self._positions.awaiting_reset()
         if not wanted:
@@ -136,7 +138,7 @@ class PositionResolver:
         outcome = await self._lookup.by_timestamp(wanted)
         missing: dict[TopicPartition, int] = {}
         for partition, found in outcome.found.items():
-            if found.offset == NOTHING:
+            if found.offset == NO_OFFSET:
                 missing[partition] = LATEST  # nothing is that young: go on at the end
         if missing:
             ends = await self._lookup.by_timestamp(missing)
@@ -144,11 +146,11 @@ class PositionResolver:
             outcome.failed |= ends.failed
         for partition, found in outcome.found.items():
             state = states.get(partition)
-            if state is not None and state.seek_id == seek_ids[partition] and found.offset != NOTHING:
+            if state is not None and state.seek_id == seek_ids[partition] and found.offset != NO_OFFSET:
                 state.seek(found.offset, found.leader_epoch)
         return _first(outcome.failed.values())
 
-    async def _validate(self) -> ClientError | None:
+    async def _validate_positions(self) -> ClientError | None:
         states = self._positions.states
         doubtful = self._positions.awaiting_validation()
         if not doubtful:
@@ -158,7 +160,7 @@ class PositionResolver:
         failed = list(outcome.failed.values())
         for partition, end in outcome.found.items():
             if partition in states and states[partition].seek_id == seek_ids[partition]:
-                failure = self._judge(partition, end)
+                failure = self._apply_epoch_end(partition, end)
                 if failure is not None:
                     failed.append(failure)
         for partition, error in outcome.failed.items():
@@ -168,18 +170,18 @@ class PositionResolver:
                 failed.remove(error)
         return _first(failed)
 
-    def _judge(self, partition: TopicPartition, end: EpochEnd) -> ClientError | None:
+    def _apply_epoch_end(self, partition: TopicPartition, end: EpochEnd) -> ClientError | None:
         state = self._positions.states[partition]
         offset = state.offset
         assert offset is not None
-        if end.end_offset >= offset and end.end_offset != NOTHING:
+        if end.end_offset >= offset and end.end_offset != NO_OFFSET:
             state.is_awaiting_validation = False
             return None
         at = self._policy.at(self._core.ports.clock.now_ms())
         if at is None:
             state.is_awaiting_validation = False
             return LogTruncationError(partition, offset, end.end_offset)
-        if end.end_offset == NOTHING:
+        if end.end_offset == NO_OFFSET:
             state.request_reset(at)
         else:
             state.seek(end.end_offset, end.leader_epoch)

@@ -29,7 +29,7 @@ class PartitionState:
         "last_stable_offset",
         "leader_epoch",
         "log_start_offset",
-        "not_before_ms",
+        "retry_at_ms",
         "offset",
         "replica",
         "replica_until_ms",
@@ -58,7 +58,7 @@ class PartitionState:
         self.replica = NO_REPLICA
         """A nearer replica that the leader named."""
         self.replica_until_ms = 0.0
-        self.not_before_ms = 0.0
+        self.retry_at_ms = 0.0
         """After an error the partition is left alone for a moment."""
 
     @property
@@ -67,7 +67,7 @@ class PartitionState:
             self.offset is not None and self.reset_at is None and not self.is_awaiting_validation and not self.is_paused
         )
 
-    def on_leader(self, leader_epoch: int) -> bool:
+    def on_leader_epoch(self, leader_epoch: int) -> bool:
         """A leader is known. True where it is another than before, and the place has to be looked at."""
         is_new = 0 <= self.leader_epoch < leader_epoch or (self.leader_epoch == NO_EPOCH and self.epoch != leader_epoch)
         self.leader_epoch = max(leader_epoch, self.leader_epoch)

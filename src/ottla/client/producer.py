@@ -18,7 +18,7 @@ from ottla.client.producer_async import ProducerEngine
 from ottla.client.producer_config import ProducerSettings, producer_settings
 from ottla.client.real_ports import RealClientPorts, real_client_ports
 from ottla.client.record_metadata import RecordMetadata
-from ottla.client.records import GivenHeaders, ProducerRecord, plain, report_to_interceptors
+from ottla.client.records import HeadersLike, ProducerRecord, report_to_interceptors, serialize
 from ottla.client.sent_columns import ColumnSendFuture
 
 
@@ -74,7 +74,7 @@ class Producer:
         self._is_closed = False
         self._closing = threading.Lock()
         settings = self._settings
-        self._is_plain = not (settings.key_serializer or settings.value_serializer or settings.interceptors)
+        self._takes_bytes_only = not (settings.key_serializer or settings.value_serializer or settings.interceptors)
         self._loop_thread = EventLoopThread("ottla-producer")
         self._engine, self._ports = self._loop_thread.run(lambda: _make(settings, self._loop_thread))
         self._try_send = self._engine.accumulator.try_send
@@ -86,11 +86,11 @@ class Producer:
         key: Any = None,
         partition: int | None = None,
         timestamp: int | None = None,
-        headers: GivenHeaders | None = None,
+        headers: HeadersLike | None = None,
     ) -> BlockingSendFuture:
         """Put a record into a batch and return. Blocks for the topic's metadata and for memory only, at most max.block.ms."""
         if (
-            self._is_plain
+            self._takes_bytes_only
             and type(value) is bytes
             and (key is None or type(key) is bytes)
             and (headers is None or type(headers) is list)
@@ -98,13 +98,13 @@ class Producer:
             future = self._try_send(topic, value, key, partition, timestamp, headers)
             if future is not None:
                 return future  # type: ignore[return-value]
-        return self._send_slowly(ProducerRecord(topic, value, key, partition, timestamp, headers))
+        return self._send_slow_path(ProducerRecord(topic, value, key, partition, timestamp, headers))
 
-    def _send_slowly(self, given: ProducerRecord) -> BlockingSendFuture:
+    def _send_slow_path(self, given: ProducerRecord) -> BlockingSendFuture:
         """Everything but bytes to a known topic with memory at hand."""
         if self._is_closed:
             raise ClientClosedError("The producer is closed.")
-        record = plain(self._settings, given)
+        record = serialize(self._settings, given)
         future = self._try_send(*record)
         if future is None:
             future = self._loop_thread.run(lambda: self._engine.send_when_possible(record))
@@ -124,22 +124,22 @@ class Producer:
     ) -> BlockingColumnSendFuture:
         """Send all rows of columns: Arrow arrays of bytes or text (`values`, `keys`), times, partitions (-1 or null: by the key) and
         lists of headers. They are encoded by this thread, without work in Python for each row; blocks for metadata and for memory."""
-        from ottla.client.column_producer import columns_of, encode_piece, partitions_of, pieces
+        from ottla.client.column_producer import check_partitions, encode_rows, split_rows, to_columns
 
         if self._is_closed:
             raise ClientClosedError("The producer is closed.")
         engine = self._engine
         accumulator = engine.accumulator
-        rows, bounds = columns_of(accumulator, values, keys, timestamps, headers)
-        given = partitions_of(topic, partitions, len(rows))
+        rows, bounds = to_columns(accumulator, values, keys, timestamps, headers)
+        given = check_partitions(topic, partitions, len(rows))
         batches = []
-        for start, end in pieces(rows, bounds):
+        for start, end in split_rows(rows, bounds):
             some = None if given is None else given[start:end]
             highest = -1 if some is None else int(some.max())
             route = accumulator.routes.get(topic)
             if route is None or highest >= route.count:
                 route = self._loop_thread.run(partial(engine.route, topic, max(0, highest)))
-            for encoded in encode_piece(accumulator, route, rows.slice(start, end), some):
+            for encoded in encode_rows(accumulator, route, rows.slice(start, end), some):
                 batch = accumulator.try_add(topic, encoded)
                 batches.append(batch or self._loop_thread.run(partial(engine.add_when_possible, topic, encoded)))
         return BlockingColumnSendFuture(topic, batches)
@@ -165,7 +165,7 @@ class Producer:
         with self._closing:
             if self._is_closed:
                 return
-            self._is_closed, self._is_plain = True, False
+            self._is_closed, self._takes_bytes_only = True, False
             try:
                 self._loop_thread.run(lambda: self._engine.close(timeout))
             finally:
@@ -182,5 +182,5 @@ class Producer:
 async def _make(settings: ProducerSettings, background: EventLoopThread) -> tuple[ProducerEngine, RealClientPorts]:
     ports = real_client_ports(background.loop)
     lock = threading.Lock()
-    engine = ProducerEngine(settings, ports, lock=lock, future=BlockingSendFuture, wake_from=background.soon)
+    engine = ProducerEngine(settings, ports, lock=lock, future=BlockingSendFuture, wake_from=background.call_soon)
     return engine, ports

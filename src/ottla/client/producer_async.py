@@ -19,7 +19,7 @@ from ottla.client.cluster_metadata import PartitionInfo
 from ottla.client.errors import BufferExhaustedError, ClientClosedError, ClientError
 from ottla.client.producer_config import ProducerSettings, producer_settings
 from ottla.client.record_metadata import RecordMetadata
-from ottla.client.records import GivenHeaders, PlainRecord, ProducerRecord, plain, report_to_interceptors
+from ottla.client.records import HeadersLike, ProducerRecord, SerializedRecord, report_to_interceptors, serialize
 from ottla.client.sender_driver import SenderDriver
 from ottla.client.sent_columns import ColumnSendFuture
 
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from ottla.wire.column_encoding import EncodedBatch
 
 
-def release(waiter: "asyncio.Future[None]") -> None:
+def wake_waiter(waiter: "asyncio.Future[None]") -> None:
     """Whoever waits goes on, unless they have gone already."""
     if not waiter.done():
         waiter.set_result(None)
@@ -42,7 +42,7 @@ class AsyncSendFuture(SendFuture):
         if not self.done():
             loop = asyncio.get_running_loop()
             waiter: asyncio.Future[None] = loop.create_future()
-            self._when_done(lambda: release(waiter))
+            self._when_done(lambda: wake_waiter(waiter))
             yield from waiter
         return self._outcome()
 
@@ -67,7 +67,7 @@ class AsyncColumnSendFuture(ColumnSendFuture):
     def __await__(self) -> Generator[Any, None, dict[int, int]]:
         if not self.done():
             waiter: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-            self._when_done(lambda: release(waiter))
+            self._when_done(lambda: wake_waiter(waiter))
             yield from waiter
         return self._outcome()
 
@@ -99,7 +99,7 @@ class ProducerEngine:
         self.is_woken = False
         self._driver.poll()
 
-    async def send_when_possible(self, record: PlainRecord) -> SendFuture:
+    async def send_when_possible(self, record: SerializedRecord) -> SendFuture:
         """Wait for the topic and for memory, together for at most max.block.ms."""
         deadline_ms = self.core.now_ms() + self.settings.block_ms_max
         accumulator = self.accumulator
@@ -109,20 +109,20 @@ class ProducerEngine:
             if record.topic not in accumulator.routes or record.partition is not None:
                 left_ms = max(0.0, deadline_ms - self.core.now_ms())
                 info = await self.core.topic(record.topic, timeout_ms=left_ms, partition=record.partition or 0)
-                accumulator.follow(info)
-            room: asyncio.Future[None] = self.core.loop.create_future()
-            accumulator.call_when_memory_free(partial(release, room))
+                accumulator.update_topic(info)
+            memory_free: asyncio.Future[None] = self.core.loop.create_future()
+            accumulator.call_when_memory_free(partial(wake_waiter, memory_free))
             future = accumulator.try_send(*record)
             if future is not None:
                 return future
             if record.topic in accumulator.routes:
-                await self._until(room, deadline_ms)
+                await self._wait_for_memory(memory_free, deadline_ms)
 
-    async def _until(self, room: "asyncio.Future[None]", deadline_ms: float) -> None:
+    async def _wait_for_memory(self, memory_free: "asyncio.Future[None]", deadline_ms: float) -> None:
         """Wait for memory; BufferExhaustedError where there is none in time."""
         try:
             async with asyncio.timeout_at(deadline_ms / 1000):
-                await room
+                await memory_free
         except TimeoutError:
             raise BufferExhaustedError(
                 f"buffer.memory ({self.settings.buffer_memory} bytes) stayed full for {self.settings.block_ms_max:g} ms.",
@@ -132,7 +132,7 @@ class ProducerEngine:
     async def route(self, topic: str, partition: int = 0) -> TopicRoute:
         """Where records of a topic go, once that is known and such a partition exists."""
         info = await self.core.topic(topic, timeout_ms=self.settings.block_ms_max, partition=partition)
-        self.accumulator.follow(info)
+        self.accumulator.update_topic(info)
         return self.accumulator.routes[topic]
 
     async def add_when_possible(self, topic: str, encoded: "EncodedBatch") -> ProducerBatch:
@@ -143,12 +143,12 @@ class ProducerEngine:
                 raise ClientClosedError("The producer is closed.")
             if topic not in self.accumulator.routes:
                 await self.route(topic, encoded.partition)
-            room: asyncio.Future[None] = self.core.loop.create_future()
-            self.accumulator.call_when_memory_free(partial(release, room))
+            memory_free: asyncio.Future[None] = self.core.loop.create_future()
+            self.accumulator.call_when_memory_free(partial(wake_waiter, memory_free))
             batch = self.accumulator.try_add(topic, encoded)
             if batch is not None:
                 return batch
-            await self._until(room, deadline_ms)
+            await self._wait_for_memory(memory_free, deadline_ms)
 
     async def flush(self) -> None:
         """Send what waits without lingering, until all that was sent before has an outcome."""
@@ -165,7 +165,7 @@ class ProducerEngine:
     async def _done(self, batch: ProducerBatch) -> None:
         if not batch.is_done:
             waiter: asyncio.Future[None] = self.core.loop.create_future()
-            batch.when_done(lambda: release(waiter))
+            batch.when_done(lambda: wake_waiter(waiter))
             await waiter
 
     async def close(self, timeout_seconds: float | None) -> None:
@@ -210,9 +210,9 @@ class AsyncProducer:
         self._engine: ProducerEngine | None = None
         self._is_closed = False
         settings = self._settings
-        self._is_plain = not (settings.key_serializer or settings.value_serializer or settings.interceptors)
+        self._takes_bytes_only = not (settings.key_serializer or settings.value_serializer or settings.interceptors)
 
-    def _running(self) -> ProducerEngine:
+    def _get_engine(self) -> ProducerEngine:
         """The engine, made on first use: it needs the running loop."""
         if self._is_closed:
             raise ClientClosedError("The producer is closed.")
@@ -233,12 +233,12 @@ class AsyncProducer:
         key: Any = None,
         partition: int | None = None,
         timestamp: int | None = None,
-        headers: GivenHeaders | None = None,
+        headers: HeadersLike | None = None,
     ) -> AsyncSendFuture:
         """Put a record into a batch. Waits for the topic's metadata and for memory only, at most max.block.ms."""
-        engine = self._engine or self._running()
+        engine = self._engine or self._get_engine()
         if (
-            self._is_plain
+            self._takes_bytes_only
             and type(value) is bytes
             and (key is None or type(key) is bytes)
             and (headers is None or type(headers) is list)
@@ -250,7 +250,7 @@ class AsyncProducer:
                 return future  # type: ignore[return-value]
         if self._is_closed:
             raise ClientClosedError("The producer is closed.")
-        record = plain(self._settings, ProducerRecord(topic, value, key, partition, timestamp, headers))
+        record = serialize(self._settings, ProducerRecord(topic, value, key, partition, timestamp, headers))
         future = engine.accumulator.try_send(*record) or await engine.send_when_possible(record)
         if self._settings.interceptors:
             report_to_interceptors(self._settings, future)
@@ -272,16 +272,16 @@ class AsyncProducer:
     ) -> "AsyncColumnSendFuture":
         """Send all rows of columns: Arrow arrays of bytes or text (`values`, `keys`), times, partitions (-1 or null: by the key) and
         lists of headers. Waits for metadata and for memory; `await` the result for how many records each partition has taken."""
-        from ottla.client.column_producer import columns_of, encode_piece, partitions_of, pieces
+        from ottla.client.column_producer import check_partitions, encode_rows, split_rows, to_columns
 
-        engine = self._engine or self._running()
-        rows, bounds = columns_of(engine.accumulator, values, keys, timestamps, headers)
-        given = partitions_of(topic, partitions, len(rows))
+        engine = self._engine or self._get_engine()
+        rows, bounds = to_columns(engine.accumulator, values, keys, timestamps, headers)
+        given = check_partitions(topic, partitions, len(rows))
         batches = []
-        for start, end in pieces(rows, bounds):
+        for start, end in split_rows(rows, bounds):
             some = None if given is None else given[start:end]
             route = await engine.route(topic, 0 if some is None else max(0, int(some.max())))
-            for encoded in encode_piece(engine.accumulator, route, rows.slice(start, end), some):
+            for encoded in encode_rows(engine.accumulator, route, rows.slice(start, end), some):
                 batches.append(
                     engine.accumulator.try_add(topic, encoded) or await engine.add_when_possible(topic, encoded)
                 )
@@ -294,7 +294,7 @@ class AsyncProducer:
 
     async def partitions_for(self, topic: str) -> tuple[PartitionInfo, ...]:
         """The partitions of a topic, and who leads them."""
-        info = await self._running().core.topic(topic, timeout_ms=self._settings.block_ms_max)
+        info = await self._get_engine().core.topic(topic, timeout_ms=self._settings.block_ms_max)
         return info.partitions
 
     def metrics(self) -> dict[str, float]:
@@ -304,14 +304,14 @@ class AsyncProducer:
         """Deliver what was sent, then end. After `timeout` seconds what is left fails with ClientClosedError."""
         if self._is_closed:
             return
-        self._is_closed, self._is_plain = True, False
+        self._is_closed, self._takes_bytes_only = True, False
         if self._engine is not None:
             await self._engine.close(timeout)
         if self._own_workers is not None:
             self._own_workers.close()
 
     async def __aenter__(self) -> Self:
-        self._running()
+        self._get_engine()
         return self
 
     async def __aexit__(self, *ended: object) -> None:

@@ -28,7 +28,7 @@ SOFTWARE_VERSION = "0.1.0"
 _head = Struct(">ihhih").pack
 _correlation = Struct(">i").unpack_from
 
-Deliver = Callable[[int, bytes | memoryview], None]
+OnResponse = Callable[[int, bytes | memoryview], None]
 """Version and body."""
 
 
@@ -37,7 +37,7 @@ class InFlightRequest:
 
     __slots__ = ("correlation_id", "deadline_ms", "deliver", "fail", "is_flexible", "version")
 
-    def __init__(self, correlation_id: int, version: int, is_flexible: bool, deadline_ms: float, deliver: Deliver,
+    def __init__(self, correlation_id: int, version: int, is_flexible: bool, deadline_ms: float, deliver: OnResponse,
                  fail: Callable[[ClientError], None]) -> None:  # fmt: skip
         self.correlation_id = correlation_id
         self.version = version
@@ -48,12 +48,12 @@ class InFlightRequest:
 
 
 class BrokerProtocol:
-    """Bytes to send are returned by `hello` and `request`; bytes that came go to `get_buffer` and `received`."""
+    """Bytes to send are returned by `start_negotiation` and `request`; bytes that came go to `get_buffer` and `received`."""
 
     def __init__(self, client_id: str, buffers: ReceiveBufferPool) -> None:
         self._client_id = client_id.encode()
         self._reader = FrameReader(buffers, FRAME_BYTES_MAX, self._on_frame)
-        self._pending: deque[InFlightRequest] = deque()
+        self._in_flight: deque[InFlightRequest] = deque()
         self._next_correlation_id = 0
         self._versions: dict[int, tuple[int, int]] = {}
         self._chosen: dict[int, int] = {}
@@ -64,15 +64,15 @@ class BrokerProtocol:
 
     @property
     def in_flight(self) -> int:
-        return len(self._pending)
+        return len(self._in_flight)
 
     @property
     def next_deadline_ms(self) -> float | None:
-        return min((pending.deadline_ms for pending in self._pending), default=None)
+        return min((request.deadline_ms for request in self._in_flight), default=None)
 
     # Negotiation
 
-    def hello(self, on_ready: Callable[[], None], on_retry: Callable[[bytes], None], fail: Callable[[ClientError], None],
+    def start_negotiation(self, on_ready: Callable[[], None], on_retry: Callable[[bytes], None], fail: Callable[[ClientError], None],
               deadline_ms: float, version: int = ApiVersionsRequest.MAX_VERSION) -> bytes:  # fmt: skip
         """The first request. A broker that does not know its version says so in version 0, and `on_retry` gets the next attempt's bytes."""
 
@@ -81,7 +81,7 @@ class BrokerProtocol:
                 answer, _ = decode(ApiVersionsResponse, 0, body)
                 offered = {entry.api_key: entry.max_version for entry in answer.api_keys}
                 lower = min(offered.get(ApiVersionsRequest.API_KEY, 0), sent - 1)
-                on_retry(self.hello(on_ready, on_retry, fail, deadline_ms, lower))
+                on_retry(self.start_negotiation(on_ready, on_retry, fail, deadline_ms, lower))
                 return
             answer, _ = decode(ApiVersionsResponse, sent, body)
             if answer.error_code:
@@ -124,7 +124,7 @@ class BrokerProtocol:
 
     # Requests and answers
 
-    def request(self, request: Message, version: int, answer: type[Message] | None, deliver: Deliver,
+    def request(self, request: Message, version: int, answer: type[Message] | None, deliver: OnResponse,
                 fail: Callable[[ClientError], None], deadline_ms: float) -> bytes:  # fmt: skip
         """The frame of a request. Without an `answer` (acks=0) none is waited for."""
         flexible = version >= request.FLEXIBLE_FROM
@@ -135,11 +135,11 @@ class BrokerProtocol:
         answer_flexible = version >= answer.FLEXIBLE_FROM and request.API_KEY != ApiVersionsRequest.API_KEY
         return self._frame(request.API_KEY, version, flexible, answer_flexible, body, deliver, fail, deadline_ms)
 
-    def _frame(self, api_key: int, version: int, flexible: bool, answer_flexible: bool, body: Buffer, deliver: Deliver,
+    def _frame(self, api_key: int, version: int, flexible: bool, answer_flexible: bool, body: Buffer, deliver: OnResponse,
                fail: Callable[[ClientError], None], deadline_ms: float) -> bytes:  # fmt: skip
         head = self._head(api_key, version, flexible, len(body))
         correlation_id = self._next_correlation_id
-        self._pending.append(InFlightRequest(correlation_id, version, answer_flexible, deadline_ms, deliver, fail))
+        self._in_flight.append(InFlightRequest(correlation_id, version, answer_flexible, deadline_ms, deliver, fail))
         return head + body
 
     def _head(self, api_key: int, version: int, flexible: bool, body_size: int) -> bytes:
@@ -150,28 +150,28 @@ class BrokerProtocol:
         return head + b"\0" if flexible else head
 
     def _on_frame(self, buffer: bytearray, view: memoryview, start: int, end: int) -> bool:
-        if not self._pending or end - start < 4:
+        if not self._in_flight or end - start < 4:
             raise MalformedMessage("an answer that nobody asked for")
-        pending = self._pending[0]
+        request = self._in_flight[0]
         (correlation_id,) = _correlation(buffer, start)
-        if correlation_id != pending.correlation_id:
-            raise MalformedMessage(f"answer {correlation_id} came where {pending.correlation_id} was due")
-        self._pending.popleft()
-        position = skip_tags(buffer, start + 4, end) if pending.is_flexible else start + 4
+        if correlation_id != request.correlation_id:
+            raise MalformedMessage(f"answer {correlation_id} came where {request.correlation_id} was due")
+        self._in_flight.popleft()
+        position = skip_tags(buffer, start + 4, end) if request.is_flexible else start + 4
         try:
-            pending.deliver(pending.version, self._reader.lasting(view, position, end))
+            request.deliver(request.version, self._reader.lasting(view, position, end))
         except MalformedMessage as error:
-            pending.fail(DisconnectedError(f"The broker's answer could not be read: {error}."))
+            request.fail(DisconnectedError(f"The broker's answer could not be read: {error}."))
             raise
         return True
 
-    def overdue(self, now_ms: float) -> InFlightRequest | None:
+    def expired_request(self, now_ms: float) -> InFlightRequest | None:
         """A request that has waited for too long, if there is one. As answers are in order, the connection is of no use then."""
-        return next((pending for pending in self._pending if pending.deadline_ms <= now_ms), None)
+        return next((request for request in self._in_flight if request.deadline_ms <= now_ms), None)
 
-    def lost(self, error: ClientError) -> None:
+    def fail_all(self, error: ClientError) -> None:
         """The connection has ended: everything in flight fails with it."""
         self._reader.release()
-        pending, self._pending = self._pending, deque()
-        for each in pending:
+        request, self._in_flight = self._in_flight, deque()
+        for each in request:
             each.fail(error)

@@ -10,7 +10,7 @@ from ottla.client.errors import ClientError
 from ottla.client.producer_config import ProducerSettings
 from ottla.client.record_metadata import RecordMetadata
 
-GivenHeaders = Sequence[tuple[str, bytes | str | None]] | Mapping[str, bytes | str | None]
+HeadersLike = Sequence[tuple[str, bytes | str | None]] | Mapping[str, bytes | str | None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,7 +22,7 @@ class ProducerRecord:
     key: Any = None
     partition: int | None = None
     timestamp: int | None = None
-    headers: GivenHeaders | None = None
+    headers: HeadersLike | None = None
 
 
 class ProducerInterceptor(Protocol):
@@ -33,7 +33,7 @@ class ProducerInterceptor(Protocol):
     def on_acknowledgement(self, metadata: RecordMetadata | None, error: ClientError | None) -> None: ...
 
 
-class PlainRecord(NamedTuple):
+class SerializedRecord(NamedTuple):
     """Bytes: the arguments of the accumulator's `try_send`."""
 
     topic: str
@@ -59,7 +59,7 @@ def as_bytes(thing: Any, serializer: Callable[[Any], Any] | None, what: str) -> 
     )
 
 
-def as_headers(headers: GivenHeaders | None) -> Headers | None:
+def as_headers(headers: HeadersLike | None) -> Headers | None:
     """Names and contents in order; text contents become UTF-8."""
     if not headers:
         return None
@@ -67,11 +67,11 @@ def as_headers(headers: GivenHeaders | None) -> Headers | None:
     return [(name, as_bytes(content, None, "header")) for name, content in pairs]
 
 
-def plain(settings: ProducerSettings, record: ProducerRecord) -> PlainRecord:
+def serialize(settings: ProducerSettings, record: ProducerRecord) -> SerializedRecord:
     """Through the interceptors and serializers."""
     for interceptor in settings.interceptors:
         record = interceptor.on_send(record)
-    return PlainRecord(
+    return SerializedRecord(
         record.topic,
         as_bytes(record.value, settings.value_serializer, "value"),
         as_bytes(record.key, settings.key_serializer, "key"),

@@ -21,7 +21,7 @@ REQUEST_OVERHEAD = 512
 """What a request takes beside its batches; topics' names and ids are counted in it."""
 PARTITION_OVERHEAD = 64
 
-_LOST_PLACE = (ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER, ErrorCode.UNKNOWN_PRODUCER_ID)
+_SEQUENCE_ERRORS = (ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER, ErrorCode.UNKNOWN_PRODUCER_ID)
 
 
 class PendingProduce:
@@ -65,7 +65,7 @@ class Sender:
     def poll(self, now_ms: float, can_send: Callable[[int], bool]) -> list[PendingProduce]:
         """At most one request for each broker. Their batches are under way from now on."""
         self.next_ms = None
-        dispatches: dict[int, PendingProduce] = {}
+        ready: dict[int, PendingProduce] = {}
         open_nodes: dict[int, bool] = {}
         expired: list[ProducerBatch] = []
         accumulator = self._accumulator
@@ -73,7 +73,7 @@ class Sender:
             for queue in list(accumulator.active):
                 self._expire(queue, now_ms, expired)
                 if queue.batches:
-                    self._maybe_take(queue, now_ms, dispatches, open_nodes, can_send)
+                    self._maybe_take(queue, now_ms, ready, open_nodes, can_send)
                 elif not queue.in_flight:
                     del accumulator.active[queue]
         for batch in expired:
@@ -86,10 +86,10 @@ class Sender:
                     f"{batch.count} records for {about} were not delivered within {seconds:g} s.", advice=advice
                 ),
             )
-        return list(dispatches.values())
+        return list(ready.values())
 
     def _maybe_take(
-        self, queue: PartitionQueue, now_ms: float, dispatches: dict[int, PendingProduce], open_nodes: dict[int, bool],
+        self, queue: PartitionQueue, now_ms: float, ready: dict[int, PendingProduce], open_nodes: dict[int, bool],
         can_send: Callable[[int], bool],
     ) -> None:  # fmt: skip
         batch = queue.batches[0]
@@ -104,28 +104,28 @@ class Sender:
         if self._settings.is_idempotent and self.identity is None:
             self.needs_identity = True
             return
-        if queue.needs_reset and not self._reset(queue):
+        if queue.needs_reset and not self._bump_epoch(queue):
             return
         if node not in open_nodes:
             open_nodes[node] = self.in_flight(node) < self._settings.in_flight_max and can_send(node)
         if not open_nodes[node]:
             return
-        dispatch = dispatches.get(node)
+        pending = ready.get(node)
         size = len(batch.buffer) + PARTITION_OVERHEAD
-        if dispatch is None:
-            dispatch = dispatches[node] = PendingProduce(node)
+        if pending is None:
+            pending = ready[node] = PendingProduce(node)
             self._in_flight[node] = self.in_flight(node) + 1
-        elif dispatch.size + size > self._settings.request_size_max:
+        elif pending.size + size > self._settings.request_size_max:
             return
-        dispatch.size += size
-        dispatch.batches.append((queue, batch))
+        pending.size += size
+        pending.batches.append((queue, batch))
         self._take(queue, batch)
 
     def _is_ready(self, queue: PartitionQueue, batch: ProducerBatch, now_ms: float) -> bool:
         if batch.attempts:
-            if batch.not_before_ms <= now_ms:
+            if batch.retry_at_ms <= now_ms:
                 return True
-            self._at(batch.not_before_ms)
+            self._schedule(batch.retry_at_ms)
             return False
         if len(queue.batches) > 1 or batch is not queue.open or len(batch.buffer) >= batch.limit:
             return True
@@ -134,7 +134,7 @@ class Sender:
         due_ms = batch.created_ms + self._settings.linger_ms
         if due_ms <= now_ms:
             return True
-        self._at(due_ms)
+        self._schedule(due_ms)
         return False
 
     def _take(self, queue: PartitionQueue, batch: ProducerBatch) -> None:
@@ -147,16 +147,16 @@ class Sender:
             if (queue.producer_id, queue.epoch) != self.identity and not queue.in_flight:
                 queue.producer_id, queue.epoch = self.identity
                 queue.next_sequence = 0
-            self._number(queue, batch)
+            self._assign_sequence(queue, batch)
         queue.in_flight.append(batch)
         batch.attempts += 1
 
-    def _number(self, queue: PartitionQueue, batch: ProducerBatch) -> None:
+    def _assign_sequence(self, queue: PartitionQueue, batch: ProducerBatch) -> None:
         batch.producer_id, batch.epoch, batch.sequence = queue.producer_id, queue.epoch, queue.next_sequence
         batch.is_sealed = False
         queue.next_sequence = queue.next_sequence + batch.count & SEQUENCE_MASK
 
-    def _reset(self, queue: PartitionQueue) -> bool:
+    def _bump_epoch(self, queue: PartitionQueue) -> bool:
         """Begin anew under an epoch that the partition's leader has not seen; False where a new producer id is needed first."""
         assert self.identity is not None
         if (queue.producer_id, queue.epoch) == self.identity:
@@ -171,7 +171,7 @@ class Sender:
         queue.needs_reset = False
         for batch in queue.batches:
             if batch.has_sequence:
-                self._number(queue, batch)
+                self._assign_sequence(queue, batch)
         return True
 
     def _expire(self, queue: PartitionQueue, now_ms: float, expired: list[ProducerBatch]) -> None:
@@ -195,43 +195,43 @@ class Sender:
         if batch.created_ms + timeout_ms <= now_ms:
             expired.append(batch)
             return True
-        self._at(batch.created_ms + timeout_ms)
+        self._schedule(batch.created_ms + timeout_ms)
         return False
 
-    def _at(self, due_ms: float) -> None:
+    def _schedule(self, due_ms: float) -> None:
         if self.next_ms is None or due_ms < self.next_ms:
             self.next_ms = due_ms
 
     # Outcomes
 
-    def on_sent(self, dispatch: PendingProduce) -> None:
+    def on_sent(self, pending: PendingProduce) -> None:
         """A request has left."""
         counts = self.counts
         counts["requests"] += 1
-        for _, batch in dispatch.batches:
+        for _, batch in pending.batches:
             counts["batches"] += 1
             counts["records"] += batch.count
             counts["bytes"] += len(batch.buffer)
             counts["retries"] += batch.count if batch.attempts > 1 else 0
 
-    def on_lost(self, dispatch: PendingProduce, error: ClientError, now_ms: float) -> None:
+    def on_request_failed(self, pending: PendingProduce, error: ClientError, now_ms: float) -> None:
         """No answer came: whether the batches were appended is unknown, so they are sent again under the same sequences."""
-        self._in_flight[dispatch.node] -= 1
-        for queue, batch in dispatch.batches:
+        self._in_flight[pending.node] -= 1
+        for queue, batch in pending.batches:
             self._on_result(queue, batch, error.code, error, now_ms, is_answer=False)
 
-    def on_unanswerable(self, dispatch: PendingProduce) -> None:
+    def on_sent_without_acks(self, pending: PendingProduce) -> None:
         """Sent with acks=0: that it has left is all that will be known."""
-        self._in_flight[dispatch.node] -= 1
-        for queue, batch in dispatch.batches:
+        self._in_flight[pending.node] -= 1
+        for queue, batch in pending.batches:
             queue.in_flight.remove(batch)
             self._succeed(batch, NO_OFFSET, -1)
 
-    def on_answered(self, dispatch: PendingProduce) -> None:
-        """An answer came; `on_partition` follows for each of its partitions."""
-        self._in_flight[dispatch.node] -= 1
+    def on_response(self, pending: PendingProduce) -> None:
+        """An answer came; `on_partition_response` follows for each of its partitions."""
+        self._in_flight[pending.node] -= 1
 
-    def on_partition(
+    def on_partition_response(
         self, queue: PartitionQueue, batch: ProducerBatch, number: int, message: str | None, base_offset: int, log_append_ms: int,
         record_errors: dict[int, str | None], now_ms: float,
     ) -> None:  # fmt: skip
@@ -258,26 +258,26 @@ class Sender:
         if code == ErrorCode.MESSAGE_TOO_LARGE and batch.count > 1:
             self._split(queue, batch)
             return
-        if code in _LOST_PLACE and batch.has_sequence:
+        if code in _SEQUENCE_ERRORS and batch.has_sequence:
             if not self._has_older(queue, batch):
                 queue.needs_reset = True  # nothing before it is missing here: the broker has forgotten, so begin anew
-            self._put_back(queue, batch, now_ms)
+            self._requeue(queue, batch, now_ms)
             return
         if code in RETRIABLE and batch.attempts <= self._settings.retries_max:
-            self._put_back(queue, batch, now_ms)
+            self._requeue(queue, batch, now_ms)
             return
         if code in (ErrorCode.INVALID_PRODUCER_EPOCH, ErrorCode.PRODUCER_FENCED):
             self.identity = None
-        self._maybe_give_back_sequence(queue, batch, is_known=is_answer and batch.attempts == 1)
+        self._maybe_reclaim_sequence(queue, batch, is_known=is_answer and batch.attempts == 1)
         self._fail(batch, error, record_errors)
 
     def _has_older(self, queue: PartitionQueue, batch: ProducerBatch) -> bool:
         waiting = any(other.has_sequence and other.serial < batch.serial for other in queue.batches)
         return waiting or any(other.serial < batch.serial for other in queue.in_flight)
 
-    def _put_back(self, queue: PartitionQueue, batch: ProducerBatch, now_ms: float) -> None:
+    def _requeue(self, queue: PartitionQueue, batch: ProducerBatch, now_ms: float) -> None:
         """Among those that wait, in order."""
-        batch.not_before_ms = now_ms + self._backoff.delay_ms(batch.attempts)
+        batch.retry_at_ms = now_ms + self._backoff.delay_ms(batch.attempts)
         self._insert(queue, [batch])
 
     def _insert(self, queue: PartitionQueue, batches: list[ProducerBatch]) -> None:
@@ -305,7 +305,7 @@ class Sender:
         self.counts["splits"] += 1
         self._insert(queue, parts)
 
-    def _maybe_give_back_sequence(self, queue: PartitionQueue, batch: ProducerBatch, *, is_known: bool) -> None:
+    def _maybe_reclaim_sequence(self, queue: PartitionQueue, batch: ProducerBatch, *, is_known: bool) -> None:
         """A batch that was refused and that none has followed leaves no gap; any other does."""
         if not batch.has_sequence:
             return

@@ -16,9 +16,9 @@ from ottla.client.sender import PendingProduce, Sender
 from ottla.wire.messages.init_producer_id import InitProducerIdRequest, InitProducerIdResponse
 from ottla.wire.messages.produce import PartitionProduceData, ProduceRequest, ProduceResponse, TopicProduceData
 
-PREALLOCATED_BYTES_MAX = 32 << 10
+INLINE_COMPRESSION_BYTES_MAX = 32 << 10
 """More than this is compressed by a worker."""
-BY_NAME_VERSION_MAX = 12
+TOPIC_NAME_MAX_VERSION = 12
 """From the next version on topics are named by their ids."""
 NO_TRANSACTION_TIMEOUT_MS = 2**31 - 1
 
@@ -34,7 +34,7 @@ class SenderDriver:
         self._timer: asyncio.TimerHandle | None = None
         self._timer_ms = 0.0
         self._connecting: dict[int, asyncio.Task[None]] = {}
-        self._identifying: asyncio.Task[None] | None = None
+        self._producer_id_task: asyncio.Task[None] | None = None
         self._outbox: dict[int, deque[tuple[PendingProduce, asyncio.Future[Any] | None]]] = {}
         self._is_stopped = False
         core.update_callbacks.append(self._on_cluster)
@@ -43,9 +43,9 @@ class SenderDriver:
         for name in list(self._accumulator.routes):
             info = cluster.topic(name)
             if info is None:
-                self._accumulator.forget(name)
+                self._accumulator.remove_topic(name)
             else:
-                self._accumulator.follow(info)
+                self._accumulator.update_topic(info)
         self.poll()
 
     def poll(self) -> None:
@@ -54,17 +54,17 @@ class SenderDriver:
             return
         sender = self.sender
         while True:
-            dispatches = sender.poll(self._core.now_ms(), self._can_send)
-            for dispatch in dispatches:
-                self._prepare(dispatch)
-            if not dispatches:
+            ready = sender.poll(self._core.now_ms(), self._can_send)
+            for pending in ready:
+                self._prepare(pending)
+            if not ready:
                 break
         if sender.needs_metadata:
             sender.needs_metadata = False
             self._core.request_update()
-        if sender.needs_identity and self._identifying is None:
+        if sender.needs_identity and self._producer_id_task is None:
             sender.needs_identity = False
-            self._identifying = self._core.loop.create_task(self._identify())
+            self._producer_id_task = self._core.loop.create_task(self._init_producer_id())
         self._arm()
 
     def _arm(self) -> None:
@@ -88,10 +88,10 @@ class SenderDriver:
             if node not in self._connecting:
                 self._connecting[node] = self._core.loop.create_task(self._connect(node))
             return False
-        if connection.muted_until_ms > self._core.now_ms():
-            self._core.loop.call_at(connection.muted_until_ms / 1000, self.poll)
+        if connection.throttled_until_ms > self._core.now_ms():
+            self._core.loop.call_at(connection.throttled_until_ms / 1000, self.poll)
             return False
-        if connection.is_full and self._settings.acks == 0:
+        if connection.is_write_paused and self._settings.acks == 0:
             connection.on_drained = self.poll  # no answers limit what is under way, so the socket has to
             return False
         return True
@@ -106,7 +106,7 @@ class SenderDriver:
             del self._connecting[node]
         self.poll()
 
-    async def _identify(self) -> None:
+    async def _init_producer_id(self) -> None:
         """Have a producer id given, however long it takes: batches wait for it, and expire in their time."""
         tries = 0
         try:
@@ -126,26 +126,26 @@ class SenderDriver:
                     tries += 1
                     await asyncio.sleep(self._core.retry_backoff.delay_ms(tries) / 1000)
         finally:
-            self._identifying = None
+            self._producer_id_task = None
         self.poll()
 
     # One request
 
-    def _prepare(self, dispatch: PendingProduce) -> None:
+    def _prepare(self, pending: PendingProduce) -> None:
         """Compress what is to be compressed. Requests to a broker leave in order, so those behind a large one wait for it."""
         codec = self._settings.codec
-        plain = [batch for _, batch in dispatch.batches if not batch.codec] if codec else []
-        outbox = self._outbox.setdefault(dispatch.node, deque())
-        if sum(len(batch.buffer) for batch in plain) > PREALLOCATED_BYTES_MAX:
+        plain = [batch for _, batch in pending.batches if not batch.codec] if codec else []
+        outbox = self._outbox.setdefault(pending.node, deque())
+        if sum(len(batch.buffer) for batch in plain) > INLINE_COMPRESSION_BYTES_MAX:
             work = self._core.ports.workers.run(partial(self._compress, plain))
-            outbox.append((dispatch, work))
-            work.add_done_callback(lambda done: self._flush(dispatch.node))
+            outbox.append((pending, work))
+            work.add_done_callback(lambda done: self._flush(pending.node))
             return
         self._compress(plain)
         if outbox:
-            outbox.append((dispatch, None))
+            outbox.append((pending, None))
         else:
-            self._send(dispatch)
+            self._send(pending)
 
     def _compress(self, batches: list[ProducerBatch]) -> None:
         for batch in batches:
@@ -156,45 +156,45 @@ class SenderDriver:
     def _flush(self, node: int) -> None:
         outbox = self._outbox[node]
         while outbox and (outbox[0][1] is None or outbox[0][1].done()):
-            dispatch, work = outbox.popleft()
+            pending, work = outbox.popleft()
             if work is not None:
                 work.result()
-            self._send(dispatch)
+            self._send(pending)
 
-    def _send(self, dispatch: PendingProduce) -> None:
-        for _, batch in dispatch.batches:
+    def _send(self, pending: PendingProduce) -> None:
+        for _, batch in pending.batches:
             if not batch.is_sealed and not batch.is_done:
                 batch.seal()
-        connection = self._core.ready_connection(dispatch.node)
+        connection = self._core.ready_connection(pending.node)
         sender = self.sender
         if connection is None:
-            sender.on_lost(dispatch, _gone(dispatch.node), self._core.now_ms())
+            sender.on_request_failed(pending, _connection_lost(pending.node), self._core.now_ms())
             self._core.loop.call_soon(self.poll)
             return
-        request, names = self._request(dispatch)
-        version_max = BY_NAME_VERSION_MAX if ZERO_UUID in names else None
+        request, names = self._request(pending)
+        version_max = TOPIC_NAME_MAX_VERSION if ZERO_UUID in names else None
         try:
             if self._settings.acks == 0:
-                connection.tell(request, version_max=version_max)
-                sender.on_sent(dispatch)
-                sender.on_unanswerable(dispatch)
+                connection.send_without_response(request, version_max=version_max)
+                sender.on_sent(pending)
+                sender.on_sent_without_acks(pending)
                 self._core.loop.call_soon(self.poll)
                 return
             future = connection.call(
                 request, ProduceResponse, timeout_ms=self._settings.request_timeout_ms, version_max=version_max
             )
         except ClientError as error:
-            sender.on_lost(dispatch, error, self._core.now_ms())
+            sender.on_request_failed(pending, error, self._core.now_ms())
             self._core.loop.call_soon(self.poll)
             return
-        sender.on_sent(dispatch)
-        future.add_done_callback(partial(self._on_answer, dispatch, names))
+        sender.on_sent(pending)
+        future.add_done_callback(partial(self._on_response, pending, names))
 
-    def _request(self, dispatch: PendingProduce) -> tuple[ProduceRequest, dict[Uuid, str]]:
+    def _request(self, pending: PendingProduce) -> tuple[ProduceRequest, dict[Uuid, str]]:
         """The message, and the names of the topics by their ids."""
         topics: dict[str, TopicProduceData] = {}
         names: dict[Uuid, str] = {}
-        for queue, batch in dispatch.batches:
+        for queue, batch in pending.batches:
             if batch.is_done:
                 continue  # it expired while it waited for a worker
             topic = topics.get(queue.topic)
@@ -207,8 +207,8 @@ class SenderDriver:
         timeout_ms = int(self._settings.request_timeout_ms)
         return ProduceRequest(acks=self._settings.acks, timeout_ms=timeout_ms, topic_data=list(topics.values())), names
 
-    def _on_answer(
-        self, dispatch: PendingProduce, names: dict[Uuid, str], future: "asyncio.Future[ProduceResponse]"
+    def _on_response(
+        self, pending: PendingProduce, names: dict[Uuid, str], future: "asyncio.Future[ProduceResponse]"
     ) -> None:
         now_ms = self._core.now_ms()
         sender = self.sender
@@ -216,7 +216,7 @@ class SenderDriver:
         if error is not None:
             if not isinstance(error, ClientError):
                 raise error
-            sender.on_lost(dispatch, error, now_ms)
+            sender.on_request_failed(pending, error, now_ms)
             self._core.request_update()
             self.poll()
             return
@@ -227,11 +227,13 @@ class SenderDriver:
             for topic in answer.responses
             for partition in topic.partition_responses
         }
-        sender.on_answered(dispatch)
-        for queue, batch in dispatch.batches:
+        sender.on_response(pending)
+        for queue, batch in pending.batches:
             told = found.get((queue.topic, queue.partition))
             if told is None:
-                sender.on_partition(queue, batch, -1, "the broker's answer does not name it.", -1, -1, {}, now_ms)
+                sender.on_partition_response(
+                    queue, batch, -1, "the broker's answer does not name it.", -1, -1, {}, now_ms
+                )
                 continue
             leader = told.current_leader
             if leader.leader_id >= 0 and told.error_code:
@@ -239,7 +241,7 @@ class SenderDriver:
                     queue.topic, queue.partition, leader.leader_id, leader.leader_epoch, nodes
                 )
             bad = {each.batch_index: each.batch_index_error_message for each in told.record_errors}
-            sender.on_partition(
+            sender.on_partition_response(
                 queue,
                 batch,
                 told.error_code,
@@ -257,11 +259,11 @@ class SenderDriver:
         if self._timer is not None:
             self._timer.cancel()
         tasks = [*self._connecting.values()]
-        if self._identifying is not None:
-            tasks.append(self._identifying)
+        if self._producer_id_task is not None:
+            tasks.append(self._producer_id_task)
         for task in tasks:
             task.cancel()
 
 
-def _gone(node: int) -> ClientError:
+def _connection_lost(node: int) -> ClientError:
     return DisconnectedError(f"The connection to broker {node} was lost.")

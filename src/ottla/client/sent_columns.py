@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterator
 
-from ottla.client.batch import ProducerBatch, after_all
+from ottla.client.batch import ProducerBatch, call_when_all_done
 from ottla.client.errors import ClientError
 
 
@@ -38,7 +38,7 @@ class ColumnSendFuture:
     def _when_done(self, callback: Callable[[], object]) -> None:
         """Call it once all batches have an outcome."""
         if self.batches:
-            after_all(self.batches, callback)
+            call_when_all_done(self.batches, callback)
         else:
             callback()
 

@@ -76,7 +76,7 @@ class RangeFetch:
         self._missing_since_ms: float | None = None
         self._fetcher = Fetcher(self._core, self._config, self._positions, self._on_update, self._on_out_of_range)
         self._core.update_callbacks.append(self._on_metadata)
-        self._core.watch([self._range.topic])
+        self._core.track_topics([self._range.topic])
         self._core.request_update()
 
     def _on_update(self) -> None:
@@ -103,7 +103,7 @@ class RangeFetch:
 
     def answers(self) -> Iterator[CompletedFetch]:
         """Answers in order; the last may reach beyond the range. ClientTimeoutError where no record comes for too long."""
-        self._loop_thread.soon(self._hand_over)
+        self._loop_thread.call_soon(self._hand_over)
         while True:
             try:
                 found = self._ready.get(timeout=self._wait_seconds_max)
@@ -116,7 +116,7 @@ class RangeFetch:
                 return
             if isinstance(found, Exception):
                 raise found
-            self._loop_thread.soon(self._hand_over)
+            self._loop_thread.call_soon(self._hand_over)
             yield found
 
     def _hand_over(self) -> None:
@@ -126,7 +126,7 @@ class RangeFetch:
         state, fetcher = self._state, self._fetcher
         answer = fetcher.take()
         if answer is not None:
-            if not fetcher.answers:
+            if not fetcher.results:
                 state.offset = state.fetch_offset  # so that an offset that is gone is told at once
             self._ready.put(answer.parts[0])
         elif state.fetch_offset >= self._range.end:

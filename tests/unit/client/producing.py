@@ -46,7 +46,7 @@ class Bench:
         self.accumulator = RecordAccumulator(
             self.settings, FixedClock(), FirstRng(), nullcontext(), lambda: self.now_ms, self._wake, SendFuture
         )
-        self.accumulator.follow(self.cluster.topic("t"))
+        self.accumulator.update_topic(self.cluster.topic("t"))
         backoff = Backoff(FirstRng(), self.settings.config["retry.backoff.ms"], 1000)
         self.sender = Sender(self.settings, self.accumulator, self.cluster, backoff)
         if self.settings.is_idempotent:
@@ -67,19 +67,21 @@ class Bench:
     def poll(self, can_send=lambda node: True):
         """All requests that can leave now, with their batches as they would travel."""
         found = []
-        while dispatches := self.sender.poll(self.now_ms, can_send):
-            for dispatch in dispatches:
-                for _, batch in dispatch.batches:
+        while ready := self.sender.poll(self.now_ms, can_send):
+            for pending in ready:
+                for _, batch in pending.batches:
                     batch.seal()
-                self.sender.on_sent(dispatch)
-            found += dispatches
+                self.sender.on_sent(pending)
+            found += ready
         return found
 
-    def answer(self, dispatch, code=0, base_offset=0, message=None, record_errors=None):
+    def answer(self, pending, code=0, base_offset=0, message=None, record_errors=None):
         """The same for all partitions of a request."""
-        self.sender.on_answered(dispatch)
-        for queue, batch in dispatch.batches:
-            self.sender.on_partition(queue, batch, code, message, base_offset, -1, record_errors or {}, self.now_ms)
+        self.sender.on_response(pending)
+        for queue, batch in pending.batches:
+            self.sender.on_partition_response(
+                queue, batch, code, message, base_offset, -1, record_errors or {}, self.now_ms
+            )
 
 
 def metadata(partitions, *, leader=None):
@@ -93,11 +95,11 @@ def metadata(partitions, *, leader=None):
     )
 
 
-def sequences(dispatches):
+def sequences(ready):
     """Epoch, first sequence and values of each batch, in the order of sending."""
     shown = []
-    for dispatch in dispatches:
-        for _, batch in dispatch.batches:
+    for pending in ready:
+        for _, batch in pending.batches:
             header = read_header(batch.buffer)
             shown.append(
                 (header.producer_epoch, header.base_sequence, [record.value for record in decode_records(batch.buffer)])

@@ -21,8 +21,8 @@ def test_what_is_sent_is_what_is_read(records):
     bench = Bench(batch_size=1 << 20, max_request_size=1 << 20)
     for key, value, timestamp, headers in records:
         assert bench.send(value, key, 0, timestamp, headers) is not None
-    (dispatch,) = bench.sender.poll(10_000, lambda node: True)
-    ((_, batch),) = dispatch.batches
+    (pending,) = bench.sender.poll(10_000, lambda node: True)
+    ((_, batch),) = pending.batches
     batch.seal()
     assert has_valid_checksum(batch.buffer)
     found = [
@@ -39,8 +39,8 @@ def test_many_small_records_in_one_batch():
     bench = Bench(batch_size=1 << 20, max_request_size=1 << 21)
     for number in range(TABLE_SIZE + 100):
         bench.send(b"%d" % number, partition=0)
-    (dispatch,) = bench.poll() or bench.sender.poll(10, lambda node: True)
-    batch = dispatch.batches[0][1]
+    (pending,) = bench.poll() or bench.sender.poll(10, lambda node: True)
+    batch = pending.batches[0][1]
     batch.seal()
     assert [record.value for record in decode_records(batch.buffer)] == [
         b"%d" % number for number in range(TABLE_SIZE + 100)
@@ -69,8 +69,8 @@ def test_memory_is_bounded_and_comes_back():
     assert bench.send(b"x" * 300, partition=0) is None
     told = []
     bench.accumulator.call_when_memory_free(lambda: told.append("room"))
-    dispatches = bench.poll()
-    bench.answer(dispatches[0], base_offset=5)
+    ready = bench.poll()
+    bench.answer(ready[0], base_offset=5)
     assert told == ["room"]
     assert bench.send(b"x" * 300, partition=0) is not None
     assert futures[0].peek() == (RecordMetadata("t", 0, 5, 1_700_000_000_000, -1, 300), None)
@@ -122,7 +122,7 @@ def test_partitions_that_are_added_are_used():
 
     bench = Bench(partitions=1)
     bench.cluster.update(metadata(3))
-    bench.accumulator.follow(bench.cluster.topic("t"))
+    bench.accumulator.update_topic(bench.cluster.topic("t"))
     assert bench.send(b"x", partition=2) is not None
 
 

@@ -34,7 +34,7 @@ def test_leaders():
     cluster.update(told(topic(leaders=((1, 0), (2, 0), (-1, 0)))))
     assert [cluster.leader("t", index) for index in range(-1, 4)] == [-1, 1, 2, -1, -1]
     assert cluster.leader("other", 0) == -1
-    assert cluster.topic("t").led == (0, 1)
+    assert cluster.topic("t").available == (0, 1)
     assert cluster.topic_names == {ONE: "t"}
     assert cluster.nodes[2] == Node(2, "b", 9)
 
@@ -74,7 +74,7 @@ def test_an_answer_of_all_topics_forgets_the_others():
     cluster.update(told(topic(), topic("u", TWO)))
     cluster.update(told(topic("u", TWO)))
     assert sorted(cluster.topics) == ["t", "u"]
-    cluster.update(told(topic("u", TWO)), is_of_all=True)
+    cluster.update(told(topic("u", TWO)), is_complete=True)
     assert sorted(cluster.topics) == ["u"]
     assert cluster.topic_names == {TWO: "u"}
 

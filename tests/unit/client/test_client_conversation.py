@@ -36,7 +36,7 @@ class Talk:
     def __init__(self, ranges=((18, 0, 4), (METADATA, 0, 13))):
         self.events = []
         self.protocol = BrokerProtocol("me", ReceiveBufferPool())
-        self.hello = self.protocol.hello(
+        self.start_negotiation = self.protocol.start_negotiation(
             lambda: self.events.append("ready"),
             lambda data: self.events.append(("retry", data)),
             self.fail,
@@ -69,15 +69,15 @@ def answer(correlation_id, name, version=13):
 
 def test_the_first_request_is_api_versions():
     talk = Talk()
-    size, key, version, correlation_id, client_id_size = unpack_from(">ihhih", talk.hello)
+    size, key, version, correlation_id, client_id_size = unpack_from(">ihhih", talk.start_negotiation)
     assert (size, key, version, correlation_id, client_id_size) == (
-        len(talk.hello) - 4,
+        len(talk.start_negotiation) - 4,
         18,
         ApiVersionsRequest.MAX_VERSION,
         1,
         2,
     )
-    assert talk.hello[14:17] == b"me\0"
+    assert talk.start_negotiation[14:17] == b"me\0"
 
 
 def test_a_broker_that_is_older_says_so_in_version_0():
@@ -143,7 +143,7 @@ def test_what_was_in_flight_hears_of_the_end():
     talk.ask()
     talk.ask()
     reason = DisconnectedError("gone")
-    talk.protocol.lost(reason)
+    talk.protocol.fail_all(reason)
     assert talk.events == [reason, reason]
     assert talk.protocol.in_flight == 0
 
@@ -153,5 +153,5 @@ def test_deadlines():
     talk.ask(deadline_ms=100)
     talk.ask(deadline_ms=50)
     assert talk.protocol.next_deadline_ms == 50
-    assert talk.protocol.overdue(49) is None
-    assert talk.protocol.overdue(50).correlation_id == 3
+    assert talk.protocol.expired_request(49) is None
+    assert talk.protocol.expired_request(50).correlation_id == 3

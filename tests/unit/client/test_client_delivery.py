@@ -15,16 +15,16 @@ P0, P1 = TopicPartition("t", 0), TopicPartition("t", 1)
 
 
 class Answers:
-    """A fetcher whose answers are given."""
+    """A fetcher whose results are given."""
 
     def __init__(self):
-        self.answers = deque()
+        self.results = deque()
 
     def take(self):
-        return self.answers.popleft() if self.answers else None
+        return self.results.popleft() if self.results else None
 
-    def put_back(self, parts):
-        self.answers.appendleft(FetchResult(-1, parts))
+    def requeue(self, parts):
+        self.results.appendleft(FetchResult(-1, parts))
 
 
 @pytest.fixture
@@ -64,7 +64,7 @@ def arrive(positions, fetched):
             )
             parts.append(CompletedFetch(partition, state.seek_id, state.fetch_offset, batch, ()))
             state.fetch_offset += count
-        fetched.answers.append(FetchResult(1, parts))
+        fetched.results.append(FetchResult(1, parts))
 
     return put
 
@@ -90,13 +90,13 @@ def test_polls_take_some_at_a_time(collector, arrive, positions):
 def test_an_iteration_moves_the_position_as_it_goes(collector, arrive, positions):
     arrive(p0=5)
     iterator = iter(collector.next_chunk(10))
-    collector.settle()
+    collector.sync_position()
     assert positions.states[P0].offset == 0
     next(iterator), next(iterator)
-    collector.settle()
+    collector.sync_position()
     assert positions.states[P0].offset == 2
     assert list(iterator)[-1].offset == 4
-    collector.settle()
+    collector.sync_position()
     assert positions.states[P0].offset == 5
 
 
@@ -111,7 +111,7 @@ def test_an_iteration_that_was_left_goes_on(collector, arrive, positions):
 
 
 def test_columns_after_records_begin_where_those_ended(collector, arrive, positions, fetched):
-    """What was begun is fetched again; answers that wait for the same place are dropped."""
+    """What was begun is fetched again; results that wait for the same place are dropped."""
     arrive(p0=5, p1=2)
     arrive(p0=5)
     next(iter(collector.next_chunk(10)))
@@ -129,10 +129,10 @@ def test_a_seek_ends_an_iteration(collector, arrive, positions):
     for record in collector.next_chunk(10):
         seen.append(record.offset)
         if record.offset == 1:
-            collector.leave(P0)
+            collector.discard(P0)
             positions.states[P0].seek(40)
     assert seen == [0, 1]
-    collector.settle()
+    collector.sync_position()
     assert positions.states[P0].offset == 40
 
 
@@ -164,10 +164,10 @@ def test_partitions_that_were_taken_away_are_not_handed_out(collector, arrive, p
 
 def test_a_damaged_partition_does_not_take_others_with_it(collector, arrive, positions, fetched):
     arrive(p0=2, p1=2)
-    whole = fetched.answers[0].parts
+    whole = fetched.results[0].parts
     damaged = bytearray(whole[0].records)
     damaged[-2] ^= 1
-    fetched.answers[0] = FetchResult(1, [whole[0]._replace(records=bytes(damaged)), whole[1]])
+    fetched.results[0] = FetchResult(1, [whole[0]._replace(records=bytes(damaged)), whole[1]])
     with pytest.raises(BrokerError, match=r"CORRUPT_MESSAGE \(t-0 from offset 0\)"):
         collector.next_records(10)
     assert positions.states[P0].offset == 0

@@ -21,14 +21,14 @@ def entry(partition, offset):
 def opened():
     """A session that knows two partitions at offset 0."""
     session = FetchSessionHandler()
-    session.request({A0: target(0), A1: target(0)})
-    assert session.answered(FetchResponse(session_id=7))
+    session.next_request({A0: target(0), A1: target(0)})
+    assert session.handle_response(FetchResponse(session_id=7))
     return session
 
 
 def test_the_first_request_names_everything():
     session = FetchSessionHandler()
-    request = session.request({A0: target(0), A1: target(5)})
+    request = session.next_request({A0: target(0), A1: target(5)})
     assert (request.session_id, request.session_epoch) == (0, 0)
     assert request.topics == [FetchTopic(topic="a", topic_id=A, partitions=[entry(0, 0), entry(1, 5)])]
 
@@ -36,51 +36,51 @@ def test_the_first_request_names_everything():
 def test_later_requests_name_what_changed():
     """Epochs count up; what stayed the same is not said again."""
     session = opened()
-    request = session.request({A0: target(9), A1: target(0)})
+    request = session.next_request({A0: target(9), A1: target(0)})
     assert (request.session_id, request.session_epoch) == (7, 1)
     assert (request.topics, request.forgotten_topics_data) == (
         [FetchTopic(topic="a", topic_id=A, partitions=[entry(0, 9)])],
         [],
     )
-    session.answered(FetchResponse(session_id=7))
-    request = session.request({A0: target(9), A1: target(0)})
+    session.handle_response(FetchResponse(session_id=7))
+    request = session.next_request({A0: target(9), A1: target(0)})
     assert (request.session_epoch, request.topics) == (2, [])
 
 
 def test_what_is_not_wanted_any_more_is_forgotten():
     session = opened()
-    request = session.request({A0: target(0)})
+    request = session.next_request({A0: target(0)})
     assert request.topics == []
     assert request.forgotten_topics_data == [ForgottenTopic(topic="a", topic_id=A, partitions=[1])]
 
 
 def test_a_topic_that_was_made_again_is_forgotten_by_its_old_id():
     session = opened()
-    request = session.request({A0: target(0, B), A1: target(0)})
+    request = session.next_request({A0: target(0, B), A1: target(0)})
     assert request.topics == [FetchTopic(topic="a", topic_id=B, partitions=[entry(0, 0)])]
     assert request.forgotten_topics_data == [ForgottenTopic(topic="a", topic_id=A, partitions=[0])]
 
 
 def test_a_session_that_is_gone_begins_anew():
     session = opened()
-    session.request({A0: target(1), A1: target(0)})
-    assert not session.answered(FetchResponse(error_code=ErrorCode.FETCH_SESSION_ID_NOT_FOUND))
-    request = session.request({A0: target(1), A1: target(0)})
+    session.next_request({A0: target(1), A1: target(0)})
+    assert not session.handle_response(FetchResponse(error_code=ErrorCode.FETCH_SESSION_ID_NOT_FOUND))
+    request = session.next_request({A0: target(1), A1: target(0)})
     assert (request.session_id, request.session_epoch, len(request.topics[0].partitions)) == (0, 0, 2)
 
 
 def test_a_broker_without_sessions_is_told_all_each_time():
     """It has no room for another session: its answers carry no id."""
     session = FetchSessionHandler()
-    session.request({A0: target(0)})
-    assert session.answered(FetchResponse(session_id=0))
-    request = session.request({A0: target(0)})
+    session.next_request({A0: target(0)})
+    assert session.handle_response(FetchResponse(session_id=0))
+    request = session.next_request({A0: target(0)})
     assert (request.session_id, request.session_epoch, len(request.topics)) == (0, 0, 1)
 
 
 def test_topics_without_ids_go_by_name():
     session = FetchSessionHandler()
-    session.request({A0: target(0, ZERO_UUID)})
+    session.next_request({A0: target(0, ZERO_UUID)})
     assert session.version_max == 12
-    session.request({A0: target(0)})
+    session.next_request({A0: target(0)})
     assert session.version_max is None

@@ -1,4 +1,4 @@
-"""Fetching ahead: whom is asked for what, and how many answers may wait."""
+"""Fetching ahead: whom is asked for what, and how many results may wait."""
 
 import asyncio
 
@@ -24,9 +24,9 @@ class Backoff:
 
 
 class BrokerConnection:
-    """A broker whose answers are given; the requests that have none yet wait."""
+    """A broker whose results are given; the requests that have none yet wait."""
 
-    muted_until_ms = 0.0
+    throttled_until_ms = 0.0
 
     def __init__(self):
         self.requests = []
@@ -93,7 +93,7 @@ def records(offset, count=2):
 
 
 async def test_the_next_request_leaves_before_the_answer_is_taken(parts):
-    """Two answers may wait: then the broker is left alone until one is taken."""
+    """Two results may wait: then the broker is left alone until one is taken."""
     core, positions, fetcher, _ = parts
     positions.states[P0].seek(0)
     fetcher.fetch()
@@ -103,7 +103,7 @@ async def test_the_next_request_leaves_before_the_answer_is_taken(parts):
         assert asked(requests[-1][0]) == [(0, offset)]
         requests[-1][1].set_result(answer(0, records=records(offset), high_watermark=50))
         await settle()
-    assert (len(requests), len(fetcher.answers)) == (2, 2)
+    assert (len(requests), len(fetcher.results)) == (2, 2)
     taken = fetcher.take()
     assert [(part.partition, part.fetch_offset) for part in taken.parts] == [(P0, 0)]
     await settle()
@@ -111,7 +111,7 @@ async def test_the_next_request_leaves_before_the_answer_is_taken(parts):
 
 
 async def test_a_partition_that_goes_before_its_request_leaves(parts):
-    """And one that was sought elsewhere: their answers are dropped, and nothing fails."""
+    """And one that was sought elsewhere: their results are dropped, and nothing fails."""
     core, positions, fetcher, _ = parts
     positions.states[P0].seek(0)
     positions.states[P1].seek(0)
@@ -122,7 +122,7 @@ async def test_a_partition_that_goes_before_its_request_leaves(parts):
     future = core.connections[1].requests[0][1]
     future.set_result(answer(1, records=records(0)))
     await settle()
-    assert (list(fetcher.failures), list(fetcher.answers)) == ([], [])
+    assert (list(fetcher.failures), list(fetcher.results)) == ([], [])
     assert asked(core.connections[1].requests[1][0]) == [(1, 70)]
 
 
@@ -149,7 +149,7 @@ async def test_a_batch_that_had_no_room_is_asked_for_again(parts):
     await settle()
     core.connections[1].requests[0][1].set_result(answer(0, records=records(0)[:-1]))
     await settle()
-    assert (list(fetcher.answers), len(core.connections[1].requests), positions.states[P0].fetch_offset) == ([], 2, 0)
+    assert (list(fetcher.results), len(core.connections[1].requests), positions.states[P0].fetch_offset) == ([], 2, 0)
 
 
 async def test_a_lost_session_begins_anew(parts):

@@ -87,7 +87,7 @@ def keep():
         resolver = PositionResolver(
             Core(asyncio.get_running_loop()), positions, lookup, committed, reset_policy(policy), lambda: None
         )
-        resolver.wake()
+        resolver.maybe_start()
         while resolver._task is not None:
             await asyncio.sleep(0)
         return list(resolver.failures)
@@ -142,7 +142,7 @@ def read_up_to(offset, epoch):
 
 async def test_a_new_leader_that_has_the_log_is_believed(keep):
     positions = read_up_to(50, 3)
-    assert positions.states[P0].on_leader(4)
+    assert positions.states[P0].on_leader_epoch(4)
     assert not positions.states[P0].is_fetchable
     assert await keep(positions, Lookup(epochs={P0: EpochEnd(3, 60)})) == []
     assert (positions.states[P0].offset, positions.states[P0].is_fetchable) == (50, True)
@@ -151,14 +151,14 @@ async def test_a_new_leader_that_has_the_log_is_believed(keep):
 async def test_a_log_that_was_cut_back_is_read_from_where_it_parts(keep):
     """The new leader's epoch 3 ended at 40: what was read behind that is no more."""
     positions = read_up_to(50, 3)
-    positions.states[P0].on_leader(4)
+    positions.states[P0].on_leader_epoch(4)
     assert await keep(positions, Lookup(epochs={P0: EpochEnd(3, 40)})) == []
     assert (positions.states[P0].offset, positions.states[P0].epoch) == (40, 3)
 
 
 async def test_without_a_policy_a_log_that_was_cut_back_is_told(keep):
     positions = read_up_to(50, 3)
-    positions.states[P0].on_leader(4)
+    positions.states[P0].on_leader_epoch(4)
     (failure,) = await keep(positions, Lookup(epochs={P0: EpochEnd(3, 40)}), policy="none")
     assert isinstance(failure, LogTruncationError)
     assert (failure.offset, failure.end_offset) == (50, 40)
@@ -168,10 +168,10 @@ def test_what_was_fetched_under_an_old_leader_is_fetched_again():
     """Answers that wait belong to a place that is in request_validation."""
     state = read_up_to(50, 3).states[P0]
     state.fetch_offset, seek_id = 90, state.seek_id
-    assert not state.on_leader(3)
-    assert state.on_leader(5)
+    assert not state.on_leader_epoch(3)
+    assert state.on_leader_epoch(5)
     assert (state.fetch_offset, state.seek_id != seek_id) == (50, True)
-    assert not state.on_leader(5)
+    assert not state.on_leader_epoch(5)
 
 
 def test_what_stays_keeps_its_place():

@@ -44,8 +44,8 @@ def test_batches_for_one_broker_share_a_request():
     bench = Bench(partitions=4)
     for partition in range(4):
         bench.send_batch(b"%d" % partition, partition=partition)
-    dispatches = bench.poll()
-    assert [(dispatch.node, [queue.partition for queue, _ in dispatch.batches]) for dispatch in dispatches] == [
+    ready = bench.poll()
+    assert [(pending.node, [queue.partition for queue, _ in pending.batches]) for pending in ready] == [
         (1, [0, 2]),
         (2, [1, 3]),
     ]
@@ -55,7 +55,7 @@ def test_a_request_has_a_largest_size():
     bench = Bench(partitions=4, max_request_size=1200)
     for partition in (0, 2):
         bench.send_batch(b"x" * 300, partition=partition)
-    assert [len(dispatch.batches) for dispatch in bench.poll()] == [1, 1]
+    assert [len(pending.batches) for pending in bench.poll()] == [1, 1]
 
 
 def test_in_flight_is_bounded():
@@ -70,9 +70,9 @@ def test_in_flight_is_bounded():
 def test_offsets_of_acknowledged_records():
     bench = Bench()
     futures = bench.send_batch(b"a", b"b")
-    (dispatch,) = bench.poll()
+    (pending,) = bench.poll()
     assert [future.done() for future in futures] == [False, False]
-    bench.answer(dispatch, base_offset=40)
+    bench.answer(pending, base_offset=40)
     assert [outcome(future) for future in futures] == [40, 41]
     assert bench.accumulator.memory_used == 0
     assert bench.accumulator.incomplete == {}
@@ -89,9 +89,9 @@ def test_a_failed_batch_and_those_behind_it_are_sent_again_in_order():
     assert bench.poll() == []  # one is still under way
     bench.answer(second, OUT_OF_ORDER)
     for number in range(3):
-        (dispatch,) = bench.poll()[:1]
-        assert sequences([dispatch])[0] == (0, number, [b"%d" % number])
-        bench.answer(dispatch, base_offset=number)
+        (pending,) = bench.poll()[:1]
+        assert sequences([pending])[0] == (0, number, [b"%d" % number])
+        bench.answer(pending, base_offset=number)
     assert [outcome(future) for future in futures] == [0, 1, 2]
     assert bench.sender.identity == (7, 0)
 
@@ -100,8 +100,8 @@ def test_lost_connections_keep_sequences():
     """Whether they were appended is unknown: under their own sequences the broker can tell."""
     bench = Bench()
     futures = [bench.send_batch(b"%d" % number)[0] for number in range(2)]
-    for dispatch in bench.poll():
-        bench.sender.on_lost(dispatch, DisconnectedError("gone"), bench.now_ms)
+    for pending in bench.poll():
+        bench.sender.on_request_failed(pending, DisconnectedError("gone"), bench.now_ms)
     assert bench.sender.needs_metadata
     (again,) = bench.poll()[:1]
     assert sequences([again]) == [(0, 0, [b"0"])]
@@ -123,9 +123,9 @@ def test_a_broker_that_has_forgotten_gets_the_next_epoch():
     bench.answer(second, OUT_OF_ORDER)
     bench.answer(third, OUT_OF_ORDER)
     for number, sequence in ((1, 0), (2, 1)):
-        (dispatch,) = bench.poll()[:1]
-        assert sequences([dispatch]) == [(1, sequence, [b"%d" % number])]
-        bench.answer(dispatch, base_offset=number)
+        (pending,) = bench.poll()[:1]
+        assert sequences([pending]) == [(1, sequence, [b"%d" % number])]
+        bench.answer(pending, base_offset=number)
     assert [outcome(future) for future in futures] == [1, 2]
     assert bench.sender.identity == (7, 1)
 
@@ -149,8 +149,8 @@ def test_other_partitions_take_the_new_epoch_when_nothing_of_theirs_is_under_way
 def test_a_refused_batch_that_none_has_followed_leaves_no_gap():
     bench = Bench()
     (future,) = bench.send_batch(b"a")
-    (dispatch,) = bench.poll()
-    bench.answer(dispatch, ErrorCode.INVALID_TIMESTAMP, message="too old")
+    (pending,) = bench.poll()
+    bench.answer(pending, ErrorCode.INVALID_TIMESTAMP, message="too old")
     error = outcome(future)
     assert isinstance(error, BrokerError)
     assert error.name == "INVALID_TIMESTAMP"
@@ -175,8 +175,8 @@ def test_a_refused_batch_that_others_have_followed_begins_an_epoch():
 def test_bad_records_are_named():
     bench = Bench()
     good, bad = bench.send_batch(b"a", b"b")
-    (dispatch,) = bench.poll()
-    bench.answer(dispatch, ErrorCode.INVALID_RECORD, record_errors={1: "no key"})
+    (pending,) = bench.poll()
+    bench.answer(pending, ErrorCode.INVALID_RECORD, record_errors={1: "no key"})
     assert "another record" in str(outcome(good))
     assert "no key" in str(outcome(bad))
 
@@ -198,11 +198,11 @@ def test_batches_expire_where_nobody_leads():
 def test_a_batch_that_expires_under_way_begins_an_epoch():
     bench = Bench(delivery_timeout_ms=31_000, request_timeout_ms=30_000)
     (future,) = bench.send_batch(b"a")
-    (dispatch,) = bench.poll()
+    (pending,) = bench.poll()
     bench.now_ms = 31_000
     bench.poll()
     assert isinstance(outcome(future), ClientTimeoutError)
-    bench.sender.on_lost(dispatch, DisconnectedError("gone"), bench.now_ms)
+    bench.sender.on_request_failed(pending, DisconnectedError("gone"), bench.now_ms)
     bench.send_batch(b"b")
     assert sequences(bench.poll()) == [(1, 0, [b"b"])]
 
@@ -211,9 +211,9 @@ def test_retries_are_counted():
     bench = Bench(retries=2)
     (future,) = bench.send_batch(b"a")
     for _ in range(3):
-        (dispatch,) = bench.poll()
+        (pending,) = bench.poll()
         assert not future.done()
-        bench.answer(dispatch, NOT_LEADER)
+        bench.answer(pending, NOT_LEADER)
     assert outcome(future).name == "NOT_LEADER_OR_FOLLOWER"
     assert bench.sender.counts["retries"] == 2
     assert bench.sender.counts["errors"] == 1
@@ -222,8 +222,8 @@ def test_retries_are_counted():
 def test_retries_wait():
     bench = Bench(retry_backoff_ms=100)
     bench.send_batch(b"a")
-    (dispatch,) = bench.poll()
-    bench.answer(dispatch, NOT_LEADER)
+    (pending,) = bench.poll()
+    bench.answer(pending, NOT_LEADER)
     assert bench.poll() == []
     assert bench.sender.next_ms == 80  # 100 less a fifth, as this Rng has it
     bench.now_ms = 80
@@ -240,10 +240,10 @@ def test_a_batch_that_is_too_large_is_split():
     bench.answer(second, OUT_OF_ORDER)
     sent = []
     offset = 10
-    while dispatches := bench.poll()[:1]:
-        ((_, batch),) = dispatches[0].batches
-        sent += sequences(dispatches)
-        bench.answer(dispatches[0], base_offset=offset)
+    while ready := bench.poll()[:1]:
+        ((_, batch),) = ready[0].batches
+        sent += sequences(ready)
+        bench.answer(ready[0], base_offset=offset)
         offset += batch.count
     assert sent == [(0, 0, [b"a" * 50, b"b" * 50]), (0, 2, [b"c" * 50, b"d" * 50]), (0, 4, [b"e"])]
     assert [outcome(future) for future in (*futures, later)] == [10, 11, 12, 13, 14]
@@ -254,8 +254,8 @@ def test_a_batch_that_is_too_large_is_split():
 def test_one_record_cannot_be_split():
     bench = Bench()
     (future,) = bench.send_batch(b"a")
-    (dispatch,) = bench.poll()
-    bench.answer(dispatch, TOO_LARGE)
+    (pending,) = bench.poll()
+    bench.answer(pending, TOO_LARGE)
     assert isinstance(outcome(future), RecordTooLargeError)
     assert "max.message.bytes" in str(outcome(future))
 
@@ -263,8 +263,8 @@ def test_one_record_cannot_be_split():
 def test_a_fenced_producer_needs_another_id():
     bench = Bench()
     (future,) = bench.send_batch(b"a")
-    (dispatch,) = bench.poll()
-    bench.answer(dispatch, ErrorCode.INVALID_PRODUCER_EPOCH)
+    (pending,) = bench.poll()
+    bench.answer(pending, ErrorCode.INVALID_PRODUCER_EPOCH)
     assert isinstance(outcome(future), ProducerFencedError)
     bench.send_batch(b"b")
     assert bench.poll() == []
@@ -277,8 +277,8 @@ def test_the_last_epoch_is_followed_by_another_id():
     bench = Bench()
     bench.sender.identity = (7, 32_767)
     bench.send_batch(b"a")
-    (dispatch,) = bench.poll()
-    bench.answer(dispatch, ErrorCode.UNKNOWN_PRODUCER_ID)
+    (pending,) = bench.poll()
+    bench.answer(pending, ErrorCode.UNKNOWN_PRODUCER_ID)
     assert bench.poll() == []
     assert bench.sender.needs_identity
     bench.sender.identity = (8, 0)
@@ -289,35 +289,35 @@ def test_the_last_epoch_is_followed_by_another_id():
 def test_without_idempotence_batches_have_no_sequence():
     bench = Bench(enable_idempotence=False)
     (future,) = bench.send_batch(b"a")
-    (dispatch,) = bench.poll()
-    assert sequences([dispatch]) == [(-1, -1, [b"a"])]
-    bench.answer(dispatch, OUT_OF_ORDER)
+    (pending,) = bench.poll()
+    assert sequences([pending]) == [(-1, -1, [b"a"])]
+    bench.answer(pending, OUT_OF_ORDER)
     assert isinstance(outcome(future), OutOfOrderSequenceError)
 
 
 def test_nothing_is_known_of_what_is_not_acknowledged():
     bench = Bench(acks=0)
     (future,) = bench.send_batch(b"a")
-    (dispatch,) = bench.poll()
-    bench.sender.on_unanswerable(dispatch)
+    (pending,) = bench.poll()
+    bench.sender.on_sent_without_acks(pending)
     assert outcome(future) == -1
 
 
 def test_a_new_leader_gets_what_waits():
     bench = Bench()
     bench.send_batch(b"a")
-    (dispatch,) = bench.poll()
+    (pending,) = bench.poll()
     assert bench.cluster.set_leader("t", 0, 2, 1) is True
-    bench.answer(dispatch, NOT_LEADER)
+    bench.answer(pending, NOT_LEADER)
     (again,) = bench.poll()
-    assert (dispatch.node, again.node) == (1, 2)
+    assert (pending.node, again.node) == (1, 2)
 
 
 def test_brokers_that_are_not_connected_get_nothing():
     bench = Bench(partitions=2)
     bench.send_batch(b"a", partition=0)
     bench.send_batch(b"b", partition=1)
-    assert [dispatch.node for dispatch in bench.poll(lambda node: node == 2)] == [2]
+    assert [pending.node for pending in bench.poll(lambda node: node == 2)] == [2]
 
 
 def test_the_end_fails_what_is_left():
