@@ -151,5 +151,5 @@ def test_a_log_without_gaps_is_not_searched_for_signs(tmp_path: Path, monkeypatc
             log.roll(now_ms=NOW)
     log.flush()
     log.delete()
-    monkeypatch.setattr(gaps, "scan_batches", None)
+    monkeypatch.setattr(offset_gaps, "scan_batches", None)
     assert recovered(directory) == (list(range(9)), 9)

@@ -42,7 +42,7 @@ def test_it_is_a_dictionary(windows, asked, seed):
 def test_keys_whose_hashes_meet_are_told_apart(windows, asked):
     """With one hash for all of them, and few probes, most end up in the dictionary."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(compaction_keys, "PROBES_MAX", 3)
+        patch.setattr(offset_map, "PROBES_MAX", 3)
 
         class Meeting(OffsetMap):
             def read_keys(self, octets, starts, sizes):  # type: ignore[no-untyped-def]

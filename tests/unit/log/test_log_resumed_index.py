@@ -53,7 +53,7 @@ def test_a_continued_index_answers_as_one_that_grew(split: int, zeros: int) -> N
 
 def test_a_log_goes_on_with_a_mapped_index(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Over several clean stops, and a roll at last."""
-    monkeypatch.setattr(continued_index, "LOADED_BYTES_MAX", 40)
+    monkeypatch.setattr(resumed_index, "LOADED_BYTES_MAX", 40)
     whole = open_log(tmp_path / "whole", index_interval_bytes=100)
     for number in range(90):
         append(whole, batch(b"%d" % number, timestamp=NOW + number))
