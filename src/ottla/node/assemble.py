@@ -26,14 +26,13 @@ from ottla.node.errors import StartError, listen_error
 from ottla.node.listeners import ListenerConfig, bracketed
 from ottla.node.storage import Storage, prepare_storage
 from ottla.runtime.broker import Broker, BrokerSettings
-from ottla.runtime.controller_driver import ControllerDriver
+from ottla.runtime.controller_driver import ControllerDriver, ProducerIdAllocator
 from ottla.runtime.coordinators import Coordinators
 from ottla.runtime.log_cleaner import LogCleaner
 from ottla.runtime.log_directories import LogDirectory
 from ottla.runtime.log_maintenance import LogMaintenance, MaintenanceIntervals
 from ottla.runtime.log_recovery import LogRecovery, RecoveryProgress, Work, run_all
 from ottla.runtime.metadata_log import CorruptMetadataLog, MetadataLog
-from ottla.runtime.producer_ids import ProducerIdAllocator
 from ottla.runtime.publisher import MetadataPublisher
 from ottla.runtime.retention import LogRetention
 from ottla.server.server import Server

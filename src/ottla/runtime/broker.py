@@ -11,12 +11,11 @@ from ottla.base.ids import Uuid
 from ottla.base.ports import Clock, Processes, Workers
 from ottla.metadata.configs import merged_broker_config
 from ottla.metadata.image import ClusterImage, TopicImage, VersionRange
-from ottla.runtime.controller_driver import ControllerDriver
+from ottla.runtime.controller_driver import ControllerDriver, ProducerIdAllocator
 from ottla.runtime.encoded_topics import EncodedTopicCache
 from ottla.runtime.internal_topics import InternalTopics, internal_topic
 from ottla.runtime.log_directories import LogDirectories
 from ottla.runtime.partition import Partition
-from ottla.runtime.producer_ids import ProducerIdAllocator
 from ottla.runtime.slice_scheduler import SliceScheduler
 from ottla.wire.messages.create_topics import CreatableTopic, CreateTopicsRequest
 

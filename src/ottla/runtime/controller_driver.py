@@ -1,5 +1,6 @@
-"""Drives the controller: a request is decided, its records are replayed and committed, and only then is it answered."""
+"""Run the controller state machine: decide a request, append and replay its records, and respond once they are committed."""
 
+import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Any, NamedTuple
 
@@ -11,7 +12,7 @@ from ottla.runtime.metadata_log import MetadataLog
 
 
 class QuorumProgress(NamedTuple):
-    """How far the metadata log has come, as its leader knows it."""
+    """Epoch and offsets of the metadata log, as its leader knows them."""
 
     epoch: int
     high_watermark: int
@@ -19,21 +20,21 @@ class QuorumProgress(NamedTuple):
 
 
 class ControllerDriver:
-    """The active controller of this node, and the log that its decisions go through."""
+    """The active controller of this node and the log that its records are written to."""
 
     def __init__(self, controller: Controller, log: MetadataLog, clock: Clock) -> None:
         self._controller = controller
         self._log = log
         self._clock = clock
         self.wait_until_open: Callable[[], Awaitable[None]] | None = None
-        """Waits until the new partitions of this node are open: who creates a topic here may use it once that is answered."""
+        """Awaited before a response, so that a client can use a topic as soon as CreateTopics returns."""
 
     async def activate(self, bootstrap: Sequence[Any]) -> None:
-        """Take over: an empty log gets its first records."""
+        """Become the active controller. In an empty log, write the `bootstrap` records first."""
         await self._commit(self._controller.activate(self._log.end_offset, bootstrap))
 
     async def submit(self, request: Any) -> Any:
-        """The response, once what the request changes is committed and published. ApiError where it is refused as a whole."""
+        """Return the response once the changes are committed and published. Raises ApiError if the request is rejected."""
         return await self._commit(self._controller.decide(request, self._clock.now_ms()))
 
     def quorum(self) -> QuorumProgress:
@@ -49,12 +50,35 @@ class ControllerDriver:
             first_offset = self._log.end_offset
             committed = self._log.append(decision.records)
             if committed.done():
-                return await committed  # it was refused: nothing has changed
-            for at, record in enumerate(decision.records):
-                self._controller.replay(first_offset + at, record)  # before anybody else decides
+                return await committed  # the append failed and nothing has changed
+            for position, record in enumerate(decision.records):
+                self._controller.replay(first_offset + position, record)  # before the next request is decided
             await committed
             if self.wait_until_open is not None:
                 await self.wait_until_open()
         else:
-            await self._log.wait_committed()  # the answer may tell of what others have changed and is not committed yet
+            await self._log.wait_committed()  # the response may depend on changes that are not committed yet
         return decision.response
+
+
+class ProducerIdAllocator:
+    """Producer ids, taken from blocks that the controller allocates.
+
+    No id is used twice, even across restarts: a block is committed to the metadata log before its first id is used.
+    """
+
+    def __init__(self, controller: ControllerDriver, node_id: int, broker_epoch: int) -> None:
+        self._controller = controller
+        self._node_id = node_id
+        self._broker_epoch = broker_epoch
+        self._next = 0
+        self._end = 0
+        self._lock = asyncio.Lock()
+
+    async def next_id(self) -> int:
+        async with self._lock:
+            if self._next >= self._end:
+                block = await self._controller.allocate_producer_ids(self._node_id, self._broker_epoch)
+                self._next, self._end = block.first, block.first + block.size
+            self._next += 1
+            return self._next - 1

@@ -13,8 +13,14 @@ from ottla.log.partition_log import Flushable, PartitionLog
 from ottla.metadata.delta import ClusterDelta
 from ottla.metadata.image import METADATA_VERSION, ClusterImage
 from ottla.metadata.record_versions import record_version
-from ottla.runtime.metadata_log_loader import CorruptMetadataLog, load_quorum_state, load_snapshot, open_log
-from ottla.runtime.quorum_state import QuorumState, write_quorum_state
+from ottla.runtime.metadata_log_loader import (
+    CorruptMetadataLog,
+    QuorumState,
+    load_quorum_state,
+    load_snapshot,
+    open_log,
+    write_quorum_state,
+)
 from ottla.runtime.snapshot_writer import BYTES_BETWEEN_MAX, INTERVAL_MAX_MS, SnapshotWriter
 from ottla.runtime.snapshots import LEADER_CHANGE, Snapshot, SnapshotId, control_record
 from ottla.wire.batches import (

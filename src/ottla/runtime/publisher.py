@@ -23,11 +23,10 @@ from ottla.metadata.image import (
 )
 from ottla.metadata.topic_names import INTERNAL_TOPICS
 from ottla.runtime.broker import Broker
-from ottla.runtime.configs import config_value
+from ottla.runtime.configs import config_value, log_config
 from ottla.runtime.log_directories import LogDirectories, LogDirectory
 from ottla.runtime.log_flusher import LogFlusher
 from ottla.runtime.log_recovery import LogRecovery, Work
-from ottla.runtime.log_settings import log_config
 from ottla.runtime.offset_checkpoints import OffsetCheckpoints
 from ottla.runtime.partition import InternalPartition, Partition
 from ottla.runtime.partition_opener import PartitionOpener

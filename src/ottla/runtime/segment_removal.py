@@ -1,4 +1,4 @@
-"""Segments that left their log: their files are marked as deleted at once, and removed when nobody reads them any more."""
+"""Delete the files of segments that were removed from a log: rename them at once, remove them after `file.delete.delay.ms`."""
 
 import asyncio
 import logging
@@ -11,16 +11,19 @@ from ottla.log.segment import LogSegment
 from ottla.runtime.partition import Partition
 
 SEGMENTS_PER_SLICE_MAX = 20
-"""Renamed in one turn of the loop: 30 µs each."""
+"""Segments renamed per event-loop iteration, at 30 µs each."""
 
 log = logging.getLogger("ottla.partitions")
 
 
 async def mark_segments_deleted(partition: Partition, segments: Sequence[LogSegment], workers: Workers) -> None:
-    """Mark them as deleted, on the loop, where a topic of the same name cannot be made meanwhile. OSError where that cannot be."""
+    """Rename the files to `.deleted`, then remove them later. Raises OSError.
+
+    Runs on the event loop, so that no topic of the same name can be created in between.
+    """
     for first in range(0, len(segments), SEGMENTS_PER_SLICE_MAX):
         if partition.is_removed:
-            return  # its directory has another name by now, and goes as a whole
+            return  # its directory was renamed and will be removed as a whole
         for segment in segments[first : first + SEGMENTS_PER_SLICE_MAX]:
             mark_deleted(segment)
         await asyncio.sleep(0)
@@ -28,7 +31,7 @@ async def mark_segments_deleted(partition: Partition, segments: Sequence[LogSegm
 
 
 def remove_later(partition: Partition, segments: Sequence[LogSegment], workers: Workers) -> None:
-    """After `file.delete.delay.ms`."""
+    """Remove the files after `file.delete.delay.ms`."""
     if segments:
         asyncio.get_running_loop().call_later(
             partition.log.config.file_delete_delay_ms / 1000, _remove, partition, segments, workers
@@ -41,10 +44,10 @@ def _remove(partition: Partition, segments: Sequence[LogSegment], workers: Worke
 
 
 def _on_removed(partition: Partition, removed: "asyncio.Future[None]") -> None:
-    """What is left is removed when the log is next opened."""
+    """Log a failure. Files that remain are removed when the log is next opened."""
     if not removed.cancelled() and removed.exception() is not None and not partition.is_removed:
         log.warning(
-            "files of deleted segments of %s-%d are still there: %s",
+            "could not remove deleted segments of %s-%d: %s",
             partition.topic,
             partition.index,
             removed.exception(),

@@ -1,4 +1,4 @@
-"""Writes snapshots of the metadata log now and then, so that a start does not have to read all of it."""
+"""Write snapshots of the metadata log, so that startup does not have to replay all of it."""
 
 import logging
 from collections.abc import Callable
@@ -16,12 +16,12 @@ log = logging.getLogger("ottla.metadata")
 
 BYTES_BETWEEN_MAX = 20 << 20
 INTERVAL_MAX_MS = 3_600_000
-KEPT_MAX = 2
-"""The newest, and the one before it in case that the newest turns out to be damaged."""
+SNAPSHOTS_RETAINED = 2
+"""The newest snapshot and its predecessor, which is the fallback if the newest is corrupt."""
 
 
 class SnapshotWriter:
-    """One snapshot at a time, encoded and written in a worker from an image that cannot change."""
+    """Encoder and writer of one snapshot at a time. It runs in a worker, on an immutable image."""
 
     def __init__(
         self,
@@ -47,7 +47,7 @@ class SnapshotWriter:
         self.running: Future[None] | None = None
 
     def count(self, size: int) -> None:
-        """So many bytes of records are not in a snapshot yet."""
+        """Count record bytes that no snapshot contains yet."""
         self._bytes_since += size
 
     @property
@@ -62,7 +62,7 @@ class SnapshotWriter:
     def write(
         self, image: ClusterImage, epoch: int, last_contained_ms: int, on_written: Callable[[SnapshotId], None]
     ) -> None:
-        """Start writing the image's snapshot. One that cannot be written is said in the log and tried again later: the log has it all."""
+        """Start writing a snapshot of the image. If it fails, log a warning and try again later: no records are lost."""
         snapshot_id = SnapshotId(image.last_offset + 1, epoch)
         now_ms = self._clock.now_ms()
         self._bytes_since, self._last_ms = 0, now_ms
@@ -78,7 +78,7 @@ class SnapshotWriter:
                 voters=self._voters,
             )
             self._disk.write_atomically(f"{self._directory}/{snapshot_id.file_name}", data)
-            for old in list_snapshots(self._disk, self._directory)[:-KEPT_MAX]:
+            for old in list_snapshots(self._disk, self._directory)[:-SNAPSHOTS_RETAINED]:
                 self._disk.remove(f"{self._directory}/{old.file_name}")
 
         def done(written: "Future[None]") -> None:
@@ -88,7 +88,7 @@ class SnapshotWriter:
             try:
                 written.result()
             except OSError as error:
-                log.warning("a snapshot of the metadata log could not be written, it will be tried again: %s", error)
+                log.warning("could not write metadata snapshot %s; will retry: %s", snapshot_id.file_name, error)
             else:
                 on_written(snapshot_id)
 

@@ -19,7 +19,7 @@ async def handle(
         return _refused(ErrorCode.INVALID_REQUEST)
     if request.transactional_id is not None:
         return _refused(ErrorCode.UNSUPPORTED_VERSION)
-    return InitProducerIdResponse(producer_id=await broker.producer_ids.take(), producer_epoch=0)
+    return InitProducerIdResponse(producer_id=await broker.producer_ids.next_id(), producer_epoch=0)
 
 
 def _refused(error: ErrorCode) -> InitProducerIdResponse:
