@@ -1,1 +1,1 @@
-"""Groups as pure state machines: one shard for each partition of `__consumer_offsets`, classic groups and their offsets."""
+"""Group coordinator state machines: one shard per partition of `__consumer_offsets`, for classic groups and offsets."""

@@ -1,6 +1,7 @@
-"""A classic group as its coordinator knows it: members, generation and state, and who waits for an answer.
+"""In-memory state of a classic group: members, generation, group state, and requests that wait for a response.
 
-All of it is soft: what has to survive is written as a record when a generation is settled, and a group is made from that record again.
+None of it is durable. When a generation completes, a record with its members and assignments is written; loading a
+shard rebuilds the group from that record.
 """
 
 from enum import Enum
@@ -18,7 +19,7 @@ EMPTY_ASSIGNMENT = b""
 
 
 class GroupState(Enum):
-    """The texts are what clients are told."""
+    """Values are the state names in responses."""
 
     EMPTY = "Empty"
     PREPARING_REBALANCE = "PreparingRebalance"
@@ -34,22 +35,25 @@ TRANSITIONS: dict[GroupState, tuple[GroupState, ...]] = {
     GroupState.STABLE: (GroupState.PREPARING_REBALANCE,),
     GroupState.DEAD: (),
 }
-"""What follows what. Dead is the state that clients are told of groups that do not exist; no group that exists is in it."""
+"""Allowed transitions. Dead is only reported for groups that do not exist; no existing group is in it."""
 
 
 class PendingResponse(NamedTuple):
-    """A request without an answer so far, and the version in which to answer it."""
+    """A request that waits for its response, and its API version."""
 
     token: Any
     version: int
 
 
 class Member:
-    """One member. It waits in a join or in a sync or in neither; `is_new` until its first join is answered."""
+    """One member.
+
+    `joining` and `syncing` are its pending requests; at most one is set. `is_new` until its first join completes.
+    """
 
     __slots__ = (
-        "assignment", "client_host", "client_id", "instance_id", "is_new", "joining", "member_id", "protocols", "rebalance_timeout_ms",
-        "session_timeout_ms", "syncing",
+        "assignment", "client_host", "client_id", "instance_id", "is_new", "joining", "member_id", "protocols",
+        "rebalance_timeout_ms", "session_timeout_ms", "syncing",
     )  # fmt: skip
 
     def __init__(
@@ -83,17 +87,20 @@ class Member:
 
     @property
     def has_satisfied_heartbeat(self) -> bool:
-        """A member that waits for others is not expected to be heard of, unless it never had an answer: it may be gone."""
+        """Whether the session timer may be ignored: the member waits for a join or sync response.
+
+        Not for a member in its first join, which may have disconnected.
+        """
         return not self.is_new and (self.joining is not None or self.syncing is not None)
 
 
 class ClassicGroup:
-    """`supported` counts how many members support each protocol; `joining_count` how many members wait in a join."""
+    """`supported` counts the members that support each protocol, `joining_count` those with a pending JoinGroup."""
 
     __slots__ = (
         "generation", "group_id", "initial_delay_ms", "initial_remaining_ms", "joining_count", "leader_id", "members",
-        "new_member_added", "pending_members", "pending_sync", "previous_state", "protocol_name", "protocol_type", "state",
-        "state_timestamp_ms", "static_members", "supported", "topics",
+        "new_member_added", "pending_members", "pending_sync", "previous_state", "protocol_name", "protocol_type",
+        "state", "state_timestamp_ms", "static_members", "supported", "topics",
     )  # fmt: skip
 
     def __init__(self, group_id: str, now_ms: int) -> None:
@@ -116,7 +123,7 @@ class ClassicGroup:
         self.initial_remaining_ms = 0
         self.topics: frozenset[str] | None = None
 
-    # Its life
+    # State
 
     def transition_to(self, state: GroupState, now_ms: int) -> None:
         assert state in TRANSITIONS[self.state], (self.group_id, self.state, state)
@@ -134,7 +141,7 @@ class ClassicGroup:
 
     @property
     def rebalance_timeout_ms(self) -> int:
-        """The slowest member's."""
+        """Largest rebalance timeout of all members."""
         return max([member.rebalance_timeout_ms for member in self.members.values()], default=0)
 
     def start_next_generation(self, now_ms: int) -> None:
@@ -144,7 +151,7 @@ class ClassicGroup:
         self.transition_to(GroupState.COMPLETING_REBALANCE if self.members else GroupState.EMPTY, now_ms)
         self.pending_sync.clear()
 
-    # Its members
+    # Members
 
     def add(self, member: Member, joining: PendingResponse | None) -> None:
         if member.instance_id is not None:
@@ -170,7 +177,7 @@ class ClassicGroup:
         member.session_timeout_ms = session_timeout_ms
 
     def remove(self, member_id: str) -> None:
-        """A member or a pending one; nothing happens where there is none."""
+        """Remove a member or pending member, if it exists."""
         self.pending_members.pop(member_id, None)
         self.pending_sync.pop(member_id, None)
         member = self.members.pop(member_id, None)
@@ -184,7 +191,7 @@ class ClassicGroup:
             self.leader_id = next(iter(self.members), None)
 
     def replace_member_id(self, member: Member, member_id: str) -> None:
-        """A static member has come back under another id; it keeps its place, its assignment, and its office if it leads."""
+        """Give a restarted static member its new id. It keeps its position, assignment and leadership."""
         assert member.instance_id is not None, member.member_id
         old_id, member.member_id = member.member_id, member_id
         self.members = {known.member_id: known for known in self.members.values()}
@@ -197,7 +204,7 @@ class ClassicGroup:
         member.joining = joining
 
     def elect_joined_leader(self) -> bool:
-        """Whether the group has a leader that joined: the old one, or another where it did not come."""
+        """Replace the leader if it did not rejoin. Return whether the group has a leader that joined."""
         if self.leader_id is None:
             return False
         leader = self.members.get(self.leader_id)
@@ -208,30 +215,33 @@ class ClassicGroup:
             self.leader_id = joined[0]
         return True
 
-    # Its protocols
+    # Protocols
 
     def supports_protocols(self, protocol_type: str, names: list[str]) -> bool:
         if self.state is GroupState.EMPTY:
             return bool(protocol_type) and bool(names)
-        everyone = len(self.members)
-        return self.protocol_type == protocol_type and any(self.supported.get(name, 0) == everyone for name in names)
+        count = len(self.members)
+        return self.protocol_type == protocol_type and any(self.supported.get(name, 0) == count for name in names)
 
     def select_protocol(self) -> str:
-        """Each member votes for the first of its protocols that all support; on a tie the order of Java's map decides, as in Kafka."""
-        everyone = len(self.members)
+        """Return the protocol with the most votes: each member votes for its first protocol that all members support.
+
+        Ties are decided by the iteration order of Java's HashMap, as in Kafka.
+        """
+        count = len(self.members)
         votes: dict[str, int] = {}
         for member in self.members.values():
-            choice = next(name for name, _ in member.protocols if self.supported[name] == everyone)
+            choice = next(name for name, _ in member.protocols if self.supported[name] == count)
             votes[choice] = votes.get(choice, 0) + 1
         return max(in_map_order(votes), key=votes.__getitem__)
 
     def subscribed_topics(self) -> frozenset[str] | None:
-        """The topics that members of a consumer group read; None where that cannot be known."""
+        """Return the topics that members of a consumer group subscribe to; None if that is unknown."""
         if self.protocol_type != CONSUMER_PROTOCOL or (self.members and self.protocol_name is None):
             return None
         topics: list[str] = []
         for member in self.members.values():
-            try:  # what clients send here is theirs; two bytes of a version, then version 0's fields in all versions
+            try:  # may be malformed; a 2-byte version, then version 0's fields in every version
                 topics += decode(ConsumerProtocolSubscription, 0, member.metadata(self.protocol_name), 2)[0].topics
             except MalformedMessage:
                 return None
@@ -246,10 +256,10 @@ class ClassicGroup:
             if not self.supported[name]:
                 del self.supported[name]
 
-    # What is told of it
+    # Messages and records
 
     def member_list(self) -> list[JoinGroupResponseMember]:
-        """As the leader gets it, to assign."""
+        """Members as sent to the group leader, which computes the assignment."""
         return [
             JoinGroupResponseMember(
                 member_id=member.member_id,
@@ -259,25 +269,31 @@ class ClassicGroup:
             for member in self.members.values()
         ]
 
-    def record(self) -> GroupMetadataValue:
-        """What has to survive of it."""
+    def to_record(self) -> GroupMetadataValue:
         return GroupMetadataValue(
-            protocol_type=self.protocol_type or "", generation=self.generation, protocol=self.protocol_name, leader=self.leader_id,
+            protocol_type=self.protocol_type or "",
+            generation=self.generation,
+            protocol=self.protocol_name,
+            leader=self.leader_id,
             current_state_timestamp=self.state_timestamp_ms,
             members=[
                 MemberMetadata(
-                    member_id=member.member_id, group_instance_id=member.instance_id, client_id=member.client_id,
-                    client_host=member.client_host, rebalance_timeout=member.rebalance_timeout_ms,
-                    session_timeout=member.session_timeout_ms, subscription=member.metadata(self.protocol_name),
+                    member_id=member.member_id,
+                    group_instance_id=member.instance_id,
+                    client_id=member.client_id,
+                    client_host=member.client_host,
+                    rebalance_timeout=member.rebalance_timeout_ms,
+                    session_timeout=member.session_timeout_ms,
+                    subscription=member.metadata(self.protocol_name),
                     assignment=member.assignment,
                 )
                 for member in self.members.values()
             ],
-        )  # fmt: skip
+        )
 
 
 def group_from_record(group_id: str, value: GroupMetadataValue) -> ClassicGroup:
-    """The group that a record tells of: stable if it has members, whatever happened since was not settled."""
+    """Rebuild a group from its record: Stable if it has members, otherwise Empty."""
     group = ClassicGroup(group_id, value.current_state_timestamp)
     group.state = GroupState.STABLE if value.members else GroupState.EMPTY
     group.generation = value.generation
@@ -286,9 +302,18 @@ def group_from_record(group_id: str, value: GroupMetadataValue) -> ClassicGroup:
     group.leader_id = value.leader
     for stored in value.members:
         timeout = stored.rebalance_timeout if stored.rebalance_timeout >= 0 else stored.session_timeout
-        group.add(Member(
-            stored.member_id, stored.group_instance_id, stored.client_id, stored.client_host, timeout, stored.session_timeout,
-            ((value.protocol or "", stored.subscription),), stored.assignment,
-        ), None)  # fmt: skip
+        group.add(
+            Member(
+                stored.member_id,
+                stored.group_instance_id,
+                stored.client_id,
+                stored.client_host,
+                timeout,
+                stored.session_timeout,
+                ((value.protocol or "", stored.subscription),),
+                stored.assignment,
+            ),
+            None,
+        )
     group.topics = group.subscribed_topics()
     return group

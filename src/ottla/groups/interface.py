@@ -6,7 +6,7 @@ from ottla.wire.schema import Message
 
 
 class GroupSettings(NamedTuple):
-    """Configs of the group coordinator, with Kafka's defaults. Each field is the config of the same name, with underscores for dots."""
+    """Configs of the group coordinator, with Kafka's defaults. Config names have dots instead of underscores."""
 
     group_min_session_timeout_ms: int = 6_000
     group_max_session_timeout_ms: int = 1_800_000
@@ -24,13 +24,13 @@ class GroupSettings(NamedTuple):
 class GroupCall(NamedTuple):
     """One request to one shard.
 
-    `request` is a wire message: JoinGroupRequest, SyncGroupRequest, HeartbeatRequest, LeaveGroupRequest, OffsetCommitRequest,
-    OffsetFetchRequest, OffsetDeleteRequest, DescribeGroupsRequest, DeleteGroupsRequest or ListGroupsRequest. The response is the
-    wire message that answers it. The caller does the work that needs cluster metadata or several shards:
+    `request` is the wire message of JoinGroup, SyncGroup, Heartbeat, LeaveGroup, OffsetCommit, OffsetFetch,
+    OffsetDelete, DescribeGroups, DeleteGroups or ListGroups; the decision's response is the matching response message.
+    The caller does the work that needs cluster metadata or several shards:
 
     - It splits requests for several groups by shard, and converts OffsetFetch to the form of version 8 (`groups`).
-    - It fills in names and, where known, ids of topics in OffsetCommit, OffsetFetch and OffsetDelete, and responds itself for topics
-      that do not exist or are not authorized.
+    - It fills in names and, where known, ids of topics in OffsetCommit, OffsetFetch and OffsetDelete, and responds
+      itself for topics that do not exist or are not authorized.
 
     `client_host` has a slash before the address, as in Kafka.
     `token` identifies a JoinGroup or SyncGroup request that may have to wait. The shard only passes it back.

@@ -1,6 +1,7 @@
-"""JoinGroup, versions 0-9: members come in, come back, and come back under a new id.
+"""JoinGroup, versions 0-9: new members, rejoining members, and static members that return with a new id.
 
-Versions from 4 on let a dynamic member ask for its id first, so that one that never hears the answer leaves nothing behind for long.
+From version 4 on a dynamic member first requests its id (KIP-394): a client that never receives the response then
+leaves only a pending id, which expires with the session timeout.
 """
 
 from collections.abc import Callable
@@ -20,13 +21,13 @@ from ottla.wire.messages.sync_group import SyncGroupResponse
 MEMBER_ID_REQUIRED_MIN_VERSION = 4
 SKIP_ASSIGNMENT_MIN_VERSION = 9
 PENDING_MEMBERS_MAX = 10_000
-"""Ids given out in a group and not used yet; beyond, the oldest is forgotten, so that nobody can fill the memory with them."""
+"""Limit of issued but unused member ids per group. Beyond it the oldest is dropped, which bounds memory."""
 
 UndoJoin = Callable[[ErrorCode, int], Decision]
 
 
 class JoinOperation:
-    """One JoinGroup request while it is decided."""
+    """Decides one JoinGroup request."""
 
     __slots__ = (
         "call",
@@ -48,13 +49,13 @@ class JoinOperation:
         self.rebalancer = rebalancer
         self.rng = rng
         self.pending = pending
-        self.waiting = PendingResponse(call.token, call.version)
+        self.pending_response = PendingResponse(call.token, call.version)
         self.protocols = tuple([(protocol.name, protocol.metadata) for protocol in request.protocols])
         self.rebalance_timeout_ms = request.rebalance_timeout_ms if call.version >= 1 else request.session_timeout_ms
         self.group: ClassicGroup
 
     def decide(self) -> JoinGroupResponse | None:
-        """The response, or None where the request waits."""
+        """Return the response, or None if the request waits."""
         request = self.request
         groups = self.rebalancer.groups
         known = groups.get(request.group_id)
@@ -80,9 +81,7 @@ class JoinOperation:
         if group.state is GroupState.EMPTY:
             return True
         member = group.members.get(member_id)
-        if (
-            group.state is GroupState.PREPARING_REBALANCE
-        ):  # those who wait are counted, so that the last to come back are turned away
+        if group.state is GroupState.PREPARING_REBALANCE:  # count members that joined: the last to rejoin are rejected
             return (member is not None and member.joining is not None) or group.joining_count < size_max
         return member is not None or len(group.members) < size_max
 
@@ -115,15 +114,20 @@ class JoinOperation:
     def _add(self, member_id: str) -> JoinGroupResponse | None:
         request, group, pending = self.request, self.group, self.pending
         member = Member(
-            member_id, request.group_instance_id, self.call.client_id, self.call.client_host, self.rebalance_timeout_ms,
-            request.session_timeout_ms, self.protocols,
-        )  # fmt: skip
+            member_id,
+            request.group_instance_id,
+            self.call.client_id,
+            self.call.client_host,
+            self.rebalance_timeout_ms,
+            request.session_timeout_ms,
+            self.protocols,
+        )
         member.is_new = True
         if group.state is GroupState.PREPARING_REBALANCE and group.previous_state is GroupState.EMPTY:
             group.new_member_added = True
         if not group.members:
             group.protocol_type = request.protocol_type
-        group.add(member, self.waiting)
+        group.add(member, self.pending_response)
         self.rebalancer.timers.set(
             TimerKey(group.group_id, SESSION, member_id), pending.now_ms + NEW_MEMBER_JOIN_TIMEOUT_MS
         )
@@ -131,7 +135,7 @@ class JoinOperation:
         return None
 
     def _replace_static(self, member: Member, member_id: str) -> JoinGroupResponse | None:
-        """A static member restarted: whoever still speaks under its old id is fenced; in a stable group nobody else notices."""
+        """Replace a restarted static member, fencing its old id. A stable group rebalances only if the protocol changes."""
         group, rebalancer, pending = self.group, self.rebalancer, self.pending
         old = (member.member_id, member.protocols, member.rebalance_timeout_ms, member.session_timeout_ms)
         old_leader = group.leader_id or ""
@@ -144,7 +148,7 @@ class JoinOperation:
         rebalancer.reset_session_timer(group, member, pending.now_ms)
         group.update(member, self.protocols, self.rebalance_timeout_ms, self.request.session_timeout_ms)
         if group.state is not GroupState.STABLE or group.select_protocol() != group.protocol_name:
-            group.set_joining(member, self.waiting)
+            group.set_joining(member, self.pending_response)
             rebalancer.rebalance(group, pending)
             return None
         pending.store(group)
@@ -153,7 +157,7 @@ class JoinOperation:
         if self.call.version >= SKIP_ASSIGNMENT_MIN_VERSION:
             response.skip_assignment = group.leader_id == member_id
         else:
-            # Its old id is told as the leader's, so that a leader of an older version does not begin to assign.
+            # Return its old id as the leader's: clients before version 9 would otherwise compute an assignment.
             response.leader, response.members = old_leader, []
         return response
 
@@ -163,7 +167,7 @@ class JoinOperation:
         request, group = self.request, self.group
         if request.member_id in group.pending_members:
             if request.group_instance_id is not None:
-                return self._reject(ErrorCode.UNKNOWN_SERVER_ERROR, "")  # ids in waiting were given to dynamic members
+                return self._reject(ErrorCode.UNKNOWN_SERVER_ERROR, "")  # pending ids belong to dynamic members
             return self._add(request.member_id)
         error = validate_member(group, request.member_id, request.group_instance_id)
         if error is not None:
@@ -173,21 +177,21 @@ class JoinOperation:
         if (group.state is GroupState.COMPLETING_REBALANCE and same) or (
             group.state is GroupState.STABLE and same and group.leader_id != member.member_id
         ):
-            return self.rebalancer.join_response(group, member)  # nothing changed: it may not have had the answer
-        # Of a member's requests one waits, the newest.
+            return self.rebalancer.join_response(group, member)  # no change: the client may have missed the response
+        # A member has one pending JoinGroup, the newest.
         self.rebalancer.reject_join(group, member, ErrorCode.REBALANCE_IN_PROGRESS, member.member_id, self.pending)
         group.update(member, self.protocols, self.rebalance_timeout_ms, request.session_timeout_ms)
-        group.set_joining(member, self.waiting)
+        group.set_joining(member, self.pending_response)
         self.rebalancer.rebalance(group, self.pending)
         return None
 
     def _reject(self, error: ErrorCode, member_id: str) -> JoinGroupResponse:
         return join_error(error, member_id, self.call.version)
 
-    # What the log refused
+    # Failed appends
 
     def _store_new_group(self) -> None:
-        """A group exists once it is in the log; its first record says no more than that."""
+        """Write an empty group record: a group exists once it is in the log."""
         blank = ClassicGroup(self.group.group_id, self.group.state_timestamp_ms)
         self.pending.store(blank)
         self.pending.on_rejected = self._undo_new_group
@@ -207,16 +211,19 @@ class JoinOperation:
             group.replace_member_id(member, member_id)
             rebalancer.reset_session_timer(group, member, now_ms)
             response = JoinGroupResponse(
-                error_code=error_after_append(error), generation_id=group.generation, protocol_type=group.protocol_type,
-                protocol_name=group.protocol_name, leader=old_leader,
-            )  # fmt: skip
+                error_code=error_after_append(error),
+                generation_id=group.generation,
+                protocol_type=group.protocol_type,
+                protocol_name=group.protocol_name,
+                leader=old_leader,
+            )
             return Decision(response=response)
 
         return undo
 
 
 def validate_member(group: ClassicGroup, member_id: str, instance_id: str | None) -> ErrorCode | None:
-    """Whether a request may speak for a member: by its id, which for a static member has to be the last one it was given."""
+    """Return the error if `member_id` is not a member, or is an old id of the static member `instance_id`."""
     if instance_id is not None:
         known = group.static_members.get(instance_id)
         if known is None:

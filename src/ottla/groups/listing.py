@@ -19,19 +19,24 @@ from ottla.wire.messages.list_groups import ListedGroup, ListGroupsRequest, List
 Groups = dict[str, ClassicGroup]
 CLASSIC = "classic"
 NOT_FOUND_ERROR_MIN_VERSION = 6
-"""DescribeGroups of earlier versions says that an unknown group is dead, and no error."""
+"""Before this version DescribeGroups reports an unknown group as Dead, without an error."""
 
 
 def list_groups(groups: Groups, request: ListGroupsRequest) -> ListGroupsResponse:
     states = {state.lower().strip(): None for state in request.states_filter}
-    types = {kind.lower(): None for kind in request.types_filter}
-    return ListGroupsResponse(groups=[
-        ListedGroup(
-            group_id=group.group_id, protocol_type=group.protocol_type or "", group_state=group.state.value, group_type=CLASSIC
-        )
-        for group in groups.values()
-        if (not states or group.state.value.lower() in states) and (not types or CLASSIC in types)
-    ])  # fmt: skip
+    types = {name.lower(): None for name in request.types_filter}
+    return ListGroupsResponse(
+        groups=[
+            ListedGroup(
+                group_id=group.group_id,
+                protocol_type=group.protocol_type or "",
+                group_state=group.state.value,
+                group_type=CLASSIC,
+            )
+            for group in groups.values()
+            if (not states or group.state.value.lower() in states) and (not types or CLASSIC in types)
+        ]
+    )
 
 
 def describe_groups(groups: Groups, request: DescribeGroupsRequest, version: int) -> DescribeGroupsResponse:
@@ -46,22 +51,27 @@ def _describe(group: ClassicGroup | None, group_id: str, version: int) -> Descri
         if version >= NOT_FOUND_ERROR_MIN_VERSION:
             described.error_code, described.error_message = (
                 ErrorCode.GROUP_ID_NOT_FOUND,
-                f"There is no group {group_id!r}.",
+                f"Group {group_id!r} not found.",
             )
         return described
     stable = group.state is GroupState.STABLE
     return DescribedGroup(
-        group_id=group_id, group_state=group.state.value, protocol_type=group.protocol_type or "",
+        group_id=group_id,
+        group_state=group.state.value,
+        protocol_type=group.protocol_type or "",
         protocol_data=(group.protocol_name or "") if stable else "",
         members=[
             DescribedGroupMember(
-                member_id=member.member_id, group_instance_id=member.instance_id, client_id=member.client_id,
-                client_host=member.client_host, member_metadata=member.metadata(group.protocol_name) if stable else b"",
+                member_id=member.member_id,
+                group_instance_id=member.instance_id,
+                client_id=member.client_id,
+                client_host=member.client_host,
+                member_metadata=member.metadata(group.protocol_name) if stable else b"",
                 member_assignment=member.assignment,
             )
             for member in group.members.values()
         ],
-    )  # fmt: skip
+    )
 
 
 def delete_groups(groups: Groups, table: OffsetTable, call: GroupCall, request: DeleteGroupsRequest) -> Decision:

@@ -13,13 +13,13 @@ from ottla.wire.messages.leave_group import LeaveGroupRequest, LeaveGroupRespons
 from ottla.wire.messages.sync_group import SyncGroupRequest, SyncGroupResponse
 
 BATCH_LEAVE_MIN_VERSION = 3
-"""Versions of LeaveGroup before this one name one member, whose error is that of the response."""
+"""Before this version LeaveGroup names one member, whose error is the response's error."""
 
 
 def sync_group(
     rebalancer: Rebalancer, call: GroupCall, request: SyncGroupRequest, pending: PendingDecision
 ) -> SyncGroupResponse | None:
-    """The response, or None where the request waits for the leader's."""
+    """Return the response, or None if the request waits for the leader's assignment."""
     group = rebalancer.groups.get(request.group_id)
     if group is None or group.state is GroupState.EMPTY:
         return SyncGroupResponse(error_code=ErrorCode.UNKNOWN_MEMBER_ID)
@@ -34,9 +34,8 @@ def sync_group(
         return SyncGroupResponse(
             protocol_type=group.protocol_type, protocol_name=group.protocol_name, assignment=member.assignment
         )
-    rebalancer.respond_to_sync(
-        member, SyncGroupResponse(error_code=ErrorCode.REBALANCE_IN_PROGRESS), pending
-    )  # one waits, the newest
+    # A member has one pending SyncGroup, the newest.
+    rebalancer.respond_to_sync(member, SyncGroupResponse(error_code=ErrorCode.REBALANCE_IN_PROGRESS), pending)
     member.syncing = PendingResponse(call.token, call.version)
     if group.leader_id == member.member_id:
         _store_assignments(rebalancer, group, request, pending)
@@ -59,25 +58,25 @@ def _check_sync(group: ClassicGroup, request: SyncGroupRequest) -> ErrorCode | N
 def _store_assignments(
     rebalancer: Rebalancer, group: ClassicGroup, request: SyncGroupRequest, pending: PendingDecision
 ) -> None:
-    """The leader has assigned: the generation is stored, and everyone gets its part when that is committed."""
+    """Store the leader's assignments. Members get their response when the record is committed."""
     assignments = {entry.member_id: entry.assignment for entry in request.assignments}
     for member in group.members.values():
         member.assignment = assignments.get(member.member_id, EMPTY_ASSIGNMENT)
     pending.store(group)
     rebalancer.propagate_assignments(group, ErrorCode.NONE, pending)
     group.transition_to(GroupState.STABLE, pending.now_ms)
-    answered = [waiting for waiting, _ in pending.completions]
+    requests = [request for request, _ in pending.completions]
 
     def undo(error: ErrorCode, now_ms: int) -> Decision:
-        """As if it had never been stable: those who were to be answered hear of the error, and all join again."""
-        again = PendingDecision(now_ms)
+        """Return to CompletingRebalance, respond with the error and start a new rebalance."""
+        undone = PendingDecision(now_ms)
         group.state = GroupState.COMPLETING_REBALANCE
-        told = error_after_append(error)
+        client_error = error_after_append(error)
         for member in group.members.values():
             member.assignment = EMPTY_ASSIGNMENT
-        again.completions += [(waiting, SyncGroupResponse(error_code=told)) for waiting in answered]
-        rebalancer.rebalance(group, again)
-        return again.decision()
+        undone.completions += [(request, SyncGroupResponse(error_code=client_error)) for request in requests]
+        rebalancer.rebalance(group, undone)
+        return undone.decision()
 
     pending.on_rejected = undo
 
@@ -121,7 +120,7 @@ def _leave(
     rebalancer: Rebalancer, group: ClassicGroup, identity: MemberIdentity, pending: PendingDecision
 ) -> ErrorCode:
     member_id, instance_id = identity.member_id, identity.group_instance_id
-    if not member_id:  # an operator removes a static member by its name
+    if not member_id:  # an administrator removes a static member by instance id
         if instance_id is None or instance_id not in group.static_members:
             return ErrorCode.UNKNOWN_MEMBER_ID
         member_id = group.static_members[instance_id]

@@ -1,4 +1,4 @@
-"""What time and deletions take away: offsets that nobody needs any more, and groups that have neither members nor offsets."""
+"""Tombstones for expired offsets and deleted groups."""
 
 from ottla.groups.classic_group import CONSUMER_PROTOCOL, ClassicGroup, GroupState
 from ottla.groups.interface import GroupRecord
@@ -7,14 +7,15 @@ from ottla.wire.records.group import NO_EXPIRY, CommittedOffset, group_key, offs
 
 
 def expired_records(group: ClassicGroup, table: OffsetTable, now_ms: int, retention_ms: int) -> list[GroupRecord]:
-    """Tombstones of a group's expired offsets, and of the group itself if nothing is left of it.
+    """Return tombstones for a group's expired offsets, and for the group if it has neither members nor offsets left.
 
-    Offsets of a group that rebalances are kept, as nobody knows yet what its members will read; so are those of an open transaction.
+    Offsets do not expire during a rebalance, when the members' subscriptions are unknown (KAFKA-13636), nor while an
+    open transaction may commit them (KAFKA-19163).
     """
     offsets = table.of(group.group_id)
     if not offsets:
-        is_gone = group.state is GroupState.EMPTY and not table.has_pending(group.group_id)
-        return [GroupRecord(group_key(group.group_id), None)] if is_gone else []
+        is_expired = group.state is GroupState.EMPTY and not table.has_pending(group.group_id)
+        return [GroupRecord(group_key(group.group_id), None)] if is_expired else []
     if not _may_expire(group):
         return []
     records, kept = [], False
@@ -41,7 +42,10 @@ def _may_expire(group: ClassicGroup) -> bool:
 
 
 def _is_expired(group: ClassicGroup, committed: CommittedOffset, now_ms: int, retention_ms: int) -> bool:
-    """The retention begins when the group became empty; without members, or with other topics, at the commit."""
+    """Whether retention has passed since the group became empty.
+
+    For groups that never had members, and topics that members no longer subscribe to: since the commit.
+    """
     if committed.expire_timestamp != NO_EXPIRY:
         return now_ms >= committed.expire_timestamp
     since = committed.commit_timestamp
@@ -51,11 +55,11 @@ def _is_expired(group: ClassicGroup, committed: CommittedOffset, now_ms: int, re
 
 
 def group_tombstones(group_id: str, table: OffsetTable) -> list[GroupRecord]:
-    """Of a group that is deleted."""
+    """Return tombstones for a deleted group and all its offsets."""
     offsets = table.of(group_id)
-    places = {(topic, partition): None for topic, partitions in offsets.items() for partition in partitions}
-    places |= dict.fromkeys(table.pending_partitions(group_id))
+    keys = {(topic, partition): None for topic, partitions in offsets.items() for partition in partitions}
+    keys |= dict.fromkeys(table.pending_partitions(group_id))
     return [
-        *[GroupRecord(offset_key(group_id, *place), None) for place in places],
+        *[GroupRecord(offset_key(group_id, *key), None) for key in keys],
         GroupRecord(group_key(group_id), None),
     ]

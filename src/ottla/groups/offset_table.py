@@ -1,4 +1,4 @@
-"""The committed offsets of a shard: hard state, written by replay alone."""
+"""Committed offsets of a shard. Durable state, changed only by replay."""
 
 from collections.abc import Iterator
 
@@ -12,7 +12,10 @@ OffsetKey = tuple[str, str, int]
 
 
 class OffsetTable:
-    """Offsets of open transactions wait beside, by producer. Of an offset that was committed both ways the later record counts."""
+    """Committed offsets, and pending offsets of open transactions by producer id.
+
+    If an offset was committed with and without a transaction, the later record wins (KAFKA-17306).
+    """
 
     def __init__(self) -> None:
         self._groups: dict[str, GroupOffsets] = {}
@@ -35,7 +38,7 @@ class OffsetTable:
         partitions[partition] = committed
 
     def note_record_offset(self, record_offset: int, group_id: str, topic: str, partition: int) -> None:
-        """Where an offset was written; only needed while a transaction is open that may have written it earlier."""
+        """Note a commit's position in the log, if an open transaction may have written the same offset earlier."""
         if self._pending:
             self._record_offsets[group_id, topic, partition] = record_offset
 
@@ -54,14 +57,14 @@ class OffsetTable:
 
     # Transactions
 
-    def put_pending(self, record_offset: int, producer_id: int, place: OffsetKey, committed: CommittedOffset) -> None:
-        self._pending.setdefault(producer_id, {})[place] = (record_offset, committed)
+    def put_pending(self, record_offset: int, producer_id: int, key: OffsetKey, committed: CommittedOffset) -> None:
+        self._pending.setdefault(producer_id, {})[key] = (record_offset, committed)
 
     def end_transaction(self, producer_id: int, *, committed: bool) -> None:
-        for place, (record_offset, offset) in self._pending.pop(producer_id, {}).items():
-            if committed and record_offset > self._record_offsets.get(place, -1):
-                self.put(*place, offset)
-                self._record_offsets[place] = record_offset
+        for key, (record_offset, offset) in self._pending.pop(producer_id, {}).items():
+            if committed and record_offset > self._record_offsets.get(key, -1):
+                self.put(*key, offset)
+                self._record_offsets[key] = record_offset
         if not self._pending:
             self._record_offsets.clear()
 

@@ -1,4 +1,4 @@
-"""OffsetCommit, OffsetFetch and OffsetDelete: how far groups have come."""
+"""OffsetCommit, OffsetFetch and OffsetDelete."""
 
 from ottla.base.decision import Decision
 from ottla.base.errors import ErrorCode
@@ -34,7 +34,7 @@ from ottla.wire.records.group import NO_EXPIRY, CommittedOffset, offset_key, off
 NO_RETENTION = -1
 NO_OFFSET = -1
 GROUP_ID_NOT_FOUND_MIN_VERSION = 9
-"""OffsetCommit of earlier versions hears of a wrong generation instead of an unknown group."""
+"""Before this version OffsetCommit reports ILLEGAL_GENERATION for an unknown group."""
 
 
 def commit_offsets(rebalancer: Rebalancer, call: GroupCall, request: OffsetCommitRequest, now_ms: int) -> Decision:
@@ -42,21 +42,19 @@ def commit_offsets(rebalancer: Rebalancer, call: GroupCall, request: OffsetCommi
     error = _check_commit(group, request, call.version)
     if error is not None:
         return Decision(response=error_response(request, error))
-    if group is not None and group.state in (
-        GroupState.STABLE,
-        GroupState.PREPARING_REBALANCE,
-    ):  # a commit is as good as a heartbeat
+    # A commit counts as a heartbeat.
+    if group is not None and group.state in (GroupState.STABLE, GroupState.PREPARING_REBALANCE):
         rebalancer.reset_session_timer(group, group.members[request.member_id], now_ms)
     expire = NO_EXPIRY if request.retention_time_ms == NO_RETENTION else now_ms + request.retention_time_ms
     metadata_max = rebalancer.settings.offset_metadata_max_bytes
     records: list[GroupRecord] = []
     topics = []
     for topic in request.topics:
-        answers = []
+        partitions = []
         for partition in topic.partitions:
             metadata = partition.committed_metadata or ""
             if len(metadata) > metadata_max:
-                answers.append(
+                partitions.append(
                     OffsetCommitResponsePartition(partition.partition_index, ErrorCode.OFFSET_METADATA_TOO_LARGE)
                 )
                 continue
@@ -65,14 +63,14 @@ def commit_offsets(rebalancer: Rebalancer, call: GroupCall, request: OffsetCommi
             )
             key = offset_key(request.group_id, topic.name, partition.partition_index)
             records.append(GroupRecord(key, offset_value(committed)))
-            answers.append(OffsetCommitResponsePartition(partition.partition_index))
-        topics.append(OffsetCommitResponseTopic(topic.name, topic.topic_id, answers))
-    rebalancer.counts.offset_commits += len(records)
+            partitions.append(OffsetCommitResponsePartition(partition.partition_index))
+        topics.append(OffsetCommitResponseTopic(topic.name, topic.topic_id, partitions))
+    rebalancer.metrics.offset_commits += len(records)
     return Decision(tuple(records), OffsetCommitResponse(topics=topics), on_rejected=append_error_handler(call))
 
 
 def _check_commit(group: ClassicGroup | None, request: OffsetCommitRequest, version: int) -> ErrorCode | None:
-    """A commit comes from a member of the present generation, or from someone who only keeps offsets in a group without members."""
+    """Return the error unless the commit is from a member of the current generation, or the group has no members."""
     generation = request.generation_id_or_member_epoch
     if group is None:
         if generation < 0:
@@ -93,7 +91,7 @@ def _check_commit(group: ClassicGroup | None, request: OffsetCommitRequest, vers
 
 
 def fetch_offsets(table: OffsetTable, request: OffsetFetchRequest) -> OffsetFetchResponse:
-    """In the form of version 8. Member ids and epochs of version 9 are of the newer protocol; classic groups do not look at them."""
+    """Takes and returns the form of version 8. Classic groups ignore the member id and epoch of version 9 (KIP-848)."""
     return OffsetFetchResponse(groups=[_fetch_group(table, group, request.require_stable) for group in request.groups])
 
 
@@ -104,7 +102,7 @@ def _fetch_group(
     if request.topics is None:
         topics = [_fetch_all(table, request.group_id, name, offsets, require_stable) for name in offsets]
         return OffsetFetchResponseGroup(group_id=request.group_id, topics=topics)
-    answers = []
+    topics = []
     for topic in request.topics:
         known = offsets.get(topic.name, {})
         partitions = []
@@ -118,14 +116,14 @@ def _fetch_group(
                 partitions.append(
                     OffsetFetchResponsePartitions(index, committed.offset, committed.leader_epoch, committed.metadata)
                 )
-        answers.append(OffsetFetchResponseTopics(topic.name, topic.topic_id, partitions))
-    return OffsetFetchResponseGroup(group_id=request.group_id, topics=answers)
+        topics.append(OffsetFetchResponseTopics(topic.name, topic.topic_id, partitions))
+    return OffsetFetchResponseGroup(group_id=request.group_id, topics=topics)
 
 
 def _fetch_all(
     table: OffsetTable, group_id: str, topic: str, offsets: GroupOffsets, require_stable: bool
 ) -> OffsetFetchResponseTopics:
-    """All of a topic. The id is that of the commits; whoever answers by id knows whether it is still the topic's."""
+    """Return all offsets of a topic, with the topic id of the commits. The caller checks whether that id is current."""
     partitions = []
     topic_id = ZERO_UUID
     for index, committed in offsets[topic].items():
@@ -143,9 +141,9 @@ def _no_offset(index: int, error: ErrorCode) -> OffsetFetchResponsePartitions:
     return OffsetFetchResponsePartitions(index, NO_OFFSET, -1, "", error)
 
 
-def _is_other_topic(committed: Uuid, asked: Uuid) -> bool:
-    """A topic that was made again under its name begins without offsets."""
-    return committed != asked and ZERO_UUID not in (committed, asked)
+def _is_other_topic(committed: Uuid, requested: Uuid) -> bool:
+    """Whether the offset was committed for a deleted topic of the same name."""
+    return committed != requested and ZERO_UUID not in (committed, requested)
 
 
 def delete_offsets(
@@ -174,6 +172,7 @@ def delete_offsets(
             known = offsets.get(topic.name, {})
             records += [
                 GroupRecord(offset_key(request.group_id, topic.name, index), None)
-                for index in indexes if index in known or table.is_pending(request.group_id, topic.name, index)
-            ]  # fmt: skip
+                for index in indexes
+                if index in known or table.is_pending(request.group_id, topic.name, index)
+            ]
     return Decision(tuple(records), OffsetDeleteResponse(topics=topics), on_rejected=append_error_handler(call))

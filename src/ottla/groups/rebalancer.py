@@ -1,4 +1,4 @@
-"""How a classic group comes from one generation to the next: everyone joins, the leader assigns, everyone gets its assignment."""
+"""Rebalances of classic groups: members join, the leader computes the assignment, members get theirs."""
 
 from collections.abc import Callable
 
@@ -18,11 +18,11 @@ JOIN = "join"
 SYNC = "sync"
 
 NEW_MEMBER_JOIN_TIMEOUT_MS = 300_000
-"""A member that waits in its first join cannot send heartbeats, as it does not know its id: it is given up after this time."""
+"""Limit of a member's first join. The member does not know its id yet, so it cannot send heartbeats."""
 
 
 class PendingDecision:
-    """What one step leads to, gathered while it is made."""
+    """Records and responses collected while a decision is made."""
 
     __slots__ = ("completions", "now_ms", "on_rejected", "records")
 
@@ -33,25 +33,28 @@ class PendingDecision:
         self.on_rejected: Callable[[ErrorCode, int], Decision] | None = None
 
     def store(self, group: ClassicGroup) -> None:
-        self.records.append(GroupRecord(group_key(group.group_id), group_value(group.record())))
+        self.records.append(GroupRecord(group_key(group.group_id), group_value(group.to_record())))
 
     def decision(self) -> Decision:
         return Decision(
             records=tuple(self.records),
-            completions=tuple([(waiting.token, response) for waiting, response in self.completions]),
+            completions=tuple([(request.token, response) for request, response in self.completions]),
         )
 
 
 class Rebalancer:
-    """The classic groups of a shard and their timers. Whoever changes a group's members ends by asking it what follows."""
+    """The classic groups of a shard and their timers.
 
-    def __init__(self, settings: GroupSettings, timers: Timers, counts: GroupMetrics) -> None:
+    Callers that change a group's members call `rebalance` or `complete_join` afterwards.
+    """
+
+    def __init__(self, settings: GroupSettings, timers: Timers, metrics: GroupMetrics) -> None:
         self.settings = settings
         self.timers = timers
-        self.counts = counts
+        self.metrics = metrics
         self.groups: dict[str, ClassicGroup] = {}
 
-    # Answers to those who wait
+    # Responses to pending requests
 
     def respond_to_join(
         self, group: ClassicGroup, member: Member, response: JoinGroupResponse, pending: PendingDecision
@@ -74,21 +77,24 @@ class Rebalancer:
         return True
 
     def join_response(self, group: ClassicGroup, member: Member) -> JoinGroupResponse:
-        """The generation as a member learns of it; the leader learns of the others too."""
+        """Return the current generation for a member. Only the leader gets the list of members."""
         return JoinGroupResponse(
-            generation_id=group.generation, protocol_type=group.protocol_type, protocol_name=group.protocol_name,
-            leader=group.leader_id or "", member_id=member.member_id,
+            generation_id=group.generation,
+            protocol_type=group.protocol_type,
+            protocol_name=group.protocol_name,
+            leader=group.leader_id or "",
+            member_id=member.member_id,
             members=group.member_list() if group.leader_id == member.member_id else [],
-        )  # fmt: skip
+        )
 
     def propagate_assignments(self, group: ClassicGroup, error: ErrorCode, pending: PendingDecision) -> None:
-        """Everyone who waits in a sync gets its assignment, or the error."""
+        """Respond to all pending syncs with the member's assignment, or with the error."""
         for member in group.members.values():
             response = SyncGroupResponse(error_code=error, assignment=member.assignment)
             if error is ErrorCode.NONE:
                 response.protocol_type, response.protocol_name = group.protocol_type, group.protocol_name
             if self.respond_to_sync(member, response, pending):
-                self.reset_session_timer(group, member, pending.now_ms)  # while it waited, none was expected
+                self.reset_session_timer(group, member, pending.now_ms)  # it sends no heartbeats while it waits
 
     def reset_assignments(self, group: ClassicGroup, error: ErrorCode, pending: PendingDecision) -> None:
         assert group.state is GroupState.COMPLETING_REBALANCE, (group.group_id, group.state)
@@ -105,7 +111,7 @@ class Rebalancer:
         self.timers.cancel(TimerKey(group.group_id, SESSION, member_id))
 
     def on_timer(self, key: TimerKey, pending: PendingDecision) -> None:
-        """A timer has run out. Its group may be gone meanwhile, as may be its reason."""
+        """Handle an expired timer. Its group may be deleted, or the timer obsolete."""
         group = self.groups.get(key.group_id)
         if group is None:
             return
@@ -124,7 +130,7 @@ class Rebalancer:
             return
         member = group.members.get(member_id)
         if member is not None and not member.has_satisfied_heartbeat:
-            self.counts.expired_members += 1
+            self.metrics.expired_members += 1
             self.remove_member(group, member, pending)
             if group.state is GroupState.PREPARING_REBALANCE:
                 if group.has_all_joined:
@@ -136,7 +142,7 @@ class Rebalancer:
         if group.state is not GroupState.PREPARING_REBALANCE:
             return
         if group.initial_delay_ms >= 0 and group.new_member_added and group.initial_remaining_ms:
-            # More members may be on their way: wait on, but never longer than a rebalance may take.
+            # Members joined during the delay, so more may follow: extend it, at most to the rebalance timeout.
             group.new_member_added = False
             remaining = group.initial_remaining_ms
             group.initial_remaining_ms = max(remaining - group.initial_delay_ms, 0)
@@ -146,24 +152,24 @@ class Rebalancer:
             self.complete_join(group, pending)
 
     def _on_sync_deadline(self, group: ClassicGroup, pending: PendingDecision) -> None:
-        """Members that joined and did not sync are removed, and the others begin anew."""
+        """Remove members that joined but did not sync, and start a new rebalance."""
         if group.state in (GroupState.COMPLETING_REBALANCE, GroupState.STABLE) and group.pending_sync:
             for member_id in list(group.pending_sync):
                 group.remove(member_id)
                 self.cancel_session_timer(group, member_id)
             self._prepare(group, pending)
 
-    # From generation to generation
+    # Rebalance
 
     def remove_member(self, group: ClassicGroup, member: Member, pending: PendingDecision) -> None:
-        """A member is removed; if it waits in a join it is told to come again. What follows for the group is asked afterwards."""
+        """Remove a member and reject its pending requests. The caller then starts or completes the rebalance."""
         self.cancel_session_timer(group, member.member_id)
         self.reject_join(group, member, ErrorCode.UNKNOWN_MEMBER_ID, "", pending)
         self.respond_to_sync(member, SyncGroupResponse(error_code=ErrorCode.UNKNOWN_MEMBER_ID), pending)
         group.remove(member.member_id)
 
     def rebalance(self, group: ClassicGroup, pending: PendingDecision) -> None:
-        """The members or their protocols have changed: begin a rebalance, or end the one that goes on if everyone is there."""
+        """Members or protocols changed: start a rebalance, or complete the current one if all members joined."""
         if group.can_rebalance:
             self._prepare(group, pending)
         elif (
@@ -179,7 +185,7 @@ class Rebalancer:
         group.pending_sync.clear()
         self.timers.cancel(TimerKey(group.group_id, SYNC))
         initial = group.state is GroupState.EMPTY
-        self.counts.rebalances += 1
+        self.metrics.rebalances += 1
         group.transition_to(GroupState.PREPARING_REBALANCE, pending.now_ms)
         if initial:
             delay = self.settings.group_initial_rebalance_delay_ms
@@ -194,7 +200,7 @@ class Rebalancer:
             self.timers.set(TimerKey(group.group_id, JOIN), pending.now_ms + group.rebalance_timeout_ms)
 
     def complete_join(self, group: ClassicGroup, pending: PendingDecision) -> None:
-        """The time to join is over: whoever is not there is removed, unless it is static, and the next generation begins."""
+        """Remove dynamic members that did not join, and start the next generation."""
         self.timers.cancel(TimerKey(group.group_id, JOIN))
         group.initial_delay_ms = -1
         for member in list(group.members.values()):
@@ -202,7 +208,7 @@ class Rebalancer:
                 self.cancel_session_timer(group, member.member_id)
                 group.remove(member.member_id)
         if group.members and not group.elect_joined_leader():
-            # Only static members are left, and none of them came: wait until they do, or their sessions end.
+            # Only static members are left, and none joined: wait until one does, or their sessions expire.
             self.timers.set(TimerKey(group.group_id, JOIN), pending.now_ms + group.rebalance_timeout_ms)
             return
         group.start_next_generation(pending.now_ms)

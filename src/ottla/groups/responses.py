@@ -1,4 +1,4 @@
-"""Answers that need no group: what is refused before its shard is asked, and every request's answer to an error."""
+"""Responses that need no group state: early rejections, and the error response of each request type."""
 
 from collections.abc import Callable
 from typing import Any
@@ -24,10 +24,10 @@ from ottla.wire.messages.sync_group import SyncGroupRequest, SyncGroupResponse
 from ottla.wire.schema import Message
 
 NULLABLE_PROTOCOL_MIN_VERSION = 7
-"""Versions of JoinGroup before this one cannot say that a protocol is null."""
+"""Before this version the protocol name in a JoinGroup response cannot be null."""
 
 PROTOCOL_REQUIRED_MIN_VERSION = 5
-"""From this version on, SyncGroup has to name its protocol, although the fields may be null."""
+"""From this version on SyncGroup must name its protocol, although the fields are nullable."""
 
 APPEND_ERRORS = {
     ErrorCode.UNKNOWN_TOPIC_OR_PARTITION: ErrorCode.COORDINATOR_NOT_AVAILABLE,
@@ -39,7 +39,7 @@ APPEND_ERRORS = {
     ErrorCode.RECORD_LIST_TOO_LARGE: ErrorCode.UNKNOWN_SERVER_ERROR,
     ErrorCode.INVALID_FETCH_SIZE: ErrorCode.UNKNOWN_SERVER_ERROR,
 }
-"""What a client is told where the log says no; any other error is passed on as it is."""
+"""Error of a failed append to the error in the response. Other errors are returned unchanged, as in Kafka."""
 
 
 def error_after_append(error: ErrorCode) -> ErrorCode:
@@ -47,9 +47,9 @@ def error_after_append(error: ErrorCode) -> ErrorCode:
 
 
 def early_rejection(call: GroupCall, settings: GroupSettings) -> Message | None:
-    """The response to a request that is refused whatever its shard holds, and before it is known where that shard is."""
-    refuse = _EARLY_CHECKS.get(type(call.request))
-    return None if refuse is None else refuse(call.request, call.version, settings)
+    """Return the error response if the request is invalid for any group; checked before its shard is looked up."""
+    check = _EARLY_CHECKS.get(type(call.request))
+    return None if check is None else check(call.request, call.version, settings)
 
 
 def _check_join(request: JoinGroupRequest, version: int, settings: GroupSettings) -> Message | None:
@@ -73,14 +73,14 @@ def _check_group_id(
 
 
 def error_response(request: Message, error: ErrorCode, version: int = 0) -> Message:
-    """The answer to a request of which nothing could be done: NOT_COORDINATOR, COORDINATOR_LOAD_IN_PROGRESS and the like."""
+    """Return the response for a request that failed as a whole, for example with NOT_COORDINATOR."""
     if isinstance(request, JoinGroupRequest):
         return join_error(error, "", version)
     return _ERROR_RESPONSES[type(request)](request, error)
 
 
 def join_error(error: ErrorCode, member_id: str, version: int) -> JoinGroupResponse:
-    """Without a protocol, which is said by null where the version can."""
+    """Return a JoinGroup error. The protocol name is null if the version allows it."""
     return JoinGroupResponse(
         error_code=error, member_id=member_id, protocol_name=None if version >= NULLABLE_PROTOCOL_MIN_VERSION else ""
     )
@@ -89,14 +89,17 @@ def join_error(error: ErrorCode, member_id: str, version: int) -> JoinGroupRespo
 def append_error_handler(
     call: GroupCall, completions: tuple[tuple[Any, Any], ...] = ()
 ) -> Callable[[ErrorCode, int], Decision]:
-    """For a decision that leaves nothing to undo: the request hears of the error, and others what they were to hear."""
+    """Return an `on_rejected` callback that responds with the error, for decisions with nothing to undo.
+
+    Completions are sent unchanged.
+    """
     return lambda error, now_ms: Decision(
         response=error_response(call.request, error_after_append(error), call.version), completions=completions
     )
 
 
 def _heartbeat(request: HeartbeatRequest, error: ErrorCode) -> HeartbeatResponse:
-    """While its group is loading a member is told that all is well: it gets a full session timeout afterwards."""
+    """Heartbeats succeed while the coordinator is loading: members get a full session timeout once it is loaded."""
     return HeartbeatResponse(error_code=ErrorCode.NONE if error is ErrorCode.COORDINATOR_LOAD_IN_PROGRESS else error)
 
 

@@ -1,4 +1,4 @@
-"""One shard of the group coordinator: the groups whose records live in one partition of `__consumer_offsets`."""
+"""One shard of the group coordinator: the groups of one partition of `__consumer_offsets`."""
 
 from collections.abc import Callable, Iterable
 from typing import Any
@@ -44,33 +44,35 @@ from ottla.wire.schema import Message
 NO_PRODUCER = -1
 EXPIRY = TimerKey("", "expiry")
 TIMERS_PER_CALL_MAX = 500
-"""Timers that one call of `on_deadline` handles; what else is due is due for the next call."""
+"""Limit of expired timers handled per `on_deadline` call. The rest stay due for the next call."""
 
 EXPIRY_GROUPS_PER_CALL_MAX = 500
-"""Groups that one call of `on_deadline` looks through for expired offsets; the next call goes on behind them."""
+"""Limit of groups checked for expired offsets per `on_deadline` call. The next call continues after them."""
 
 
 class GroupCoordinatorShard:
-    """How it is driven:
+    """Calls a driver makes:
 
-    1. A new shard is loaded: `replay` for every record of the partition, then `on_loaded`, whose decision is treated as any other.
-    2. For each request `decide`; when `next_deadline_ms` has come, `on_deadline`. The records of a decision are appended to the log and
-       replayed, in their order, before anything else is decided. Its response and completions leave when the records are committed;
-       those of a decision without records leave when all that was replayed before it is committed, as they may tell of it.
-       Records of several decisions may share a batch.
-    3. Where the log refuses the records of a decision before any of them was replayed, call `on_append_failed` instead of `replay`
-       and go on with the decision it returns. Where records that were replayed are lost (leadership moved, the disk failed),
-       the shard is: `on_unloaded` answers those who wait, and a new shard is loaded.
+    1. To load a new shard: `replay` for every record of the partition, then `on_loaded`. Its decision is handled like
+       any other.
+    2. `decide` for each request, and `on_deadline` when `next_deadline_ms` has passed. Append and replay the records of
+       a decision in order before the next decision. Send its response and completions when the records are committed.
+       If it has no records, send them when all records replayed so far are committed, since the response may depend on
+       them. Records of several decisions may share a batch.
+    3. If the log rejects a decision's records before any is replayed, call `on_append_failed` instead of `replay`, and
+       use the decision it returns. If replayed records are lost (leadership moved, disk failure), the state is ahead of
+       the log: call `on_unloaded`, which answers pending requests, and load a new shard.
 
-    Hard state is what the log holds: the last record of each group, as its bytes, and the offsets. The groups themselves run ahead
-    of it: a generation is stored when it is settled, and what was not settled begins again after a change of coordinator.
+    Durable state is what the log holds: the last record of each group, as bytes, and the offsets. Members and
+    generations in memory are ahead of it: a group is stored when the leader's assignment arrives, and an unfinished
+    rebalance starts over after a failover.
     """
 
-    def __init__(self, settings: GroupSettings, rng: Rng, counts: GroupMetrics | None = None) -> None:
+    def __init__(self, settings: GroupSettings, rng: Rng, metrics: GroupMetrics | None = None) -> None:
         self._settings = settings
         self._rng = rng
         self._timers = Timers()
-        self._metrics = GroupMetrics() if counts is None else counts
+        self._metrics = GroupMetrics() if metrics is None else metrics
         self._rebalancer = Rebalancer(settings, self._timers, self._metrics)
         self._groups = self._rebalancer.groups
         self._stored: dict[str, bytes] = {}
@@ -79,16 +81,16 @@ class GroupCoordinatorShard:
         self._groups_to_expire: list[str] = []
 
     def decide(self, call: GroupCall, now_ms: int) -> Decision:
-        """The records are GroupRecords. Refusals are responses too."""
-        refused = early_rejection(call, self._settings)
-        if refused is not None:
-            return Decision(response=refused)
+        """Return GroupRecords and the response. Errors are responses too."""
+        rejection = early_rejection(call, self._settings)
+        if rejection is not None:
+            return Decision(response=rejection)
         return _DECISIONS[type(call.request)](self, call, call.request, now_ms)
 
     def replay(self, offset: int, key: bytes, value: bytes | None, producer_id: int = NO_PRODUCER) -> None:
-        """The only writer of what the log holds. Records of kinds that are not known are skipped.
+        """Apply one record of the log; durable state changes only here. Unknown record types are skipped.
 
-        `producer_id` is that of a transactional batch; its offsets count when `end_transaction` says so.
+        `producer_id` is set for a transactional batch: its offsets take effect if `end_transaction` commits them.
         """
         kind = record_kind(key)
         if kind in (OFFSET_KIND, OLD_OFFSET_KIND):
@@ -112,25 +114,28 @@ class GroupCoordinatorShard:
             self._groups.pop(group_id, None)
             return
         self._stored[group_id] = value
-        if not self._loaded:  # afterwards the group is ahead of its record
+        if not self._loaded:  # once loaded, the group in memory is ahead of its record
             self._groups[group_id] = group_from_record(group_id, read_group_value(value))
 
     def end_transaction(self, producer_id: int, *, committed: bool) -> None:
-        """A transaction marker of the partition was replayed."""
+        """Apply a transaction marker."""
         self._offsets.end_transaction(producer_id, committed=committed)
 
     def on_append_failed(self, decision: Decision, error: ErrorCode, now_ms: int) -> Decision:
-        """`error` is the log's. What the decision only remembered is undone; the result says what to answer, and may have records."""
+        """The log rejected the decision's records with `error`: undo it.
+
+        The returned decision may have records of its own.
+        """
         if decision.on_rejected is None:
             return Decision(response=decision.response, waiting=decision.waiting, completions=decision.completions)
         return decision.on_rejected(error, now_ms)
 
     def next_deadline_ms(self) -> int | None:
-        """When `on_deadline` has something to do; None while nothing is due ever. Cheap enough to ask after every call."""
+        """Return when to call `on_deadline` next, or None. Cheap enough to call after every request."""
         return self._timers.next_deadline_ms()
 
     def on_deadline(self, now_ms: int) -> Decision:
-        """All that is due: members expire, rebalances end, offsets are forgotten. Harmless when called early or late."""
+        """Handle expired timers: sessions, rebalances, offset expiration. May be called early or late."""
         pending = PendingDecision(now_ms)
         for _ in range(TIMERS_PER_CALL_MAX):
             key = self._timers.pop_due(now_ms)
@@ -138,12 +143,12 @@ class GroupCoordinatorShard:
                 break
             if key == EXPIRY:
                 self._expire(pending)
-                break  # where it has more to do it is due again at once, after others had their turn
+                break  # if groups remain it is due again immediately, so that requests are served in between
             self._rebalancer.on_timer(key, pending)
         return pending.decision()
 
     def on_loaded(self, now_ms: int) -> Decision:
-        """The log is read to its end: members get a full session timeout to be heard of."""
+        """The log is replayed: give every member a full session timeout for its next heartbeat."""
         self._loaded = True
         pending = PendingDecision(now_ms)
         self._timers.set(EXPIRY, now_ms + self._settings.offsets_retention_check_interval_ms)
@@ -153,11 +158,11 @@ class GroupCoordinatorShard:
             if len(group.members) > self._settings.group_max_size:
                 self._rebalancer.rebalance(
                     group, pending
-                )  # the limit was lowered: the last to come back are turned away
+                )  # the limit was lowered: the last members to rejoin are rejected
         return pending.decision()
 
     def on_unloaded(self) -> Decision:
-        """Everyone who waits is answered with NOT_COORDINATOR. The shard is not used afterwards."""
+        """Answer all pending requests with NOT_COORDINATOR. The shard is not used afterwards."""
         pending = PendingDecision(0)
         for group in self._groups.values():
             for member in group.members.values():
@@ -168,7 +173,7 @@ class GroupCoordinatorShard:
         return pending.decision()
 
     def on_topics_deleted(self, topics: Iterable[tuple[str, Uuid]]) -> Decision:
-        """Offsets of deleted topics are forgotten in all groups, unless they were committed under another id of the same name."""
+        """Return tombstones for the offsets of deleted topics, but not for those of a newer topic of the same name."""
         deleted = dict(topics)
         records = []
         for group_id in self._offsets.group_ids():
@@ -182,7 +187,7 @@ class GroupCoordinatorShard:
         return Decision(records=tuple(records))
 
     def stats(self) -> GroupStats:
-        """By looking at every group, for those who ask now and then."""
+        """Count groups by state. Visits every group."""
         by_state = dict.fromkeys((state.value for state in GroupState if state is not GroupState.DEAD), 0)
         members = 0
         for group in self._groups.values():
@@ -193,18 +198,18 @@ class GroupCoordinatorShard:
     def _expire(self, pending: PendingDecision) -> None:
         if not self._groups_to_expire:
             self._groups_to_expire = list(self._groups)
-        some, self._groups_to_expire = (
+        batch, self._groups_to_expire = (
             self._groups_to_expire[:EXPIRY_GROUPS_PER_CALL_MAX],
             self._groups_to_expire[EXPIRY_GROUPS_PER_CALL_MAX:],
         )
-        for group_id in some:
+        for group_id in batch:
             group = self._groups.get(group_id)
             if group is not None:
                 records = expired_records(group, self._offsets, pending.now_ms, self._settings.offsets_retention_ms)
                 self._metrics.expired_offsets += sum(record_kind(record.key) == OFFSET_KIND for record in records)
                 pending.records += records
-        again_ms = 0 if self._groups_to_expire else self._settings.offsets_retention_check_interval_ms
-        self._timers.set(EXPIRY, pending.now_ms + again_ms)
+        delay_ms = 0 if self._groups_to_expire else self._settings.offsets_retention_check_interval_ms
+        self._timers.set(EXPIRY, pending.now_ms + delay_ms)
 
     # Requests
 
@@ -244,8 +249,11 @@ class GroupCoordinatorShard:
 
 
 def _with_response(pending: PendingDecision, response: Message | None, call: GroupCall) -> Decision:
-    """A request that waits for others may be the last that all waited for: then its answer is among the completions."""
-    completions = tuple([(waiting.token, answer) for waiting, answer in pending.completions])
+    """Return the decision for a request that may wait.
+
+    If it was the last request that a rebalance waited for, its response is among the completions.
+    """
+    completions = tuple([(request.token, completed) for request, completed in pending.completions])
     undo = pending.on_rejected
     if not pending.records:
         on_rejected = None
@@ -261,7 +269,7 @@ def _with_response(pending: PendingDecision, response: Message | None, call: Gro
 
 
 def _own_completion_as_response(decision: Decision, token: Any) -> Decision:
-    own = [answer for other, answer in decision.completions if other is token]
+    own = [response for other, response in decision.completions if other is token]
     if not own:
         return decision
     others = tuple([completion for completion in decision.completions if completion[0] is not token])

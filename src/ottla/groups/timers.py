@@ -1,11 +1,11 @@
-"""Deadlines by key, moved often and met seldom: a heartbeat costs a dict entry, not a place in a queue."""
+"""Deadlines by key. Most are moved before they expire, so moving one costs a dict entry and no heap operation."""
 
 from heapq import heappop, heappush
 from typing import NamedTuple
 
 
 class TimerKey(NamedTuple):
-    """What is due. `member_id` is empty where it is the group's."""
+    """Identifies a timer. `member_id` is empty for timers of a group."""
 
     group_id: str
     kind: str
@@ -13,7 +13,10 @@ class TimerKey(NamedTuple):
 
 
 class Timers:
-    """Each key has one deadline. The heap holds for each the earliest time to look again; a deadline that moved on is put back then."""
+    """One deadline per key.
+
+    The heap holds the time to check each key next; a deadline that moved later is requeued then.
+    """
 
     def __init__(self) -> None:
         self._deadlines: dict[TimerKey, int] = {}
@@ -31,7 +34,7 @@ class Timers:
         self._deadlines.pop(key, None)
 
     def next_deadline_ms(self) -> int | None:
-        """Not later than the first deadline; where that one moved on since it was queued, it is put in its new place."""
+        """Return the earliest deadline, requeueing heap entries whose deadline moved or was cancelled."""
         while self._heap:
             at, key = self._heap[0]
             deadline = self._deadlines.get(key)
@@ -43,7 +46,7 @@ class Timers:
         return None
 
     def pop_due(self, now_ms: int) -> TimerKey | None:
-        """One key whose deadline has come, which has none from now on; the earliest first."""
+        """Remove and return the key with the earliest deadline, if it has passed."""
         at = self.next_deadline_ms()
         if at is None or at > now_ms:
             return None

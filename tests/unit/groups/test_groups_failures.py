@@ -2,7 +2,7 @@
 
 import pytest
 
-import ottla.groups.join_group as joining
+import ottla.groups.join_group as join_group
 from ottla.base.errors import ErrorCode
 from ottla.groups.interface import GroupCall
 from ottla.groups.responses import early_rejection, error_response
@@ -158,7 +158,7 @@ def test_a_loaded_group_above_the_limit_is_rebalanced(talk: Talk, speaker: Shard
 
 def test_ids_that_nobody_uses_are_bounded(talk: Talk, speaker: ShardSpeaker, monkeypatch: pytest.MonkeyPatch) -> None:
     """Beyond the limit the oldest is forgotten, so that one client cannot lock a group for others."""
-    monkeypatch.setattr(joining, "PENDING_MEMBERS_MAX", 3)
+    monkeypatch.setattr(join_group, "PENDING_MEMBERS_MAX", 3)
     given = [talk.ask("a", join_request(talk, "g"), 4).member_id for _ in range(5)]
     assert list(speaker.shard._groups["x-g"].pending_members) == given[2:]
     assert talk.ask("a", join_request(talk, "g", given[0]), 4).error_code == ErrorCode.UNKNOWN_MEMBER_ID
