@@ -13,8 +13,8 @@ from ottla.io.disk import RealDisk
 from ottla.log import offset_checkpoint_file
 from ottla.log.compaction import Cleaned
 from ottla.log.config import LogConfig
+from ottla.log.partition_directory import read_topic_id
 from ottla.log.partition_log import PartitionLog
-from ottla.log.partition_metadata import read_topic_id
 from ottla.wire.batches import BatchHeader, Record, build_batch, decode_records, read_header
 from tests.compat.conftest import create_topic
 from tests.compat.raw import RawConnection

@@ -12,8 +12,8 @@ from bench.peers import ApacheKafka, PeerUnavailable
 from ottla.base.ids import Uuid
 from ottla.io.disk import RealDisk
 from ottla.log.config import LogConfig
+from ottla.log.partition_directory import read_topic_id
 from ottla.log.partition_log import PartitionLog
-from ottla.log.partition_metadata import read_topic_id
 from ottla.wire.batches import Record, build_batch
 from tests.compat.conftest import create_topic
 from tests.compat.raw import RawConnection
@@ -79,7 +79,7 @@ def test_both_write_the_same_files_and_read_each_others(kafka: ApacheKafka, tmp_
         opened = open_log(copy, topic_id, clean=clean)
         assert opened.log_end_offset == log.log_end_offset
         assert opened.producers.encode()[6:10] == log.producers.encode()[6:10]
-        assert opened.latest_of_max_timestamp() == log.latest_of_max_timestamp()
+        assert opened.offset_of_max_timestamp() == log.offset_of_max_timestamp()
 
     shutil.rmtree(theirs)
     shutil.copytree(tmp_path / "ours", theirs)

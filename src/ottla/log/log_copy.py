@@ -4,7 +4,7 @@ from typing import NamedTuple
 
 from ottla.base.ports import Disk
 from ottla.log import leader_epoch_cache as leader_epochs
-from ottla.log import partition_metadata
+from ottla.log import partition_directory
 from ottla.log.partition_log import LogSlice, PartitionLog
 from ottla.log.producer_state import SNAPSHOT_SUFFIX
 from ottla.log.segment import LOG_SUFFIX, LogSegment
@@ -52,7 +52,7 @@ class LogCopy:
         if disk.exists(self.directory):
             disk.remove_tree(self.directory)
         disk.make_directories(self.directory)
-        partition_metadata.write_topic_id(disk, self.directory, self.source.topic_id)
+        partition_directory.write_topic_id(disk, self.directory, self.source.topic_id)
         disk.write_atomically(f"{self.directory}/{leader_epochs.FILE_NAME}", self._epochs)
         for name in disk.list(self.source.directory):
             is_snapshot = name.endswith(SNAPSHOT_SUFFIX) and int(name[:20]) <= self.segments[-1].segment.base_offset

@@ -10,15 +10,15 @@ from ottla.base.errors import ErrorCode
 from ottla.base.ids import Uuid, uuid_text
 from ottla.base.ports import Disk, File
 from ottla.log import leader_epoch_cache as leader_epochs
-from ottla.log import log_loader, partition_metadata, time_search
+from ottla.log import log_loader, partition_directory, time_search
 from ottla.log.beginning import apply_log_start_offset
-from ottla.log.cached_read import read_cached
 from ottla.log.config import LogConfig
 from ottla.log.file_cache import FileCache
 from ottla.log.flush_plan import AtomicWrite, ClosedSegment, DirectorySync, Flushable, FlushPlan
 from ottla.log.offset_index import ENTRY_BYTES as OFFSET_ENTRY_BYTES
 from ottla.log.producer_state import snapshot_path
 from ottla.log.segment import LogSegment, NotCached
+from ottla.log.segment_read import read_cached
 from ottla.log.time_index import ENTRY_BYTES as TIME_ENTRY_BYTES
 from ottla.wire.batch_validation import LOOP_BUDGET, BatchRejected, ValidatedBatch, validate_batch
 from ottla.wire.batches import (
@@ -70,8 +70,8 @@ def create_partition_directories(disk: Disk, wanted: Sequence[tuple[str, Uuid]])
     """Put the directories of new logs on the disk, each with the id of its topic. It waits for the disk: call it from a worker."""
     for directory, topic_id in wanted:
         disk.make_directories(directory)
-        if partition_metadata.read_topic_id(disk, directory) is None:
-            partition_metadata.write_topic_id(
+        if partition_directory.read_topic_id(disk, directory) is None:
+            partition_directory.write_topic_id(
                 disk, directory, topic_id
             )  # which makes the names in the directory durable too
     for parent in sorted({directory.rpartition("/")[0] for directory, _ in wanted}):
@@ -184,7 +184,7 @@ class PartitionLog:
         Without a clean end the last segment is read through, and earlier ones that reach beyond `recovery_point`, if that is known.
         """
         files = FileCache(disk) if files is None else files
-        found_id = partition_metadata.read_topic_id(disk, directory)
+        found_id = partition_directory.read_topic_id(disk, directory)
         if found_id is None:
             create_partition_directories(disk, [(directory, topic_id)])
         elif found_id != topic_id:
@@ -344,7 +344,7 @@ class PartitionLog:
             lambda segments: time_search.first_at_or_after(segments, timestamp_ms, self.log_start_offset)
         )
 
-    def latest_of_max_timestamp(self) -> time_search.Found | None:
+    def offset_of_max_timestamp(self) -> time_search.Found | None:
         """Timestamp, offset and leader epoch of the first record of those with the highest timestamp. May be called in a worker."""
         return self._search(time_search.latest)
 
@@ -534,7 +534,7 @@ class PartitionLog:
         self._active.write_indexes()
         self.disk.write_atomically(snapshot_path(self.directory, self.log_end_offset), self.producers.encode())
         self.flush()
-        self.delete()
+        self.release_files()
 
     def move_to(self, directory: str, files: FileCache) -> None:
         """Its directory has been renamed, and its files are of another table from now on."""
@@ -550,7 +550,7 @@ class PartitionLog:
             segment.move_to(files)
             segment.stem = f"{directory}/{segment.base_offset:020d}"
 
-    def delete(self) -> None:
+    def release_files(self) -> None:
         """Let the files go without writing anything: the directory is about to be removed."""
         self._unflushed.clear()
         for segment in self.segments:

@@ -106,7 +106,7 @@ class LogRecovery:
         if any(isinstance(result, RecoveryInterrupted) for result in results):
             for opened in results:
                 if isinstance(opened, PartitionLog):
-                    opened.delete()
+                    opened.release_files()
             raise RecoveryInterrupted("the node was stopped while its logs were checked")
         self._tell()
         return results

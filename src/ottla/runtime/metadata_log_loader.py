@@ -59,7 +59,7 @@ def open_log(
     if snapshot_id is None or found.log_end_offset >= snapshot_id.end_offset:
         return found
     # The log ends before its snapshot, which contains all its records: start a new log at the end of the snapshot.
-    found.delete()
+    found.release_files()
     for name in disk.list(directory):
         if _is_segment_file(name):
             disk.remove(f"{directory}/{name}")

@@ -5,9 +5,9 @@ from collections.abc import Callable
 
 from ottla.base.errors import ApiError, ErrorCode
 from ottla.base.ids import Uuid
-from ottla.log.cached_read import CACHED_READ_BYTES_MAX
 from ottla.log.config import LONG_MAX, LogConfig
 from ottla.log.partition_log import INLINE_COMPRESSED_BYTES_MAX, ColdRead, LogSlice, PartitionLog
+from ottla.log.segment_read import CACHED_READ_BYTES_MAX
 from ottla.runtime.delayed_fetch import DelayedFetch
 from ottla.wire.batch_validation import BatchRejected, ValidatedBatch
 from ottla.wire.batches import ATTRIBUTES_AT

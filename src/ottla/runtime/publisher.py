@@ -184,7 +184,7 @@ class MetadataPublisher:
             self._broker.set_offline(partition.topic, partition.topic_id, partition.index)
             partition.on_removed()
             self._tell_coordinators(partition)
-            partition.log.delete()
+            partition.log.release_files()
         directory.partitions.clear()
         directory.partition_count = 0
         assert directory.failure is not None
@@ -402,7 +402,7 @@ class MetadataPublisher:
             self._broker.loop.call_later(source.config.file_delete_delay_ms / 1000, self._remove, source, aside)
 
     def _remove(self, partition_log: PartitionLog, path: str) -> None:
-        partition_log.delete()
+        partition_log.release_files()
         self._broker.run_in_background(lambda: self._disk.remove_tree(path))
 
     def _aside(self, directory: LogDirectory, name: str, suffix: str) -> str:

@@ -107,7 +107,7 @@ class ReplicaMover:
 
     def _remove(self, move: ReplicaMove) -> None:
         if move.log is not None:
-            move.log.delete()
+            move.log.release_files()
         if move.directory.is_online and self._disk.exists(move.path):
             self._broker.run_in_background(partial(self._disk.remove_tree, move.path))
 

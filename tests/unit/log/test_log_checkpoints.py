@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from ottla.base.ids import uuid_text
 from ottla.io.disk import RealDisk
-from ottla.log import leader_epoch_cache, partition_metadata
+from ottla.log import leader_epoch_cache, partition_directory
 from ottla.log.batch_scan import scan_batches
 from ottla.log.file_cache import FileCache
 from ottla.log.leader_epoch_cache import LeaderEpochCache
@@ -19,10 +19,10 @@ from tests.unit.log.log_fixtures import NOW, TOPIC_ID, append, batch, open_log, 
 
 
 def test_the_topic_id_is_written_as_apache_kafka_writes_it(tmp_path: Path) -> None:
-    assert partition_metadata.read_topic_id(RealDisk(), str(tmp_path)) is None
-    partition_metadata.write_topic_id(RealDisk(), str(tmp_path), TOPIC_ID)
+    assert partition_directory.read_topic_id(RealDisk(), str(tmp_path)) is None
+    partition_directory.write_topic_id(RealDisk(), str(tmp_path), TOPIC_ID)
     assert (tmp_path / "partition.metadata").read_text() == f"version: 0\ntopic_id: {uuid_text(TOPIC_ID)}"
-    assert partition_metadata.read_topic_id(RealDisk(), str(tmp_path)) == TOPIC_ID
+    assert partition_directory.read_topic_id(RealDisk(), str(tmp_path)) == TOPIC_ID
 
 
 @pytest.mark.parametrize(
@@ -31,7 +31,7 @@ def test_the_topic_id_is_written_as_apache_kafka_writes_it(tmp_path: Path) -> No
 def test_a_topic_id_that_cannot_be_read_is_told(tmp_path: Path, text: str) -> None:
     (tmp_path / "partition.metadata").write_text(text)
     with pytest.raises(ValueError, match=r"partition\.metadata|base64"):
-        partition_metadata.read_topic_id(RealDisk(), str(tmp_path))
+        partition_directory.read_topic_id(RealDisk(), str(tmp_path))
 
 
 class TestEpochs:
@@ -156,7 +156,7 @@ class TestOpenFiles:
             log.roll(now_ms=NOW)
         log.close()
         log = open_log(tmp_path, files=FileCache(RealDisk(), open_files_max=3))
-        assert log.latest_of_max_timestamp() == (NOW + 7, 7, 0)
+        assert log.offset_of_max_timestamp() == (NOW + 7, 7, 0)
         assert sum(segment.time_index is not None for segment in log.segments[:-1]) <= 1
         assert [record.value for record in read_all(log, 0)] == [b"%d" % n for n in range(8)]
         assert sum(segment.offset_index is not None for segment in log.segments[:-1]) <= 3

@@ -48,7 +48,7 @@ def test_for_every_place_where_the_last_segment_may_be_cut(tmp_path: Path) -> No
     whole = stored_batches(log)
     ends = [sum(map(len, whole[30:n])) for n in range(30, 43)]
     reference: dict[int, object] = {}
-    log.delete()
+    log.release_files()
     directory = tmp_path / "whole"
     last = (directory / LAST).read_bytes()
     for length in range(len(last) + 1):
@@ -64,7 +64,7 @@ def test_for_every_place_where_the_last_segment_may_be_cut(tmp_path: Path) -> No
             assert stored_batches(opened) == whole[: 30 + kept]
             reference[kept] = (index_entries(grown), grown.epochs.entries(), producers_of(grown, last_only=30))
         assert found == reference[kept]
-        opened.delete()
+        opened.release_files()
 
 
 def producers_of(log: PartitionLog, last_only: int = 0) -> dict[int, object]:
@@ -90,7 +90,7 @@ def test_a_damaged_batch_and_what_follows_it_are_cut(
     log = filled(directory, 20, roll_at=None)
     log.flush()
     whole = stored_batches(log)
-    log.delete()
+    log.release_files()
     path = directory / "00000000000000000000.log"
     data = bytearray(path.read_bytes())
     at = int(place * (len(data) - 1))
@@ -111,7 +111,7 @@ def test_a_batch_whose_offset_does_not_rise_is_cut(tmp_path: Path, offset: int) 
     log = filled(tmp_path, 10, roll_at=None)
     log.flush()
     start = sum(map(len, stored_batches(log)[:5]))
-    log.delete()
+    log.release_files()
     with open(tmp_path / "00000000000000000000.log", "r+b") as file:
         file.seek(start)
         file.write(offset.to_bytes(8, "big"))
@@ -122,7 +122,7 @@ def test_rebuilt_indexes_are_those_that_grew(tmp_path: Path) -> None:
     log = filled(tmp_path, 200, roll_at=None, index_interval_bytes=300)
     log.flush()
     grown = index_entries(log)
-    log.delete()
+    log.release_files()
     assert len(grown[0][0]) > 20
     assert index_entries(open_log(tmp_path, clean=False, index_interval_bytes=300)) == grown
 
@@ -176,9 +176,9 @@ def test_index_files_of_an_earlier_stop_are_not_believed(tmp_path: Path, more: i
         append(log, batch(timestamp=NOW + 1000 + n))
     log.roll(now_ms=NOW)
     append(log)
-    log.delete()
+    log.release_files()
     opened = open_log(tmp_path, clean=False, index_interval_bytes=200)
-    assert opened.latest_of_max_timestamp() == (NOW + 1000 + more - 1, 9 + more, 0)
+    assert opened.offset_of_max_timestamp() == (NOW + 1000 + more - 1, 9 + more, 0)
     assert opened.offset_for_timestamp(NOW + 1000) == (NOW + 1000, 10, 0)
     assert len(index_entries(opened)[0][0]) == (10 + more) // 3
 
@@ -218,7 +218,7 @@ def test_files_of_unfinished_work_are_removed(tmp_path: Path) -> None:
 def test_epochs_that_were_not_written_are_found_in_the_batches(tmp_path: Path) -> None:
     log = filled(tmp_path, roll_at=30)
     expected = log.epochs.entries()
-    log.delete()
+    log.release_files()
     assert expected == [(0, 0), (1, 25), (2, 50)]
     assert not (tmp_path / "leader-epoch-checkpoint").exists()
     assert open_log(tmp_path, clean=False).epochs.entries() == expected
@@ -236,7 +236,7 @@ def test_a_snapshot_that_is_damaged_or_of_the_future_is_not_believed(tmp_path: P
     log = filled(tmp_path)
     for item in log.drain_unflushed():
         item.flush()
-    log.delete()
+    log.release_files()
     future, damaged = tmp_path / f"{70:020d}.snapshot", tmp_path / f"{45:020d}.snapshot"
     future.write_bytes((tmp_path / f"{30:020d}.snapshot").read_bytes())
     damaged.write_bytes(b"\0\1" + bytes(40))
@@ -247,7 +247,7 @@ def test_a_snapshot_that_is_damaged_or_of_the_future_is_not_believed(tmp_path: P
 
 def test_without_a_snapshot_all_batches_are_looked_at(tmp_path: Path) -> None:
     log = filled(tmp_path)
-    log.delete()
+    log.release_files()
     assert producers_of(open_log(tmp_path, clean=False)) == producers_of(log)
 
 
@@ -337,7 +337,7 @@ def test_a_recovery_that_is_stopped_in_its_midst_is_as_good_as_none(tmp_path: Pa
     log = filled(tmp_path, index_interval_bytes=200)
     log.flush()
     before, grown = stored_batches(log), index_entries(log)
-    log.delete()
+    log.release_files()
     with open(tmp_path / LAST, "ab") as file:
         file.write(b"torn")
     asked = 0

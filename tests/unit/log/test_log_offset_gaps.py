@@ -150,6 +150,6 @@ def test_a_log_without_gaps_is_not_searched_for_signs(tmp_path: Path, monkeypatc
         if number % 3 == 2:
             log.roll(now_ms=NOW)
     log.flush()
-    log.delete()
+    log.release_files()
     monkeypatch.setattr(offset_gaps, "scan_batches", None)
     assert recovered(directory) == (list(range(9)), 9)

@@ -35,7 +35,7 @@ def test_a_new_log_is_empty(tmp_path: Path) -> None:
     assert (log.log_start_offset, log.log_end_offset, log.size_bytes, len(log.segments)) == (0, 0, 0, 1)
     assert log.read(0, 1000, limit_offset=0, min_one_message=True) is None
     assert log.offset_for_timestamp(0) is None
-    assert log.latest_of_max_timestamp() is None
+    assert log.offset_of_max_timestamp() is None
     assert sorted(path.name for path in (tmp_path / "t-0").iterdir()) == [
         "00000000000000000000.log",
         "partition.metadata",
@@ -90,7 +90,7 @@ def test_a_log_is_a_list(data: st.DataObject, tmp_path_factory: pytest.TempPathF
                 assert check_log_files(files_of(directory)) == []
                 log = open_log(directory, config=config, clean=True)
             case "kill":
-                log.delete()
+                log.release_files()
                 log = open_log(directory, config=config, clean=False)
             case "read":
                 offset = data.draw(st.integers(0, len(model)))
@@ -113,7 +113,7 @@ def test_a_log_is_a_list(data: st.DataObject, tmp_path_factory: pytest.TempPathF
         expected = next(((r.timestamp, r.offset, 0) for r in model if r.timestamp >= timestamp), None)
         assert log.offset_for_timestamp(timestamp) == expected
     latest = max(model, key=lambda record: record.timestamp, default=None)
-    assert log.latest_of_max_timestamp() == (None if latest is None else (latest.timestamp, latest.offset, 0))
+    assert log.offset_of_max_timestamp() == (None if latest is None else (latest.timestamp, latest.offset, 0))
 
 
 def test_what_is_at_hand_is_lent(tmp_path: Path) -> None:
@@ -389,7 +389,7 @@ def test_slices_outlive_the_log(tmp_path: Path) -> None:
     append(log)
     found = log.read(0, 1000, limit_offset=1, min_one_message=True)
     assert found is not None
-    log.delete()
+    log.release_files()
     RealDisk().remove_tree(str(tmp_path))
     assert decode_records(found.file.read_at(found.position, found.size))[0].value == b"v"
 

@@ -106,7 +106,7 @@ def test_an_open_transaction_is_known_after_a_crash(tmp_path: Path) -> None:
     data(log, 1, 0)
     data(log, 2, 0)
     mark(log, 1, "commit", coordinator_epoch=5)
-    log.delete()
+    log.release_files()
     log = open_log(tmp_path, clean=False, recovery_point=0)
     one, other = log.producers.get(1), log.producers.get(2)
     assert one is not None
@@ -188,7 +188,7 @@ def test_what_is_rebuilt_is_what_grew(seed: int, at: float) -> None:
         plan.run()
         log.on_flushed(plan)
     expected = state(log)
-    log.delete()
+    log.release_files()
     for snapshots in (True, False):
         if not snapshots:
             for name in disk.list("/data/t-0"):
@@ -203,7 +203,7 @@ def test_what_is_rebuilt_is_what_grew(seed: int, at: float) -> None:
             index_interval_bytes=200,
         )
         assert state(opened) == expected
-        opened.delete()
+        opened.release_files()
 
 
 def state(log: PartitionLog) -> object:

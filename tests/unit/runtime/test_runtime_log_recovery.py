@@ -89,7 +89,7 @@ def test_an_unclean_directory_is_told_of(tmp_path: Path, caplog: pytest.LogCaptu
         log = open_log(tmp_path / f"t-{number}")
         append(log)
         log.flush()
-        log.delete()
+        log.release_files()
     with (tmp_path / "t-1" / f"{0:020d}.log").open("ab") as file:
         file.write(b"torn")
     seen: list[RecoveryProgress] = []

@@ -98,7 +98,7 @@ def _search(partition: Partition, timestamp: int) -> tuple[int, int, int] | None
     log = partition.log
     if timestamp != MAX_TIMESTAMP:
         return log.offset_for_timestamp(timestamp)
-    found = log.latest_of_max_timestamp()
+    found = log.offset_of_max_timestamp()
     if found is None and log.log_end_offset > log.log_start_offset:
         return (
             -1,
