@@ -1,8 +1,8 @@
 """Holds the dialogues with a broker and prints what it answered and wrote.
 
-    python -m tests.unit.groups.record_scenarios host:port DATA_DIR [DIALOGUE...]
+    python -m tests.unit.groups.record_scenarios host:port DATA_DIR [SCENARIO...]
 
-The answers in `tests/data/group_dialogues.json` are Apache Kafka's, started with `group.max.size=3`, `group.min.session.timeout.ms=500`,
+The responses in `tests/data/group_dialogues.json` are Apache Kafka's, started with `group.max.size=3`, `group.min.session.timeout.ms=500`,
 `group.initial.rebalance.delay.ms=0` and `offset.metadata.max.bytes=100`.
 """
 
@@ -19,12 +19,12 @@ from ottla.wire.messages.find_coordinator import FindCoordinatorRequest
 from ottla.wire.messages.metadata import MetadataRequest, MetadataRequestTopic
 from ottla.wire.schema import Message
 from tests.compat.raw import RawConnection, Silent
-from tests.unit.groups.scenario_runner import TOPIC_IDS, Talk
-from tests.unit.groups.scenarios import DIALOGUES
+from tests.unit.groups.scenario_runner import TOPIC_IDS, ScenarioRun
+from tests.unit.groups.scenarios import SCENARIOS
 
 
-class BrokerSpeaker:
-    """One connection for each who speaks."""
+class BrokerBackend:
+    """One connection for each client speaks."""
 
     def __init__(self, address: tuple[str, int]) -> None:
         self._address = address
@@ -43,15 +43,15 @@ class BrokerSpeaker:
     def topic_id(self, name: str) -> bytes:
         return self._topic_ids[name]
 
-    def send(self, who: str, request: Message, version: int) -> None:
-        if who not in self._connections:
-            self._connections[who] = RawConnection(self._address)
-        self._open[who] = (type(request), version)
-        self._connections[who].send(request, version)
+    def send(self, client: str, request: Message, version: int) -> None:
+        if client not in self._connections:
+            self._connections[client] = RawConnection(self._address)
+        self._open[client] = (type(request), version)
+        self._connections[client].send(request, version)
         time.sleep(0.02)  # so that what two say is heard in this order
 
-    def receive(self, who: str) -> Message:
-        response: Message = self._connections[who].receive(*self._open.pop(who))
+    def receive(self, client: str) -> Message:
+        response: Message = self._connections[client].receive(*self._open.pop(client))
         return response
 
     def wait(self, milliseconds: int) -> None:
@@ -75,20 +75,20 @@ def main() -> None:
     host, _, port = sys.argv[1].rpartition(":")
     recorded = {}
     wanted = sys.argv[3:]
-    for dialogue, versions in DIALOGUES.items():
-        if wanted and dialogue.__name__ not in wanted:
+    for scenario, versions in SCENARIOS.items():
+        if wanted and scenario.__name__ not in wanted:
             continue
         for version in versions:
-            speaker = BrokerSpeaker((host, int(port)))
-            talk = Talk(speaker, f"{secrets.token_hex(6)}-")
+            backend = BrokerBackend((host, int(port)))
+            run = ScenarioRun(backend, f"{secrets.token_hex(6)}-")
             try:
-                dialogue(talk, version)
+                scenario(run, version)
             except Silent:
-                sys.stderr.write(f"{dialogue.__name__} v{version}: no answer after {talk.transcript[-1]}\n")
-            speaker.close()
-            recorded[f"{dialogue.__name__} v{version}"] = {
-                "answers": talk.transcript,
-                "records": talk.records(written(Path(sys.argv[2]))),
+                sys.stderr.write(f"{scenario.__name__} v{version}: no answer after {run.transcript[-1]}\n")
+            backend.close()
+            recorded[f"{scenario.__name__} v{version}"] = {
+                "responses": run.transcript,
+                "records": run.records(written(Path(sys.argv[2]))),
             }
     json.dump(recorded, sys.stdout, indent=1)
     sys.stdout.write("\n")

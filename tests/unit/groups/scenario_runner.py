@@ -1,4 +1,4 @@
-"""Dialogues with a coordinator: the same words to a shard as to a broker, and what is compared of the answers."""
+"""Dialogues with a coordinator: the same words to a shard as to a broker, and what is compared of the responses."""
 
 import json
 import re
@@ -30,7 +30,7 @@ SETTINGS = GroupSettings(
     group_initial_rebalance_delay_ms=0,
     offset_metadata_max_bytes=100,
 )
-"""As the broker was started with whose answers are kept."""
+"""As the broker was started with whose responses are kept."""
 
 START_MS = 1_700_000_000_000
 UUID = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}")
@@ -47,23 +47,23 @@ class SeededRng:
         return self._random.randrange(limit)
 
 
-class Speaker(Protocol):
-    """Whoever answers: a shard here, a socket where the answers are recorded."""
+class Backend(Protocol):
+    """Whoever responses: a shard here, a socket where the responses are recorded."""
 
-    def send(self, who: str, request: Message, version: int) -> None: ...
+    def send(self, client: str, request: Message, version: int) -> None: ...
 
-    def receive(self, who: str) -> Message: ...
+    def receive(self, client: str) -> Message: ...
 
     def wait(self, milliseconds: int) -> None: ...
 
     def topic_id(self, name: str) -> bytes: ...
 
 
-class Talk:
-    """One dialogue. Its transcript has what each answer said, with names for the ids that the coordinator made up."""
+class ScenarioRun:
+    """One scenario. Its transcript has what each answer said, with names for the ids that the coordinator made up."""
 
-    def __init__(self, speaker: Speaker, prefix: str) -> None:
-        self.speaker = speaker
+    def __init__(self, backend: Backend, prefix: str) -> None:
+        self.backend = backend
         self.prefix = prefix
         self.transcript: list[str] = []
         self._names: dict[str, str] = {}
@@ -72,34 +72,35 @@ class Talk:
     def group(self, name: str) -> str:
         return self.prefix + name
 
-    def send(self, who: str, request: Message, version: int) -> None:
-        self._open[who] = (type(request), version)
-        self.speaker.send(who, request, version)
+    def send(self, client: str, request: Message, version: int) -> None:
+        self._open[client] = (type(request), version)
+        self.backend.send(client, request, version)
 
-    def receive(self, who: str) -> Any:
-        kind, version = self._open.pop(who)
-        response = self.speaker.receive(who)
+    def receive(self, client: str) -> Any:
+        kind, version = self._open.pop(client)
+        response = self.backend.receive(client)
         if isinstance(response, JoinGroupResponse) and UUID.search(response.member_id):
             self._names.setdefault(
-                response.member_id, f"<{who}{sum(name.startswith('<' + who) for name in self._names.values()) or ''}>"
+                response.member_id,
+                f"<{client}{sum(name.startswith('<' + client) for name in self._names.values()) or ''}>",
             )
-        self.transcript.append(f"{who} {kind.__name__.removesuffix('Request')} v{version}: {self._text(response)}")
+        self.transcript.append(f"{client} {kind.__name__.removesuffix('Request')} v{version}: {self._text(response)}")
         return response
 
-    def ask(self, who: str, request: Message, version: int) -> Any:
-        self.send(who, request, version)
-        return self.receive(who)
+    def ask(self, client: str, request: Message, version: int) -> Any:
+        self.send(client, request, version)
+        return self.receive(client)
 
     def wait(self, milliseconds: int) -> None:
-        self.speaker.wait(milliseconds)
+        self.backend.wait(milliseconds)
 
     def records(self, log: Iterable[tuple[bytes, bytes | None]]) -> list[str]:
-        """The records of this dialogue's groups, by group in the order in which they were written."""
+        """The records of this scenario's groups, by group in the order in which they were written."""
         told = [record_text(key, value) for key, value in log if self.prefix.encode() in key]
-        return sorted([in_order(self._named(text)) for text in told], key=lambda text: text.split(" ", 1)[0])
+        return sorted([canonical_text(self._named(text)) for text in told], key=lambda text: text.split(" ", 1)[0])
 
     def _text(self, response: Message) -> str:
-        return in_order(self._named(json.dumps(plain(response))))
+        return canonical_text(self._named(json.dumps(plain(response))))
 
     def _named(self, text: str) -> str:
         for member_id, name in self._names.items():
@@ -133,30 +134,30 @@ def plain(value: Any) -> Any:
     return value.hex() if isinstance(value, bytes) else value
 
 
-def in_order(text: str) -> str:
+def canonical_text(text: str) -> str:
     """A text that ends in a JSON object, with that in order."""
     head, brace, body = text.partition("{")
-    return head + json.dumps(ordered(json.loads(brace + body)), sort_keys=True) if brace else text
+    return head + json.dumps(with_sorted_lists(json.loads(brace + body)), sort_keys=True) if brace else text
 
 
-def ordered(value: Any) -> Any:
+def with_sorted_lists(value: Any) -> Any:
     """Lists of a response have no order that a client could rely on."""
     if isinstance(value, dict):
-        return {name: ordered(item) for name, item in value.items()}
+        return {name: with_sorted_lists(item) for name, item in value.items()}
     if isinstance(value, list):
-        return sorted([ordered(item) for item in value], key=lambda item: json.dumps(item, sort_keys=True))
+        return sorted([with_sorted_lists(item) for item in value], key=lambda item: json.dumps(item, sort_keys=True))
     return value
 
 
-class ShardSpeaker:
+class ShardBackend:
     """Drives a shard as the runtime does, in memory: its log is a list, and committed at once."""
 
     def __init__(self, settings: GroupSettings = SETTINGS, seed: int = 1) -> None:
         self.shard = GroupCoordinatorShard(settings, SeededRng(seed))
         self.now_ms = START_MS
         self.log: list[GroupRecord] = []
-        self.answers: dict[str, Message] = {}
-        self.refuse: ErrorCode | None = None
+        self.responses: dict[str, Message] = {}
+        self.reject_next: ErrorCode | None = None
         self._settings, self._seed = settings, seed
         self._versions: dict[str, int] = {}
         self._take(self.shard.on_loaded(self.now_ms), None)
@@ -170,7 +171,7 @@ class ShardSpeaker:
         return shard
 
     def restart(self) -> None:
-        """The coordinator fails over: those who wait hear of it, and the next one begins with the log."""
+        """The coordinator fails over: those client wait hear of it, and the next one begins with the log."""
         self._take(self.shard.on_unloaded(), None)
         self.shard = self.reloaded()
         self._take(self.shard.on_loaded(self.now_ms), None)
@@ -178,20 +179,20 @@ class ShardSpeaker:
     def topic_id(self, name: str) -> bytes:
         return TOPIC_IDS[name]
 
-    def send(self, who: str, request: Message, version: int) -> None:
+    def send(self, client: str, request: Message, version: int) -> None:
         request = decode(type(request), version, encode(request, version))[0]
         for topic in topics_of(request):  # as the handlers do
             names = {topic_id: name for name, topic_id in TOPIC_IDS.items()}
             topic.name = topic.name or names[topic.topic_id]
             topic.topic_id = TOPIC_IDS[topic.name]
-        self._versions[who] = version
-        call = GroupCall(request, version, client_id="compat", client_host="/127.0.0.1", token=who)
-        self._take(self.shard.decide(call, self.now_ms), who)
+        self._versions[client] = version
+        call = GroupCall(request, version, client_id="compat", client_host="/127.0.0.1", token=client)
+        self._take(self.shard.decide(call, self.now_ms), client)
         self._run_timers()
 
-    def receive(self, who: str) -> Message:
-        response = self.answers.pop(who)
-        version = self._versions[who]
+    def receive(self, client: str) -> Message:
+        response = self.responses.pop(client)
+        version = self._versions[client]
         return decode(type(response), version, encode(response, version))[0]
 
     def wait(self, milliseconds: int) -> None:
@@ -205,20 +206,20 @@ class ShardSpeaker:
         while (deadline := self.shard.next_deadline_ms()) is not None and deadline <= self.now_ms:
             self._take(self.shard.on_deadline(self.now_ms), None)
 
-    def _take(self, decision: Decision, who: str | None) -> None:
-        """With `refuse` set, the log refuses the next records with that error."""
-        if decision.records and self.refuse is not None:
-            error, self.refuse = self.refuse, None
+    def _take(self, decision: Decision, client: str | None) -> None:
+        """With `reject_next` set, the log refuses the next records with that error."""
+        if decision.records and self.reject_next is not None:
+            error, self.reject_next = self.reject_next, None
             decision = self.shard.on_append_failed(decision, error, self.now_ms)
         for record in decision.records:
             self.shard.replay(len(self.log), record.key, record.value)
             self.log.append(record)
         for token, response in decision.completions:
-            assert token not in self.answers, f"two answers to {token}"
-            self.answers[token] = response
-        if who is not None and not decision.waiting:
+            assert token not in self.responses, f"two responses to {token}"
+            self.responses[token] = response
+        if client is not None and not decision.waiting:
             assert decision.response is not None
-            self.answers[who] = decision.response
+            self.responses[client] = decision.response
 
 
 def topics_of(request: Message) -> Iterator[Any]:

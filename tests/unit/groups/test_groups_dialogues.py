@@ -1,4 +1,4 @@
-"""The shard answers as Apache Kafka did, and writes the same records, but for times, made-up ids and the order of what has no order."""
+"""The shard responses as Apache Kafka did, and writes the same records, but for times, made-up ids and the order of what has no order."""
 
 import json
 from collections.abc import Callable
@@ -7,26 +7,26 @@ from typing import Any
 
 import pytest
 
-from tests.unit.groups.scenario_runner import ShardSpeaker, Talk
-from tests.unit.groups.scenarios import DIALOGUES
+from tests.unit.groups.scenario_runner import ScenarioRun, ShardBackend
+from tests.unit.groups.scenarios import SCENARIOS
 
 RECORDED: dict[str, dict[str, list[str]]] = json.loads(
     (Path(__file__).parents[2] / "data" / "group_dialogues.json").read_text()
 )
-HELD = [(dialogue, version) for dialogue, versions in DIALOGUES.items() for version in versions]
+CASES = [(scenario, version) for scenario, versions in SCENARIOS.items() for version in versions]
 
 
 @pytest.mark.parametrize(
-    ("dialogue", "version"), HELD, ids=[f"{dialogue.__name__} v{version}" for dialogue, version in HELD]
+    ("scenario", "version"), CASES, ids=[f"{scenario.__name__} v{version}" for scenario, version in CASES]
 )
-def test_a_dialogue_goes_as_with_kafka(dialogue: Callable[[Any, int], None], version: int) -> None:
-    speaker = ShardSpeaker()
-    talk = Talk(speaker, "0123456789ab-")
-    dialogue(talk, version)
-    recorded = RECORDED[f"{dialogue.__name__} v{version}"]
-    assert talk.transcript == recorded["answers"]
-    assert talk.records(speaker.log) == recorded["records"]
+def test_scenario_matches_recorded_kafka_responses(scenario: Callable[[Any, int], None], version: int) -> None:
+    backend = ShardBackend()
+    run = ScenarioRun(backend, "0123456789ab-")
+    scenario(run, version)
+    recorded = RECORDED[f"{scenario.__name__} v{version}"]
+    assert run.transcript == recorded["responses"]
+    assert run.records(backend.log) == recorded["records"]
 
 
-def test_every_recorded_dialogue_is_held() -> None:
-    assert sorted(RECORDED) == sorted(f"{dialogue.__name__} v{version}" for dialogue, version in HELD)
+def test_every_recorded_scenario_exists() -> None:
+    assert sorted(RECORDED) == sorted(f"{scenario.__name__} v{version}" for scenario, version in CASES)

@@ -20,7 +20,7 @@ from ottla.wire.records.group import (
     record_kind,
 )
 from ottla.wire.schema import encode
-from tests.unit.groups.scenario_runner import ShardSpeaker
+from tests.unit.groups.scenario_runner import ShardBackend
 
 TOPIC_ID = bytes.fromhex("93e7c4a7a23b48729faf98f46d92e142")
 WRITTEN_BY_KAFKA = {
@@ -34,14 +34,14 @@ WRITTEN_BY_KAFKA = {
 
 
 @pytest.mark.parametrize(("encoded", "committed"), WRITTEN_BY_KAFKA.items())
-def test_offsets_are_written_and_read_as_kafka_does(encoded: str, committed: CommittedOffset) -> None:
+def test_offset_values_match_kafka(encoded: str, committed: CommittedOffset) -> None:
     assert read_offset_value(bytes.fromhex(encoded)) == committed
     assert offset_value(committed).hex() == encoded
 
 
 @pytest.mark.parametrize("version", range(5))
 @pytest.mark.parametrize("metadata", ["", "m", "é" * 63, "x" * 126, "x" * 127, "x" * 4096])
-def test_offsets_of_all_versions_are_read(version: int, metadata: str) -> None:
+def test_offset_values_of_all_versions_are_read(version: int, metadata: str) -> None:
     """The hand-written reader sees what the compiled codec wrote."""
     message = OffsetCommitValue(offset=2**40, metadata=metadata, commit_timestamp=5)
     if version >= 3:
@@ -54,21 +54,21 @@ def test_offsets_of_all_versions_are_read(version: int, metadata: str) -> None:
 
 @pytest.mark.parametrize("metadata", ["", "m", "é" * 63, "x" * 126, "x" * 127, "x" * 4096])
 @pytest.mark.parametrize("topic_id", [bytes(16), TOPIC_ID])
-def test_offsets_are_written_as_the_compiled_codec_would(metadata: str, topic_id: bytes) -> None:
+def test_offset_values_match_compiled_codec(metadata: str, topic_id: bytes) -> None:
     committed = CommittedOffset(3, 4, metadata, 5, -1, topic_id)  # type: ignore[arg-type]
     message = OffsetCommitValue(offset=3, leader_epoch=4, metadata=metadata, commit_timestamp=5, topic_id=topic_id)  # type: ignore[arg-type]
     assert offset_value(committed) == b"\x00\x04" + encode(message, 4)
     assert read_offset_value(offset_value(committed)) == committed
 
 
-def test_keys_are_as_the_compiled_codec_would_write_them() -> None:
+def test_keys_match_compiled_codec() -> None:
     key = offset_key("größe", "t", 2**31 - 1)
     assert key == b"\x00\x01" + encode(OffsetCommitKey(group="größe", topic="t", partition=2**31 - 1), 0)
     assert read_offset_key(key) == ("größe", "t", 2**31 - 1)
     assert (record_kind(key), record_kind(group_key("g")), read_group_key(group_key("größe"))) == (1, 2, "größe")
 
 
-def test_newer_values_are_read_by_what_is_known_of_them() -> None:
+def test_newer_value_versions_are_read() -> None:
     """From version 4 on only tagged fields are added."""
     newer = b"\x00\x09" + encode(OffsetCommitValue(offset=3, metadata="m"), 4)[:-1] + b"\x01\x63\x02ab"
     assert read_offset_value(newer).offset == 3
@@ -81,27 +81,27 @@ def test_newer_values_are_read_by_what_is_known_of_them() -> None:
     "value",
     [b"", b"\x00", b"\x00\x04", b"\xff\xff" + bytes(40), b"\x00\x03" + bytes(12), b"\x00\x04" + bytes(12) + b"\x05a"],
 )
-def test_what_is_no_value_is_named(value: bytes) -> None:
+def test_malformed_value_is_rejected(value: bytes) -> None:
     with pytest.raises(MalformedMessage):
         read_offset_value(value)
 
 
 @pytest.mark.parametrize("key", [b"\x00\x01", b"\x00\x01\x00\x09a", b"\x00\x01\x00\x01a\x00\x01b"])
-def test_what_is_no_key_is_named(key: bytes) -> None:
+def test_malformed_key_is_rejected(key: bytes) -> None:
     with pytest.raises(MalformedMessage):
         read_offset_key(key)
 
 
-def test_records_of_newer_groups_are_skipped() -> None:
+def test_records_of_newer_group_types_are_skipped() -> None:
     """Groups of the newer protocols have kinds from 3 on."""
-    speaker = ShardSpeaker()
+    backend = ShardBackend()
     for kind in range(3, 30):
-        speaker.shard.replay(kind, kind.to_bytes(2, "big") + b"\x00\x01g", b"\x00\x00anything")
-        speaker.shard.replay(kind, kind.to_bytes(2, "big") + b"\x00\x01g", None)
-    assert speaker.shard._groups == {}
+        backend.shard.replay(kind, kind.to_bytes(2, "big") + b"\x00\x01g", b"\x00\x00anything")
+        backend.shard.replay(kind, kind.to_bytes(2, "big") + b"\x00\x01g", None)
+    assert backend.shard._groups == {}
 
 
-def test_timers_that_move_are_met_once_at_their_last_time() -> None:
+def test_moved_timer_expires_once_at_its_last_deadline() -> None:
     timers = Timers()
     first, second = TimerKey("g", "session", "a"), TimerKey("g", "session", "b")
     timers.set(first, 100)

@@ -20,7 +20,7 @@ from ottla.wire.messages.offset_fetch import OffsetFetchRequest, OffsetFetchRequ
 from ottla.wire.messages.sync_group import SyncGroupRequest, SyncGroupRequestAssignment, SyncGroupResponse
 from ottla.wire.records.group import group_key
 from ottla.wire.schema import Message
-from tests.unit.groups.scenario_runner import SETTINGS, ShardSpeaker
+from tests.unit.groups.scenario_runner import SETTINGS, ShardBackend
 from tests.unit.groups.scenarios import BOTH, RANGE
 
 GROUP = "g"
@@ -46,7 +46,7 @@ class Client:
         return self.name if self.name.startswith("static") else None
 
     @property
-    def who(self) -> str:
+    def client(self) -> str:
         return f"{self.name} {self.life}"
 
     def forget(self) -> None:
@@ -58,7 +58,7 @@ class Client:
 class Groups(RuleBasedStateMachine):
     def __init__(self) -> None:
         super().__init__()
-        self.speaker = ShardSpeaker(SETTINGS)
+        self.backend = ShardBackend(SETTINGS)
         self.clients = {name: Client(name) for name in NAMES}
         self.owners: dict[tuple[int, int, int], str] = {}
         self.committed: dict[int, int] = {}
@@ -66,17 +66,17 @@ class Groups(RuleBasedStateMachine):
 
     def say(self, client: Client, request: Message, version: int) -> None:
         client.waits = True
-        self.speaker.send(client.who, request, version)
+        self.backend.send(client.client, request, version)
         self.listen()
 
     def listen(self) -> None:
         for client in self.clients.values():
-            if client.who in self.speaker.answers:
+            if client.client in self.backend.responses:
                 client.waits = False
-                self.on_answer(client, self.speaker.receive(client.who))
-        self.speaker.answers.clear()  # those who asked are gone
+                self.on_response(client, self.backend.receive(client.client))
+        self.backend.responses.clear()  # those client asked are gone
 
-    def on_answer(self, client: Client, response: Message) -> None:
+    def on_response(self, client: Client, response: Message) -> None:
         error = getattr(response, "error_code", 0)
         if error == ErrorCode.MEMBER_ID_REQUIRED:
             assert isinstance(response, JoinGroupResponse)
@@ -92,7 +92,7 @@ class Groups(RuleBasedStateMachine):
             client.synced = True
             for partition in response.assignment:
                 deletions = sum(
-                    record == GroupRecord(group_key(GROUP), None) for record in self.speaker.log
+                    record == GroupRecord(group_key(GROUP), None) for record in self.backend.log
                 )  # generations begin anew
                 me = client.instance or client.member_id
                 owner = self.owners.setdefault((deletions, client.generation, partition), me)
@@ -101,7 +101,7 @@ class Groups(RuleBasedStateMachine):
             assert client.generation >= 0
 
     @rule(name=st.sampled_from(NAMES), both=st.booleans())
-    def go_on(self, name: str, both: bool) -> None:
+    def take_next_step(self, name: str, both: bool) -> None:
         """A client takes the step that is next: join, sync, or a heartbeat."""
         client = self.clients[name]
         if client.waits:
@@ -130,13 +130,13 @@ class Groups(RuleBasedStateMachine):
         if client.waits or not client.synced:
             return
         self.next_offset += 1
-        self.speaker.send("commit", OffsetCommitRequest(
+        self.backend.send("commit", OffsetCommitRequest(
             group_id=GROUP, generation_id_or_member_epoch=client.generation, member_id=client.member_id,
             group_instance_id=client.instance, topics=[OffsetCommitRequestTopic(name="t1", partitions=[
                 OffsetCommitRequestPartition(partition_index=partition, committed_offset=self.next_offset)
             ])],
         ), 9)  # fmt: skip
-        response = self.speaker.receive("commit")
+        response = self.backend.receive("commit")
         assert isinstance(response, OffsetCommitResponse)
         if response.topics[0].partitions[0].error_code == ErrorCode.NONE:
             self.committed[partition] = self.next_offset
@@ -147,7 +147,7 @@ class Groups(RuleBasedStateMachine):
         client = self.clients[name]
         if not client.waits and client.member_id:
             member = MemberIdentity(member_id=client.member_id, group_instance_id=client.instance)
-            self.speaker.send("leave", LeaveGroupRequest(group_id=GROUP, members=[member]), 5)
+            self.backend.send("leave", LeaveGroupRequest(group_id=GROUP, members=[member]), 5)
             client.forget()
             self.listen()
 
@@ -156,43 +156,43 @@ class Groups(RuleBasedStateMachine):
         self.clients[name].forget()
 
     @rule(milliseconds=st.sampled_from((10, 5_000, 9_000, 30_000, 310_000)))
-    def pass_time(self, milliseconds: int) -> None:
-        self.speaker.wait(milliseconds)
+    def advance_time(self, milliseconds: int) -> None:
+        self.backend.wait(milliseconds)
         self.listen()
 
     @rule()
     def fail_over(self) -> None:
-        self.speaker.restart()
+        self.backend.restart()
         self.listen()
 
     @rule(error=st.sampled_from(LOG_ERRORS))
-    def refuse_the_next_append(self, error: ErrorCode) -> None:
-        self.speaker.refuse = error
+    def reject_next_append(self, error: ErrorCode) -> None:
+        self.backend.reject_next = error
 
     @invariant()
-    def the_log_tells_all(self) -> None:
+    def log_restores_state(self) -> None:
         """Another shard that reads the log has the same offsets, and the same group where a generation was settled."""
-        live, loaded = self.speaker.shard, self.speaker.reloaded()
-        loaded.on_loaded(self.speaker.now_ms)
+        live, loaded = self.backend.shard, self.backend.reloaded()
+        loaded.on_loaded(self.backend.now_ms)
         offsets = GroupCall(OffsetFetchRequest(groups=[OffsetFetchRequestGroup(group_id=GROUP, topics=None)]), 8)
-        groups = [shard.decide(offsets, self.speaker.now_ms).response.groups[0] for shard in (live, loaded)]
+        groups = [shard.decide(offsets, self.backend.now_ms).response.groups[0] for shard in (live, loaded)]
         assert groups[0] == groups[1]
         found = {part.partition_index: part.committed_offset for topic in groups[0].topics for part in topic.partitions}
         assert found == self.committed
         describe = GroupCall(DescribeGroupsRequest(groups=[GROUP]), 5)
-        described = live.decide(describe, self.speaker.now_ms).response.groups[0]
+        described = live.decide(describe, self.backend.now_ms).response.groups[0]
         if described.group_state == "Stable":
-            again = loaded.decide(describe, self.speaker.now_ms).response.groups[0]
+            again = loaded.decide(describe, self.backend.now_ms).response.groups[0]
             assert sorted(described.members, key=str) == sorted(again.members, key=str)
 
     @invariant()
-    def nobody_waits_without_an_end(self) -> None:
+    def pending_requests_have_a_deadline(self) -> None:
         """Whoever waits will be answered: by others, or when a time is over."""
         if any(client.waits for client in self.clients.values()):
-            assert self.speaker.shard.next_deadline_ms() is not None
+            assert self.backend.shard.next_deadline_ms() is not None
 
 
 Groups.TestCase.settings = settings(
     max_examples=40, stateful_step_count=40, deadline=None, suppress_health_check=list(HealthCheck)
 )
-test_groups_in_any_order = Groups.TestCase
+test_groups_state_machine = Groups.TestCase
