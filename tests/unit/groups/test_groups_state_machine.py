@@ -34,12 +34,12 @@ class Client:
 
     def __init__(self, name: str) -> None:
         self.name = name
-        self.life = 0
+        self.incarnation = 0
         self.member_id = ""
         self.generation = -1
         self.others: list[str] = []
         self.synced = False
-        self.waits = False
+        self.is_waiting = False
 
     @property
     def instance(self) -> str | None:
@@ -47,12 +47,12 @@ class Client:
 
     @property
     def client(self) -> str:
-        return f"{self.name} {self.life}"
+        return f"{self.name} {self.incarnation}"
 
-    def forget(self) -> None:
+    def reset(self) -> None:
         """It was told that it is no member, or it crashed."""
-        self.life += 1
-        self.member_id, self.generation, self.synced, self.waits = "", -1, False, False
+        self.incarnation += 1
+        self.member_id, self.generation, self.synced, self.is_waiting = "", -1, False, False
 
 
 class Groups(RuleBasedStateMachine):
@@ -64,15 +64,15 @@ class Groups(RuleBasedStateMachine):
         self.committed: dict[int, int] = {}
         self.next_offset = 0
 
-    def say(self, client: Client, request: Message, version: int) -> None:
-        client.waits = True
+    def send(self, client: Client, request: Message, version: int) -> None:
+        client.is_waiting = True
         self.backend.send(client.client, request, version)
-        self.listen()
+        self.receive_responses()
 
-    def listen(self) -> None:
+    def receive_responses(self) -> None:
         for client in self.clients.values():
             if client.client in self.backend.responses:
-                client.waits = False
+                client.is_waiting = False
                 self.on_response(client, self.backend.receive(client.client))
         self.backend.responses.clear()  # those client asked are gone
 
@@ -82,7 +82,7 @@ class Groups(RuleBasedStateMachine):
             assert isinstance(response, JoinGroupResponse)
             client.member_id = response.member_id
         elif error in (ErrorCode.UNKNOWN_MEMBER_ID, ErrorCode.FENCED_INSTANCE_ID, ErrorCode.ILLEGAL_GENERATION):
-            client.forget()
+            client.reset()
         elif error:
             client.generation, client.synced = -1, False
         elif isinstance(response, JoinGroupResponse):
@@ -104,30 +104,30 @@ class Groups(RuleBasedStateMachine):
     def take_next_step(self, name: str, both: bool) -> None:
         """A client takes the step that is next: join, sync, or a heartbeat."""
         client = self.clients[name]
-        if client.waits:
+        if client.is_waiting:
             return
         if client.generation < 0:
             protocols = [JoinGroupRequestProtocol(name=kind, metadata=data) for kind, data in (BOTH if both else RANGE)]
-            self.say(client, JoinGroupRequest(
+            self.send(client, JoinGroupRequest(
                 group_id=GROUP, session_timeout_ms=10_000, rebalance_timeout_ms=20_000, member_id=client.member_id,
                 group_instance_id=client.instance, protocol_type="consumer", protocols=protocols,
             ), 9)  # fmt: skip
         elif not client.synced:
             parts = {other: bytes(range(at, PARTITIONS, len(client.others))) for at, other in enumerate(client.others)}
-            self.say(client, SyncGroupRequest(
+            self.send(client, SyncGroupRequest(
                 group_id=GROUP, generation_id=client.generation, member_id=client.member_id, group_instance_id=client.instance,
                 protocol_type="consumer", protocol_name="range",
                 assignments=[SyncGroupRequestAssignment(member_id=other, assignment=part) for other, part in parts.items()],
             ), 5)  # fmt: skip
         else:
-            self.say(client, HeartbeatRequest(
+            self.send(client, HeartbeatRequest(
                 group_id=GROUP, generation_id=client.generation, member_id=client.member_id, group_instance_id=client.instance
             ), 4)  # fmt: skip
 
     @rule(name=st.sampled_from(NAMES), partition=st.integers(0, PARTITIONS - 1))
     def commit(self, name: str, partition: int) -> None:
         client = self.clients[name]
-        if client.waits or not client.synced:
+        if client.is_waiting or not client.synced:
             return
         self.next_offset += 1
         self.backend.send("commit", OffsetCommitRequest(
@@ -140,30 +140,30 @@ class Groups(RuleBasedStateMachine):
         assert isinstance(response, OffsetCommitResponse)
         if response.topics[0].partitions[0].error_code == ErrorCode.NONE:
             self.committed[partition] = self.next_offset
-        self.listen()
+        self.receive_responses()
 
     @rule(name=st.sampled_from(NAMES))
     def leave(self, name: str) -> None:
         client = self.clients[name]
-        if not client.waits and client.member_id:
+        if not client.is_waiting and client.member_id:
             member = MemberIdentity(member_id=client.member_id, group_instance_id=client.instance)
             self.backend.send("leave", LeaveGroupRequest(group_id=GROUP, members=[member]), 5)
-            client.forget()
-            self.listen()
+            client.reset()
+            self.receive_responses()
 
     @rule(name=st.sampled_from(NAMES))
     def crash(self, name: str) -> None:
-        self.clients[name].forget()
+        self.clients[name].reset()
 
     @rule(milliseconds=st.sampled_from((10, 5_000, 9_000, 30_000, 310_000)))
     def advance_time(self, milliseconds: int) -> None:
         self.backend.wait(milliseconds)
-        self.listen()
+        self.receive_responses()
 
     @rule()
     def fail_over(self) -> None:
         self.backend.restart()
-        self.listen()
+        self.receive_responses()
 
     @rule(error=st.sampled_from(LOG_ERRORS))
     def reject_next_append(self, error: ErrorCode) -> None:
@@ -187,8 +187,8 @@ class Groups(RuleBasedStateMachine):
 
     @invariant()
     def pending_requests_have_a_deadline(self) -> None:
-        """Whoever waits will be answered: by others, or when a time is over."""
-        if any(client.waits for client in self.clients.values()):
+        """Whoever is_waiting will be answered: by others, or when a time is over."""
+        if any(client.is_waiting for client in self.clients.values()):
             assert self.backend.shard.next_deadline_ms() is not None
 
 
