@@ -46,12 +46,12 @@ def state(run: ScenarioRun) -> str:
     return text
 
 
-@pytest.mark.parametrize(("error", "told"), ERRORS.items())
+@pytest.mark.parametrize(("error", "expected"), ERRORS.items())
 def test_failed_commit_returns_error_and_changes_nothing(
-    run: ScenarioRun, backend: ShardBackend, error: ErrorCode, told: ErrorCode
+    run: ScenarioRun, backend: ShardBackend, error: ErrorCode, expected: ErrorCode
 ) -> None:
     backend.reject_next = error
-    assert commit(run, "a", "g", 8).topics[0].partitions[0].error_code == told
+    assert commit(run, "a", "g", 8).topics[0].partitions[0].error_code == expected
     assert state(run) == "Dead"
     assert backend.log == []
 
