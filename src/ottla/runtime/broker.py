@@ -1,4 +1,4 @@
-"""What the APIs work on: the image, the partitions that are here, and the way to the controller."""
+"""The broker state that API handlers use: the metadata image, this node's partitions and the controller."""
 
 import asyncio
 import logging
@@ -27,31 +27,31 @@ if TYPE_CHECKING:
 
 CREATION_TIMEOUT_MS = 30_000
 PENDING_CREATIONS_MAX = 1_000
-"""Topics that are being created because somebody asked for them; a client whose topic was left out asks again."""
+"""Topics being auto-created at any time. Others are skipped until their clients retry."""
 CREATION_BATCH_SIZE = 10
 
 log = logging.getLogger("ottla.broker")
 
 Partitions = list[Partition | None]
-"""The partitions of a topic by their index; None where one is not here."""
+"""A topic's partitions by index; None for a partition that is not on this node."""
 
 
 @dataclass(frozen=True, slots=True)
 class BrokerSettings:
-    """The configs that requests depend on, as typed values."""
+    """Static configs that request handlers use, as typed values."""
 
     node_id: int
     request_bytes_max: int
     fetch_bytes_max: int
     is_auto_create_enabled: bool
     auto_created_topics_max: int
-    """No topic is created by being asked for once there are so many."""
+    """Auto-creation stops at this number of topics."""
     static_configs: Mapping[str, str]
-    """What the properties file and the command line said, for DescribeConfigs."""
+    """Configs from the properties file and the command line, for DescribeConfigs."""
 
 
 class BrokerEndpoint(NamedTuple):
-    """A broker as clients of one listener reach it."""
+    """A broker's address on one listener."""
 
     node_id: int
     host: str
@@ -61,7 +61,7 @@ class BrokerEndpoint(NamedTuple):
 
 
 class Broker:
-    """One node's broker side. Handlers read it; only the publisher changes what it holds."""
+    """State of this node's broker. Handlers read it; only the MetadataPublisher changes the image and the partitions."""
 
     def __init__(
         self,
@@ -80,15 +80,15 @@ class Broker:
         self.processes = processes
         self.controller = controller
         self.log_directories: LogDirectories
-        """Set by the publisher, which keeps partitions in them."""
+        """Set by the publisher."""
         self.replica_mover: ReplicaMover
-        """Set by the publisher: partitions on their way from one directory to another."""
+        """Set by the publisher."""
         self.producer_ids: ProducerIdAllocator
-        """There once the broker is registered, and so before the first request."""
+        """Set when the broker is registered, before the first request."""
         self.coordinators: Coordinators
-        """Set when the node is put together."""
+        """Set when the node is assembled."""
         self.log_cleaner: LogCleaner | None = None
-        """There once the node serves, unless logs are not to be compacted."""
+        """Set when the node has started, unless `log.cleaner.enable` is false."""
         self.internal_topics = InternalTopics(self)
         self.loop = asyncio.get_running_loop()
         self.scheduler = SliceScheduler(self.loop, clock)
@@ -97,18 +97,18 @@ class Broker:
         """Topics as Metadata answers them."""
         self.supported_features: Mapping[str, VersionRange] = {}
         self.flushes_in_flight: dict[str, asyncio.Future[Any]] = {}
-        """Directories of logs that a worker is writing to right now."""
+        """Flush in progress, by the directory of the log."""
         self._creating: dict[str, None] = {}
         self._background: dict[asyncio.Future[Any], None] = {}
         self.partitions_by_id: dict[bytes, Partitions] = {}
         self.partitions_by_name: dict[bytes, Partitions] = {}
         self.offline: dict[bytes, dict[int, None]] = {}
-        """Partitions, by topic id, that should be here but whose directory cannot be used."""
+        """Partitions, by topic id, that are assigned to this node but whose directory has failed."""
         self.api_ranges: tuple[tuple[int, int, int], ...] = ()
-        """Key, first and last version of every API that is served."""
+        """API key, first and last version of every supported API."""
 
     def configs(self) -> Mapping[str, str]:
-        """What is set for this broker: in its file, for all brokers, and for it alone."""
+        """Return the configs set for this broker: static, cluster-wide and per broker."""
         image, settings = self.image, self.settings
         return merged_broker_config(
             settings.static_configs, image.cluster_configs(), image.broker_configs(settings.node_id)
@@ -116,11 +116,10 @@ class Broker:
 
     @property
     def group_coordinator(self) -> "GroupCoordinator":
-        """The coordinator of groups."""
         return self.coordinators.group_coordinator
 
     def endpoints(self, listener: str, *, include_fenced: bool = False) -> list[BrokerEndpoint]:
-        """The brokers that can be reached at a listener of this name, by their ids."""
+        """Return the brokers that have a listener of this name, by id."""
         return [
             BrokerEndpoint(broker_id, endpoint.host, endpoint.port, registration.rack, registration.fenced)
             for broker_id, registration in sorted(self.image.brokers.items())
@@ -129,17 +128,16 @@ class Broker:
         ]
 
     def auto_create_topics(self, topics: Sequence[str]) -> None:
-        """Auto-creation: nobody waits for the answer; a name that was refused is simply not there when the client asks again."""
-        room = min(PENDING_CREATIONS_MAX, self.settings.auto_created_topics_max - len(self.image.topics_by_name)) - len(
-            self._creating
-        )
-        wanted = [name for name in dict.fromkeys(topics) if name not in self._creating][: max(room, 0)]
-        if wanted:
-            self._creating.update(dict.fromkeys(wanted))
-            self.spawn(self._create(wanted))
+        """Create topics in the background. If a topic is rejected, the client finds it still missing when it retries."""
+        allowed = min(PENDING_CREATIONS_MAX, self.settings.auto_created_topics_max - len(self.image.topics_by_name))
+        names = [name for name in dict.fromkeys(topics) if name not in self._creating]
+        names = names[: max(allowed - len(self._creating), 0)]
+        if names:
+            self._creating.update(dict.fromkeys(names))
+            self.spawn(self._create(names))
 
     async def _create(self, names: list[str]) -> None:
-        """A few at a time: to decide on many at once would hold up the loop."""
+        """Create topics in small batches: deciding about many at once would block the event loop."""
         try:
             for first in range(0, len(names), CREATION_BATCH_SIZE):
                 topics = [
@@ -152,13 +150,13 @@ class Broker:
                 del self._creating[name]
 
     def spawn(self, work: Coroutine[Any, Any, Any]) -> None:
-        """Run something that no request waits for; a failure is said in the log."""
+        """Run a coroutine in the background and log its failure."""
         task = self.loop.create_task(work)
         self._background[task] = None
         task.add_done_callback(self._on_background_done)
 
     def run_in_background(self, work: Callable[[], Any]) -> None:
-        """The same for work that blocks."""
+        """Run blocking work in a worker thread, in the background, and log its failure."""
         future = self.workers.run(work)
         self._background[future] = None
         future.add_done_callback(self._on_background_done)
@@ -166,14 +164,14 @@ class Broker:
     def _on_background_done(self, future: asyncio.Future[Any]) -> None:
         del self._background[future]
         if not future.cancelled() and future.exception() is not None:
-            log.error("work in the background failed", exc_info=future.exception())
+            log.error("background task failed", exc_info=future.exception())
 
     def partition(self, topic: str, index: int) -> Partition | None:
         partitions = self.partitions_by_name.get(topic.encode())
         return partitions[index] if partitions is not None and 0 <= index < len(partitions) else None
 
     def add_partition(self, partition: Partition) -> None:
-        """Called by the publisher, in the order of the indexes or not."""
+        """Add an open partition. Called by the publisher, in any order of indexes."""
         partitions = self.partitions_by_id.setdefault(partition.topic_id, [])
         while len(partitions) <= partition.index:
             partitions.append(None)
@@ -183,7 +181,7 @@ class Broker:
         self.partitions_by_name[partition.topic.encode()] = partitions
 
     def set_offline(self, topic: str, topic_id: Uuid, index: int) -> None:
-        """Called by the publisher: a partition that was here, or should be, cannot be used."""
+        """Mark a partition of this node as offline. Called by the publisher."""
         partitions = self.partitions_by_id.setdefault(topic_id, [])
         while len(partitions) <= index:
             partitions.append(None)
@@ -192,17 +190,20 @@ class Broker:
         self.offline.setdefault(topic_id, {})[index] = None
 
     def topic_image(self, topic: str | bytes) -> TopicImage | None:
-        """A topic by its name or its id."""
+        """Look a topic up by name or id."""
         return (
             self.image.topics_by_name.get(topic) if isinstance(topic, str) else self.image.topics_by_id.get(Uuid(topic))
         )
 
     def missing_error(self, topic: str | bytes, index: int) -> ErrorCode:
-        """What is said of a partition that was not found, of a topic by its name or its id."""
+        """Return the error code for a partition that was not found, of a topic given by name or id."""
         return self.missing_error_in(self.topic_image(topic), index)
 
     def missing_error_in(self, topic: TopicImage | None, index: int) -> ErrorCode:
-        """The same of a topic that was looked up. A partition that is still to be opened has no leader yet; who hears that asks again."""
+        """Like `missing_error`, of a topic that was looked up.
+
+        A partition that is not open yet gets NOT_LEADER_OR_FOLLOWER, so that the client retries.
+        """
         if topic is None:
             return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
         if index in self.offline.get(topic.topic_id, ()):
@@ -210,7 +211,7 @@ class Broker:
         return ErrorCode.NOT_LEADER_OR_FOLLOWER if index in topic.partitions else ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
 
     def remove_topic(self, name: str, topic_id: Uuid) -> list[Partition]:
-        """Called by the publisher: the partitions that were here."""
+        """Remove a topic and return its partitions on this node. Called by the publisher."""
         self.offline.pop(topic_id, None)
         partitions = self.partitions_by_id.pop(topic_id, [])
         if self.partitions_by_name.get(name.encode()) is partitions:

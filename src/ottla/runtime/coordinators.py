@@ -1,4 +1,4 @@
-"""The coordinators of a node, each made when it is first needed: a start that has no groups to load does not pay for them."""
+"""The coordinators of a node, each created on first use, so that a node without groups starts faster."""
 
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 class Coordinators:
-    """Hears of the partitions of internal topics, and hands them to whom they concern."""
+    """Owner of the coordinators. Forwards changes of internal partitions and deleted topics to them."""
 
     def __init__(self, broker: "Broker", rng: Rng) -> None:
         self._broker = broker
@@ -24,18 +24,18 @@ class Coordinators:
     @property
     def group_coordinator(self) -> "GroupCoordinator":
         if self._group_coordinator is None:
-            from ottla.runtime.group_coordinator import GroupCoordinator  # 20 ms, with the messages that it knows
+            from ottla.runtime.group_coordinator import GroupCoordinator  # takes 20 ms, with its message classes
 
             self._group_coordinator = GroupCoordinator(self._broker, self._rng)
         return self._group_coordinator
 
     @property
     def group_coordinator_if_loaded(self) -> "GroupCoordinator | None":
-        """None while nobody has needed it."""
+        """The group coordinator, or None before its first use."""
         return self._group_coordinator
 
     def on_partition(self, partition: InternalPartition) -> None:
-        """It has come, gone, or got another leader."""
+        """The partition was opened or removed, or its leader changed."""
         if partition.topic == OFFSETS_TOPIC:
             self.group_coordinator.runtime.on_partition(partition)
 
@@ -44,6 +44,6 @@ class Coordinators:
             self._group_coordinator.on_topics_deleted(topics)
 
     def close(self) -> None:
-        """The node stops."""
+        """Stop answering: the node is shutting down."""
         if self._group_coordinator is not None:
             self._group_coordinator.runtime.close()

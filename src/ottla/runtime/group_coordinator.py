@@ -93,7 +93,7 @@ class GroupCoordinator:
     def _nobody(self, call: GroupCall) -> Message:
         """There is no shard here; where there is no topic either, it is made for the client that asks again."""
         if not self.runtime.partition_count():
-            self._broker.internal_topics.make(OFFSETS_TOPIC)
+            self._broker.internal_topics.create(OFFSETS_TOPIC)
         return error_response(call.request, ErrorCode.NOT_COORDINATOR, call.version)
 
 

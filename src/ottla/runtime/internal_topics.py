@@ -1,4 +1,4 @@
-"""Topics that the cluster keeps its own state in: which configs they get, and their making when they are first needed."""
+"""Internal topics: their configs, and their creation when they are first needed."""
 
 import asyncio
 import logging
@@ -18,7 +18,7 @@ CREATION_TIMEOUT_MS = 30_000
 
 
 def internal_topic(broker: "Broker", name: str) -> CreatableTopic | None:
-    """How an internal topic is to be created; None for any other name."""
+    """Return how to create an internal topic, or None for any other name."""
     if name == OFFSETS_TOPIC:
         return CreatableTopic(
             name=name,
@@ -47,12 +47,14 @@ def internal_topic(broker: "Broker", name: str) -> CreatableTopic | None:
 
 
 def _replication_factor(broker: "Broker", name: str) -> int:
-    """Kafka's default of 3 leaves a single node without groups until somebody sets it: where nobody has, as many as there are will do."""
-    wanted = _number(broker, name)
+    """Return the configured value. Kafka's default of 3 is capped at the number of active brokers, so that groups work
+    on a single node without configuration.
+    """
+    value = _number(broker, name)
     if name in broker.configs():
-        return wanted
-    alive = sum(registration.active for registration in broker.image.brokers.values())
-    return max(1, min(wanted, alive))
+        return value
+    active = sum(registration.active for registration in broker.image.brokers.values())
+    return max(1, min(value, active))
 
 
 def _configs(*entries: tuple[str, str]) -> list[CreatableTopicConfig]:
@@ -66,22 +68,22 @@ def _number(broker: "Broker", name: str) -> int:
 
 
 class InternalTopics:
-    """Makes each of them once, however many ask for it at the same time."""
+    """Creation of internal topics. Concurrent calls for the same topic share one attempt."""
 
     def __init__(self, broker: "Broker") -> None:
         self._broker = broker
-        self._making: dict[str, asyncio.Task[ErrorCode]] = {}
-        self._said: dict[str, ErrorCode] = {}
+        self._in_progress: dict[str, asyncio.Task[ErrorCode]] = {}
+        self._logged_errors: dict[str, ErrorCode] = {}
 
-    def make(self, name: str) -> "asyncio.Task[ErrorCode]":
-        """Done when the topic is there, or when it is known why it cannot be."""
-        task = self._making.get(name)
+    def create(self, name: str) -> "asyncio.Task[ErrorCode]":
+        """Create the topic. The result is NONE once the topic exists, otherwise the error."""
+        task = self._in_progress.get(name)
         if task is None:
-            task = self._making[name] = self._broker.loop.create_task(self._make(name))
-            task.add_done_callback(lambda _: self._making.pop(name))
+            task = self._in_progress[name] = self._broker.loop.create_task(self._create(name))
+            task.add_done_callback(lambda _: self._in_progress.pop(name))
         return task
 
-    async def _make(self, name: str) -> ErrorCode:
+    async def _create(self, name: str) -> ErrorCode:
         topic = internal_topic(self._broker, name)
         assert topic is not None, name
         response = await self._broker.controller.submit(
@@ -91,9 +93,7 @@ class InternalTopics:
         code = ErrorCode(result.error_code)
         if code == ErrorCode.TOPIC_ALREADY_EXISTS:
             return ErrorCode.NONE
-        if code != ErrorCode.NONE and code != self._said.get(name):
-            log.warning(
-                "%s cannot be made: %s (%s)", name, result.error_message, code.name
-            )  # once: clients ask again and again
-        self._said[name] = code
+        if code != ErrorCode.NONE and code != self._logged_errors.get(name):  # clients retry: log each error once
+            log.warning("could not create internal topic %s: %s (%s)", name, result.error_message, code.name)
+        self._logged_errors[name] = code
         return code

@@ -1,4 +1,4 @@
-"""A partition that this node leads: its log, its high watermark, and who waits for it."""
+"""A partition on this node: its log, its high watermark, and the requests that wait for it."""
 
 from collections import deque
 from collections.abc import Callable
@@ -24,28 +24,28 @@ __all__ = [
 
 UP_TO_HIGH_WATERMARK = -1
 NEVER = 1 << 63
-"""Beyond all offsets."""
+"""Greater than every offset."""
 ActiveProducer = tuple[int, int, int, int, int, int]
-"""Id, epoch, last sequence, last timestamp, epoch of the coordinator, first offset of an open transaction."""
+"""Producer id, epoch, last sequence, last timestamp, coordinator epoch, first offset of an open transaction."""
 
 
 class Partition:
-    """What the APIs see of a partition. With one replica all that is in the log is committed."""
+    """A partition as API handlers use it. With one replica, a record is committed once it is in the log."""
 
     __slots__ = (
+        "commit_callbacks",
         "delayed_fetches",
         "flush_due_offset",
-        "unflushed_bytes",
         "high_watermark",
         "index",
-        "is_removed",
         "is_leader",
+        "is_removed",
         "leader_epoch",
         "log",
         "on_flush_due",
         "topic",
         "topic_id",
-        "commit_callbacks",
+        "unflushed_bytes",
     )
 
     def __init__(self, topic: str, topic_id: Uuid, index: int, leader_epoch: int, log: PartitionLog) -> None:
@@ -59,25 +59,28 @@ class Partition:
         self.is_removed = False
         self.is_leader = False
         self.flush_due_offset = NEVER
-        """From this end on nothing is acked or readable before the log is on the disk; 0 while that is so, and a flush is on its way."""
+        """Log end offset from which records must be fsynced (`flush.messages`) before they are acked or readable.
+
+        0 while a flush is due or in progress.
+        """
         self.on_flush_due: Callable[[Partition], None] | None = None
         self.unflushed_bytes = 0
         self.commit_callbacks: deque[tuple[int, Callable[[], None]]] = deque()
-        """Who waits for the high watermark to reach an offset."""
+        """Callbacks for when the high watermark reaches an offset, in order of offsets."""
 
     def become_leader(self, leader_epoch: int) -> None:
-        """From here on records are of this epoch; the log knows of it before the first of them is there."""
+        """Use this epoch for records from now on. It is in the leader epoch cache before the first of them is appended."""
         self.leader_epoch = leader_epoch
         self.is_leader = True
         self.log.epochs.assign(leader_epoch, self.log.log_end_offset)
 
     def become_follower(self, leader_epoch: int) -> None:
-        """Another broker leads from this epoch on."""
+        """Stop leading: another broker is the leader in this epoch."""
         self.leader_epoch = leader_epoch
         self.is_leader = False
 
     def append(self, records: memoryview, now_ms: int, validated: ValidatedBatch | None = None) -> tuple[int, int]:
-        """Base offset and log append time (-1 for create time). Raises BatchRejected."""
+        """Append a batch; return its base offset and log append time (-1 for create time). Raises BatchRejected."""
         log = self.log
         appended = log.append(records, leader_epoch=self.leader_epoch, now_ms=now_ms, validated=validated)
         end = log.log_end_offset
@@ -90,7 +93,10 @@ class Partition:
         return appended
 
     def _await_flush(self, size: int) -> None:
-        """What was appended is shown to nobody before it is on the disk. The flush that is due now or on its way is not the last."""
+        """Hold back the high watermark until this append is fsynced.
+
+        Requests a flush unless one is pending; `on_flushed` requests another if more records arrived.
+        """
         self.unflushed_bytes += size
         if self.flush_due_offset:
             self.flush_due_offset = 0
@@ -98,7 +104,7 @@ class Partition:
             self.on_flush_due(self)
 
     def on_flushed(self) -> None:
-        """More of the log is on the disk, or how much of it must be has changed."""
+        """Advance the high watermark after a flush, or after `flush.messages` changed."""
         log = self.log
         flushed, end, messages_max = log.recovery_point, log.log_end_offset, log.config.flush_messages
         if self.on_flush_due is None or end - flushed < messages_max:
@@ -110,12 +116,12 @@ class Partition:
             self.advance_high_watermark(flushed)
 
     def set_config(self, config: LogConfig) -> None:
-        """Configs of the topic or of the broker have changed."""
+        """Apply changed configs of the topic or the broker."""
         self.log.config = config
         self.on_flushed()
 
     def advance_high_watermark(self, offset: int) -> None:
-        """What is before this offset is committed."""
+        """Mark records before this offset as committed; notify delayed fetches and run commit callbacks."""
         if offset > self.high_watermark:
             self.high_watermark = offset
             size, self.unflushed_bytes = max(self.unflushed_bytes, 1), 0
@@ -125,26 +131,27 @@ class Partition:
             self.commit_callbacks.popleft()[1]()
 
     def call_when_committed(self, on_committed: Callable[[], None]) -> None:
-        """Call back once all that is in the log now is committed, or the partition is gone."""
+        """Call back once all records now in the log are committed, or the partition is removed."""
         self.commit_callbacks.append((self.log.log_end_offset, on_committed))
 
     def delete_before(self, offset: int) -> None:
-        """Records before the offset are gone, or all up to the high watermark where it is -1. ApiError where that cannot be."""
+        """Delete records before the offset; -1 means the high watermark. Raises ApiError."""
         config = self.log.config
         if config.compacted and not config.deletes:
-            raise ApiError(ErrorCode.POLICY_VIOLATION, "a topic that is only compacted keeps its records")
-        wanted = self.high_watermark if offset == UP_TO_HIGH_WATERMARK else offset
-        if not 0 <= wanted <= self.high_watermark:
+            raise ApiError(ErrorCode.POLICY_VIOLATION, "cannot delete records: cleanup.policy does not include delete")
+        start = self.high_watermark if offset == UP_TO_HIGH_WATERMARK else offset
+        if not 0 <= start <= self.high_watermark:
             raise ApiError(
                 ErrorCode.OFFSET_OUT_OF_RANGE,
-                f"{offset} is not between 0 and the high watermark, {self.high_watermark}",
+                f"cannot delete records before offset {offset}: it is not between 0 and the high watermark "
+                f"{self.high_watermark}",
             )
-        self.log.advance_start(wanted)
+        self.log.advance_start(start)
 
     def end_of_epoch(self, epoch: int) -> tuple[int, int]:
-        """The largest epoch up to the one asked for, and the offset at which it ends; (-1, -1) where that is not known.
+        """Return the largest epoch up to the requested one and its end offset, or (-1, -1) if unknown.
 
-        The leader's own epoch counts from when it took over, whether or not anything has been written in it.
+        The current leader epoch is included even if no records have been written in it.
         """
         return self.log.epochs.end_offset_for(epoch, self.log.log_end_offset, self.leader_epoch)
 
@@ -166,7 +173,7 @@ class Partition:
             fetch.on_appended(size)
 
     def on_removed(self) -> None:
-        """The partition is no longer here: those who wait shall hear of it."""
+        """Mark the partition as removed from this node and complete the requests that wait for it."""
         self.is_removed = True
         for fetch in list(self.delayed_fetches):
             fetch.wake()
@@ -175,29 +182,31 @@ class Partition:
 
 
 class InternalPartition(Partition):
-    """A partition of an internal topic: what its shard decides is appended, and nothing that a client sends."""
+    """A partition of an internal topic: only its coordinator shard appends to it."""
 
     __slots__ = ("on_high_watermark",)
 
     def __init__(self, topic: str, topic_id: Uuid, index: int, leader_epoch: int, log: PartitionLog) -> None:
         super().__init__(topic, topic_id, index, leader_epoch, log)
         self.on_high_watermark: Callable[[], None] | None = None
-        """Called when the high watermark moves without an append: the shard's answers wait for it."""
+        """Called when the high watermark moves without an append: the shard's responses wait for it."""
 
     def append(self, records: memoryview, now_ms: int, validated: ValidatedBatch | None = None) -> tuple[int, int]:
-        """A client's batch: refused, which costs other partitions nothing."""
+        """Reject a client's batch, as an error of this partition only."""
         raise BatchRejected(
-            ErrorCode.INVALID_TOPIC_EXCEPTION, f"{self.topic} is written by the cluster alone", has_log_start=False
+            ErrorCode.INVALID_TOPIC_EXCEPTION,
+            f"cannot produce to internal topic {self.topic}",
+            has_log_start=False,
         )
 
     def append_coordinator_batch(self, batch: bytearray, count: int, now_ms: int) -> int:
-        """The shard's own batch, which needs no checks but must go on where the log ends; the offset after it is returned."""
+        """Append the shard's batch without validation and return the offset after it."""
         header = ValidatedBatch(len(batch), count, now_ms, batch[ATTRIBUTES_AT + 1], True, -1, -1, -1, None)
         super().append(memoryview(batch), now_ms, header)
         return self.log.log_end_offset
 
     def advance_high_watermark(self, offset: int) -> None:
-        """As of any partition; the shard hears of it."""
+        """Advance the high watermark and notify the shard."""
         before = self.high_watermark
         super().advance_high_watermark(offset)
         if self.high_watermark != before and self.on_high_watermark is not None:

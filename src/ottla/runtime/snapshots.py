@@ -1,4 +1,7 @@
-"""Snapshots of the metadata log: files of batches between a header and a footer, named by the offset and epoch that they end at."""
+"""Encode and decode snapshots of the metadata log: record batches between a header and a footer record.
+
+The file name is the offset after the last record that the snapshot contains, and that record's epoch.
+"""
 
 import re
 from collections.abc import Iterable, Sequence
@@ -28,11 +31,11 @@ _CONTROL_KEY = Struct(">hh")
 
 
 class CorruptSnapshot(Exception):
-    """The file is not a whole snapshot."""
+    """The file is not a complete, valid snapshot."""
 
 
 class SnapshotId(NamedTuple):
-    """`end_offset` is the offset after the last record that the snapshot covers, `epoch` that record's."""
+    """`end_offset` is the offset after the last record that the snapshot contains, `epoch` the epoch of that record."""
 
     end_offset: int
     epoch: int
@@ -50,7 +53,7 @@ class Snapshot(NamedTuple):
 
 
 def list_snapshots(disk: Disk, directory: str) -> list[SnapshotId]:
-    """All snapshots of a metadata log's directory, the newest last."""
+    """Return all snapshots in a metadata log's directory, newest last."""
     matches = (re.fullmatch(r"(\d{20})-(\d{10})\.checkpoint", name) for name in disk.list(directory))
     return sorted(SnapshotId(int(match[1]), int(match[2])) for match in matches if match)
 
@@ -60,7 +63,7 @@ def control_record(kind: int, message: Message, timestamp_ms: int) -> Record:
 
 
 def control_type(record: Record) -> int:
-    """The type of a control record; -1 where the key is not one."""
+    """Return the type of a control record, or -1 if the key is not a control key."""
     if record.key is None or len(record.key) < _CONTROL_KEY.size:
         return -1
     return int(_CONTROL_KEY.unpack_from(record.key)[1])
@@ -76,28 +79,28 @@ def encode_snapshot(
     kraft_version: int = 0,
     voters: VotersRecord | None = None,
 ) -> bytes:
-    """The bytes of a snapshot file; offsets within it count from 0."""
-    opening = [control_record(SNAPSHOT_HEADER, SnapshotHeaderRecord(0, last_contained_ms), now_ms)]
+    """Encode a snapshot file. Offsets within it count from 0."""
+    first = [control_record(SNAPSHOT_HEADER, SnapshotHeaderRecord(0, last_contained_ms), now_ms)]
     if kraft_version > 0:
-        opening.append(control_record(KRAFT_VERSION, KRaftVersionRecord(0, kraft_version), now_ms))
+        first.append(control_record(KRAFT_VERSION, KRaftVersionRecord(0, kraft_version), now_ms))
         if voters is not None:
-            opening.append(control_record(KRAFT_VOTERS, voters, now_ms))
-    parts: list[tuple[list[Record], bool]] = [(opening, True)]
+            first.append(control_record(KRAFT_VOTERS, voters, now_ms))
+    batches: list[tuple[list[Record], bool]] = [(first, True)]
     for start in range(0, len(records), BATCH_RECORDS_MAX):
         chunk = records[start : start + BATCH_RECORDS_MAX]
         values = [encode_metadata_record(record, record_version(record, metadata_version)) for record in chunk]
-        parts.append(([Record(timestamp=now_ms, value=value) for value in values], False))
-    parts.append(([control_record(SNAPSHOT_FOOTER, SnapshotFooterRecord(0), now_ms)], True))
-    written = bytearray()
+        batches.append(([Record(timestamp=now_ms, value=value) for value in values], False))
+    batches.append(([control_record(SNAPSHOT_FOOTER, SnapshotFooterRecord(0), now_ms)], True))
+    data = bytearray()
     offset = 0
-    for listed, is_control in parts:
-        written += build_batch(listed, base_offset=offset, leader_epoch=epoch, is_control=is_control)
-        offset += len(listed)
-    return bytes(written)
+    for batch_records, is_control in batches:
+        data += build_batch(batch_records, base_offset=offset, leader_epoch=epoch, is_control=is_control)
+        offset += len(batch_records)
+    return bytes(data)
 
 
 def decode_snapshot(data: bytes) -> Snapshot:
-    """What a snapshot file holds; CorruptSnapshot unless it is whole, from its header to its footer."""
+    """Decode a snapshot file. Raises CorruptSnapshot unless it is complete from its header to its footer."""
     view = memoryview(data)
     records: list[Any] = []
     controls: dict[int, Record] = {}
@@ -106,7 +109,7 @@ def decode_snapshot(data: bytes) -> Snapshot:
         for position, header in iterate_batches(data):
             batch = view[position : position + header.size]
             if not has_valid_checksum(batch):
-                raise CorruptSnapshot(f"the batch at byte {position} has a wrong checksum")
+                raise CorruptSnapshot(f"wrong checksum of the batch at byte {position}")
             found = decode_records(batch)
             if header.is_control:
                 controls |= {control_type(record): record for record in found}
@@ -116,18 +119,18 @@ def decode_snapshot(data: bytes) -> Snapshot:
     except MalformedMessage as error:
         raise CorruptSnapshot(str(error)) from error
     if end != len(data) or SNAPSHOT_HEADER not in controls or SNAPSHOT_FOOTER not in controls:
-        raise CorruptSnapshot("the file ends before its footer, or lacks its header")
+        raise CorruptSnapshot("header or footer is missing")
     return _snapshot(records, controls)
 
 
 def _snapshot(records: list[Any], controls: dict[int, Record]) -> Snapshot:
-    opening = decode(SnapshotHeaderRecord, 0, controls[SNAPSHOT_HEADER].value or b"")[0]
+    header = decode(SnapshotHeaderRecord, 0, controls[SNAPSHOT_HEADER].value or b"")[0]
     kraft_version, voters = 0, None
     if KRAFT_VERSION in controls:
         kraft_version = decode(KRaftVersionRecord, 0, controls[KRAFT_VERSION].value or b"")[0].k_raft_version
     if KRAFT_VOTERS in controls:
         voters = decode(VotersRecord, 0, controls[KRAFT_VOTERS].value or b"")[0]
-    return Snapshot(records, opening.last_contained_log_timestamp, kraft_version, voters)
+    return Snapshot(records, header.last_contained_log_timestamp, kraft_version, voters)
 
 
 def _metadata_records(records: Iterable[Record]) -> list[Any]:

@@ -109,7 +109,7 @@ async def test_who_commits_before_anybody_looked_for_a_coordinator():
     async with AsyncBroker() as broker:
         await broker.create_topic("t")
         assert await commit(broker, 1) == ErrorCode.NOT_COORDINATOR
-        await broker.node.broker.internal_topics.make(OFFSETS_TOPIC)
+        await broker.node.broker.internal_topics.create(OFFSETS_TOPIC)
         assert await commit(broker, 1) == 0
 
 

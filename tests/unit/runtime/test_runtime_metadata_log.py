@@ -442,7 +442,7 @@ TWO_VOTERS = VotersRecord(0, [VotersRecord.Voter(1), VotersRecord.Voter(2)])
         (
             "quorum-state",
             b'{"leaderId":2,"leaderEpoch":3,"currentVoters":[{"voterId":1},{"voterId":2}],"data_version":0}',
-            r"quorum with the nodes \[2\]",
+            r"quorum with other voters \[2\]",
         ),
         (SNAPSHOT, b"torn", SNAPSHOT),
         (SNAPSHOT, b"", SNAPSHOT),
@@ -451,20 +451,22 @@ TWO_VOTERS = VotersRecord(0, [VotersRecord.Voter(1), VotersRecord.Voter(2)])
         (
             SNAPSHOT,
             encode_snapshot([], metadata_version=30, now_ms=0, kraft_version=1, voters=TWO_VOTERS),
-            r"quorum with the nodes \[2\]",
+            r"quorum with other voters \[2\]",
         ),
     ],
 )
-def test_damage_and_other_voters_are_said(world: World, name: str, data: bytes, said: str) -> None:
-    """Nothing is started over, as that would lose what others rely on."""
+def test_metadata_log_rejects_corrupt_files_and_other_voters(
+    world: World, name: str, data: bytes, message: str
+) -> None:
+    """The log is not recreated, which would lose metadata that others rely on."""
     ports = world.start("node")
     ports.disk.make_directories(DIRECTORY)
     ports.disk.write_atomically(f"{DIRECTORY}/{name}", data)
-    with pytest.raises(CorruptMetadataLog, match=said):
+    with pytest.raises(CorruptMetadataLog, match=message):
         open_log(ports)
 
 
-def test_a_log_without_its_beginning_is_said(world: World) -> None:
+def test_metadata_log_rejects_a_log_without_its_first_segments(world: World) -> None:
     ports = world.start("node")
     ports.disk.make_directories(DIRECTORY)
     ports.disk.open(f"{DIRECTORY}/{50:020d}.log", create=True).close()

@@ -162,8 +162,8 @@ def test_two_snapshots_are_kept_and_the_log_since_the_older(world: World) -> Non
     assert int(after[0][:20]) <= kept[0].end_offset
 
 
-def test_one_damaged_snapshot_is_passed_over(world: World, caplog: pytest.LogCaptureFixture) -> None:
-    """The older one and the log after it make the same image."""
+def test_metadata_log_falls_back_from_a_corrupt_snapshot(world: World, caplog: pytest.LogCaptureFixture) -> None:
+    """The previous snapshot and the log after it produce the same image."""
 
     async def first(ports: SimulatedPorts) -> ClusterImage:
         log, follower = open_log(ports, snapshot_bytes_max=500)
@@ -181,11 +181,11 @@ def test_one_damaged_snapshot_is_passed_over(world: World, caplog: pytest.LogCap
     image = run(world, first)
     with caplog.at_level(logging.WARNING):
         assert run(world, second) == image
-    assert "damaged" in caplog.text
+    assert "corrupt" in caplog.text
 
 
-def test_a_snapshot_that_cannot_be_written_is_tried_again(world: World, caplog: pytest.LogCaptureFixture) -> None:
-    """The log holds all of it meanwhile."""
+def test_snapshot_writer_retries_after_a_failed_write(world: World, caplog: pytest.LogCaptureFixture) -> None:
+    """Until then the log contains all records."""
 
     async def story(ports: SimulatedPorts) -> list[SnapshotId]:
         log, _ = open_log(ports, snapshot_bytes_max=500)
@@ -198,7 +198,7 @@ def test_a_snapshot_that_cannot_be_written_is_tried_again(world: World, caplog: 
 
     with caplog.at_level(logging.WARNING):
         assert len(run(world, story)) == 1
-    assert "tried again" in caplog.text
+    assert "will retry" in caplog.text
 
 
 def test_an_open_transaction_is_waited_for(world: World) -> None:

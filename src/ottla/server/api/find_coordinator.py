@@ -36,7 +36,7 @@ def handle(broker: Broker, context: RequestContext, request: FindCoordinatorRequ
 async def _after_making(
     broker: Broker, context: RequestContext, keys: Sequence[str], version: int
 ) -> FindCoordinatorResponse:
-    await broker.internal_topics.make(broker.group_coordinator.runtime.topic)
+    await broker.internal_topics.create(broker.group_coordinator.runtime.topic)
     return _found(broker, context, KeyType.GROUP, keys, version)
 
 
