@@ -1,3 +1,3 @@
-"""Ottla: the event log that Apache Kafka describes, in Python."""
+"""Ottla: a Kafka-compatible event log in Python."""
 
 __version__ = "0.1.0"

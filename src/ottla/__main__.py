@@ -1,4 +1,4 @@
-"""`python -m ottla`: the same as the command `ottla`."""
+"""`python -m ottla`, the same as the `ottla` command."""
 
 import sys
 

@@ -1,1 +1,1 @@
-"""The command line: `ottla ...`."""
+"""The `ottla` command line."""

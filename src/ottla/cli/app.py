@@ -1,4 +1,4 @@
-"""The typer app: made of the words that are needed, run, and its ending turned into an exit code."""
+"""The typer app: build it with the commands that are needed, run it, and return an exit code."""
 
 import argparse
 import inspect
@@ -14,26 +14,26 @@ from ottla.cli.command_table import BUILTIN_COMMANDS, LAZY_COMMANDS
 from ottla.cli.main import COMPLETION_VARIABLE, make_parser
 
 USAGE_ERROR_TYPE = cast(type[Exception], typer.BadParameter.__mro__[2])
-"""The root of what typer raises for wrong calls. Some versions of typer carry it themselves, some take it from click."""
+"""Base class of typer's usage errors. Some versions of typer vendor click, others import it."""
 
 ALL_COMMANDS = (*BUILTIN_COMMANDS, *LAZY_COMMANDS)
 
 
 def run(arguments: Sequence[str]) -> int:
-    """Run a word; its exit code."""
+    """Run a command and return its exit code."""
     app = _build_for(arguments)
     try:
         ended = app(list(arguments), prog_name="ottla", standalone_mode=False)
     except USAGE_ERROR_TYPE as error:
         return _print_usage_error(error)
     except typer.Abort:
-        print("ottla: nothing was done", file=sys.stderr)
+        print("ottla: aborted; nothing was changed", file=sys.stderr)
         return 1
     return ended if isinstance(ended, int) else 0
 
 
-def build(words: Iterable[str]) -> typer.Typer:
-    """`ottla` with these words."""
+def build(commands: Iterable[str]) -> typer.Typer:
+    """Build the app with these commands."""
     root = typer.Typer(
         name="ottla",
         no_args_is_help=True,
@@ -43,37 +43,37 @@ def build(words: Iterable[str]) -> typer.Typer:
 
     @root.callback()
     def ottla() -> None:
-        """The event log that Apache Kafka describes, in Python. Any Kafka client connects unchanged."""
+        """A Kafka-compatible event log in Python. Every Kafka client works unchanged."""
 
-    for word in words:
-        if word in BUILTIN_COMMANDS:
-            describe(root, word)
+    for name in commands:
+        if name in BUILTIN_COMMANDS:
+            _add_builtin(root, name)
         else:
-            import_module(LAZY_COMMANDS[word].module).register(root)
+            import_module(LAZY_COMMANDS[name].module).register(root)
     return root
 
 
 def _build_for(arguments: Sequence[str]) -> typer.Typer:
-    """The app with the one word that is needed. A shell that asks for completion passes the line so far in a variable of its own."""
+    """Build the app with the one command that is used. For completion, the shell passes the line so far in a variable."""
     is_completing = COMPLETION_VARIABLE in os.environ
     line = os.environ.get("_TYPER_COMPLETE_ARGS") or os.environ.get("COMP_WORDS") or ""
-    asked = line.split()[1:] if is_completing else list(arguments)
-    is_written = not is_completing or len(asked) > 1 or line.endswith(" ")
-    if asked and is_written and asked[0] in ALL_COMMANDS:
-        return build([asked[0]])
+    words = line.split()[1:] if is_completing else list(arguments)
+    is_complete = not is_completing or len(words) > 1 or line.endswith(" ")
+    if words and is_complete and words[0] in ALL_COMMANDS:
+        return build([words[0]])
     return _build_outline()
 
 
 def _build_outline() -> typer.Typer:
-    """Only the names of the words, and what each is about: enough to choose one, and nothing is loaded."""
+    """Build an app with only the names and summaries of the commands, without importing their modules."""
     root = build([])
-    for name, summary in {**BUILTIN_COMMANDS, **{name: word.summary for name, word in LAZY_COMMANDS.items()}}.items():
+    for name, summary in {**BUILTIN_COMMANDS, **{name: spec.summary for name, spec in LAZY_COMMANDS.items()}}.items():
         root.command(name, help=f"{summary[0].upper()}{summary[1:]}.")(lambda: None)
     return root
 
 
 def _print_usage_error(error: Any) -> int:
-    """One line, and where help is. An error without a message is typer's way of showing help."""
+    """Print the error and where to find help. typer shows help by raising an error without a message."""
     context = getattr(error, "ctx", None)
     if type(error).__name__ == "NoArgsIsHelpError":
         error.show()
@@ -84,39 +84,42 @@ def _print_usage_error(error: Any) -> int:
     return int(error.exit_code)
 
 
-def describe(root: typer.Typer, name: str) -> None:
-    words = next(each for each in make_parser()._actions if isinstance(each, argparse._SubParsersAction))
-    parser = words.choices[name]
+def _add_builtin(root: typer.Typer, name: str) -> None:
+    """Describe `start` or `version` to typer, from its argparse options, for completion and docs/cli.md. Never called."""
+    commands = next(each for each in make_parser()._actions if isinstance(each, argparse._SubParsersAction))
+    parser = commands.choices[name]
 
     def call(**_: Any) -> None:
-        raise AssertionError(f"{name} is served before typer is asked")
+        raise AssertionError(f"{name} runs without typer")
 
     actions = [each for each in parser._actions if not isinstance(each, argparse._HelpAction)]
     call.__signature__ = inspect.Signature([_parameter(each) for each in actions])  # type: ignore[attr-defined]
-    call.__annotations__ = {each.dest: _kind(each) for each in actions}
+    call.__annotations__ = {each.dest: _typer_type(each) for each in actions}
     root.command(name, help=parser.description.strip() if parser.description else "Print the version.")(call)
 
 
 def _parameter(action: argparse.Action) -> inspect.Parameter:
     default = False if _is_flag(action) else None
-    return inspect.Parameter(action.dest, inspect.Parameter.KEYWORD_ONLY, annotation=_kind(action), default=default)
+    return inspect.Parameter(
+        action.dest, inspect.Parameter.KEYWORD_ONLY, annotation=_typer_type(action), default=default
+    )
 
 
-def _kind(action: argparse.Action) -> Any:
+def _typer_type(action: argparse.Action) -> Any:
     metavar = (
         action.metavar if isinstance(action.metavar, str) else "|".join(action.choices) if action.choices else None
     )
     if not action.option_strings:
         return Annotated[str | None, typer.Argument(metavar=metavar, help=action.help)]
-    kind: Any = (
+    type_: Any = (
         bool if _is_flag(action) else list[str] | None if isinstance(action, argparse._AppendAction) else str | None
     )
     choices = list(action.choices or ())
     return Annotated[
-        kind,
+        type_,
         typer.Option(
             *action.option_strings,
-            metavar=None if kind is bool else metavar,
+            metavar=None if type_ is bool else metavar,
             help=action.help,
             autocompletion=(lambda: choices) if choices else None,
         ),

@@ -1,4 +1,4 @@
-"""How a function becomes a command: with the options that all words share, and without tracebacks for what is expected to go wrong."""
+"""Turn a function into a command: add the shared options, and print expected errors without a traceback."""
 
 import inspect
 import os
@@ -13,15 +13,15 @@ from ottla.cli.errors import CliError
 from ottla.cli.main import INTERRUPTED
 from ottla.cli.session import DEFAULT_BOOTSTRAP, TIMEOUT_SECONDS, Session, open_session
 
-JSON_HELP = "Print JSON for programs instead of tables for people."
+JSON_HELP = "Print JSON instead of tables."
 SHARED_NAMES = ("bootstrap", "client_config", "timeout", "is_json")
-_PANEL = "Options of all words"
+_PANEL = "Connection and output options"
 
 
 def command(
     app: typer.Typer, name: str, *, json_help: str = JSON_HELP
 ) -> Callable[[Callable[..., None]], Callable[..., None]]:
-    """Add a function to an app. Where its first parameter is a Session, the command gets the options that a session is made of."""
+    """Add a function to an app as a command. If its first parameter is a `Session`, the command gets the shared options."""
 
     def add(function: Callable[..., None]) -> Callable[..., None]:
         parameters = list(inspect.signature(function).parameters.values())
@@ -53,7 +53,7 @@ def _shared_parameters(json_help: str) -> list[inspect.Parameter]:
         str | None,
         typer.Option(
             "--bootstrap", "-b", metavar="HOST:PORT,...", envvar="OTTLA_BOOTSTRAP", rich_help_panel=_PANEL, show_default=DEFAULT_BOOTSTRAP,
-            help="Brokers to begin with.",
+            help="Initial brokers to connect to.",
         ),
     ]  # fmt: skip
     client_config = Annotated[
@@ -62,26 +62,24 @@ def _shared_parameters(json_help: str) -> list[inspect.Parameter]:
             "--client-config",
             metavar="FILE",
             rich_help_panel=_PANEL,
-            help="Configs of clients, as Kafka's client.properties.",
+            help="Client configs, as in Kafka's client.properties.",
         ),
     ]
     timeout = Annotated[
         float,
-        typer.Option(
-            "--timeout", metavar="SECONDS", min=0.1, rich_help_panel=_PANEL, help="How long to wait for an answer."
-        ),
+        typer.Option("--timeout", metavar="SECONDS", min=0.1, rich_help_panel=_PANEL, help="Response timeout."),
     ]
     is_json = Annotated[bool, typer.Option("--json", rich_help_panel=_PANEL, help=json_help)]
-    kinds = {"bootstrap": (bootstrap, None), "client_config": (client_config, None), "timeout": (timeout, TIMEOUT_SECONDS),
-             "is_json": (is_json, False)}  # fmt: skip
+    options = {"bootstrap": (bootstrap, None), "client_config": (client_config, None), "timeout": (timeout, TIMEOUT_SECONDS),
+               "is_json": (is_json, False)}  # fmt: skip
     return [
-        inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, annotation=kind, default=default)
-        for name, (kind, default) in kinds.items()
+        inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, annotation=annotation, default=default)
+        for name, (annotation, default) in options.items()
     ]
 
 
 class _ErrorHandler:
-    """Expected failures become a line and an exit code; Ctrl-C and a reader that has gone end the command without a word."""
+    """Turns expected errors into a message and an exit code. Ctrl-C and a closed stdout end the command silently."""
 
     def __enter__(self) -> None:
         return None
@@ -92,7 +90,7 @@ class _ErrorHandler:
         from ottla.client.errors import ClientError
 
         if isinstance(error, BrokenPipeError):
-            # Whoever read has seen enough. What is still in the buffer must not be complained about when the interpreter flushes it.
+            # The reader has closed the pipe: avoid another error when the interpreter flushes the rest at exit.
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
             raise typer.Exit(0) from error
         if isinstance(error, KeyboardInterrupt):
@@ -101,8 +99,8 @@ class _ErrorHandler:
             _print_error(error.message, error.advice)
             raise typer.Exit(1) from error
         if isinstance(error, OSError):
-            where = f"{error.filename}: " if error.filename is not None else ""
-            _print_error(f"{where}{error.strerror or error}", "")
+            path = f"{error.filename}: " if error.filename is not None else ""
+            _print_error(f"{path}{error.strerror or error}", "")
             raise typer.Exit(1) from error
 
 

@@ -1,36 +1,36 @@
-"""The words of the command line that are loaded late: where each lives, and one line about it.
+"""The command table: which module implements each command, and a one-line summary.
 
-A word's module has `register(root)`, which adds its command or its group of commands to the typer app `root`:
+The module of a lazy command has `register(root)`, which adds the command or command group to the typer app `root`:
 
     def register(root: typer.Typer) -> None:
-        command(root, "demo")(demo)              # ottla.cli.command: the guard against tracebacks, and the options all words share
+        command(root, "demo")(demo)              # ottla.cli.command: error handling and shared options
 
-To add a word is to write its module and its line here; help, completion and docs/cli.md follow.
+To add a command, write its module and add a line here; help, completion and docs/cli.md follow.
 """
 
 from typing import NamedTuple
 
 
 class CommandSpec(NamedTuple):
-    """`module` is imported when the word is used, not before: `ottla start` must not pay for it."""
+    """A lazy command. `module` is imported only when the command runs, so that `ottla start` stays fast."""
 
     module: str
     summary: str
 
 
 BUILTIN_COMMANDS = {"start": "start a node in the foreground", "version": "print the version"}
-"""Words that run without typer, in ottla.cli.main: a broker that starts fast."""
+"""Commands that `ottla.cli.main` runs with argparse alone, without importing typer."""
 
 LAZY_COMMANDS: dict[str, CommandSpec] = {
     "topic": CommandSpec("ottla.cli.topic", "create, list, describe, alter and delete topics"),
-    "produce": CommandSpec("ottla.cli.produce", "send records: lines of files, of a pipe or of the command line"),
-    "consume": CommandSpec("ottla.cli.consume", "read records, up to the end or for as long as they come"),
-    "group": CommandSpec("ottla.cli.group", "look at groups and their lag, reset their offsets, delete them"),
+    "produce": CommandSpec("ottla.cli.produce", "send records from files, stdin or the command line"),
+    "consume": CommandSpec("ottla.cli.consume", "read records up to the end of the topic, or follow it"),
+    "group": CommandSpec("ottla.cli.group", "list and describe groups, show lag, reset offsets, delete"),
     "config": CommandSpec("ottla.cli.config", "show and change configs of topics, brokers and groups"),
     "cluster": CommandSpec("ottla.cli.cluster", "describe the cluster: nodes, controller, quorum, features"),
-    "log": CommandSpec("ottla.cli.log", "look into data directories: dump, verify and measure what is stored"),
-    "perf": CommandSpec("ottla.cli.perf", "measure rates and latencies"),
-    "format": CommandSpec("ottla.cli.format", "format the data directories of a node"),
-    "completion": CommandSpec("ottla.cli.completion", "teach a shell to complete these words"),
-    "demo": CommandSpec("ottla.cli.demo", "watch a broker, traffic, and a group that loses a consumer"),
+    "log": CommandSpec("ottla.cli.log", "inspect data directories: dump, verify, statistics"),
+    "perf": CommandSpec("ottla.cli.perf", "measure throughput and latency"),
+    "format": CommandSpec("ottla.cli.format", "format a node's data directories"),
+    "completion": CommandSpec("ottla.cli.completion", "print a shell completion script"),
+    "demo": CommandSpec("ottla.cli.demo", "watch a consumer group lose a member and rebalance"),
 }

@@ -1,4 +1,7 @@
-"""What a shell offers for the next word: names that the broker knows, or nothing where it does not answer at once."""
+"""`ottla completion`, and completion of topic, group and resource names by asking the broker.
+
+Without a broker that responds within a second, no names are offered.
+"""
 
 import os
 from collections.abc import Callable
@@ -18,16 +21,16 @@ if TYPE_CHECKING:
 COMPLETION_SECONDS_MAX = 1.0
 
 
-def _names(context: typer.Context, incomplete: str, ask: "Callable[[Admin], list[str]]") -> list[str]:
+def _names(context: typer.Context, incomplete: str, list_names: "Callable[[Admin], list[str]]") -> list[str]:
     from ottla.client.errors import ClientError
 
     bootstrap = context.params.get("bootstrap") or os.environ.get("OTTLA_BOOTSTRAP") or DEFAULT_BOOTSTRAP
     try:
         session = open_session(bootstrap=bootstrap, client_config=None, timeout=COMPLETION_SECONDS_MAX, is_json=False)
         with session.admin() as admin:
-            return [name for name in ask(admin) if name.startswith(incomplete)]
+            return [name for name in list_names(admin) if name.startswith(incomplete)]
     except (CliError, ClientError):
-        return []  # a message in the middle of a half-typed line helps nobody
+        return []  # an error message would garble the line being typed
 
 
 def topic_names(context: typer.Context, incomplete: str) -> list[str]:
@@ -39,9 +42,9 @@ def group_names(context: typer.Context, incomplete: str) -> list[str]:
 
 
 def resource_names(context: typer.Context, incomplete: str) -> list[str]:
-    """Of the kind that was typed before it."""
+    """Complete names of the resource type that was typed before."""
 
-    def ask(admin: "Admin") -> list[str]:
+    def list_names(admin: "Admin") -> list[str]:
         match str(context.params.get("kind")):
             case "topic":
                 return list(admin.list_topics())
@@ -52,11 +55,11 @@ def resource_names(context: typer.Context, incomplete: str) -> list[str]:
             case _:
                 return [each.name for each in admin.list_config_resources(["client_metrics"])]
 
-    return _names(context, incomplete, ask)
+    return _names(context, incomplete, list_names)
 
 
 class Shell(StrEnum):
-    """Those that can be taught."""
+    """Shells with completion support."""
 
     BASH = "bash"
     ZSH = "zsh"
@@ -69,9 +72,9 @@ def register(root: typer.Typer) -> None:
 
 
 def completion(shell: Annotated[Shell, typer.Argument(metavar="SHELL", help="bash, zsh, fish or powershell.")]) -> None:
-    """Print what teaches a shell to complete commands, options, topics and groups; `ottla --install-completion` installs it.
+    """Print a script that completes commands, options, topics and groups; `ottla --install-completion` installs it.
 
-    For the shell at hand: eval "$(ottla completion bash)".
+    For the current shell only: eval "$(ottla completion bash)".
     """
     from typer.completion import get_completion_script  # type: ignore[attr-defined]
 

@@ -1,4 +1,4 @@
-"""What a command says when it cannot do what it was asked: one line about what is wrong, and one about what to do."""
+"""Errors of commands: what failed, and what to do about it; and checks that topics and groups exist."""
 
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
@@ -9,7 +9,7 @@ if TYPE_CHECKING:
 
 
 class CliError(Exception):
-    """Shown as `ottla: message`, and the advice below it. The exit code is 1."""
+    """Printed as `ottla: message` with the advice below it. The exit code is 1."""
 
     def __init__(self, message: str, advice: str = "") -> None:
         super().__init__(message)
@@ -18,7 +18,7 @@ class CliError(Exception):
 
 
 def nearest(name: str, known: Iterable[str]) -> str | None:
-    """The known name that was perhaps meant."""
+    """Return the known name most similar to `name`, if any is similar enough."""
     from difflib import get_close_matches
 
     found = get_close_matches(name, list(known), n=1, cutoff=0.6)
@@ -26,15 +26,15 @@ def nearest(name: str, known: Iterable[str]) -> str | None:
 
 
 def require_topics(admin: "Admin", names: Iterable[str]) -> dict[str, "TopicDescription"]:
-    """The topics, or CliError with the nearest name of the first that is missing."""
+    """Return the topics' descriptions. Raises `CliError` for the first missing topic, suggesting the most similar name."""
     from ottla.client.admin_results import PartialFailureError
     from ottla.client.errors import UnknownTopicOrPartitionError
 
-    wanted = list(dict.fromkeys(names))
+    unique = list(dict.fromkeys(names))
     try:
-        return admin.describe_topics(wanted)
+        return admin.describe_topics(unique)
     except UnknownTopicOrPartitionError:
-        raise unknown_topic_error(admin, wanted[0]) from None
+        raise unknown_topic_error(admin, unique[0]) from None
     except PartialFailureError as error:
         for name, reason in error.errors.items():
             if isinstance(reason, UnknownTopicOrPartitionError):
@@ -46,20 +46,20 @@ def unknown_topic_error(admin: "Admin", name: str) -> CliError:
     known = admin.list_topics(include_internal=True)
     meant = nearest(name, known)
     if meant is not None:
-        return CliError(f"there is no topic {name!r}", f"Did you mean {meant}? `ottla topic list` shows all there are.")
+        return CliError(f"topic {name!r} does not exist", f"Did you mean {meant}? `ottla topic list` shows all topics.")
     return CliError(
-        f"there is no topic {name!r}",
-        f"Make it with `ottla topic create {name}`; `ottla topic list` shows those there are.",
+        f"topic {name!r} does not exist",
+        f"Create it with `ottla topic create {name}`, or see `ottla topic list`.",
     )
 
 
 def require_groups(admin: "Admin", names: Iterable[str]) -> list[str]:
-    """The groups that are named, or all where none is; CliError with the nearest name where one is missing."""
+    """Return the names without duplicates, or all groups for none. Raises `CliError` for a missing group."""
     known = admin.list_groups()
-    wanted = list(dict.fromkeys(names))
-    for name in wanted:
+    unique = list(dict.fromkeys(names))
+    for name in unique:
         if name not in known:
             meant = nearest(name, known)
             advice = f"Did you mean {meant}? " if meant else ""
-            raise CliError(f"there is no group {name!r}", f"{advice}`ottla group list` shows all there are.")
-    return wanted or list(known)
+            raise CliError(f"group {name!r} does not exist", f"{advice}`ottla group list` shows all groups.")
+    return unique or list(known)

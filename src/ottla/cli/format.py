@@ -1,4 +1,4 @@
-"""`ottla format`: directories are marked as one node's before it first starts, as kafka-storage does it."""
+"""`ottla format`: format data directories before the first start, as kafka-storage does."""
 
 import argparse
 import os
@@ -23,28 +23,24 @@ def format_(
     ] = None,
     config: Annotated[
         str | None,
-        typer.Option("--config", "-c", metavar="FILE.properties", help="The same, as kafka-storage takes it."),
+        typer.Option("--config", "-c", metavar="FILE.properties", help="The same, as kafka-storage spells it."),
     ] = None,
     settings: Annotated[
-        list[str] | None, typer.Option("--set", metavar="NAME=VALUE", help="One config; may be given many times.")
+        list[str] | None, typer.Option("--set", metavar="NAME=VALUE", help="A config; repeatable.")
     ] = None,
     data: Annotated[
-        str | None, typer.Option("--data", metavar="DIR", help="Where the data is kept.", show_default="./ottla-data")
+        str | None, typer.Option("--data", metavar="DIR", help="Data directory.", show_default="./ottla-data")
     ] = None,
     cluster_id: Annotated[
         str | None,
-        typer.Option(
-            "--cluster-id", "-t", metavar="ID", help="16 bytes in URL-safe base 64.", show_default="a new one"
-        ),
+        typer.Option("--cluster-id", "-t", metavar="ID", help="16 bytes in URL-safe base64.", show_default="a new one"),
     ] = None,
     ignore_formatted: Annotated[
-        bool, typer.Option("--ignore-formatted", "-g", help="Directories that are formatted already are no failure.")
+        bool, typer.Option("--ignore-formatted", "-g", help="Do not fail if directories are already formatted.")
     ] = False,
-    is_json: Annotated[
-        bool, typer.Option("--json", help="Print JSON for programs instead of text for people.")
-    ] = False,
+    is_json: Annotated[bool, typer.Option("--json", help="Print JSON instead of text.")] = False,
 ) -> None:
-    """Format the data directories of a node. `ottla start` does it by itself; this is for those who want to choose when, and the id.
+    """Format a node's data directories. `ottla start` does this automatically; use `format` to choose the time and cluster id.
 
     JSON: {"cluster_id", "node_id", "directories": [{"path", "directory_id", "is_new"}]}.
     """
@@ -55,11 +51,13 @@ def format_(
     from ottla.node.main import format_storage
 
     if file is not None and config is not None:
-        raise typer.BadParameter("name one file")
-    words = argparse.Namespace(file=file or config, set=settings or [], data=data, host=None, port=None, advertise=None)
+        raise typer.BadParameter("pass the file either as an argument or with --config, not both")
+    arguments = argparse.Namespace(
+        file=file or config, set=settings or [], data=data, host=None, port=None, advertise=None
+    )
     try:
-        given, places = node_settings(words, temporary=None, canonical_host=socket.getfqdn)
-        node = node_config(given, places=places, cluster_id=cluster_id)
+        given, sources = node_settings(arguments, temporary=None, canonical_host=socket.getfqdn)
+        node = node_config(given, places=sources, cluster_id=cluster_id)
         formatted = [
             path
             for path in dict.fromkeys((node.metadata_log_dir, *node.log_dirs))
@@ -67,7 +65,7 @@ def format_(
         ]
         if formatted and not ignore_formatted:
             raise CliError(
-                f"{', '.join(formatted)}: formatted already", "Say --ignore-formatted to leave them as they are."
+                f"{', '.join(formatted)}: already formatted", "Pass --ignore-formatted to leave them as they are."
             )
         storage = format_storage(node)
     except UsageError as error:
@@ -81,4 +79,4 @@ def format_(
         return
     print(f"cluster {storage.cluster_id}, node {storage.node_id}")
     for path, directory_id, is_new in rows:
-        print(f"{path}: {'formatted' if is_new else 'was formatted already'}, id {directory_id}")
+        print(f"{path}: {'formatted' if is_new else 'already formatted'}, id {directory_id}")

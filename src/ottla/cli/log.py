@@ -141,7 +141,7 @@ def _bytes_counter(bar: ProgressBar) -> Any:
     def tell(size: int) -> None:
         nonlocal done
         done += size
-        bar.tell(done, f"{done / 1e6:,.0f} MB")
+        bar.update(done, f"{done / 1e6:,.0f} MB")
 
     return tell
 

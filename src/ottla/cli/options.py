@@ -1,4 +1,4 @@
-"""Arguments and options that several words take, written once."""
+"""Arguments and options that several commands share, and parsers for their values."""
 
 import re
 import sys
@@ -11,14 +11,14 @@ import typer
 from ottla.cli.completion import group_names, topic_names
 from ottla.cli.errors import CliError
 
-Topic = Annotated[str, typer.Argument(metavar="TOPIC", autocompletion=topic_names, help="The topic's name.")]
-Topics = Annotated[list[str], typer.Argument(metavar="TOPIC...", autocompletion=topic_names, help="Names of topics.")]
-Group = Annotated[str, typer.Argument(metavar="GROUP", autocompletion=group_names, help="The group's name.")]
-Groups = Annotated[list[str], typer.Argument(metavar="GROUP...", autocompletion=group_names, help="Names of groups.")]
-Yes = Annotated[bool, typer.Option("--yes", "-y", help="Do it without asking.")]
-DryRun = Annotated[bool, typer.Option("--dry-run", help="Ask the broker whether it would work, and change nothing.")]
+Topic = Annotated[str, typer.Argument(metavar="TOPIC", autocompletion=topic_names, help="Topic name.")]
+Topics = Annotated[list[str], typer.Argument(metavar="TOPIC...", autocompletion=topic_names, help="Topic names.")]
+Group = Annotated[str, typer.Argument(metavar="GROUP", autocompletion=group_names, help="Group name.")]
+Groups = Annotated[list[str], typer.Argument(metavar="GROUP...", autocompletion=group_names, help="Group names.")]
+Yes = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask for confirmation.")]
+DryRun = Annotated[bool, typer.Option("--dry-run", help="Only validate the request; change nothing.")]
 Configs = Annotated[
-    list[str] | None, typer.Option("--config", "-c", metavar="NAME=VALUE", help="A config; may be given many times.")
+    list[str] | None, typer.Option("--config", "-c", metavar="NAME=VALUE", help="A config; repeatable.")
 ]
 Compression = Annotated[
     str | None, typer.Option(metavar="CODEC", help="none, gzip, snappy, lz4 or zstd.", show_default="none")
@@ -27,27 +27,27 @@ Acks = Annotated[
     str | None,
     typer.Option(
         metavar="ACKS",
-        help="Who has to have a record before it counts: all, 1 (the leader) or 0 (nobody).",
+        help="Required acknowledgements: all (in-sync replicas), 1 (leader only) or 0 (none).",
         show_default="all",
     ),
 ]
 Linger = Annotated[
     float | None,
-    typer.Option("--linger", min=0, metavar="MS", help="How long a batch waits for more records.", show_default="5"),
+    typer.Option("--linger", min=0, metavar="MS", help="Time a batch waits for more records.", show_default="5"),
 ]
 Partitions = Annotated[
     list[int] | None,
-    typer.Option("--partition", "-p", min=0, metavar="N", help="This partition only; may be given many times."),
+    typer.Option("--partition", "-p", min=0, metavar="N", help="Only this partition; repeatable."),
 ]
 
 
 def drop_none(configs: Mapping[str, Any]) -> dict[str, Any]:
-    """Configs that options have set: those that were not said are left to the file, or to the client."""
+    """Return the configs that options have set; the others come from the client config file or the client's defaults."""
     return {name: value for name, value in configs.items() if value is not None}
 
 
 def parse_pairs(texts: Sequence[str] | None) -> list[tuple[str, str]]:
-    """NAME=VALUE, each."""
+    """Parse NAME=VALUE pairs."""
     found = []
     for text in texts or ():
         name, separator, value = text.partition("=")
@@ -58,18 +58,20 @@ def parse_pairs(texts: Sequence[str] | None) -> list[tuple[str, str]]:
 
 
 def parse_assignments(texts: Sequence[str] | None) -> dict[str, str]:
-    """As `parse_pairs`; where a name comes twice, the last one counts."""
+    """Parse NAME=VALUE pairs into a dict; the last value of a name wins."""
     return dict(parse_pairs(texts))
 
 
 def confirm_or_fail(question: str, *, is_given: bool) -> None:
-    """Ask at a terminal; without one `--yes` has to be there. What was not agreed to is not done."""
+    """Ask for confirmation on a terminal. Raises `CliError` if it is denied, or without a terminal unless `--yes` is given."""
     if is_given:
         return
     if not sys.stdin.isatty():
-        raise CliError(question.rstrip("?") + ": nobody is there to be asked", "Say --yes if that is what you want.")
+        raise CliError(
+            f'cannot confirm "{question.rstrip("?")}": stdin is not a terminal', "Pass --yes to skip the question."
+        )
     if not typer.confirm(question, err=True):
-        raise CliError("nothing was done")
+        raise CliError("aborted; nothing was changed")
 
 
 _UNITS_MS = {"ms": 1, "s": 1_000, "m": 60_000, "h": 3_600_000, "d": 86_400_000, "w": 604_800_000}
@@ -80,7 +82,7 @@ _ISO_DURATION = re.compile(
 
 
 def parse_time_ms(text: str, *, now_ms: int) -> int:
-    """`2026-01-31T12:00:00Z` (without a zone: local time), `@1769860800000` (milliseconds since 1970), or `15m` (that long ago)."""
+    """Parse `2026-01-31T12:00:00Z` (local time without a zone), `@1769860800000` (epoch milliseconds) or `15m` (ago)."""
     if text.startswith("@") and text[1:].isdigit():
         return int(text[1:])
     ago_ms = parse_duration_ms(text, is_optional=True)
@@ -90,12 +92,12 @@ def parse_time_ms(text: str, *, now_ms: int) -> int:
         return round(datetime.fromisoformat(text).timestamp() * 1000)
     except ValueError:
         raise typer.BadParameter(
-            f"{text!r} is no time: write 2026-01-31T12:00:00Z, @ and milliseconds since 1970, or how long ago it was, such as 15m"
+            f"{text!r} is not a time: use 2026-01-31T12:00:00Z, @ and epoch milliseconds, or a duration such as 15m for 15 minutes ago"
         ) from None
 
 
 def parse_duration_ms(text: str, *, is_optional: bool = False) -> int | None:
-    """`90s`, `15m`, `1h30m`, `2d`, or as ISO 8601 writes it, `PT1H30M`. None for what is no duration, if that is allowed."""
+    """Parse `90s`, `15m`, `1h30m`, `2d` or ISO 8601 `PT1H30M`. Returns None for anything else if `is_optional`."""
     iso = _ISO_DURATION.fullmatch(text)
     if iso is not None:
         units = (_UNITS_MS["d"], _UNITS_MS["h"], _UNITS_MS["m"], _UNITS_MS["s"])
@@ -106,4 +108,4 @@ def parse_duration_ms(text: str, *, is_optional: bool = False) -> int | None:
         )
     if is_optional:
         return None
-    raise typer.BadParameter(f"{text!r} is no duration: write 90s, 15m, 1h30m, 2d or PT1H30M")
+    raise typer.BadParameter(f"{text!r} is not a duration: use 90s, 15m, 1h30m, 2d or PT1H30M")

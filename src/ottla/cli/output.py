@@ -1,6 +1,5 @@
-"""How answers are shown: tables for people, with colours on a terminal only; JSON for programs, one document on one line."""
+"""Output of commands: tables for people (colored on a terminal), single-line JSON for programs, progress bars, notes."""
 
-import json
 import sys
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any, Self
@@ -11,16 +10,18 @@ if TYPE_CHECKING:
     from rich.table import Table
 
 PIPED_WIDTH = 10_000
-"""A pipe has no width: nothing is folded or cut for it."""
+"""Table width where output is not a terminal: wide enough that nothing is folded."""
 
 
 def print_json(document: Any) -> None:
-    """One line, in UTF-8."""
+    """Print a document as one line of UTF-8 JSON."""
+    import json  # not at the top: `ottla start` imports this module
+
     print(json.dumps(document, ensure_ascii=False, separators=(",", ":")), flush=True)
 
 
 def print_table(columns: Sequence[str], rows: Iterable[Sequence[Any]], *, title: str = "") -> None:
-    """Columns of numbers are set to the right. Where there is a title, it stands above, and an empty line above that."""
+    """Print a table, after an empty line and the title if there is one."""
     console = new_console()
     if title:
         console.print(f"\n{title}", style="bold", markup=False, highlight=False)
@@ -51,38 +52,41 @@ def make_table(columns: Sequence[str], rows: Sequence[Sequence[Any]]) -> "Table"
         )
         table.add_column(name, justify="right" if is_number else "left", overflow="fold")
     for row in rows:
-        table.add_row(*(each if isinstance(each, Text) else Text(_shown(each)) for each in row))
+        table.add_row(*(each if isinstance(each, Text) else Text(_format_cell(each)) for each in row))
     return table
 
 
-def _shown(thing: Any) -> str:
-    match thing:
+def _format_cell(value: Any) -> str:
+    match value:
         case None:
             return "-"
         case bool():
-            return "yes" if thing else "no"
+            return "yes" if value else "no"
         case int():
-            return str(thing)
+            return str(value)
         case float():
-            return f"{thing:,.2f}"
+            return f"{value:,.2f}"
         case list() | tuple():
-            return ",".join(str(each) for each in thing)
+            return ",".join(str(each) for each in value)
         case _:
-            return str(thing)
+            return str(value)
 
 
 def print_note(text: str) -> None:
-    """Something a person should know and a program need not read."""
+    """Print a remark to stderr, where it does not mix with output that programs read."""
     sys.stdout.flush()
     print(text, file=sys.stderr, flush=True)
 
 
 class ProgressBar:
-    """`total` is None where nobody knows when it ends. Cheap to tell: rich draws ten times a second, however often it is told."""
+    """A progress bar on stderr, shown only on a terminal. `total` is None if unknown.
 
-    def __init__(self, label: str, total: float | None, *, is_wanted: bool = True) -> None:
+    `update` is cheap: rich redraws ten times a second however often it is called.
+    """
+
+    def __init__(self, label: str, total: float | None, *, is_enabled: bool = True) -> None:
         self._label, self._total = label, total
-        self._is_shown = is_wanted and sys.stderr.isatty()
+        self._is_shown = is_enabled and sys.stderr.isatty()
         self._bar: tuple[Progress, TaskID] | None = None
 
     def __enter__(self) -> Self:
@@ -93,18 +97,18 @@ class ProgressBar:
             columns = (
                 TextColumn("{task.description}"),
                 BarColumn(),
-                TextColumn("{task.fields[told]}"),
+                TextColumn("{task.fields[status]}"),
                 TimeElapsedColumn(),
             )
             last = (TimeRemainingColumn(),) if self._total else ()
             bar = Progress(*columns, *last, console=Console(stderr=True), transient=True)
             bar.start()
-            self._bar = bar, bar.add_task(self._label, total=self._total, told="")
+            self._bar = bar, bar.add_task(self._label, total=self._total, status="")
         return self
 
-    def tell(self, done: float, told: str = "") -> None:
+    def update(self, done: float, status: str = "") -> None:
         if self._bar is not None:
-            self._bar[0].update(self._bar[1], completed=done, told=told)
+            self._bar[0].update(self._bar[1], completed=done, status=status)
 
     def __exit__(self, *ended: object) -> None:
         if self._bar is not None:

@@ -106,7 +106,7 @@ def produce(
         started = clock()
         for number in range(records):
             if number % PROGRESS_EVERY == 0:
-                bar.tell(number, f"{number / max(clock() - started, 1e-9):,.0f}/s")
+                bar.update(number, f"{number / max(clock() - started, 1e-9):,.0f}/s")
             if rate and (ahead := started + number / rate - clock()) > 0:
                 time.sleep(ahead)
             future = producer.send(topic, payloads[number % PAYLOADS])
@@ -178,7 +178,7 @@ def consume(
             if length == 0:
                 break  # fewer records than offsets: some are compacted away, or the marks of transactions
             count, size, ended = count + length, size + more, time.perf_counter()
-            bar.tell(count, f"{count / (ended - started):,.0f}/s")
+            bar.update(count, f"{count / (ended - started):,.0f}/s")
     print_result(rates(count, size, ended - started), is_json=session.is_json)
 
 
@@ -209,7 +209,7 @@ def latency(session: Session, topic: Topic, records: Records = 1_000, size: Size
             seconds = _round_trip(session, producer, consumer, topic, os.urandom(max(8, size)))
             if number >= 0:
                 samples.append(seconds)
-                bar.tell(number, f"{seconds * 1000:.2f} ms")
+                bar.update(number, f"{seconds * 1000:.2f} ms")
     print_result({"records": records, "latency_ms": latencies(samples)}, is_json=session.is_json)
 
 

@@ -1,4 +1,4 @@
-"""`ottla produce`: lines from files, a pipe, the keyboard or the command line become records."""
+"""`ottla produce`: send lines of files, of stdin or of the command line as records."""
 
 import sys
 import time
@@ -22,8 +22,45 @@ if TYPE_CHECKING:
 
 JSON_HELP = "Read JSON lines, as `ottla consume --json` writes them: objects with key, value, headers, timestamp."
 PENDING_MAX = 10_000
-"""How many records may wait for their outcome before the first of them is waited for."""
-TOLD_EVERY = 1_000
+"""Upper limit of unacknowledged records; beyond it, the oldest are waited for."""
+PROGRESS_EVERY = 1_000
+
+Files = Annotated[
+    list[Path] | None, typer.Argument(metavar="FILE...", help="Files to read; - is stdin.", show_default="stdin")
+]
+Values = Annotated[
+    list[str] | None,
+    typer.Option("--value", "-v", metavar="TEXT", help="A value to send instead of reading any; repeatable."),
+]
+Key = Annotated[str | None, typer.Option("--key", "-k", metavar="TEXT", help="Key of records without one.")]
+Keys = Annotated[bool, typer.Option("--keys", help="Lines hold a key, the separator and the value.")]
+KeySeparator = Annotated[str, typer.Option("--key-separator", metavar="TEXT", help="Separator between key and value.")]
+RecordSeparator = Annotated[str, typer.Option("--record-separator", metavar="TEXT", help="Terminator of a record.")]
+Whole = Annotated[bool, typer.Option("--whole", help="Send each file as one record.")]
+Null = Annotated[
+    str | None, typer.Option("--null", metavar="TEXT", help="Text that stands for a null value (a tombstone).")
+]
+HeaderPairs = Annotated[
+    list[str] | None,
+    typer.Option("--header", "-H", metavar="NAME=VALUE", help="A header of every record; repeatable."),
+]
+Timestamp = Annotated[
+    str | None,
+    typer.Option(
+        "--timestamp",
+        metavar="TIME",
+        help="2026-01-31T12:00:00Z, @MILLISECONDS, or 15m for 15 minutes ago.",
+        show_default="now",
+    ),
+]
+Partition = Annotated[
+    int | None,
+    typer.Option("--partition", "-p", min=0, metavar="N", help="Target partition.", show_default="chosen by key"),
+]
+KeepPartitions = Annotated[
+    bool, typer.Option("--keep-partitions", help="With --json: send records to the partitions they name.")
+]
+Report = Annotated[bool, typer.Option("--report", help="Print a JSON line for each acknowledged record.")]
 
 
 def register(root: typer.Typer) -> None:
@@ -33,62 +70,30 @@ def register(root: typer.Typer) -> None:
 def produce(
     session: Session,
     topic: Topic,
-    files: Annotated[
-        list[Path] | None,
-        typer.Argument(metavar="FILE...", help="Files to read; - is the input.", show_default="the input"),
-    ] = None,
-    value: Annotated[
-        list[str] | None,
-        typer.Option("--value", "-v", metavar="TEXT", help="A value, instead of reading any; may be given many times."),
-    ] = None,
-    key: Annotated[
-        str | None, typer.Option("--key", "-k", metavar="TEXT", help="The key of records that bring none.")
-    ] = None,
-    keys: Annotated[bool, typer.Option("--keys", help="Lines hold a key, the separator and the value.")] = False,
-    key_separator: Annotated[
-        str, typer.Option("--key-separator", metavar="TEXT", help="What stands between key and value.")
-    ] = "\\t",
-    record_separator: Annotated[
-        str, typer.Option("--record-separator", metavar="TEXT", help="What stands behind a record.")
-    ] = "\\n",
-    whole: Annotated[bool, typer.Option("--whole", help="Each file is one record.")] = False,
-    null: Annotated[
-        str | None, typer.Option("--null", metavar="TEXT", help="What stands for a value that is null, a tombstone.")
-    ] = None,
-    header: Annotated[
-        list[str] | None,
-        typer.Option("--header", "-H", metavar="NAME=VALUE", help="A header of every record; may be given many times."),
-    ] = None,
-    timestamp: Annotated[
-        str | None,
-        typer.Option(
-            "--timestamp",
-            metavar="TIME",
-            help="2026-01-31T12:00:00Z, @MILLISECONDS, or 15m for that long ago.",
-            show_default="now",
-        ),
-    ] = None,
-    partition: Annotated[
-        int | None,
-        typer.Option("--partition", "-p", min=0, metavar="N", help="Where to send them.", show_default="by the key"),
-    ] = None,
-    keep_partitions: Annotated[
-        bool, typer.Option("--keep-partitions", help="With --json: use the partitions that the records name.")
-    ] = False,
+    files: Files = None,
+    value: Values = None,
+    key: Key = None,
+    keys: Keys = False,
+    key_separator: KeySeparator = "\\t",
+    record_separator: RecordSeparator = "\\n",
+    whole: Whole = False,
+    null: Null = None,
+    header: HeaderPairs = None,
+    timestamp: Timestamp = None,
+    partition: Partition = None,
+    keep_partitions: KeepPartitions = False,
     compression: Compression = None,
     acks: Acks = None,
     linger: Linger = None,
-    report: Annotated[
-        bool, typer.Option("--report", help="Print a JSON line for each record that was acknowledged.")
-    ] = False,
+    report: Report = False,
 ) -> None:
-    """Produce records: one for each line of files or of the input, or one for each --value.
+    """Produce one record per line of the files or of stdin, or one per --value.
 
-    Where they went is printed with --report, as JSON lines: {"topic", "partition", "offset", "timestamp"}.
+    --report prints a JSON line for each record: {"topic", "partition", "offset", "timestamp"}.
     """
     if value and files:
-        raise typer.BadParameter("say --value or name files, not both")
-    common = _common(key, header, timestamp, partition)
+        raise typer.BadParameter("--value and files cannot be combined")
+    defaults = _default_fields(key, header, timestamp, partition)
     parser = _RecordParser(
         session.is_json,
         parse_separator(key_separator) if keys else None,
@@ -102,15 +107,17 @@ def produce(
     configs = drop_none({"compression.type": compression, "acks": acks, "linger.ms": linger})
     total = None if value or not files or Path("-") in files else sum(path.stat().st_size for path in files)
     with (
-        _SendReport(topic, is_told=not report) as tally,
-        ProgressBar(topic, total, is_wanted=not sys.stdin.isatty() or total is not None) as bar,
+        _SendReport(topic, prints_each=report) as results,
+        ProgressBar(topic, total, is_enabled=not sys.stdin.isatty() or total is not None) as bar,
         session.producer(configs) as producer,
     ):
-        _RecordSender(session, producer, topic, common, bar, tally).run(raw, parser)
+        _RecordSender(session, producer, topic, defaults, bar, results).run(raw, parser)
 
 
-def _common(key: str | None, header: list[str] | None, timestamp: str | None, partition: int | None) -> InputRecord:
-    """What records are given that do not bring their own."""
+def _default_fields(
+    key: str | None, header: list[str] | None, timestamp: str | None, partition: int | None
+) -> InputRecord:
+    """Return the fields of records that do not have their own."""
     return InputRecord(
         None,
         None if key is None else key.encode(),
@@ -121,11 +128,11 @@ def _common(key: str | None, header: list[str] | None, timestamp: str | None, pa
 
 
 class _SendReport:
-    """How many records were acknowledged: counted, or printed one by one. The sum is told at the end, also where that comes early."""
+    """Counts acknowledged records and prints the total at the end, also after an error; or prints each one."""
 
-    def __init__(self, topic: str, *, is_told: bool) -> None:
-        self._topic, self._is_told = topic, is_told
-        self._started = time.monotonic()
+    def __init__(self, topic: str, *, prints_each: bool) -> None:
+        self._topic, self._prints_each = topic, prints_each
+        self._started_at = time.monotonic()
         self._count = 0
 
     def __enter__(self) -> Self:
@@ -133,17 +140,17 @@ class _SendReport:
 
     def add(self, metadata: "RecordMetadata") -> None:
         self._count += 1
-        if not self._is_told:
+        if self._prints_each:
             print_json({name: getattr(metadata, name) for name in ("topic", "partition", "offset", "timestamp")})
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: object) -> None:
-        if self._is_told and (error is None or self._count):
-            number, seconds = self._count, time.monotonic() - self._started
-            print_note(f"{number:,} record{'s' if number != 1 else ''} to {self._topic} in {seconds:.1f} s")
+        if not self._prints_each and (error is None or self._count):
+            count, seconds = self._count, time.monotonic() - self._started_at
+            print_note(f"{count:,} record{'s' if count != 1 else ''} to {self._topic} in {seconds:.1f} s")
 
 
 class _RecordParser:
-    """What the bytes of one record mean."""
+    """Parses the bytes of one record."""
 
     def __init__(self, is_json: bool, key_separator: bytes | None, null: bytes | None, keeps_partitions: bool) -> None:
         self._is_json, self._key_separator, self._null, self._keeps_partitions = (
@@ -162,53 +169,53 @@ class _RecordParser:
             key, found, raw = raw.partition(self._key_separator)
             if not found:
                 raise CliError(
-                    f"line {number} has no {self._key_separator!r} between key and value",
-                    "Name another with --key-separator.",
+                    f"line {number} has no key separator {self._key_separator!r}",
+                    "Set another one with --key-separator.",
                 )
         return InputRecord(None if raw == self._null else raw, key)
 
 
 class _RecordSender:
-    """Records on their way, and what came of them."""
+    """Sends records and collects their results."""
 
     def __init__(
         self,
         session: Session,
         producer: "Producer",
         topic: str,
-        common: InputRecord,
+        defaults: InputRecord,
         bar: ProgressBar,
-        tally: _SendReport,
+        results: _SendReport,
     ) -> None:
-        self._session, self._producer, self._topic, self._common = session, producer, topic, common
-        self._bar, self._tally = bar, tally
+        self._session, self._producer, self._topic, self._defaults = session, producer, topic, defaults
+        self._bar, self._results = bar, results
         self._pending: list[BlockingSendFuture] = []
 
     def run(self, raw: Iterator[tuple[bytes, int]], parser: _RecordParser) -> None:
-        """Also where it ends early, what was read before is sent."""
+        """Send all records. After an error, those read before it are still sent."""
         size = 0
         try:
             for number, (data, length) in enumerate(raw, start=1):
                 self._send(parser.parse(data, number))
                 size += length
-                if number % TOLD_EVERY == 0:
-                    self._bar.tell(size, f"{number:,} records")
+                if number % PROGRESS_EVERY == 0:
+                    self._bar.update(size, f"{number:,} records")
         finally:
             self._producer.flush()
-            self._settle(0)
+            self._collect_results(0)
 
     def _send(self, record: InputRecord) -> None:
         from ottla.client.errors import UnknownTopicOrPartitionError
 
-        common = self._common
+        defaults = self._defaults
         try:
             future = self._producer.send(
                 self._topic,
                 record.value,
-                common.key if record.key is None else record.key,
-                common.partition if record.partition is None else record.partition,
-                common.timestamp if record.timestamp is None else record.timestamp,
-                [*(record.headers or ()), *(common.headers or ())] or None,
+                defaults.key if record.key is None else record.key,
+                defaults.partition if record.partition is None else record.partition,
+                defaults.timestamp if record.timestamp is None else record.timestamp,
+                [*(record.headers or ()), *(defaults.headers or ())] or None,
             )
         except UnknownTopicOrPartitionError as error:
             with self._session.admin() as admin:
@@ -219,17 +226,18 @@ class _RecordSender:
                 raise unknown_topic_error(admin, self._topic) from error
         self._pending.append(future)
         if len(self._pending) > PENDING_MAX:
-            self._settle(PENDING_MAX // 2)
+            self._collect_results(PENDING_MAX // 2)
 
-    def _settle(self, rest: int) -> None:
-        """Look at the outcome of all but the newest."""
-        settled, self._pending = self._pending[: len(self._pending) - rest], self._pending[len(self._pending) - rest :]
-        for future in settled:
-            self._tally.add(future.result())
+    def _collect_results(self, remaining: int) -> None:
+        """Wait for the results of all pending records but the newest `remaining`."""
+        count = len(self._pending) - remaining
+        waited_for, self._pending = self._pending[:count], self._pending[count:]
+        for future in waited_for:
+            self._results.add(future.result())
 
 
 def _read(paths: list[Path], end: bytes) -> Iterator[tuple[bytes, int]]:
-    """Records with the bytes that each took of its file. Without an end each file is one record."""
+    """Yield records with the number of bytes that each takes in its file. Without `end`, each file is one record."""
     for path in paths:
         if path == Path("-"):
             yield from _split(sys.stdin.buffer, end)

@@ -1,7 +1,7 @@
-"""Records as lines of text and as lines of JSON, in and out. What one writes the other reads.
+"""Records as lines of text and of JSON. `produce` reads what `consume` writes.
 
 As JSON a record is {"topic", "partition", "offset", "timestamp", "timestamp_type", "key", "value", "headers": [{"key", "value"}]}.
-Bytes that are no UTF-8 stand in base 64 under "key_base64" and "value_base64" instead.
+Bytes that are not UTF-8 are in base64 under "key_base64" and "value_base64" instead.
 """
 
 import base64
@@ -20,14 +20,14 @@ _ESCAPES = {"\\t": "\t", "\\n": "\n", "\\r": "\r", "\\0": "\0"}
 
 
 def parse_separator(text: str) -> bytes:
-    r"""As it was typed, with \t, \n, \r and \0 for what is hard to type."""
-    for written, meant in _ESCAPES.items():
-        text = text.replace(written, meant)
+    r"""Parse a separator, with the escapes \t, \n, \r and \0."""
+    for escape, character in _ESCAPES.items():
+        text = text.replace(escape, character)
     return text.encode()
 
 
 def split_records(stream: IO[bytes], end: bytes) -> Iterator[bytes]:
-    """What stands between separators, as soon as it is there; the last one need not have one behind it."""
+    """Yield records as soon as their terminator has been read. The last record needs none."""
     if end == b"\n":
         for line in stream:
             yield line[:-1] if line.endswith(b"\n") else line
@@ -35,15 +35,15 @@ def split_records(stream: IO[bytes], end: bytes) -> Iterator[bytes]:
     rest = b""
     read = getattr(stream, "read1", stream.read)
     while chunk := read(CHUNK_BYTES):
-        *whole, rest = (rest + chunk).split(end)
-        yield from whole
+        *complete, rest = (rest + chunk).split(end)
+        yield from complete
     if rest:
         yield rest
 
 
 @dataclass(frozen=True, slots=True)
 class InputRecord:
-    """A record that was read, and is to be sent."""
+    """A record to send; None means unset."""
 
     value: bytes | None
     key: bytes | None = None
@@ -53,49 +53,53 @@ class InputRecord:
 
 
 def from_json(line: bytes, number: int) -> InputRecord:
-    """Text is UTF-8; objects, lists and numbers become JSON again; null is null. What is not said stays open."""
+    """Parse a record. Strings become UTF-8; objects, lists and numbers become JSON; missing fields stay None."""
     try:
-        told = json.loads(line)
+        fields = json.loads(line)
     except ValueError as error:
-        advice = "With --json each line is an object, as `ottla consume --json` writes it."
-        raise CliError(f"line {number} is no JSON: {error}", advice) from None
-    if not isinstance(told, dict):
-        raise CliError(f'line {number} is no object: {{"key": ..., "value": ...}} is expected')
+        advice = "With --json each line must be an object, as `ottla consume --json` writes it."
+        raise CliError(f"line {number} is not JSON: {error}", advice) from None
+    if not isinstance(fields, dict):
+        raise CliError(f'line {number} is not an object such as {{"key": ..., "value": ...}}')
     try:
-        timestamp, partition = told.get("timestamp"), told.get("partition")
+        timestamp, partition = fields.get("timestamp"), fields.get("partition")
         if not isinstance(timestamp, int | None) or not isinstance(partition, int | None):
-            raise ValueError("timestamp and partition must be whole numbers")
+            raise ValueError("timestamp and partition must be integers")
         return InputRecord(
-            _bytes_of(told, "value"), _bytes_of(told, "key"), _headers_of(told.get("headers")), timestamp, partition
+            _read_bytes(fields, "value"),
+            _read_bytes(fields, "key"),
+            _read_headers(fields.get("headers")),
+            timestamp,
+            partition,
         )
     except ValueError as error:
         raise CliError(f"line {number}: {error}") from None
 
 
-def _bytes_of(told: dict[str, Any], name: str) -> bytes | None:
-    encoded = told.get(f"{name}_base64")
+def _read_bytes(fields: dict[str, Any], name: str) -> bytes | None:
+    encoded = fields.get(f"{name}_base64")
     if encoded is not None:
         return base64.b64decode(encoded, validate=True)
-    thing = told.get(name)
-    if thing is None or isinstance(thing, str):
-        return None if thing is None else thing.encode()
-    return json.dumps(thing, ensure_ascii=False, separators=(",", ":")).encode()
+    value = fields.get(name)
+    if value is None or isinstance(value, str):
+        return None if value is None else value.encode()
+    return json.dumps(value, ensure_ascii=False, separators=(",", ":")).encode()
 
 
-def _headers_of(told: Any) -> list[tuple[str, bytes | None]] | None:
-    if not told:
+def _read_headers(headers: Any) -> list[tuple[str, bytes | None]] | None:
+    if not headers:
         return None
-    if isinstance(told, dict):
-        told = [{"key": name, "value": value} for name, value in told.items()]
-    if not isinstance(told, list) or not all(
-        isinstance(each, dict) and isinstance(each.get("key"), str) for each in told
+    if isinstance(headers, dict):
+        headers = [{"key": name, "value": value} for name, value in headers.items()]
+    if not isinstance(headers, list) or not all(
+        isinstance(each, dict) and isinstance(each.get("key"), str) for each in headers
     ):
         raise ValueError('headers must be an object, or a list of {"key": ..., "value": ...}')
-    return [(each["key"], _bytes_of(each, "value")) for each in told]
+    return [(each["key"], _read_bytes(each, "value")) for each in headers]
 
 
 def to_json(record: "ConsumerRecord") -> bytes:
-    """One line."""
+    """Return a record as one line of JSON."""
     document: dict[str, Any] = {
         "topic": record.topic, "partition": record.partition, "offset": record.offset, "timestamp": record.timestamp,
         "timestamp_type": "append" if record.timestamp_type == 1 else "create",
@@ -106,7 +110,7 @@ def to_json(record: "ConsumerRecord") -> bytes:
 
 
 def as_text(name: str, content: bytes | None) -> dict[str, str | None]:
-    """Bytes under a name: as text where they are UTF-8, else in base 64 under a name that says so."""
+    """Return bytes as a JSON field: text if they are UTF-8, otherwise base64 under `name` + "_base64"."""
     if content is None:
         return {name: None}
     try:
@@ -117,7 +121,7 @@ def as_text(name: str, content: bytes | None) -> dict[str, str | None]:
 
 @dataclass(frozen=True, slots=True)
 class LineFormat:
-    """Which parts of a record stand in a line, and what stands between them. A part that is null is written as `null`."""
+    """Which parts of a record are written, their separator, the terminator and the text for null."""
 
     parts: tuple[str, ...] = ("value",)
     between: bytes = b"\t"

@@ -1,4 +1,4 @@
-"""A connection as the shared options describe it: which brokers, with which configs, and how answers are shown."""
+"""Client sessions: the brokers, client configs, timeout and output format that the shared options select."""
 
 import socket
 from collections.abc import Mapping
@@ -19,7 +19,7 @@ CONNECT_SECONDS_MAX = 5.0
 
 @dataclass(frozen=True, slots=True)
 class Session:
-    """`configs` are those of the file; whoever makes a client adds its own, which win."""
+    """Creates clients. `configs` come from the client config file; a command's own configs override them."""
 
     bootstrap: str
     configs: Mapping[str, str]
@@ -37,12 +37,12 @@ class Session:
         from ottla.client.producer_config import PRODUCER_OPTIONS
 
         timeout_ms = self.timeout_seconds * 1000
-        # A record is given up after some tries, however much has been put off for it to become a batch.
-        patience = {
+        # Four request timeouts for retries, plus the time that linger.ms holds records back.
+        timeouts = {
             "request.timeout.ms": timeout_ms,
             "delivery.timeout.ms": 4 * timeout_ms + configs.get("linger.ms", 0),
         }
-        return Producer(self._configs_for(PRODUCER_OPTIONS, {"max.block.ms": timeout_ms, **configs}, patience))
+        return Producer(self._configs_for(PRODUCER_OPTIONS, {"max.block.ms": timeout_ms, **configs}, timeouts))
 
     def consumer(self, configs: Mapping[str, Any]) -> "Consumer":
         from ottla.client.consumer import Consumer
@@ -54,14 +54,14 @@ class Session:
     def _configs_for(
         self, options: Any, own: Mapping[str, Any], defaults: Mapping[str, Any] | None = None
     ) -> dict[str, Any]:
-        """A file may serve several kinds of clients: what belongs to another kind is left out."""
+        """Combine configs, dropping those of the file that belong to another type of client."""
         known = {option.name for option in options} if self.configs else frozenset()
-        taken = {name: value for name, value in self.configs.items() if name in known}
-        return {"client.id": "ottla-cli", **(defaults or {}), **taken, **own, "bootstrap.servers": self.bootstrap}
+        from_file = {name: value for name, value in self.configs.items() if name in known}
+        return {"client.id": "ottla-cli", **(defaults or {}), **from_file, **own, "bootstrap.servers": self.bootstrap}
 
 
 def open_session(*, bootstrap: str | None, client_config: Path | None, timeout: float, is_json: bool) -> Session:
-    """The options, then the file, then the default; CliError where nobody listens there."""
+    """Resolve the brokers: option, then file, then default. Raises `CliError` if no broker is reachable."""
     configs = {} if client_config is None else _read_file(client_config)
     servers = bootstrap or configs.get("bootstrap.servers") or DEFAULT_BOOTSTRAP
     _require_listener(servers, min(timeout, CONNECT_SECONDS_MAX))
@@ -69,7 +69,7 @@ def open_session(*, bootstrap: str | None, client_config: Path | None, timeout: 
 
 
 def _read_file(path: Path) -> dict[str, str]:
-    """Names that no client knows are refused; serializers and interceptors are Java's classes, and have no meaning here."""
+    """Read client configs. Rejects unknown names; drops serializers and interceptors, which name Java classes."""
     from ottla.client.admin_core import ADMIN_OPTIONS
     from ottla.client.config import IGNORED_CONFIGS, SECURITY_PREFIXES
     from ottla.client.consumer_config import CONSUMER_OPTIONS
@@ -83,16 +83,16 @@ def _read_file(path: Path) -> dict[str, str]:
     known = {option.name for option in (*ADMIN_OPTIONS, *PRODUCER_OPTIONS, *CONSUMER_OPTIONS)}
     for name in read:
         if name.startswith(SECURITY_PREFIXES):
-            raise CliError(f"{path}: {name}: connections are PLAINTEXT only so far, without TLS or SASL")
+            raise CliError(f"{path}: {name}: TLS and SASL are not supported yet; only PLAINTEXT connections are")
         if name not in known and name not in IGNORED_CONFIGS:
             meant = nearest(name, known)
-            raise CliError(f"{path}: no client has a config {name!r}", f"Did you mean {meant}?" if meant else "")
+            raise CliError(f"{path}: unknown client config {name!r}", f"Did you mean {meant}?" if meant else "")
     java_only = ("key.serializer", "value.serializer", "key.deserializer", "value.deserializer", "interceptor.classes")
     return {name: value for name, value in read.items() if name in known and name not in java_only}
 
 
 def _require_listener(servers: str, seconds: float) -> None:
-    """Clients try for as long as they may; a person at a prompt wants to know at once that nothing runs there."""
+    """Fail at once if no broker listens: a client would retry until its timeout."""
     from ottla.client.config import parse_addresses, read_list
 
     reasons = []
@@ -103,6 +103,6 @@ def _require_listener(servers: str, seconds: float) -> None:
         except OSError as error:
             reasons.append(f"{host}:{port} ({error.strerror or error})".lower())
     raise CliError(
-        f"no broker answers at {', '.join(reasons)}",
-        "Start one with `ottla start`, or say where it is with --bootstrap HOST:PORT or OTTLA_BOOTSTRAP.",
+        f"cannot connect to a broker at {', '.join(reasons)}",
+        "Start one with `ottla start`, or set its address with --bootstrap HOST:PORT or OTTLA_BOOTSTRAP.",
     )

@@ -1,4 +1,4 @@
-"""The words of `ottla start` as Kafka's configs: a file, single settings over it, and the options over both."""
+"""Configs of a node to start: from a properties file, overridden by --set, overridden by the other options."""
 
 import argparse
 from collections.abc import Callable, Mapping
@@ -10,40 +10,40 @@ from ottla.node.listeners import bracketed, listener_addresses
 DEFAULT_HOST = "127.0.0.1"
 DEFAULT_PORT = 9092
 DEFAULT_DATA = "ottla-data"
-_EVERYWHERE = ("", "0.0.0.0", "::", "*")
+_WILDCARD_HOSTS = ("", "0.0.0.0", "::", "*")
 
 
 class UsageError(Exception):
-    """The command was called wrongly."""
+    """Wrong options or arguments; the exit code is 2."""
 
 
 def node_settings(
     arguments: argparse.Namespace, *, temporary: str | None, canonical_host: Callable[[], str]
 ) -> tuple[dict[str, str], dict[str, str]]:
-    """The configs by name, and where each was read."""
+    """Return the configs by name, and the source of each, for error messages."""
     settings = _defaults()
-    places: dict[str, str] = {}
+    sources: dict[str, str] = {}
     if arguments.file is not None:
-        settings, places = read_config_file(arguments.file)
+        settings, sources = read_config_file(arguments.file)
     for assignment in arguments.set:
         name, separator, value = assignment.partition("=")
         if not separator or not name.strip():
-            raise UsageError(f"--set {assignment}: a config is set by --set name=value")
+            raise UsageError(f"--set {assignment}: expected NAME=VALUE")
         settings[name.strip()] = value.strip()
-        places[name.strip()] = "--set"
+        sources[name.strip()] = "--set"
     if arguments.host is not None or arguments.port is not None or arguments.advertise is not None:
-        _place_listener(settings, arguments, canonical_host)
+        _override_listener(settings, arguments, canonical_host)
     data = temporary or arguments.data
     if data is not None:
-        if temporary is not None and places.get("log.dirs") == "--set":
-            raise UsageError("--ephemeral chooses its own directory: leave out either it or --set log.dirs=...")
+        if temporary is not None and sources.get("log.dirs") == "--set":
+            raise UsageError("--ephemeral uses a temporary directory and cannot be combined with --set log.dirs=...")
         settings["log.dirs"] = data
         settings.pop("metadata.log.dir", None)
-    return settings, places
+    return settings, sources
 
 
 def _defaults() -> dict[str, str]:
-    """Where there is no file. Kafka's own quick start, too, does not let the first members of a group wait for more."""
+    """Return the configs used without a file. The first rebalance of a group starts at once, as in Kafka's sample file."""
     return {
         "listeners": f"PLAINTEXT://{DEFAULT_HOST}:{DEFAULT_PORT}",
         "log.dirs": DEFAULT_DATA,
@@ -51,33 +51,37 @@ def _defaults() -> dict[str, str]:
     }
 
 
-def _place_listener(settings: dict[str, str], arguments: argparse.Namespace, canonical_host: Callable[[], str]) -> None:
-    """Move the first listener for clients to where the options want it; the others stay where they are."""
+def _override_listener(
+    settings: dict[str, str], arguments: argparse.Namespace, canonical_host: Callable[[], str]
+) -> None:
+    """Apply --host, --port and --advertise to the first client listener; leave the others as they are."""
     bound = listener_addresses("listeners", settings.get("listeners", f"PLAINTEXT://:{DEFAULT_PORT}"))
     advertised = listener_addresses("advertised.listeners", settings.get("advertised.listeners", ""))
     controllers = [name.upper() for name in split_list(settings.get("controller.listener.names", ""))]
     name = next((name for name in bound if name not in controllers), None)
     if name is None:
-        raise UsageError("--host, --port and --advertise need a listener for clients, and listeners has none")
+        raise UsageError(
+            "--host, --port and --advertise need a client listener, but listeners has only controller listeners"
+        )
     host, port = bound[name]
     if arguments.host is not None:
         host = arguments.host.strip("[]")
     if arguments.port is not None:
         port = arguments.port
     bound[name] = ("" if host == "*" else host, port)
-    settings["listeners"] = _joined(bound)
+    settings["listeners"] = _format_listeners(bound)
     if arguments.advertise is not None:
-        advertised[name] = _address(arguments.advertise, port)
+        advertised[name] = _parse_address(arguments.advertise, port)
     elif arguments.host is not None or name not in advertised:
-        # A wildcard is no address to connect to: clients are told the machine's name, as for an empty host.
-        advertised[name] = (canonical_host() if host in _EVERYWHERE else host, port)
+        # Clients cannot connect to a wildcard address: advertise the host name, as for an empty host.
+        advertised[name] = (canonical_host() if host in _WILDCARD_HOSTS else host, port)
     else:
         advertised[name] = (advertised[name][0], port)
-    settings["advertised.listeners"] = _joined(advertised)
+    settings["advertised.listeners"] = _format_listeners(advertised)
 
 
-def _address(text: str, port: int) -> tuple[str, int]:
-    """HOST, HOST:PORT, an IPv6 address alone, or one in brackets with a port."""
+def _parse_address(text: str, port: int) -> tuple[str, int]:
+    """Parse HOST, HOST:PORT, an IPv6 address, or one in brackets with a port."""
     if text.startswith("["):
         host, _, rest = text[1:].partition("]")
         given = rest.removeprefix(":")
@@ -86,9 +90,9 @@ def _address(text: str, port: int) -> tuple[str, int]:
     else:
         host, _, given = text.partition(":")
     if not host or (given and not (given.isascii() and given.isdigit() and int(given) <= 65535)):
-        raise UsageError(f"--advertise {text}: must be HOST or HOST:PORT, such as broker.example.org:9092")
+        raise UsageError(f"--advertise {text}: expected HOST or HOST:PORT, such as broker.example.org:9092")
     return host, int(given) if given else port
 
 
-def _joined(addresses: Mapping[str, tuple[str, int]]) -> str:
+def _format_listeners(addresses: Mapping[str, tuple[str, int]]) -> str:
     return ",".join(f"{name}://{bracketed(host)}:{port}" for name, (host, port) in addresses.items())

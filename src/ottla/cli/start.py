@@ -1,4 +1,4 @@
-"""`ottla start`: from the words of the command line to a node that serves, and what is said on the way."""
+"""`ottla start`: run a node in the foreground, and print its address and recovery progress."""
 
 import argparse
 import os
@@ -20,10 +20,10 @@ from ottla.node.temporary import remove_directory, temporary_directory
 if TYPE_CHECKING:
     from ottla.runtime.log_recovery import RecoveryProgress
 
-BAR_SECONDS_MIN = 1.0
-"""Who waits for longer wants to see for what."""
+RECOVERY_BAR_SECONDS_MIN = 1.0
+"""Recovery that takes longer than this shows a progress bar."""
 
-# Printed with the node's own address, and run by a test exactly as printed.
+# Printed with the node's address; a test runs it exactly as printed.
 TRY_IT = """\
     from kafka import KafkaConsumer, KafkaProducer    # pip install kafka-python
     KafkaProducer(bootstrap_servers="{bootstrap}").send("hello", b"world").get(10)
@@ -33,8 +33,8 @@ TRY_IT = """\
 def start(arguments: argparse.Namespace) -> int:
     try:
         with _data_directory(is_ephemeral=arguments.ephemeral) as (directory, remove):
-            settings, places = node_settings(arguments, temporary=directory, canonical_host=socket.getfqdn)
-            config = node_config(settings, places=places, cluster_id=arguments.cluster_id)
+            settings, sources = node_settings(arguments, temporary=directory, canonical_host=socket.getfqdn)
+            config = node_config(settings, places=sources, cluster_id=arguments.cluster_id)
             _run(config, is_ephemeral=arguments.ephemeral, remove=remove, log_level=arguments.log_level)
     except UsageError as error:
         print(f"ottla: {error}", file=sys.stderr)
@@ -55,7 +55,7 @@ def _run(config: NodeConfig, *, is_ephemeral: bool, remove: Callable[[], None], 
         try:
             print(announcement(bootstrap, config, is_ephemeral=is_ephemeral), flush=True)
         except BrokenPipeError:
-            # Nobody reads on: that is no reason to stop serving, nor to complain when the interpreter flushes at its end.
+            # stdout is closed: keep running, and avoid an error when the interpreter flushes it at exit.
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
     with RecoveryBar() as bar:
@@ -64,26 +64,26 @@ def _run(config: NodeConfig, *, is_ephemeral: bool, remove: Callable[[], None], 
             on_serving=lambda node: announce(node.bootstrap),
             on_second_signal=remove,
             log_level=log_level,
-            on_recovery_progress=bar.tell if sys.stderr.isatty() else None,
+            on_recovery_progress=bar.update if sys.stderr.isatty() else None,
         )
 
 
 class RecoveryBar:
-    """How far a node is with the logs that it finds, on a terminal. Most starts are over before anyone has seen it, and do without."""
+    """Progress of log recovery on a terminal. Fast starts show no bar."""
 
     def __init__(self) -> None:
         self._bar: ProgressBar | None = None
-        self._began = time.monotonic()
+        self._started_at = time.monotonic()
 
-    def tell(self, recovered: "RecoveryProgress") -> None:
+    def update(self, recovered: "RecoveryProgress") -> None:
         if recovered.logs == recovered.logs_total:
             self._end()
         elif self._bar is not None:
-            self._bar.tell(
+            self._bar.update(
                 recovered.logs, f"{recovered.logs} of {recovered.logs_total}, {recovered.read_bytes / 1e6:,.0f} MB read"
             )
-        elif time.monotonic() - self._began > BAR_SECONDS_MIN:
-            self._bar = ProgressBar("Checking logs", recovered.logs_total)
+        elif time.monotonic() - self._started_at > RECOVERY_BAR_SECONDS_MIN:
+            self._bar = ProgressBar("recovering logs", recovered.logs_total)
             self._bar.__enter__()
 
     def _end(self) -> None:
@@ -99,13 +99,13 @@ class RecoveryBar:
 
 
 def announcement(bootstrap: str, config: NodeConfig, *, is_ephemeral: bool) -> str:
-    """What is said once the node serves."""
+    """Return the text printed once the node accepts connections."""
     directories = ", ".join(config.log_dirs)
     data = f"{directories} (removed at exit)" if is_ephemeral else directories
     reset = "start again" if is_ephemeral else f"stop it, then rm -r {' '.join(config.log_dirs)}"
     return "\n".join(
         (
-            f"Ottla {__version__} serves at {bootstrap}",
+            f"Ottla {__version__} listening on {bootstrap}",
             f"  data    {data}",
             "  stop    Ctrl-C",
             f"  reset   {reset}",
@@ -119,7 +119,7 @@ def announcement(bootstrap: str, config: NodeConfig, *, is_ephemeral: bool) -> s
 
 @contextmanager
 def _data_directory(*, is_ephemeral: bool) -> Iterator[tuple[str | None, Callable[[], None]]]:
-    """A temporary directory if one is wanted, and how to remove it; it is gone when the block ends, however it ends."""
+    """Provide a temporary directory if `is_ephemeral`, and a function that removes it. It is removed when the block ends."""
     if not is_ephemeral:
         yield None, lambda: None
         return
