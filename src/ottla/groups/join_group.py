@@ -30,16 +30,8 @@ class JoinOperation:
     """Decides one JoinGroup request."""
 
     __slots__ = (
-        "call",
-        "group",
-        "pending",
-        "protocols",
-        "rebalance_timeout_ms",
-        "rebalancer",
-        "request",
-        "rng",
-        "waiting",
-    )
+        "call", "group", "pending", "pending_response", "protocols", "rebalance_timeout_ms", "rebalancer", "request", "rng",
+    )  # fmt: skip
 
     def __init__(
         self, call: GroupCall, request: JoinGroupRequest, rebalancer: Rebalancer, rng: Rng, pending: PendingDecision
@@ -135,7 +127,7 @@ class JoinOperation:
         return None
 
     def _replace_static(self, member: Member, member_id: str) -> JoinGroupResponse | None:
-        """Replace a restarted static member, fencing its old id. A stable group rebalances only if the protocol changes."""
+        """Replace a restarted static member, fencing its old id. A stable group stays stable if the protocol does."""
         group, rebalancer, pending = self.group, self.rebalancer, self.pending
         old = (member.member_id, member.protocols, member.rebalance_timeout_ms, member.session_timeout_ms)
         old_leader = group.leader_id or ""

@@ -1,9 +1,9 @@
-"""Holds the dialogues with a broker and prints what it answered and wrote.
+"""Runs the scenarios against a broker and prints its responses and records.
 
     python -m tests.unit.groups.record_scenarios host:port DATA_DIR [SCENARIO...]
 
-The responses in `tests/data/group_dialogues.json` are Apache Kafka's, started with `group.max.size=3`, `group.min.session.timeout.ms=500`,
-`group.initial.rebalance.delay.ms=0` and `offset.metadata.max.bytes=100`.
+`tests/data/group_dialogues.json` was recorded from Apache Kafka, started with `group.max.size=3`,
+`group.min.session.timeout.ms=500`, `group.initial.rebalance.delay.ms=0` and `offset.metadata.max.bytes=100`.
 """
 
 import json
@@ -24,7 +24,7 @@ from tests.unit.groups.scenarios import SCENARIOS
 
 
 class BrokerBackend:
-    """One connection for each client speaks."""
+    """A broker, with one connection per client."""
 
     def __init__(self, address: tuple[str, int]) -> None:
         self._address = address
@@ -48,7 +48,7 @@ class BrokerBackend:
             self._connections[client] = RawConnection(self._address)
         self._open[client] = (type(request), version)
         self._connections[client].send(request, version)
-        time.sleep(0.02)  # so that what two say is heard in this order
+        time.sleep(0.02)  # so that the broker handles requests of different connections in this order
 
     def receive(self, client: str) -> Message:
         response: Message = self._connections[client].receive(*self._open.pop(client))
@@ -84,7 +84,7 @@ def main() -> None:
             try:
                 scenario(run, version)
             except Silent:
-                sys.stderr.write(f"{scenario.__name__} v{version}: no answer after {run.transcript[-1]}\n")
+                sys.stderr.write(f"{scenario.__name__} v{version}: no response after {run.transcript[-1]}\n")
             backend.close()
             recorded[f"{scenario.__name__} v{version}"] = {
                 "responses": run.transcript,

@@ -1,4 +1,4 @@
-"""Dialogues with a coordinator: the same words to a shard as to a broker, and what is compared of the responses."""
+"""Runs a scenario against a coordinator, a shard in memory or a real broker, and makes a comparable transcript."""
 
 import json
 import re
@@ -30,7 +30,7 @@ SETTINGS = GroupSettings(
     group_initial_rebalance_delay_ms=0,
     offset_metadata_max_bytes=100,
 )
-"""As the broker was started with whose responses are kept."""
+"""Settings of the broker that recorded `tests/data/group_dialogues.json`."""
 
 START_MS = 1_700_000_000_000
 UUID = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}")
@@ -48,7 +48,7 @@ class SeededRng:
 
 
 class Backend(Protocol):
-    """Whoever responses: a shard here, a socket where the responses are recorded."""
+    """A coordinator: a shard in tests, a broker's socket while recording."""
 
     def send(self, client: str, request: Message, version: int) -> None: ...
 
@@ -60,7 +60,7 @@ class Backend(Protocol):
 
 
 class ScenarioRun:
-    """One scenario. Its transcript has what each answer said, with names for the ids that the coordinator made up."""
+    """One run of a scenario. The transcript has each response, with names in place of generated member ids."""
 
     def __init__(self, backend: Backend, prefix: str) -> None:
         self.backend = backend
@@ -87,7 +87,7 @@ class ScenarioRun:
         self.transcript.append(f"{client} {kind.__name__.removesuffix('Request')} v{version}: {self._text(response)}")
         return response
 
-    def ask(self, client: str, request: Message, version: int) -> Any:
+    def call(self, client: str, request: Message, version: int) -> Any:
         self.send(client, request, version)
         return self.receive(client)
 
@@ -95,9 +95,9 @@ class ScenarioRun:
         self.backend.wait(milliseconds)
 
     def records(self, log: Iterable[tuple[bytes, bytes | None]]) -> list[str]:
-        """The records of this scenario's groups, by group in the order in which they were written."""
-        told = [record_text(key, value) for key, value in log if self.prefix.encode() in key]
-        return sorted([canonical_text(self._named(text)) for text in told], key=lambda text: text.split(" ", 1)[0])
+        """Return the records of this scenario's groups, by group, in the order of the log."""
+        texts = [record_text(key, value) for key, value in log if self.prefix.encode() in key]
+        return sorted([canonical_text(self._named(text)) for text in texts], key=lambda text: text.split(" ", 1)[0])
 
     def _text(self, response: Message) -> str:
         return canonical_text(self._named(json.dumps(plain(response))))
@@ -109,22 +109,23 @@ class ScenarioRun:
 
 
 def record_text(key: bytes, value: bytes | None) -> str:
-    """A record without its times."""
+    """Return a record without its timestamps."""
     if record_kind(key) == GROUP_KIND:
         if value is None:
             return f"{read_group_key(key)} is deleted"
-        told = read_group_value(value)
-        told.current_state_timestamp = 0
-        return f"{read_group_key(key)} v{value[1]} {json.dumps(plain(told))}"
+        metadata = read_group_value(value)
+        metadata.current_state_timestamp = 0
+        return f"{read_group_key(key)} v{value[1]} {json.dumps(plain(metadata))}"
     group, topic, partition = read_offset_key(key)
     if value is None:
         return f"{group} {topic}-{partition} is deleted"
     offset = read_offset_value(value)
-    return f"{group} {topic}-{partition} v{value[1]} {offset.offset} {offset.leader_epoch} {offset.metadata!r} {any(offset.topic_id)}"
+    committed = f"{offset.offset} {offset.leader_epoch} {offset.metadata!r} {any(offset.topic_id)}"
+    return f"{group} {topic}-{partition} v{value[1]} {committed}"
 
 
 def plain(value: Any) -> Any:
-    """As JSON has it. Of error messages is kept whether there is one; empty and absent values are left out."""
+    """Convert to JSON types. Error messages become booleans; empty values are omitted."""
     if isinstance(value, Message):
         shown = {field.name: getattr(value, field.name) for field in type(value).FIELDS}
         shown = {name: bool(item) if name == "error_message" else plain(item) for name, item in shown.items()}
@@ -135,13 +136,13 @@ def plain(value: Any) -> Any:
 
 
 def canonical_text(text: str) -> str:
-    """A text that ends in a JSON object, with that in order."""
+    """Return the text with the JSON object at its end in canonical order."""
     head, brace, body = text.partition("{")
     return head + json.dumps(with_sorted_lists(json.loads(brace + body)), sort_keys=True) if brace else text
 
 
 def with_sorted_lists(value: Any) -> Any:
-    """Lists of a response have no order that a client could rely on."""
+    """Sort all lists: their order in a response is unspecified."""
     if isinstance(value, dict):
         return {name: with_sorted_lists(item) for name, item in value.items()}
     if isinstance(value, list):
@@ -150,7 +151,7 @@ def with_sorted_lists(value: Any) -> Any:
 
 
 class ShardBackend:
-    """Drives a shard as the runtime does, in memory: its log is a list, and committed at once."""
+    """Drives a shard as the runtime does, with a list as the log. Appends are committed immediately."""
 
     def __init__(self, settings: GroupSettings = SETTINGS, seed: int = 1) -> None:
         self.shard = GroupCoordinatorShard(settings, SeededRng(seed))
@@ -163,7 +164,7 @@ class ShardBackend:
         self._take(self.shard.on_loaded(self.now_ms), None)
 
     def reloaded(self) -> GroupCoordinatorShard:
-        """Another shard that knows what this one wrote, and no more."""
+        """Return a new shard with the log replayed."""
         self._seed += 1
         shard = GroupCoordinatorShard(self._settings, SeededRng(self._seed))
         for offset, record in enumerate(self.log):
@@ -171,7 +172,7 @@ class ShardBackend:
         return shard
 
     def restart(self) -> None:
-        """The coordinator fails over: those client wait hear of it, and the next one begins with the log."""
+        """Fail over: answer pending requests with an error and load a new shard from the log."""
         self._take(self.shard.on_unloaded(), None)
         self.shard = self.reloaded()
         self._take(self.shard.on_loaded(self.now_ms), None)
@@ -207,7 +208,7 @@ class ShardBackend:
             self._take(self.shard.on_deadline(self.now_ms), None)
 
     def _take(self, decision: Decision, client: str | None) -> None:
-        """With `reject_next` set, the log refuses the next records with that error."""
+        """Apply a decision. If `reject_next` is set, the log rejects its records with that error."""
         if decision.records and self.reject_next is not None:
             error, self.reject_next = self.reject_next, None
             decision = self.shard.on_append_failed(decision, error, self.now_ms)
@@ -215,7 +216,7 @@ class ShardBackend:
             self.shard.replay(len(self.log), record.key, record.value)
             self.log.append(record)
         for token, response in decision.completions:
-            assert token not in self.responses, f"two responses to {token}"
+            assert token not in self.responses, f"two responses for {token}"
             self.responses[token] = response
         if client is not None and not decision.waiting:
             assert decision.response is not None

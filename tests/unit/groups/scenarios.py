@@ -1,197 +1,35 @@
-"""What members, operators and others say to a coordinator; the responses of Apache Kafka to each are kept in `tests/data`.
+"""Scenarios of requests to a group coordinator; Apache Kafka's responses are in `tests/data/group_dialogues.json`.
 
-Groups have at most three members and sessions may be short, as the broker of the recording was started so.
+Groups are limited to three members and sessions may be short, like on the broker that was recorded.
 """
 
 from collections.abc import Callable
 from typing import Any
 
-from ottla.wire.messages.delete_groups import DeleteGroupsRequest
-from ottla.wire.messages.describe_groups import DescribeGroupsRequest
 from ottla.wire.messages.heartbeat import HeartbeatRequest
-from ottla.wire.messages.join_group import JoinGroupRequest, JoinGroupRequestProtocol
-from ottla.wire.messages.leave_group import LeaveGroupRequest, MemberIdentity
-from ottla.wire.messages.offset_commit import (
-    OffsetCommitRequest,
-    OffsetCommitRequestPartition,
-    OffsetCommitRequestTopic,
+from ottla.wire.messages.sync_group import SyncGroupRequest
+from tests.unit.groups.group_requests import (
+    BOTH,
+    OTHER,
+    REVERSED,
+    commit,
+    delete,
+    delete_offset,
+    describe,
+    fetch,
+    heartbeat,
+    join_request,
+    leave,
+    stable_group,
+    start_join,
+    sync,
 )
-from ottla.wire.messages.offset_delete import (
-    OffsetDeleteRequest,
-    OffsetDeleteRequestPartition,
-    OffsetDeleteRequestTopic,
-)
-from ottla.wire.messages.offset_fetch import OffsetFetchRequest, OffsetFetchRequestGroup, OffsetFetchRequestTopics
-from ottla.wire.messages.sync_group import SyncGroupRequest, SyncGroupRequestAssignment
 
-RANGE = (("range", b"\x00\x00\x00\x00\x00\x01\x00\x02t1\xff\xff\xff\xff"),)
-BOTH = (*RANGE, ("roundrobin", b"\x00\x00\x00\x00\x00\x01\x00\x02t1\xff\xff\xff\xff"))
-REVERSED = tuple(reversed(BOTH))
-OTHER = (("sticky", b"other"),)
-SESSION_MS = 30_000
-
-
-def join_request(
-    run: Any,
-    group: str,
-    member_id: str = "",
-    *,
-    protocols: Any = RANGE,
-    kind: str = "consumer",
-    instance: str | None = None,
-    session_ms: int = SESSION_MS,
-    rebalance_ms: int = 60_000,
-) -> JoinGroupRequest:
-    return JoinGroupRequest(
-        group_id=run.group(group), session_timeout_ms=session_ms, rebalance_timeout_ms=rebalance_ms, member_id=member_id,
-        group_instance_id=instance, protocol_type=kind,
-        protocols=[JoinGroupRequestProtocol(name=name, metadata=metadata) for name, metadata in protocols],
-    )  # fmt: skip
-
-
-def start_join(run: Any, client: str, group: str, version: int, **options: Any) -> str:
-    """A new member sends its join, after it was given an id where the version asks for it; the answer is still to be received."""
-    member_id = ""
-    if version >= 4 and options.get("instance") is None:
-        member_id = run.ask(client, join_request(run, group, **options), version).member_id
-    run.send(client, join_request(run, group, member_id, **options), version)
-    return member_id
-
-
-def sync(
-    run: Any,
-    client: str,
-    group: str,
-    member_id: str,
-    generation: int,
-    version: int,
-    assign: dict[str, bytes] | None = None,
-    **options: Any,
-) -> None:
-    if version >= 5:
-        options = {"protocol_type": "consumer", "protocol_name": "range", **options}
-    assignments = [SyncGroupRequestAssignment(member_id=name, assignment=part) for name, part in (assign or {}).items()]
-    run.send(client, SyncGroupRequest(
-        group_id=run.group(group), generation_id=generation, member_id=member_id, assignments=assignments, **options
-    ), version)  # fmt: skip
-
-
-def heartbeat(
-    run: Any, client: str, group: str, member_id: str, generation: int, version: int, instance: str | None = None
-) -> Any:
-    return run.ask(client, HeartbeatRequest(
-        group_id=run.group(group), generation_id=generation, member_id=member_id, group_instance_id=instance
-    ), version)  # fmt: skip
-
-
-def leave(run: Any, client: str, group: str, version: int, *members: tuple[str, str | None]) -> Any:
-    request = LeaveGroupRequest(group_id=run.group(group))
-    if version >= 3:
-        request.members = [
-            MemberIdentity(member_id=member_id, group_instance_id=instance) for member_id, instance in members
-        ]
-    else:
-        request.member_id = members[0][0]
-    return run.ask(client, request, version)
-
-
-def commit(
-    run: Any,
-    client: str,
-    group: str,
-    version: int,
-    member_id: str = "",
-    generation: int = -1,
-    *,
-    instance: str | None = None,
-    offset: int = 7,
-    metadata: str | None = "m",
-    topic: str = "t1",
-    partition: int = 0,
-    retention_ms: int = -1,
-) -> Any:
-    request = OffsetCommitRequest(
-        group_id=run.group(group), generation_id_or_member_epoch=generation, member_id=member_id, group_instance_id=instance,
-        retention_time_ms=retention_ms,
-        topics=[OffsetCommitRequestTopic(name=topic, topic_id=run.backend.topic_id(topic), partitions=[
-            OffsetCommitRequestPartition(
-                partition_index=partition, committed_offset=offset, committed_leader_epoch=3, committed_metadata=metadata
-            )
-        ])],
-    )  # fmt: skip
-    return run.ask(client, request, version)
-
-
-def fetch(
-    run: Any,
-    client: str,
-    *groups: str,
-    version: int = 8,
-    topics: tuple[str, ...] | None = ("t1",),
-    stable: bool = False,
-) -> Any:
-    wanted = None if topics is None else [
-        OffsetFetchRequestTopics(name=name, topic_id=run.backend.topic_id(name), partition_indexes=[0, 1]) for name in topics
-    ]  # fmt: skip
-    return run.ask(client, OffsetFetchRequest(
-        groups=[OffsetFetchRequestGroup(group_id=run.group(group), topics=wanted) for group in groups], require_stable=stable
-    ), version)  # fmt: skip
-
-
-def describe(run: Any, client: str, *groups: str, version: int = 5) -> Any:
-    return run.ask(client, DescribeGroupsRequest(groups=[run.group(group) for group in groups]), version)
-
-
-def delete(run: Any, client: str, *groups: str, version: int = 2) -> Any:
-    return run.ask(client, DeleteGroupsRequest(groups_names=[run.group(group) for group in groups]), version)
-
-
-def delete_offset(run: Any, client: str, group: str, *topics: str) -> Any:
-    return run.ask(client, OffsetDeleteRequest(group_id=run.group(group), topics=[
-        OffsetDeleteRequestTopic(name=topic, partitions=[OffsetDeleteRequestPartition(partition_index=index) for index in (0, 1)])
-        for topic in topics
-    ]), 0)  # fmt: skip
-
-
-def stable_group(
-    run: Any, group: str, version: int = 7, clients: tuple[str, ...] = ("a",), **options: Any
-) -> dict[str, Any]:
-    """A group in which everyone joined and synced; client's name to its member id, and "generation"."""
-    first = clients[0]
-    start_join(run, first, group, version, **options)
-    responses = {first: run.receive(first)}
-    for client in clients[1:]:
-        start_join(run, client, group, version, **options)
-    if len(clients) > 1:
-        run.send(first, join_request(run, group, responses[first].member_id, **options), version)
-        responses = {client: run.receive(client) for client in clients}
-    ids = {client: answer.member_id for client, answer in responses.items()}
-    generation = responses[first].generation_id
-    for client in [*clients[1:], first]:
-        assign = (
-            {member_id: f"part of {client}".encode() for client, member_id in ids.items()} if client == first else None
-        )
-        sync(
-            run,
-            client,
-            group,
-            ids[client],
-            generation,
-            min(version, 5),
-            assign,
-            protocol_type=options.get("kind", "consumer"),
-            protocol_name=responses[first].protocol_name,
-        )
-    for client in clients:
-        run.receive(client)
-    return {**ids, "generation": generation}
-
-
-# Lives of groups
+# Lifecycle
 
 
 def single_member_lifecycle(run: Any, version: int) -> None:
-    """One member at one version of everything: it joins, syncs, lives, commits, leaves; the group is deleted."""
+    """One member joins, syncs, sends a heartbeat, commits and leaves; then the group is deleted. All at one version."""
     ids = stable_group(run, "life", version)
     member, generation = ids["a"], ids["generation"]
     heartbeat(run, "a", "life", member, generation, min(version, 4))
@@ -207,7 +45,7 @@ def single_member_lifecycle(run: Any, version: int) -> None:
 
 
 def second_member_joins(run: Any, version: int) -> None:
-    """The first hears of it by its heartbeat, its commits go on, and both get the next generation."""
+    """The first member learns of it from its heartbeat, may still commit, and both get the next generation."""
     ids = stable_group(run, "two", version)
     start_join(run, "b", "two", version)
     heartbeat(run, "a", "two", ids["a"], ids["generation"], 4)
@@ -232,16 +70,16 @@ def second_member_joins(run: Any, version: int) -> None:
 
 
 def member_rejoins(run: Any, version: int) -> None:
-    """A follower that did not change gets the generation again; the leader, or a changed member, begins a new one."""
+    """An unchanged follower gets the current generation again; the leader or a changed member starts a rebalance."""
     ids = stable_group(run, "again", version, ("a", "b"))
-    run.ask("b", join_request(run, "again", ids["b"]), version)
+    run.call("b", join_request(run, "again", ids["b"]), version)
     run.send("b", join_request(run, "again", ids["b"], protocols=BOTH), version)
     heartbeat(run, "a", "again", ids["a"], ids["generation"], 4)
     run.send("a", join_request(run, "again", ids["a"]), version)
     run.receive("b")
     generation = run.receive("a").generation_id
-    run.ask("b", join_request(run, "again", ids["b"], protocols=BOTH), version)
-    run.ask("a", join_request(run, "again", ids["a"]), version)
+    run.call("b", join_request(run, "again", ids["b"], protocols=BOTH), version)
+    run.call("a", join_request(run, "again", ids["a"]), version)
     sync(run, "b", "again", ids["b"], generation, 5)
     run.send("a", join_request(run, "again", ids["a"], protocols=BOTH), version)
     run.receive("b")
@@ -251,14 +89,14 @@ def member_rejoins(run: Any, version: int) -> None:
 
 
 def protocol_selection(run: Any, version: int) -> None:
-    """The protocol that most prefer of those that all support."""
+    """The protocol preferred by most members, among those that all support."""
     start_join(run, "a", "votes", version, protocols=BOTH)
     first = run.receive("a").member_id
     start_join(run, "b", "votes", version, protocols=REVERSED)
     run.send("a", join_request(run, "votes", first, protocols=BOTH), version)
     run.receive("a")
     second = run.receive("b").member_id
-    run.ask("c", join_request(run, "votes", protocols=OTHER), version)
+    run.call("c", join_request(run, "votes", protocols=OTHER), version)
     start_join(run, "c", "votes", version, protocols=REVERSED[:1])
     run.send("a", join_request(run, "votes", first, protocols=BOTH), version)
     run.send("b", join_request(run, "votes", second, protocols=REVERSED), version)
@@ -266,25 +104,25 @@ def protocol_selection(run: Any, version: int) -> None:
         run.receive(client)
 
 
-# Refusals
+# Rejected requests
 
 
 def rejected_joins(run: Any, version: int) -> None:
-    run.ask("a", join_request(run, "refused", protocols=()), version)
-    run.ask("a", join_request(run, "refused", kind=""), version)
-    run.ask("a", join_request(run, "refused", session_ms=499), version)
-    run.ask("a", join_request(run, "refused", session_ms=1_800_001), version)
-    run.ask("a", join_request(run, "refused", "nobody"), version)
-    run.ask("a", join_request(run, "absent", "nobody"), version)
+    run.call("a", join_request(run, "refused", protocols=()), version)
+    run.call("a", join_request(run, "refused", kind=""), version)
+    run.call("a", join_request(run, "refused", session_ms=499), version)
+    run.call("a", join_request(run, "refused", session_ms=1_800_001), version)
+    run.call("a", join_request(run, "refused", "nobody"), version)
+    run.call("a", join_request(run, "absent", "nobody"), version)
     empty = join_request(run, "refused")
     empty.group_id = ""
-    run.ask("a", empty, version)
+    run.call("a", empty, version)
     describe(run, "o", "refused", "absent")
     ids = stable_group(run, "refused", version)
-    run.ask("b", join_request(run, "refused", kind="connect"), version)
-    run.ask("b", join_request(run, "refused", protocols=OTHER), version)
-    run.ask("b", join_request(run, "refused", "nobody"), version)
-    run.ask("a", join_request(run, "refused", ids["a"], protocols=OTHER), version)
+    run.call("b", join_request(run, "refused", kind="connect"), version)
+    run.call("b", join_request(run, "refused", protocols=OTHER), version)
+    run.call("b", join_request(run, "refused", "nobody"), version)
+    run.call("a", join_request(run, "refused", ids["a"], protocols=OTHER), version)
 
 
 def rejected_syncs(run: Any, version: int) -> None:
@@ -311,8 +149,8 @@ def rejected_syncs(run: Any, version: int) -> None:
     run.receive("a")
     sync(run, "a", "syncs", member, 1, version, {member: b"late"})
     run.receive("a")
-    run.ask("a", SyncGroupRequest(group_id="", generation_id=1, member_id=member), version)
-    run.ask(
+    run.call("a", SyncGroupRequest(group_id="", generation_id=1, member_id=member), version)
+    run.call(
         "a", SyncGroupRequest(group_id="", member_id=member, protocol_type="consumer", protocol_name="range"), version
     )
 
@@ -324,7 +162,7 @@ def rejected_heartbeats(run: Any, version: int) -> None:
         heartbeat(run, "a", "beats", member, generation, version)
     if version >= 3:
         heartbeat(run, "a", "beats", ids["a"], 1, version, "static")
-    run.ask("a", HeartbeatRequest(group_id="", generation_id=1, member_id=ids["a"]), version)
+    run.call("a", HeartbeatRequest(group_id="", generation_id=1, member_id=ids["a"]), version)
 
 
 def rejected_leaves(run: Any, version: int) -> None:
@@ -332,9 +170,9 @@ def rejected_leaves(run: Any, version: int) -> None:
     ids = stable_group(run, "leaves")
     leave(run, "a", "leaves", version, ("nobody", None))
     leave(run, "a", "leaves", version, ("", None))
-    pending = run.ask("b", join_request(run, "leaves"), 4).member_id
+    pending = run.call("b", join_request(run, "leaves"), 4).member_id
     leave(run, "b", "leaves", version, (pending, None))
-    run.ask("b", join_request(run, "leaves", pending), 4)
+    run.call("b", join_request(run, "leaves", pending), 4)
     if version >= 3:
         leave(run, "a", "leaves", version, (ids["a"], "static"), ("", "static"), ("nobody", "static"))
         leave(run, "a", "leaves", version)
@@ -381,7 +219,7 @@ def rejected_commits(run: Any, version: int) -> None:
 
 
 def offsets_without_members(run: Any, version: int) -> None:
-    """Someone keeps offsets in a group without members, which appears with the first of them."""
+    """A client stores offsets in a group without members; the first commit creates the group."""
     fetch(run, "a", "simple", "none", topics=("t1", "t2"), version=version)
     fetch(run, "a", "simple", topics=None, version=version)
     commit(run, "a", "simple", version, topic="t1")
@@ -399,14 +237,14 @@ def offsets_without_members(run: Any, version: int) -> None:
 
 
 def commit_with_retention_time(run: Any, version: int) -> None:
-    """Old clients say how long an offset is to be kept."""
+    """Old clients set a retention time per commit."""
     commit(run, "a", "kept", version, retention_ms=100_000)
     commit(run, "a", "kept", version, partition=1, retention_ms=0)
     fetch(run, "a", "kept")
 
 
 def offsets_of_other_protocols(run: Any, version: int) -> None:
-    """Offsets of a group that does not consume cannot be deleted while it has members."""
+    """Offsets of a group with another protocol type cannot be deleted while it has members."""
     ids = stable_group(run, "connect", version, kind="connect", protocols=OTHER)
     commit(run, "a", "connect", 8, ids["a"], 1)
     delete_offset(run, "o", "connect", "t1")
@@ -417,7 +255,7 @@ def offsets_of_other_protocols(run: Any, version: int) -> None:
 
 
 def unreadable_subscriptions(run: Any, version: int) -> None:
-    """A consumer group whose subscriptions cannot be read counts as subscribed to everything."""
+    """A consumer group with unreadable subscriptions counts as subscribed to all topics."""
     stable_group(run, "unreadable", version, protocols=(("range", b"\x00"),))
     delete_offset(run, "o", "unreadable", "t1")
 
@@ -426,7 +264,7 @@ def unreadable_subscriptions(run: Any, version: int) -> None:
 
 
 def static_member_restarts(run: Any, version: int) -> None:
-    """A static member comes back under a new id; the old one is fenced everywhere, and nobody rebalances."""
+    """A static member returns with a new id; its old id is fenced everywhere, without a rebalance."""
     start_join(run, "a", "static", version, instance="one")
     first = run.receive("a")
     start_join(run, "b", "static", version, instance="two")
@@ -447,19 +285,19 @@ def static_member_restarts(run: Any, version: int) -> None:
     )
     run.receive("a")
     run.receive("b")
-    again = run.ask("b", join_request(run, "static", instance="two"), version)
+    again = run.call("b", join_request(run, "static", instance="two"), version)
     sync(run, "b", "static", again.member_id, generation, 5, group_instance_id="two")
     run.receive("b")
     heartbeat(run, "a", "static", first.member_id, generation, 4, "one")
     for member in (second.member_id, again.member_id, ""):
         heartbeat(run, "b", "static", member, generation, 4, "two")
-    run.ask("b", join_request(run, "static", second.member_id, instance="two"), version)
+    run.call("b", join_request(run, "static", second.member_id, instance="two"), version)
     sync(run, "b", "static", second.member_id, generation, 5, group_instance_id="two")
     run.receive("b")
     commit(run, "b", "static", 8, second.member_id, generation, instance="two")
     commit(run, "b", "static", 8, again.member_id, generation, instance="two")
     leave(run, "b", "static", 4, (second.member_id, "two"))
-    leader = run.ask("a", join_request(run, "static", instance="one"), version)
+    leader = run.call("a", join_request(run, "static", instance="one"), version)
     heartbeat(run, "a", "static", leader.member_id, generation, 4, "one")
     describe(run, "o", "static")
     leave(run, "o", "static", 4, ("", "two"), ("", "none"))
@@ -467,16 +305,16 @@ def static_member_restarts(run: Any, version: int) -> None:
 
 
 def static_member_changes_protocols(run: Any, version: int) -> None:
-    """A static member that comes back with other protocols begins a rebalance if the choice changes."""
+    """A static member that returns with other protocols starts a rebalance if the selected protocol changes."""
     start_join(run, "a", "change", version, instance="one", protocols=BOTH)
     first = run.receive("a")
     sync(run, "a", "change", first.member_id, first.generation_id, 5, {first.member_id: b"1"}, group_instance_id="one")
     run.receive("a")
-    run.ask("a", join_request(run, "change", instance="one", protocols=REVERSED), version)
+    run.call("a", join_request(run, "change", instance="one", protocols=REVERSED), version)
 
 
 def duplicate_static_member_joins(run: Any, version: int) -> None:
-    """Two that use one instance id: the one that joined first is told that it is fenced."""
+    """Two clients with the same instance id: the first to join is fenced."""
     ids = stable_group(run, "twice", version)
     run.send("b", join_request(run, "twice", instance="one"), version)
     run.send("c", join_request(run, "twice", instance="one"), version)
@@ -490,7 +328,7 @@ def duplicate_static_member_joins(run: Any, version: int) -> None:
 def static_member_replaced_before_sync(run: Any, version: int) -> None:
     start_join(run, "a", "between", version, instance="one")
     first = run.receive("a")
-    second = run.ask("b", join_request(run, "between", instance="one"), version)
+    second = run.call("b", join_request(run, "between", instance="one"), version)
     sync(run, "a", "between", first.member_id, first.generation_id, 5, group_instance_id="one")
     run.receive("a")
     sync(run, "b", "between", second.member_id, second.generation_id, 5, group_instance_id="one")
@@ -498,7 +336,7 @@ def static_member_replaced_before_sync(run: Any, version: int) -> None:
 
 
 def static_member_misses_rebalance(run: Any, version: int) -> None:
-    """It stays a member until its session ends, and the leader goes on to assign to it; it may join again later."""
+    """It stays a member, with assignments, until its session times out, and may rejoin later."""
     start_join(run, "a", "misses", version, instance="one", rebalance_ms=800)
     first = run.receive("a")
     start_join(run, "b", "misses", version, rebalance_ms=800)
@@ -521,24 +359,24 @@ def static_member_misses_rebalance(run: Any, version: int) -> None:
     describe(run, "o", "misses")
     run.wait(1_500)
     describe(run, "o", "misses")
-    run.ask("a", join_request(run, "misses", first.member_id, instance="one", rebalance_ms=800), version)
+    run.call("a", join_request(run, "misses", first.member_id, instance="one", rebalance_ms=800), version)
 
 
 # Limits and time
 
 
 def group_size_limit(run: Any, version: int) -> None:
-    """Three members are all that fit."""
+    """A fourth member is rejected."""
     ids = stable_group(run, "many", version, ("a", "b", "c"))
-    run.ask("d", join_request(run, "many"), version)
-    run.ask("d", join_request(run, "many", instance="static"), version)
+    run.call("d", join_request(run, "many"), version)
+    run.call("d", join_request(run, "many", instance="static"), version)
     run.send("a", join_request(run, "many", ids["a"]), version)
-    run.ask("d", join_request(run, "many"), version)
+    run.call("d", join_request(run, "many"), version)
     describe(run, "o", "many")
 
 
 def session_timeout(run: Any, version: int) -> None:
-    """A silent member is removed, and with it the group is empty."""
+    """A member without heartbeats is removed, which empties the group."""
     ids = stable_group(run, "silent", version, session_ms=600)
     heartbeat(run, "a", "silent", ids["a"], 1, 4)
     run.wait(1500)
@@ -547,7 +385,7 @@ def session_timeout(run: Any, version: int) -> None:
 
 
 def rebalance_timeout(run: Any, version: int) -> None:
-    """Who does not join again in time is left behind by the next generation."""
+    """A member that does not rejoin in time is not in the next generation."""
     ids = stable_group(run, "late", version, rebalance_ms=700)
     start_join(run, "b", "late", version, rebalance_ms=700)
     run.wait(1500)
@@ -568,15 +406,15 @@ def sync_timeout(run: Any, version: int) -> None:
 
 
 def pending_member_timeout(run: Any, version: int) -> None:
-    """An id that was given out and not used in time is not known any more."""
-    member = run.ask("a", join_request(run, "pending", session_ms=600), version).member_id
+    """A member id that is not used within the session timeout becomes unknown."""
+    member = run.call("a", join_request(run, "pending", session_ms=600), version).member_id
     describe(run, "o", "pending")
     run.wait(1500)
-    run.ask("a", join_request(run, "pending", member, session_ms=600), version)
-    late = run.ask("a", join_request(run, "pending", session_ms=600), version).member_id
-    run.ask("a", join_request(run, "pending", late, session_ms=600, instance="static"), version)
+    run.call("a", join_request(run, "pending", member, session_ms=600), version)
+    late = run.call("a", join_request(run, "pending", session_ms=600), version).member_id
+    run.call("a", join_request(run, "pending", late, session_ms=600, instance="static"), version)
     delete(run, "o", "pending")
-    run.ask("a", join_request(run, "pending", late, session_ms=600), version)
+    run.call("a", join_request(run, "pending", late, session_ms=600), version)
 
 
 SCENARIOS: dict[Callable[[Any, int], None], tuple[int, ...]] = {
@@ -604,4 +442,4 @@ SCENARIOS: dict[Callable[[Any, int], None], tuple[int, ...]] = {
     sync_timeout: (5,),
     pending_member_timeout: (5, 9),
 }
-"""Each with the versions, of the API that it is about, to hold it at."""
+"""Scenarios, with the API versions to run each at."""

@@ -1,4 +1,4 @@
-"""The log refuses, the coordinator moves, the memory is bounded."""
+"""Failed appends, coordinator failover and bounded memory."""
 
 import pytest
 
@@ -8,8 +8,7 @@ from ottla.groups.interface import GroupCall
 from ottla.groups.responses import early_rejection, error_response
 from ottla.wire.messages.heartbeat import HeartbeatRequest, HeartbeatResponse
 from ottla.wire.messages.join_group import JoinGroupRequest
-from tests.unit.groups.scenario_runner import SETTINGS, ScenarioRun, ShardBackend
-from tests.unit.groups.scenarios import (
+from tests.unit.groups.group_requests import (
     commit,
     delete,
     describe,
@@ -21,6 +20,7 @@ from tests.unit.groups.scenarios import (
     start_join,
     sync,
 )
+from tests.unit.groups.scenario_runner import SETTINGS, ScenarioRun, ShardBackend
 
 ERRORS = {
     ErrorCode.NOT_ENOUGH_REPLICAS: ErrorCode.COORDINATOR_NOT_AVAILABLE,
@@ -58,13 +58,13 @@ def test_failed_commit_returns_error_and_changes_nothing(
 
 def test_group_does_not_exist_if_storing_it_fails(run: ScenarioRun, backend: ShardBackend) -> None:
     backend.reject_next = ErrorCode.NOT_ENOUGH_REPLICAS
-    assert run.ask("a", join_request(run, "g"), 3).error_code == ErrorCode.COORDINATOR_NOT_AVAILABLE
+    assert run.call("a", join_request(run, "g"), 3).error_code == ErrorCode.COORDINATOR_NOT_AVAILABLE
     assert state(run) == "Dead"
     assert stable_group(run, "g")["generation"] == 1
 
 
 def test_assignments_are_not_sent_if_storing_them_fails(run: ScenarioRun, backend: ShardBackend) -> None:
-    """Everyone hears of the error and joins again; in the next generation all is well."""
+    """All members get the error and rejoin; the next generation succeeds."""
     ids = stable_group(run, "g", 5, ("a", "b"))
     run.send("a", join_request(run, "g", ids["a"]), 5)
     run.send("b", join_request(run, "g", ids["b"]), 5)
@@ -91,7 +91,7 @@ def test_static_member_keeps_old_id_if_storing_the_new_one_fails(run: ScenarioRu
     sync(run, "a", "g", first.member_id, 1, 5, {first.member_id: b"1"}, group_instance_id="one")
     run.receive("a")
     backend.reject_next = ErrorCode.NOT_ENOUGH_REPLICAS
-    refused = run.ask("b", join_request(run, "g", instance="one", session_ms=900), 7)
+    refused = run.call("b", join_request(run, "g", instance="one", session_ms=900), 7)
     assert (refused.error_code, refused.member_id, refused.generation_id) == (
         ErrorCode.COORDINATOR_NOT_AVAILABLE,
         "",
@@ -118,7 +118,7 @@ def test_leave_returns_error_if_storing_it_fails(run: ScenarioRun, backend: Shar
 
 
 def test_members_of_loaded_group_get_full_session_timeout(run: ScenarioRun, backend: ShardBackend) -> None:
-    """They go on with the generation that was stored, under the ids they had."""
+    """They keep the stored generation and their member ids."""
     ids = stable_group(run, "g", 5, ("a", "b"))
     run.wait(29_000)
     backend.restart()
@@ -153,21 +153,21 @@ def test_loaded_group_above_size_limit_rebalances(run: ScenarioRun, backend: Sha
     assert heartbeat(run, "a", "g", ids["a"], ids["generation"], 4).error_code == ErrorCode.REBALANCE_IN_PROGRESS
     run.send("a", join_request(run, "g", ids["a"]), 5)
     run.send("b", join_request(run, "g", ids["b"]), 5)
-    assert run.ask("c", join_request(run, "g", ids["c"]), 5).error_code == ErrorCode.GROUP_MAX_SIZE_REACHED
+    assert run.call("c", join_request(run, "g", ids["c"]), 5).error_code == ErrorCode.GROUP_MAX_SIZE_REACHED
 
 
 def test_pending_member_ids_are_bounded(
     run: ScenarioRun, backend: ShardBackend, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Beyond the limit the oldest is forgotten, so that one client cannot lock a group for others."""
+    """Beyond the limit the oldest is dropped, so one client cannot lock others out of a group."""
     monkeypatch.setattr(join_group, "PENDING_MEMBERS_MAX", 3)
-    given = [run.ask("a", join_request(run, "g"), 4).member_id for _ in range(5)]
+    given = [run.call("a", join_request(run, "g"), 4).member_id for _ in range(5)]
     assert list(backend.shard._groups["x-g"].pending_members) == given[2:]
-    assert run.ask("a", join_request(run, "g", given[0]), 4).error_code == ErrorCode.UNKNOWN_MEMBER_ID
+    assert run.call("a", join_request(run, "g", given[0]), 4).error_code == ErrorCode.UNKNOWN_MEMBER_ID
 
 
 def test_second_join_replaces_pending_join(run: ScenarioRun, backend: ShardBackend) -> None:
-    """Its connection broke and it asks again on another; what asked first is answered, as nobody may wait for ever."""
+    """The member's connection broke and it rejoins on another; the first request is answered with an error."""
     ids = stable_group(run, "g", 5, ("a", "b"))
     run.send("b", join_request(run, "g", ids["b"], protocols=(("range", b"changed"),)), 5)
     run.send("b again", join_request(run, "g", ids["b"], protocols=(("range", b"changed"),)), 5)

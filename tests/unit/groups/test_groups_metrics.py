@@ -1,8 +1,8 @@
-"""What is counted of groups."""
+"""Group metrics and stats."""
 
 from ottla.groups.interface import GroupStats
+from tests.unit.groups.group_requests import commit, leave, stable_group, start_join
 from tests.unit.groups.scenario_runner import SETTINGS, ScenarioRun, ShardBackend
-from tests.unit.groups.scenarios import commit, leave, stable_group, start_join
 
 MINUTE_MS = 60_000
 NO_GROUPS = {"Empty": 0, "PreparingRebalance": 0, "CompletingRebalance": 0, "Stable": 0}
@@ -25,7 +25,7 @@ def test_stats_count_groups_by_state() -> None:
 
 
 def test_metrics_count_events() -> None:
-    """A commit that is refused is none; the tombstone of a group is no expired offset; client leaves has not expired."""
+    """Rejected commits, group tombstones and members that leave are not counted."""
     backend = ShardBackend(
         SETTINGS._replace(offsets_retention_minutes=30, offsets_retention_check_interval_ms=10 * MINUTE_MS)
     )

@@ -1,4 +1,4 @@
-"""The records of `__consumer_offsets`: Kafka's bytes, every version, and what is not understood."""
+"""Records of `__consumer_offsets`: Kafka's bytes, all versions, and unknown or malformed records."""
 
 import pytest
 
@@ -42,7 +42,7 @@ def test_offset_values_match_kafka(encoded: str, committed: CommittedOffset) -> 
 @pytest.mark.parametrize("version", range(5))
 @pytest.mark.parametrize("metadata", ["", "m", "é" * 63, "x" * 126, "x" * 127, "x" * 4096])
 def test_offset_values_of_all_versions_are_read(version: int, metadata: str) -> None:
-    """The hand-written reader sees what the compiled codec wrote."""
+    """The hand-written reader agrees with the compiled codec."""
     message = OffsetCommitValue(offset=2**40, metadata=metadata, commit_timestamp=5)
     if version >= 3:
         message.leader_epoch = 9
@@ -69,7 +69,7 @@ def test_keys_match_compiled_codec() -> None:
 
 
 def test_newer_value_versions_are_read() -> None:
-    """From version 4 on only tagged fields are added."""
+    """Versions after 4 add only tagged fields."""
     newer = b"\x00\x09" + encode(OffsetCommitValue(offset=3, metadata="m"), 4)[:-1] + b"\x01\x63\x02ab"
     assert read_offset_value(newer).offset == 3
     group = GroupMetadataValue(protocol_type="consumer", generation=4, protocol=None, leader=None)
@@ -93,7 +93,7 @@ def test_malformed_key_is_rejected(key: bytes) -> None:
 
 
 def test_records_of_newer_group_types_are_skipped() -> None:
-    """Groups of the newer protocols have kinds from 3 on."""
+    """Record types from 3 on belong to newer group protocols."""
     backend = ShardBackend()
     for kind in range(3, 30):
         backend.shard.replay(kind, kind.to_bytes(2, "big") + b"\x00\x01g", b"\x00\x00anything")

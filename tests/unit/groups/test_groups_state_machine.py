@@ -1,4 +1,7 @@
-"""Members, crashes and time in any order: a generation gives a partition to one member, and the log tells all that counts."""
+"""Random sequences of requests, crashes and time.
+
+Each generation assigns a partition to one member only, and replaying the log restores all durable state.
+"""
 
 from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
@@ -20,8 +23,8 @@ from ottla.wire.messages.offset_fetch import OffsetFetchRequest, OffsetFetchRequ
 from ottla.wire.messages.sync_group import SyncGroupRequest, SyncGroupRequestAssignment, SyncGroupResponse
 from ottla.wire.records.group import group_key
 from ottla.wire.schema import Message
+from tests.unit.groups.group_requests import BOTH, RANGE
 from tests.unit.groups.scenario_runner import SETTINGS, ShardBackend
-from tests.unit.groups.scenarios import BOTH, RANGE
 
 GROUP = "g"
 PARTITIONS = 7
@@ -30,7 +33,7 @@ LOG_ERRORS = (ErrorCode.NOT_ENOUGH_REPLICAS, ErrorCode.KAFKA_STORAGE_ERROR, Erro
 
 
 class Client:
-    """A consumer that does what the protocol asks, as far as the coordinator lets it."""
+    """A consumer that follows the protocol."""
 
     def __init__(self, name: str) -> None:
         self.name = name
@@ -50,7 +53,7 @@ class Client:
         return f"{self.name} {self.incarnation}"
 
     def reset(self) -> None:
-        """It was told that it is no member, or it crashed."""
+        """Start over without an id: the client was removed, or it crashed."""
         self.incarnation += 1
         self.member_id, self.generation, self.synced, self.is_waiting = "", -1, False, False
 
@@ -74,7 +77,7 @@ class Groups(RuleBasedStateMachine):
             if client.client in self.backend.responses:
                 client.is_waiting = False
                 self.on_response(client, self.backend.receive(client.client))
-        self.backend.responses.clear()  # those client asked are gone
+        self.backend.responses.clear()  # responses to crashed clients
 
     def on_response(self, client: Client, response: Message) -> None:
         error = getattr(response, "error_code", 0)
@@ -93,7 +96,7 @@ class Groups(RuleBasedStateMachine):
             for partition in response.assignment:
                 deletions = sum(
                     record == GroupRecord(group_key(GROUP), None) for record in self.backend.log
-                )  # generations begin anew
+                )  # a deleted group starts over at generation 1
                 me = client.instance or client.member_id
                 owner = self.owners.setdefault((deletions, client.generation, partition), me)
                 assert owner == me, f"partition {partition} has two owners in {client.generation}"
@@ -102,27 +105,53 @@ class Groups(RuleBasedStateMachine):
 
     @rule(name=st.sampled_from(NAMES), both=st.booleans())
     def take_next_step(self, name: str, both: bool) -> None:
-        """A client takes the step that is next: join, sync, or a heartbeat."""
+        """Send the client's next request: join, sync or heartbeat."""
         client = self.clients[name]
         if client.is_waiting:
             return
         if client.generation < 0:
             protocols = [JoinGroupRequestProtocol(name=kind, metadata=data) for kind, data in (BOTH if both else RANGE)]
-            self.send(client, JoinGroupRequest(
-                group_id=GROUP, session_timeout_ms=10_000, rebalance_timeout_ms=20_000, member_id=client.member_id,
-                group_instance_id=client.instance, protocol_type="consumer", protocols=protocols,
-            ), 9)  # fmt: skip
+            self.send(
+                client,
+                JoinGroupRequest(
+                    group_id=GROUP,
+                    session_timeout_ms=10_000,
+                    rebalance_timeout_ms=20_000,
+                    member_id=client.member_id,
+                    group_instance_id=client.instance,
+                    protocol_type="consumer",
+                    protocols=protocols,
+                ),
+                9,
+            )
         elif not client.synced:
             parts = {other: bytes(range(at, PARTITIONS, len(client.others))) for at, other in enumerate(client.others)}
-            self.send(client, SyncGroupRequest(
-                group_id=GROUP, generation_id=client.generation, member_id=client.member_id, group_instance_id=client.instance,
-                protocol_type="consumer", protocol_name="range",
-                assignments=[SyncGroupRequestAssignment(member_id=other, assignment=part) for other, part in parts.items()],
-            ), 5)  # fmt: skip
+            self.send(
+                client,
+                SyncGroupRequest(
+                    group_id=GROUP,
+                    generation_id=client.generation,
+                    member_id=client.member_id,
+                    group_instance_id=client.instance,
+                    protocol_type="consumer",
+                    protocol_name="range",
+                    assignments=[
+                        SyncGroupRequestAssignment(member_id=other, assignment=part) for other, part in parts.items()
+                    ],
+                ),
+                5,
+            )
         else:
-            self.send(client, HeartbeatRequest(
-                group_id=GROUP, generation_id=client.generation, member_id=client.member_id, group_instance_id=client.instance
-            ), 4)  # fmt: skip
+            self.send(
+                client,
+                HeartbeatRequest(
+                    group_id=GROUP,
+                    generation_id=client.generation,
+                    member_id=client.member_id,
+                    group_instance_id=client.instance,
+                ),
+                4,
+            )
 
     @rule(name=st.sampled_from(NAMES), partition=st.integers(0, PARTITIONS - 1))
     def commit(self, name: str, partition: int) -> None:
@@ -130,12 +159,24 @@ class Groups(RuleBasedStateMachine):
         if client.is_waiting or not client.synced:
             return
         self.next_offset += 1
-        self.backend.send("commit", OffsetCommitRequest(
-            group_id=GROUP, generation_id_or_member_epoch=client.generation, member_id=client.member_id,
-            group_instance_id=client.instance, topics=[OffsetCommitRequestTopic(name="t1", partitions=[
-                OffsetCommitRequestPartition(partition_index=partition, committed_offset=self.next_offset)
-            ])],
-        ), 9)  # fmt: skip
+        self.backend.send(
+            "commit",
+            OffsetCommitRequest(
+                group_id=GROUP,
+                generation_id_or_member_epoch=client.generation,
+                member_id=client.member_id,
+                group_instance_id=client.instance,
+                topics=[
+                    OffsetCommitRequestTopic(
+                        name="t1",
+                        partitions=[
+                            OffsetCommitRequestPartition(partition_index=partition, committed_offset=self.next_offset)
+                        ],
+                    )
+                ],
+            ),
+            9,
+        )
         response = self.backend.receive("commit")
         assert isinstance(response, OffsetCommitResponse)
         if response.topics[0].partitions[0].error_code == ErrorCode.NONE:
@@ -171,7 +212,7 @@ class Groups(RuleBasedStateMachine):
 
     @invariant()
     def log_restores_state(self) -> None:
-        """Another shard that reads the log has the same offsets, and the same group where a generation was settled."""
+        """A shard loaded from the log has the same offsets, and the same group if it is stable."""
         live, loaded = self.backend.shard, self.backend.reloaded()
         loaded.on_loaded(self.backend.now_ms)
         offsets = GroupCall(OffsetFetchRequest(groups=[OffsetFetchRequestGroup(group_id=GROUP, topics=None)]), 8)
@@ -187,7 +228,7 @@ class Groups(RuleBasedStateMachine):
 
     @invariant()
     def pending_requests_have_a_deadline(self) -> None:
-        """Whoever is_waiting will be answered: by others, or when a time is over."""
+        """A pending request is answered at a deadline at the latest."""
         if any(client.is_waiting for client in self.clients.values()):
             assert self.backend.shard.next_deadline_ms() is not None
 

@@ -1,11 +1,11 @@
-"""What time does to groups: the first rebalance waits for more members, and offsets are forgotten."""
+"""Initial rebalance delay and offset expiration."""
 
 import pytest
 
 from ottla.groups.interface import GroupSettings
 from ottla.wire.records.group import CommittedOffset, group_key, offset_key, offset_value
+from tests.unit.groups.group_requests import commit, fetch, leave, stable_group, start_join
 from tests.unit.groups.scenario_runner import SETTINGS, START_MS, TOPIC_IDS, ScenarioRun, ShardBackend
-from tests.unit.groups.scenarios import commit, fetch, leave, stable_group, start_join
 
 MINUTE_MS = 60_000
 RETENTION = SETTINGS._replace(offsets_retention_minutes=30, offsets_retention_check_interval_ms=10 * MINUTE_MS)
@@ -17,7 +17,7 @@ def new_run(settings: GroupSettings = RETENTION) -> tuple[ScenarioRun, ShardBack
 
 
 def committed(run: ScenarioRun) -> dict[str, int]:
-    """The offsets that a group has, by topic and partition."""
+    """Return the group's offsets by topic-partition."""
     response = fetch(run, "f", "g", topics=None)
     return {
         f"{topic.name}-{part.partition_index}": part.committed_offset
@@ -31,7 +31,7 @@ def known(backend: ShardBackend) -> list[str]:
 
 
 def test_initial_delay_is_extended_up_to_rebalance_timeout() -> None:
-    """Each member that comes extends it by the delay, up to the rebalance timeout."""
+    """Each joining member extends the wait by the delay."""
     run, backend = new_run(SETTINGS._replace(group_initial_rebalance_delay_ms=3_000))
     start_join(run, "a", "g", 3, rebalance_ms=7_000)
     for at, client in enumerate(("b", "c")):
@@ -55,14 +55,14 @@ def test_initial_rebalance_ends_after_delay() -> None:
 
 
 def test_member_in_first_join_is_removed_after_five_minutes() -> None:
-    """It does not know its id, so it cannot be heard of; the group goes back to having no members."""
+    """It does not know its id, so it cannot send heartbeats."""
     run, backend = new_run()
     ids = stable_group(run, "g", 3, rebalance_ms=1_000_000)
     start_join(run, "b", "g", 3)
     for _ in range(15):
         run.wait(19_999)
         assert "b" not in backend.responses
-        commit(run, "a", "g", 8, ids["a"], 1)  # keeps the session without joining
+        commit(run, "a", "g", 8, ids["a"], 1)  # keeps the session alive without rejoining
     run.wait(15)
     assert run.receive("b").error_code == 25
 
@@ -89,7 +89,7 @@ def test_offsets_of_empty_group_expire_after_retention() -> None:
 
 
 def test_offsets_of_unsubscribed_topics_expire() -> None:
-    """A stable consumer group that stopped reading a topic loses its offsets there, counted from their commits."""
+    """In a stable group, offsets of topics no member subscribes to expire, counted from their commits."""
     run, _ = new_run()
     ids = stable_group(run, "g", session_ms=1_800_000)
     commit(run, "a", "g", 8, ids["a"], 1, topic="t1")
@@ -102,7 +102,7 @@ def test_offsets_of_unsubscribed_topics_expire() -> None:
 
 
 def test_offsets_do_not_expire_during_rebalance() -> None:
-    """What its members will read is not known then (KAFKA-13636)."""
+    """The members' subscriptions are unknown during a rebalance (KAFKA-13636)."""
     run, backend = new_run()
     ids = stable_group(run, "g", session_ms=1_800_000, rebalance_ms=100 * MINUTE_MS)
     commit(run, "a", "g", 8, ids["a"], 1, topic="t2")
@@ -110,7 +110,7 @@ def test_offsets_do_not_expire_during_rebalance() -> None:
     for _ in range(10):
         run.wait(4 * MINUTE_MS)
         commit(run, "a", "g", 8, ids["a"], 1, topic="t1")
-        if "b" in backend.responses:  # it was given up, as it has waited for five minutes
+        if "b" in backend.responses:  # removed after five minutes in its first join
             run.receive("b")
             start_join(run, "b", "g", 3, rebalance_ms=100 * MINUTE_MS)
     assert committed(run) == {"t1-0": 7, "t2-0": 7}
@@ -128,7 +128,7 @@ def test_offsets_without_members_expire_by_commit_time() -> None:
 
 
 def test_offsets_expire_at_requested_retention_time() -> None:
-    """As old clients could ask; the retention of the broker does not count for them."""
+    """A retention time in the request (old clients) overrides the broker's."""
     run, _ = new_run()
     commit(run, "a", "g", 2, retention_ms=5 * MINUTE_MS)
     commit(run, "a", "g", 2, partition=1, retention_ms=100 * MINUTE_MS)
@@ -139,7 +139,7 @@ def test_offsets_expire_at_requested_retention_time() -> None:
 
 
 def test_open_transaction_prevents_offset_expiration() -> None:
-    """Neither the offset nor its group goes while a transaction may still commit it (KAFKA-19163)."""
+    """Neither the offset nor its group expires while a transaction may commit it (KAFKA-19163)."""
     run, backend = new_run()
     commit(run, "a", "g", 8)
     value = offset_value(CommittedOffset(9, 0, "", START_MS))
@@ -155,7 +155,7 @@ def test_open_transaction_prevents_offset_expiration() -> None:
 
 @pytest.mark.parametrize("committed_last", [True, False])
 def test_later_record_of_transactional_and_plain_commit_wins(committed_last: bool) -> None:
-    """Whenever the transaction ends (KAFKA-17306)."""
+    """Regardless of when the transaction ends (KAFKA-17306)."""
     run, backend = new_run()
     pending = (offset_key("x-g", "t1", 0), offset_value(CommittedOffset(9, 0, "", START_MS)))
     plain = (offset_key("x-g", "t1", 0), offset_value(CommittedOffset(4, 0, "", START_MS)))
@@ -174,7 +174,7 @@ def test_aborted_transaction_commits_no_offsets() -> None:
 
 
 def test_topic_deletion_removes_only_offsets_of_its_id() -> None:
-    """A topic that is made again under its name begins without offsets (KAFKA-12257)."""
+    """A topic recreated with the same name starts without offsets (KAFKA-12257)."""
     run, backend = new_run()
     commit(run, "a", "g", 9, topic="t1")
     commit(run, "a", "g", 9, topic="t2")
@@ -183,7 +183,7 @@ def test_topic_deletion_removes_only_offsets_of_its_id() -> None:
     )
     decision = backend.shard.on_topics_deleted([("t1", TOPIC_IDS["t1"])])
     assert decision.records == ((offset_key("x-g", "t1", 0), None),)
-    response = fetch(run, "f", "g", topics=("t1",), version=10)  # asked by the id of the deleted one
+    response = fetch(run, "f", "g", topics=("t1",), version=10)  # by the deleted topic's id
     assert [part.committed_offset for part in response.groups[0].topics[0].partitions] == [7, -1]
 
 

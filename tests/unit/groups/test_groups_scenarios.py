@@ -1,4 +1,4 @@
-"""The shard responses as Apache Kafka did, and writes the same records, but for times, made-up ids and the order of what has no order."""
+"""The shard responds and writes records like Apache Kafka, except for times, ids and unordered lists."""
 
 import json
 from collections.abc import Callable
