@@ -10,9 +10,8 @@ import time
 import pytest
 
 from ottla.client import AsyncConsumer, Consumer, TopicPartition
-from ottla.client.consumer_errors import NoOffsetForPartitionError, OffsetOutOfRangeError, WakeupError
-from ottla.client.consumer_record import ConsumerRecord, OffsetAndTimestamp
-from ottla.client.errors import ClientError, ConfigError
+from ottla.client.errors import ClientError, ConfigError, NoOffsetForPartitionError, OffsetOutOfRangeError, WakeupError
+from ottla.client.records import ConsumerRecord, OffsetAndTimestamp
 
 TIME = 1_700_000_000_000
 

@@ -11,8 +11,8 @@ from collections import Counter
 import pytest
 
 from ottla.client import AsyncConsumer, Consumer, TopicPartition
-from ottla.client.consumer_errors import CommitFailedError, FencedInstanceIdError
-from ottla.client.consumer_record import OffsetAndMetadata
+from ottla.client.errors import CommitFailedError, FencedInstanceIdError
+from ottla.client.records import OffsetAndMetadata
 
 JOIN_GROUP = 11
 QUICK = {

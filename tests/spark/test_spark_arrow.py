@@ -6,7 +6,7 @@ import pytest
 from pyspark.sql.pandas.types import to_arrow_schema
 
 from ottla.client.fetcher import CompletedFetch
-from ottla.client.partitions import TopicPartition
+from ottla.client.records import TopicPartition
 from ottla.spark import arrow_batches
 from ottla.spark.errors import SourceError
 from ottla.spark.ranges import OffsetRange

@@ -17,8 +17,7 @@ from ottla.cli.session import Session
 
 if TYPE_CHECKING:
     from ottla.client.consumer import Consumer
-    from ottla.client.consumer_record import ConsumerRecord
-    from ottla.client.partitions import TopicPartition
+    from ottla.client.records import ConsumerRecord, TopicPartition
 
 JSON_HELP = "Write JSON lines: topic, partition, offset, timestamp, timestamp_type, key, value, headers."
 BEGINNING, END = "beginning", "end"
@@ -158,7 +157,7 @@ def seek_to_start(consumer: "Consumer", partitions: "list[TopicPartition]", star
 
 
 def _assign(consumer: "Consumer", counts: dict[str, int], chosen: list[int] | None, start: StartPosition) -> None:
-    from ottla.client.partitions import TopicPartition
+    from ottla.client.records import TopicPartition
 
     for name, count in counts.items():
         for index in chosen or ():

@@ -9,7 +9,7 @@ import time
 from dataclasses import dataclass, field
 
 from ottla.client import Consumer, Producer
-from ottla.client.consumer_errors import CommitFailedError, WakeupError
+from ottla.client.errors import CommitFailedError, WakeupError
 
 ITEMS = ("bread", "butter", "apples", "coffee", "cheese", "honey")
 CUSTOMERS = 100

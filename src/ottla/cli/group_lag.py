@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     from ottla.client import Admin
     from ottla.client.admin_results import GroupListing
-    from ottla.client.partitions import TopicPartition
+    from ottla.client.records import TopicPartition
 
 JSON_HELP = "Print JSON instead of tables; with --follow a line for each read_lags."
 _COLUMNS = ("group", "topic", "partition", "committed", "end", "lag", "member", "host")

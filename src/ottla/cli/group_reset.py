@@ -13,7 +13,7 @@ from ottla.cli.session import Session
 
 if TYPE_CHECKING:
     from ottla.client import Admin
-    from ottla.client.partitions import TopicPartition
+    from ottla.client.records import TopicPartition
 
 _BUSY = ("Stable", "PreparingRebalance", "CompletingRebalance", "Assigning", "Reconciling")
 
@@ -129,7 +129,7 @@ def _require_idle(admin: "Admin", name: str) -> None:
 
 def _parse_partitions(admin: "Admin", texts: list[str]) -> "list[TopicPartition]":
     """TOPIC is all of its partitions, TOPIC:0,1 those two."""
-    from ottla.client.partitions import TopicPartition
+    from ottla.client.records import TopicPartition
 
     wanted = {text.partition(":")[0]: text.partition(":")[2] for text in texts}
     found = []

@@ -14,12 +14,12 @@ from ottla.cli.options import Acks, Compression, Linger, Topic, drop_none
 from ottla.cli.output import ProgressBar, print_json
 from ottla.cli.session import Session
 from ottla.cli.topic import offsets
-from ottla.client.partitions import TopicPartition
+from ottla.client.records import TopicPartition
 
 if TYPE_CHECKING:
     from ottla.client import Producer
-    from ottla.client.batch import SendFuture
     from ottla.client.consumer import Consumer
+    from ottla.client.send_future import SendFuture
 
 app = typer.Typer(no_args_is_help=True, help="Measure rates and latencies.")
 

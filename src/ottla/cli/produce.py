@@ -18,7 +18,7 @@ from ottla.cli.session import Session
 
 if TYPE_CHECKING:
     from ottla.client.producer import BlockingSendFuture, Producer
-    from ottla.client.record_metadata import RecordMetadata
+    from ottla.client.records import RecordMetadata
 
 JSON_HELP = "Read JSON lines, as `ottla consume --json` writes them: objects with key, value, headers, timestamp."
 PENDING_MAX = 10_000

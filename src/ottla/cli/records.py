@@ -13,7 +13,7 @@ from typing import IO, TYPE_CHECKING, Any
 from ottla.cli.errors import CliError
 
 if TYPE_CHECKING:
-    from ottla.client.consumer_record import ConsumerRecord
+    from ottla.client.records import ConsumerRecord
 
 CHUNK_BYTES = 1 << 20
 _ESCAPES = {"\\t": "\t", "\\n": "\n", "\\r": "\r", "\\0": "\0"}

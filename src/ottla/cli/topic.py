@@ -14,7 +14,7 @@ from ottla.cli.session import Session
 if TYPE_CHECKING:
     from ottla.client import Admin
     from ottla.client.admin_results import OffsetInfo, PartitionDescription, TopicDescription
-    from ottla.client.partitions import TopicPartition
+    from ottla.client.records import TopicPartition
 
     Ends = dict[TopicPartition, OffsetInfo]
 
@@ -187,7 +187,7 @@ def offsets(admin: "Admin", topics: "dict[str, TopicDescription]", spec: str) ->
 
 
 def _partition_row(topic: str, each: "PartitionDescription", earliest: "Ends", latest: "Ends") -> tuple[Any, ...]:
-    from ottla.client.partitions import TopicPartition
+    from ottla.client.records import TopicPartition
 
     place = TopicPartition(topic, each.partition)
     ends = (earliest[place].offset, latest[place].offset) if each.leader is not None else (None, None)
@@ -267,7 +267,7 @@ def _print_result(
 
 def _has_keys(session: Session, admin: "Admin", topic: "TopicDescription") -> bool:
     """Whether some of the newest records have keys. A topic that is compacted has nothing else."""
-    from ottla.client.partitions import TopicPartition
+    from ottla.client.records import TopicPartition
 
     topics = {topic.name: topic}
     earliest, latest = offsets(admin, topics, "earliest"), offsets(admin, topics, "latest")

@@ -11,11 +11,12 @@ from functools import cache
 from typing import TYPE_CHECKING, Any
 
 from ottla.base.ports import Clock, Rng
-from ottla.client.batch import ProducerBatch, SendFuture
+from ottla.client.batch import ProducerBatch
 from ottla.client.cluster_metadata import TopicInfo
 from ottla.client.errors import RecordTooLargeError
 from ottla.client.partitioner import KeyHashes
 from ottla.client.producer_config import ProducerSettings
+from ottla.client.send_future import SendFuture
 from ottla.wire.batches import RECORDS_AT, decode_records
 from ottla.wire.varint import varint, varlong
 

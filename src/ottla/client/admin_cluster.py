@@ -17,7 +17,7 @@ from ottla.client.admin_results import (
 from ottla.client.cluster_client import ANY_NODE
 from ottla.client.cluster_metadata import Node
 from ottla.client.errors import ClientError, broker_error, raise_for
-from ottla.client.partitions import TopicPartition
+from ottla.client.records import TopicPartition
 from ottla.wire.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
 from ottla.wire.messages.describe_cluster import DescribeClusterRequest, DescribeClusterResponse
 from ottla.wire.messages.describe_configs import (

@@ -5,12 +5,17 @@ from collections.abc import Awaitable, Callable, Hashable, Iterable, Mapping
 from typing import Any, TypeVar
 
 from ottla.base.ports import ClientPorts
-from ottla.client.admin_results import PartialFailureError
 from ottla.client.cluster_client import ANY_NODE, ClusterClient
 from ottla.client.config import COMMON_OPTIONS, Config, Option, parse, read_duration, read_int
 from ottla.client.coordinator_finder import CoordinatorFinder
-from ottla.client.errors import BrokerUnreachableError, ClientClosedError, ClientError, DisconnectedError
-from ottla.client.partitions import TopicPartition
+from ottla.client.errors import (
+    BrokerUnreachableError,
+    ClientClosedError,
+    ClientError,
+    DisconnectedError,
+    PartialFailureError,
+)
+from ottla.client.records import TopicPartition
 from ottla.wire.schema import Message
 
 R = TypeVar("R", bound=Message)

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Mapping
 from ottla.client.admin_core import AdminCore, PartitionLike, by_topic, result_or_raise
 from ottla.client.admin_results import CommittedOffset, GroupDescription, GroupListing, MemberDescription
 from ottla.client.errors import ClientError, broker_error, raise_for
-from ottla.client.partitions import TopicPartition
+from ottla.client.records import TopicPartition
 from ottla.wire.messages.consumer_protocol import ConsumerProtocolAssignment
 from ottla.wire.messages.delete_groups import DeleteGroupsRequest, DeleteGroupsResponse
 from ottla.wire.messages.describe_groups import DescribeGroupsRequest, DescribeGroupsResponse

@@ -7,22 +7,7 @@ from typing import Any
 from ottla.base.ids import Uuid
 from ottla.client.cluster_metadata import Node
 from ottla.client.errors import ClientError
-from ottla.client.partitions import TopicPartition
-
-
-class PartialFailureError(ClientError):
-    """Of several things that were asked for in one call some failed: `errors` has them, `results` what succeeded."""
-
-    def __init__(self, what: str, results: Mapping[Any, Any], errors: Mapping[Any, ClientError]) -> None:
-        self.results = dict(results)
-        self.errors = dict(errors)
-        first = next(iter(errors.values()))
-        told = " ".join(error.message for error in errors.values())
-        super().__init__(
-            f"{what}: {len(errors)} of {len(errors) + len(results)} failed. {told}",
-            code=first.code,
-            advice=first.advice,
-        )
+from ottla.client.records import TopicPartition
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,7 +15,7 @@ from ottla.client.admin_results import (
     TopicListing,
 )
 from ottla.client.errors import ClientError, broker_error, raise_for
-from ottla.client.partitions import TopicPartition
+from ottla.client.records import TopicPartition
 from ottla.wire.messages.create_partitions import (
     CreatePartitionsAssignment,
     CreatePartitionsRequest,

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from ottla.base.errors import ErrorCode
 from ottla.base.ids import ZERO_UUID, Uuid
 from ottla.client.errors import error_code
-from ottla.client.partitions import TopicPartition
+from ottla.client.records import TopicPartition
 from ottla.wire.messages.metadata import MetadataResponse, MetadataResponseTopic
 
 __all__ = ["NO_LEADER", "ClusterMetadata", "Node", "PartitionInfo", "TopicInfo", "TopicPartition"]

@@ -4,8 +4,7 @@ from functools import cached_property
 from itertools import repeat
 from typing import TYPE_CHECKING, Any
 
-from ottla.client.consumer_record import ConsumerRecord
-from ottla.client.partitions import TopicPartition
+from ottla.client.records import ConsumerRecord, TopicPartition
 from ottla.wire.columns import BinaryColumn, HeaderColumns, RecordColumns
 
 if TYPE_CHECKING:

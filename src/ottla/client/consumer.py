@@ -24,12 +24,11 @@ from ottla.client.consumer_engine import (
     Step,
     StepKind,
 )
-from ottla.client.consumer_record import ConsumerRecord, OffsetAndMetadata, OffsetAndTimestamp
 from ottla.client.errors import ClientClosedError, ClientError
 from ottla.client.fetch_collector import Chunk
 from ottla.client.loop_thread import EventLoopThread, Work
-from ottla.client.partitions import TopicPartition
 from ottla.client.real_ports import real_client_ports
+from ottla.client.records import ConsumerRecord, OffsetAndMetadata, OffsetAndTimestamp, TopicPartition
 
 T = TypeVar("T")
 

@@ -28,10 +28,9 @@ from ottla.client.consumer_engine import (
     Step,
     StepKind,
 )
-from ottla.client.consumer_record import ConsumerRecord, OffsetAndMetadata, OffsetAndTimestamp
 from ottla.client.errors import ClientClosedError, ClientError
 from ottla.client.fetch_collector import Chunk
-from ottla.client.partitions import TopicPartition
+from ottla.client.records import ConsumerRecord, OffsetAndMetadata, OffsetAndTimestamp, TopicPartition
 
 CLOSE_SECONDS_MAX = 30.0
 

@@ -18,10 +18,8 @@ from ottla.client.cluster_metadata import ClusterMetadata
 from ottla.client.column_batch import ColumnBatch
 from ottla.client.config import Config
 from ottla.client.consumer_config import EARLIEST, LATEST, reset_policy
-from ottla.client.consumer_errors import WakeupError
-from ottla.client.consumer_record import ConsumerRecord, OffsetAndMetadata, OffsetAndTimestamp
 from ottla.client.coordinator_finder import CoordinatorFinder
-from ottla.client.errors import ClientClosedError, ClientTimeoutError, ConfigError
+from ottla.client.errors import ClientClosedError, ClientTimeoutError, ConfigError, WakeupError
 from ottla.client.fetch_collector import Chunk, FetchCollector
 from ottla.client.fetcher import Fetcher
 from ottla.client.group_driver import GroupDriver
@@ -36,9 +34,9 @@ from ottla.client.membership_events import (
 )
 from ottla.client.offset_committer import OffsetCommitter
 from ottla.client.offset_lookup import FoundOffset, OffsetLookup
-from ottla.client.partitions import TopicPartition
 from ottla.client.position_resolver import PositionResolver
 from ottla.client.positions import Positions
+from ottla.client.records import ConsumerRecord, OffsetAndMetadata, OffsetAndTimestamp, TopicPartition
 
 RebalanceCallback = Callable[[list[TopicPartition]], Any]
 """A callback of the user: it may be a coroutine function."""

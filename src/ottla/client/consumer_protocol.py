@@ -4,8 +4,8 @@ from collections.abc import Sequence
 from struct import Struct
 
 from ottla.client.assignors import Member
-from ottla.client.partitions import TopicPartition
 from ottla.client.positions import by_topic
+from ottla.client.records import TopicPartition
 from ottla.wire.messages.consumer_protocol import ConsumerProtocolAssignment, ConsumerProtocolSubscription
 from ottla.wire.messages.consumer_protocol import TopicPartition as WirePartitions
 from ottla.wire.schema import decode, encode

@@ -6,11 +6,10 @@ from typing import Any
 
 from ottla.base.errors import ErrorCode
 from ottla.client.column_batch import ColumnBatch
-from ottla.client.consumer_record import ConsumerRecord
 from ottla.client.errors import broker_error
 from ottla.client.fetcher import CompletedFetch, Fetcher
-from ottla.client.partitions import TopicPartition
 from ottla.client.positions import Positions
+from ottla.client.records import ConsumerRecord, TopicPartition
 from ottla.wire.column_decoding import FetchedPartition, decode_fetched
 from ottla.wire.errors import MalformedMessage
 

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import NamedTuple
 
 from ottla.base.ids import ZERO_UUID, Uuid
-from ottla.client.partitions import TopicPartition
+from ottla.client.records import TopicPartition
 from ottla.wire.messages.fetch import FetchPartition, FetchRequest, FetchResponse, FetchTopic, ForgottenTopic
 
 NO_SESSION = 0

@@ -18,8 +18,8 @@ from ottla.client.cluster_client import ClusterClient
 from ottla.client.cluster_metadata import Node
 from ottla.client.errors import STALE_METADATA, BrokerError, ClientClosedError, ClientError, broker_error, error_code
 from ottla.client.fetch_session import FetchSessionHandler, FetchTarget
-from ottla.client.partitions import TopicPartition
 from ottla.client.positions import NO_REPLICA, Positions
+from ottla.client.records import TopicPartition
 from ottla.wire.batches import HEADER, LENGTH_AT, LENGTH_OVERHEAD, RECORDS_AT
 from ottla.wire.messages.fetch import FetchResponse, PartitionData
 

@@ -33,7 +33,7 @@ from ottla.client.membership_events import (
     TopicsChanged,
     Wake,
 )
-from ottla.client.partitions import TopicPartition
+from ottla.client.records import TopicPartition
 from ottla.wire.errors import MalformedMessage
 from ottla.wire.messages.heartbeat import HeartbeatRequest, HeartbeatResponse
 from ottla.wire.messages.join_group import JoinGroupRequest, JoinGroupResponse

@@ -6,11 +6,10 @@ from ottla.base.errors import ErrorCode
 from ottla.base.ids import ZERO_UUID
 from ottla.client.cluster_client import ClusterClient
 from ottla.client.connection import BrokerConnection
-from ottla.client.consumer_record import OffsetAndMetadata
 from ottla.client.coordinator_finder import CoordinatorFinder
 from ottla.client.errors import ClientError, DisconnectedError, broker_error
-from ottla.client.partitions import TopicPartition
 from ottla.client.positions import by_topic
+from ottla.client.records import OffsetAndMetadata, TopicPartition
 from ottla.wire.messages.offset_commit import (
     OffsetCommitRequest,
     OffsetCommitRequestPartition,

@@ -8,9 +8,8 @@ without it.
 from collections.abc import Mapping, Sequence
 
 from ottla.base.errors import ErrorCode
-from ottla.client.consumer_errors import FencedInstanceIdError
 from ottla.client.consumer_protocol import decode_assignment, encode_subscription
-from ottla.client.errors import ClientError, broker_error, error_code
+from ottla.client.errors import ClientError, FencedInstanceIdError, broker_error, error_code
 from ottla.client.membership_events import (
     VALID_TRANSITIONS,
     ApplyAssignment,
@@ -35,7 +34,7 @@ from ottla.client.membership_events import (
     TopicsChanged,
     Wake,
 )
-from ottla.client.partitions import TopicPartition
+from ottla.client.records import TopicPartition
 from ottla.wire.messages.heartbeat import HeartbeatRequest, HeartbeatResponse
 from ottla.wire.messages.join_group import JoinGroupRequest, JoinGroupRequestProtocol, JoinGroupResponse
 from ottla.wire.messages.leave_group import LeaveGroupRequest, MemberIdentity

@@ -6,7 +6,7 @@ from enum import Enum, auto
 
 from ottla.client.assignors import Assignor
 from ottla.client.errors import ClientError
-from ottla.client.partitions import TopicPartition
+from ottla.client.records import TopicPartition
 from ottla.wire.messages.heartbeat import HeartbeatRequest, HeartbeatResponse
 from ottla.wire.messages.join_group import JoinGroupRequest, JoinGroupResponse, JoinGroupResponseMember
 from ottla.wire.messages.leave_group import LeaveGroupRequest

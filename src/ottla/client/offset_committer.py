@@ -7,12 +7,10 @@ from typing import Any
 from ottla.base.errors import ErrorCode
 from ottla.client.cluster_client import ClusterClient
 from ottla.client.config import Config
-from ottla.client.consumer_errors import CommitFailedError, FencedInstanceIdError
-from ottla.client.consumer_record import OffsetAndMetadata
-from ottla.client.errors import ClientError
+from ottla.client.errors import ClientError, CommitFailedError, FencedInstanceIdError
 from ottla.client.group_driver import GroupDriver
 from ottla.client.group_offsets import GroupOffsetsClient
-from ottla.client.partitions import TopicPartition
+from ottla.client.records import OffsetAndMetadata, TopicPartition
 
 Offsets = dict[TopicPartition, OffsetAndMetadata]
 GROUP_MOVED_ON_ERRORS = (

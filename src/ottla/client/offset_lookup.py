@@ -7,8 +7,8 @@ from typing import Generic, NamedTuple, TypeVar
 from ottla.base.errors import ErrorCode
 from ottla.client.cluster_client import ClusterClient
 from ottla.client.errors import BrokerError, ClientError, broker_error
-from ottla.client.partitions import TopicPartition
 from ottla.client.positions import by_topic
+from ottla.client.records import TopicPartition
 from ottla.wire.messages.list_offsets import (
     ListOffsetsPartition,
     ListOffsetsRequest,

@@ -11,11 +11,17 @@ from ottla.base.errors import ErrorCode
 from ottla.client.cluster_client import ClusterClient
 from ottla.client.cluster_metadata import ClusterMetadata
 from ottla.client.consumer_config import LATEST, ResetPolicy
-from ottla.client.consumer_errors import LogTruncationError, NoOffsetForPartitionError, OffsetOutOfRangeError
-from ottla.client.errors import STALE_METADATA, ClientClosedError, ClientError
+from ottla.client.errors import (
+    STALE_METADATA,
+    ClientClosedError,
+    ClientError,
+    LogTruncationError,
+    NoOffsetForPartitionError,
+    OffsetOutOfRangeError,
+)
 from ottla.client.offset_lookup import EpochEnd, OffsetLookup
-from ottla.client.partitions import TopicPartition
 from ottla.client.positions import Positions
+from ottla.client.records import TopicPartition
 
 if TYPE_CHECKING:
     from ottla.client.group_offsets import GroupOffsetsClient

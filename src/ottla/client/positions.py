@@ -3,8 +3,7 @@
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import count
 
-from ottla.client.consumer_record import OffsetAndMetadata
-from ottla.client.partitions import TopicPartition
+from ottla.client.records import OffsetAndMetadata, TopicPartition
 
 NO_EPOCH = -1
 NO_REPLICA = -1

@@ -10,16 +10,15 @@ from collections.abc import Mapping
 from functools import partial
 from typing import Any, Self
 
-from ottla.client.batch import SendFuture
 from ottla.client.cluster_metadata import PartitionInfo
 from ottla.client.errors import ClientClosedError, ClientError, ClientTimeoutError
 from ottla.client.loop_thread import EventLoopThread
 from ottla.client.producer_async import ProducerEngine
 from ottla.client.producer_config import ProducerSettings, producer_settings
 from ottla.client.real_ports import RealClientPorts, real_client_ports
-from ottla.client.record_metadata import RecordMetadata
-from ottla.client.records import HeadersLike, ProducerRecord, report_to_interceptors, serialize
-from ottla.client.sent_columns import ColumnSendFuture
+from ottla.client.records import HeadersLike, ProducerRecord, RecordMetadata
+from ottla.client.send_future import ColumnSendFuture, SendFuture
+from ottla.client.serialization import notify_interceptors, serialize
 
 
 class BlockingSendFuture(SendFuture):
@@ -109,7 +108,7 @@ class Producer:
         if future is None:
             future = self._loop_thread.run(lambda: self._engine.send_when_possible(record))
         if self._settings.interceptors:
-            report_to_interceptors(self._settings, future)
+            notify_interceptors(self._settings, future)
         return future  # type: ignore[return-value]
 
     def send_columns(

@@ -13,15 +13,15 @@ from typing import TYPE_CHECKING, Any, Self
 
 from ottla.base.ports import ClientPorts
 from ottla.client.accumulator import RecordAccumulator, TopicRoute
-from ottla.client.batch import ProducerBatch, SendFuture
+from ottla.client.batch import ProducerBatch
 from ottla.client.cluster_client import ClusterClient
 from ottla.client.cluster_metadata import PartitionInfo
 from ottla.client.errors import BufferExhaustedError, ClientClosedError, ClientError
 from ottla.client.producer_config import ProducerSettings, producer_settings
-from ottla.client.record_metadata import RecordMetadata
-from ottla.client.records import HeadersLike, ProducerRecord, SerializedRecord, report_to_interceptors, serialize
+from ottla.client.records import HeadersLike, ProducerRecord, RecordMetadata
+from ottla.client.send_future import ColumnSendFuture, SendFuture
 from ottla.client.sender_driver import SenderDriver
-from ottla.client.sent_columns import ColumnSendFuture
+from ottla.client.serialization import SerializedRecord, notify_interceptors, serialize
 
 if TYPE_CHECKING:
     from ottla.wire.column_encoding import EncodedBatch
@@ -253,7 +253,7 @@ class AsyncProducer:
         record = serialize(self._settings, ProducerRecord(topic, value, key, partition, timestamp, headers))
         future = engine.accumulator.try_send(*record) or await engine.send_when_possible(record)
         if self._settings.interceptors:
-            report_to_interceptors(self._settings, future)
+            notify_interceptors(self._settings, future)
         return future  # type: ignore[return-value]
 
     async def send_and_wait(self, topic: str, value: Any = None, key: Any = None, **more: Any) -> RecordMetadata:

@@ -16,9 +16,9 @@ from ottla.client.errors import ClientTimeoutError
 from ottla.client.fetcher import CompletedFetch, Fetcher
 from ottla.client.loop_thread import EventLoopThread
 from ottla.client.offset_lookup import OffsetLookup
-from ottla.client.partitions import TopicPartition
 from ottla.client.positions import Positions
 from ottla.client.real_ports import real_client_ports
+from ottla.client.records import TopicPartition
 from ottla.spark.ranges import OffsetRange
 
 MISSING_SECONDS_MAX = 5.0

@@ -5,7 +5,7 @@ import re
 from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
 
-from ottla.client.partitions import TopicPartition
+from ottla.client.records import TopicPartition
 from ottla.spark.options import OptionError, Options
 
 EARLIEST, LATEST = -2, -1

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from math import ceil, floor
 from typing import NamedTuple
 
-from ottla.client.partitions import TopicPartition
+from ottla.client.records import TopicPartition
 from ottla.spark.places import Offsets
 
 

@@ -15,7 +15,7 @@ from pyspark.sql.streaming.datasource import (
 )
 
 from ottla.client.errors import ClientError
-from ottla.client.partitions import TopicPartition
+from ottla.client.records import TopicPartition
 from ottla.spark.client_settings import consumer_settings, group_of
 from ottla.spark.errors import DataLoss
 from ottla.spark.lookup import Lookup

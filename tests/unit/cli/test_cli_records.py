@@ -10,7 +10,7 @@ from ottla.cli.errors import CliError
 from ottla.cli.options import parse_duration_ms, parse_time_ms
 from ottla.cli.perf import latencies, rates
 from ottla.cli.records import InputRecord, LineFormat, from_json, parse_separator, split_records, to_json
-from ottla.client.consumer_record import ConsumerRecord
+from ottla.client.records import ConsumerRecord
 
 NOW_MS = 1_800_000_000_000
 

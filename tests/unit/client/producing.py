@@ -4,9 +4,9 @@ from contextlib import nullcontext
 
 from ottla.client.accumulator import RecordAccumulator
 from ottla.client.backoff import Backoff
-from ottla.client.batch import SendFuture
 from ottla.client.cluster_metadata import ClusterMetadata
 from ottla.client.producer_config import producer_settings
+from ottla.client.send_future import SendFuture
 from ottla.client.sender import Sender
 from ottla.wire.batches import decode_records, read_header
 from ottla.wire.messages.metadata import (

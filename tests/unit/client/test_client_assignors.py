@@ -16,7 +16,7 @@ from ottla.client.assignors import (
     assignors_named,
 )
 from ottla.client.assignors.sticky import decode_user_data, encode_user_data
-from ottla.client.partitions import TopicPartition
+from ottla.client.records import TopicPartition
 
 ALL: list[Assignor] = [RangeAssignor(), RoundRobinAssignor(), StickyAssignor(), CooperativeStickyAssignor()]
 RACKS = ("a", "b", "c")

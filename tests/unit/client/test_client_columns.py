@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from ottla.client import Consumer, Producer, RecordTooLargeError
-from ottla.client.column_partitioning import murmur2_column
+from ottla.client.column_producer import murmur2_column
 from ottla.client.partitioner import murmur2
 from ottla.client.producer_async import AsyncProducer
 from ottla.testing import Broker

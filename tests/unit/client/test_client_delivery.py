@@ -7,8 +7,8 @@ import pytest
 from ottla.client.errors import BrokerError
 from ottla.client.fetch_collector import FetchCollector
 from ottla.client.fetcher import CompletedFetch, FetchResult, end_of_batches
-from ottla.client.partitions import TopicPartition
 from ottla.client.positions import Positions
+from ottla.client.records import TopicPartition
 from ottla.wire.batches import Record, build_batch
 
 P0, P1 = TopicPartition("t", 0), TopicPartition("t", 1)

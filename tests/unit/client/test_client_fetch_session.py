@@ -3,7 +3,7 @@
 from ottla.base.errors import ErrorCode
 from ottla.base.ids import ZERO_UUID, Uuid
 from ottla.client.fetch_session import FetchSessionHandler, FetchTarget
-from ottla.client.partitions import TopicPartition
+from ottla.client.records import TopicPartition
 from ottla.wire.messages.fetch import FetchPartition, FetchResponse, FetchTopic, ForgottenTopic
 
 A, B = Uuid(b"a" * 16), Uuid(b"b" * 16)

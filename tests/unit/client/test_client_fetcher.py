@@ -9,8 +9,8 @@ from ottla.base.ids import Uuid
 from ottla.client.cluster_metadata import ClusterMetadata, Node, PartitionInfo, TopicInfo
 from ottla.client.consumer_config import consumer_config
 from ottla.client.fetcher import Fetcher
-from ottla.client.partitions import TopicPartition
 from ottla.client.positions import Positions
+from ottla.client.records import TopicPartition
 from ottla.wire.batches import Record, build_batch
 from ottla.wire.messages.fetch import FetchableTopicResponse, FetchResponse, PartitionData
 

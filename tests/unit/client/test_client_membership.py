@@ -4,9 +4,8 @@ import pytest
 
 from ottla.base.errors import ErrorCode
 from ottla.client.assignors import CooperativeStickyAssignor, RangeAssignor, StickyAssignor
-from ottla.client.consumer_errors import FencedInstanceIdError
 from ottla.client.consumer_protocol import decode_subscription, encode_assignment
-from ottla.client.errors import DisconnectedError
+from ottla.client.errors import DisconnectedError, FencedInstanceIdError
 from ottla.client.membership import Membership
 from ottla.client.membership_events import (
     VALID_TRANSITIONS,
@@ -30,7 +29,7 @@ from ottla.client.membership_events import (
     TopicsChanged,
     Wake,
 )
-from ottla.client.partitions import TopicPartition
+from ottla.client.records import TopicPartition
 from ottla.wire.messages.heartbeat import HeartbeatRequest, HeartbeatResponse
 from ottla.wire.messages.join_group import JoinGroupRequest, JoinGroupResponse, JoinGroupResponseMember
 from ottla.wire.messages.leave_group import LeaveGroupRequest, MemberIdentity

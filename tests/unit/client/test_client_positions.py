@@ -3,13 +3,11 @@
 import pytest
 
 from ottla.client.consumer_config import EARLIEST, LATEST, reset_policy
-from ottla.client.consumer_errors import LogTruncationError, NoOffsetForPartitionError
-from ottla.client.consumer_record import OffsetAndMetadata
-from ottla.client.errors import ConfigError, broker_error
+from ottla.client.errors import ConfigError, LogTruncationError, NoOffsetForPartitionError, broker_error
 from ottla.client.offset_lookup import EpochEnd, FoundOffset, Outcome
-from ottla.client.partitions import TopicPartition
 from ottla.client.position_resolver import PositionResolver
 from ottla.client.positions import Positions
+from ottla.client.records import OffsetAndMetadata, TopicPartition
 
 P0, P1 = TopicPartition("t", 0), TopicPartition("t", 1)
 

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
-from ottla.client.partitions import TopicPartition
+from ottla.client.records import TopicPartition
 
 NO_GENERATION = -1
 

@@ -6,7 +6,7 @@ from struct import Struct
 
 from ottla.client.assignors.base import NO_GENERATION, Assignment, Member, Topics
 from ottla.client.assignors.sticky_plan import plan
-from ottla.client.partitions import TopicPartition
+from ottla.client.records import TopicPartition
 
 _i32 = Struct(">i")
 

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from ottla.client.assignors.base import Assignment, Member, Topics, members_by_topic, racks_matter
-from ottla.client.partitions import TopicPartition
+from ottla.client.records import TopicPartition
 
 
 class _Quota:

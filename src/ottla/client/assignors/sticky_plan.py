@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Mapping, Sequence
 
 from ottla.client.assignors.base import NO_GENERATION, Assignment, Member, Topics, members_by_topic
-from ottla.client.partitions import TopicPartition
+from ottla.client.records import TopicPartition
 
 
 def plan(
