@@ -5,7 +5,7 @@ memory of unfinished batches is bounded by `buffer.memory`.
 """
 
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from contextlib import AbstractContextManager
 from functools import cache
 from typing import TYPE_CHECKING, Any
@@ -16,6 +16,7 @@ from ottla.client.cluster_metadata import TopicInfo
 from ottla.client.errors import RecordTooLargeError
 from ottla.client.partitioner import KeyHashes
 from ottla.client.producer_config import ProducerSettings
+from ottla.client.records import HeaderPairs
 from ottla.client.send_future import SendFuture
 from ottla.wire.batches import RECORDS_AT, decode_records
 from ottla.wire.varint import varint, varlong
@@ -24,8 +25,6 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from ottla.wire.column_encoding import EncodedBatch
-
-Headers = Sequence[tuple[str, bytes | str | None]]
 
 RECORD_OVERHEAD_MAX = 36
 """What a record takes beside key, value and headers: lengths, times and counts, each as long as it can be."""
@@ -75,7 +74,7 @@ class PartitionQueue:
 class TopicRoute:
     """A topic as senders see it: how many partitions, and which one records without a key go to now."""
 
-    __slots__ = ("count", "available", "name", "queues", "ratio", "sticky", "sticky_bytes")
+    __slots__ = ("available", "count", "name", "queues", "ratio", "sticky", "sticky_bytes")
 
     def __init__(self, name: str) -> None:
         self.name = name
@@ -144,7 +143,7 @@ class RecordAccumulator:
         key: bytes | None,
         partition: int | None,
         timestamp: int | None,
-        headers: Headers | None,
+        headers: HeaderPairs | None,
     ) -> SendFuture | None:
         """The future of a record that is in its batch now; None where its topic, or memory for it, must be waited for first.
 
@@ -360,7 +359,7 @@ def _bytes(data: bytes | None) -> bytes:
     return b"\1" if data is None else varint(len(data)) + data
 
 
-def encode_headers(headers: Headers) -> bytes:
+def encode_headers(headers: HeaderPairs) -> bytes:
     """Their count and what they are; text becomes UTF-8."""
     encoded = [varint(len(headers))]
     for name, content in headers:

@@ -1,14 +1,19 @@
-"""Admin's face for code that blocks: each method runs its namesake of AsyncAdmin on a thread of the client's own.
+"""Admin clients: Admin (blocking) runs the methods of AsyncAdmin in an event loop on its own thread.
 
 with Admin(bootstrap_servers="127.0.0.1:9092") as admin:
     admin.create_topic("orders", partitions=3)
+
+async with AsyncAdmin(bootstrap_servers="127.0.0.1:9092") as admin:
+    print(await admin.describe_topics(["orders"]))
 """
 
 from collections.abc import Callable, Coroutine, Mapping
 from functools import wraps
 from typing import Any, Concatenate, ParamSpec, Self, TypeVar
 
-from ottla.client.admin_async import AsyncAdmin
+from ottla.client.admin_cluster import ClusterAdmin
+from ottla.client.admin_groups import GroupAdmin
+from ottla.client.admin_topics import TopicAdmin
 from ottla.client.errors import ClientClosedError
 from ottla.client.loop_thread import EventLoopThread
 
@@ -16,10 +21,20 @@ P = ParamSpec("P")
 T = TypeVar("T")
 
 
+class AsyncAdmin(TopicAdmin, ClusterAdmin, GroupAdmin):
+    """Admin API for asyncio. Retriable errors are retried for up to default.api.timeout.ms; others are raised."""
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *exc_info: object) -> None:
+        await self.close()
+
+
 def _blocking(
     method: Callable[Concatenate[AsyncAdmin, P], Coroutine[Any, Any, T]],
 ) -> Callable[Concatenate["Admin", P], T]:
-    """The same call, waited for."""
+    """Wrap an AsyncAdmin method into a blocking one."""
 
     @wraps(method)
     def call(self: "Admin", /, *args: P.args, **kwargs: P.kwargs) -> T:
@@ -31,7 +46,7 @@ def _blocking(
 
 
 class Admin:
-    """As AsyncAdmin. Safe to use from many threads."""
+    """Blocking admin API. Thread-safe."""
 
     def __init__(self, config: Mapping[str, Any] | None = None, **keywords: Any) -> None:
         self._admin = AsyncAdmin(config, **keywords)
@@ -64,7 +79,7 @@ class Admin:
     delete_group_offsets = _blocking(AsyncAdmin.delete_group_offsets)
 
     def close(self) -> None:
-        """End all connections."""
+        """Close all connections."""
         if not self._is_closed:
             self._is_closed = True
             try:
@@ -75,5 +90,5 @@ class Admin:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(self, *ended: object) -> None:
+    def __exit__(self, *exc_info: object) -> None:
         self.close()

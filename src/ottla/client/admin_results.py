@@ -2,7 +2,6 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
 
 from ottla.base.ids import Uuid
 from ottla.client.cluster_metadata import Node

@@ -1,17 +1,16 @@
-"""A batch on its way: records are encoded into it as they are sent, and its outcome is theirs.
+"""A producer batch, encoded in its wire format as records are sent.
 
-The bytes are those that travel: room for the header first, then the records. Sealing fills in the header, compressing the records before.
+The buffer starts with space for the header, followed by the records. `compress` replaces the records, `seal` writes the header.
 """
 
 from bisect import bisect_right
 from collections.abc import Callable
 from contextlib import AbstractContextManager
 from itertools import count
-from typing import Any, TypeVar
+from typing import Any
 
 from ottla.base.errors import ErrorCode
 from ottla.client.errors import ClientError, broker_error
-from ottla.client.record_metadata import RecordMetadata
 from ottla.wire.batches import (
     HEADER,
     LENGTH_OVERHEAD,
@@ -25,16 +24,38 @@ from ottla.wire.batches import (
 )
 
 NO_OFFSET = -1
-F = TypeVar("F", bound="SendFuture")
 
 
 class ProducerBatch:
-    """Records of one partition. `lock` guards the list of those who wait for its outcome."""
+    """Records of one partition. `lock` guards `callbacks`, `parts` and `is_done`."""
 
     __slots__ = (
-        "attempts", "base_offset", "base_timestamp", "buffer", "callbacks", "codec", "count", "created_ms", "epoch", "error", "is_done",
-        "is_sealed", "limit", "lock", "log_append_ms", "max_timestamp", "retry_at_ms", "partition", "parts", "producer_id",
-        "record_errors", "reserved", "sequence", "serial", "starts", "topic",
+        "attempts",
+        "base_offset",
+        "base_timestamp",
+        "buffer",
+        "callbacks",
+        "codec",
+        "count",
+        "created_ms",
+        "epoch",
+        "error",
+        "is_done",
+        "is_sealed",
+        "limit",
+        "lock",
+        "log_append_ms",
+        "max_timestamp",
+        "partition",
+        "parts",
+        "producer_id",
+        "record_errors",
+        "reserved",
+        "retry_at_ms",
+        "sequence",
+        "serial",
+        "starts",
+        "topic",
     )  # fmt: skip
 
     def __init__(
@@ -44,7 +65,7 @@ class ProducerBatch:
         self.topic = topic
         self.partition = partition
         self.serial = serial
-        """Batches of a partition are sent in this order, however often. Parts of one that was split follow one another in its place."""
+        """Send order within the partition, also for retries. The parts of a split batch keep its position."""
         self.limit = limit
         self.reserved = reserved
         self.created_ms = created_ms
@@ -67,7 +88,7 @@ class ProducerBatch:
         self.record_errors: dict[int, str | None] = {}
         self.callbacks: list[Callable[[], object]] = []
         self.parts: list[ProducerBatch] | None = None
-        """The batches that this one was split into, and the index of the first record of each in `starts`."""
+        """The batches that this one was split into; `starts` has the index of the first record of each."""
         self.starts: list[int] = []
 
     @property
@@ -75,7 +96,7 @@ class ProducerBatch:
         return self.sequence != NO_SEQUENCE
 
     def compress(self, codec: int, level: int | None) -> None:
-        """May run in a worker: nobody else touches a batch that is closed and not yet sent."""
+        """Compress the records. Safe in a worker thread: no other thread uses a closed batch before it is sent."""
         from ottla.wire.compression import compress
 
         packed = compress(codec, memoryview(self.buffer)[RECORDS_AT:], level)
@@ -83,17 +104,17 @@ class ProducerBatch:
         self.codec = codec
 
     def seal(self) -> None:
-        """Fill in the header, and the checksum over it; again where sequence or epoch have changed."""
+        """Write the header and its checksum. Called again after sequence or epoch changed."""
         buffer = self.buffer
         HEADER.pack_into(buffer, 0, 0, len(buffer) - LENGTH_OVERHEAD, NO_LEADER_EPOCH, MAGIC, 0, self.codec, self.count - 1,
                          self.base_timestamp, self.max_timestamp, self.producer_id, self.epoch, self.sequence, self.count)  # fmt: skip
         write_checksum(buffer)
         self.is_sealed = True
 
-    # The outcome
+    # Outcome
 
     def when_done(self, callback: Callable[[], object]) -> None:
-        """Call it once the outcome is known: at once if it is. That of a batch which was split is known with the last of its parts."""
+        """Call `callback` once the batch is done, immediately if it is. A split batch is done when all its parts are."""
         with self.lock:
             parts = self.parts
             if parts is None and not self.is_done:
@@ -115,7 +136,7 @@ class ProducerBatch:
         self._finish()
 
     def set_parts(self, parts: "list[ProducerBatch]") -> None:
-        """Split: from now on the outcome of each record is that of its part. Who waits here waits for all of them."""
+        """Replace this batch by its parts. Callbacks registered here are called when all parts are done."""
         starts, start = [], 0
         for part in parts:
             starts.append(start)
@@ -135,7 +156,7 @@ class ProducerBatch:
             callback()
 
     def at(self, index: int) -> "tuple[ProducerBatch, int]":
-        """The batch that a record is in now, and its index there."""
+        """Return the batch that holds a record now (after splits) and the record's index in it."""
         batch = self
         while batch.parts is not None:
             which = bisect_right(batch.starts, index) - 1
@@ -144,20 +165,24 @@ class ProducerBatch:
         return batch, index
 
     def error_at(self, index: int) -> ClientError | None:
-        """What is wrong with one record: where the broker names the bad ones, the others hear that it was not them."""
+        """Return the error of one record. If the broker named invalid records, the others get an error that says so."""
         if self.error is None or not self.record_errors:
             return self.error
         about = f"record {index} of a batch for partition {self.partition} of topic {self.topic!r}"
         if index in self.record_errors:
             return broker_error(self.error.code, self.record_errors[index], about=about)
         return broker_error(
-            ErrorCode.INVALID_RECORD, "another record of its batch was refused, and with it all of them.", about=about
+            ErrorCode.INVALID_RECORD,
+            "another record of its batch was rejected, and with it the entire batch.",
+            about=about,
         )
 
 
 def call_when_all_done(parts: "list[ProducerBatch]", callback: Callable[[], object]) -> None:
-    """Call it once all parts have their outcomes. Those that are known are told in this thread, the others in the loop's: the counter is
-    one that threads may share."""
+    """Call `callback` once all parts are done.
+
+    Parts that are done already count in this thread, the others in the event loop's: `itertools.count` is thread-safe.
+    """
     known, total = count(1), len(parts)
 
     def on_part() -> None:
@@ -166,60 +191,3 @@ def call_when_all_done(parts: "list[ProducerBatch]", callback: Callable[[], obje
 
     for part in parts:
         part.when_done(on_part)
-
-
-class SendFuture:
-    """The outcome of one send. It is a place in a batch, and costs no more than that until somebody asks."""
-
-    __slots__ = ("_batch", "_index", "_key_size", "_timestamp", "_value_size")
-
-    def __init__(self, batch: ProducerBatch, index: int, timestamp: int, key_size: int, value_size: int) -> None:
-        self._batch = batch
-        self._index = index
-        self._timestamp = timestamp
-        self._key_size = key_size
-        self._value_size = value_size
-
-    def done(self) -> bool:
-        return self._batch.at(self._index)[0].is_done
-
-    def _outcome(self) -> RecordMetadata:
-        """The metadata, or the exception raised. Only after it is done."""
-        batch, index = self._batch.at(self._index)
-        error = batch.error_at(index)
-        if error is not None:
-            raise error
-        offset = batch.base_offset + index if batch.base_offset >= 0 else NO_OFFSET
-        timestamp = batch.log_append_ms if batch.log_append_ms >= 0 else self._timestamp
-        return RecordMetadata(batch.topic, batch.partition, offset, timestamp, self._key_size, self._value_size)
-
-    def peek(self) -> tuple[RecordMetadata | None, ClientError | None]:
-        """The metadata or the error; neither while it is not done."""
-        if not self.done():
-            return None, None
-        try:
-            return self._outcome(), None
-        except ClientError as error:
-            return None, error
-
-    def add_done_callback(self: F, callback: Callable[[F], object]) -> None:
-        """Call it with this future once it is done, in the client's event loop; at once if it is. What it raises there goes to the
-        loop's exception handler: the records of others are not its business."""
-        if self.done():
-            callback(self)
-            return
-
-        def guarded() -> None:
-            try:
-                callback(self)
-            except Exception as error:
-                from asyncio import get_running_loop
-
-                get_running_loop().call_exception_handler(
-                    {"message": "a callback of a send failed", "exception": error}
-                )
-
-        self._when_done(guarded)
-
-    def _when_done(self, callback: Callable[[], object]) -> None:
-        self._batch.at(self._index)[0].when_done(callback)

@@ -196,7 +196,7 @@ class Consumer:
 
     def end_offsets(self, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, int]:
         """Behind the last record that can be read: with isolation.level=read_committed, before the first open transaction."""
-        return self._run(lambda: self._engine.end_offsets(partitions))
+        return self._run(lambda: self._engine.latest(partitions))
 
     def offsets_for_times(self, times: Mapping[TopicPartition, int]) -> dict[TopicPartition, OffsetAndTimestamp | None]:
         """The first record at or after a time in milliseconds, for each partition; None where there is none."""

@@ -1,6 +1,12 @@
-"""One family of exceptions: what happened, by Kafka's name for it, whether to try again helps, and what to do next."""
+"""The client's exceptions. Each has Kafka's error code, whether a retry may help, and advice."""
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
 
 from ottla.base.errors import ErrorCode
+
+if TYPE_CHECKING:
+    from ottla.client.records import TopicPartition
 
 _E = ErrorCode
 
@@ -15,7 +21,7 @@ RETRIABLE: frozenset[ErrorCode] = frozenset(
         _E.INCONSISTENT_TOPIC_ID, _E.FETCH_SESSION_TOPIC_ID_ERROR,
     )
 )  # fmt: skip
-"""Errors that pass: the same request may succeed a moment later."""
+"""Retriable errors: the same request may succeed later."""
 
 STALE_METADATA: frozenset[ErrorCode] = frozenset(
     (
@@ -24,43 +30,43 @@ STALE_METADATA: frozenset[ErrorCode] = frozenset(
         _E.UNKNOWN_TOPIC_ID, _E.INCONSISTENT_TOPIC_ID, _E.PREFERRED_LEADER_NOT_AVAILABLE, _E.ELIGIBLE_LEADERS_NOT_AVAILABLE,
     )
 )  # fmt: skip
-"""Errors that say: what this client knows of the cluster is out of date."""
+"""Errors that call for a metadata update before the retry."""
 
 ADVICE: dict[ErrorCode, str] = {
-    _E.UNKNOWN_TOPIC_OR_PARTITION: "Create the topic first, or let the broker do it (auto.create.topics.enable=true).",
-    _E.UNKNOWN_TOPIC_ID: "The topic was deleted, perhaps made again: look it up anew.",
-    _E.INVALID_TOPIC_EXCEPTION: "A topic's name has 1 to 249 of the characters a-z, A-Z, 0-9, '.', '_' and '-'.",
+    _E.UNKNOWN_TOPIC_OR_PARTITION: "Create the topic first, or set auto.create.topics.enable=true on the broker.",
+    _E.UNKNOWN_TOPIC_ID: "The topic was deleted or recreated; refresh metadata.",
+    _E.INVALID_TOPIC_EXCEPTION: "Topic names have 1 to 249 of the characters a-z, A-Z, 0-9, '.', '_' and '-'.",
     _E.TOPIC_ALREADY_EXISTS: "Use it, pick another name, or delete it first.",
     _E.MESSAGE_TOO_LARGE: "Send smaller records, or raise max.message.bytes of the topic and max.request.size here.",
     _E.RECORD_LIST_TOO_LARGE: "Make batch.size smaller than the broker's segment.bytes.",
-    _E.REQUEST_TIMED_OUT: "Look whether the brokers are reachable and how busy they are, then try again.",
-    _E.NETWORK_EXCEPTION: "Look whether the broker runs and is reachable from here, then try again.",
-    _E.NOT_ENOUGH_REPLICAS: "Bring replicas back, or lower min.insync.replicas of the topic.",
-    _E.TOPIC_AUTHORIZATION_FAILED: "Ask for the right to use this topic.",
-    _E.GROUP_AUTHORIZATION_FAILED: "Ask for the right to use this group.",
-    _E.CLUSTER_AUTHORIZATION_FAILED: "Ask for the right to do this to the cluster.",
-    _E.INVALID_PARTITIONS: "Partitions can only be added: name a count above the present one.",
-    _E.INVALID_REPLICATION_FACTOR: "Name a factor from 1 up to the number of brokers.",
+    _E.REQUEST_TIMED_OUT: "Check that the brokers are reachable and not overloaded, then retry.",
+    _E.NETWORK_EXCEPTION: "Check that the broker is running and reachable, then retry.",
+    _E.NOT_ENOUGH_REPLICAS: "Restart the missing replicas, or lower the topic's min.insync.replicas.",
+    _E.TOPIC_AUTHORIZATION_FAILED: "Request access to this topic.",
+    _E.GROUP_AUTHORIZATION_FAILED: "Request access to this group.",
+    _E.CLUSTER_AUTHORIZATION_FAILED: "Request this permission on the cluster.",
+    _E.INVALID_PARTITIONS: "Partitions can only be added; pass a larger count than the current one.",
+    _E.INVALID_REPLICATION_FACTOR: "Use a replication factor between 1 and the number of brokers.",
     _E.INVALID_CONFIG: "Correct the config that the message names.",
-    _E.OFFSET_OUT_OF_RANGE: "Ask for an offset between the beginning and the end of the partition.",
-    _E.UNSUPPORTED_VERSION: "The broker is older than this needs: use a newer one, or do without.",
+    _E.OFFSET_OUT_OF_RANGE: "Use an offset between the partition's beginning and end.",
+    _E.UNSUPPORTED_VERSION: "The broker is too old for this request; upgrade it.",
     _E.NON_EMPTY_GROUP: "Stop the members of the group first.",
-    _E.GROUP_ID_NOT_FOUND: "List the groups to see which there are.",
-    _E.GROUP_SUBSCRIBED_TO_TOPIC: "Stop the members that read the topic first.",
-    _E.PRODUCER_FENCED: "Another producer has taken this one's place: make a new one.",
-    _E.INVALID_PRODUCER_EPOCH: "Another producer has taken this one's place: make a new one.",
-    _E.OUT_OF_ORDER_SEQUENCE_NUMBER: "Records before these were lost: decide whether to send them again, with a new producer.",
-    _E.INVALID_TIMESTAMP: "The record's time is too far from the broker's: see message.timestamp.before.max.ms and its sibling.",
-    _E.INVALID_RECORD: "The broker refused the record: a compacted topic, for one, needs keys.",
-    _E.UNSUPPORTED_COMPRESSION_TYPE: "Choose another compression.type.",
-    _E.ELECTION_NOT_NEEDED: "Nothing is to be done: the partition has this leader already.",
-    _E.UNKNOWN_MEMBER_ID: "The group has gone on without this member: it has to join again.",
+    _E.GROUP_ID_NOT_FOUND: "List the groups to see the existing ones.",
+    _E.GROUP_SUBSCRIBED_TO_TOPIC: "Stop the members that subscribe to the topic first.",
+    _E.PRODUCER_FENCED: "A newer producer replaced this one; create a new producer.",
+    _E.INVALID_PRODUCER_EPOCH: "A newer producer replaced this one; create a new producer.",
+    _E.OUT_OF_ORDER_SEQUENCE_NUMBER: "Earlier records were lost; to send them again, create a new producer.",
+    _E.INVALID_TIMESTAMP: "The record's timestamp is too far from the broker's time; see message.timestamp.before.max.ms and .after.max.ms.",
+    _E.INVALID_RECORD: "The broker rejected the record; compacted topics, for example, require keys.",
+    _E.UNSUPPORTED_COMPRESSION_TYPE: "Use another compression.type.",
+    _E.ELECTION_NOT_NEEDED: "Nothing to do: the partition already has this leader.",
+    _E.UNKNOWN_MEMBER_ID: "The group rebalanced without this member; rejoin it.",
     _E.SECURITY_DISABLED: "The broker runs without an authorizer.",
 }
 
 
 class ClientError(Exception):
-    """The root of the family. `code` is Kafka's error, `advice` says what to do next."""
+    """Base class of the client's exceptions. `code` is Kafka's error code, `advice` says what to do next."""
 
     default_code = ErrorCode.UNKNOWN_SERVER_ERROR
 
@@ -81,7 +87,7 @@ class ClientError(Exception):
 
 
 class ConfigError(ClientError, ValueError):
-    """A config that does not exist, or cannot have this value."""
+    """A config with an unknown name or an invalid value."""
 
     default_code = ErrorCode.INVALID_CONFIG
 
@@ -90,27 +96,27 @@ class ConfigError(ClientError, ValueError):
 
 
 class BrokerError(ClientError):
-    """A broker answered with an error code."""
+    """An error code in a broker's response."""
 
 
 class BrokerUnreachableError(ClientError):
-    """No connection to a broker could be made."""
+    """Connecting to a broker failed."""
 
     default_code = ErrorCode.NETWORK_EXCEPTION
 
 
 class BootstrapError(BrokerUnreachableError):
-    """None of `bootstrap.servers` could be reached."""
+    """No broker in `bootstrap.servers` could be reached."""
 
 
 class DisconnectedError(ClientError):
-    """The connection ended before the answer came: whether the request was carried out is unknown."""
+    """The connection was lost before the response arrived. The broker may or may not have executed the request."""
 
     default_code = ErrorCode.NETWORK_EXCEPTION
 
 
 class ClientTimeoutError(ClientError):
-    """What was asked for did not happen within its time."""
+    """A call or a delivery exceeded its timeout."""
 
     default_code = ErrorCode.REQUEST_TIMED_OUT
 
@@ -120,31 +126,31 @@ class BufferExhaustedError(ClientTimeoutError):
 
 
 class UnknownTopicOrPartitionError(BrokerError):
-    """There is no such topic, or no such partition of it."""
+    """The topic, or the partition of it, does not exist."""
 
     default_code = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
 
 
 class RecordTooLargeError(BrokerError):
-    """A record that does not fit into a request, or into what the topic allows."""
+    """A record exceeds the size limit of a request or of its topic."""
 
     default_code = ErrorCode.MESSAGE_TOO_LARGE
 
 
 class ProducerFencedError(BrokerError):
-    """Another producer has taken this one's place."""
+    """A newer producer replaced this one."""
 
     default_code = ErrorCode.PRODUCER_FENCED
 
 
 class OutOfOrderSequenceError(BrokerError):
-    """The broker misses records that came before these."""
+    """Earlier records of this producer are missing on the broker."""
 
     default_code = ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER
 
 
 class UnsupportedVersionError(ClientError):
-    """The broker does not speak an API, or no version of it that this client speaks."""
+    """The broker does not support an API, or has no version of it in common with this client."""
 
     default_code = ErrorCode.UNSUPPORTED_VERSION
 
@@ -153,7 +159,97 @@ class ClientClosedError(ClientError):
     """The client was closed."""
 
     def __init__(self, message: str = "The client is closed.") -> None:
-        super().__init__(message, advice="Make a new one.")
+        super().__init__(message, advice="Create a new one.")
+
+
+class PartialFailureError(ClientError):
+    """Some items of a call failed. `errors` maps them to their errors, `results` has the results of the others."""
+
+    def __init__(self, what: str, results: Mapping[Any, Any], errors: Mapping[Any, ClientError]) -> None:
+        self.results = dict(results)
+        self.errors = dict(errors)
+        first = next(iter(errors.values()))
+        reasons = " ".join(error.message for error in errors.values())
+        super().__init__(
+            f"{what}: {len(errors)} of {len(errors) + len(results)} failed. {reasons}",
+            code=first.code,
+            advice=first.advice,
+        )
+
+
+# Consumers only
+
+
+class NoOffsetForPartitionError(ClientError):
+    """Partitions have no committed offset, and `auto.offset.reset=none`."""
+
+    default_code = ErrorCode.OFFSET_OUT_OF_RANGE
+
+    def __init__(self, partitions: "Sequence[TopicPartition]") -> None:
+        self.partitions = tuple(partitions)
+        names = ", ".join(map(str, partitions))
+        super().__init__(
+            f"No committed offset for {names}, and auto.offset.reset is none.",
+            advice="Seek to a start position.",
+        )
+
+
+class OffsetOutOfRangeError(ClientError):
+    """The position is outside the log, and `auto.offset.reset=none`."""
+
+    default_code = ErrorCode.OFFSET_OUT_OF_RANGE
+
+    def __init__(self, partition: "TopicPartition", offset: int | None) -> None:
+        self.partition, self.offset = partition, offset
+        super().__init__(
+            f"{partition} has no offset {offset}, and auto.offset.reset is none.",
+            advice="Seek to an offset between the beginning and the end.",
+        )
+
+
+class LogTruncationError(ClientError):
+    """Records that were read are no longer in the log: it was truncated after a leader change."""
+
+    default_code = ErrorCode.OFFSET_OUT_OF_RANGE
+
+    def __init__(self, partition: "TopicPartition", offset: int, end_offset: int) -> None:
+        self.partition, self.offset, self.end_offset = partition, offset, end_offset
+        super().__init__(
+            f"{partition} was truncated: position is {offset}, but the new leader's log diverges at offset {end_offset}.",
+            advice="Seek to the point of divergence and read on from there.",
+        )
+
+
+class WakeupError(ClientError):
+    """`wakeup()` was called from another thread."""
+
+    def __init__(self) -> None:
+        super().__init__("The consumer was woken up.", advice="")
+
+
+class FencedInstanceIdError(ClientError):
+    """Another consumer with the same `group.instance.id` replaced this one."""
+
+    default_code = ErrorCode.FENCED_INSTANCE_ID
+
+    def __init__(self, instance_id: str | None) -> None:
+        super().__init__(
+            f"Another consumer with group.instance.id {instance_id!r} replaced this one.",
+            advice="Close this consumer, and give each consumer its own instance id.",
+        )
+
+
+class CommitFailedError(ClientError):
+    """The group rebalanced without this member: other members own its partitions now."""
+
+    default_code = ErrorCode.UNKNOWN_MEMBER_ID
+
+    def __init__(self, code: ErrorCode) -> None:
+        super().__init__(
+            "Offsets were not committed: the group rebalanced without this consumer.",
+            code=code,
+            advice="Poll more often, raise max.poll.interval.ms, or lower max.poll.records.",
+        )
 
 
 _CLASSES: dict[ErrorCode, type[BrokerError]] = {
@@ -169,7 +265,7 @@ _CLASSES: dict[ErrorCode, type[BrokerError]] = {
 
 
 def error_code(number: int) -> ErrorCode:
-    """A number that a newer broker sends and this client does not know is an unknown error."""
+    """Return the error code; unknown numbers, from newer brokers, become UNKNOWN_SERVER_ERROR."""
     try:
         return ErrorCode(number)
     except ValueError:
@@ -177,7 +273,7 @@ def error_code(number: int) -> ErrorCode:
 
 
 def broker_error(number: int, message: str | None = None, *, about: str = "") -> BrokerError:
-    """The exception for an error code in an answer; `about` names what it is about, for example "topic 'orders'"."""
+    """Return the exception for an error code in a response. `about` names its subject, such as "topic 'orders'"."""
     code = error_code(number)
     text = message or code.name.replace("_", " ").capitalize()
     if not text.endswith((".", "!", "?")):
@@ -188,6 +284,6 @@ def broker_error(number: int, message: str | None = None, *, about: str = "") ->
 
 
 def raise_for(number: int, message: str | None = None, *, about: str = "") -> None:
-    """Nothing for 0, else the exception."""
+    """Raise the exception for an error code other than 0."""
     if number:
         raise broker_error(number, message, about=about)

@@ -28,11 +28,11 @@ class PartitionState:
         "last_stable_offset",
         "leader_epoch",
         "log_start_offset",
-        "retry_at_ms",
         "offset",
         "replica",
         "replica_until_ms",
         "reset_at",
+        "retry_at_ms",
         "seek_id",
     )
 

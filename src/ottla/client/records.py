@@ -1,21 +1,33 @@
-"""A record as a user hands it over, and how it becomes bytes."""
+"""Value types of the client: partitions, records and offsets."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
-from ottla.client.accumulator import Headers
-from ottla.client.batch import SendFuture
-from ottla.client.errors import ClientError
-from ottla.client.producer_config import ProducerSettings
-from ottla.client.record_metadata import RecordMetadata
+if TYPE_CHECKING:
+    from ottla.client.errors import ClientError
 
-HeadersLike = Sequence[tuple[str, bytes | str | None]] | Mapping[str, bytes | str | None]
+HeaderPairs = Sequence[tuple[str, bytes | str | None]]
+"""Header names and values, in order."""
+HeadersLike = HeaderPairs | Mapping[str, bytes | str | None]
+"""Headers as a user may pass them."""
+RecordHeaders = tuple[tuple[str, bytes | None], ...]
+"""Headers of a consumed record."""
+
+
+class TopicPartition(NamedTuple):
+    """A partition of a topic. Prints as `topic-partition`."""
+
+    topic: str
+    partition: int
+
+    def __str__(self) -> str:
+        return f"{self.topic}-{self.partition}"
 
 
 @dataclass(frozen=True, slots=True)
 class ProducerRecord:
-    """What is sent. Interceptors see it, and may return another."""
+    """A record to send. Interceptors receive it and may replace it."""
 
     topic: str
     value: Any = None
@@ -25,68 +37,59 @@ class ProducerRecord:
     headers: HeadersLike | None = None
 
 
+class RecordMetadata(NamedTuple):
+    """Result of a send. `offset` is -1 with acks=0; `timestamp` is the broker's if the topic uses LogAppendTime."""
+
+    topic: str
+    partition: int
+    offset: int
+    timestamp: int
+    key_size: int
+    value_size: int
+
+
 class ProducerInterceptor(Protocol):
-    """Sees every record before it is serialised, and every outcome. What it raises from `on_acknowledgement` ends in the loop's handler."""
+    """Called for each record before serialization and for each outcome.
+
+    Exceptions from `on_acknowledgement` go to the event loop's exception handler.
+    """
 
     def on_send(self, record: ProducerRecord) -> ProducerRecord: ...
 
-    def on_acknowledgement(self, metadata: RecordMetadata | None, error: ClientError | None) -> None: ...
+    def on_acknowledgement(self, metadata: RecordMetadata | None, error: "ClientError | None") -> None: ...
 
 
-class SerializedRecord(NamedTuple):
-    """Bytes: the arguments of the accumulator's `try_send`."""
+class ConsumerRecord(NamedTuple):
+    """A consumed record. Key and value are bytes, or the deserializers' results."""
 
     topic: str
-    value: bytes | None
-    key: bytes | None
-    partition: int | None
-    timestamp: int | None
-    headers: Headers | None
+    partition: int
+    offset: int
+    timestamp: int
+    """Milliseconds since 1970; -1 if the record has none."""
+    timestamp_type: int
+    """0: set by the producer (CreateTime); 1: set by the broker (LogAppendTime)."""
+    key: Any
+    value: Any
+    headers: RecordHeaders = ()
+    leader_epoch: int = -1
+
+    @property
+    def topic_partition(self) -> TopicPartition:
+        return TopicPartition(self.topic, self.partition)
 
 
-def as_bytes(thing: Any, serializer: Callable[[Any], Any] | None, what: str) -> bytes | None:
-    """Text becomes UTF-8; anything else that is not bytes needs a serializer."""
-    if serializer is not None:
-        thing = serializer(thing)
-    if thing is None or type(thing) is bytes:
-        return thing
-    if isinstance(thing, str):
-        return thing.encode()
-    if isinstance(thing, bytes | bytearray | memoryview):
-        return bytes(thing)
-    raise TypeError(
-        f"a {what} must be bytes, text or None, not {type(thing).__name__}; give the producer a {what}_serializer"
-    )
+class OffsetAndMetadata(NamedTuple):
+    """A committed offset (that of the next record to read), with the user's metadata text."""
+
+    offset: int
+    metadata: str = ""
+    leader_epoch: int = -1
 
 
-def as_headers(headers: HeadersLike | None) -> Headers | None:
-    """Names and contents in order; text contents become UTF-8."""
-    if not headers:
-        return None
-    pairs = headers.items() if isinstance(headers, Mapping) else headers
-    return [(name, as_bytes(content, None, "header")) for name, content in pairs]
+class OffsetAndTimestamp(NamedTuple):
+    """Offset and timestamp of the first record at or after a time."""
 
-
-def serialize(settings: ProducerSettings, record: ProducerRecord) -> SerializedRecord:
-    """Through the interceptors and serializers."""
-    for interceptor in settings.interceptors:
-        record = interceptor.on_send(record)
-    return SerializedRecord(
-        record.topic,
-        as_bytes(record.value, settings.value_serializer, "value"),
-        as_bytes(record.key, settings.key_serializer, "key"),
-        record.partition,
-        record.timestamp,
-        as_headers(record.headers),
-    )
-
-
-def report_to_interceptors(settings: ProducerSettings, future: SendFuture) -> None:
-    """Have them told of the outcome."""
-
-    def on_done(done: SendFuture) -> None:
-        metadata, error = done.peek()
-        for interceptor in settings.interceptors:
-            interceptor.on_acknowledgement(metadata, error)
-
-    future.add_done_callback(on_done)
+    offset: int
+    timestamp: int
+    leader_epoch: int = -1
