@@ -13,9 +13,11 @@ from ottla.controller.elections import (
     changes_without_leader,
 )
 from ottla.controller.requests import (
+    AllocateProducerIds,
     AssignReplicasToDirs,
     BrokerRegistered,
     FenceBroker,
+    ProducerIdBlock,
     RegisterBroker,
     RegisterController,
     RequestRejected,
@@ -33,10 +35,13 @@ from ottla.wire.records.metadata import (
     ControllerEndpoint,
     ControllerFeature,
     PartitionChangeRecord,
+    ProducerIdsRecord,
     RegisterBrokerRecord,
     RegisterControllerRecord,
 )
 
+PRODUCER_ID_BLOCK_SIZE = 1000
+PRODUCER_ID_MAX = 2**63 - 1
 FENCE = 1
 UNFENCE = -1
 
@@ -206,3 +211,17 @@ def update_online_dirs(image: ClusterImage, request: UpdateOnlineDirs, rules_of:
         image, request.broker_id, request.log_dirs, BrokerStateChange(leaves=request.broker_id), rules_of
     )
     return Decision(tuple(records))
+
+
+def allocate_producer_ids(image: ClusterImage, request: AllocateProducerIds) -> Decision:
+    """The next block, or why there is none."""
+    refused = check_broker_epoch(image, request.broker_id, request.broker_epoch)
+    if refused is not None:
+        return Decision(response=refused)
+    first = image.next_producer_id
+    if first > PRODUCER_ID_MAX - PRODUCER_ID_BLOCK_SIZE:
+        return Decision(
+            response=RequestRejected(ErrorCode.UNKNOWN_SERVER_ERROR, "all producer ids have been given away")
+        )
+    record = ProducerIdsRecord(request.broker_id, request.broker_epoch, first + PRODUCER_ID_BLOCK_SIZE)
+    return Decision((record,), ProducerIdBlock(first, PRODUCER_ID_BLOCK_SIZE))

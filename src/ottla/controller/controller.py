@@ -7,6 +7,7 @@ from ottla.base.decision import Decision
 from ottla.base.ports import Rng
 from ottla.controller.bootstrap import activation
 from ottla.controller.brokers import (
+    allocate_producer_ids,
     assign_replicas_to_dirs,
     fence_broker,
     register_broker,
@@ -18,7 +19,6 @@ from ottla.controller.brokers import (
 from ottla.controller.configs import alter_configs, election_rules, incremental_alter_configs
 from ottla.controller.features import update_features
 from ottla.controller.partitions import create_partitions
-from ottla.controller.producer_ids import allocate_producer_ids
 from ottla.controller.requests import (
     AllocateProducerIds,
     AssignReplicasToDirs,
@@ -30,8 +30,7 @@ from ottla.controller.requests import (
     UpdateOnlineDirs,
 )
 from ottla.controller.settings import ControllerSettings
-from ottla.controller.topic_deletion import delete_topics
-from ottla.controller.topics import create_topics
+from ottla.controller.topics import create_topics, delete_topics
 from ottla.metadata.delta import ClusterDelta
 from ottla.metadata.image import ClusterImage
 from ottla.wire.messages.alter_configs import AlterConfigsRequest

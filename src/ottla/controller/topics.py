@@ -1,11 +1,12 @@
 """New topics: CreateTopics."""
 
+from collections import Counter
 from collections.abc import Mapping
 from typing import Any
 
 from ottla.base.decision import Decision
 from ottla.base.errors import ApiError, ErrorCode
-from ottla.base.ids import METADATA_TOPIC, Uuid, random_uuid
+from ottla.base.ids import METADATA_TOPIC, ZERO_UUID, Uuid, random_uuid
 from ottla.base.ports import Rng
 from ottla.controller.configs import new_topic_config_records
 from ottla.controller.partitions import check_assignment, new_partition, placed_partitions
@@ -21,7 +22,8 @@ from ottla.wire.messages.create_topics import (
     CreateTopicsRequest,
     CreateTopicsResponse,
 )
-from ottla.wire.records.metadata import PartitionRecord, TopicRecord
+from ottla.wire.messages.delete_topics import DeletableTopicResult, DeleteTopicsRequest, DeleteTopicsResponse
+from ottla.wire.records.metadata import PartitionRecord, RemoveTopicRecord, TopicRecord
 
 
 def create_topics(
@@ -41,26 +43,30 @@ def create_topics(
             try:
                 created, result = _create_topic(image, topic, settings, rng, colliding)
             except ApiError as error:
-                results.append(_refused(topic.name, error))
+                results.append(_creation_error(topic.name, error))
             else:
                 records += created
                 results.append(result)
                 check_record_count(records)
     except ApiError as error:
-        return Decision(response=CreateTopicsResponse(0, [_refused(topic.name, error) for topic in request.topics]))
+        return Decision(
+            response=CreateTopicsResponse(0, [_creation_error(topic.name, error) for topic in request.topics])
+        )
     for name, count in counts.items():
         if count > 1:
             results.append(
-                _refused(name, ApiError(ErrorCode.INVALID_REQUEST, "the topic is named more than once in this request"))
+                _creation_error(
+                    name, ApiError(ErrorCode.INVALID_REQUEST, "the topic is named more than once in this request")
+                )
             )
         elif name == METADATA_TOPIC:
             results.append(
-                _refused(name, ApiError(ErrorCode.INVALID_REQUEST, f"{METADATA_TOPIC} is the cluster's own log"))
+                _creation_error(name, ApiError(ErrorCode.INVALID_REQUEST, f"{METADATA_TOPIC} is the cluster's own log"))
             )
     return Decision(() if request.validate_only else tuple(records), CreateTopicsResponse(0, results))
 
 
-def _refused(name: str, error: ApiError) -> CreatableTopicResult:
+def _creation_error(name: str, error: ApiError) -> CreatableTopicResult:
     return CreatableTopicResult(name=name, error_code=error.code, error_message=error.message)
 
 
@@ -162,3 +168,69 @@ def _assigned_partitions(
             ErrorCode.INVALID_REPLICA_ASSIGNMENT, "the partitions assigned by hand must be numbered 0, 1, 2 and so on"
         )
     return [new_partition(image, topic_id, index, by_index[index]) for index in sorted(by_index)]
+
+
+def delete_topics(image: ClusterImage, request: DeleteTopicsRequest, settings: ControllerSettings) -> Decision:
+    """What is given twice is not deleted. Versions before 3 know no TOPIC_DELETION_DISABLED: whoever answers them says INVALID_REQUEST."""
+    if not settings.delete_topic_enable:
+        return _fail_all_deletions(request, ApiError(ErrorCode.TOPIC_DELETION_DISABLED))
+    names, ids, results = _count_topics(request)
+    to_delete: dict[Uuid, str] = {}
+    for topic_id, count in ids.items():
+        known = image.topics_by_id.get(topic_id)
+        if count > 1:
+            results.append(_deletion_error(None, topic_id, "the topic id is given more than once in this request"))
+        elif known is None:
+            results.append(DeletableTopicResult(None, topic_id, ErrorCode.UNKNOWN_TOPIC_ID, "no topic has this id"))
+        else:
+            to_delete[topic_id] = known.name
+    for name, count in names.items():
+        known = image.topics_by_name.get(name)
+        if count > 1:
+            results.append(_deletion_error(name, ZERO_UUID, "the topic is named more than once in this request"))
+        elif known is None:
+            results.append(
+                DeletableTopicResult(name, ZERO_UUID, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, "no topic has this name")
+            )
+        elif known.topic_id in ids:
+            to_delete.pop(known.topic_id, None)
+            results.append(
+                _deletion_error(name, known.topic_id, "the topic is given by its id as well in this request")
+            )
+        else:
+            to_delete[known.topic_id] = name
+    records: list[Any] = [RemoveTopicRecord(topic_id) for topic_id in to_delete]
+    try:
+        check_record_count(records)
+    except ApiError as error:
+        return _fail_all_deletions(request, error)
+    results += [DeletableTopicResult(name, topic_id, ErrorCode.NONE) for topic_id, name in to_delete.items()]
+    return Decision(tuple(records), DeleteTopicsResponse(0, results))
+
+
+def _count_topics(request: DeleteTopicsRequest) -> tuple[Counter[str], Counter[Uuid], list[DeletableTopicResult]]:
+    """How often each name and each id is given; topics that are given by both or by neither are refused at once."""
+    names = Counter(request.topic_names)
+    ids: Counter[Uuid] = Counter()
+    refused = []
+    for topic in request.topics:
+        if topic.name is not None and topic.topic_id != ZERO_UUID:
+            refused.append(_deletion_error(topic.name, topic.topic_id, "give the topic's name or its id, not both"))
+        elif topic.name is not None:
+            names[topic.name] += 1
+        elif topic.topic_id != ZERO_UUID:
+            ids[topic.topic_id] += 1
+        else:
+            refused.append(_deletion_error(None, ZERO_UUID, "neither a name nor an id says which topic to delete"))
+    return names, ids, refused
+
+
+def _deletion_error(name: str | None, topic_id: Uuid, why: str) -> DeletableTopicResult:
+    return DeletableTopicResult(name, topic_id, ErrorCode.INVALID_REQUEST, why)
+
+
+def _fail_all_deletions(request: DeleteTopicsRequest, error: ApiError) -> Decision:
+    """Each topic as it was given, the same one as often as it was."""
+    results = [DeletableTopicResult(name, ZERO_UUID, error.code, error.message) for name in request.topic_names]
+    results += [DeletableTopicResult(topic.name, topic.topic_id, error.code, error.message) for topic in request.topics]
+    return Decision(response=DeleteTopicsResponse(0, results))
