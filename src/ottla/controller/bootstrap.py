@@ -24,7 +24,7 @@ def bootstrap_records() -> list[FeatureLevelRecord]:
     return [FeatureLevelRecord(name, level) for name, level in bootstrap_features().items()]
 
 
-def activation(image: ClusterImage, bootstrap: Sequence[Any], settings: ControllerSettings) -> Decision:
+def activate(image: ClusterImage, bootstrap: Sequence[Any], settings: ControllerSettings) -> Decision:
     """A transaction that the last controller left open is given up; an empty log gets the bootstrap records, all or none."""
     records: list[Any] = []
     if image.open_transaction is not None:

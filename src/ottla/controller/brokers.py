@@ -7,10 +7,10 @@ from ottla.base.errors import ErrorCode
 from ottla.controller.elections import (
     BrokerStateChange,
     RulesOf,
-    changes_in_elr_of,
-    changes_in_isr_of,
-    changes_outside,
-    changes_without_leader,
+    changes_for_elr_member,
+    changes_for_isr_member,
+    changes_for_leaderless,
+    changes_for_offline_dirs,
 )
 from ottla.controller.requests import (
     AllocateProducerIds,
@@ -63,14 +63,14 @@ def register_broker(image: ClusterImage, request: RegisterBroker, next_offset: i
 
     Finalised features that the broker does not know are no ground to refuse it: they are kept and not served.
     """
-    refused = _unfit(image, request)
-    if refused is not None:
-        return Decision(response=refused)
+    rejection = _check_registration(image, request)
+    if rejection is not None:
+        return Decision(response=rejection)
     existing = image.brokers.get(request.broker_id)
     amended = existing is not None and existing.incarnation_id == request.incarnation_id
     records: list[Any] = []
     if existing is not None and not amended and existing.epoch != request.previous_epoch:
-        records = _after_unclean_stop(image, request.broker_id, rules_of)
+        records = _unclean_shutdown_changes(image, request.broker_id, rules_of)
     record = RegisterBrokerRecord(
         broker_id=request.broker_id,
         incarnation_id=request.incarnation_id,
@@ -91,7 +91,7 @@ def register_broker(image: ClusterImage, request: RegisterBroker, next_offset: i
     return Decision((*records, record), BrokerRegistered(record.broker_epoch))
 
 
-def _unfit(image: ClusterImage, request: RegisterBroker) -> RequestRejected | None:
+def _check_registration(image: ClusterImage, request: RegisterBroker) -> RequestRejected | None:
     if request.cluster_id != image.cluster_id:
         return RequestRejected(
             ErrorCode.INCONSISTENT_CLUSTER_ID,
@@ -113,7 +113,7 @@ def _unfit(image: ClusterImage, request: RegisterBroker) -> RequestRejected | No
     return None
 
 
-def _after_unclean_stop(image: ClusterImage, broker_id: int, rules_of: RulesOf) -> list[PartitionChangeRecord]:
+def _unclean_shutdown_changes(image: ClusterImage, broker_id: int, rules_of: RulesOf) -> list[PartitionChangeRecord]:
     """A broker that did not stop cleanly may have lost its last records: it is no longer in sync, nor eligible to lead.
 
     Before eligible leader replicas nobody kept account of that, and the broker stays where it was.
@@ -121,7 +121,9 @@ def _after_unclean_stop(image: ClusterImage, broker_id: int, rules_of: RulesOf) 
     if not image.elr_enabled:
         return []
     change = BrokerStateChange(unclean=broker_id)
-    return changes_in_isr_of(image, broker_id, change, rules_of) + changes_in_elr_of(image, broker_id, change, rules_of)
+    return changes_for_isr_member(image, broker_id, change, rules_of) + changes_for_elr_member(
+        image, broker_id, change, rules_of
+    )
 
 
 def register_controller(image: ClusterImage, request: RegisterController) -> Decision:
@@ -139,40 +141,40 @@ def register_controller(image: ClusterImage, request: RegisterController) -> Dec
 
 def unfence_broker(image: ClusterImage, request: UnfenceBroker, rules_of: RulesOf) -> Decision:
     """The broker may lead from now on: partitions that wait for a leader look whether it is the one."""
-    refused = check_broker_epoch(image, request.broker_id, request.broker_epoch)
-    if refused is not None:
-        return Decision(response=refused)
+    rejection = check_broker_epoch(image, request.broker_id, request.broker_epoch)
+    if rejection is not None:
+        return Decision(response=rejection)
     registration = image.brokers[request.broker_id]
     records: list[Any] = []
     if registration.fenced:
         records.append(BrokerRegistrationChangeRecord(request.broker_id, request.broker_epoch, fenced=UNFENCE))
-        records += changes_without_leader(image, BrokerStateChange(joins=request.broker_id), rules_of)
+        records += changes_for_leaderless(image, BrokerStateChange(joins=request.broker_id), rules_of)
     if registration.cordoned_log_dirs is None and image.metadata_version >= CORDONED_DIRECTORIES_FROM:
         records.append(BrokerRegistrationChangeRecord(request.broker_id, request.broker_epoch, cordoned_log_dirs=[]))
     return Decision(tuple(records))
 
 
 def start_controlled_shutdown(image: ClusterImage, request: StartControlledShutdown, rules_of: RulesOf) -> Decision:
-    refused = check_broker_epoch(image, request.broker_id, request.broker_epoch)
-    if refused is not None:
-        return Decision(response=refused)
+    rejection = check_broker_epoch(image, request.broker_id, request.broker_epoch)
+    if rejection is not None:
+        return Decision(response=rejection)
     records: list[Any] = []
     if not image.brokers[request.broker_id].in_controlled_shutdown:
         records.append(
             BrokerRegistrationChangeRecord(request.broker_id, request.broker_epoch, in_controlled_shutdown=1)
         )
-    records += changes_in_isr_of(image, request.broker_id, BrokerStateChange(leaves=request.broker_id), rules_of)
+    records += changes_for_isr_member(image, request.broker_id, BrokerStateChange(leaves=request.broker_id), rules_of)
     return Decision(tuple(records))
 
 
 def fence_broker(image: ClusterImage, request: FenceBroker, rules_of: RulesOf) -> Decision:
-    refused = check_broker_epoch(image, request.broker_id, request.broker_epoch)
-    if refused is not None:
-        return Decision(response=refused)
+    rejection = check_broker_epoch(image, request.broker_id, request.broker_epoch)
+    if rejection is not None:
+        return Decision(response=rejection)
     if image.brokers[request.broker_id].fenced:
         return Decision()
     records: list[Any] = [
-        *changes_in_isr_of(image, request.broker_id, BrokerStateChange(leaves=request.broker_id), rules_of)
+        *changes_for_isr_member(image, request.broker_id, BrokerStateChange(leaves=request.broker_id), rules_of)
     ]
     records.append(BrokerRegistrationChangeRecord(request.broker_id, request.broker_epoch, fenced=FENCE))
     return Decision(tuple(records))
@@ -180,9 +182,9 @@ def fence_broker(image: ClusterImage, request: FenceBroker, rules_of: RulesOf) -
 
 def assign_replicas_to_dirs(image: ClusterImage, request: AssignReplicasToDirs) -> Decision:
     """Only what is new is written; partitions that have gone meanwhile are passed over."""
-    refused = check_broker_epoch(image, request.broker_id, request.broker_epoch)
-    if refused is not None:
-        return Decision(response=refused)
+    rejection = check_broker_epoch(image, request.broker_id, request.broker_epoch)
+    if rejection is not None:
+        return Decision(response=rejection)
     records = []
     for (topic_id, index), directory in request.directories.items():
         topic = image.topics_by_id.get(topic_id)
@@ -199,15 +201,15 @@ def assign_replicas_to_dirs(image: ClusterImage, request: AssignReplicasToDirs) 
 
 def update_online_dirs(image: ClusterImage, request: UpdateOnlineDirs, rules_of: RulesOf) -> Decision:
     """Replicas in a directory that is not kept are offline: others lead, or nobody does."""
-    refused = check_broker_epoch(image, request.broker_id, request.broker_epoch)
-    if refused is not None:
-        return Decision(response=refused)
+    rejection = check_broker_epoch(image, request.broker_id, request.broker_epoch)
+    if rejection is not None:
+        return Decision(response=rejection)
     records: list[Any] = []
     if image.brokers[request.broker_id].log_dirs != request.log_dirs:
         records.append(
             BrokerRegistrationChangeRecord(request.broker_id, request.broker_epoch, log_dirs=list(request.log_dirs))
         )
-    records += changes_outside(
+    records += changes_for_offline_dirs(
         image, request.broker_id, request.log_dirs, BrokerStateChange(leaves=request.broker_id), rules_of
     )
     return Decision(tuple(records))
@@ -215,9 +217,9 @@ def update_online_dirs(image: ClusterImage, request: UpdateOnlineDirs, rules_of:
 
 def allocate_producer_ids(image: ClusterImage, request: AllocateProducerIds) -> Decision:
     """The next block, or why there is none."""
-    refused = check_broker_epoch(image, request.broker_id, request.broker_epoch)
-    if refused is not None:
-        return Decision(response=refused)
+    rejection = check_broker_epoch(image, request.broker_id, request.broker_epoch)
+    if rejection is not None:
+        return Decision(response=rejection)
     first = image.next_producer_id
     if first > PRODUCER_ID_MAX - PRODUCER_ID_BLOCK_SIZE:
         return Decision(

@@ -37,9 +37,9 @@ _THREAD_COUNTS = (
     "num.replica.fetchers",
 )
 _LISTENER_PREFIX = "listener.name."
-_BOUND_NAMES = {"streams.num.standby.replicas": "standby.replicas"}
+_GROUP_LIMIT_NAMES = {"streams.num.standby.replicas": "standby.replicas"}
 """Group configs whose bounds have other names than they have themselves."""
-_CLIENT_TRAITS = (
+_CLIENT_MATCH_FIELDS = (
     "client_instance_id",
     "client_id",
     "client_software_name",
@@ -79,7 +79,7 @@ def check_broker_configs(
             ErrorCode.INVALID_REQUEST, f"these configs can be set in a broker's file only: {', '.join(fixed)}"
         )
     if not resource.name:
-        own = [name for name in values if _is_one_brokers(name)]
+        own = [name for name in values if _is_per_broker(name)]
         if own:
             raise ApiError(
                 ErrorCode.INVALID_REQUEST, f"these configs can be set for one broker, not for all: {', '.join(own)}"
@@ -94,7 +94,7 @@ def check_broker_configs(
     _check_thread_counts(image, values, settings)
 
 
-def _is_one_brokers(name: str) -> bool:
+def _is_per_broker(name: str) -> bool:
     definition = BROKER_CONFIGS.get(name)
     return name.startswith(_LISTENER_PREFIX) or (definition is not None and definition.update == "broker")
 
@@ -114,7 +114,7 @@ def _check_thread_counts(image: ClusterImage, values: Mapping[str, str], setting
                 )
 
 
-def check_stored(
+def check_resource_configs(
     image: ClusterImage, resource: ConfigResource, values: Mapping[str, str], settings: ControllerSettings
 ) -> None:
     """ApiError unless the resource may hold these values, and is there to hold them."""
@@ -134,7 +134,7 @@ def check_stored(
                     ErrorCode.INVALID_REQUEST, "groups have no defaults of their own: set them for all brokers instead"
                 )
             _check_known(GROUP_CONFIGS, values, unknown=ErrorCode.INVALID_CONFIG)
-            _check_group_bounds(values, settings.layers(image).merged())
+            _check_group_limits(values, settings.layers(image).merged())
         case ResourceType.CLIENT_METRICS:
             if not resource.name:
                 raise ApiError(ErrorCode.INVALID_REQUEST, "a client-metrics subscription needs a name")
@@ -152,12 +152,12 @@ def _check_known(definitions: Mapping[str, Definition], values: Mapping[str, str
             raise ApiError(ErrorCode.INVALID_CONFIG, str(error)) from None
 
 
-def _check_group_bounds(values: Mapping[str, str], broker: Mapping[str, str]) -> None:
+def _check_group_limits(values: Mapping[str, str], broker: Mapping[str, str]) -> None:
     """A group may choose within what its brokers allow."""
     for name, text in values.items():
         wanted = parse(GROUP_CONFIGS[name], text)
         kind, _, what = name.partition(".")
-        what = _BOUND_NAMES.get(name, what)
+        what = _GROUP_LIMIT_NAMES.get(name, what)
         lowest, highest = (
             broker_value(bound, broker) if bound in BROKER_CONFIGS else None
             for bound in (f"group.{kind}.min.{what}", f"group.{kind}.max.{what}")
@@ -196,15 +196,15 @@ def _check_client_metrics(values: Mapping[str, str]) -> None:
     for pattern in patterns:
         what, *texts = pattern.split("=")
         text = texts[0].strip() if len(texts) == 1 else ""
-        if what.strip() not in _CLIENT_TRAITS or not text or not _is_expression(text):
+        if what.strip() not in _CLIENT_MATCH_FIELDS or not text or not _is_regex(text):
             raise ApiError(
                 ErrorCode.INVALID_CONFIG,
                 f"{pattern!r} does not match clients: NAME=EXPRESSION does, where NAME is one of "
-                f"{', '.join(_CLIENT_TRAITS)}",
+                f"{', '.join(_CLIENT_MATCH_FIELDS)}",
             )
 
 
-def _is_expression(text: str) -> bool:
+def _is_regex(text: str) -> bool:
     try:
         re.compile(text)
     except re.error:
@@ -212,7 +212,7 @@ def _is_expression(text: str) -> bool:
     return True
 
 
-def check_min_insync(image: ClusterImage, resource: ConfigResource, changes: Mapping[str, str | None]) -> None:
+def check_min_insync_change(image: ClusterImage, resource: ConfigResource, changes: Mapping[str, str | None]) -> None:
     """Eligible leader replicas are reckoned with one number for all brokers: it must be there, and no broker has its own."""
     if not image.elr_enabled or resource.type != ResourceType.BROKER or MIN_INSYNC_REPLICAS not in changes:
         return

@@ -8,8 +8,8 @@ from ottla.base.errors import ApiError, ErrorCode
 from ottla.controller.config_checks import (
     MIN_INSYNC_REPLICAS,
     check_broker_configs,
-    check_min_insync,
-    check_stored,
+    check_min_insync_change,
+    check_resource_configs,
     check_topic_configs,
     list_default,
 )
@@ -48,14 +48,18 @@ def new_topic_config_records(
 def incremental_alter_configs(
     image: ClusterImage, request: incremental.IncrementalAlterConfigsRequest, settings: ControllerSettings
 ) -> Decision:
-    def changes_of(resource: ConfigResource, asked: Any) -> Changes:
+    def changes_of(resource: ConfigResource, requested: Any) -> Changes:
         stored = image.configs.get(resource, {})
-        return {config.name: _operate(resource, config, stored.get(config.name)) for config in asked.configs}
+        return {
+            config.name: _apply_operation(resource, config, stored.get(config.name)) for config in requested.configs
+        }
 
     records, answers = _alter(image, request.resources, settings, changes_of, nullable_operation=OP_DELETE)
     responses = [
-        incremental.AlterConfigsResourceResponse(error.code, error.message, asked.resource_type, asked.resource_name)
-        for asked, error in answers
+        incremental.AlterConfigsResourceResponse(
+            error.code, error.message, requested.resource_type, requested.resource_name
+        )
+        for requested, error in answers
     ]
     return Decision(
         () if request.validate_only else tuple(records), incremental.IncrementalAlterConfigsResponse(0, responses)
@@ -65,14 +69,14 @@ def incremental_alter_configs(
 def alter_configs(image: ClusterImage, request: legacy.AlterConfigsRequest, settings: ControllerSettings) -> Decision:
     """The resource ends up with exactly these values: what is set and not named goes away."""
 
-    def changes_of(resource: ConfigResource, asked: Any) -> Changes:
-        changes: Changes = {config.name: config.value for config in asked.configs}
+    def changes_of(resource: ConfigResource, requested: Any) -> Changes:
+        changes: Changes = {config.name: config.value for config in requested.configs}
         return changes | {name: None for name in image.configs.get(resource, {}) if name not in changes}
 
     records, answers = _alter(image, request.resources, settings, changes_of, nullable_operation=None)
     responses = [
-        legacy.AlterConfigsResourceResponse(error.code, error.message, asked.resource_type, asked.resource_name)
-        for asked, error in answers
+        legacy.AlterConfigsResourceResponse(error.code, error.message, requested.resource_type, requested.resource_name)
+        for requested, error in answers
     ]
     return Decision(() if request.validate_only else tuple(records), legacy.AlterConfigsResponse(0, responses))
 
@@ -87,60 +91,60 @@ def _alter(
 ) -> tuple[list[Any], list[tuple[Any, ApiError]]]:
     """Each resource is changed as a whole or not at all, and answered in its place."""
     counts: dict[ConfigResource, int] = {}
-    for asked in resources:
-        resource = ConfigResource(asked.resource_type, asked.resource_name)
+    for requested in resources:
+        resource = ConfigResource(requested.resource_type, requested.resource_name)
         counts[resource] = counts.get(resource, 0) + 1
     records: list[Any] = []
     cleared: list[ClearElrRecord] = []
     answers = []
-    for asked in resources:
-        resource = ConfigResource(asked.resource_type, asked.resource_name)
+    for requested in resources:
+        resource = ConfigResource(requested.resource_type, requested.resource_name)
         try:
             if counts[resource] > 1:
                 raise ApiError(ErrorCode.INVALID_REQUEST, "a resource may be named once in a request")
-            _check_form(asked, nullable_operation)
+            _check_entries(requested, nullable_operation)
             if resource.type == ResourceType.BROKER_LOGGER and nullable_operation is not None:
-                _check_loggers(resource, asked, settings)
+                _check_broker_loggers(resource, requested, settings)
                 changed: list[ConfigRecord] = []
             else:
-                changed = _changed(image, resource, asked, changes_of, settings)
+                changed = _config_records(image, resource, requested, changes_of, settings)
         except ApiError as error:
-            answers.append((asked, error))
+            answers.append((requested, error))
         else:
             records += changed
             cleared += _clear_elr(image, resource, changed)
-            answers.append((asked, ApiError(ErrorCode.NONE)))
+            answers.append((requested, ApiError(ErrorCode.NONE)))
     try:
         check_record_count(records)
     except ApiError as error:
-        return [], [(asked, error) for asked in resources]
+        return [], [(requested, error) for requested in resources]
     return records + cleared, answers
 
 
-def _check_form(asked: Any, nullable_operation: int | None) -> None:
-    names = [config.name for config in asked.configs]
+def _check_entries(requested: Any, nullable_operation: int | None) -> None:
+    names = [config.name for config in requested.configs]
     if len(set(names)) != len(names):
         raise ApiError(ErrorCode.INVALID_REQUEST, "a config may be named once for a resource")
     missing = [
         config.name
-        for config in asked.configs
+        for config in requested.configs
         if config.value is None and (nullable_operation is None or config.config_operation != nullable_operation)
     ]
     if missing:
         raise ApiError(ErrorCode.INVALID_REQUEST, f"these configs need a value: {', '.join(missing)}")
 
 
-def _check_loggers(resource: ConfigResource, asked: Any, settings: ControllerSettings) -> None:
+def _check_broker_loggers(resource: ConfigResource, requested: Any, settings: ControllerSettings) -> None:
     if resource.name != str(settings.node_id):
         raise ApiError(
-            ErrorCode.INVALID_REQUEST, f"loggers belong to the node that is asked, which is {settings.node_id}"
+            ErrorCode.INVALID_REQUEST, f"loggers belong to the node that is requested, which is {settings.node_id}"
         )
-    if asked.configs:
-        raise ApiError(ErrorCode.INVALID_CONFIG, f"this node has no logger {asked.configs[0].name!r}")
+    if requested.configs:
+        raise ApiError(ErrorCode.INVALID_CONFIG, f"this node has no logger {requested.configs[0].name!r}")
 
 
-def _changed(
-    image: ClusterImage, resource: ConfigResource, asked: Any, changes_of: ChangesOf, settings: ControllerSettings
+def _config_records(
+    image: ClusterImage, resource: ConfigResource, requested: Any, changes_of: ChangesOf, settings: ControllerSettings
 ) -> list[ConfigRecord]:
     """The records of one resource. A broker's are written even where nothing changes: they make it load its key stores anew."""
     if resource.type not in (ResourceType.TOPIC, ResourceType.BROKER, ResourceType.GROUP, ResourceType.CLIENT_METRICS):
@@ -148,14 +152,14 @@ def _changed(
     is_broker = resource.type == ResourceType.BROKER
     if is_broker and resource.name:
         _check_broker_name(image, resource.name)
-    changes = changes_of(resource, asked)
+    changes = changes_of(resource, requested)
     stored = image.configs.get(resource, {})
     changes = {name: value for name, value in changes.items() if is_broker or value != stored.get(name)}
     after = {name: value for name, value in {**stored, **changes}.items() if value is not None}
     if is_broker:
         check_broker_configs(image, resource, after, settings)
-    check_stored(image, resource, after, settings)
-    check_min_insync(image, resource, changes)
+    check_resource_configs(image, resource, after, settings)
+    check_min_insync_change(image, resource, changes)
     return [ConfigRecord(resource.type, resource.name, name, value) for name, value in changes.items()]
 
 
@@ -165,7 +169,7 @@ def _check_broker_name(image: ClusterImage, name: str) -> None:
         raise ApiError(ErrorCode.INVALID_REQUEST, f"{name!r} is not the id of a broker here")
 
 
-def _operate(resource: ConfigResource, config: incremental.AlterableConfig, current: str | None) -> str | None:
+def _apply_operation(resource: ConfigResource, config: incremental.AlterableConfig, current: str | None) -> str | None:
     operation = config.config_operation
     if operation == OP_SET:
         return config.value

@@ -5,7 +5,7 @@ from typing import Any
 
 from ottla.base.decision import Decision
 from ottla.base.ports import Rng
-from ottla.controller.bootstrap import activation
+from ottla.controller.bootstrap import activate
 from ottla.controller.brokers import (
     allocate_producer_ids,
     assign_replicas_to_dirs,
@@ -65,7 +65,7 @@ class Controller:
     def activate(self, next_offset: int, bootstrap: Sequence[Any]) -> Decision:
         """The controller takes over: records that it writes will start at this offset, after the log's own of the new epoch."""
         self._next_offset = next_offset
-        return activation(self.image, bootstrap, self._settings)
+        return activate(self.image, bootstrap, self._settings)
 
     def decide(self, request: Any, now_ms: int) -> Decision:
         """What the request changes, and its response; refusals are responses too."""

@@ -36,14 +36,14 @@ class BrokerStateChange(NamedTuple):
         return directory is not None and may_be_online(directory, registration.log_dirs)
 
 
-def changes_in_isr_of(
+def changes_for_isr_member(
     image: ClusterImage, broker_id: int, change: BrokerStateChange, rules_of: RulesOf
 ) -> list[PartitionChangeRecord]:
     """For the partitions that count the broker as in sync."""
     return _changes(image, change, rules_of, lambda partition: broker_id in partition.isr)
 
 
-def changes_in_elr_of(
+def changes_for_elr_member(
     image: ClusterImage, broker_id: int, change: BrokerStateChange, rules_of: RulesOf
 ) -> list[PartitionChangeRecord]:
     """For the partitions that could still elect the broker, though they do not count it as in sync."""
@@ -52,32 +52,32 @@ def changes_in_elr_of(
     )
 
 
-def changes_outside(
+def changes_for_offline_dirs(
     image: ClusterImage, broker_id: int, log_dirs: tuple[Uuid, ...], change: BrokerStateChange, rules_of: RulesOf
 ) -> list[PartitionChangeRecord]:
     """For the partitions that count the broker as in sync, or follow it, though they are in none of these directories."""
 
-    def concerned(partition: PartitionImage) -> bool:
+    def is_affected(partition: PartitionImage) -> bool:
         directory = _directory_of(partition, broker_id)
         if directory is None or may_be_online(directory, log_dirs):
             return False
         return broker_id in partition.isr or broker_id == partition.leader
 
-    return _changes(image, change, rules_of, concerned)
+    return _changes(image, change, rules_of, is_affected)
 
 
-def changes_without_leader(
+def changes_for_leaderless(
     image: ClusterImage, change: BrokerStateChange, rules_of: RulesOf
 ) -> list[PartitionChangeRecord]:
     return _changes(image, change, rules_of, lambda partition: partition.leader == NO_LEADER)
 
 
 def _changes(
-    image: ClusterImage, change: BrokerStateChange, rules_of: RulesOf, concerned: Callable[[PartitionImage], bool]
+    image: ClusterImage, change: BrokerStateChange, rules_of: RulesOf, is_affected: Callable[[PartitionImage], bool]
 ) -> list[PartitionChangeRecord]:
     records = []
     for topic, index, partition in _partitions(image):
-        if concerned(partition):
+        if is_affected(partition):
             record = partition_change(image, topic, index, change, rules_of(topic.name))
             if record is not None:
                 records.append(record)
@@ -92,7 +92,7 @@ def partition_change(
     untouched = PartitionChangeRecord(partition_id=index, topic_id=topic.topic_id)
     record = PartitionChangeRecord(partition_id=index, topic_id=topic.topic_id)
     isr = tuple(broker_id for broker_id in partition.isr if broker_id not in (change.leaves, change.unclean))
-    elr = _eligible(image, partition, isr, change, rules)
+    elr = _eligible_leader_replicas(image, partition, isr, change, rules)
     leader, unclean = _elect(image, partition, isr, elr, change, rules)
     if leader != partition.leader:
         record.leader = leader
@@ -109,11 +109,11 @@ def partition_change(
     # Without eligible leader replicas the last in-sync replica stays listed, as it is the only one that may lead again.
     if isr != partition.isr and (isr or image.elr_enabled):
         record.isr = list(isr)
-    _note_last_leader(image, partition, record)
+    _update_last_known_leader(image, partition, record)
     return None if record == untouched else record
 
 
-def _eligible(
+def _eligible_leader_replicas(
     image: ClusterImage,
     partition: PartitionImage,
     isr: tuple[int, ...],
@@ -150,7 +150,7 @@ def _elect(
     return NO_LEADER, False
 
 
-def _note_last_leader(image: ClusterImage, partition: PartitionImage, record: PartitionChangeRecord) -> None:
+def _update_last_known_leader(image: ClusterImage, partition: PartitionImage, record: PartitionChangeRecord) -> None:
     """A partition that loses its last in-sync replica remembers who led it; one that has a leader forgets."""
     if not image.elr_enabled:
         return

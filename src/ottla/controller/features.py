@@ -27,7 +27,7 @@ DONE = "NONE"
 
 
 def update_features(image: ClusterImage, request: UpdateFeaturesRequest, settings: ControllerSettings) -> Decision:
-    """All of them or none: one that is refused names the reason for all."""
+    """All of them or none: one that is rejection names the reason for all."""
     records: list[Any] = []
     try:
         for update in request.feature_updates:
@@ -43,28 +43,28 @@ def _update(image: ClusterImage, update: FeatureUpdateKey, settings: ControllerS
     name, level, current = update.feature, update.max_version_level, image.features.get(update.feature, 0)
     upgrade_type = SAFE_DOWNGRADE if update.allow_downgrade else update.upgrade_type
     if upgrade_type not in (UPGRADE, SAFE_DOWNGRADE, UNSAFE_DOWNGRADE):
-        raise _refused(
+        raise _rejected(
             update,
             f"there is no update of type {upgrade_type}: 1 raises a level, 2 lowers one and 3 lowers one unsafely",
         )
     supported = _supported(image, name)
     if supported is None:
-        raise _refused(update, "this cluster has no such feature")
+        raise _rejected(update, "this cluster has no such feature")
     if not supported.min <= level <= supported.max:
-        raise _refused(update, f"its nodes work at the levels {supported.min} to {supported.max}")
+        raise _rejected(update, f"its nodes work at the levels {supported.min} to {supported.max}")
     if level == current:
         return []
     if level < current and upgrade_type == UPGRADE:
-        raise _refused(update, f"it is at level {current}, and an upgrade does not lower it")
+        raise _rejected(update, f"it is at level {current}, and an upgrade does not lower it")
     if level < current and name == METADATA_VERSION:
-        raise _refused(update, f"it is at level {current}, and records of that level may be in the log")
+        raise _rejected(update, f"it is at level {current}, and records of that level may be in the log")
     records: list[Any] = [FeatureLevelRecord(name, level)]
     if name == ELIGIBLE_LEADER_REPLICAS_VERSION and level > 0:
-        records += _one_min_insync(image, settings)
+        records += _cluster_min_insync_records(image, settings)
     return records
 
 
-def _refused(update: FeatureUpdateKey, reason: str) -> ApiError:
+def _rejected(update: FeatureUpdateKey, reason: str) -> ApiError:
     return ApiError(
         ErrorCode.INVALID_UPDATE_VERSION,
         f"no feature was changed: {update.feature!r} to {update.max_version_level}: {reason}",
@@ -86,7 +86,7 @@ def _supported(image: ClusterImage, name: str) -> VersionRange | None:
     return VersionRange(max(levels.min for levels in ranges), min(levels.max for levels in ranges))
 
 
-def _one_min_insync(image: ClusterImage, settings: ControllerSettings) -> list[ConfigRecord]:
+def _cluster_min_insync_records(image: ClusterImage, settings: ControllerSettings) -> list[ConfigRecord]:
     """Eligible leader replicas are reckoned with one number for all brokers: it is written down, and those of single brokers go."""
     records = []
     if MIN_INSYNC_REPLICAS not in image.cluster_configs():

@@ -19,15 +19,17 @@ from ottla.wire.messages.create_partitions import (
 from ottla.wire.records.metadata import PartitionRecord
 
 
-def placed_partitions(
+def place_new_partitions(
     image: ClusterImage, topic_id: Uuid, first: int, count: int, factor: int, rng: Rng
 ) -> list[PartitionRecord]:
     """Records of new partitions where the placement chooses the brokers."""
     placements = place_replicas(image.brokers.values(), count, factor, rng)
-    return [new_partition(image, topic_id, first + number, replicas) for number, replicas in enumerate(placements)]
+    return [
+        new_partition_record(image, topic_id, first + number, replicas) for number, replicas in enumerate(placements)
+    ]
 
 
-def new_partition(image: ClusterImage, topic_id: Uuid, index: int, replicas: Sequence[int]) -> PartitionRecord:
+def new_partition_record(image: ClusterImage, topic_id: Uuid, index: int, replicas: Sequence[int]) -> PartitionRecord:
     """All replicas that are active start in sync, as there is nothing yet to be behind with."""
     isr = [broker_id for broker_id in replicas if image.brokers[broker_id].active]
     if not isr:
@@ -85,7 +87,7 @@ def create_partitions(
         if counts[topic.name] > 1:
             continue
         try:
-            added = _more_partitions(image, topic, rng, records_left=RECORDS_PER_REQUEST_MAX - len(records))
+            added = _added_partitions(image, topic, rng, records_left=RECORDS_PER_REQUEST_MAX - len(records))
         except ApiError as error:
             results.append(CreatePartitionsTopicResult(topic.name, error.code, error.message))
         else:
@@ -94,7 +96,7 @@ def create_partitions(
     return Decision(() if request.validate_only else tuple(records), CreatePartitionsResponse(0, results))
 
 
-def _more_partitions(
+def _added_partitions(
     image: ClusterImage, topic: CreatePartitionsTopic, rng: Rng, *, records_left: int
 ) -> list[PartitionRecord]:
     known = image.topics_by_name.get(topic.name)
@@ -116,10 +118,10 @@ def _more_partitions(
         raise ApiError(ErrorCode.UNKNOWN_SERVER_ERROR)
     factor = len(next(iter(known.partitions.values())).replicas)
     if topic.assignments is None:
-        return placed_partitions(image, known.topic_id, have, added, factor, rng)
+        return place_new_partitions(image, known.topic_id, have, added, factor, rng)
     for number, assignment in enumerate(topic.assignments):
         check_assignment(image, have + number, assignment.broker_ids, factor)
     return [
-        new_partition(image, known.topic_id, have + number, assignment.broker_ids)
+        new_partition_record(image, known.topic_id, have + number, assignment.broker_ids)
         for number, assignment in enumerate(topic.assignments)
     ]

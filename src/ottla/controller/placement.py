@@ -45,7 +45,7 @@ class _Rack:
     unfenced_start: int = 0
     fenced_start: int = 0
 
-    def deal(self, *, is_leading: bool) -> Iterator[int]:
+    def rotation(self, *, is_leading: bool) -> Iterator[int]:
         """All brokers once, fenced ones last: they can hold a replica, but cannot serve yet."""
         if self.unfenced:
             if is_leading:
@@ -81,23 +81,23 @@ def place_replicas(
             _shuffle(
                 racks, rng
             )  # each broker has led once: a new order keeps the same sets of replicas from coming back
-        placed.append(_place_one(racks[first:] + racks[:first], replication_factor))
+        placed.append(_place_partition(racks[first:] + racks[:first], replication_factor))
         first = (first + 1) % len(racks)
     return placed
 
 
-def _place_one(racks: list[_Rack], replication_factor: int) -> tuple[int, ...]:
+def _place_partition(racks: list[_Rack], replication_factor: int) -> tuple[int, ...]:
     """The leader from the first rack that has a broker ready to lead, then one replica from each rack in turn."""
     leading = next(index for index, rack in enumerate(racks) if rack.unfenced)
-    hands = [rack.deal(is_leading=index == leading) for index, rack in enumerate(racks)]
-    chosen = [next(hands[leading])]
+    iterators = [rack.rotation(is_leading=index == leading) for index, rack in enumerate(racks)]
+    chosen = [next(iterators[leading])]
     turn = 0
     while len(chosen) < replication_factor:
         index = turn % len(racks)
         turn += 1
         if turn <= len(racks) and index == leading:
             continue  # this rack has given the leader already
-        broker_id = next(hands[index], None)
+        broker_id = next(iterators[index], None)
         if broker_id is not None:
             chosen.append(broker_id)
     return tuple(chosen)

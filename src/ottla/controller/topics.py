@@ -9,7 +9,7 @@ from ottla.base.errors import ApiError, ErrorCode
 from ottla.base.ids import METADATA_TOPIC, ZERO_UUID, Uuid, random_uuid
 from ottla.base.ports import Rng
 from ottla.controller.configs import new_topic_config_records
-from ottla.controller.partitions import check_assignment, new_partition, placed_partitions
+from ottla.controller.partitions import check_assignment, new_partition_record, place_new_partitions
 from ottla.controller.settings import PARTITIONS_PER_REQUEST_MAX, ControllerSettings, check_record_count
 from ottla.metadata.configs.describe import created_topic_configs
 from ottla.metadata.image import ClusterImage
@@ -71,16 +71,16 @@ def _creation_error(name: str, error: ApiError) -> CreatableTopicResult:
 
 
 def _check_partition_count(topics: list[CreatableTopic], settings: ControllerSettings) -> None:
-    asked = 0
+    requested = 0
     for topic in topics:
         if topic.assignments:
-            asked += len(topic.assignments)
+            requested += len(topic.assignments)
         else:
-            asked += settings.num_partitions if topic.num_partitions == -1 else max(topic.num_partitions, 0)
-    if asked > PARTITIONS_PER_REQUEST_MAX:
+            requested += settings.num_partitions if topic.num_partitions == -1 else max(topic.num_partitions, 0)
+    if requested > PARTITIONS_PER_REQUEST_MAX:
         raise ApiError(
             ErrorCode.POLICY_VIOLATION,
-            f"the request asks for {asked} partitions; {PARTITIONS_PER_REQUEST_MAX} are allowed at once: split it into several",
+            f"the request asks for {requested} partitions; {PARTITIONS_PER_REQUEST_MAX} are allowed at once: split it into several",
         )
 
 
@@ -148,7 +148,7 @@ def _partitions(
         raise ApiError(ErrorCode.INVALID_PARTITIONS, "the number of partitions must be above 0, or -1 for the default")
     count = settings.num_partitions if topic.num_partitions == -1 else topic.num_partitions
     factor = settings.replication_factor if topic.replication_factor == -1 else topic.replication_factor
-    return placed_partitions(image, topic_id, 0, count, factor, rng)
+    return place_new_partitions(image, topic_id, 0, count, factor, rng)
 
 
 def _assigned_partitions(
@@ -167,7 +167,7 @@ def _assigned_partitions(
         raise ApiError(
             ErrorCode.INVALID_REPLICA_ASSIGNMENT, "the partitions assigned by hand must be numbered 0, 1, 2 and so on"
         )
-    return [new_partition(image, topic_id, index, by_index[index]) for index in sorted(by_index)]
+    return [new_partition_record(image, topic_id, index, by_index[index]) for index in sorted(by_index)]
 
 
 def delete_topics(image: ClusterImage, request: DeleteTopicsRequest, settings: ControllerSettings) -> Decision:
@@ -209,20 +209,20 @@ def delete_topics(image: ClusterImage, request: DeleteTopicsRequest, settings: C
 
 
 def _count_topics(request: DeleteTopicsRequest) -> tuple[Counter[str], Counter[Uuid], list[DeletableTopicResult]]:
-    """How often each name and each id is given; topics that are given by both or by neither are refused at once."""
+    """How often each name and each id is given; topics that are given by both or by neither are rejection at once."""
     names = Counter(request.topic_names)
     ids: Counter[Uuid] = Counter()
-    refused = []
+    rejection = []
     for topic in request.topics:
         if topic.name is not None and topic.topic_id != ZERO_UUID:
-            refused.append(_deletion_error(topic.name, topic.topic_id, "give the topic's name or its id, not both"))
+            rejection.append(_deletion_error(topic.name, topic.topic_id, "give the topic's name or its id, not both"))
         elif topic.name is not None:
             names[topic.name] += 1
         elif topic.topic_id != ZERO_UUID:
             ids[topic.topic_id] += 1
         else:
-            refused.append(_deletion_error(None, ZERO_UUID, "neither a name nor an id says which topic to delete"))
-    return names, ids, refused
+            rejection.append(_deletion_error(None, ZERO_UUID, "neither a name nor an id says which topic to delete"))
+    return names, ids, rejection
 
 
 def _deletion_error(name: str | None, topic_id: Uuid, why: str) -> DeletableTopicResult:

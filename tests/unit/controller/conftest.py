@@ -31,7 +31,7 @@ class CountingRng:
         return 0
 
 
-class Driven:
+class ControllerHarness:
     """A controller whose decisions are replayed as soon as they are made, as its driver does."""
 
     def __init__(self, **static_configs: str) -> None:
@@ -46,7 +46,7 @@ class Driven:
         return self.controller.image
 
     def decide(self, request: Any) -> Decision:
-        """Only asked: nothing changes."""
+        """Only requested: nothing changes."""
         return self.controller.decide(request, now_ms=0)
 
     def do(self, request: Any) -> Decision:
@@ -91,16 +91,16 @@ def directory_id(number: int) -> Uuid:
 
 
 @pytest.fixture
-def make() -> Callable[..., Driven]:
-    return Driven
+def make() -> Callable[..., ControllerHarness]:
+    return ControllerHarness
 
 
 @pytest.fixture
-def cluster() -> Driven:
+def cluster() -> ControllerHarness:
     """One ready broker, as a node of its own has it."""
-    driven = Driven()
-    driven.add_broker(1)
-    return driven
+    harness = ControllerHarness()
+    harness.add_broker(1)
+    return harness
 
 
 @pytest.fixture

@@ -328,12 +328,12 @@ def test_directories_that_the_broker_chose(
     epoch = cluster.add_broker(1, log_dirs=(dir_id(1), dir_id(2)))
     cluster.do(CreateTopicsRequest([CreatableTopic("a", 2, 1)]))
     topic = new_topic_id(1)
-    asked = {(topic, 0): dir_id(2), (topic, 1): dir_id(1), (topic, 9): dir_id(1), (new_topic_id(7), 0): dir_id(1)}
-    assert cluster.do(AssignReplicasToDirs(1, epoch, asked)).records == (
+    requested = {(topic, 0): dir_id(2), (topic, 1): dir_id(1), (topic, 9): dir_id(1), (new_topic_id(7), 0): dir_id(1)}
+    assert cluster.do(AssignReplicasToDirs(1, epoch, requested)).records == (
         change(0, topic, directories=[dir_id(2)]),
         change(1, topic, directories=[dir_id(1)]),
     )
-    assert cluster.do(AssignReplicasToDirs(1, epoch, asked)) == Decision()
+    assert cluster.do(AssignReplicasToDirs(1, epoch, requested)) == Decision()
 
 
 @pytest.mark.parametrize("kind", [UnfenceBroker, FenceBroker, StartControlledShutdown, AllocateProducerIds])

@@ -241,7 +241,7 @@ def test_a_resource_named_twice_is_refused_each_time(topics: Any, make_request: 
 
 
 def test_another_number_in_sync_clears_the_eligible_leaders(topics: Any) -> None:
-    """After all configs, for the topics concerned or for all of them."""
+    """After all configs, for the topics is_affected or for all of them."""
     decision = topics.do(
         change(
             (TOPIC, "b", [("min.insync.replicas", SET, "1")]),
@@ -281,7 +281,7 @@ def test_too_many_records_at_once(topics: Any) -> None:
 
 
 def test_values_of_a_topic_are_judged_together(topics: Any) -> None:
-    """What is stored counts with what is asked for."""
+    """What is stored counts with what is requested for."""
     topics.do(change((TOPIC, "a", [("max.compaction.lag.ms", SET, "10")])))
     assert outcome(topics.decide(change((TOPIC, "a", [("min.compaction.lag.ms", SET, "11")])))) == [
         (ErrorCode.INVALID_CONFIG, True)

@@ -119,7 +119,7 @@ def test_validate_only_writes_nothing_and_says_the_same(cluster: Any) -> None:
 
 
 @pytest.mark.parametrize(
-    ("asked", "code"),
+    ("requested", "code"),
     [
         (topic(""), ErrorCode.INVALID_TOPIC_EXCEPTION),
         (topic("."), ErrorCode.INVALID_TOPIC_EXCEPTION),
@@ -155,12 +155,12 @@ def test_validate_only_writes_nothing_and_says_the_same(cluster: Any) -> None:
         (topic("n", 0, 1, configs=configs(("retention.ms", "x"))), ErrorCode.INVALID_CONFIG),
     ],
 )
-def test_refusals(cluster: Any, asked: CreatableTopic, code: ErrorCode) -> None:
+def test_refusals(cluster: Any, requested: CreatableTopic, code: ErrorCode) -> None:
     """Each with a message, with the defaults of all other fields, and without a record."""
-    decision = cluster.decide(request(asked))
+    decision = cluster.decide(request(requested))
     (result,) = decision.response.topics
     assert decision.records == ()
-    assert outcome(decision) == [(asked.name, code, True)]
+    assert outcome(decision) == [(requested.name, code, True)]
     assert (result.topic_id, result.num_partitions, result.replication_factor, result.configs) == (
         ZERO_UUID,
         -1,

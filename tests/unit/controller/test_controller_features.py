@@ -26,7 +26,7 @@ def done(name: str) -> UpdateFeaturesResponse:
     return UpdateFeaturesResponse(error_message=None, results=[UpdatableFeatureResult(name, ErrorCode.NONE, "NONE")])
 
 
-def refused(decision: Decision) -> bool:
+def rejection(decision: Decision) -> bool:
     response = decision.response
     assert (decision.records, response.results, bool(response.error_message)) == ((), [], True)
     return bool(response.error_code == ErrorCode.INVALID_UPDATE_VERSION)
@@ -57,14 +57,14 @@ def test_the_level_there_is_writes_nothing(cluster: Any) -> None:
 def test_metadata_goes_up_only(cluster: Any) -> None:
     level = cluster.image.features[METADATA]
     cluster.replay(Decision((FeatureLevelRecord(METADATA, level - 2),)))
-    assert refused(cluster.decide(update(METADATA, level - 3, UNSAFE)))
+    assert rejection(cluster.decide(update(METADATA, level - 3, UNSAFE)))
     assert cluster.do(update(METADATA, level)) == Decision((FeatureLevelRecord(METADATA, level),), done(METADATA))
 
 
 def test_every_node_must_work_at_the_level(cluster: Any) -> None:
     cluster.do(update(ELR, 0, SAFE))
     cluster.add_broker(7, features={METADATA: VersionRange(7, 30), ELR: VersionRange(0, 0)})
-    assert refused(cluster.decide(update(ELR, 1)))
+    assert rejection(cluster.decide(update(ELR, 1)))
 
 
 def test_one_refusal_is_for_all(cluster: Any) -> None:
@@ -74,7 +74,7 @@ def test_one_refusal_is_for_all(cluster: Any) -> None:
             FeatureUpdateKey(feature="no", max_version_level=1),
         ]
     )
-    assert refused(cluster.decide(both))
+    assert rejection(cluster.decide(both))
 
 
 def test_the_number_for_all_brokers_is_written_down_where_it_is_missing(cluster: Any) -> None:

@@ -99,7 +99,7 @@ def test_the_metadata_logs_own_id_is_no_topic(topics: Any) -> None:
 
 
 def test_deletion_switched_off(make: Any) -> None:
-    """All that was given is refused, as often as it was given, without a message."""
+    """All that was given is rejection, as often as it was given, without a message."""
     cluster = make(delete_topic_enable="false")
     decision = cluster.decide(
         delete(("a", ZERO_UUID), (None, METADATA_TOPIC_ID), (None, ZERO_UUID), ("a", ZERO_UUID), names=("n",))
@@ -155,7 +155,7 @@ def test_more_partitions_only_checked(topics: Any) -> None:
 
 
 @pytest.mark.parametrize(
-    ("asked", "code", "has_message"),
+    ("requested", "code", "has_message"),
     [
         (("a", 2, None), ErrorCode.INVALID_PARTITIONS, True),
         (("a", 1, None), ErrorCode.INVALID_PARTITIONS, True),
@@ -172,10 +172,10 @@ def test_more_partitions_only_checked(topics: Any) -> None:
         (("a", 10_003, None), ErrorCode.UNKNOWN_SERVER_ERROR, False),
     ],
 )
-def test_no_more_partitions(topics: Any, asked: Any, code: ErrorCode, has_message: bool) -> None:
-    decision = topics.decide(partitions(asked))
+def test_no_more_partitions(topics: Any, requested: Any, code: ErrorCode, has_message: bool) -> None:
+    decision = topics.decide(partitions(requested))
     assert decision.records == ()
-    assert additions(decision) == [(asked[0], code, has_message)]
+    assert additions(decision) == [(requested[0], code, has_message)]
 
 
 def test_as_many_as_go_at_once(topics: Any) -> None:
