@@ -159,7 +159,7 @@ class BrokerProtocol:
         self._in_flight.popleft()
         position = skip_tags(buffer, start + 4, end) if request.is_flexible else start + 4
         try:
-            request.deliver(request.version, self._reader.lasting(view, position, end))
+            request.deliver(request.version, self._reader.retain(view, position, end))
         except MalformedMessage as error:
             request.fail(DisconnectedError(f"The broker's answer could not be read: {error}."))
             raise

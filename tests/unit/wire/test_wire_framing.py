@@ -116,7 +116,7 @@ def test_what_is_to_last_is_not_overwritten(size: int) -> None:
     kept: list[bytes | memoryview] = []
 
     def handle(buffer: bytearray, view: memoryview, start: int, end: int) -> bool:
-        kept.append(reader.lasting(view, start, end))
+        kept.append(reader.retain(view, start, end))
         return True
 
     buffers = ReceiveBufferPool()
@@ -132,7 +132,7 @@ def test_what_nobody_looks_at_any_more_is_used_again() -> None:
     kept: list[memoryview] = []
 
     def handle(buffer: bytearray, view: memoryview, start: int, end: int) -> bool:
-        lasting = reader.lasting(view, start, end)
+        lasting = reader.retain(view, start, end)
         assert isinstance(lasting, memoryview)
         kept.append(lasting)
         return True
