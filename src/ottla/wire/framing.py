@@ -230,7 +230,7 @@ class FrameReader:
             self._buffers.try_reserve(self._target)
             self._reserved = self._target
 
-    def lasting(self, view: memoryview, start: int, end: int) -> bytes | memoryview:
+    def retain(self, view: memoryview, start: int, end: int) -> bytes | memoryview:
         """What `handle` was given, for as long as it is wanted: of a large frame the buffer that it was received in, which is not used
         again, and of a small one a copy."""
         if end - start < DETACH_BYTES_MIN or view.obj is self._buffers.shared:
