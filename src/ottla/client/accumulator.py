@@ -1,7 +1,7 @@
-"""Where records wait to be sent: each is encoded straight into the open batch of its partition by whoever sends it.
+"""Records waiting to be sent. The sending thread encodes each record directly into the open batch of its partition.
 
-The sending threads and the event loop's thread meet here, under one lock: senders append, the loop closes batches and takes them. The
-memory of unfinished batches is bounded by `buffer.memory`.
+Sending threads append and the event loop's thread takes batches, under one lock. `buffer.memory` limits the memory of
+batches that are not done.
 """
 
 from collections import deque
@@ -14,7 +14,7 @@ from ottla.base.ports import Clock, Rng
 from ottla.client.batch import ProducerBatch
 from ottla.client.cluster_metadata import TopicInfo
 from ottla.client.errors import RecordTooLargeError
-from ottla.client.partitioner import KeyHashes
+from ottla.client.partitioner import KeyHashes, Partitioner
 from ottla.client.producer_config import ProducerSettings
 from ottla.client.records import HeaderPairs
 from ottla.client.send_future import SendFuture
@@ -27,21 +27,21 @@ if TYPE_CHECKING:
     from ottla.wire.column_encoding import EncodedBatch
 
 RECORD_OVERHEAD_MAX = 36
-"""What a record takes beside key, value and headers: lengths, times and counts, each as long as it can be."""
+"""Upper limit of a record's bytes besides key, value and headers: lengths, timestamp and offset deltas, counts."""
 TABLE_SIZE = 1 << 13
-"""Numbers below this take at most two bytes; nearly all lengths and deltas are."""
+"""Varints precomputed for numbers below this, which take at most two bytes; nearly all lengths and deltas do."""
 RATIO_WORSE, RATIO_BETTER = 0.05, 0.005
-"""How fast the expected compression follows what is seen: doubts come faster than trust."""
+"""Steps of the expected compression ratio: it worsens faster than it improves, so that batches stay small enough."""
 
 
 @cache
 def small_varints() -> tuple[bytes, ...]:
-    """Encoded numbers; made with the first producer, in two milliseconds."""
+    """Return the encoded numbers. Created with the first producer, in two milliseconds."""
     return tuple([varint(number) for number in range(TABLE_SIZE)])
 
 
 class PartitionQueue:
-    """The batches of one partition: `batches` wait (the last may be `open`), `in_flight` are on their way, both in order."""
+    """Batches of one partition, in order: `batches` wait to be sent (the last may be `open`), `in_flight` are sent."""
 
     __slots__ = (
         "batches",
@@ -63,16 +63,16 @@ class PartitionQueue:
         self.open: ProducerBatch | None = None
         self.in_flight: list[ProducerBatch] = []
         self.retrying = 0
-        """How many of the waiting batches were sent before: while there are some, one at a time is under way, to keep the order."""
+        """Number of waiting batches that were sent before. While there are any, one batch at a time is in flight, to keep order."""
         self.producer_id = -1
         self.epoch = -1
         self.next_sequence = 0
         self.needs_reset = False
-        """A sequence was lost: go on with the next epoch, from 0."""
+        """A sequence number was lost: continue from sequence 0 in the next epoch."""
 
 
 class TopicRoute:
-    """A topic as senders see it: how many partitions, and which one records without a key go to now."""
+    """Partitions of a topic, and the sticky partition of records without a key."""
 
     __slots__ = ("available", "count", "name", "queues", "ratio", "sticky", "sticky_bytes")
 
@@ -87,21 +87,27 @@ class TopicRoute:
 
 
 class RecordAccumulator:
-    """`try_send` from any thread; the rest from the loop's. `wake` tells the sender that there is something new."""
+    """`try_send` and `try_add` are thread-safe, the rest runs in the event loop. `wake` schedules the sender."""
 
     def __init__(
-        self, settings: ProducerSettings, clock: Clock, rng: Rng, lock: "AbstractContextManager[Any]", now_ms: Callable[[], float],
-        wake: Callable[[], None], future: type[SendFuture],
-    ) -> None:  # fmt: skip
+        self,
+        settings: ProducerSettings,
+        clock: Clock,
+        rng: Rng,
+        lock: "AbstractContextManager[Any]",
+        now_ms: Callable[[], float],
+        wake: Callable[[], None],
+        future: type[SendFuture],
+    ) -> None:
         self.settings = settings
         self.lock = lock
         self.routes: dict[str, TopicRoute] = {}
         self.active: dict[PartitionQueue, None] = {}
-        """The queues that have batches waiting or in flight."""
+        """Queues with batches that wait or are in flight."""
         self.incomplete: dict[ProducerBatch, None] = {}
         self.memory_used = 0
         self.is_out_of_memory = False
-        """Somebody waits for memory: everything is to be sent at once."""
+        """A send waits for memory: send all batches without lingering."""
         self.memory_waiters: list[Callable[[], object]] = []
         self.now_wall_ms = clock.now_ms
         self._rng = rng
@@ -114,10 +120,10 @@ class RecordAccumulator:
         self._partitioner = settings.partitioner
         self._ignores_keys = settings.ignores_keys
 
-    # What the loop tells
+    # Topics
 
     def update_topic(self, info: TopicInfo) -> None:
-        """Take in what is known of a topic now."""
+        """Apply new metadata of a topic."""
         route = self.routes.get(info.name)
         if route is None:
             route = TopicRoute(info.name)
@@ -131,10 +137,10 @@ class RecordAccumulator:
             self.routes[info.name] = route
 
     def remove_topic(self, topic: str) -> None:
-        """The topic is gone: who sends to it waits for it to come back. What waits already expires in time."""
+        """Remove a deleted topic. New sends wait for it to reappear; waiting batches expire."""
         self.routes.pop(topic, None)
 
-    # What senders do
+    # Sending
 
     def try_send(
         self,
@@ -145,9 +151,10 @@ class RecordAccumulator:
         timestamp: int | None,
         headers: HeaderPairs | None,
     ) -> SendFuture | None:
-        """The future of a record that is in its batch now; None where its topic, or memory for it, must be waited for first.
+        """Append a record to its batch. Returns None if the topic, or memory, must be waited for first.
 
-        Straight-line, with a table instead of calls: this is most of what a send costs.
+        Longer than 50 lines, with table lookups instead of calls: this is most of the cost of a send, 0.7 µs, and one
+        more call would add a tenth.
         """
         route = self.routes.get(topic)
         if route is None:
@@ -157,12 +164,10 @@ class RecordAccumulator:
         if partition is not None:
             if not 0 <= partition < route.count:
                 if partition < 0:
-                    raise ValueError(f"partitions are numbered from 0, so {partition} is none")
-                return None  # it may have been added since
+                    raise ValueError(f"partition must be >= 0, got {partition}")
+                return None  # metadata may not have this partition yet
         elif self._partitioner is not None:
-            partition = self._partitioner(topic, key, value, route.count)
-            if not 0 <= partition < route.count:
-                raise ValueError(f"the partitioner chose {partition} of {route.count} partitions")
+            partition = _call_partitioner(self._partitioner, route, key, value)
         elif key is not None and not self._ignores_keys:
             partition = self._hashes.of(key) % route.count
         varints = self._varints
@@ -189,18 +194,10 @@ class RecordAccumulator:
             delta = timestamp - batch.base_timestamp
             times = varints[delta] if 0 <= delta < TABLE_SIZE else varlong(delta)
             offset = varints[index] if index < TABLE_SIZE else varint(index)
-            size = (
-                1
-                + len(times)
-                + len(offset)
-                + len(key_length)
-                + len(key_bytes)
-                + len(value_length)
-                + len(value)
-                + len(tail)
-            )
-            length = varints[size] if size < TABLE_SIZE else varint(size)
-            batch.buffer += b"".join((length, b"\0", times, offset, key_length, key_bytes, value_length, value, tail))
+            body = b"".join((b"\0", times, offset, key_length, key_bytes, value_length, value, tail))
+            size = len(body)
+            batch.buffer += varints[size] if size < TABLE_SIZE else varint(size)
+            batch.buffer += body
             batch.count = index + 1
             if timestamp > batch.max_timestamp:
                 batch.max_timestamp = timestamp
@@ -209,14 +206,14 @@ class RecordAccumulator:
     def _new_batch(
         self, route: TopicRoute, queue: PartitionQueue, is_sticky: bool, timestamp: int, estimate: int
     ) -> ProducerBatch | None:
-        """Close the open batch and begin another, in the next partition where it is time to change; None where memory is short."""
+        """Close the open batch and create another, perhaps in the next sticky partition. Returns None if memory is short."""
         settings = self.settings
         if RECORDS_AT + estimate > settings.request_size_max:
             raise RecordTooLargeError(
                 f"A record of {estimate} bytes is larger than max.request.size, {settings.request_size_max}."
             )
         if timestamp < 0:
-            raise ValueError(f"a timestamp is milliseconds since 1970, not {timestamp}")
+            raise ValueError(f"timestamp must be milliseconds since 1970, got {timestamp}")
         if is_sticky and route.sticky_bytes >= settings.batch_size:
             self._switch_sticky_partition(route)
             queue = route.queues[route.sticky]
@@ -247,7 +244,7 @@ class RecordAccumulator:
         return batch
 
     def try_add(self, topic: str, encoded: "EncodedBatch") -> ProducerBatch | None:
-        """Queue a batch that was encoded elsewhere, behind what waits; None where its topic, or memory for it, must be waited for first."""
+        """Queue an encoded batch. Returns None if its topic, or memory, must be waited for first."""
         with self.lock:
             route = self.routes.get(topic)
             if route is None or encoded.partition >= route.count:
@@ -262,7 +259,7 @@ class RecordAccumulator:
             batch = ProducerBatch(
                 topic, encoded.partition, (self._serial,), size, size, self._now_ms(), encoded.base_timestamp, self.lock
             )
-            batch.buffer = encoded.buffer  # type: ignore[assignment]  # a view; nothing is appended to a batch that was never open
+            batch.buffer = encoded.buffer  # type: ignore[assignment]  # a view: nothing is appended to it
             batch.count = encoded.count
             batch.max_timestamp = encoded.max_timestamp
             self._serial += 1
@@ -274,7 +271,7 @@ class RecordAccumulator:
         return batch
 
     def assign_unkeyed(self, route: TopicRoute, running: "NDArray[Any]") -> "NDArray[Any]":
-        """Partitions for rows without a key, whose bytes are added up in `running`: one after another, each for about a batch."""
+        """Return partitions for rows without a key: each in turn for about a batch. `running` has the rows' cumulative bytes."""
         import numpy as np
 
         size = self.settings.batch_size
@@ -288,15 +285,15 @@ class RecordAccumulator:
         return chosen
 
     def _switch_sticky_partition(self, route: TopicRoute) -> None:
-        """Choose where records without a key go next, evenly among the partitions that have a leader."""
+        """Choose the next sticky partition, uniformly among the partitions that have a leader."""
         available = route.available
         route.sticky = available[self._rng.below(len(available))] if len(available) > 1 else available[0]
         route.sticky_bytes = 0
 
-    # What the sender does
+    # Outcomes
 
     def finish(self, batch: ProducerBatch) -> None:
-        """The outcome of a batch is known: its memory is free again."""
+        """Release the memory of a batch that is done."""
         with self.lock:
             if batch not in self.incomplete:
                 return
@@ -308,12 +305,12 @@ class RecordAccumulator:
             each()
 
     def call_when_memory_free(self, callback: Callable[[], object]) -> None:
-        """Call it after memory was freed."""
+        """Call `callback` the next time memory is released."""
         with self.lock:
             self.memory_waiters.append(callback)
 
     def update_compression_ratio(self, topic: str, before: int, after: int) -> None:
-        """How well records of a topic are compressed decides how many are put into a batch."""
+        """Update the topic's expected compression ratio, which decides how many bytes of records a batch takes."""
         route = self.routes.get(topic)
         if route is not None and before:
             seen = after / before
@@ -323,30 +320,36 @@ class RecordAccumulator:
                 route.ratio = max(route.ratio - RATIO_BETTER, seen, 0.05)
 
     def split(self, batch: ProducerBatch) -> list[ProducerBatch]:
-        """The records of a batch that was too large, in batches of at most half its size."""
+        """Split a batch that the broker rejected as too large into batches of at most half its size."""
         route = self.routes.get(batch.topic)
         if route is not None:
-            route.ratio = 1.0  # it was trusted too much
+            route.ratio = 1.0  # the expected ratio was too good
         records = decode_records(batch.buffer)
         sizes = [RECORD_OVERHEAD_MAX + len(record.key or b"") + len(record.value or b"") for record in records]
         target = max(sum(sizes) // 2, *sizes)
         parts: list[ProducerBatch] = []
-        room = 0
+        space = 0
         for record, size in zip(records, sizes, strict=True):
-            if room < size or not parts:
+            if space < size or not parts:
                 where = (batch.topic, batch.partition, (*batch.serial, len(parts)))
                 parts.append(ProducerBatch(*where, target, 0, batch.created_ms, record.timestamp, self.lock))
-                room = target
-            room -= size
+                space = target
+            space -= size
             part = parts[-1]
             body = b"".join(
-                (b"\0", varlong(record.timestamp - part.base_timestamp), varint(part.count), _bytes(record.key), _bytes(record.value),
-                 encode_headers(record.headers))
-            )  # fmt: skip
+                (
+                    b"\0",
+                    varlong(record.timestamp - part.base_timestamp),
+                    varint(part.count),
+                    _bytes(record.key),
+                    _bytes(record.value),
+                    encode_headers(record.headers),
+                )
+            )
             part.buffer += varint(len(body)) + body
             part.count += 1
             part.max_timestamp = max(part.max_timestamp, record.timestamp)
-        parts[0].reserved = batch.reserved  # the memory is the same
+        parts[0].reserved = batch.reserved  # the parts take over its memory
         with self.lock:
             for part in parts:
                 self.incomplete[part] = None
@@ -355,12 +358,19 @@ class RecordAccumulator:
         return parts
 
 
+def _call_partitioner(partitioner: Partitioner, route: TopicRoute, key: bytes | None, value: bytes | None) -> int:
+    partition = partitioner(route.name, key, value, route.count)
+    if not 0 <= partition < route.count:
+        raise ValueError(f"partitioner returned {partition}, but the topic has {route.count} partitions")
+    return partition
+
+
 def _bytes(data: bytes | None) -> bytes:
     return b"\1" if data is None else varint(len(data)) + data
 
 
 def encode_headers(headers: HeaderPairs) -> bytes:
-    """Their count and what they are; text becomes UTF-8."""
+    """Encode the headers and their count; text becomes UTF-8."""
     encoded = [varint(len(headers))]
     for name, content in headers:
         key = name.encode()

@@ -82,8 +82,15 @@ class AdminCore:
 
     # Asking
 
-    async def _call(self, request: Message, answer: type[R], *, node: int = ANY_NODE, version_max: int | None = None,
-                   check: Callable[[R], object] | None = None) -> R:  # fmt: skip
+    async def _call(
+        self,
+        request: Message,
+        answer: type[R],
+        *,
+        node: int = ANY_NODE,
+        version_max: int | None = None,
+        check: Callable[[R], object] | None = None,
+    ) -> R:
         """One question, until it is answered; `check` raises for errors in the answer, and those that pass are tried again."""
 
         async def attempt() -> R:

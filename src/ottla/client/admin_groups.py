@@ -92,9 +92,11 @@ class GroupAdmin(AdminCore):
         for group in groups:
             try:
                 await self._call_coordinator(
-                    group, DeleteGroupsRequest([group]), DeleteGroupsResponse,
+                    group,
+                    DeleteGroupsRequest([group]),
+                    DeleteGroupsResponse,
                     lambda told, group=group: raise_for(told.results[0].error_code, about=f"group {group!r}"),  # type: ignore[misc]
-                )  # fmt: skip
+                )
                 results[group] = None
             except ClientError as error:
                 errors[group] = error
@@ -176,9 +178,11 @@ class GroupAdmin(AdminCore):
             for topic, indexes in by_topic(partitions).items()
         ]
         answer = await self._call_coordinator(
-            group, OffsetDeleteRequest(group, topics), OffsetDeleteResponse,
+            group,
+            OffsetDeleteRequest(group, topics),
+            OffsetDeleteResponse,
             lambda told: raise_for(told.error_code, about=f"group {group!r}"),
-        )  # fmt: skip
+        )
         _raise_failures("delete_group_offsets", group, answer)
 
 

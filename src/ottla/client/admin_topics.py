@@ -172,11 +172,15 @@ class TopicAdmin(AdminCore):
                 continue
             partitions = tuple(
                 PartitionDescription(
-                    each.partition_index, nodes.get(each.leader_id), each.leader_epoch, tuple(each.replica_nodes), tuple(each.isr_nodes),
+                    each.partition_index,
+                    nodes.get(each.leader_id),
+                    each.leader_epoch,
+                    tuple(each.replica_nodes),
+                    tuple(each.isr_nodes),
                     tuple(each.offline_replicas),
                 )
                 for each in sorted(topic.partitions, key=lambda each: each.partition_index)
-            )  # fmt: skip
+            )
             results[name] = TopicDescription(name, topic.topic_id, topic.is_internal, partitions)
         return result_or_raise("describe_topics", results, errors)
 
@@ -292,10 +296,16 @@ class TopicAdmin(AdminCore):
                         found[place] = broker_error(each.error_code, each.error_message, about=str(place))
                     else:
                         found[place] = tuple(
-                            ProducerState(state.producer_id, state.producer_epoch, state.last_sequence, state.last_timestamp,
-                                          state.coordinator_epoch, state.current_txn_start_offset)
+                            ProducerState(
+                                state.producer_id,
+                                state.producer_epoch,
+                                state.last_sequence,
+                                state.last_timestamp,
+                                state.coordinator_epoch,
+                                state.current_txn_start_offset,
+                            )
                             for state in each.active_producers
-                        )  # fmt: skip
+                        )
             return found
 
         return await self._call_leaders([TopicPartition(*place) for place in partitions], ask, "describe_producers")

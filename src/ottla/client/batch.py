@@ -56,12 +56,19 @@ class ProducerBatch:
         "serial",
         "starts",
         "topic",
-    )  # fmt: skip
+    )
 
     def __init__(
-        self, topic: str, partition: int, serial: tuple[int, ...], limit: int, reserved: int, created_ms: float, timestamp: int,
+        self,
+        topic: str,
+        partition: int,
+        serial: tuple[int, ...],
+        limit: int,
+        reserved: int,
+        created_ms: float,
+        timestamp: int,
         lock: "AbstractContextManager[Any]",
-    ) -> None:  # fmt: skip
+    ) -> None:
         self.topic = topic
         self.partition = partition
         self.serial = serial
@@ -106,8 +113,23 @@ class ProducerBatch:
     def seal(self) -> None:
         """Write the header and its checksum. Called again after sequence or epoch changed."""
         buffer = self.buffer
-        HEADER.pack_into(buffer, 0, 0, len(buffer) - LENGTH_OVERHEAD, NO_LEADER_EPOCH, MAGIC, 0, self.codec, self.count - 1,
-                         self.base_timestamp, self.max_timestamp, self.producer_id, self.epoch, self.sequence, self.count)  # fmt: skip
+        HEADER.pack_into(
+            buffer,
+            0,
+            0,
+            len(buffer) - LENGTH_OVERHEAD,
+            NO_LEADER_EPOCH,
+            MAGIC,
+            0,
+            self.codec,
+            self.count - 1,
+            self.base_timestamp,
+            self.max_timestamp,
+            self.producer_id,
+            self.epoch,
+            self.sequence,
+            self.count,
+        )
         write_checksum(buffer)
         self.is_sealed = True
 

@@ -111,8 +111,15 @@ class ClusterMetadata:
         ordered = sorted(topic.partitions, key=lambda each: each.partition_index)
         infos = []
         for each in ordered:
-            info = PartitionInfo(name, each.partition_index, each.leader_id, each.leader_epoch, tuple(each.replica_nodes),
-                                 tuple(each.isr_nodes), tuple(each.offline_replicas))  # fmt: skip
+            info = PartitionInfo(
+                name,
+                each.partition_index,
+                each.leader_id,
+                each.leader_epoch,
+                tuple(each.replica_nodes),
+                tuple(each.isr_nodes),
+                tuple(each.offline_replicas),
+            )
             if before is not None and each.partition_index < len(before.partitions):
                 known = before.partitions[each.partition_index]
                 if known.leader_epoch > info.leader_epoch >= 0:

@@ -105,9 +105,14 @@ class BrokerConnection:
         self._write(self._protocol.request(request, version, None, _ignore_response, _ignore_failure, 0))
 
     def _send(
-        self, request: Message, answer: type[Message], deliver: OnResponse, future: "asyncio.Future[Any]", timeout_ms: float,
+        self,
+        request: Message,
+        answer: type[Message],
+        deliver: OnResponse,
+        future: "asyncio.Future[Any]",
+        timeout_ms: float,
         version_max: int | None,
-    ) -> None:  # fmt: skip
+    ) -> None:
         if self._error is not None:
             future.set_exception(self._error)
             return

@@ -76,9 +76,14 @@ class ProducerEngine:
     """What both faces drive: accumulator, sender and connections, in one loop. Made inside it."""
 
     def __init__(
-        self, settings: ProducerSettings, ports: ClientPorts, *, lock: "AbstractContextManager[Any]", future: type[SendFuture],
+        self,
+        settings: ProducerSettings,
+        ports: ClientPorts,
+        *,
+        lock: "AbstractContextManager[Any]",
+        future: type[SendFuture],
         wake_from: Callable[[Callable[[], None]], object] | None = None,
-    ) -> None:  # fmt: skip
+    ) -> None:
         self.settings = settings
         self.core = ClusterClient(settings.config, ports, creates_topics=True)
         self.is_woken = False

@@ -37,8 +37,15 @@ class InFlightRequest:
 
     __slots__ = ("correlation_id", "deadline_ms", "deliver", "fail", "is_flexible", "version")
 
-    def __init__(self, correlation_id: int, version: int, is_flexible: bool, deadline_ms: float, deliver: OnResponse,
-                 fail: Callable[[ClientError], None]) -> None:  # fmt: skip
+    def __init__(
+        self,
+        correlation_id: int,
+        version: int,
+        is_flexible: bool,
+        deadline_ms: float,
+        deliver: OnResponse,
+        fail: Callable[[ClientError], None],
+    ) -> None:
         self.correlation_id = correlation_id
         self.version = version
         self.is_flexible = is_flexible
@@ -72,8 +79,14 @@ class BrokerProtocol:
 
     # Negotiation
 
-    def start_negotiation(self, on_ready: Callable[[], None], on_retry: Callable[[bytes], None], fail: Callable[[ClientError], None],
-              deadline_ms: float, version: int = ApiVersionsRequest.MAX_VERSION) -> bytes:  # fmt: skip
+    def start_negotiation(
+        self,
+        on_ready: Callable[[], None],
+        on_retry: Callable[[bytes], None],
+        fail: Callable[[ClientError], None],
+        deadline_ms: float,
+        version: int = ApiVersionsRequest.MAX_VERSION,
+    ) -> bytes:
         """The first request. A broker that does not know its version says so in version 0, and `on_retry` gets the next attempt's bytes."""
 
         def deliver(sent: int, body: bytes | memoryview) -> None:
@@ -124,8 +137,15 @@ class BrokerProtocol:
 
     # Requests and answers
 
-    def request(self, request: Message, version: int, answer: type[Message] | None, deliver: OnResponse,
-                fail: Callable[[ClientError], None], deadline_ms: float) -> bytes:  # fmt: skip
+    def request(
+        self,
+        request: Message,
+        version: int,
+        answer: type[Message] | None,
+        deliver: OnResponse,
+        fail: Callable[[ClientError], None],
+        deadline_ms: float,
+    ) -> bytes:
         """The frame of a request. Without an `answer` (acks=0) none is waited for."""
         flexible = version >= request.FLEXIBLE_FROM
         body = encode(request, version)
@@ -135,8 +155,17 @@ class BrokerProtocol:
         answer_flexible = version >= answer.FLEXIBLE_FROM and request.API_KEY != ApiVersionsRequest.API_KEY
         return self._frame(request.API_KEY, version, flexible, answer_flexible, body, deliver, fail, deadline_ms)
 
-    def _frame(self, api_key: int, version: int, flexible: bool, answer_flexible: bool, body: Buffer, deliver: OnResponse,
-               fail: Callable[[ClientError], None], deadline_ms: float) -> bytes:  # fmt: skip
+    def _frame(
+        self,
+        api_key: int,
+        version: int,
+        flexible: bool,
+        answer_flexible: bool,
+        body: Buffer,
+        deliver: OnResponse,
+        fail: Callable[[ClientError], None],
+        deadline_ms: float,
+    ) -> bytes:
         head = self._head(api_key, version, flexible, len(body))
         correlation_id = self._next_correlation_id
         self._in_flight.append(InFlightRequest(correlation_id, version, answer_flexible, deadline_ms, deliver, fail))

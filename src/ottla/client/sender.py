@@ -89,9 +89,13 @@ class Sender:
         return list(ready.values())
 
     def _maybe_take(
-        self, queue: PartitionQueue, now_ms: float, ready: dict[int, PendingProduce], open_nodes: dict[int, bool],
+        self,
+        queue: PartitionQueue,
+        now_ms: float,
+        ready: dict[int, PendingProduce],
+        open_nodes: dict[int, bool],
         can_send: Callable[[int], bool],
-    ) -> None:  # fmt: skip
+    ) -> None:
         batch = queue.batches[0]
         if not self._is_ready(queue, batch, now_ms):
             return
@@ -232,9 +236,16 @@ class Sender:
         self._in_flight[pending.node] -= 1
 
     def on_partition_response(
-        self, queue: PartitionQueue, batch: ProducerBatch, number: int, message: str | None, base_offset: int, log_append_ms: int,
-        record_errors: dict[int, str | None], now_ms: float,
-    ) -> None:  # fmt: skip
+        self,
+        queue: PartitionQueue,
+        batch: ProducerBatch,
+        number: int,
+        message: str | None,
+        base_offset: int,
+        log_append_ms: int,
+        record_errors: dict[int, str | None],
+        now_ms: float,
+    ) -> None:
         """What the broker says of one batch."""
         code = error_code(number)
         if code in (ErrorCode.NONE, ErrorCode.DUPLICATE_SEQUENCE_NUMBER):
@@ -246,9 +257,16 @@ class Sender:
         self._on_result(queue, batch, code, error, now_ms, is_answer=True, record_errors=record_errors)
 
     def _on_result(
-        self, queue: PartitionQueue, batch: ProducerBatch, code: ErrorCode, error: ClientError, now_ms: float, *, is_answer: bool,
+        self,
+        queue: PartitionQueue,
+        batch: ProducerBatch,
+        code: ErrorCode,
+        error: ClientError,
+        now_ms: float,
+        *,
+        is_answer: bool,
         record_errors: dict[int, str | None] | None = None,
-    ) -> None:  # fmt: skip
+    ) -> None:
         queue.in_flight.remove(batch)
         if batch.is_done:
             queue.needs_reset |= batch.has_sequence  # it expired under way: nobody will know whether it is in the log

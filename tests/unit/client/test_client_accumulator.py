@@ -82,7 +82,7 @@ def test_records_that_cannot_be_sent():
         bench.send(b"x" * 1000)
     with pytest.raises(RecordTooLargeError, match=r"buffer\.memory, 500"):
         bench.send(b"x" * 600)
-    with pytest.raises(ValueError, match="numbered from 0, so -1 is none"):
+    with pytest.raises(ValueError, match="partition must be >= 0, got -1"):
         bench.send(b"x", partition=-1)
     assert bench.send(b"x", partition=1) is None
     with pytest.raises(ValueError, match="milliseconds since 1970"):
@@ -109,7 +109,7 @@ def test_own_partitioners_and_ignored_keys():
     bench.send(b"x", key=b"k")
     assert bench.accumulator.routes["t"].queues[2].open is not None
     bench = Bench(partitions=3, partitioner_class=lambda topic, key, value, partitions: partitions)
-    with pytest.raises(ValueError, match="chose 3 of 3 partitions"):
+    with pytest.raises(ValueError, match="returned 3, but the topic has 3 partitions"):
         bench.send(b"x")
     bench = Bench(partitions=3, partitioner_ignore_keys=True)
     for number in range(10):
