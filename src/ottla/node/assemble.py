@@ -116,7 +116,7 @@ class Node:
         directories = self.broker.log_directories
         unclean = [directory.path for directory in directories if not directory.is_online]
         works = [Work(directories.of(each.directory).path, False, each.close) for each in self._publisher.logs()]
-        closed = await run_all(self._ports.workers, works, threads_per_group=CLOSING_THREADS)
+        closed = await run_all(self._ports.workers, works, threads_per_directory=CLOSING_THREADS)
         for (path, _, _), error in zip(works, closed, strict=True):
             if error is not None and path not in unclean:
                 log.error("%s is not left in order, and its logs will be recovered at the next start: %s", path, error)

@@ -1,7 +1,7 @@
-"""The node's `log.dirs`: which partitions lie where, where their logs begin, and how much room there is.
+"""The node's `log.dirs`: their partitions, log start offsets, free space and failures.
 
-The file `log-start-offset-checkpoint` of a directory holds the beginnings that DeleteRecords has moved; the format is Kafka's. What it says
-holds at the next start, whether or not the files of the records before it were removed by then.
+The file `log-start-offset-checkpoint` (Kafka's format) contains the log start offsets that DeleteRecords has moved. They
+apply after a restart even if the files of the deleted records still exist.
 """
 
 import asyncio
@@ -18,16 +18,14 @@ from ottla.runtime.segment_removal import mark_segments_deleted
 
 log = logging.getLogger("ottla.partitions")
 
-FILE_NAME = START_OFFSETS_FILE
-StartOffsets = Offsets
 
-FULL_LOOK_SECONDS = 1.0
-"""How often it is looked whether there is room again."""
-ROOM_BYTES_MIN = 1 << 20
+FULL_CHECK_SECONDS = 1.0
+"""How often the free space of a full directory is checked."""
+FREE_BYTES_MIN = 1 << 20
 
 
 class LogDirectory:
-    """One of the node's `log.dirs`, and the partitions that it holds. One that has failed holds none, until the node is started again."""
+    """One of the node's `log.dirs` and its partitions. A failed directory has none until the node is restarted."""
 
     def __init__(
         self,
@@ -39,26 +37,26 @@ class LogDirectory:
         failure: Exception | None = None,
     ) -> None:
         self.directory_id = directory_id
-        """None where it has failed before that could be read."""
+        """None if the directory failed before its id could be read."""
         self.path = path
         self.is_clean = is_clean
         self.holds_metadata = holds_metadata
-        """The node cannot do without this one."""
+        """Whether it contains the metadata log: if this directory fails, the node stops."""
         self.failure = failure
-        """Why it is offline."""
+        """Why the directory is offline."""
         self.is_full = False
         self.partition_count = 0
         self.partitions: dict[Partition, None] = {}
         self.changes = 0
         self.saved_changes = 0
-        self.saving = asyncio.Lock()
+        self.write_lock = asyncio.Lock()
 
     @property
     def is_online(self) -> bool:
         return self.failure is None
 
-    def start_offsets(self) -> StartOffsets:
-        """Of the partitions that do not begin with the first offset of all."""
+    def start_offsets(self) -> Offsets:
+        """Return the log start offsets that are greater than 0."""
         return {
             (partition.topic, partition.index): partition.log.log_start_offset
             for partition in self.partitions
@@ -67,7 +65,7 @@ class LogDirectory:
 
 
 class LogDirectories:
-    """All of them."""
+    """All log directories of the node."""
 
     def __init__(
         self,
@@ -88,15 +86,17 @@ class LogDirectories:
         return [directory for directory in self._directories if directory.is_online]
 
     def of(self, path: str) -> LogDirectory:
-        """The one that a log or a file lies in."""
+        """Return the log directory that contains a path."""
         return max(
             (directory for directory in self._directories if path.startswith(directory.path.rstrip("/") + "/")),
             key=lambda directory: len(directory.path),
         )
 
     def on_failure(self, directory: LogDirectory, error: Exception) -> bool:
-        """A call to the file system of a directory has failed. True: it is offline from now on, with all that it holds, until the node is
-        started again. False: it is full, so that the same may be tried later. Call it from the loop.
+        """Handle an error of the directory's file system. Call from the event loop.
+
+        Returns True if the directory is now offline, with all its partitions, until the node is restarted; False if it
+        is only full, so that the operation can be retried.
         """
         if directory.failure is None:
             if is_disk_full(error):
@@ -104,8 +104,8 @@ class LogDirectories:
                 return False
             directory.failure = error
             log.error(
-                "the log directory %s is offline, and with it %d partitions: %s. The others are served; repair or mount it and start "
-                "the node again, or take it out of log.dirs",
+                "log directory %s failed, its %d partitions are offline: %s. "
+                "Repair or mount it and restart the node, or remove it from log.dirs",
                 directory.path,
                 len(directory.partitions),
                 error,
@@ -114,19 +114,17 @@ class LogDirectories:
         return True
 
     def on_partition_failure(self, partition: Partition, error: Exception) -> bool:
-        """The same, of the directory that a partition lies in."""
+        """Like `on_failure`, for the directory of a partition. True for a partition that was removed."""
         return partition.is_removed or self.on_failure(self.of(partition.log.directory), error)
 
     def _on_full(self, directory: LogDirectory, error: Exception) -> None:
-        """Said once, and once more when there is room again: a producer tries many times a second."""
+        """Log it once, and again when space is available: a producer retries many times a second."""
         if not directory.is_full:
             directory.is_full = True
-            log.error(
-                "the log directory %s is full: writes to it are refused until there is room (%s)", directory.path, error
-            )
-            asyncio.get_running_loop().call_later(FULL_LOOK_SECONDS, self._look_for_room, directory)
+            log.error("log directory %s is full, rejecting writes until space is available: %s", directory.path, error)
+            asyncio.get_running_loop().call_later(FULL_CHECK_SECONDS, self._check_space, directory)
 
-    def _look_for_room(self, directory: LogDirectory) -> None:
+    def _check_space(self, directory: LogDirectory) -> None:
         if directory.is_online:
             self._workers.run(partial(self._disk.space, directory.path)).add_done_callback(
                 partial(self._on_space, directory)
@@ -138,64 +136,64 @@ class LogDirectories:
         error = space.exception()
         if isinstance(error, OSError):
             self.on_failure(directory, error)
-        elif error is None and space.result()[1] >= ROOM_BYTES_MIN:
+        elif error is None and space.result()[1] >= FREE_BYTES_MIN:
             directory.is_full = False
-            log.warning("the log directory %s has room again", directory.path)
+            log.warning("log directory %s has space again", directory.path)
         else:
-            asyncio.get_running_loop().call_later(FULL_LOOK_SECONDS, self._look_for_room, directory)
+            asyncio.get_running_loop().call_later(FULL_CHECK_SECONDS, self._check_space, directory)
 
     async def space(self, directory: LogDirectory) -> tuple[int, int]:
-        """The size of its file system, and what of it is free."""
+        """Return the total and free bytes of the directory's file system."""
         return await self._workers.run(lambda: self._disk.space(directory.path))
 
     async def delete_before(self, partition: Partition, offset: int) -> int:
-        """Delete records; returns where the log begins, once that is on the disk. ApiError where it cannot begin there."""
+        """Delete records before an offset and return the new log start offset once it is on disk. Raises ApiError."""
         partition.delete_before(offset)
         directory = self.of(partition.log.directory)
         try:
             await self.save_start_offsets(directory)
-            # Whole segments before the beginning leave the log now.
+            # Segments entirely before the log start offset are removed now.
             await mark_segments_deleted(partition, partition.log.detach_below_start(), self._workers)
         except OSError as error:
             self.on_failure(directory, error)
             raise ApiError(ErrorCode.KAFKA_STORAGE_ERROR) from error
         return partition.log.log_start_offset
 
-    def read_start_offsets(self) -> StartOffsets:
-        """What the directories say. A file that cannot be read is named and not believed, as in Kafka."""
-        found: StartOffsets = {}
+    def read_start_offsets(self) -> Offsets:
+        """Read the log start offsets of all directories. A corrupt file is logged and ignored, as in Kafka."""
+        found: Offsets = {}
         for directory in self.online():
-            path = f"{directory.path}/{FILE_NAME}"
+            path = f"{directory.path}/{START_OFFSETS_FILE}"
             try:
                 found |= read(self._disk, path)
             except ValueError as error:
-                log.warning("%s is not whole, and logs begin with their first segments: %s", path, error)
+                log.warning("ignoring corrupt checkpoint %s: %s", path, error)
             except OSError as error:
                 self.on_failure(directory, error)
         return found
 
-    def forget_stale_start_offsets(self) -> None:
-        """Once all logs are open: what is said of a topic that is gone must not be believed of the next one of its name."""
+    def prune_start_offsets(self) -> None:
+        """Remove entries of deleted topics, which would apply to new topics of the same name. Call once all logs are open."""
         for directory in self.online():
-            path = f"{directory.path}/{FILE_NAME}"
+            path = f"{directory.path}/{START_OFFSETS_FILE}"
             if self._disk.exists(path) and self._disk.read(path) != encode(directory.start_offsets()):
                 self.write_start_offsets(directory)
 
     def write_start_offsets(self, directory: LogDirectory) -> None:
-        """At once; but where a worker writes the file just now, it will see the change and write again.
+        """Write the file synchronously, unless a worker is writing it: that worker sees the change and writes again.
 
-        A directory that is offline holds no partitions any more, and its file keeps what it said of them.
+        The file of an offline directory is left unchanged: the directory has no partitions any more.
         """
-        if directory.saving.locked() or not directory.is_online:
+        if directory.write_lock.locked() or not directory.is_online:
             return
-        self._disk.write_atomically(f"{directory.path}/{FILE_NAME}", encode(directory.start_offsets()))
+        self._disk.write_atomically(f"{directory.path}/{START_OFFSETS_FILE}", encode(directory.start_offsets()))
 
     async def save_start_offsets(self, directory: LogDirectory) -> None:
-        """Those who come while a worker writes share the next write."""
+        """Write the file in a worker. Callers that arrive during a write share the next one."""
         directory.changes += 1
-        wanted = directory.changes
-        async with directory.saving:
-            if directory.saved_changes >= wanted:
+        target = directory.changes
+        async with directory.write_lock:
+            if directory.saved_changes >= target:
                 return
             written = b""
             while True:
@@ -205,5 +203,7 @@ class LogDirectories:
                 if data == written:
                     return
                 changes, written = directory.changes, data
-                await self._workers.run(partial(self._disk.write_atomically, f"{directory.path}/{FILE_NAME}", data))
+                await self._workers.run(
+                    partial(self._disk.write_atomically, f"{directory.path}/{START_OFFSETS_FILE}", data)
+                )
                 directory.saved_changes = changes

@@ -1,7 +1,7 @@
-"""Opens the logs that a node finds when it starts, and closes them when it stops: several at a time, off the loop.
+"""Open the logs of a starting node, and close those of a stopping one, in worker threads.
 
-After a clean stop a log is opened in a tenth of a millisecond. After a crash some of it is read through, which takes as long as it takes:
-how far it has come is said from time to time, and a node that is to stop need not wait for the end of it.
+After a clean shutdown a log is opened in 0.1 ms. After a crash it is read from its recovery point, which may take long:
+progress is logged, and a shutdown interrupts the recovery.
 """
 
 import asyncio
@@ -11,15 +11,15 @@ from functools import partial
 from typing import Generic, NamedTuple, TypeVar
 
 from ottla.base.ports import Workers
-from ottla.log.log_loader import Progress, RecoveryInterrupted
+from ottla.log.log_loader import RecoveryInterrupted, ScanProgress
 from ottla.log.partition_log import PartitionLog
 
 OPEN_BATCH_SIZE = 50
-"""A worker opens so many of a clean directory before it comes back: to hand work over and back costs as much as to open one."""
-SAY_SECONDS = 2.0
-"""Between two lines in the log."""
-TELL_SECONDS = 0.2
-"""Between two of what somebody sees moving."""
+"""Logs of a clean directory that a worker opens at a time: a handover to a worker costs as much as opening a log."""
+LOG_INTERVAL_SECONDS = 2.0
+"""Between two progress messages in the log."""
+PROGRESS_INTERVAL_SECONDS = 0.2
+"""Between two calls of `on_progress`, which may drive a progress bar."""
 
 __all__ = ["RecoveryProgress", "LogRecovery", "RecoveryInterrupted", "Work", "run_all"]
 
@@ -29,7 +29,7 @@ T = TypeVar("T")
 
 
 class RecoveryProgress(NamedTuple):
-    """How far a node is with its logs."""
+    """Logs opened so far, and bytes read to recover them."""
 
     logs: int
     logs_total: int
@@ -37,15 +37,15 @@ class RecoveryProgress(NamedTuple):
 
 
 class Work(NamedTuple, Generic[T]):
-    """Something to do for one log, in a worker. `group` is the directory that it lies in."""
+    """A function to run in a worker, for one log in `directory`."""
 
-    group: str
+    directory: str
     is_quick: bool
     run: Callable[[], T]
 
 
 class LogRecovery:
-    """The logs of a node that starts. `is_stopping` is asked in workers, too."""
+    """Opener of a starting node's logs. `is_stopping` is also called in worker threads."""
 
     def __init__(
         self,
@@ -59,114 +59,110 @@ class LogRecovery:
         self._threads = threads_per_directory
         self._on_progress = on_progress
         self._is_stopping = is_stopping
-        self._progress: list[Progress] = []
+        self._progress: list[ScanProgress] = []
         self._done = 0
         self._total = 0
 
-    def progress(self) -> Progress:
-        """For one log, whose worker counts in it."""
-        progress = Progress(self._is_stopping)
+    def progress(self) -> ScanProgress:
+        """Return a counter for one log, which its worker updates."""
+        progress = ScanProgress(self._is_stopping)
         self._progress.append(progress)
         return progress
 
-    async def open_all(self, wanted: Sequence[Work[PartitionLog]]) -> list[PartitionLog | OSError]:
-        """Of each what was opened, or why it could not be, in the order in which they were wanted.
+    async def open_all(self, works: Sequence[Work[PartitionLog]]) -> list[PartitionLog | OSError]:
+        """Return the opened log, or the error, of each in order.
 
-        RecoveryInterrupted where the node is to stop meanwhile: no worker is busy with a log any more then.
+        Raises RecoveryInterrupted if the node is stopped meanwhile; no worker is using a log any more then.
         """
-        self._total = len(wanted)
-        unclean = sum(not work.is_quick for work in wanted)
+        self._total = len(works)
+        unclean = sum(not work.is_quick for work in works)
         if not unclean:
-            return await self._run_all(wanted)
-        log.warning(
-            "the last stop was not a clean one: %d logs are checked from where they are known to be on the disk",
-            unclean,
-        )
-        saying = asyncio.ensure_future(self._say())
+            return await self._run_all(works)
+        log.warning("unclean shutdown detected; recovering %d logs from their recovery points", unclean)
+        reporting = asyncio.ensure_future(self._report_progress())
         try:
-            opened = await self._run_all(wanted)
+            opened = await self._run_all(works)
         finally:
-            saying.cancel()
+            reporting.cancel()
         for one in opened:
             if isinstance(one, PartitionLog) and one.truncated_bytes:
                 log.warning(
-                    "%s ended in %d bytes that were not whole batches: it goes on at offset %d",
-                    one.directory,
+                    "truncated %d bytes of incomplete batches from %s; log end offset is now %d",
                     one.truncated_bytes,
+                    one.directory,
                     one.log_end_offset,
                 )
-        log.warning("%d logs are checked, %.1f MB were read through", unclean, self._read_bytes() / 1e6)
+        log.warning("recovered %d logs, read %.1f MB", unclean, self._read_bytes() / 1e6)
         return opened
 
-    async def _run_all(self, wanted: Sequence[Work[T]]) -> list[T | OSError]:
-        stoppable = [
-            work if work.is_quick else work._replace(run=partial(self._unless_stopping, work.run)) for work in wanted
+    async def _run_all(self, works: Sequence[Work[T]]) -> list[T | OSError]:
+        interruptible = [
+            work if work.is_quick else work._replace(run=partial(self._unless_stopping, work.run)) for work in works
         ]
-        results = await run_all(self._workers, stoppable, threads_per_group=self._threads, on_done=self._count)
+        results = await run_all(
+            self._workers, interruptible, threads_per_directory=self._threads, on_done=self._on_done
+        )
         if any(isinstance(result, RecoveryInterrupted) for result in results):
             for opened in results:
                 if isinstance(opened, PartitionLog):
                     opened.release_files()
-            raise RecoveryInterrupted("the node was stopped while its logs were checked")
-        self._tell()
+            raise RecoveryInterrupted("shutdown during log recovery")
+        self._notify()
         return results
 
     def _unless_stopping(self, run: Callable[[], T]) -> T:
         if self._is_stopping():
-            raise RecoveryInterrupted("the recovery was stopped before the log's turn came")
+            raise RecoveryInterrupted("shutdown before recovery of the log")
         return run()
 
-    def _count(self, count: int) -> None:
+    def _on_done(self, count: int) -> None:
         self._done += count
-        self._tell()
+        self._notify()
 
-    def _tell(self) -> None:
+    def _notify(self) -> None:
         if self._on_progress is not None:
             self._on_progress(RecoveryProgress(self._done, self._total, self._read_bytes()))
 
     def _read_bytes(self) -> int:
         return sum(progress.done_bytes for progress in self._progress)
 
-    async def _say(self) -> None:
+    async def _report_progress(self) -> None:
         while True:
-            await asyncio.sleep(SAY_SECONDS if self._on_progress is None else TELL_SECONDS)
-            self._tell()
+            await asyncio.sleep(LOG_INTERVAL_SECONDS if self._on_progress is None else PROGRESS_INTERVAL_SECONDS)
+            self._notify()
             if self._on_progress is None:
-                log.warning(
-                    "%d of %d logs are open, %.1f MB were read through",
-                    self._done,
-                    self._total,
-                    self._read_bytes() / 1e6,
-                )
+                log.warning("opened %d of %d logs, read %.1f MB", self._done, self._total, self._read_bytes() / 1e6)
 
 
 async def run_all(
     workers: Workers,
-    wanted: Sequence[Work[T]],
+    works: Sequence[Work[T]],
     *,
-    threads_per_group: int,
+    threads_per_directory: int,
     on_done: Callable[[int], None] = lambda count: None,
 ) -> list[T | OSError]:
-    """Do all of it, so many of a group at a time; what the file system refused is a result too."""
-    results: list[T | OSError | None] = [None] * len(wanted)
+    """Run all works, up to `threads_per_directory` at a time per directory. An OSError is returned as a result."""
+    results: list[T | OSError | None] = [None] * len(works)
     waiting: dict[str, list[int]] = {}
-    for at in reversed(range(len(wanted))):
-        waiting.setdefault(wanted[at].group, []).append(at)
+    for index in reversed(range(len(works))):
+        waiting.setdefault(works[index].directory, []).append(index)
 
-    async def follow(indexes: list[int]) -> None:
+    async def run_batches(indexes: list[int]) -> None:
         while indexes:
-            taken = [indexes.pop()]
-            while (
-                indexes and wanted[taken[0]].is_quick and wanted[indexes[-1]].is_quick and len(taken) < OPEN_BATCH_SIZE
-            ):
-                taken.append(indexes.pop())
-            done = await workers.run(lambda taken=taken: [_attempt(wanted[at].run) for at in taken])  # type: ignore[misc]
-            for at, result in zip(taken, done, strict=True):
-                results[at] = result
-            on_done(len(taken))
+            batch = [indexes.pop()]
+            while indexes and works[batch[0]].is_quick and works[indexes[-1]].is_quick and len(batch) < OPEN_BATCH_SIZE:
+                batch.append(indexes.pop())
+            done = await workers.run(partial(_run_batch, [works[index] for index in batch]))
+            for index, result in zip(batch, done, strict=True):
+                results[index] = result
+            on_done(len(batch))
 
-    await asyncio.gather(*[follow(indexes) for indexes in waiting.values() for _ in range(threads_per_group)])
+    await asyncio.gather(*[run_batches(indexes) for indexes in waiting.values() for _ in range(threads_per_directory)])
     return results  # type: ignore[return-value]
+
+
+def _run_batch(works: Sequence[Work[T]]) -> list[T | OSError]:
+    return [_attempt(work.run) for work in works]
 
 
 def _attempt(run: Callable[[], T]) -> T | OSError:

@@ -229,7 +229,7 @@ class MetadataLog:
                 await asyncio.wait([self._flush])
         if self._snapshots.running is not None:
             await asyncio.wait([self._snapshots.running])
-        await self._workers.run(self._log.close if self._failure is None else self._log.delete)
+        await self._workers.run(self._log.close if self._failure is None else self._log.release_files)
 
     def _note_version(self, record: Any) -> None:
         if type(record) is FeatureLevelRecord and record.name == METADATA_VERSION:

@@ -1,7 +1,7 @@
-"""Writes down, from time to time and at a clean stop, up to where each log is on the disk and committed, and where it begins.
+"""Checkpoint files of recovery points and high watermarks, written periodically and at a clean shutdown.
 
-After a crash a log is read through from its recovery point on, so that an old file costs time and nothing else. What must not be is a
-point that is too far on: one of a topic that was deleted would be believed of the next one of its name. See `forget`.
+After a crash a log is recovered from its recovery point, so a stale checkpoint costs only time. A recovery point must
+never be too high, though: entries of a deleted topic would apply to a new topic of the same name. `remove` prevents this.
 """
 
 import asyncio
@@ -27,7 +27,7 @@ def high_watermark(partition: Partition) -> int:
 
 
 class OffsetCheckpoint:
-    """One such file in each log directory."""
+    """One checkpoint file in each log directory."""
 
     def __init__(self, disk: Disk, workers: Workers, name: str, offset_of: Callable[[Partition], int]) -> None:
         self._disk = disk
@@ -38,29 +38,29 @@ class OffsetCheckpoint:
         self._writing = asyncio.Lock()
 
     def read(self, directory: LogDirectory) -> Offsets:
-        """What the file says. One that cannot be read is named and not believed, as in Kafka."""
+        """Read the file. A corrupt one is logged and ignored, as in Kafka."""
         path = f"{directory.path}/{self._name}"
         try:
             found = offset_checkpoint_file.read(self._disk, path)
         except ValueError as error:
-            log.warning("%s is not whole, and nothing in it is believed: %s", path, error)
+            log.warning("ignoring corrupt checkpoint %s: %s", path, error)
             found = {}
         self._written[directory.path] = found
         return found
 
     async def write(self, directory: LogDirectory) -> None:
-        """In a worker, where something has changed. OSError where it cannot be."""
+        """Write the file in a worker if an offset has changed. Raises OSError."""
         async with self._writing:
             if not directory.is_online:
-                return  # it holds no partitions any more, and its file keeps what it said of them
+                return  # it has no partitions any more, and its file must keep their offsets
             offsets = {
                 (partition.topic, partition.index): self._offset_of(partition) for partition in directory.partitions
             }
             if offsets != self._written.get(directory.path):
                 await self._write(directory, offsets)
 
-    async def forget(self, directory: LogDirectory, partitions: Sequence[tuple[str, int]]) -> None:
-        """Before new logs of these names are written to: nothing that is said of old ones holds for them."""
+    async def remove(self, directory: LogDirectory, partitions: Sequence[tuple[str, int]]) -> None:
+        """Remove the entries of earlier partitions with these names. Call before new logs of these names are written to."""
         async with self._writing:
             written = self._written.get(directory.path, {})
             if any(partition in written for partition in partitions):
@@ -77,12 +77,12 @@ class OffsetCheckpoint:
 
 
 class OffsetCheckpoints:
-    """Both files that only grow old."""
+    """The checkpoint files that are written periodically."""
 
     def __init__(self, disk: Disk, workers: Workers) -> None:
         self.recovery_points = OffsetCheckpoint(disk, workers, RECOVERY_POINTS_FILE, recovery_point)
         self.high_watermarks = OffsetCheckpoint(disk, workers, HIGH_WATERMARKS_FILE, high_watermark)
 
-    async def forget(self, directory: LogDirectory, partitions: Sequence[tuple[str, int]]) -> None:
-        await self.recovery_points.forget(directory, partitions)
-        await self.high_watermarks.forget(directory, partitions)
+    async def remove(self, directory: LogDirectory, partitions: Sequence[tuple[str, int]]) -> None:
+        await self.recovery_points.remove(directory, partitions)
+        await self.high_watermarks.remove(directory, partitions)

@@ -1,4 +1,4 @@
-"""Follows the metadata log: each committed batch of records makes a new image, and the partitions here follow the image."""
+"""Apply committed metadata records: build the next image and create, open, change and delete this node's partitions."""
 
 import logging
 from collections.abc import Callable, Mapping, Sequence
@@ -37,11 +37,11 @@ log = logging.getLogger("ottla.partitions")
 DELETED_SUFFIX = "-delete"
 STRAY_SUFFIX = "-stray"
 REOPEN_SECONDS = 1.0
-"""After which a partition that a full disk had no room for is tried again."""
+"""Delay before opening a partition is retried because the disk was full."""
 
 
 class MetadataPublisher:
-    """The only one who changes what `Broker` holds."""
+    """Follower of the metadata log, and the only writer of the `Broker`'s image and partitions."""
 
     def __init__(
         self,
@@ -65,9 +65,9 @@ class MetadataPublisher:
         self.partition_opener = PartitionOpener(
             broker,
             disk,
-            forget=self.checkpoints.forget,
-            place=self._place,
-            open_at=self._open_at,
+            remove_checkpoints=self.checkpoints.remove,
+            assign_directory=self._assign_directory,
+            open_in=self._open_in,
             on_opened=self._on_opened,
             on_open_failed=self._on_open_failed,
             on_failure=on_failure,
@@ -76,10 +76,10 @@ class MetadataPublisher:
         self._interrupted_moves: dict[str, LogDirectory] = {}
         self._broker_epoch = -1
         self._unassigned: dict[tuple[Uuid, int], Uuid] = {}
-        """Replicas that were put elsewhere than the metadata says, of which the controller has not been told."""
+        """Directories of replicas that are not in the directory that the metadata names; to be reported to the controller."""
 
     async def start(self, image: ClusterImage, log_recovery: LogRecovery) -> None:
-        """Open what the image places here; logs of topics that are gone are put aside."""
+        """Open the partitions that the image assigns to this node; rename the logs of unknown topics."""
         self._broker.image = image
         known = {
             f"{topic.name}-{index}": topic.topic_id
@@ -88,57 +88,60 @@ class MetadataPublisher:
         }
         for directory in self.log_directories.online():
             try:
-                self._put_strays_aside(directory, known)
+                self._rename_stray_directories(directory, known)
             except OSError as error:
                 self.log_directories.on_failure(directory, error)
-        starts = self._broker.log_directories.read_start_offsets()
-        points = {directory: self._recovery_points(directory) for directory in self.log_directories.online()}
-        placed: list[tuple[TopicImage, int, LogDirectory]] = []
-        works: list[Work[PartitionLog]] = []
-        for topic in image.topics_by_id.values():
-            for index in topic.partitions:
-                place = self._place(topic.topic_id, index, is_new=False)
-                if place is not None:
-                    directory, path = place
-                    placed.append((topic, index, directory))
-                    works.append(
-                        Work(
-                            directory.path,
-                            directory.is_clean,
-                            partial(
-                                PartitionLog.open,
-                                self._disk,
-                                path,
-                                config=self._log_config(image, topic.name),
-                                topic_id=topic.topic_id,
-                                now_ms=self._broker.clock.now_ms(),
-                                clean=directory.is_clean,
-                                files=self._files,
-                                start_offset=starts.get((topic.name, index), 0),
-                                recovery_point=points[directory].get((topic.name, index), 0),
-                                progress=log_recovery.progress(),
-                            ),
-                        )
-                    )
-        for (topic, index, directory), opened in zip(placed, await log_recovery.open_all(works), strict=True):
+        partitions, works = self._plan_recovery(image, log_recovery)
+        for (topic, index, directory), opened in zip(partitions, await log_recovery.open_all(works), strict=True):
             if isinstance(opened, OSError):
                 self._on_open_failed(topic.topic_id, index, directory, opened, is_new=False)
             elif directory.is_online:
                 self._add(topic.topic_id, index, directory, opened)
             else:
                 self._broker.set_offline(topic.name, topic.topic_id, index)
-        self._broker.log_directories.forget_stale_start_offsets()
+        self._broker.log_directories.prune_start_offsets()
+
+    def _plan_recovery(
+        self, image: ClusterImage, log_recovery: LogRecovery
+    ) -> tuple[list[tuple[TopicImage, int, LogDirectory]], list[Work[PartitionLog]]]:
+        """Return this node's partitions, and the functions that open their logs."""
+        starts = self._broker.log_directories.read_start_offsets()
+        points = {directory: self._recovery_points(directory) for directory in self.log_directories.online()}
+        partitions: list[tuple[TopicImage, int, LogDirectory]] = []
+        works: list[Work[PartitionLog]] = []
+        for topic in image.topics_by_id.values():
+            for index in topic.partitions:
+                location = self._assign_directory(topic.topic_id, index, is_new=False)
+                if location is None:
+                    continue
+                directory, path = location
+                open_log = partial(
+                    PartitionLog.open,
+                    self._disk,
+                    path,
+                    config=self._log_config(image, topic.name),
+                    topic_id=topic.topic_id,
+                    now_ms=self._broker.clock.now_ms(),
+                    clean=directory.is_clean,
+                    files=self._files,
+                    start_offset=starts.get((topic.name, index), 0),
+                    recovery_point=points[directory].get((topic.name, index), 0),
+                    progress=log_recovery.progress(),
+                )
+                partitions.append((topic, index, directory))
+                works.append(Work(directory.path, directory.is_clean, open_log))
+        return partitions, works
 
     def publish(self, first_offset: int, records: Sequence[Any]) -> None:
-        """Records that have been committed, in the order of the log."""
+        """Apply committed records, in the order of the log."""
         delta = ClusterDelta(self._broker.image)
-        for at, record in enumerate(records):
-            delta.replay(first_offset + at, record)
+        for position, record in enumerate(records):
+            delta.replay(first_offset + position, record)
         image = delta.apply()
         changes = delta.changes(image)
         self._broker.image = image
         for deleted in changes.deleted:
-            self._delete(deleted)
+            self._delete_topic(deleted)
         if changes.deleted:
             self._broker.coordinators.on_topics_deleted([(topic.name, topic.topic_id) for topic in changes.deleted])
         for created in changes.created:
@@ -153,9 +156,9 @@ class MetadataPublisher:
         self._on_configs(image, changes)
 
     async def assign_directories(self, broker_epoch: int) -> None:
-        """Tell the controller which of several directories was chosen, and which cannot be used."""
+        """Report chosen and failed directories to the controller, and resume interrupted moves."""
         self._broker_epoch = self.replica_mover.broker_epoch = broker_epoch
-        await self._tell_online()
+        await self._report_online_directories()
         chosen, self._unassigned = self._unassigned, {}
         if chosen:
             await self._broker.controller.submit(
@@ -168,8 +171,8 @@ class MetadataPublisher:
             if partition is not None:
                 self.replica_mover.move(partition, directory.path)
 
-    async def _tell_online(self) -> None:
-        """The controller takes the lead from partitions in directories that are lost; those that nothing was lost of are as they were."""
+    async def _report_online_directories(self) -> None:
+        """Let the controller elect other leaders for the partitions in failed directories, if there are any."""
         online = [
             directory.directory_id for directory in self.log_directories.online() if directory.directory_id is not None
         ]
@@ -179,28 +182,28 @@ class MetadataPublisher:
             )
 
     def _on_offline(self, directory: LogDirectory) -> None:
-        """A directory has failed: its partitions are, for those who ask, as gone as they can be without being deleted."""
+        """Take a failed directory's partitions offline: requests get KAFKA_STORAGE_ERROR, and the topics stay in the metadata."""
         for partition in list(directory.partitions):
             self._broker.set_offline(partition.topic, partition.topic_id, partition.index)
             partition.on_removed()
-            self._tell_coordinators(partition)
+            self._notify_coordinators(partition)
             partition.log.release_files()
         directory.partitions.clear()
         directory.partition_count = 0
         assert directory.failure is not None
         if directory.holds_metadata:
             self._on_failure(
-                OSError(f"{directory.path}, which holds the metadata log, has failed: {directory.failure}")
+                OSError(f"the log directory of the metadata log, {directory.path}, failed: {directory.failure}")
             )
         elif not self.log_directories.online():
-            self._on_failure(OSError(f"all log directories have failed, {directory.path} last: {directory.failure}"))
+            self._on_failure(OSError(f"all log directories failed, {directory.path} last: {directory.failure}"))
         elif self._broker_epoch >= 0:
-            self._broker.spawn(self._tell_online())
+            self._broker.spawn(self._report_online_directories())
 
     def _on_open_failed(
         self, topic_id: Uuid, index: int, directory: LogDirectory, error: OSError, *, is_new: bool = True
     ) -> None:
-        """A log could not be made or opened. On a disk that is only full it is tried again later; a new one goes to another directory."""
+        """Handle a log that could not be created or opened: retry later if the disk is full, put a new one elsewhere."""
         directory.partition_count -= 1
         topic = self._broker.image.topics_by_id.get(topic_id)
         if topic is not None:
@@ -217,23 +220,19 @@ class MetadataPublisher:
             self.log_directories.on_failure(directory, error)
             return {}
 
-    def _put_strays_aside(self, directory: LogDirectory, known: Mapping[str, Uuid]) -> None:
+    def _rename_stray_directories(self, directory: LogDirectory, known: Mapping[str, Uuid]) -> None:
         for name in self._disk.list(directory.path):
             if name.endswith((DELETED_SUFFIX, FUTURE_SUFFIX)):
                 if name.endswith(FUTURE_SUFFIX):
                     self._interrupted_moves[name.rpartition(".")[0]] = directory
                 self._disk.remove_tree(f"{directory.path}/{name}")
             elif self._is_stray(directory, name, known):
-                log.warning(
-                    "%s/%s belongs to no topic of this cluster: it is kept as %s",
-                    directory.path,
-                    name,
-                    name + STRAY_SUFFIX,
-                )
-                self._disk.rename(f"{directory.path}/{name}", self._aside(directory, name, STRAY_SUFFIX))
+                path = self._unique_path(directory, name, STRAY_SUFFIX)
+                log.warning("%s/%s belongs to no topic of this cluster; renaming it to %s", directory.path, name, path)
+                self._disk.rename(f"{directory.path}/{name}", path)
 
     def logs(self) -> list[PartitionLog]:
-        """All that are open."""
+        """Return all open logs."""
         return [partition.log for partition in self._broker.all_partitions()]
 
     def _is_stray(self, directory: LogDirectory, name: str, known: Mapping[str, Uuid]) -> bool:
@@ -241,9 +240,12 @@ class MetadataPublisher:
             return False
         return self._disk.exists(f"{directory.path}/{name}/partition.metadata")
 
-    def _place(self, topic_id: Uuid, index: int, *, is_new: bool = True) -> tuple[LogDirectory, str] | None:
-        """Where a partition that the image places here is to be, which from now on counts there; None where it cannot be anywhere."""
-        found = self._placed_here(topic_id, index)
+    def _assign_directory(self, topic_id: Uuid, index: int, *, is_new: bool = True) -> tuple[LogDirectory, str] | None:
+        """Choose a directory for a partition of this node and count it there.
+
+        None if the partition is not assigned to this node or no directory is available.
+        """
+        found = self._assignment(topic_id, index)
         if found is None:
             return None
         topic, _, assigned = found
@@ -255,16 +257,16 @@ class MetadataPublisher:
         directory.partition_count += 1
         return directory, f"{directory.path}/{name}"
 
-    def _placed_here(self, topic_id: Uuid, index: int) -> tuple[TopicImage, PartitionImage, Uuid] | None:
-        """The partition, and the directory that the metadata names for it."""
+    def _assignment(self, topic_id: Uuid, index: int) -> tuple[TopicImage, PartitionImage, Uuid] | None:
+        """Return a partition of this node and the directory id that the metadata names for it."""
         topic = self._broker.image.topics_by_id.get(topic_id)
         placed = None if topic is None else topic.partitions.get(index)
         if topic is None or placed is None or self._broker.settings.node_id not in placed.replicas:
             return None
         return topic, placed, placed.directories[placed.replicas.index(self._broker.settings.node_id)]
 
-    def _open_at(self, topic_id: Uuid, index: int, directory: LogDirectory) -> bool:
-        found = self._placed_here(topic_id, index)
+    def _open_in(self, topic_id: Uuid, index: int, directory: LogDirectory) -> bool:
+        found = self._assignment(topic_id, index)
         if found is None:
             directory.partition_count -= 1
             return False
@@ -286,38 +288,39 @@ class MetadataPublisher:
         return True
 
     def _add(self, topic_id: Uuid, index: int, directory: LogDirectory, partition_log: PartitionLog) -> None:
-        """A partition whose log is open is here from now on."""
-        found = self._placed_here(topic_id, index)
+        """Add a partition with an open log to the broker."""
+        found = self._assignment(topic_id, index)
         assert found is not None, (topic_id, index)
-        topic, placed, assigned = found
+        topic, image, assigned = found
         if directory.directory_id is not None and directory.directory_id != assigned:
             self._unassigned[topic_id, index] = directory.directory_id
-        kind = InternalPartition if topic.name in INTERNAL_TOPICS else Partition
-        partition = kind(topic.name, topic_id, index, placed.leader_epoch, partition_log)
-        if placed.leader == self._broker.settings.node_id:
-            partition.become_leader(placed.leader_epoch)
+        partition_class = InternalPartition if topic.name in INTERNAL_TOPICS else Partition
+        partition = partition_class(topic.name, topic_id, index, image.leader_epoch, partition_log)
+        if image.leader == self._broker.settings.node_id:
+            partition.become_leader(image.leader_epoch)
         self._broker.add_partition(partition)
         directory.partitions[partition] = None
         self.flusher.register(partition)
-        self._tell_coordinators(partition)
+        self._notify_coordinators(partition)
 
     def _on_opened(self) -> None:
         if self._unassigned and self._broker_epoch >= 0:
             self._broker.spawn(self.assign_directories(self._broker_epoch))
 
     def _directory_of(self, name: str, assigned: Uuid, *, is_new: bool) -> LogDirectory | None:
-        """Where the partition already is, else where the controller wants it, else where the fewest are.
+        """Choose the directory that contains the partition, else the assigned one, else the one with fewest partitions.
 
-        One that was in a directory which is not here is not made anew, empty: its records may come back with the directory.
+        None for an existing partition whose directory is missing: creating it empty elsewhere would lose its records,
+        which may come back with the directory.
         """
-        found = [directory for directory in self.log_directories.online() if self._holds(directory, name)]
+        found = [directory for directory in self.log_directories.online() if self._contains(directory, name)]
         online = self.log_directories.online()
-        wanted = [directory for directory in found or online if directory.directory_id == assigned]
-        if wanted or found:
-            chosen = (wanted or found)[0]
+        matching = [directory for directory in found or online if directory.directory_id == assigned]
+        if matching or found:
+            chosen = (matching or found)[0]
             for stale in found:
-                if stale is not chosen:  # a move was interrupted in its last step
-                    self._disk.rename(f"{stale.path}/{name}", self._aside(stale, name, DELETED_SUFFIX))
+                if stale is not chosen:  # left by a move that was interrupted in its last step
+                    self._disk.rename(f"{stale.path}/{name}", self._unique_path(stale, name, DELETED_SUFFIX))
             return chosen
         is_lost = not is_new and (not is_reserved_directory(assigned) or len(online) < len(self._directories))
         if is_lost or not online:
@@ -326,12 +329,12 @@ class MetadataPublisher:
         return min(online, key=lambda each: (each.path in cordoned, each.is_full, each.partition_count))
 
     def _cordoned(self) -> Sequence[str]:
-        """Directories that get nothing new, as long as there are others."""
+        """Return the directories that get new partitions only if no other directory is available."""
         cordoned = config_value(self._broker, "cordoned.log.dirs")
         assert isinstance(cordoned, tuple), cordoned
         return [str(path) for path in cordoned]
 
-    def _holds(self, directory: LogDirectory, name: str) -> bool:
+    def _contains(self, directory: LogDirectory, name: str) -> bool:
         try:
             return self._disk.exists(f"{directory.path}/{name}")
         except OSError as error:
@@ -340,52 +343,52 @@ class MetadataPublisher:
 
     def _on_partition_changed(self, topic: TopicImage, index: int, after: PartitionImage) -> None:
         partition = self._broker.partition(topic.name, index)
-        if partition is not None:  # else it is still to be opened, and will be as the image is then
+        if partition is not None:  # otherwise it is not open yet, and will be opened with the latest image
             if after.leader == self._broker.settings.node_id:
                 partition.become_leader(after.leader_epoch)
             else:
                 partition.become_follower(after.leader_epoch)
-            self._tell_coordinators(partition)
+            self._notify_coordinators(partition)
 
-    def _tell_coordinators(self, partition: Partition) -> None:
-        """Its shard is loaded, or unloaded, if it has one."""
+    def _notify_coordinators(self, partition: Partition) -> None:
+        """Let the coordinator load or unload the shard of an internal partition."""
         if isinstance(partition, InternalPartition):
             self._broker.coordinators.on_partition(partition)
 
-    def _delete(self, topic: TopicImage) -> None:
-        """The directories are renamed at once, so that the name is free; their files go later, when nobody reads them any more."""
+    def _delete_topic(self, topic: TopicImage) -> None:
+        """Delete a topic's partitions: rename their directories at once, so that the name can be reused; remove them later."""
         for partition in self._broker.remove_topic(topic.name, topic.topic_id):
             partition.on_removed()
-            self._tell_coordinators(partition)
+            self._notify_coordinators(partition)
             path = partition.log.directory
             directory = self.log_directories.of(path)
             directory.partition_count -= 1
             del directory.partitions[partition]
-            aside = self._aside(directory, f"{topic.name}-{partition.index}", DELETED_SUFFIX)
+            deleted_path = self._unique_path(directory, f"{topic.name}-{partition.index}", DELETED_SUFFIX)
             try:
                 if partition.log.log_start_offset > 0:
-                    # At once: a topic of the same name may be made next, and must not begin where this one did.
+                    # Synchronously: the offset must not apply to a new topic of the same name.
                     self._broker.log_directories.write_start_offsets(directory)
-                self._disk.rename(path, aside)
+                self._disk.rename(path, deleted_path)
             except OSError as error:
                 self.log_directories.on_failure(directory, error)
                 continue
             self._broker.loop.call_later(
-                partition.log.config.file_delete_delay_ms / 1000, self._remove, partition.log, aside
+                partition.log.config.file_delete_delay_ms / 1000, self._remove, partition.log, deleted_path
             )
 
     def _swap(self, partition: Partition, directory: LogDirectory, moved: PartitionLog) -> None:
-        """A partition goes on in another directory, where a copy of its log lies that lacks nothing."""
+        """Switch a partition to `moved`, a complete copy of its log in another directory, and delete the old log."""
         source, name = partition.log, f"{partition.topic}-{partition.index}"
         path, old = f"{directory.path}/{name}", self.log_directories.of(source.directory)
         if source.recovery_point > moved.recovery_point:
-            moved.flush()  # what is on one disk must not be in memory only on the other
+            moved.flush()  # records that were fsynced in one directory must be fsynced in the other
         self._disk.rename(moved.directory, path)
-        # On the loop, for once: what is appended from now on must not be found without its name after a power cut.
+        # On the event loop: a power failure must not undo the rename once records are appended to the new log.
         self._disk.fsync_directory(directory.path)
         moved.move_to(path, self._files)
         partition.on_removed()
-        self._tell_coordinators(partition)
+        self._notify_coordinators(partition)
         del old.partitions[partition]
         old.partition_count -= 1
         directory.partition_count += 1
@@ -393,29 +396,29 @@ class MetadataPublisher:
         for changed in (directory, old):
             if source.log_start_offset > 0:
                 self.log_directories.write_start_offsets(changed)
-        aside = self._aside(old, name, DELETED_SUFFIX)
+        deleted_path = self._unique_path(old, name, DELETED_SUFFIX)
         try:
-            self._disk.rename(source.directory, aside)
+            self._disk.rename(source.directory, deleted_path)
         except OSError as error:
             self.log_directories.on_failure(old, error)
         else:
-            self._broker.loop.call_later(source.config.file_delete_delay_ms / 1000, self._remove, source, aside)
+            self._broker.loop.call_later(source.config.file_delete_delay_ms / 1000, self._remove, source, deleted_path)
 
     def _remove(self, partition_log: PartitionLog, path: str) -> None:
         partition_log.release_files()
         self._broker.run_in_background(lambda: self._disk.remove_tree(path))
 
-    def _aside(self, directory: LogDirectory, name: str, suffix: str) -> str:
+    def _unique_path(self, directory: LogDirectory, name: str, suffix: str) -> str:
         unique = f".{self._rng.random_bytes(16).hex()}{suffix}"
         return f"{directory.path}/{name[: 255 - len(unique)]}{unique}"
 
     def _on_configs(self, image: ClusterImage, changes: ImageChanges) -> None:
-        """Dynamic configs take effect at once."""
+        """Apply changed dynamic configs."""
         own = ConfigResource(ResourceType.BROKER, str(self._broker.settings.node_id))
-        is_broker = own in changes.configs or CLUSTER_DEFAULTS in changes.configs
+        affects_all = own in changes.configs or CLUSTER_DEFAULTS in changes.configs
         topics = (
             image.topics_by_name
-            if is_broker
+            if affects_all
             else {
                 resource.name: image.topics_by_name[resource.name]
                 for resource in changes.configs

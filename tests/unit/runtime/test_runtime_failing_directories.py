@@ -265,7 +265,7 @@ def test_where_the_metadata_log_is_nothing_goes_on(world: World) -> None:
         await machine.produce(*good)
         return str(machine.node.failed.exception())
 
-    assert "/good, which holds the metadata log, has failed" in run(world, story)
+    assert "the log directory of the metadata log, /good, failed" in run(world, story)
 
 
 def test_a_full_disk_refuses_and_recovers(world: World) -> None:

@@ -7,8 +7,7 @@ import pytest
 from kafka import KafkaConsumer, KafkaProducer, TopicPartition
 from kafka.admin import KafkaAdminClient
 
-from ottla.log.offset_checkpoint_file import decode, encode
-from ottla.runtime.log_directories import FILE_NAME
+from ottla.log.offset_checkpoint_file import START_OFFSETS_FILE, decode, encode
 from ottla.testing import Broker
 
 
@@ -58,7 +57,7 @@ def beginning(broker: Broker, topic: str) -> tuple[int, bytes | None]:
 
 
 def checkpoint(broker: Broker) -> bytes:
-    return (Path(broker.data) / FILE_NAME).read_bytes()
+    return (Path(broker.data) / START_OFFSETS_FILE).read_bytes()
 
 
 def test_a_beginning_survives_a_crash_and_a_stop(tmp_path):
@@ -99,7 +98,7 @@ def test_what_is_said_of_a_topic_that_is_gone_is_forgotten(tmp_path):
     """A crash between the end of a topic and that of its entry must not cut off the next topic of its name."""
     with Broker(data=tmp_path) as broker:
         broker.kill()
-        (tmp_path / FILE_NAME).write_bytes(b"0\n1\nt 0 4\n")
+        (tmp_path / START_OFFSETS_FILE).write_bytes(b"0\n1\nt 0 4\n")
         broker.start()
         assert checkpoint(broker) == b"0\n0\n"
         broker.create_topic("t")
@@ -131,7 +130,7 @@ def test_a_damaged_file_is_said_and_the_node_starts(tmp_path, caplog):
         fill(broker, "t", 3)
         delete(broker, "t", 2)
         broker.kill()
-        (tmp_path / FILE_NAME).write_bytes(b"0\n7\n")
+        (tmp_path / START_OFFSETS_FILE).write_bytes(b"0\n7\n")
         broker.start()
         assert beginning(broker, "t") == (0, b"0")
-    assert FILE_NAME in caplog.text
+    assert START_OFFSETS_FILE in caplog.text
