@@ -60,28 +60,28 @@ Change = tuple[str, str, str | None]
 class ClusterAdmin(AdminCore):
     async def describe_cluster(self, *, include_fenced: bool = False) -> ClusterDescription:
         request = DescribeClusterRequest(include_fenced_brokers=include_fenced)
-        answer = await self._call(
+        response = await self._call(
             request,
             DescribeClusterResponse,
-            check=lambda told: raise_for(told.error_code, told.error_message),
+            check=lambda response: raise_for(response.error_code, response.error_message),
             version_max=None if include_fenced else 1,
         )
         brokers = tuple(
             BrokerDescription(Node(each.broker_id, each.host, each.port, each.rack), each.is_fenced)
-            for each in sorted(answer.brokers, key=lambda each: each.broker_id)
+            for each in sorted(response.brokers, key=lambda each: each.broker_id)
         )
-        return ClusterDescription(answer.cluster_id, answer.controller_id, brokers)
+        return ClusterDescription(response.cluster_id, response.controller_id, brokers)
 
     async def describe_log_dirs(self, brokers: Iterable[int] | None = None) -> dict[int, tuple[LogDir, ...]]:
         """The log directories of brokers (None: all), with the replicas in them."""
         chosen = await self._broker_ids() if brokers is None else list(brokers)
         found: dict[int, tuple[LogDir, ...]] = {}
         for node in chosen:
-            answer = await self._call(
+            response = await self._call(
                 DescribeLogDirsRequest(topics=None),
                 DescribeLogDirsResponse,
                 node=node,
-                check=lambda told: raise_for(told.error_code),
+                check=lambda response: raise_for(response.error_code),
             )
             found[node] = tuple(
                 LogDir(
@@ -97,19 +97,21 @@ class ClusterAdmin(AdminCore):
                     each.total_bytes,
                     each.usable_bytes,
                 )
-                for each in answer.results
+                for each in response.results
             )
         return found
 
     async def describe_features(self) -> Features:
-        answer = await self._call(
+        response = await self._call(
             ApiVersionsRequest(client_software_name="ottla-client", client_software_version="0.1.0"),
             ApiVersionsResponse,
-            check=lambda told: raise_for(told.error_code),
+            check=lambda response: raise_for(response.error_code),
         )
-        supported = {each.name: (each.min_version, each.max_version) for each in answer.supported_features}
-        finalized = {each.name: (each.min_version_level, each.max_version_level) for each in answer.finalized_features}
-        return Features(supported, finalized, answer.finalized_features_epoch)
+        supported = {each.name: (each.min_version, each.max_version) for each in response.supported_features}
+        finalized = {
+            each.name: (each.min_version_level, each.max_version_level) for each in response.finalized_features
+        }
+        return Features(supported, finalized, response.finalized_features_epoch)
 
     async def update_features(
         self, levels: Mapping[str, int], *, kind: str = "upgrade", validate_only: bool = False
@@ -117,29 +119,31 @@ class ClusterAdmin(AdminCore):
         """Raise features to levels, or lower them ("safe_downgrade", "unsafe_downgrade")."""
         updates = [FeatureUpdateKey(name, level, upgrade_type=UPGRADES[kind]) for name, level in levels.items()]
         request = UpdateFeaturesRequest(feature_updates=updates, validate_only=validate_only)
-        answer = await self._call(
-            request, UpdateFeaturesResponse, check=lambda told: raise_for(told.error_code, told.error_message)
+        response = await self._call(
+            request,
+            UpdateFeaturesResponse,
+            check=lambda response: raise_for(response.error_code, response.error_message),
         )
         errors: dict[str, ClientError] = {
             each.feature: broker_error(each.error_code, each.error_message, about=f"feature {each.feature!r}")
-            for each in answer.results
+            for each in response.results
             if each.error_code
         }
         result_or_raise(
-            "update_features", {each.feature: None for each in answer.results if not each.error_code}, errors
+            "update_features", {each.feature: None for each in response.results if not each.error_code}, errors
         )
 
     async def describe_quorum(self) -> Quorum:
         """Who keeps the metadata log, and how far each has come."""
         request = DescribeQuorumRequest([TopicData(METADATA_TOPIC, [PartitionData(0)])])
 
-        def check(told: DescribeQuorumResponse) -> None:
-            raise_for(told.error_code, told.error_message)
-            part = told.topics[0].partitions[0]
+        def check(response: DescribeQuorumResponse) -> None:
+            raise_for(response.error_code, response.error_message)
+            part = response.topics[0].partitions[0]
             raise_for(part.error_code, part.error_message)
 
-        answer = await self._call(request, DescribeQuorumResponse, check=check)
-        part = answer.topics[0].partitions[0]
+        response = await self._call(request, DescribeQuorumResponse, check=check)
+        part = response.topics[0].partitions[0]
         return Quorum(
             part.leader_id,
             part.leader_epoch,
@@ -162,15 +166,15 @@ class ClusterAdmin(AdminCore):
         results: dict[ConfigResource, dict[str, ConfigEntry]] = {}
         errors: dict[ConfigResource, ClientError] = {}
         for node, group in _by_node(resources).items():
-            asked = [
+            requested = [
                 DescribeConfigsResource(RESOURCE_KINDS[each.kind], each.name, list(names) if names else None)
                 for each in group
             ]
             request = DescribeConfigsRequest(
-                resources=asked, include_synonyms=synonyms, include_documentation=documentation
+                resources=requested, include_synonyms=synonyms, include_documentation=documentation
             )
-            answer = await self._call(request, DescribeConfigsResponse, node=node)
-            for result in answer.results:
+            response = await self._call(request, DescribeConfigsResponse, node=node)
+            for result in response.results:
                 resource, error = _resource_result(result)
                 if error is not None:
                     errors[resource] = error
@@ -189,14 +193,14 @@ class ClusterAdmin(AdminCore):
         results: dict[ConfigResource, None] = {}
         errors: dict[ConfigResource, ClientError] = {}
         for node, group in _by_node(changes).items():
-            asked = [
+            requested = [
                 AlterConfigsResource(RESOURCE_KINDS[each.kind], each.name, _alterations(changes[each]))
                 for each in group
             ]
-            request = IncrementalAlterConfigsRequest(resources=asked, validate_only=validate_only)
-            answer = await self._call(request, IncrementalAlterConfigsResponse, node=node)
-            for told in answer.responses:
-                resource, error = _resource_result(told)
+            request = IncrementalAlterConfigsRequest(resources=requested, validate_only=validate_only)
+            response = await self._call(request, IncrementalAlterConfigsResponse, node=node)
+            for result in response.responses:
+                resource, error = _resource_result(result)
                 if error is not None:
                     errors[resource] = error
                 else:
@@ -206,13 +210,15 @@ class ClusterAdmin(AdminCore):
     async def list_config_resources(self, kinds: Iterable[str] = ()) -> tuple[ConfigResource, ...]:
         """The resources that can have configs of their own, of some kinds or of all that the broker lists."""
         request = ListConfigResourcesRequest([RESOURCE_KINDS[kind] for kind in kinds])
-        answer = await self._call(request, ListConfigResourcesResponse, check=lambda told: raise_for(told.error_code))
-        found = [_resource(each.resource_type, each.resource_name) for each in answer.config_resources]
+        response = await self._call(
+            request, ListConfigResourcesResponse, check=lambda response: raise_for(response.error_code)
+        )
+        found = [_resource(each.resource_type, each.resource_name) for each in response.config_resources]
         return tuple(sorted(found, key=lambda each: (each.kind, each.name)))
 
 
 def _by_node(resources: Iterable[ConfigResource]) -> dict[int, list[ConfigResource]]:
-    """Configs of a single broker are asked of it; all others of any."""
+    """Configs of a single broker are requested of it; all others of any."""
     grouped: dict[int, list[ConfigResource]] = {}
     for each in resources:
         is_of_broker = each.kind in ("broker", "broker_logger") and each.name != ""
@@ -225,20 +231,20 @@ def _resource(kind: int, name: str) -> ConfigResource:
 
 
 def _resource_result(
-    told: DescribeConfigsResult | AlterConfigsResourceResponse,
+    result: DescribeConfigsResult | AlterConfigsResourceResponse,
 ) -> tuple[ConfigResource, ClientError | None]:
-    """Of which resource an answer is, and what went wrong with it."""
-    resource = _resource(told.resource_type, told.resource_name)
-    if not told.error_code:
+    """Of which resource a response is, and what went wrong with it."""
+    resource = _resource(result.resource_type, result.resource_name)
+    if not result.error_code:
         return resource, None
-    return resource, broker_error(told.error_code, told.error_message, about=f"{resource.kind} {resource.name!r}")
+    return resource, broker_error(result.error_code, result.error_message, about=f"{resource.kind} {resource.name!r}")
 
 
-def _entry(told: DescribeConfigsResourceResult) -> ConfigEntry:
-    synonyms = tuple((each.name, each.value, SOURCES.get(each.source, "unknown")) for each in told.synonyms)
-    source = SOURCES.get(told.config_source, "unknown")
+def _entry(result: DescribeConfigsResourceResult) -> ConfigEntry:
+    synonyms = tuple((each.name, each.value, SOURCES.get(each.source, "unknown")) for each in result.synonyms)
+    source = SOURCES.get(result.config_source, "unknown")
     return ConfigEntry(
-        told.name, told.value, source, told.read_only, told.is_sensitive, synonyms, told.documentation or None
+        result.name, result.value, source, result.read_only, result.is_sensitive, synonyms, result.documentation or None
     )
 
 

@@ -85,21 +85,21 @@ class AdminCore:
     async def _call(
         self,
         request: Message,
-        answer: type[R],
+        response_type: type[R],
         *,
         node: int = ANY_NODE,
         version_max: int | None = None,
         check: Callable[[R], object] | None = None,
     ) -> R:
-        """One question, until it is answered; `check` raises for errors in the answer, and those that pass are tried again."""
+        """One question, until it is answered; `check` raises for errors in the response, and those that pass are tried again."""
 
         async def attempt() -> R:
             if node != ANY_NODE and node not in self._core.cluster.nodes:
                 await self._core.update_metadata()
-            told = await self._core.call(node, request, answer, version_max=version_max)
+            response = await self._core.call(node, request, response_type, version_max=version_max)
             if check is not None:
-                check(told)
-            return told
+                check(response)
+            return response
 
         what = type(request).__name__.removesuffix("Request")
         return await self._core.retrying(attempt, timeout_ms=self.timeout_ms, what=what)
@@ -108,7 +108,7 @@ class AdminCore:
         self,
         group: str,
         request: Message,
-        answer: type[R],
+        response_type: type[R],
         check: Callable[[R], object],
         version_max: int | None = None,
     ) -> R:
@@ -117,13 +117,13 @@ class AdminCore:
         async def attempt() -> R:
             try:
                 node = await self._coordinators.find(group)
-                told = await self._core.call(node, request, answer, version_max=version_max)
-                check(told)
+                response = await self._core.call(node, request, response_type, version_max=version_max)
+                check(response)
             except ClientError as error:
                 if error.is_retriable or isinstance(error, DisconnectedError | BrokerUnreachableError):
                     self._coordinators.mark_unknown(group)
                 raise
-            return told
+            return response
 
         what = type(request).__name__.removesuffix("Request")
         return await self._core.retrying(attempt, timeout_ms=self.timeout_ms, what=f"{what} of group {group!r}")
@@ -134,13 +134,13 @@ class AdminCore:
         return sorted(self._core.cluster.nodes)
 
     async def _call_leaders(
-        self, partitions: Iterable[TopicPartition], ask: "LeaderCall[V]", what: str
+        self, partitions: Iterable[TopicPartition], call_leader: "LeaderCall[V]", what: str
     ) -> dict[TopicPartition, V]:
         """Ask the leader of each partition; what passes (a leader that has moved) is tried again, for those partitions alone."""
-        wanted = list(dict.fromkeys(partitions))
+        requested = list(dict.fromkeys(partitions))
         results: dict[TopicPartition, V] = {}
         errors: dict[TopicPartition, ClientError] = {}
-        missing: list[TopicPartition] = wanted
+        missing: list[TopicPartition] = requested
 
         async def attempt() -> None:
             nonlocal missing
@@ -150,14 +150,14 @@ class AdminCore:
                 leaders.setdefault(info.partitions[each.partition].leader, []).append(each)
             failure: ClientError | None = None
             for node, group in leaders.items():
-                for place, told in (await ask(node, group)).items():
-                    if not isinstance(told, ClientError):
-                        results[place] = told
-                    elif told.is_retriable:
-                        failure = told
+                for partition, result in (await call_leader(node, group)).items():
+                    if not isinstance(result, ClientError):
+                        results[partition] = result
+                    elif result.is_retriable:
+                        failure = result
                     else:
-                        errors[place] = told
-            missing = [each for each in wanted if each not in results and each not in errors]
+                        errors[partition] = result
+            missing = [each for each in requested if each not in results and each not in errors]
             if failure is not None:
                 await self._core.update_metadata()
                 raise failure

@@ -43,10 +43,10 @@ class GroupAdmin(AdminCore):
         request = ListGroupsRequest(list(states), list(types))
         found: dict[str, GroupListing] = {}
         for node in await self._broker_ids():
-            answer = await self._call(
-                request, ListGroupsResponse, node=node, check=lambda told: raise_for(told.error_code)
+            response = await self._call(
+                request, ListGroupsResponse, node=node, check=lambda response: raise_for(response.error_code)
             )
-            for each in answer.groups:
+            for each in response.groups:
                 found[each.group_id] = GroupListing(
                     each.group_id, each.protocol_type, each.group_state, each.group_type
                 )
@@ -59,15 +59,17 @@ class GroupAdmin(AdminCore):
         errors: dict[str, ClientError] = {}
         for group in groups:
 
-            def check(told: DescribeGroupsResponse) -> None:
-                code = told.groups[0].error_code
+            def check(response: DescribeGroupsResponse) -> None:
+                code = response.groups[0].error_code
                 if code and broker_error(code).is_retriable:
                     raise broker_error(code)
 
-            answer = await self._call_coordinator(group, DescribeGroupsRequest([group]), DescribeGroupsResponse, check)
-            told = answer.groups[0]
-            if told.error_code:
-                errors[group] = broker_error(told.error_code, told.error_message, about=f"group {group!r}")
+            response = await self._call_coordinator(
+                group, DescribeGroupsRequest([group]), DescribeGroupsResponse, check
+            )
+            result = response.groups[0]
+            if result.error_code:
+                errors[group] = broker_error(result.error_code, result.error_message, about=f"group {group!r}")
                 continue
             members = tuple(
                 MemberDescription(
@@ -75,13 +77,13 @@ class GroupAdmin(AdminCore):
                     each.group_instance_id,
                     each.client_id,
                     each.client_host,
-                    _assignment(told.protocol_type, each.member_assignment),
+                    _assignment(result.protocol_type, each.member_assignment),
                 )
-                for each in told.members
+                for each in result.members
             )
             coordinator = await self._coordinators.find(group)
             results[group] = GroupDescription(
-                group, told.group_state, told.protocol_type, told.protocol_data, members, coordinator
+                group, result.group_state, result.protocol_type, result.protocol_data, members, coordinator
             )
         return result_or_raise("describe_groups", results, errors)
 
@@ -95,7 +97,7 @@ class GroupAdmin(AdminCore):
                     group,
                     DeleteGroupsRequest([group]),
                     DeleteGroupsResponse,
-                    lambda told, group=group: raise_for(told.results[0].error_code, about=f"group {group!r}"),  # type: ignore[misc]
+                    lambda response, group=group: raise_for(response.results[0].error_code, about=f"group {group!r}"),  # type: ignore[misc]
                 )
                 results[group] = None
             except ClientError as error:
@@ -108,13 +110,15 @@ class GroupAdmin(AdminCore):
         self, group: str, partitions: Iterable[PartitionLike] | None = None, *, require_stable: bool = False
     ) -> dict[TopicPartition, CommittedOffset]:
         """What a group has committed, for some partitions or for all; partitions without an offset are left out."""
-        places = None if partitions is None else by_topic(partitions)
+        grouped = None if partitions is None else by_topic(partitions)
         new_topics = (
             None
-            if places is None
-            else [OffsetFetchRequestTopics(name=topic, partition_indexes=ids) for topic, ids in places.items()]
+            if grouped is None
+            else [OffsetFetchRequestTopics(name=topic, partition_indexes=ids) for topic, ids in grouped.items()]
         )
-        old_topics = None if places is None else [OffsetFetchRequestTopic(topic, ids) for topic, ids in places.items()]
+        old_topics = (
+            None if grouped is None else [OffsetFetchRequestTopic(topic, ids) for topic, ids in grouped.items()]
+        )
         node = await self._core.retrying(
             lambda: self._coordinators.find(group), timeout_ms=self.timeout_ms, what=f"group {group!r}"
         )
@@ -126,50 +130,52 @@ class GroupAdmin(AdminCore):
         else:
             request = OffsetFetchRequest(group_id=group, topics=old_topics, require_stable=require_stable)
 
-        def check(told: OffsetFetchResponse) -> None:
-            raise_for(told.groups[0].error_code if told.groups else told.error_code, about=f"group {group!r}")
+        def check(response: OffsetFetchResponse) -> None:
+            raise_for(
+                response.groups[0].error_code if response.groups else response.error_code, about=f"group {group!r}"
+            )
 
-        answer = await self._call_coordinator(group, request, OffsetFetchResponse, check, version)
+        response = await self._call_coordinator(group, request, OffsetFetchResponse, check, version)
         found: dict[TopicPartition, CommittedOffset] = {}
         errors: dict[TopicPartition, ClientError] = {}
-        for topic in answer.groups[0].topics if answer.groups else answer.topics:
+        for topic in response.groups[0].topics if response.groups else response.topics:
             for each in topic.partitions:
-                place = TopicPartition(topic.name, each.partition_index)
+                partition = TopicPartition(topic.name, each.partition_index)
                 if each.error_code:
-                    errors[place] = broker_error(each.error_code, about=str(place))
+                    errors[partition] = broker_error(each.error_code, about=str(partition))
                 elif each.committed_offset >= 0:
-                    found[place] = CommittedOffset(
+                    found[partition] = CommittedOffset(
                         each.committed_offset, each.committed_leader_epoch, each.metadata or ""
                     )
         return result_or_raise("list_group_offsets", found, errors)
 
     async def alter_group_offsets(self, group: str, offsets: Mapping[PartitionLike, int | CommittedOffset]) -> None:
         """Set what a group has committed. The group must have no members."""
-        wanted = {
-            TopicPartition(*place): offset if isinstance(offset, CommittedOffset) else CommittedOffset(offset)
-            for place, offset in offsets.items()
+        requested = {
+            TopicPartition(*partition): offset if isinstance(offset, CommittedOffset) else CommittedOffset(offset)
+            for partition, offset in offsets.items()
         }
         topics = [
             OffsetCommitRequestTopic(
                 name=topic,
                 partitions=[
-                    OffsetCommitRequestPartition(index, told.offset, told.leader_epoch, told.metadata)
+                    OffsetCommitRequestPartition(index, result.offset, result.leader_epoch, result.metadata)
                     for index in indexes
-                    for told in (wanted[TopicPartition(topic, index)],)
+                    for result in (requested[TopicPartition(topic, index)],)
                 ],
             )
-            for topic, indexes in by_topic(wanted).items()
+            for topic, indexes in by_topic(requested).items()
         ]
         request = OffsetCommitRequest(group_id=group, generation_id_or_member_epoch=NO_GENERATION, topics=topics)
 
-        def check(told: OffsetCommitResponse) -> None:
-            codes = [each.error_code for topic in told.topics for each in topic.partitions]
+        def check(response: OffsetCommitResponse) -> None:
+            codes = [each.error_code for topic in response.topics for each in topic.partitions]
             for code in codes:
                 if code and broker_error(code).is_retriable:
                     raise broker_error(code, about=f"group {group!r}")
 
-        answer = await self._call_coordinator(group, request, OffsetCommitResponse, check, TOPIC_NAME_MAX_VERSION)
-        _raise_failures("alter_group_offsets", group, answer)
+        response = await self._call_coordinator(group, request, OffsetCommitResponse, check, TOPIC_NAME_MAX_VERSION)
+        _raise_failures("alter_group_offsets", group, response)
 
     async def delete_group_offsets(self, group: str, partitions: Iterable[PartitionLike]) -> None:
         """Forget what a group has committed for partitions of topics that none of its members reads."""
@@ -177,25 +183,27 @@ class GroupAdmin(AdminCore):
             OffsetDeleteRequestTopic(topic, [OffsetDeleteRequestPartition(index) for index in indexes])
             for topic, indexes in by_topic(partitions).items()
         ]
-        answer = await self._call_coordinator(
+        response = await self._call_coordinator(
             group,
             OffsetDeleteRequest(group, topics),
             OffsetDeleteResponse,
-            lambda told: raise_for(told.error_code, about=f"group {group!r}"),
+            lambda response: raise_for(response.error_code, about=f"group {group!r}"),
         )
-        _raise_failures("delete_group_offsets", group, answer)
+        _raise_failures("delete_group_offsets", group, response)
 
 
-def _raise_failures(what: str, group: str, answer: OffsetCommitResponse | OffsetDeleteResponse) -> None:
+def _raise_failures(what: str, group: str, response: OffsetCommitResponse | OffsetDeleteResponse) -> None:
     codes = {
         TopicPartition(topic.name, each.partition_index): each.error_code
-        for topic in answer.topics
+        for topic in response.topics
         for each in topic.partitions
     }
     errors: dict[TopicPartition, ClientError] = {
-        place: broker_error(code, about=f"{place} of group {group!r}") for place, code in codes.items() if code
+        partition: broker_error(code, about=f"{partition} of group {group!r}")
+        for partition, code in codes.items()
+        if code
     }
-    result_or_raise(what, {place: None for place, code in codes.items() if not code}, errors)
+    result_or_raise(what, {partition: None for partition, code in codes.items() if not code}, errors)
 
 
 def _assignment(protocol_type: str, data: bytes) -> tuple[TopicPartition, ...]:
@@ -203,5 +211,5 @@ def _assignment(protocol_type: str, data: bytes) -> tuple[TopicPartition, ...]:
     if protocol_type != "consumer" or len(data) < 2:
         return ()
     version = min(int.from_bytes(data[:2], "big"), ConsumerProtocolAssignment.MAX_VERSION)
-    told, _ = decode(ConsumerProtocolAssignment, version, data, 2)
-    return tuple(TopicPartition(each.topic, index) for each in told.assigned_partitions for index in each.partitions)
+    result, _ = decode(ConsumerProtocolAssignment, version, data, 2)
+    return tuple(TopicPartition(each.topic, index) for each in result.assigned_partitions for index in each.partitions)

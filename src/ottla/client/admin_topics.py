@@ -73,7 +73,7 @@ class TopicAdmin(AdminCore):
         self, topics: Iterable[NewTopic], *, validate_only: bool = False
     ) -> dict[str, CreatedTopic]:
         """Make topics, or only check whether they could be made. TOPIC_ALREADY_EXISTS and its like are raised."""
-        wanted = [
+        requested = [
             CreatableTopic(
                 name=topic.name,
                 num_partitions=-1 if topic.assignments else topic.partitions,
@@ -86,16 +86,16 @@ class TopicAdmin(AdminCore):
             for topic in topics
         ]
         request = CreateTopicsRequest(
-            topics=wanted, timeout_ms=int(self._core.request_timeout_ms), validate_only=validate_only
+            topics=requested, timeout_ms=int(self._core.request_timeout_ms), validate_only=validate_only
         )
-        answer = await self._call(
+        response = await self._call(
             request,
             CreateTopicsResponse,
-            check=lambda told: _raise_retriable(topic.error_code for topic in told.topics),
+            check=lambda response: _raise_retriable(topic.error_code for topic in response.topics),
         )
         results: dict[str, CreatedTopic] = {}
         errors: dict[str, ClientError] = {}
-        for topic in answer.topics:
+        for topic in response.topics:
             if topic.error_code:
                 errors[topic.name] = broker_error(topic.error_code, topic.error_message, about=f"topic {topic.name!r}")
             else:
@@ -126,14 +126,14 @@ class TopicAdmin(AdminCore):
             await self._core.retrying(self._core.get_connection, timeout_ms=self.timeout_ms, what="Metadata")
         ).version_for(DeleteTopicsRequest) < 6:
             request.topics = []
-        answer = await self._call(
+        response = await self._call(
             request,
             DeleteTopicsResponse,
-            check=lambda told: _raise_retriable(topic.error_code for topic in told.responses),
+            check=lambda response: _raise_retriable(topic.error_code for topic in response.responses),
         )
         results: dict[str, None] = {}
         errors: dict[str, ClientError] = {}
-        for topic in answer.responses:
+        for topic in response.responses:
             name = topic.name or ""
             if topic.error_code:
                 errors[name] = broker_error(topic.error_code, topic.error_message, about=f"topic {name!r}")
@@ -142,12 +142,12 @@ class TopicAdmin(AdminCore):
         result_or_raise("delete_topics", results, errors)
 
     async def list_topics(self, *, include_internal: bool = False) -> dict[str, TopicListing]:
-        answer = await self._call(
+        response = await self._call(
             MetadataRequest(topics=None, allow_auto_topic_creation=False),
             MetadataResponse,
-            check=lambda told: raise_for(told.error_code),
+            check=lambda response: raise_for(response.error_code),
         )
-        named = [(topic.name or "", topic) for topic in answer.topics if include_internal or not topic.is_internal]
+        named = [(topic.name or "", topic) for topic in response.topics if include_internal or not topic.is_internal]
         return {
             name: TopicListing(name, topic.topic_id, topic.is_internal)
             for name, topic in sorted(named, key=lambda pair: pair[0])
@@ -155,17 +155,17 @@ class TopicAdmin(AdminCore):
 
     async def describe_topics(self, names: Iterable[str]) -> dict[str, TopicDescription]:
         """Partitions with their leaders and replicas."""
-        asked = [MetadataRequestTopic(name=name) for name in names]
-        answer = await self._call(
-            MetadataRequest(topics=asked, allow_auto_topic_creation=False),
+        requested = [MetadataRequestTopic(name=name) for name in names]
+        response = await self._call(
+            MetadataRequest(topics=requested, allow_auto_topic_creation=False),
             MetadataResponse,
-            check=lambda told: raise_for(told.error_code),
+            check=lambda response: raise_for(response.error_code),
         )
-        self._core.cluster.update(answer)
+        self._core.cluster.update(response)
         nodes = self._core.cluster.nodes
         results: dict[str, TopicDescription] = {}
         errors: dict[str, ClientError] = {}
-        for topic in answer.topics:
+        for topic in response.topics:
             name = topic.name or ""
             if topic.error_code:
                 errors[name] = broker_error(topic.error_code, about=f"topic {name!r}")
@@ -192,7 +192,7 @@ class TopicAdmin(AdminCore):
         validate_only: bool = False,
     ) -> None:
         """Give topics more partitions, up to a new total. Keys move: records of a key so far stay where they are, new ones may not."""
-        wanted = [
+        requested = [
             CreatePartitionsTopic(
                 name=name,
                 count=count,
@@ -203,99 +203,101 @@ class TopicAdmin(AdminCore):
             for name, count in counts.items()
         ]
         request = CreatePartitionsRequest(
-            topics=wanted, timeout_ms=int(self._core.request_timeout_ms), validate_only=validate_only
+            topics=requested, timeout_ms=int(self._core.request_timeout_ms), validate_only=validate_only
         )
-        answer = await self._call(
+        response = await self._call(
             request,
             CreatePartitionsResponse,
-            check=lambda told: _raise_retriable(result.error_code for result in told.results),
+            check=lambda response: _raise_retriable(result.error_code for result in response.results),
         )
         errors: dict[str, ClientError] = {
             result.name: broker_error(result.error_code, result.error_message, about=f"topic {result.name!r}")
-            for result in answer.results
+            for result in response.results
             if result.error_code
         }
         result_or_raise(
-            "create_partitions", {result.name: None for result in answer.results if not result.error_code}, errors
+            "create_partitions", {result.name: None for result in response.results if not result.error_code}, errors
         )
 
     async def list_offsets(
-        self, wanted: Mapping[PartitionLike, str | int], *, isolation_level: str = "read_uncommitted"
+        self, requested: Mapping[PartitionLike, str | int], *, isolation_level: str = "read_uncommitted"
     ) -> dict[TopicPartition, OffsetInfo]:
         """The offsets of times: "earliest", "latest", "max_timestamp" and so on, or milliseconds since 1970."""
         times = {
-            TopicPartition(*place): OFFSET_SPECS[spec] if isinstance(spec, str) else spec
-            for place, spec in wanted.items()
+            TopicPartition(*partition): OFFSET_SPECS[spec] if isinstance(spec, str) else spec
+            for partition, spec in requested.items()
         }
         isolation = ISOLATION_LEVELS.index(isolation_level)
 
-        async def ask(node: int, places: list[TopicPartition]) -> dict[TopicPartition, OffsetInfo | ClientError]:
+        async def call_leader(
+            node: int, partitions: list[TopicPartition]
+        ) -> dict[TopicPartition, OffsetInfo | ClientError]:
             topics = [
                 ListOffsetsTopic(
                     topic, [ListOffsetsPartition(index, -1, times[TopicPartition(topic, index)]) for index in indexes]
                 )
-                for topic, indexes in by_topic(places).items()
+                for topic, indexes in by_topic(partitions).items()
             ]
             request = ListOffsetsRequest(
                 replica_id=-1, isolation_level=isolation, topics=topics, timeout_ms=int(self._core.request_timeout_ms)
             )
-            answer = await self._core.call(node, request, ListOffsetsResponse)
+            response = await self._core.call(node, request, ListOffsetsResponse)
             found: dict[TopicPartition, OffsetInfo | ClientError] = {}
-            for topic in answer.topics:
+            for topic in response.topics:
                 for each in topic.partitions:
-                    place = TopicPartition(topic.name, each.partition_index)
+                    partition = TopicPartition(topic.name, each.partition_index)
                     if each.error_code:
-                        found[place] = broker_error(each.error_code, about=str(place))
+                        found[partition] = broker_error(each.error_code, about=str(partition))
                     else:
-                        found[place] = OffsetInfo(each.offset, each.timestamp, each.leader_epoch)
+                        found[partition] = OffsetInfo(each.offset, each.timestamp, each.leader_epoch)
             return found
 
-        return await self._call_leaders(times, ask, "list_offsets")
+        return await self._call_leaders(times, call_leader, "list_offsets")
 
     async def delete_records(self, before: Mapping[PartitionLike, int]) -> dict[TopicPartition, int]:
         """Give up the records before an offset (-1: all there are); gives the offset that each partition begins with now."""
-        offsets = {TopicPartition(*place): offset for place, offset in before.items()}
+        offsets = {TopicPartition(*partition): offset for partition, offset in before.items()}
 
-        async def ask(node: int, places: list[TopicPartition]) -> dict[TopicPartition, int | ClientError]:
+        async def call_leader(node: int, partitions: list[TopicPartition]) -> dict[TopicPartition, int | ClientError]:
             topics = [
                 DeleteRecordsTopic(
                     topic, [DeleteRecordsPartition(index, offsets[TopicPartition(topic, index)]) for index in indexes]
                 )
-                for topic, indexes in by_topic(places).items()
+                for topic, indexes in by_topic(partitions).items()
             ]
             request = DeleteRecordsRequest(topics=topics, timeout_ms=int(self._core.request_timeout_ms))
-            answer = await self._core.call(node, request, DeleteRecordsResponse)
+            response = await self._core.call(node, request, DeleteRecordsResponse)
             found: dict[TopicPartition, int | ClientError] = {}
-            for topic in answer.topics:
+            for topic in response.topics:
                 for each in topic.partitions:
-                    place = TopicPartition(topic.name, each.partition_index)
-                    found[place] = (
-                        broker_error(each.error_code, about=str(place)) if each.error_code else each.low_watermark
+                    partition = TopicPartition(topic.name, each.partition_index)
+                    found[partition] = (
+                        broker_error(each.error_code, about=str(partition)) if each.error_code else each.low_watermark
                     )
             return found
 
-        return await self._call_leaders(offsets, ask, "delete_records")
+        return await self._call_leaders(offsets, call_leader, "delete_records")
 
     async def describe_producers(
         self, partitions: Iterable[PartitionLike]
     ) -> dict[TopicPartition, tuple[ProducerState, ...]]:
         """The producers that partitions remember, with their sequences."""
 
-        async def ask(
-            node: int, places: list[TopicPartition]
+        async def call_leader(
+            node: int, partitions: list[TopicPartition]
         ) -> dict[TopicPartition, tuple[ProducerState, ...] | ClientError]:
             request = DescribeProducersRequest(
-                [TopicRequest(topic, indexes) for topic, indexes in by_topic(places).items()]
+                [TopicRequest(topic, indexes) for topic, indexes in by_topic(partitions).items()]
             )
-            answer = await self._core.call(node, request, DescribeProducersResponse)
+            response = await self._core.call(node, request, DescribeProducersResponse)
             found: dict[TopicPartition, tuple[ProducerState, ...] | ClientError] = {}
-            for topic in answer.topics:
+            for topic in response.topics:
                 for each in topic.partitions:
-                    place = TopicPartition(topic.name, each.partition_index)
+                    partition = TopicPartition(topic.name, each.partition_index)
                     if each.error_code:
-                        found[place] = broker_error(each.error_code, each.error_message, about=str(place))
+                        found[partition] = broker_error(each.error_code, each.error_message, about=str(partition))
                     else:
-                        found[place] = tuple(
+                        found[partition] = tuple(
                             ProducerState(
                                 state.producer_id,
                                 state.producer_epoch,
@@ -308,7 +310,9 @@ class TopicAdmin(AdminCore):
                         )
             return found
 
-        return await self._call_leaders([TopicPartition(*place) for place in partitions], ask, "describe_producers")
+        return await self._call_leaders(
+            [TopicPartition(*partition) for partition in partitions], call_leader, "describe_producers"
+        )
 
     async def elect_leaders(
         self, partitions: Iterable[PartitionLike] | None = None, *, election: str = "preferred"
@@ -316,15 +320,17 @@ class TopicAdmin(AdminCore):
         """Have partitions (None: all) led by their preferred replica, or with "unclean" by any that is left. What came of each:
         None, or why not (ELECTION_NOT_NEEDED is no failure)."""
         kinds = {"preferred": 0, "unclean": 1}
-        places: Any = None if partitions is None else by_topic(partitions)
-        wanted = None if places is None else [TopicPartitions(topic, indexes) for topic, indexes in places.items()]
-        request = ElectLeadersRequest(kinds[election], wanted, int(self._core.request_timeout_ms))
-        answer = await self._call(request, ElectLeadersResponse, check=lambda told: raise_for(told.error_code))
+        grouped: Any = None if partitions is None else by_topic(partitions)
+        requested = None if grouped is None else [TopicPartitions(topic, indexes) for topic, indexes in grouped.items()]
+        request = ElectLeadersRequest(kinds[election], requested, int(self._core.request_timeout_ms))
+        response = await self._call(
+            request, ElectLeadersResponse, check=lambda response: raise_for(response.error_code)
+        )
         results: dict[TopicPartition, ClientError | None] = {}
-        for topic in answer.replica_election_results:
+        for topic in response.replica_election_results:
             for each in topic.partition_result:
-                place = TopicPartition(topic.topic, each.partition_id)
-                results[place] = (
-                    broker_error(each.error_code, each.error_message, about=str(place)) if each.error_code else None
+                partition = TopicPartition(topic.topic, each.partition_id)
+                results[partition] = (
+                    broker_error(each.error_code, each.error_message, about=str(partition)) if each.error_code else None
                 )
         return results

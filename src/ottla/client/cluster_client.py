@@ -2,7 +2,7 @@
 
     core = ClusterClient(config, ports)
     topic = await core.topic("orders", timeout_ms=60_000)
-    answer = await core.call(topic.partitions[0].leader, ListOffsetsRequest(...), ListOffsetsResponse)
+    response = await core.call(topic.partitions[0].leader, ListOffsetsRequest(...), ListOffsetsResponse)
 
 Everything here runs in one event loop. Links are made on first use and made again when they are lost.
 """
@@ -40,7 +40,7 @@ CLOSE_WAIT_SECONDS_MAX = 1.0
 """So long brokers have to close their ends of connections that were closed here."""
 IDLE_CHECK_MS_MIN = 1_000
 PREALLOCATED_BYTES_MAX = 64 << 20
-"""For an answer up to this size memory is taken at once: it was asked for, and to grow is to copy."""
+"""For a response up to this size memory is taken at once: it was asked for, and to grow is to copy."""
 FATAL_TOPIC_ERRORS = (ErrorCode.INVALID_TOPIC_EXCEPTION, ErrorCode.TOPIC_AUTHORIZATION_FAILED)
 """Errors of a topic that waiting does not mend."""
 
@@ -205,19 +205,19 @@ class ClusterClient:
         self,
         node: int,
         request: Message,
-        answer: type[R],
+        response_type: type[R],
         *,
         purpose: str = "",
         timeout_ms: float | None = None,
         version_max: int | None = None,
     ) -> R:
-        """One request, one answer; no second try. `timeout_ms` is request.timeout.ms unless given."""
+        """One request, one response; no second try. `timeout_ms` is request.timeout.ms unless given."""
         connection = await self.get_connection(node, purpose=purpose)
         wait_ms = connection.throttled_until_ms - self.now_ms()
         if wait_ms > 0:
             await asyncio.sleep(wait_ms / 1000)
         timeout_ms = self.request_timeout_ms if timeout_ms is None else timeout_ms
-        return await connection.call(request, answer, timeout_ms=timeout_ms, version_max=version_max)
+        return await connection.call(request, response_type, timeout_ms=timeout_ms, version_max=version_max)
 
     async def retrying(self, attempt: Callable[[], Awaitable[T]], *, timeout_ms: float, what: str) -> T:
         """Call until it succeeds, fails for good, or the time is up; between tries retry.backoff.ms and more passes. ClientTimeoutError names
@@ -288,10 +288,10 @@ class ClusterClient:
     async def _update_metadata(self) -> None:
         topics = None if self._tracks_all else [MetadataRequestTopic(name=name) for name in self._tracked]
         request = MetadataRequest(topics=topics, allow_auto_topic_creation=self._creates_topics)
-        answer = await self.call(ANY_NODE, request, MetadataResponse)
-        if answer.error_code:
-            raise broker_error(answer.error_code, about="metadata")
-        self.cluster.update(answer, is_complete=topics is None)
+        response = await self.call(ANY_NODE, request, MetadataResponse)
+        if response.error_code:
+            raise broker_error(response.error_code, about="metadata")
+        self.cluster.update(response, is_complete=topics is None)
         self._updated_ms = self.now_ms()
         self._restart_age_timer()
         for callback in list(self.update_callbacks):

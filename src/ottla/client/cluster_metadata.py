@@ -77,16 +77,17 @@ class ClusterMetadata:
             return NO_LEADER
         return info.partitions[partition].leader
 
-    def update(self, answer: MetadataResponse, *, is_complete: bool = False) -> None:
-        """Take in an answer. With `is_complete` topics that it does not name are gone."""
-        self.cluster_id = answer.cluster_id
-        self.controller_id = answer.controller_id
-        if answer.brokers:
+    def update(self, response: MetadataResponse, *, is_complete: bool = False) -> None:
+        """Take in a response. With `is_complete` topics that it does not name are gone."""
+        self.cluster_id = response.cluster_id
+        self.controller_id = response.controller_id
+        if response.brokers:
             self.nodes = {
-                broker.node_id: Node(broker.node_id, broker.host, broker.port, broker.rack) for broker in answer.brokers
+                broker.node_id: Node(broker.node_id, broker.host, broker.port, broker.rack)
+                for broker in response.brokers
             }
         named: dict[str, None] = {}
-        for topic in answer.topics:
+        for topic in response.topics:
             name = topic.name or self.topic_names.get(topic.topic_id, "")
             named[name] = None
             self._apply_topic(name, topic)

@@ -1,4 +1,4 @@
-"""Records as `consumer.batches()` hands them out: the columns of one fetch answer, with the names of its partitions."""
+"""Records as `consumer.batches()` hands them out: the columns of one fetch response, with the names of its partitions."""
 
 from functools import cached_property
 from itertools import repeat

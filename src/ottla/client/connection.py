@@ -80,24 +80,24 @@ class BrokerConnection:
             ) from error
 
     def call(
-        self, request: Message, answer: type[R], *, timeout_ms: float, version_max: int | None = None
+        self, request: Message, response_type: type[R], *, timeout_ms: float, version_max: int | None = None
     ) -> "asyncio.Future[R]":
-        """Send a request now; the future holds its answer, or DisconnectedError."""
+        """Send a request now; the future holds its response, or DisconnectedError."""
         future: asyncio.Future[R] = self._loop.create_future()
 
         def deliver(version: int, body: bytes | memoryview) -> None:
-            message, _ = decode(answer, version, body)
+            message, _ = decode(response_type, version, body)
             throttle_ms = getattr(message, "throttle_time_ms", 0)
             if throttle_ms:
                 self.throttled_until_ms = self.now_ms() + throttle_ms
             if not future.done():
                 future.set_result(message)
 
-        self._send(request, answer, deliver, future, timeout_ms, version_max)
+        self._send(request, response_type, deliver, future, timeout_ms, version_max)
         return future
 
     def send_without_response(self, request: Message, *, version_max: int | None = None) -> None:
-        """Send a request that has no answer (acks=0)."""
+        """Send a request that has no response (acks=0)."""
         if self._error is not None:
             raise self._error
         version = self._protocol.version_for(type(request), version_max)
@@ -107,7 +107,7 @@ class BrokerConnection:
     def _send(
         self,
         request: Message,
-        answer: type[Message],
+        response_type: type[Message],
         deliver: OnResponse,
         future: "asyncio.Future[Any]",
         timeout_ms: float,
@@ -124,7 +124,7 @@ class BrokerConnection:
         version = self._protocol.version_for(type(request), version_max)
         self.last_used_ms = now_ms = self.now_ms()
         deadline_ms = now_ms + timeout_ms
-        self._write(self._protocol.request(request, version, answer, deliver, fail, deadline_ms))
+        self._write(self._protocol.request(request, version, response_type, deliver, fail, deadline_ms))
         if self._timer is None or deadline_ms < self._timer_ms:
             self._arm(deadline_ms)
 
@@ -211,8 +211,8 @@ class BrokerConnection:
 
 
 def _ignore_response(version: int, body: bytes | memoryview) -> None:
-    """A request without an answer."""
+    """A request without a response."""
 
 
 def _ignore_failure(error: ClientError) -> None:
-    """A request without an answer."""
+    """A request without a response."""

@@ -102,12 +102,12 @@ class Consumer:
         return found if isinstance(found, list) else []
 
     def poll_batch(self, timeout: float | None = None) -> ColumnBatch | None:
-        """The next fetch answer as columns; None after `timeout` seconds without one."""
+        """The next fetch response as columns; None after `timeout` seconds without one."""
         found = self._step(StepKind.BATCH, timeout)
         return found if isinstance(found, ColumnBatch) else None
 
     def batches(self, timeout: float | None = None) -> Iterator[ColumnBatch]:
-        """Fetch answers as columns, one after another; it ends after `timeout` seconds without one. Deserializers and interceptors are
+        """Fetch responses as columns, one after another; it ends after `timeout` seconds without one. Deserializers and interceptors are
         for records: columns hold bytes."""
         while (batch := self.poll_batch(timeout)) is not None:
             yield batch

@@ -99,12 +99,12 @@ class AsyncConsumer:
         return found if isinstance(found, list) else []
 
     async def poll_batch(self, timeout: float | None = None) -> ColumnBatch | None:
-        """The next fetch answer as columns; None after `timeout` seconds without one."""
+        """The next fetch response as columns; None after `timeout` seconds without one."""
         found = await self._step(StepKind.BATCH, timeout)
         return found if isinstance(found, ColumnBatch) else None
 
     async def batches(self, timeout: float | None = None) -> AsyncIterator[ColumnBatch]:
-        """Fetch answers as columns, one after another; it ends after `timeout` seconds without one. Deserializers and interceptors are
+        """Fetch responses as columns, one after another; it ends after `timeout` seconds without one. Deserializers and interceptors are
         for records: columns hold bytes."""
         while (batch := await self.poll_batch(timeout)) is not None:
             yield batch
@@ -232,6 +232,6 @@ class AsyncConsumer:
 
 
 async def _call(call: PendingCallback) -> None:
-    answer = call.function(call.partitions)
-    if isawaitable(answer):
-        await answer
+    response = call.function(call.partitions)
+    if isawaitable(response):
+        await response

@@ -1,4 +1,4 @@
-"""Which broker answers for a group: asked once, kept until somebody finds it is another."""
+"""Which broker responses for a group: asked once, kept until somebody finds it is another."""
 
 from ottla.client.cluster_client import ANY_NODE, ClusterClient
 from ottla.client.cluster_metadata import Node
@@ -29,15 +29,15 @@ class CoordinatorFinder:
             request.coordinator_keys = [group]
         else:
             request.key = group
-        answer = await connection.call(request, FindCoordinatorResponse, timeout_ms=self._core.request_timeout_ms)
+        response = await connection.call(request, FindCoordinatorResponse, timeout_ms=self._core.request_timeout_ms)
         about = f"the coordinator of {group!r}"
         if version >= _MULTI_KEY_MIN_VERSION:
-            found = answer.coordinators[0]
+            found = response.coordinators[0]
             raise_for(found.error_code, found.error_message, about=about)
             node = Node(found.node_id, found.host, found.port)
         else:
-            raise_for(answer.error_code, answer.error_message, about=about)
-            node = Node(answer.node_id, answer.host, answer.port)
+            raise_for(response.error_code, response.error_message, about=about)
+            node = Node(response.node_id, response.host, response.port)
         self._core.cluster.nodes.setdefault(node.id, node)
         self._known[group] = node.id
         return node.id

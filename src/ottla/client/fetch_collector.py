@@ -96,7 +96,7 @@ class FetchCollector:
     # What is asked for
 
     def next_batch(self) -> ColumnBatch | None:
-        """The next answer that has records, as a whole."""
+        """The next response that has records, as a whole."""
         self._rewind_partial()
         batch = self._decode_next()
         if batch is None:
@@ -225,12 +225,12 @@ class FetchCollector:
         self._remaining = []
 
     def _decode_next(self) -> ColumnBatch | None:
-        """The next answer with rows, as `_batch` and `_remaining`."""
+        """The next response with rows, as `_batch` and `_remaining`."""
         while True:
-            answer = self._fetcher.take()
-            if answer is None:
+            response = self._fetcher.take()
+            if response is None:
                 return None
-            parts = self._current_parts(answer.parts)
+            parts = self._current_parts(response.parts)
             if not parts:
                 continue
             try:

@@ -62,14 +62,14 @@ class FetchSessionHandler:
             TOPIC_ID_MIN_VERSION - 1 if any(target.topic_id == ZERO_UUID for target in self._known.values()) else None
         )
 
-    def handle_response(self, answer: FetchResponse) -> bool:
-        """Take in an answer; False where it says that the session is gone, and the next request starts another."""
-        if answer.error_code:
+    def handle_response(self, response: FetchResponse) -> bool:
+        """Take in a response; False where it says that the session is gone, and the next request starts another."""
+        if response.error_code:
             self.handle_error()
             return False
         if self._epoch == FIRST_EPOCH:
-            self.id = answer.session_id
-        # A broker that keeps no session answers without an id: then everything is asked for each time.
+            self.id = response.session_id
+        # A broker that keeps no session responses without an id: then everything is asked for each time.
         self._epoch = FIRST_EPOCH if self.id == NO_SESSION else 1 if self._epoch == EPOCH_MAX else self._epoch + 1
         return True
 

@@ -1,6 +1,6 @@
 """Fetching ahead: one request under way to each broker, and a few results that wait to be handed out.
 
-While the user works on one answer the next are on their way. Memory is bounded by the results that may wait for each broker, each of at
+While the user works on one response the next are on their way. Memory is bounded by the results that may wait for each broker, each of at
 most `fetch.max.bytes` (and one batch above it, where that is larger).
 """
 
@@ -42,7 +42,7 @@ _RETRIABLE_ERRORS = frozenset(
 
 
 class CompletedFetch(NamedTuple):
-    """What one answer holds of one partition."""
+    """What one response holds of one partition."""
 
     partition: TopicPartition
     seek_id: int
@@ -93,17 +93,17 @@ class Fetcher:
 
     @property
     def buffered_bytes(self) -> int:
-        return sum(len(part.records) for answer in self.results for part in answer.parts)
+        return sum(len(part.records) for response in self.results for part in response.parts)
 
     def take(self) -> FetchResult | None:
-        """The next answer; room for another is made by that."""
+        """The next response; room for another is made by that."""
         if not self.results:
             return None
-        answer = self.results.popleft()
-        if answer.node != NO_REPLICA:
-            self._buffered_counts[answer.node] -= 1
+        response = self.results.popleft()
+        if response.node != NO_REPLICA:
+            self._buffered_counts[response.node] -= 1
         self.fetch()
-        return answer
+        return response
 
     def fetch(self) -> None:
         """Send to each broker that has something to read, has no request under way, and whose results do not pile up."""
@@ -192,7 +192,7 @@ class Fetcher:
             request = session.next_request(targets)
             request.max_wait_ms, request.min_bytes, request.max_bytes = self._wait_ms, self._min_bytes, self._bytes_max
             request.isolation_level, request.rack_id = self._isolation, self._rack
-            answer = await connection.call(
+            response = await connection.call(
                 request,
                 FetchResponse,
                 timeout_ms=self._core.request_timeout_ms + self._wait_ms,
@@ -209,8 +209,8 @@ class Fetcher:
             raise
         self._failure_counts.pop(node, None)
         self.fetches += 1
-        if session.handle_response(answer):
-            self._on_response(node, answer, targets, seek_ids)
+        if session.handle_response(response):
+            self._on_response(node, response, targets, seek_ids)
 
     def _on_unreachable(self, node: int, targets: Mapping[TopicPartition, FetchTarget], error: ClientError) -> None:
         if not error.is_retriable:
@@ -230,13 +230,13 @@ class Fetcher:
     def _on_response(
         self,
         node: int,
-        answer: FetchResponse,
+        response: FetchResponse,
         targets: Mapping[TopicPartition, FetchTarget],
         seek_ids: Mapping[TopicPartition, int],
     ) -> None:
         parts: list[CompletedFetch] = []
-        nodes = [Node(each.node_id, each.host, each.port, each.rack) for each in answer.node_endpoints]
-        for topic in answer.responses:
+        nodes = [Node(each.node_id, each.host, each.port, each.rack) for each in response.node_endpoints]
+        for topic in response.responses:
             name = topic.topic or self._core.cluster.topic_names.get(topic.topic_id, "")
             for data in topic.partitions:
                 partition = TopicPartition(name, data.partition_index)
@@ -268,7 +268,7 @@ class Fetcher:
             return None
         end = end_of_batches(data.records)
         if end is None:
-            return None  # cut off inside its first batch: there was no room for it in this answer
+            return None  # cut off inside its first batch: there was no room for it in this response
         self.fetched_bytes += len(data.records)
         next_offset, epoch = end
         state.fetch_offset, state.fetch_epoch = max(next_offset, fetch_offset), epoch
@@ -285,7 +285,7 @@ class Fetcher:
                 return
             if state.fetch_offset == state.offset:
                 self._reset(partition)
-            # Otherwise what was fetched before is handed out first, and then the same answer comes again.
+            # Otherwise what was fetched before is handed out first, and then the same response comes again.
             state.retry_at_ms = now_ms + self._core.retry_backoff.delay_ms(1)
             return
         if code in _RETRIABLE_ERRORS:

@@ -44,7 +44,7 @@ from ottla.wire.schema import Message
 JOIN_PURPOSE = "join"
 """JoinGroup and SyncGroup wait for other members, and must not hold up heartbeats and commits."""
 JOIN_TIMEOUT_MARGIN_MS = 5_000
-"""A coordinator waits for members as long as they said; its answer takes a moment more."""
+"""A coordinator waits for members as long as they said; its response takes a moment more."""
 BATCH_LEAVE_MIN_VERSION = 3
 """Before that version a member leaves alone."""
 _RESPONSE_TYPES: Mapping[type[Message], type[Message]] = {
@@ -153,17 +153,17 @@ class GroupDriver:
                 and connection.version_for(LeaveGroupRequest) < BATCH_LEAVE_MIN_VERSION
             ):
                 request = LeaveGroupRequest(group_id=request.group_id, member_id=request.members[0].member_id)
-            answer = await connection.call(request, _RESPONSE_TYPES[type(request)], timeout_ms=timeout_ms)
+            response = await connection.call(request, _RESPONSE_TYPES[type(request)], timeout_ms=timeout_ms)
         except ClientClosedError:
             return
         except ClientError as error:
             if not isinstance(request, LeaveGroupRequest):
                 self.step(RequestFailed(request, error))
             return
-        if isinstance(answer, JoinGroupResponse | SyncGroupResponse | HeartbeatResponse) and not isinstance(
+        if isinstance(response, JoinGroupResponse | SyncGroupResponse | HeartbeatResponse) and not isinstance(
             request, LeaveGroupRequest
         ):
-            self.step(ResponseReceived(request, answer))
+            self.step(ResponseReceived(request, response))
 
     # Leading
 

@@ -76,7 +76,7 @@ class GroupOffsetsClient:
         if version < 7:
             request.require_stable = False
         try:
-            answer = await connection.call(
+            response = await connection.call(
                 request, OffsetFetchResponse, timeout_ms=self._core.request_timeout_ms, version_max=version
             )
         except DisconnectedError:
@@ -84,12 +84,12 @@ class GroupOffsetsClient:
             raise
         found: dict[TopicPartition, OffsetAndMetadata] = {}
         if version >= MULTI_GROUP_MIN_VERSION:
-            self._check(answer.groups[0].error_code)
-            for topic in answer.groups[0].topics:
+            self._check(response.groups[0].error_code)
+            for topic in response.groups[0].topics:
                 self._take(topic.name, topic.partitions, found)
         else:
-            self._check(answer.error_code)
-            for old in answer.topics:
+            self._check(response.error_code)
+            for old in response.topics:
                 self._take(old.name, old.partitions, found)
         return found
 
@@ -134,7 +134,7 @@ class GroupOffsetsClient:
             topics=topics,
         )
         try:
-            answer = await connection.call(
+            response = await connection.call(
                 request,
                 OffsetCommitResponse,
                 timeout_ms=self._core.request_timeout_ms,
@@ -143,7 +143,7 @@ class GroupOffsetsClient:
         except DisconnectedError:
             self._coordinators.mark_unknown(self._group)
             raise
-        for topic in answer.topics:
+        for topic in response.topics:
             for each in topic.partitions:
                 self._check(each.error_code, f"offset of {topic.name}-{each.partition_index}")
 

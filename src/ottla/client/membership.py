@@ -116,8 +116,8 @@ class Membership:
                 return self._on_assignment_applied()
             case AssignmentComputed(generation, assignments):
                 return self._on_assignment_computed(generation, assignments)
-            case ResponseReceived(request, answer):
-                return self._on_response(request, answer, now_ms)
+            case ResponseReceived(request, response):
+                return self._on_response(request, response, now_ms)
             case RequestFailed(request, error):
                 return self._on_request_failed(request, error, now_ms)
             case Tick():
@@ -184,31 +184,35 @@ class Membership:
         self._pending = request
         return [Send(request)]
 
-    def _on_response(self, request: object, answer: object, now_ms: float) -> list[Effect]:
-        if isinstance(answer, HeartbeatResponse):
-            return self._on_heartbeat(request, answer.error_code, now_ms)
+    def _on_response(self, request: object, response: object, now_ms: float) -> list[Effect]:
+        if isinstance(response, HeartbeatResponse):
+            return self._on_heartbeat(request, response.error_code, now_ms)
         if request is not self._pending:
             return []  # of an attempt that was given up
         self._pending = None
-        if isinstance(answer, JoinGroupResponse):
-            return self._on_joined(answer, now_ms)
-        assert isinstance(answer, SyncGroupResponse)
-        return self._on_synced(answer, now_ms)
+        if isinstance(response, JoinGroupResponse):
+            return self._on_joined(response, now_ms)
+        assert isinstance(response, SyncGroupResponse)
+        return self._on_synced(response, now_ms)
 
-    def _on_joined(self, answer: JoinGroupResponse, now_ms: float) -> list[Effect]:
-        code = error_code(answer.error_code)
+    def _on_joined(self, response: JoinGroupResponse, now_ms: float) -> list[Effect]:
+        code = error_code(response.error_code)
         if code == _E.MEMBER_ID_REQUIRED:
-            self.member_id = answer.member_id
+            self.member_id = response.member_id
             return self._join()
         if code != _E.NONE:
             return self._on_join_error(code, now_ms)
-        self.member_id, self.generation, self.protocol = answer.member_id, answer.generation_id, answer.protocol_name
-        self.is_leader = answer.leader == answer.member_id
+        self.member_id, self.generation, self.protocol = (
+            response.member_id,
+            response.generation_id,
+            response.protocol_name,
+        )
+        self.is_leader = response.leader == response.member_id
         self._last_response_ms = now_ms
         self._heartbeat_at_ms = now_ms + self.settings.heartbeat_interval_ms
         if self.is_leader and not answer.skip_assignment:
             self._enter(MemberState.COMPUTING)
-            return [ComputeAssignment(answer.protocol_name or "", self.generation, tuple(answer.members))]
+            return [ComputeAssignment(response.protocol_name or "", self.generation, tuple(response.members))]
         self._enter(MemberState.SYNCING)
         return self._sync(())
 
@@ -236,11 +240,11 @@ class Membership:
         self._pending = request
         return [Send(request)]
 
-    def _on_synced(self, answer: SyncGroupResponse, now_ms: float) -> list[Effect]:
-        code = error_code(answer.error_code)
+    def _on_synced(self, response: SyncGroupResponse, now_ms: float) -> list[Effect]:
+        code = error_code(response.error_code)
         if code != _E.NONE:
             return self._on_join_error(code, now_ms)
-        assigned = decode_assignment(answer.assignment)
+        assigned = decode_assignment(response.assignment)
         kept, given = dict.fromkeys(self.owned), dict.fromkeys(assigned)
         self._applying = ApplyAssignment(
             assigned, tuple(p for p in assigned if p not in kept), tuple(p for p in self.owned if p not in given)

@@ -105,7 +105,7 @@ class AssignmentComputed:
 @dataclass(frozen=True, slots=True, eq=False)
 class ResponseReceived:
     request: JoinGroupRequest | SyncGroupRequest | HeartbeatRequest
-    answer: JoinGroupResponse | SyncGroupResponse | HeartbeatResponse
+    response: JoinGroupResponse | SyncGroupResponse | HeartbeatResponse
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -146,7 +146,7 @@ Event = (
 
 @dataclass(frozen=True, slots=True)
 class Send:
-    """To the coordinator. Of a LeaveGroup no answer is waited for."""
+    """To the coordinator. Of a LeaveGroup no response is waited for."""
 
     request: JoinGroupRequest | SyncGroupRequest | HeartbeatRequest | LeaveGroupRequest
 

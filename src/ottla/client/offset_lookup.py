@@ -51,9 +51,9 @@ class Outcome(Generic[T]):
         self.found: dict[TopicPartition, T] = {}
         self.failed: dict[TopicPartition, ClientError] = {}
 
-    def take(self, answers: Iterable[tuple[TopicPartition, int, T]], about: str) -> None:
+    def take(self, responses: Iterable[tuple[TopicPartition, int, T]], about: str) -> None:
         """Error codes and what came with them."""
-        for partition, error, value in answers:
+        for partition, error, value in responses:
             if error:
                 self.failed[partition] = broker_error(error, about=f"{about} of {partition}")
             else:
@@ -73,10 +73,10 @@ class OffsetLookup:
         self._core = core
         self._isolation = int(read_committed)
 
-    async def by_timestamp(self, wanted: Mapping[TopicPartition, int]) -> Outcome[FoundOffset]:
+    async def by_timestamp(self, requested: Mapping[TopicPartition, int]) -> Outcome[FoundOffset]:
         """Timestamps are milliseconds, or one of the numbers that stand for an end of the log."""
 
-        async def ask(node: int, partitions: Sequence[TopicPartition], outcome: Outcome[FoundOffset]) -> None:
+        async def call_leader(node: int, partitions: Sequence[TopicPartition], outcome: Outcome[FoundOffset]) -> None:
             topics = [
                 ListOffsetsTopic(
                     name=topic,
@@ -84,7 +84,7 @@ class OffsetLookup:
                         ListOffsetsPartition(
                             partition_index=index,
                             current_leader_epoch=self._epoch(topic, index),
-                            timestamp=wanted[TopicPartition(topic, index)],
+                            timestamp=requested[TopicPartition(topic, index)],
                         )
                         for index in indexes
                     ],
@@ -97,7 +97,7 @@ class OffsetLookup:
                 topics=topics,
                 timeout_ms=int(self._core.request_timeout_ms),
             )
-            answer = await self._core.call(node, request, ListOffsetsResponse)
+            response = await self._core.call(node, request, ListOffsetsResponse)
             outcome.take(
                 (
                     (
@@ -105,16 +105,16 @@ class OffsetLookup:
                         each.error_code,
                         FoundOffset(each.offset, each.timestamp, each.leader_epoch),
                     )
-                    for topic in answer.topics
+                    for topic in response.topics
                     for each in topic.partitions
                 ),
                 "offsets",
             )
 
-        return await self._ask_leaders(list(wanted), ask)
+        return await self._call_leaders(list(requested), call_leader)
 
     async def ends_of_epochs(self, epochs: Mapping[TopicPartition, int]) -> Outcome[EpochEnd]:
-        async def ask(node: int, partitions: Sequence[TopicPartition], outcome: Outcome[EpochEnd]) -> None:
+        async def call_leader(node: int, partitions: Sequence[TopicPartition], outcome: Outcome[EpochEnd]) -> None:
             topics = [
                 OffsetForLeaderTopic(
                     topic=topic,
@@ -130,7 +130,7 @@ class OffsetLookup:
                 for topic, indexes in by_topic(partitions).items()
             ]
             request = OffsetForLeaderEpochRequest(replica_id=CONSUMER_REPLICA_ID, topics=topics)
-            answer = await self._core.call(node, request, OffsetForLeaderEpochResponse)
+            response = await self._core.call(node, request, OffsetForLeaderEpochResponse)
             outcome.take(
                 (
                     (
@@ -138,25 +138,27 @@ class OffsetLookup:
                         each.error_code,
                         EpochEnd(each.leader_epoch, each.end_offset),
                     )
-                    for topic in answer.topics
+                    for topic in response.topics
                     for each in topic.partitions
                 ),
                 "epochs",
             )
 
-        return await self._ask_leaders(list(epochs), ask)
+        return await self._call_leaders(list(epochs), call_leader)
 
-    async def _ask_leaders(self, partitions: Sequence[TopicPartition], ask: Callable[..., object]) -> Outcome[T]:
+    async def _call_leaders(
+        self, partitions: Sequence[TopicPartition], call_leader: Callable[..., object]
+    ) -> Outcome[T]:
         outcome: Outcome[T] = Outcome()
 
-        async def ask_one(node: int, group: Sequence[TopicPartition]) -> None:
+        async def call_one(node: int, group: Sequence[TopicPartition]) -> None:
             try:
-                await ask(node, group, outcome)  # type: ignore[misc]
+                await call_leader(node, group, outcome)  # type: ignore[misc]
             except ClientError as error:
                 outcome.failed |= dict.fromkeys(group, error)
 
         groups = await self._by_leader(partitions, outcome)
-        await asyncio.gather(*(ask_one(node, group) for node, group in groups.items()))
+        await asyncio.gather(*(call_one(node, group) for node, group in groups.items()))
         return outcome
 
     def _epoch(self, topic: str, partition: int) -> int:

@@ -12,7 +12,7 @@ NO_REPLICA = -1
 class PartitionState:
     """One partition that is read.
 
-    `offset` is what the user has come to; `fetch_offset` runs ahead of it, as answers wait to be handed out. `seek_id` changes with every
+    `offset` is what the user has come to; `fetch_offset` runs ahead of it, as responses wait to be handed out. `seek_id` changes with every
     seek, so that what was fetched for a place that nobody reads any more is known for that; no two places have the same one, also where a
     partition goes and comes back.
     """
@@ -114,7 +114,7 @@ class Positions:
 
     def __init__(self) -> None:
         self.states: dict[TopicPartition, PartitionState] = {}
-        """Always the same dictionary: whoever waits for an answer looks into it afterwards."""
+        """Always the same dictionary: whoever waits for a response looks into it afterwards."""
         self._seek_ids = count(1)
 
     def __contains__(self, partition: TopicPartition) -> bool:

@@ -1,6 +1,6 @@
-"""One connection as requests and answers, without I/O: it is told which bytes came and says which to send.
+"""One connection as requests and responses, without I/O: it is told which bytes came and says which to send.
 
-Answers come in the order of the requests. Versions are negotiated once, by ApiVersions; each request then takes the highest version that
+Responses come in the order of the requests. Versions are negotiated once, by ApiVersions; each request then takes the highest version that
 both sides speak.
 """
 
@@ -33,7 +33,7 @@ OnResponse = Callable[[int, bytes | memoryview], None]
 
 
 class InFlightRequest:
-    """A request whose answer has not come."""
+    """A request whose response has not come."""
 
     __slots__ = ("correlation_id", "deadline_ms", "deliver", "fail", "is_flexible", "version")
 
@@ -91,20 +91,20 @@ class BrokerProtocol:
 
         def deliver(sent: int, body: bytes | memoryview) -> None:
             if sent and int.from_bytes(body[:2], "big") == ErrorCode.UNSUPPORTED_VERSION:
-                answer, _ = decode(ApiVersionsResponse, 0, body)
-                offered = {entry.api_key: entry.max_version for entry in answer.api_keys}
+                response, _ = decode(ApiVersionsResponse, 0, body)
+                offered = {entry.api_key: entry.max_version for entry in response.api_keys}
                 lower = min(offered.get(ApiVersionsRequest.API_KEY, 0), sent - 1)
                 on_retry(self.start_negotiation(on_ready, on_retry, fail, deadline_ms, lower))
                 return
-            answer, _ = decode(ApiVersionsResponse, sent, body)
-            if answer.error_code:
+            response, _ = decode(ApiVersionsResponse, sent, body)
+            if response.error_code:
                 fail(
                     UnsupportedVersionError(
-                        f"The broker refused to say which versions it speaks (error {answer.error_code})."
+                        f"The broker refused to say which versions it speaks (error {response.error_code})."
                     )
                 )
                 return
-            self._versions = {entry.api_key: (entry.min_version, entry.max_version) for entry in answer.api_keys}
+            self._versions = {entry.api_key: (entry.min_version, entry.max_version) for entry in response.api_keys}
             self._chosen = {}
             on_ready()
 
@@ -135,32 +135,32 @@ class BrokerProtocol:
             self._chosen[request.API_KEY] = version
         return version
 
-    # Requests and answers
+    # Requests and responses
 
     def request(
         self,
         request: Message,
         version: int,
-        answer: type[Message] | None,
+        response_type: type[Message] | None,
         deliver: OnResponse,
         fail: Callable[[ClientError], None],
         deadline_ms: float,
     ) -> bytes:
-        """The frame of a request. Without an `answer` (acks=0) none is waited for."""
+        """The frame of a request. Without an `response` (acks=0) none is waited for."""
         flexible = version >= request.FLEXIBLE_FROM
         body = encode(request, version)
-        if answer is None:
+        if response_type is None:
             return self._head(request.API_KEY, version, flexible, len(body)) + body
-        # The answer to ApiVersions never has tags in its header: its reader may not know the version yet.
-        answer_flexible = version >= answer.FLEXIBLE_FROM and request.API_KEY != ApiVersionsRequest.API_KEY
-        return self._frame(request.API_KEY, version, flexible, answer_flexible, body, deliver, fail, deadline_ms)
+        # The response to ApiVersions never has tags in its header: its reader may not know the version yet.
+        response_flexible = version >= response_type.FLEXIBLE_FROM and request.API_KEY != ApiVersionsRequest.API_KEY
+        return self._frame(request.API_KEY, version, flexible, response_flexible, body, deliver, fail, deadline_ms)
 
     def _frame(
         self,
         api_key: int,
         version: int,
         flexible: bool,
-        answer_flexible: bool,
+        response_flexible: bool,
         body: Buffer,
         deliver: OnResponse,
         fail: Callable[[ClientError], None],
@@ -168,7 +168,7 @@ class BrokerProtocol:
     ) -> bytes:
         head = self._head(api_key, version, flexible, len(body))
         correlation_id = self._next_correlation_id
-        self._in_flight.append(InFlightRequest(correlation_id, version, answer_flexible, deadline_ms, deliver, fail))
+        self._in_flight.append(InFlightRequest(correlation_id, version, response_flexible, deadline_ms, deliver, fail))
         return head + body
 
     def _head(self, api_key: int, version: int, flexible: bool, body_size: int) -> bytes:
@@ -180,22 +180,22 @@ class BrokerProtocol:
 
     def _on_frame(self, buffer: bytearray, view: memoryview, start: int, end: int) -> bool:
         if not self._in_flight or end - start < 4:
-            raise MalformedMessage("an answer that nobody asked for")
+            raise MalformedMessage("a response that nobody asked for")
         request = self._in_flight[0]
         (correlation_id,) = _correlation(buffer, start)
         if correlation_id != request.correlation_id:
-            raise MalformedMessage(f"answer {correlation_id} came where {request.correlation_id} was due")
+            raise MalformedMessage(f"response {correlation_id} came where {request.correlation_id} was due")
         self._in_flight.popleft()
         position = skip_tags(buffer, start + 4, end) if request.is_flexible else start + 4
         try:
             request.deliver(request.version, self._reader.retain(view, position, end))
         except MalformedMessage as error:
-            request.fail(DisconnectedError(f"The broker's answer could not be read: {error}."))
+            request.fail(DisconnectedError(f"The broker's response could not be read: {error}."))
             raise
         return True
 
     def expired_request(self, now_ms: float) -> InFlightRequest | None:
-        """A request that has waited for too long, if there is one. As answers are in order, the connection is of no use then."""
+        """A request that has waited for too long, if there is one. As responses are in order, the connection is of no use then."""
         return next((request for request in self._in_flight if request.deadline_ms <= now_ms), None)
 
     def fail_all(self, error: ClientError) -> None:

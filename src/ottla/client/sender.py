@@ -1,4 +1,4 @@
-"""Which batches go to which broker, when, and what becomes of them: a state machine that is told the time and the answers.
+"""Which batches go to which broker, when, and what becomes of them: a state machine that is told the time and the responses.
 
 Order and once-only delivery rest on three rules. A batch keeps its sequence however often it is sent. While a batch waits to be sent again,
 its partition has one batch under way at a time, the oldest first. Where a sequence is lost for good (a batch expired, or was refused after
@@ -36,7 +36,7 @@ class PendingProduce:
 
 
 class Sender:
-    """`poll` until it gives nothing; then again at `next_ms`, when a batch was added, an answer came or the cluster changed."""
+    """`poll` until it gives nothing; then again at `next_ms`, when a batch was added, a response came or the cluster changed."""
 
     def __init__(
         self, settings: ProducerSettings, accumulator: RecordAccumulator, cluster: ClusterMetadata, backoff: Backoff
@@ -179,7 +179,7 @@ class Sender:
         return True
 
     def _expire(self, queue: PartitionQueue, now_ms: float, expired: list[ProducerBatch]) -> None:
-        """Give up batches whose time is up, also those under way: their answers are not waited for."""
+        """Give up batches whose time is up, also those under way: their responses are not waited for."""
         timeout_ms = self._settings.delivery_timeout_ms
         for batch in queue.in_flight:
             if not batch.is_done:
@@ -219,7 +219,7 @@ class Sender:
             counts["retries"] += batch.count if batch.attempts > 1 else 0
 
     def on_request_failed(self, pending: PendingProduce, error: ClientError, now_ms: float) -> None:
-        """No answer came: whether the batches were appended is unknown, so they are sent again under the same sequences."""
+        """No response came: whether the batches were appended is unknown, so they are sent again under the same sequences."""
         self._in_flight[pending.node] -= 1
         for queue, batch in pending.batches:
             self._on_result(queue, batch, error.code, error, now_ms, is_answer=False)
@@ -232,7 +232,7 @@ class Sender:
             self._succeed(batch, NO_OFFSET, -1)
 
     def on_response(self, pending: PendingProduce) -> None:
-        """An answer came; `on_partition_response` follows for each of its partitions."""
+        """A response came; `on_partition_response` follows for each of its partitions."""
         self._in_flight[pending.node] -= 1
 
     def on_partition_response(

@@ -92,7 +92,7 @@ class SenderDriver:
             self._core.loop.call_at(connection.throttled_until_ms / 1000, self.poll)
             return False
         if connection.is_write_paused and self._settings.acks == 0:
-            connection.on_drained = self.poll  # no answers limit what is under way, so the socket has to
+            connection.on_drained = self.poll  # no responses limit what is under way, so the socket has to
             return False
         return True
 
@@ -115,9 +115,9 @@ class SenderDriver:
                     request = InitProducerIdRequest(
                         transactional_id=None, transaction_timeout_ms=NO_TRANSACTION_TIMEOUT_MS
                     )
-                    answer = await self._core.call(ANY_NODE, request, InitProducerIdResponse)
-                    raise_for(answer.error_code, about="the producer id")
-                    self.sender.identity = (answer.producer_id, answer.producer_epoch)
+                    response = await self._core.call(ANY_NODE, request, InitProducerIdResponse)
+                    raise_for(response.error_code, about="the producer id")
+                    self.sender.identity = (response.producer_id, response.producer_epoch)
                     break
                 except ClientError as error:
                     if not error.is_retriable:
@@ -220,11 +220,11 @@ class SenderDriver:
             self._core.request_update()
             self.poll()
             return
-        answer = future.result()
-        nodes = [Node(node.node_id, node.host, node.port, node.rack) for node in answer.node_endpoints]
+        response = future.result()
+        nodes = [Node(node.node_id, node.host, node.port, node.rack) for node in response.node_endpoints]
         found = {
             (topic.name or names.get(topic.topic_id, ""), partition.index): partition
-            for topic in answer.responses
+            for topic in response.responses
             for partition in topic.partition_responses
         }
         sender.on_response(pending)
@@ -232,7 +232,7 @@ class SenderDriver:
             told = found.get((queue.topic, queue.partition))
             if told is None:
                 sender.on_partition_response(
-                    queue, batch, -1, "the broker's answer does not name it.", -1, -1, {}, now_ms
+                    queue, batch, -1, "the broker's response does not name it.", -1, -1, {}, now_ms
                 )
                 continue
             leader = told.current_leader

@@ -1,7 +1,7 @@
 """How the leader of a group spreads partitions over its members: pure functions, by the names that Kafka's consumers use.
 
 Each assignor is a module with the same rules for everybody: a partition goes to one member that subscribed to its topic, and the same
-members and topics give the same answer, whatever order they come in.
+members and topics give the same response, whatever order they come in.
 """
 
 from ottla.client.assignors.base import Assignment, Assignor, Member, Topics
