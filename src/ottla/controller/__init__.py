@@ -1,1 +1,1 @@
-"""The controller: decides what changes in the cluster's metadata, and changes its own view by replaying the records alone."""
+"""The controller, a deterministic state machine: requests in, metadata records and responses out."""

@@ -1,4 +1,4 @@
-"""What a new cluster starts with, and what a controller writes first when it takes over."""
+"""Records of a new cluster, and records that a controller writes when it becomes active."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -20,12 +20,12 @@ BOOTSTRAP_TRANSACTION = "Bootstrap records"
 
 
 def bootstrap_records() -> list[FeatureLevelRecord]:
-    """What formatting puts into `bootstrap.checkpoint`: the features that a new cluster starts at."""
+    """Return the records of `bootstrap.checkpoint`: the feature levels of a new cluster."""
     return [FeatureLevelRecord(name, level) for name, level in bootstrap_features().items()]
 
 
 def activate(image: ClusterImage, bootstrap: Sequence[Any], settings: ControllerSettings) -> Decision:
-    """A transaction that the last controller left open is given up; an empty log gets the bootstrap records, all or none."""
+    """Abort a transaction left open by the previous controller. In an empty log, write the bootstrap records as one."""
     records: list[Any] = []
     if image.open_transaction is not None:
         records.append(AbortTransactionRecord("Controller failover"))
@@ -37,7 +37,7 @@ def activate(image: ClusterImage, bootstrap: Sequence[Any], settings: Controller
             and record.feature_level > 0
             for record in bootstrap
         ):
-            # Eligible leader replicas need this number to be the same for all brokers, so that it goes into the log.
+            # Eligible leader replicas require the same value on all brokers, so it is stored in the log.
             value = str(settings.number(MIN_INSYNC_REPLICAS))
             records.append(ConfigRecord(ResourceType.BROKER, "", MIN_INSYNC_REPLICAS, value))
         records.append(EndTransactionRecord())

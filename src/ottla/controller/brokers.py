@@ -1,4 +1,4 @@
-"""Brokers register, become ready, leave; what they led follows them."""
+"""Requests from brokers: registration, fencing, controlled shutdown, directories, and producer ids."""
 
 from typing import Any
 
@@ -47,7 +47,7 @@ UNFENCE = -1
 
 
 def check_broker_epoch(image: ClusterImage, broker_id: int, epoch: int) -> RequestRejected | None:
-    """Why a request in the name of this broker and epoch is not heard; None if it is."""
+    """Return the error if the broker is not registered in this epoch."""
     registration = image.brokers.get(broker_id)
     if registration is None:
         return RequestRejected(ErrorCode.BROKER_ID_NOT_REGISTERED, f"broker {broker_id} is not registered")
@@ -59,9 +59,9 @@ def check_broker_epoch(image: ClusterImage, broker_id: int, epoch: int) -> Reque
 
 
 def register_broker(image: ClusterImage, request: RegisterBroker, next_offset: int, rules_of: RulesOf) -> Decision:
-    """A new incarnation gets a new epoch: the offset of its first record. It starts fenced.
+    """Register a broker, fenced. A new incarnation gets a new epoch: the offset of its registration record.
 
-    Finalised features that the broker does not know are no ground to refuse it: they are kept and not served.
+    Finalized features that the broker does not support are not a reason to reject it.
     """
     rejection = _check_registration(image, request)
     if rejection is not None:
@@ -95,28 +95,28 @@ def _check_registration(image: ClusterImage, request: RegisterBroker) -> Request
     if request.cluster_id != image.cluster_id:
         return RequestRejected(
             ErrorCode.INCONSISTENT_CLUSTER_ID,
-            f"this is the cluster {image.cluster_id}, the broker belongs to {request.cluster_id}",
+            f"cluster id mismatch: the broker has {request.cluster_id}, this cluster is {image.cluster_id}",
         )
     if not request.log_dirs:
-        return RequestRejected(ErrorCode.INVALID_REGISTRATION, "a broker needs a log directory")
+        return RequestRejected(ErrorCode.INVALID_REGISTRATION, "broker has no log directories")
     if any(is_reserved_directory(directory) for directory in request.log_dirs):
-        return RequestRejected(ErrorCode.INVALID_REGISTRATION, "a log directory has an id that no directory may have")
+        return RequestRejected(ErrorCode.INVALID_REGISTRATION, "log directory id is reserved")
     if len(set(request.log_dirs)) != len(request.log_dirs):
         return RequestRejected(
-            ErrorCode.INVALID_REGISTRATION, "two log directories have the same id: was one copied from the other?"
+            ErrorCode.INVALID_REGISTRATION, "two log directories have the same id; was one copied from the other?"
         )
     for other in image.brokers.values():
         if other.broker_id != request.broker_id and set(other.log_dirs) & set(request.log_dirs):
             return RequestRejected(
-                ErrorCode.INVALID_REGISTRATION, f"a log directory belongs to broker {other.broker_id}"
+                ErrorCode.INVALID_REGISTRATION, f"log directory is registered by broker {other.broker_id}"
             )
     return None
 
 
 def _unclean_shutdown_changes(image: ClusterImage, broker_id: int, rules_of: RulesOf) -> list[PartitionChangeRecord]:
-    """A broker that did not stop cleanly may have lost its last records: it is no longer in sync, nor eligible to lead.
+    """Remove a broker from ISR and ELR after an unclean shutdown, which may have lost its last records.
 
-    Before eligible leader replicas nobody kept account of that, and the broker stays where it was.
+    Without eligible leader replicas the partitions are unchanged, as in Kafka.
     """
     if not image.elr_enabled:
         return []
@@ -140,7 +140,7 @@ def register_controller(image: ClusterImage, request: RegisterController) -> Dec
 
 
 def unfence_broker(image: ClusterImage, request: UnfenceBroker, rules_of: RulesOf) -> Decision:
-    """The broker may lead from now on: partitions that wait for a leader look whether it is the one."""
+    """Let the broker lead partitions, and elect it where a leader is missing."""
     rejection = check_broker_epoch(image, request.broker_id, request.broker_epoch)
     if rejection is not None:
         return Decision(response=rejection)
@@ -181,7 +181,7 @@ def fence_broker(image: ClusterImage, request: FenceBroker, rules_of: RulesOf) -
 
 
 def assign_replicas_to_dirs(image: ClusterImage, request: AssignReplicasToDirs) -> Decision:
-    """Only what is new is written; partitions that have gone meanwhile are passed over."""
+    """Write the directories that changed. Deleted partitions are ignored."""
     rejection = check_broker_epoch(image, request.broker_id, request.broker_epoch)
     if rejection is not None:
         return Decision(response=rejection)
@@ -200,7 +200,7 @@ def assign_replicas_to_dirs(image: ClusterImage, request: AssignReplicasToDirs) 
 
 
 def update_online_dirs(image: ClusterImage, request: UpdateOnlineDirs, rules_of: RulesOf) -> Decision:
-    """Replicas in a directory that is not kept are offline: others lead, or nobody does."""
+    """Take replicas in other directories offline: elect other leaders, or none."""
     rejection = check_broker_epoch(image, request.broker_id, request.broker_epoch)
     if rejection is not None:
         return Decision(response=rejection)
@@ -216,14 +216,12 @@ def update_online_dirs(image: ClusterImage, request: UpdateOnlineDirs, rules_of:
 
 
 def allocate_producer_ids(image: ClusterImage, request: AllocateProducerIds) -> Decision:
-    """The next block, or why there is none."""
+    """Return the next block of producer ids. Blocks save a metadata record per new producer."""
     rejection = check_broker_epoch(image, request.broker_id, request.broker_epoch)
     if rejection is not None:
         return Decision(response=rejection)
     first = image.next_producer_id
     if first > PRODUCER_ID_MAX - PRODUCER_ID_BLOCK_SIZE:
-        return Decision(
-            response=RequestRejected(ErrorCode.UNKNOWN_SERVER_ERROR, "all producer ids have been given away")
-        )
+        return Decision(response=RequestRejected(ErrorCode.UNKNOWN_SERVER_ERROR, "producer ids are exhausted"))
     record = ProducerIdsRecord(request.broker_id, request.broker_epoch, first + PRODUCER_ID_BLOCK_SIZE)
     return Decision((record,), ProducerIdBlock(first, PRODUCER_ID_BLOCK_SIZE))

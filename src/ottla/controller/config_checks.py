@@ -1,4 +1,4 @@
-"""What may be set: the rules behind AlterConfigs, IncrementalAlterConfigs and the configs of new topics."""
+"""Validation of configs in AlterConfigs, IncrementalAlterConfigs and CreateTopics."""
 
 import re
 from collections.abc import Mapping
@@ -38,7 +38,7 @@ _THREAD_COUNTS = (
 )
 _LISTENER_PREFIX = "listener.name."
 _GROUP_LIMIT_NAMES = {"streams.num.standby.replicas": "standby.replicas"}
-"""Group configs whose bounds have other names than they have themselves."""
+"""Group configs whose broker limits are named differently."""
 _CLIENT_MATCH_FIELDS = (
     "client_instance_id",
     "client_id",
@@ -49,20 +49,20 @@ _CLIENT_MATCH_FIELDS = (
 )
 INTERVAL_MIN_MS = 100
 INTERVAL_MAX_MS = 3_600_000
-"""How often a client-metrics subscription may have clients send."""
+"""Limits of the push interval of a client-metrics subscription."""
 
 
 def list_default(resource: ConfigResource, name: str) -> str | None:
-    """What a list holds where nothing is set, for APPEND and SUBTRACT to start from; ApiError if the config is no list."""
+    """Return the default of a list config, for APPEND and SUBTRACT. Raises ApiError if the config is not a list."""
     definition = _DEFINITIONS[resource.type].get(name)
-    # The metrics of a client-metrics resource are a list to those who read them, but not to these two operations.
+    # As in Kafka, `metrics` of a client-metrics resource is described as a list, but cannot be appended to.
     if definition is None or definition.type is not ConfigType.LIST or resource.type == ResourceType.CLIENT_METRICS:
-        raise ApiError(ErrorCode.INVALID_CONFIG, f"{name} is no list: nothing can be appended to it or taken from it")
+        raise ApiError(ErrorCode.INVALID_CONFIG, f"{name} is not a list; APPEND and SUBTRACT need a list config")
     return definition.default
 
 
 def check_topic_configs(image: ClusterImage, overrides: Mapping[str, str | None], settings: ControllerSettings) -> None:
-    """ApiError unless a topic may have all of these together."""
+    """Raise ApiError unless a topic may have these values together."""
     try:
         validate_topic_configs(overrides, settings.layers(image).merged())
     except InvalidConfig as error:
@@ -72,18 +72,16 @@ def check_topic_configs(image: ClusterImage, overrides: Mapping[str, str | None]
 def check_broker_configs(
     image: ClusterImage, resource: ConfigResource, values: Mapping[str, str], settings: ControllerSettings
 ) -> None:
-    """What a broker checks before it asks the controller. Unknown names pass: they may mean something to a plugin."""
-    fixed = [name for name in values if name in BROKER_CONFIGS and not BROKER_CONFIGS[name].dynamic]
-    if fixed:
-        raise ApiError(
-            ErrorCode.INVALID_REQUEST, f"these configs can be set in a broker's file only: {', '.join(fixed)}"
-        )
+    """Checks that Kafka's broker makes before it forwards the request. Unknown names pass: plugins may define them."""
+    read_only = [name for name in values if name in BROKER_CONFIGS and not BROKER_CONFIGS[name].dynamic]
+    if read_only:
+        names = ", ".join(read_only)
+        raise ApiError(ErrorCode.INVALID_REQUEST, f"read-only configs; set them in the broker's config file: {names}")
     if not resource.name:
-        own = [name for name in values if _is_per_broker(name)]
-        if own:
-            raise ApiError(
-                ErrorCode.INVALID_REQUEST, f"these configs can be set for one broker, not for all: {', '.join(own)}"
-            )
+        per_broker = [name for name in values if _is_per_broker(name)]
+        if per_broker:
+            names = ", ".join(per_broker)
+            raise ApiError(ErrorCode.INVALID_REQUEST, f"per-broker configs; set them for a single broker: {names}")
     try:
         for name, value in values.items():
             definition = broker_definition(name)
@@ -100,44 +98,44 @@ def _is_per_broker(name: str) -> bool:
 
 
 def _check_thread_counts(image: ClusterImage, values: Mapping[str, str], settings: ControllerSettings) -> None:
-    """Kafka changes the size of a pool by a factor of two at most, and clients rely on the answer, whatever runs underneath."""
+    """Kafka limits one change of a thread pool to a factor of two; clients depend on that error."""
     current = settings.layers(image).merged()
     for name in _THREAD_COUNTS:
         if name in values:
-            now, wanted = broker_value(name, current), parse(BROKER_CONFIGS[name], values[name])
-            assert isinstance(now, int)
-            assert isinstance(wanted, int)
-            if not max(now // 2, 1) <= wanted <= now * 2:
+            old, new = broker_value(name, current), parse(BROKER_CONFIGS[name], values[name])
+            assert isinstance(old, int)
+            assert isinstance(new, int)
+            if not max(old // 2, 1) <= new <= old * 2:
                 raise ApiError(
                     ErrorCode.INVALID_REQUEST,
-                    f"{name} is {now}: one change may halve or double it, not make it {wanted}",
+                    f"{name} is {old} and may be at most halved or doubled by one change, got {new}",
                 )
 
 
 def check_resource_configs(
     image: ClusterImage, resource: ConfigResource, values: Mapping[str, str], settings: ControllerSettings
 ) -> None:
-    """ApiError unless the resource may hold these values, and is there to hold them."""
+    """Raise ApiError unless the resource exists and may have these values."""
     match resource.type:
         case ResourceType.TOPIC:
             if not resource.name:
                 raise ApiError(
-                    ErrorCode.INVALID_REQUEST, "topics have no defaults of their own: set them for all brokers instead"
+                    ErrorCode.INVALID_REQUEST, "default topic configs are not supported; set the broker default instead"
                 )
             check_topic_name(resource.name)
             check_topic_configs(image, values, settings)
             if resource.name not in image.topics_by_name:
-                raise ApiError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"the topic {resource.name!r} does not exist")
+                raise ApiError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"topic {resource.name!r} does not exist")
         case ResourceType.GROUP:
             if not resource.name:
                 raise ApiError(
-                    ErrorCode.INVALID_REQUEST, "groups have no defaults of their own: set them for all brokers instead"
+                    ErrorCode.INVALID_REQUEST, "default group configs are not supported; set the broker default instead"
                 )
             _check_known(GROUP_CONFIGS, values, unknown=ErrorCode.INVALID_CONFIG)
             _check_group_limits(values, settings.layers(image).merged())
         case ResourceType.CLIENT_METRICS:
             if not resource.name:
-                raise ApiError(ErrorCode.INVALID_REQUEST, "a client-metrics subscription needs a name")
+                raise ApiError(ErrorCode.INVALID_REQUEST, "client-metrics resource has no name")
             _check_known(CLIENT_METRICS_CONFIGS, values, unknown=ErrorCode.INVALID_REQUEST)
             _check_client_metrics(values)
 
@@ -145,7 +143,7 @@ def check_resource_configs(
 def _check_known(definitions: Mapping[str, Definition], values: Mapping[str, str], *, unknown: ErrorCode) -> None:
     for name, value in values.items():
         if name not in definitions:
-            raise ApiError(unknown, f"{name} is not a config of this kind of resource")
+            raise ApiError(unknown, f"{name} is not a config of this resource type")
         try:
             parse(definitions[name], value)
         except InvalidConfig as error:
@@ -153,23 +151,23 @@ def _check_known(definitions: Mapping[str, Definition], values: Mapping[str, str
 
 
 def _check_group_limits(values: Mapping[str, str], broker: Mapping[str, str]) -> None:
-    """A group may choose within what its brokers allow."""
+    """Check group configs against the brokers' minimum and maximum."""
     for name, text in values.items():
-        wanted = parse(GROUP_CONFIGS[name], text)
-        kind, _, what = name.partition(".")
+        new = parse(GROUP_CONFIGS[name], text)
+        group_type, _, what = name.partition(".")
         what = _GROUP_LIMIT_NAMES.get(name, what)
         lowest, highest = (
             broker_value(bound, broker) if bound in BROKER_CONFIGS else None
-            for bound in (f"group.{kind}.min.{what}", f"group.{kind}.max.{what}")
+            for bound in (f"group.{group_type}.min.{what}", f"group.{group_type}.max.{what}")
         )
-        if isinstance(wanted, int) and (
-            (isinstance(lowest, int) and wanted < lowest) or (isinstance(highest, int) and wanted > highest)
+        if isinstance(new, int) and (
+            (isinstance(lowest, int) and new < lowest) or (isinstance(highest, int) and new > highest)
         ):
-            raise ApiError(ErrorCode.INVALID_CONFIG, f"{name} is {wanted}: the brokers allow {lowest} to {highest}")
-    for kind in ("consumer", "share", "streams"):
+            raise ApiError(ErrorCode.INVALID_CONFIG, f"{name} must be from {lowest} to {highest}, got {new}")
+    for group_type in ("consumer", "share", "streams"):
         pair = [
             parse(GROUP_CONFIGS[name], values[name]) if name in values else broker_value(f"group.{name}", broker)
-            for name in (f"{kind}.session.timeout.ms", f"{kind}.heartbeat.interval.ms")
+            for name in (f"{group_type}.session.timeout.ms", f"{group_type}.heartbeat.interval.ms")
         ]
         session_ms, heartbeat_ms = pair
         assert isinstance(session_ms, int)
@@ -177,19 +175,20 @@ def _check_group_limits(values: Mapping[str, str], broker: Mapping[str, str]) ->
         if session_ms <= heartbeat_ms:
             raise ApiError(
                 ErrorCode.INVALID_CONFIG,
-                f"a {kind} group's session of {session_ms} ms must outlast its heartbeat interval, {heartbeat_ms} ms",
+                f"{group_type}.session.timeout.ms must be larger than {group_type}.heartbeat.interval.ms, "
+                f"got {session_ms} and {heartbeat_ms}",
             )
 
 
 def _check_client_metrics(values: Mapping[str, str]) -> None:
-    """How often clients send, and which: `client_id=...` and the like, each with a regular expression."""
+    """Check the push interval and the client match patterns, such as `client_id=REGEX`."""
     if "interval.ms" in values:
         interval = parse(CLIENT_METRICS_CONFIGS["interval.ms"], values["interval.ms"])
         assert isinstance(interval, int)
         if not INTERVAL_MIN_MS <= interval <= INTERVAL_MAX_MS:
             raise ApiError(
                 ErrorCode.INVALID_REQUEST,
-                f"interval.ms is {interval}: from {INTERVAL_MIN_MS} to {INTERVAL_MAX_MS} is allowed",
+                f"interval.ms must be from {INTERVAL_MIN_MS} to {INTERVAL_MAX_MS}, got {interval}",
             )
     patterns = parse(CLIENT_METRICS_CONFIGS["match"], values.get("match", ""))
     assert isinstance(patterns, tuple)
@@ -199,7 +198,7 @@ def _check_client_metrics(values: Mapping[str, str]) -> None:
         if what.strip() not in _CLIENT_MATCH_FIELDS or not text or not _is_regex(text):
             raise ApiError(
                 ErrorCode.INVALID_CONFIG,
-                f"{pattern!r} does not match clients: NAME=EXPRESSION does, where NAME is one of "
+                f"invalid match pattern {pattern!r}; expected NAME=REGEX, where NAME is one of "
                 f"{', '.join(_CLIENT_MATCH_FIELDS)}",
             )
 
@@ -213,16 +212,16 @@ def _is_regex(text: str) -> bool:
 
 
 def check_min_insync_change(image: ClusterImage, resource: ConfigResource, changes: Mapping[str, str | None]) -> None:
-    """Eligible leader replicas are reckoned with one number for all brokers: it must be there, and no broker has its own."""
+    """With eligible leader replicas, min.insync.replicas must be set for the cluster and cannot be set per broker."""
     if not image.elr_enabled or resource.type != ResourceType.BROKER or MIN_INSYNC_REPLICAS not in changes:
         return
     if resource.name:
         raise ApiError(
             ErrorCode.INVALID_CONFIG,
-            f"with eligible leader replicas {MIN_INSYNC_REPLICAS} is set for all brokers, not for one",
+            f"{MIN_INSYNC_REPLICAS} cannot be set per broker while eligible leader replicas are enabled",
         )
     if changes[MIN_INSYNC_REPLICAS] is None:
         raise ApiError(
             ErrorCode.INVALID_CONFIG,
-            f"with eligible leader replicas {MIN_INSYNC_REPLICAS} can be changed but not removed",
+            f"{MIN_INSYNC_REPLICAS} cannot be removed while eligible leader replicas are enabled",
         )

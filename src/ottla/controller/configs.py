@@ -1,4 +1,4 @@
-"""Dynamic configs: AlterConfigs, IncrementalAlterConfigs, and the configs that a topic is created with."""
+"""Dynamic configs: AlterConfigs, IncrementalAlterConfigs, and configs of new topics."""
 
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
@@ -26,20 +26,18 @@ OP_SET, OP_DELETE, OP_APPEND, OP_SUBTRACT = range(4)
 UNCLEAN_ELECTION = "unclean.leader.election.enable"
 
 Changes = dict[str, str | None]
-"""New values by name; None takes the value away."""
+"""New values by name; None deletes the value."""
 ChangesOf = Callable[[ConfigResource, Any], Changes]
-"""What a resource of a request asks for; ApiError where it cannot be had."""
+"""Returns the changes requested for a resource. Raises ApiError if they are invalid."""
 
 
 def new_topic_config_records(
     image: ClusterImage, topic: CreatableTopic, settings: ControllerSettings
 ) -> tuple[dict[str, str], list[ConfigRecord]]:
-    """The values that a new topic has of its own, and their records. Where a name is given twice the last one counts."""
+    """Return a new topic's overrides and their records. If a name is repeated the last value wins."""
     missing = [config.name for config in topic.configs if config.value is None]
     if missing:
-        raise ApiError(
-            ErrorCode.INVALID_CONFIG, f"a topic's configs need values, and these have none: {', '.join(missing)}"
-        )
+        raise ApiError(ErrorCode.INVALID_CONFIG, f"configs without a value: {', '.join(missing)}")
     overrides = {config.name: config.value for config in topic.configs if config.value is not None}
     check_topic_configs(image, overrides, settings)
     return overrides, [ConfigRecord(ResourceType.TOPIC, topic.name, name, value) for name, value in overrides.items()]
@@ -54,12 +52,12 @@ def incremental_alter_configs(
             config.name: _apply_operation(resource, config, stored.get(config.name)) for config in requested.configs
         }
 
-    records, answers = _alter(image, request.resources, settings, changes_of, nullable_operation=OP_DELETE)
+    records, results = _alter(image, request.resources, settings, changes_of, nullable_operation=OP_DELETE)
     responses = [
         incremental.AlterConfigsResourceResponse(
             error.code, error.message, requested.resource_type, requested.resource_name
         )
-        for requested, error in answers
+        for requested, error in results
     ]
     return Decision(
         () if request.validate_only else tuple(records), incremental.IncrementalAlterConfigsResponse(0, responses)
@@ -67,16 +65,16 @@ def incremental_alter_configs(
 
 
 def alter_configs(image: ClusterImage, request: legacy.AlterConfigsRequest, settings: ControllerSettings) -> Decision:
-    """The resource ends up with exactly these values: what is set and not named goes away."""
+    """Replace all configs of each resource: configs that are not named are deleted."""
 
     def changes_of(resource: ConfigResource, requested: Any) -> Changes:
         changes: Changes = {config.name: config.value for config in requested.configs}
         return changes | {name: None for name in image.configs.get(resource, {}) if name not in changes}
 
-    records, answers = _alter(image, request.resources, settings, changes_of, nullable_operation=None)
+    records, results = _alter(image, request.resources, settings, changes_of, nullable_operation=None)
     responses = [
         legacy.AlterConfigsResourceResponse(error.code, error.message, requested.resource_type, requested.resource_name)
-        for requested, error in answers
+        for requested, error in results
     ]
     return Decision(() if request.validate_only else tuple(records), legacy.AlterConfigsResponse(0, responses))
 
@@ -89,19 +87,22 @@ def _alter(
     *,
     nullable_operation: int | None,
 ) -> tuple[list[Any], list[tuple[Any, ApiError]]]:
-    """Each resource is changed as a whole or not at all, and answered in its place."""
+    """Apply each resource's changes completely or not at all. Results are in request order."""
     counts: dict[ConfigResource, int] = {}
     for requested in resources:
         resource = ConfigResource(requested.resource_type, requested.resource_name)
         counts[resource] = counts.get(resource, 0) + 1
     records: list[Any] = []
     cleared: list[ClearElrRecord] = []
-    answers = []
+    results = []
     for requested in resources:
         resource = ConfigResource(requested.resource_type, requested.resource_name)
         try:
             if counts[resource] > 1:
-                raise ApiError(ErrorCode.INVALID_REQUEST, "a resource may be named once in a request")
+                raise ApiError(
+                    ErrorCode.INVALID_REQUEST,
+                    f"duplicate resource in request: type {resource.type}, name {resource.name!r}",
+                )
             _check_entries(requested, nullable_operation)
             if resource.type == ResourceType.BROKER_LOGGER and nullable_operation is not None:
                 _check_broker_loggers(resource, requested, settings)
@@ -109,46 +110,50 @@ def _alter(
             else:
                 changed = _config_records(image, resource, requested, changes_of, settings)
         except ApiError as error:
-            answers.append((requested, error))
+            results.append((requested, error))
         else:
             records += changed
             cleared += _clear_elr(image, resource, changed)
-            answers.append((requested, ApiError(ErrorCode.NONE)))
+            results.append((requested, ApiError(ErrorCode.NONE)))
     try:
         check_record_count(records)
     except ApiError as error:
         return [], [(requested, error) for requested in resources]
-    return records + cleared, answers
+    return records + cleared, results
 
 
 def _check_entries(requested: Any, nullable_operation: int | None) -> None:
     names = [config.name for config in requested.configs]
     if len(set(names)) != len(names):
-        raise ApiError(ErrorCode.INVALID_REQUEST, "a config may be named once for a resource")
+        raise ApiError(ErrorCode.INVALID_REQUEST, "duplicate config name in resource")
     missing = [
         config.name
         for config in requested.configs
         if config.value is None and (nullable_operation is None or config.config_operation != nullable_operation)
     ]
     if missing:
-        raise ApiError(ErrorCode.INVALID_REQUEST, f"these configs need a value: {', '.join(missing)}")
+        raise ApiError(ErrorCode.INVALID_REQUEST, f"configs without a value: {', '.join(missing)}")
 
 
 def _check_broker_loggers(resource: ConfigResource, requested: Any, settings: ControllerSettings) -> None:
     if resource.name != str(settings.node_id):
         raise ApiError(
-            ErrorCode.INVALID_REQUEST, f"loggers belong to the node that is requested, which is {settings.node_id}"
+            ErrorCode.INVALID_REQUEST,
+            f"unknown broker {resource.name!r}; loggers can be set on {settings.node_id} only",
         )
     if requested.configs:
-        raise ApiError(ErrorCode.INVALID_CONFIG, f"this node has no logger {requested.configs[0].name!r}")
+        raise ApiError(ErrorCode.INVALID_CONFIG, f"unknown logger {requested.configs[0].name!r}")
 
 
 def _config_records(
     image: ClusterImage, resource: ConfigResource, requested: Any, changes_of: ChangesOf, settings: ControllerSettings
 ) -> list[ConfigRecord]:
-    """The records of one resource. A broker's are written even where nothing changes: they make it load its key stores anew."""
+    """Return the records of one resource.
+
+    A broker's unchanged values are written too: they make it reload its key stores.
+    """
     if resource.type not in (ResourceType.TOPIC, ResourceType.BROKER, ResourceType.GROUP, ResourceType.CLIENT_METRICS):
-        raise ApiError(ErrorCode.INVALID_REQUEST, f"there is no resource of type {resource.type} to configure")
+        raise ApiError(ErrorCode.INVALID_REQUEST, f"unsupported resource type {resource.type}")
     is_broker = resource.type == ResourceType.BROKER
     if is_broker and resource.name:
         _check_broker_name(image, resource.name)
@@ -166,7 +171,7 @@ def _config_records(
 def _check_broker_name(image: ClusterImage, name: str) -> None:
     digits = name[1:] if name[:1] in ("-", "+") else name
     if not digits.isdecimal() or not digits.isascii() or int(name) not in image.brokers:
-        raise ApiError(ErrorCode.INVALID_REQUEST, f"{name!r} is not the id of a broker here")
+        raise ApiError(ErrorCode.INVALID_REQUEST, f"{name!r} is not the id of a registered broker")
 
 
 def _apply_operation(resource: ConfigResource, config: incremental.AlterableConfig, current: str | None) -> str | None:
@@ -176,9 +181,9 @@ def _apply_operation(resource: ConfigResource, config: incremental.AlterableConf
     if operation == OP_DELETE:
         return None
     if operation not in (OP_APPEND, OP_SUBTRACT):
-        # Kafka's controller trips over these without a word, while a broker names them.
+        # As in Kafka: the controller fails without a message, the broker's own check has one.
         if resource.type == ResourceType.BROKER:
-            raise ApiError(ErrorCode.INVALID_REQUEST, f"there is no operation {operation} on a config")
+            raise ApiError(ErrorCode.INVALID_REQUEST, f"unknown config operation {operation}")
         raise ApiError(ErrorCode.UNKNOWN_SERVER_ERROR)
     default = list_default(resource, config.name)
     members = [member for member in ((default if current is None else current) or "").split(",") if member]
@@ -192,7 +197,7 @@ def _apply_operation(resource: ConfigResource, config: incremental.AlterableConf
 
 
 def _split(text: str) -> list[str]:
-    """As Java splits: empty members at the end do not count, but a text without a comma is always one member."""
+    """Split like Java's `String.split`: drop trailing empty members; a text without a comma is one member."""
     members = text.split(",")
     while len(members) > 1 and not members[-1]:
         members.pop()
@@ -200,14 +205,14 @@ def _split(text: str) -> list[str]:
 
 
 def _clear_elr(image: ClusterImage, resource: ConfigResource, changed: list[ConfigRecord]) -> list[ClearElrRecord]:
-    """With another number of replicas that must be in sync, those found eligible under the old one no longer are."""
+    """Clear eligible leader replicas if min.insync.replicas changed: they were determined with the old value."""
     if not image.elr_enabled or not any(record.name == MIN_INSYNC_REPLICAS for record in changed):
         return []
     return [ClearElrRecord(resource.name if resource.type == ResourceType.TOPIC else "")]
 
 
 def election_rules(image: ClusterImage, settings: ControllerSettings) -> RulesOf:
-    """How each topic's configs want its leaders elected."""
+    """Return a lookup of the election-related configs by topic."""
     broker = settings.layers(image).merged()
 
     def value(overrides: Mapping[str, str], name: str) -> Any:

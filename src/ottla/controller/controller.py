@@ -1,4 +1,4 @@
-"""The controller as a shard: `decide` reads and returns records, `replay` is the only writer."""
+"""The controller state machine: `decide` reads and returns records, `replay` alone changes state."""
 
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -42,9 +42,10 @@ from ottla.wire.messages.update_features import UpdateFeaturesRequest
 
 
 class Controller:
-    """Its image runs ahead of the committed one: it holds what has been decided, so that the next decision counts with it.
+    """Decides requests against an image that is ahead of the committed one: it includes all decisions made so far.
 
-    The records of a Decision are replayed here before anything else is decided; its response waits until they are committed.
+    The caller replays a decision's records here before the next decision, and sends its response when they are
+    committed.
     """
 
     def __init__(self, image: ClusterImage, settings: ControllerSettings, rng: Rng) -> None:
@@ -56,19 +57,19 @@ class Controller:
 
     @property
     def image(self) -> ClusterImage:
-        """With all that was replayed. The delta is applied when someone looks, so that a thousand records cost one copy."""
+        """The image with all replayed records. The delta is applied on access, so a thousand records cost one copy."""
         if self._delta is not None:
             self._image = self._delta.apply()
             self._delta = None
         return self._image
 
     def activate(self, next_offset: int, bootstrap: Sequence[Any]) -> Decision:
-        """The controller takes over: records that it writes will start at this offset, after the log's own of the new epoch."""
+        """Become active. The first record gets `next_offset`, after the log's own records of the new epoch."""
         self._next_offset = next_offset
         return activate(self.image, bootstrap, self._settings)
 
     def decide(self, request: Any, now_ms: int) -> Decision:
-        """What the request changes, and its response; refusals are responses too."""
+        """Return the records and the response. Errors are responses too."""
         return _DECISIONS[type(request)](self, request)
 
     def replay(self, offset: int, record: Any) -> None:

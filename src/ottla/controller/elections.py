@@ -1,4 +1,4 @@
-"""Who leads a partition, and who counts as in sync, when a broker comes, goes, or comes back without its last writes."""
+"""Leader, ISR and ELR changes when a broker joins, leaves, or returns after an unclean shutdown."""
 
 from collections.abc import Callable, Iterator
 from typing import NamedTuple
@@ -10,7 +10,7 @@ from ottla.wire.records.metadata import PartitionChangeRecord
 
 
 class ElectionRules(NamedTuple):
-    """What the configs of a topic say about its elections."""
+    """Election-related configs of a topic."""
 
     min_insync_replicas: int
     unclean_allowed: bool
@@ -20,7 +20,7 @@ RulesOf = Callable[[str], ElectionRules]
 
 
 class BrokerStateChange(NamedTuple):
-    """One broker whose standing changes: it leaves, becomes ready, or lost what was not yet on its disk."""
+    """A broker that leaves, becomes ready, or returns after an unclean shutdown. One field is set."""
 
     leaves: int | None = None
     joins: int | None = None
@@ -39,14 +39,14 @@ class BrokerStateChange(NamedTuple):
 def changes_for_isr_member(
     image: ClusterImage, broker_id: int, change: BrokerStateChange, rules_of: RulesOf
 ) -> list[PartitionChangeRecord]:
-    """For the partitions that count the broker as in sync."""
+    """Return changes for partitions with the broker in the ISR."""
     return _changes(image, change, rules_of, lambda partition: broker_id in partition.isr)
 
 
 def changes_for_elr_member(
     image: ClusterImage, broker_id: int, change: BrokerStateChange, rules_of: RulesOf
 ) -> list[PartitionChangeRecord]:
-    """For the partitions that could still elect the broker, though they do not count it as in sync."""
+    """Return changes for partitions with the broker in the ELR but not in the ISR."""
     return _changes(
         image, change, rules_of, lambda partition: broker_id in partition.elr and broker_id not in partition.isr
     )
@@ -55,7 +55,10 @@ def changes_for_elr_member(
 def changes_for_offline_dirs(
     image: ClusterImage, broker_id: int, log_dirs: tuple[Uuid, ...], change: BrokerStateChange, rules_of: RulesOf
 ) -> list[PartitionChangeRecord]:
-    """For the partitions that count the broker as in sync, or follow it, though they are in none of these directories."""
+    """Return changes for partitions whose replica on the broker is in none of these directories.
+
+    Only partitions that the broker leads or is in sync with are affected.
+    """
 
     def is_affected(partition: PartitionImage) -> bool:
         directory = _directory_of(partition, broker_id)
@@ -87,7 +90,7 @@ def _changes(
 def partition_change(
     image: ClusterImage, topic: TopicImage, index: int, change: BrokerStateChange, rules: ElectionRules
 ) -> PartitionChangeRecord | None:
-    """The record that brings the partition into line with the change; None where nothing changes."""
+    """Return the record that applies the broker's change to a partition, or None if the partition stays as it is."""
     partition = topic.partitions[index]
     untouched = PartitionChangeRecord(partition_id=index, topic_id=topic.topic_id)
     record = PartitionChangeRecord(partition_id=index, topic_id=topic.topic_id)
@@ -99,14 +102,14 @@ def partition_change(
         if leader in elr:
             isr, elr = (leader,), tuple(broker_id for broker_id in elr if broker_id != leader)
         if unclean:
-            # Nobody who surely has all committed records is left: the leader's log is now the truth, and it alone is in sync.
+            # No replica is known to have all committed records: the new leader's log counts, and only it is in sync.
             isr, elr = (leader,), ()
             record.isr = [leader]
             if partition.leader_recovery != LeaderRecovery.RECOVERING:
                 record.leader_recovery_state = LeaderRecovery.RECOVERING
     if elr != partition.elr:
         record.eligible_leader_replicas = list(elr)
-    # Without eligible leader replicas the last in-sync replica stays listed, as it is the only one that may lead again.
+    # Without eligible leader replicas the last member stays in the ISR: no other replica may become leader.
     if isr != partition.isr and (isr or image.elr_enabled):
         record.isr = list(isr)
     _update_last_known_leader(image, partition, record)
@@ -120,7 +123,10 @@ def _eligible_leader_replicas(
     change: BrokerStateChange,
     rules: ElectionRules,
 ) -> tuple[int, ...]:
-    """Replicas out of sync that still have every committed record: they left when too few were in sync to commit anything."""
+    """Return the ELR: replicas outside the ISR with all committed records.
+
+    They left the ISR when it was smaller than min.insync.replicas, so nothing could be committed without them.
+    """
     if not image.elr_enabled or len(isr) >= min(rules.min_insync_replicas, len(partition.replicas)):
         return ()
     return tuple(sorted((set(partition.elr) | set(partition.isr)) - set(isr) - {change.unclean}))
@@ -134,7 +140,7 @@ def _elect(
     change: BrokerStateChange,
     rules: ElectionRules,
 ) -> tuple[int, bool]:
-    """The leader, and whether the election was unclean. A leader that may stay stays."""
+    """Return the leader, and whether the election was unclean. The current leader is preferred."""
     candidates = isr or elr
     for broker_id in (partition.leader, *partition.replicas):
         if broker_id in candidates and change.may_lead(image, partition, broker_id):
@@ -151,7 +157,7 @@ def _elect(
 
 
 def _update_last_known_leader(image: ClusterImage, partition: PartitionImage, record: PartitionChangeRecord) -> None:
-    """A partition that loses its last in-sync replica remembers who led it; one that has a leader forgets."""
+    """Remember the last leader when the ISR becomes empty, and clear it when there is a leader again."""
     if not image.elr_enabled:
         return
     if record.isr == [] and partition.last_known_elr != (partition.leader,):

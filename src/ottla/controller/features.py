@@ -1,4 +1,4 @@
-"""UpdateFeatures: the levels that the cluster works at are raised, or lowered where that loses nothing."""
+"""UpdateFeatures: upgrade feature levels, or downgrade them if that is lossless."""
 
 from typing import Any
 
@@ -27,7 +27,7 @@ DONE = "NONE"
 
 
 def update_features(image: ClusterImage, request: UpdateFeaturesRequest, settings: ControllerSettings) -> Decision:
-    """All of them or none: one that is rejection names the reason for all."""
+    """Apply all updates or none. If one is rejected its error is the response."""
     records: list[Any] = []
     try:
         for update in request.feature_updates:
@@ -45,19 +45,19 @@ def _update(image: ClusterImage, update: FeatureUpdateKey, settings: ControllerS
     if upgrade_type not in (UPGRADE, SAFE_DOWNGRADE, UNSAFE_DOWNGRADE):
         raise _rejected(
             update,
-            f"there is no update of type {upgrade_type}: 1 raises a level, 2 lowers one and 3 lowers one unsafely",
+            f"unknown upgrade type {upgrade_type}; supported are 1 (upgrade), 2 (safe downgrade), 3 (unsafe downgrade)",
         )
     supported = _supported(image, name)
     if supported is None:
-        raise _rejected(update, "this cluster has no such feature")
+        raise _rejected(update, "unknown feature, or not supported by all nodes")
     if not supported.min <= level <= supported.max:
-        raise _rejected(update, f"its nodes work at the levels {supported.min} to {supported.max}")
+        raise _rejected(update, f"the nodes support levels {supported.min} to {supported.max}")
     if level == current:
         return []
     if level < current and upgrade_type == UPGRADE:
-        raise _rejected(update, f"it is at level {current}, and an upgrade does not lower it")
+        raise _rejected(update, f"an upgrade cannot lower the current level, {current}")
     if level < current and name == METADATA_VERSION:
-        raise _rejected(update, f"it is at level {current}, and records of that level may be in the log")
+        raise _rejected(update, f"cannot downgrade from level {current}; the log may contain records of that level")
     records: list[Any] = [FeatureLevelRecord(name, level)]
     if name == ELIGIBLE_LEADER_REPLICAS_VERSION and level > 0:
         records += _cluster_min_insync_records(image, settings)
@@ -67,12 +67,12 @@ def _update(image: ClusterImage, update: FeatureUpdateKey, settings: ControllerS
 def _rejected(update: FeatureUpdateKey, reason: str) -> ApiError:
     return ApiError(
         ErrorCode.INVALID_UPDATE_VERSION,
-        f"no feature was changed: {update.feature!r} to {update.max_version_level}: {reason}",
+        f"cannot set {update.feature!r} to {update.max_version_level}, no feature was changed: {reason}",
     )
 
 
 def _supported(image: ClusterImage, name: str) -> VersionRange | None:
-    """The levels that every node can work at; None where one does not know the feature."""
+    """Return the levels that all nodes support; None if a node does not know the feature."""
     if name == KRAFT_VERSION:
         return VersionRange(0, 0)
     nodes = [
@@ -87,7 +87,7 @@ def _supported(image: ClusterImage, name: str) -> VersionRange | None:
 
 
 def _cluster_min_insync_records(image: ClusterImage, settings: ControllerSettings) -> list[ConfigRecord]:
-    """Eligible leader replicas are reckoned with one number for all brokers: it is written down, and those of single brokers go."""
+    """Set min.insync.replicas for the cluster and delete per-broker values, as eligible leader replicas require."""
     records = []
     if MIN_INSYNC_REPLICAS not in image.cluster_configs():
         records.append(

@@ -1,4 +1,4 @@
-"""New partitions: assignments by hand are checked, others are placed; either becomes a record. CreatePartitions is decided here."""
+"""CreatePartitions, and records of new partitions for manual or automatic replica assignments."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -22,7 +22,7 @@ from ottla.wire.records.metadata import PartitionRecord
 def place_new_partitions(
     image: ClusterImage, topic_id: Uuid, first: int, count: int, factor: int, rng: Rng
 ) -> list[PartitionRecord]:
-    """Records of new partitions where the placement chooses the brokers."""
+    """Return records of new partitions on brokers chosen by the placement."""
     placements = place_replicas(image.brokers.values(), count, factor, rng)
     return [
         new_partition_record(image, topic_id, first + number, replicas) for number, replicas in enumerate(placements)
@@ -30,10 +30,10 @@ def place_new_partitions(
 
 
 def new_partition_record(image: ClusterImage, topic_id: Uuid, index: int, replicas: Sequence[int]) -> PartitionRecord:
-    """All replicas that are active start in sync, as there is nothing yet to be behind with."""
+    """Return the record of a new partition. All active replicas are in the ISR, since the log is empty."""
     isr = [broker_id for broker_id in replicas if image.brokers[broker_id].active]
     if not isr:
-        raise ApiError(ErrorCode.INVALID_REPLICATION_FACTOR, "every chosen broker is fenced or shutting down")
+        raise ApiError(ErrorCode.INVALID_REPLICATION_FACTOR, "all chosen brokers are fenced or shutting down")
     return PartitionRecord(
         partition_id=index,
         topic_id=topic_id,
@@ -48,37 +48,37 @@ def new_partition_record(image: ClusterImage, topic_id: Uuid, index: int, replic
 
 
 def check_assignment(image: ClusterImage, index: int, replicas: Sequence[int], factor: int | None) -> None:
-    """ApiError unless these brokers can hold a partition: registered, each once, as many as its siblings have, one of them active."""
+    """Raise ApiError unless the brokers are registered, distinct, `factor` in number, and one is active."""
 
-    def refuse(why: str) -> ApiError:
-        return ApiError(ErrorCode.INVALID_REPLICA_ASSIGNMENT, f"partition {index} cannot be assigned by hand: {why}")
+    def invalid(reason: str) -> ApiError:
+        return ApiError(
+            ErrorCode.INVALID_REPLICA_ASSIGNMENT, f"invalid replica assignment for partition {index}: {reason}"
+        )
 
     if not replicas:
-        raise refuse("no brokers are named")
+        raise invalid("no brokers")
     before = None
     for broker_id in sorted(replicas):
         if broker_id not in image.brokers:
-            raise refuse(f"broker {broker_id} is not registered")
+            raise invalid(f"broker {broker_id} is not registered")
         if broker_id == before:
-            raise refuse(f"broker {broker_id} is named twice")
+            raise invalid(f"broker {broker_id} is listed twice")
         before = broker_id
     if factor is not None and len(replicas) != factor:
-        raise refuse(f"it would have {len(replicas)} replicas, the others have {factor}")
+        raise invalid(f"{len(replicas)} replicas, but the other partitions have {factor}")
     if not any(image.brokers[broker_id].active for broker_id in replicas):
-        raise refuse("all brokers named are fenced or shutting down")
+        raise invalid("all brokers are fenced or shutting down")
 
 
 def create_partitions(
     image: ClusterImage, request: CreatePartitionsRequest, settings: ControllerSettings, rng: Rng
 ) -> Decision:
-    """Topics that are named twice are answered first and once; each other topic stands for itself."""
+    """Each topic succeeds or fails on its own. Duplicate topics come first in the response, once each."""
     counts: dict[str, int] = {}
     for topic in request.topics:
         counts[topic.name] = counts.get(topic.name, 0) + 1
     results = [
-        CreatePartitionsTopicResult(
-            name, ErrorCode.INVALID_REQUEST, "the topic is named more than once in this request"
-        )
+        CreatePartitionsTopicResult(name, ErrorCode.INVALID_REQUEST, "duplicate topic in request")
         for name, count in counts.items()
         if count > 1
     ]
@@ -102,26 +102,27 @@ def _added_partitions(
     known = image.topics_by_name.get(topic.name)
     if known is None:
         raise ApiError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
-    have = len(known.partitions)
-    added = topic.count - have
+    existing = len(known.partitions)
+    added = topic.count - existing
     if added <= 0:
         raise ApiError(
-            ErrorCode.INVALID_PARTITIONS, f"{topic.name} has {have} partitions already, and {topic.count} are not more"
+            ErrorCode.INVALID_PARTITIONS,
+            f"{topic.name} already has {existing} partitions; the new count must be larger, got {topic.count}",
         )
     if topic.assignments is not None and len(topic.assignments) != added:
         raise ApiError(
             ErrorCode.INVALID_REPLICA_ASSIGNMENT,
-            f"{added} partitions would be added, but {len(topic.assignments)} are assigned by hand",
+            f"{added} partitions to add, but {len(topic.assignments)} replica assignments",
         )
     if added > records_left:
-        # Kafka's controller runs into its limit here and answers that it failed, without a message.
+        # As in Kafka, whose controller exceeds its own limit here and responds without a message.
         raise ApiError(ErrorCode.UNKNOWN_SERVER_ERROR)
     factor = len(next(iter(known.partitions.values())).replicas)
     if topic.assignments is None:
-        return place_new_partitions(image, known.topic_id, have, added, factor, rng)
+        return place_new_partitions(image, known.topic_id, existing, added, factor, rng)
     for number, assignment in enumerate(topic.assignments):
-        check_assignment(image, have + number, assignment.broker_ids, factor)
+        check_assignment(image, existing + number, assignment.broker_ids, factor)
     return [
-        new_partition_record(image, known.topic_id, have + number, assignment.broker_ids)
+        new_partition_record(image, known.topic_id, existing + number, assignment.broker_ids)
         for number, assignment in enumerate(topic.assignments)
     ]

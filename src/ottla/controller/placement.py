@@ -1,4 +1,4 @@
-"""Which brokers get the replicas of new partitions: racks in turn, then the brokers within a rack in turn."""
+"""Replica placement for new partitions: round robin over racks, and over the brokers of each rack (KIP-36)."""
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
@@ -12,7 +12,7 @@ from ottla.metadata.image import BrokerRegistration
 
 
 def default_directory(registration: BrokerRegistration | None) -> Uuid:
-    """Where a new replica goes: with one directory it is known at once, with more of them the broker chooses and says so later."""
+    """Return the directory of a new replica: the broker's only usable one, or UNASSIGNED if the broker must choose."""
     if registration is None:
         return DIRECTORY_UNASSIGNED
     if not registration.log_dirs:
@@ -23,7 +23,7 @@ def default_directory(registration: BrokerRegistration | None) -> Uuid:
 
 
 def usable_brokers(brokers: Iterable[BrokerRegistration]) -> list[BrokerRegistration]:
-    """A broker that is leaving, or takes nothing new into any of its directories, gets no replicas."""
+    """Return the brokers that may get replicas: not shutting down, and with a directory that is not cordoned."""
     return [
         broker
         for broker in brokers
@@ -34,9 +34,10 @@ def usable_brokers(brokers: Iterable[BrokerRegistration]) -> list[BrokerRegistra
 
 @dataclass(slots=True)
 class _Rack:
-    """Brokers are dealt from a place that moves on with every partition, so that neighbours share the load.
+    """Brokers of one rack, rotated by one for every partition to spread the load.
 
-    Leaders are counted apart: with as many racks as brokers in a rack, one counter would make the same broker lead every time.
+    Leaders have a counter of their own: with as many racks as brokers per rack, a shared one would always pick the same
+    leader.
     """
 
     unfenced: list[int]
@@ -46,7 +47,7 @@ class _Rack:
     fenced_start: int = 0
 
     def rotation(self, *, is_leading: bool) -> Iterator[int]:
-        """All brokers once, fenced ones last: they can hold a replica, but cannot serve yet."""
+        """Yield all brokers once, fenced ones last: they may get a replica, but cannot lead."""
         if self.unfenced:
             if is_leading:
                 start = self.leader_start = (self.leader_start + 1) % len(self.unfenced)
@@ -63,40 +64,41 @@ class _Rack:
 def place_replicas(
     brokers: Iterable[BrokerRegistration], partitions: int, replication_factor: int, rng: Rng
 ) -> list[tuple[int, ...]]:
-    """The replicas of each new partition, leader first; ApiError where there are too few brokers, or none that could lead."""
+    """Return the replicas of each new partition, leader first.
+
+    Raises ApiError if there are too few brokers, or none can lead.
+    """
     usable = usable_brokers(brokers)
     unfenced = sum(not broker.fenced for broker in usable)
     if not unfenced:
-        raise ApiError(ErrorCode.INVALID_REPLICATION_FACTOR, "no broker is ready to lead a partition: all are fenced")
+        raise ApiError(ErrorCode.INVALID_REPLICATION_FACTOR, "no broker can lead a partition: all are fenced")
     if replication_factor > len(usable):
         raise ApiError(
             ErrorCode.INVALID_REPLICATION_FACTOR,
-            f"{replication_factor} replicas need as many brokers, but only {len(usable)} can take replicas",
+            f"replication factor {replication_factor} is larger than the number of usable brokers, {len(usable)}",
         )
     racks = _racks(usable, rng)
     first = rng.below(len(racks))
     placed = []
     for number in range(partitions):
         if unfenced > 1 and number and number % unfenced == 0:
-            _shuffle(
-                racks, rng
-            )  # each broker has led once: a new order keeps the same sets of replicas from coming back
+            _shuffle(racks, rng)  # each broker has led once: reshuffle, or the same replica sets would repeat
         placed.append(_place_partition(racks[first:] + racks[:first], replication_factor))
         first = (first + 1) % len(racks)
     return placed
 
 
 def _place_partition(racks: list[_Rack], replication_factor: int) -> tuple[int, ...]:
-    """The leader from the first rack that has a broker ready to lead, then one replica from each rack in turn."""
+    """Return the leader, from the first rack with an unfenced broker, and one replica from each rack in turn."""
     leading = next(index for index, rack in enumerate(racks) if rack.unfenced)
     iterators = [rack.rotation(is_leading=index == leading) for index, rack in enumerate(racks)]
     chosen = [next(iterators[leading])]
-    turn = 0
+    step = 0
     while len(chosen) < replication_factor:
-        index = turn % len(racks)
-        turn += 1
-        if turn <= len(racks) and index == leading:
-            continue  # this rack has given the leader already
+        index = step % len(racks)
+        step += 1
+        if step <= len(racks) and index == leading:
+            continue  # this rack has the leader
         broker_id = next(iterators[index], None)
         if broker_id is not None:
             chosen.append(broker_id)
@@ -115,8 +117,8 @@ def _racks(brokers: list[BrokerRegistration], rng: Rng) -> list[_Rack]:
 
 
 def _shuffle(racks: list[_Rack], rng: Rng) -> None:
-    decks: list[list[Any]] = [racks, *(rack.unfenced for rack in racks), *(rack.fenced for rack in racks)]
-    for deck in decks:
-        for last in range(len(deck) - 1, 0, -1):
+    lists: list[list[Any]] = [racks, *(rack.unfenced for rack in racks), *(rack.fenced for rack in racks)]
+    for items in lists:
+        for last in range(len(items) - 1, 0, -1):
             other = rng.below(last + 1)
-            deck[last], deck[other] = deck[other], deck[last]
+            items[last], items[other] = items[other], items[last]

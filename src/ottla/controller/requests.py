@@ -1,6 +1,6 @@
-"""What a node asks of its controller on its own behalf. Clients' requests come as the wire's own messages.
+"""Requests of a broker to its controller. Client requests are wire messages.
 
-Named tuples, as a dozen dataclasses would cost 5 ms of the start.
+Named tuples: a dozen dataclasses would add 5 ms to startup.
 """
 
 from collections.abc import Mapping
@@ -14,14 +14,14 @@ NO_FEATURES: Mapping[str, VersionRange] = {}
 
 
 class RequestRejected(NamedTuple):
-    """The response where a request of a node cannot be granted."""
+    """Error response to a broker's request."""
 
     code: ErrorCode
     message: str
 
 
 class RegisterBroker(NamedTuple):
-    """`previous_epoch` is what the clean-shutdown marker holds, or -1 where there is none. The response is a BrokerRegistered."""
+    """`previous_epoch` is from the clean-shutdown marker, -1 without one. The response is a BrokerRegistered."""
 
     broker_id: int
     cluster_id: str
@@ -52,21 +52,21 @@ class UnfenceBroker(NamedTuple):
 
 
 class StartControlledShutdown(NamedTuple):
-    """The broker wants to stop: others take over what it leads."""
+    """The broker is about to stop: other brokers take over its partitions."""
 
     broker_id: int
     broker_epoch: int
 
 
 class FenceBroker(NamedTuple):
-    """The broker has stopped, or is taken to have."""
+    """The broker has stopped or its session expired."""
 
     broker_id: int
     broker_epoch: int
 
 
 class AssignReplicasToDirs(NamedTuple):
-    """Where a broker with several log directories has put its replicas: topic id and partition to directory id."""
+    """Directories that a broker with several log directories has chosen: topic id and partition to directory id."""
 
     broker_id: int
     broker_epoch: int
@@ -74,7 +74,7 @@ class AssignReplicasToDirs(NamedTuple):
 
 
 class UpdateOnlineDirs(NamedTuple):
-    """The log directories that a broker can still use: the replicas in its others are lost to it until it is started with them."""
+    """The broker's usable log directories. Replicas in others are offline until the broker starts with them again."""
 
     broker_id: int
     broker_epoch: int

@@ -1,4 +1,4 @@
-"""What the controller takes from its node's own configuration, and the limits that keep one request from filling the log."""
+"""Configs of the controller, and limits on the size of one request."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -13,7 +13,7 @@ PARTITIONS_PER_REQUEST_MAX = 10_000
 
 @dataclass(frozen=True, slots=True)
 class ControllerSettings:
-    """`static_configs` are the texts of the node's file: they stand under the dynamic configs of the image."""
+    """`static_configs` are the values in the node's config file; dynamic configs in the image override them."""
 
     node_id: int
     static_configs: Mapping[str, str] = field(default_factory=dict)
@@ -36,14 +36,14 @@ class ControllerSettings:
         return bool(broker_value("delete.topic.enable", self.static_configs))
 
     def layers(self, image: ClusterImage) -> BrokerLayers:
-        """What this node was given: the controller answers for topics from its own point of view."""
+        """Return the config layers of this node, which also apply to topics, as in Kafka."""
         return BrokerLayers(self.static_configs, image.cluster_configs(), image.broker_configs(self.node_id))
 
 
 def check_record_count(records: list[object]) -> None:
-    """A whole request fails that would write more than the log takes in one go."""
+    """Reject a request that would write more than RECORDS_PER_REQUEST_MAX records."""
     if len(records) > RECORDS_PER_REQUEST_MAX:
         raise ApiError(
             ErrorCode.POLICY_VIOLATION,
-            f"the request would write {len(records)} records; {RECORDS_PER_REQUEST_MAX} are allowed at once",
+            f"request would write {len(records)} metadata records; the limit is {RECORDS_PER_REQUEST_MAX}",
         )

@@ -1,4 +1,4 @@
-"""New topics: CreateTopics."""
+"""CreateTopics and DeleteTopics."""
 
 from collections import Counter
 from collections.abc import Mapping
@@ -29,17 +29,17 @@ from ottla.wire.records.metadata import PartitionRecord, RemoveTopicRecord, Topi
 def create_topics(
     image: ClusterImage, request: CreateTopicsRequest, settings: ControllerSettings, rng: Rng
 ) -> Decision:
-    """Each topic stands for itself, except that a request which is too large fails as a whole."""
+    """Each topic succeeds or fails on its own, but a request that is too large fails as a whole."""
     counts: dict[str, int] = {}
     for topic in request.topics:
         counts[topic.name] = counts.get(topic.name, 0) + 1
-    alone = [topic for topic in request.topics if counts[topic.name] == 1 and topic.name != METADATA_TOPIC]
+    unique = [topic for topic in request.topics if counts[topic.name] == 1 and topic.name != METADATA_TOPIC]
     results = []
     records: list[Any] = []
     try:
-        _check_partition_count(alone, settings)
-        colliding = _collision_keys(image, alone)
-        for topic in alone:
+        _check_partition_count(unique, settings)
+        colliding = _collision_keys(image, unique)
+        for topic in unique:
             try:
                 created, result = _create_topic(image, topic, settings, rng, colliding)
             except ApiError as error:
@@ -54,14 +54,12 @@ def create_topics(
         )
     for name, count in counts.items():
         if count > 1:
-            results.append(
-                _creation_error(
-                    name, ApiError(ErrorCode.INVALID_REQUEST, "the topic is named more than once in this request")
-                )
-            )
+            results.append(_creation_error(name, ApiError(ErrorCode.INVALID_REQUEST, "duplicate topic in request")))
         elif name == METADATA_TOPIC:
             results.append(
-                _creation_error(name, ApiError(ErrorCode.INVALID_REQUEST, f"{METADATA_TOPIC} is the cluster's own log"))
+                _creation_error(
+                    name, ApiError(ErrorCode.INVALID_REQUEST, f"cannot create {METADATA_TOPIC}: it is the metadata log")
+                )
             )
     return Decision(() if request.validate_only else tuple(records), CreateTopicsResponse(0, results))
 
@@ -80,12 +78,15 @@ def _check_partition_count(topics: list[CreatableTopic], settings: ControllerSet
     if requested > PARTITIONS_PER_REQUEST_MAX:
         raise ApiError(
             ErrorCode.POLICY_VIOLATION,
-            f"the request asks for {requested} partitions; {PARTITIONS_PER_REQUEST_MAX} are allowed at once: split it into several",
+            f"request would create {requested} partitions; the limit is {PARTITIONS_PER_REQUEST_MAX}",
         )
 
 
 def _collision_keys(image: ClusterImage, topics: list[CreatableTopic]) -> Mapping[str, str]:
-    """Existing topics by collision key, looked for only when a new name could collide. New ones are not compared with each other."""
+    """Return existing topics by collision key if a new name could collide.
+
+    New topics are not compared with each other.
+    """
     if not any(collision_key(topic.name) for topic in topics):
         return {}
     keys = {}
@@ -99,15 +100,15 @@ def _collision_keys(image: ClusterImage, topics: list[CreatableTopic]) -> Mappin
 def _create_topic(
     image: ClusterImage, topic: CreatableTopic, settings: ControllerSettings, rng: Rng, colliding: Mapping[str, str]
 ) -> tuple[list[Any], CreatableTopicResult]:
-    """The topic's records, in the order that Kafka writes them: the topic, its configs, its partitions."""
+    """Return the topic's records in Kafka's order: the topic, its configs, its partitions."""
     if topic.name in image.topics_by_name:
-        raise ApiError(ErrorCode.TOPIC_ALREADY_EXISTS, f"the topic {topic.name!r} exists already")
+        raise ApiError(ErrorCode.TOPIC_ALREADY_EXISTS, f"topic {topic.name!r} already exists")
     check_topic_name(topic.name)
     key = collision_key(topic.name)
     if key is not None and key in colliding:
         raise ApiError(
             ErrorCode.INVALID_TOPIC_EXCEPTION,
-            f"{topic.name!r} differs from the existing topic {colliding[key]!r} in '.' and '_' only, and their metrics would be mixed up",
+            f"{topic.name!r} collides with the existing topic {colliding[key]!r}: they differ only in '.' and '_'",
         )
     overrides, config_records = new_topic_config_records(image, topic, settings)
     topic_id = random_uuid(rng)
@@ -137,15 +138,15 @@ def _partitions(
         if topic.replication_factor != -1 or topic.num_partitions != -1:
             raise ApiError(
                 ErrorCode.INVALID_REQUEST,
-                "with partitions assigned by hand, their number and the replication factor must be -1",
+                "with replica assignments, partition count and replication factor must be -1",
             )
         return _assigned_partitions(image, topic.assignments, topic_id)
     if topic.replication_factor < -1 or topic.replication_factor == 0:
         raise ApiError(
-            ErrorCode.INVALID_REPLICATION_FACTOR, "the replication factor must be above 0, or -1 for the default"
+            ErrorCode.INVALID_REPLICATION_FACTOR, "replication factor must be above 0, or -1 for the default"
         )
     if topic.num_partitions < -1 or topic.num_partitions == 0:
-        raise ApiError(ErrorCode.INVALID_PARTITIONS, "the number of partitions must be above 0, or -1 for the default")
+        raise ApiError(ErrorCode.INVALID_PARTITIONS, "partition count must be above 0, or -1 for the default")
     count = settings.num_partitions if topic.num_partitions == -1 else topic.num_partitions
     factor = settings.replication_factor if topic.replication_factor == -1 else topic.replication_factor
     return place_new_partitions(image, topic_id, 0, count, factor, rng)
@@ -159,19 +160,22 @@ def _assigned_partitions(
     for assignment in assignments:
         index = assignment.partition_index
         if index in by_index:
-            raise ApiError(ErrorCode.INVALID_REPLICA_ASSIGNMENT, f"partition {index} is assigned twice")
+            raise ApiError(ErrorCode.INVALID_REPLICA_ASSIGNMENT, f"duplicate replica assignment for partition {index}")
         check_assignment(image, index, assignment.broker_ids, factor)
         factor = len(assignment.broker_ids)
         by_index[index] = assignment.broker_ids
     if sorted(by_index) != list(range(len(by_index))):
         raise ApiError(
-            ErrorCode.INVALID_REPLICA_ASSIGNMENT, "the partitions assigned by hand must be numbered 0, 1, 2 and so on"
+            ErrorCode.INVALID_REPLICA_ASSIGNMENT, "replica assignments must be for partitions 0, 1, 2 and so on"
         )
     return [new_partition_record(image, topic_id, index, by_index[index]) for index in sorted(by_index)]
 
 
 def delete_topics(image: ClusterImage, request: DeleteTopicsRequest, settings: ControllerSettings) -> Decision:
-    """What is given twice is not deleted. Versions before 3 know no TOPIC_DELETION_DISABLED: whoever answers them says INVALID_REQUEST."""
+    """Duplicate topics are not deleted.
+
+    For versions before 3 the caller replaces TOPIC_DELETION_DISABLED by INVALID_REQUEST.
+    """
     if not settings.delete_topic_enable:
         return _fail_all_deletions(request, ApiError(ErrorCode.TOPIC_DELETION_DISABLED))
     names, ids, results = _count_topics(request)
@@ -179,23 +183,23 @@ def delete_topics(image: ClusterImage, request: DeleteTopicsRequest, settings: C
     for topic_id, count in ids.items():
         known = image.topics_by_id.get(topic_id)
         if count > 1:
-            results.append(_deletion_error(None, topic_id, "the topic id is given more than once in this request"))
+            results.append(_deletion_error(None, topic_id, "duplicate topic id in request"))
         elif known is None:
-            results.append(DeletableTopicResult(None, topic_id, ErrorCode.UNKNOWN_TOPIC_ID, "no topic has this id"))
+            results.append(DeletableTopicResult(None, topic_id, ErrorCode.UNKNOWN_TOPIC_ID, "unknown topic id"))
         else:
             to_delete[topic_id] = known.name
     for name, count in names.items():
         known = image.topics_by_name.get(name)
         if count > 1:
-            results.append(_deletion_error(name, ZERO_UUID, "the topic is named more than once in this request"))
+            results.append(_deletion_error(name, ZERO_UUID, "duplicate topic name in request"))
         elif known is None:
             results.append(
-                DeletableTopicResult(name, ZERO_UUID, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, "no topic has this name")
+                DeletableTopicResult(name, ZERO_UUID, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, "topic does not exist")
             )
         elif known.topic_id in ids:
             to_delete.pop(known.topic_id, None)
             results.append(
-                _deletion_error(name, known.topic_id, "the topic is given by its id as well in this request")
+                _deletion_error(name, known.topic_id, "topic is named both by name and by id in this request")
             )
         else:
             to_delete[known.topic_id] = name
@@ -209,28 +213,28 @@ def delete_topics(image: ClusterImage, request: DeleteTopicsRequest, settings: C
 
 
 def _count_topics(request: DeleteTopicsRequest) -> tuple[Counter[str], Counter[Uuid], list[DeletableTopicResult]]:
-    """How often each name and each id is given; topics that are given by both or by neither are rejection at once."""
+    """Count each name and id. Topics with both or neither are rejected."""
     names = Counter(request.topic_names)
     ids: Counter[Uuid] = Counter()
-    rejection = []
+    rejected = []
     for topic in request.topics:
         if topic.name is not None and topic.topic_id != ZERO_UUID:
-            rejection.append(_deletion_error(topic.name, topic.topic_id, "give the topic's name or its id, not both"))
+            rejected.append(_deletion_error(topic.name, topic.topic_id, "topic has both name and id; expected one"))
         elif topic.name is not None:
             names[topic.name] += 1
         elif topic.topic_id != ZERO_UUID:
             ids[topic.topic_id] += 1
         else:
-            rejection.append(_deletion_error(None, ZERO_UUID, "neither a name nor an id says which topic to delete"))
-    return names, ids, rejection
+            rejected.append(_deletion_error(None, ZERO_UUID, "topic has neither name nor id"))
+    return names, ids, rejected
 
 
-def _deletion_error(name: str | None, topic_id: Uuid, why: str) -> DeletableTopicResult:
-    return DeletableTopicResult(name, topic_id, ErrorCode.INVALID_REQUEST, why)
+def _deletion_error(name: str | None, topic_id: Uuid, reason: str) -> DeletableTopicResult:
+    return DeletableTopicResult(name, topic_id, ErrorCode.INVALID_REQUEST, reason)
 
 
 def _fail_all_deletions(request: DeleteTopicsRequest, error: ApiError) -> Decision:
-    """Each topic as it was given, the same one as often as it was."""
+    """Return the error for every topic in the request, including duplicates."""
     results = [DeletableTopicResult(name, ZERO_UUID, error.code, error.message) for name in request.topic_names]
     results += [DeletableTopicResult(topic.name, topic.topic_id, error.code, error.message) for topic in request.topics]
     return Decision(response=DeleteTopicsResponse(0, results))

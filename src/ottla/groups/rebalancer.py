@@ -115,9 +115,9 @@ class Rebalancer:
         group = self.groups.get(key.group_id)
         if group is None:
             return
-        if key.kind == SESSION:
+        if key.type == SESSION:
             self._on_session_expired(group, key.member_id, pending)
-        elif key.kind == JOIN:
+        elif key.type == JOIN:
             self._on_join_deadline(group, pending)
         else:
             self._on_sync_deadline(group, pending)

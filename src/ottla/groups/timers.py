@@ -8,7 +8,7 @@ class TimerKey(NamedTuple):
     """Identifies a timer. `member_id` is empty for timers of a group."""
 
     group_id: str
-    kind: str
+    type: str
     member_id: str = ""
 
 
