@@ -54,7 +54,7 @@ def build(commands: Iterable[str]) -> typer.Typer:
 
 
 def _build_for(arguments: Sequence[str]) -> typer.Typer:
-    """Build the app with the one command that is used. For completion, the shell passes the line so far in a variable."""
+    """Build the app with the command that is used. A completing shell passes the line so far in a variable."""
     is_completing = COMPLETION_VARIABLE in os.environ
     line = os.environ.get("_TYPER_COMPLETE_ARGS") or os.environ.get("COMP_WORDS") or ""
     words = line.split()[1:] if is_completing else list(arguments)
@@ -85,7 +85,7 @@ def _print_usage_error(error: Any) -> int:
 
 
 def _add_builtin(root: typer.Typer, name: str) -> None:
-    """Describe `start` or `version` to typer, from its argparse options, for completion and docs/cli.md. Never called."""
+    """Describe `start` or `version` to typer, from its argparse options, for completion and docs/cli.md."""
     commands = next(each for each in make_parser()._actions if isinstance(each, argparse._SubParsersAction))
     parser = commands.choices[name]
 

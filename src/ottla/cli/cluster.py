@@ -1,4 +1,4 @@
-"""`ottla cluster describe`: who is there, who leads, and what was agreed on."""
+"""`ottla cluster describe`: brokers, controller, metadata quorum and features."""
 
 from typing import TYPE_CHECKING, Any
 
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from ottla.client import Admin
     from ottla.client.admin_results import Quorum, QuorumReplica
 
-app = typer.Typer(no_args_is_help=True, help="Look at the cluster.")
+app = typer.Typer(no_args_is_help=True, help="Describe the cluster.")
 
 
 def register(root: typer.Typer) -> None:
@@ -21,31 +21,31 @@ def register(root: typer.Typer) -> None:
 
 @app.callback()
 def cluster() -> None:
-    """Look at the cluster."""
+    """Describe the cluster."""
 
 
 @command(app, "describe")
 def describe(session: Session) -> None:
-    """Describe the cluster: brokers, controller, the quorum that keeps the metadata, features.
+    """Describe the cluster: brokers, controller, metadata quorum, features.
 
-    JSON: {"cluster_id", "controller", "brokers": [{"id", "host", "port", "rack"}], "quorum": {"leader", "leader_epoch",
-    "high_watermark", "voters": [{"id", "log_end_offset", "lag"}], "observers": [...]}, "features": [{"name", "level", "supported_min",
-    "supported_max"}]}; "quorum" is null where the broker does not tell.
+    JSON: {"cluster_id", "controller", "brokers": [{"id", "host", "port", "rack"}], "quorum": {"leader",
+    "leader_epoch", "high_watermark", "voters": [{"id", "log_end_offset", "lag"}], "observers": [...]}, "features":
+    [{"name", "level", "supported_min", "supported_max"}]}; "quorum" is null if the broker does not support it.
     """
     with session.admin() as admin:
-        told = admin.describe_cluster()
+        cluster_ = admin.describe_cluster()
         features = admin.describe_features()
         quorum = _quorum(admin)
-    brokers = [(each.node.id, each.node.host, each.node.port, each.node.rack) for each in told.brokers]
+    brokers = [(each.node.id, each.node.host, each.node.port, each.node.rack) for each in cluster_.brokers]
     levels = [
-        (name, features.finalized[name][1] if name in features.finalized else 0, least, most)
-        for name, (least, most) in sorted(features.supported.items())
+        (name, features.finalized[name][1] if name in features.finalized else 0, min_level, max_level)
+        for name, (min_level, max_level) in sorted(features.supported.items())
     ]
     if session.is_json:
         print_json(
             {
-                "cluster_id": told.cluster_id,
-                "controller": told.controller,
+                "cluster_id": cluster_.cluster_id,
+                "controller": cluster_.controller,
                 "brokers": [dict(zip(("id", "host", "port", "rack"), row, strict=True)) for row in brokers],
                 "quorum": None if quorum is None else _quorum_document(quorum),
                 "features": [
@@ -54,11 +54,14 @@ def describe(session: Session) -> None:
             }
         )
         return
-    print(f"cluster {told.cluster_id}, controller {told.controller}")
+    print(f"cluster {cluster_.cluster_id}, controller {cluster_.controller}")
     print_table(("broker", "host", "port", "rack"), brokers, title="Brokers")
     if quorum is not None:
-        rows = [(each.id, kind, each.log_end_offset, _lag(quorum, each))
-                for kind, group in (("voter", quorum.voters), ("observer", quorum.observers)) for each in group]  # fmt: skip
+        rows = [
+            (each.id, kind, each.log_end_offset, _lag(quorum, each))
+            for kind, group in (("voter", quorum.voters), ("observer", quorum.observers))
+            for each in group
+        ]
         title = f"Quorum: leader {quorum.leader}, epoch {quorum.leader_epoch}, high watermark {quorum.high_watermark}"
         print_table(("node", "role", "log end", "lag"), rows, title=title)
     print_table(("feature", "level", "from", "to"), levels, title="Features")
@@ -70,7 +73,7 @@ def _quorum(admin: "Admin") -> "Quorum | None":
     try:
         return admin.describe_quorum()
     except UnsupportedVersionError:
-        return None  # a cluster that keeps its metadata elsewhere, or an older one
+        return None  # a ZooKeeper-based or older cluster
 
 
 def _lag(quorum: "Quorum", replica: "QuorumReplica") -> int:
@@ -82,5 +85,10 @@ def _quorum_document(quorum: "Quorum") -> dict[str, Any]:
     def rows(replicas: "tuple[QuorumReplica, ...]") -> list[dict[str, int]]:
         return [{"id": each.id, "log_end_offset": each.log_end_offset, "lag": _lag(quorum, each)} for each in replicas]
 
-    return {"leader": quorum.leader, "leader_epoch": quorum.leader_epoch, "high_watermark": quorum.high_watermark,
-            "voters": rows(quorum.voters), "observers": rows(quorum.observers)}  # fmt: skip
+    return {
+        "leader": quorum.leader,
+        "leader_epoch": quorum.leader_epoch,
+        "high_watermark": quorum.high_watermark,
+        "voters": rows(quorum.voters),
+        "observers": rows(quorum.observers),
+    }

@@ -21,7 +21,7 @@ _PANEL = "Connection and output options"
 def command(
     app: typer.Typer, name: str, *, json_help: str = JSON_HELP
 ) -> Callable[[Callable[..., None]], Callable[..., None]]:
-    """Add a function to an app as a command. If its first parameter is a `Session`, the command gets the shared options."""
+    """Add a function to an app as a command; with the shared options if its first parameter is a `Session`."""
 
     def add(function: Callable[..., None]) -> Callable[..., None]:
         parameters = list(inspect.signature(function).parameters.values())
@@ -52,10 +52,15 @@ def _shared_parameters(json_help: str) -> list[inspect.Parameter]:
     bootstrap = Annotated[
         str | None,
         typer.Option(
-            "--bootstrap", "-b", metavar="HOST:PORT,...", envvar="OTTLA_BOOTSTRAP", rich_help_panel=_PANEL, show_default=DEFAULT_BOOTSTRAP,
+            "--bootstrap",
+            "-b",
+            metavar="HOST:PORT,...",
+            envvar="OTTLA_BOOTSTRAP",
+            rich_help_panel=_PANEL,
+            show_default=DEFAULT_BOOTSTRAP,
             help="Initial brokers to connect to.",
         ),
-    ]  # fmt: skip
+    ]
     client_config = Annotated[
         Path | None,
         typer.Option(
@@ -70,8 +75,12 @@ def _shared_parameters(json_help: str) -> list[inspect.Parameter]:
         typer.Option("--timeout", metavar="SECONDS", min=0.1, rich_help_panel=_PANEL, help="Response timeout."),
     ]
     is_json = Annotated[bool, typer.Option("--json", rich_help_panel=_PANEL, help=json_help)]
-    options = {"bootstrap": (bootstrap, None), "client_config": (client_config, None), "timeout": (timeout, TIMEOUT_SECONDS),
-               "is_json": (is_json, False)}  # fmt: skip
+    options = {
+        "bootstrap": (bootstrap, None),
+        "client_config": (client_config, None),
+        "timeout": (timeout, TIMEOUT_SECONDS),
+        "is_json": (is_json, False),
+    }
     return [
         inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, annotation=annotation, default=default)
         for name, (annotation, default) in options.items()

@@ -45,7 +45,7 @@ def resource_names(context: typer.Context, incomplete: str) -> list[str]:
     """Complete names of the resource type that was typed before."""
 
     def list_names(admin: "Admin") -> list[str]:
-        match str(context.params.get("kind")):
+        match str(context.params.get("resource_type")):
             case "topic":
                 return list(admin.list_topics())
             case "group":

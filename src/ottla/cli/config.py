@@ -1,4 +1,4 @@
-"""`ottla config describe|set|unset`: what is set, where it comes from, and what it means."""
+"""`ottla config describe|set|unset`: configs of topics, brokers, groups and client metrics."""
 
 from collections.abc import Mapping, Sequence
 from enum import StrEnum
@@ -19,12 +19,12 @@ if TYPE_CHECKING:
 
 app = typer.Typer(no_args_is_help=True, help="Show and change configs of topics, brokers, groups and client metrics.")
 
-DEFAULT_OF_ALL = "default"
+CLUSTER_DEFAULT = "default"
 Change = tuple[str, str, str | None]
 
 
 class ResourceType(StrEnum):
-    """What has configs."""
+    """Types of resources that have configs."""
 
     TOPIC = "topic"
     BROKER = "broker"
@@ -34,12 +34,14 @@ class ResourceType(StrEnum):
 
 
 TypeArgument = Annotated[
-    ResourceType, typer.Argument(metavar="KIND", help="topic, broker, group, client-metrics or broker-logger.")
+    ResourceType, typer.Argument(metavar="TYPE", help="topic, broker, group, client-metrics or broker-logger.")
 ]
 NameArgument = Annotated[
     str,
     typer.Argument(
-        metavar="NAME", autocompletion=resource_names, help="Which one; broker 'default' is what all brokers share."
+        metavar="NAME",
+        autocompletion=resource_names,
+        help="Resource name; broker 'default' is the cluster-wide default.",
     ),
 ]
 
@@ -51,29 +53,29 @@ def register(root: typer.Typer) -> None:
 @command(app, "describe")
 def describe(
     session: Session,
-    kind: TypeArgument,
+    resource_type: TypeArgument,
     name: NameArgument,
     names: Annotated[list[str] | None, typer.Argument(metavar="CONFIG...", help="Only these configs.")] = None,
-    show_all: Annotated[bool, typer.Option("--all", "-a", help="Show those with default values, too.")] = False,
-    doc: Annotated[bool, typer.Option("--doc", "-d", help="Say what each means.")] = False,
+    show_all: Annotated[bool, typer.Option("--all", "-a", help="Also show configs with default values.")] = False,
+    doc: Annotated[bool, typer.Option("--doc", "-d", help="Show the documentation of each config.")] = False,
 ) -> None:
-    """Show configs, and where each value comes from. Those that nobody set are shown with --all, or by their names.
+    """Show configs and the source of each value. Defaults are shown only with --all, or if named.
 
-    JSON: a list of {"name", "value", "source", "is_read_only", "is_sensitive", "synonyms": [{"name", "value", "source"}],
-    "documentation"}; "documentation" is there with --doc only.
+    JSON: a list of {"name", "value", "source", "is_read_only", "is_sensitive", "synonyms": [{"name", "value",
+    "source"}], "documentation"}; "documentation" is included only with --doc.
     """
     from ottla.client.admin_results import ConfigResource
 
-    resource = ConfigResource(_wire_type(kind), _wire_name(kind, name))
+    resource = ConfigResource(_wire_type(resource_type), _wire_name(resource_type, name))
     with session.admin() as admin:
-        _require(admin, kind, resource.name)
+        _require_resource(admin, resource_type, resource.name)
         found = admin.describe_configs([resource], synonyms=True, documentation=doc)[resource]
     for each in names or ():
         if each not in found:
             meant = nearest(each, found)
             raise CliError(
-                f"{kind} {name} has no config {each!r}",
-                f"Did you mean {meant}?" if meant else "--all shows all there are.",
+                f"{resource_type} {name} has no config {each!r}",
+                f"Did you mean {meant}?" if meant else "--all shows all configs.",
             )
     is_shown = set(names or ())
     chosen = [
@@ -84,11 +86,11 @@ def describe(
     if session.is_json:
         print_json([_document(entry, has_doc=doc) for entry in chosen])
     elif not chosen:
-        print(f"{kind} {name}: nothing is set; --all shows the defaults")
+        print(f"{resource_type} {name}: no configs are set; --all shows the defaults")
     elif doc:
         for entry in chosen:
             print(f"{entry.name} = {_value(entry)}  ({entry.source.replace('_', ' ')})")
-            print(f"    {entry.documentation or 'The broker says nothing about it.'}")
+            print(f"    {entry.documentation or 'no documentation'}")
     else:
         rows = [
             (entry.name, _value(entry), entry.source.replace("_", " "), "read only" if entry.is_read_only else "")
@@ -100,49 +102,53 @@ def describe(
 @command(app, "set")
 def set_(
     session: Session,
-    kind: TypeArgument,
+    resource_type: TypeArgument,
     name: NameArgument,
     changes: Annotated[
-        list[str], typer.Argument(metavar="CONFIG=VALUE...", help="Also CONFIG+=VALUE and CONFIG-=VALUE, for lists.")
+        list[str], typer.Argument(metavar="CONFIG=VALUE...", help="CONFIG+=VALUE and CONFIG-=VALUE change lists.")
     ],
     dry_run: DryRun = False,
 ) -> None:
-    """Set configs; the others stay as they are.
+    """Set configs; the others stay unchanged.
 
     JSON: {"kind", "name", "changes": [{"operation", "config", "value"}]}.
     """
-    _change(session, kind, name, [_parse(text) for text in changes], is_dry_run=dry_run)
+    _change(session, resource_type, name, [_parse_change(text) for text in changes], is_dry_run=dry_run)
 
 
 @command(app, "unset")
 def unset(
     session: Session,
-    kind: TypeArgument,
+    resource_type: TypeArgument,
     name: NameArgument,
-    names: Annotated[list[str], typer.Argument(metavar="CONFIG...", help="Configs that go back to their defaults.")],
+    names: Annotated[list[str], typer.Argument(metavar="CONFIG...", help="Configs to reset to their defaults.")],
     dry_run: DryRun = False,
 ) -> None:
-    """Unset configs: what is left is the default.
+    """Reset configs to their defaults.
 
-    JSON: as that of `set`.
+    JSON: same as `set`.
     """
-    _change(session, kind, name, [("delete", each, None) for each in names], is_dry_run=dry_run)
+    _change(session, resource_type, name, [("delete", each, None) for each in names], is_dry_run=dry_run)
 
 
-def _change(session: Session, kind: ResourceType, name: str, changes: list[Change], *, is_dry_run: bool) -> None:
+def _change(
+    session: Session, resource_type: ResourceType, name: str, changes: list[Change], *, is_dry_run: bool
+) -> None:
     with session.admin() as admin:
-        _require(admin, kind, _wire_name(kind, name))
-        change_configs(admin, _wire_type(kind), _wire_name(kind, name), changes, is_dry_run=is_dry_run)
+        _require_resource(admin, resource_type, _wire_name(resource_type, name))
+        change_configs(
+            admin, _wire_type(resource_type), _wire_name(resource_type, name), changes, is_dry_run=is_dry_run
+        )
     if session.is_json:
-        told = [{"operation": operation, "config": config, "value": value} for operation, config, value in changes]
-        print_json({"kind": str(kind), "name": name, "changes": told})
+        documents = [{"operation": operation, "config": config, "value": value} for operation, config, value in changes]
+        print_json({"kind": str(resource_type), "name": name, "changes": documents})
         return
-    verbs = {"set": "{0} = {1}", "append": "{0} += {1}", "subtract": "{0} -= {1}", "delete": "{0} unset"}
-    shown = ", ".join(verbs[operation].format(config, value) for operation, config, value in changes)
-    print(f"{kind} {name}: {'could be changed: ' if is_dry_run else ''}{shown}")
+    formats = {"set": "{0} = {1}", "append": "{0} += {1}", "subtract": "{0} -= {1}", "delete": "{0} unset"}
+    shown = ", ".join(formats[operation].format(config, value) for operation, config, value in changes)
+    print(f"{resource_type} {name}: {'valid: ' if is_dry_run else ''}{shown}")
 
 
-def _parse(text: str) -> Change:
+def _parse_change(text: str) -> Change:
     config, separator, value = text.partition("=")
     operation = {"+": "append", "-": "subtract"}.get(config[-1:], "set")
     config = config.rstrip("+-") if operation != "set" else config
@@ -151,24 +157,25 @@ def _parse(text: str) -> Change:
     return operation, config.strip(), value.strip()
 
 
-def _require(admin: "Admin", kind: ResourceType, name: str) -> None:
-    """A broker or topic that is not there would be waited for. Groups and metrics may have configs before they exist."""
-    if kind is ResourceType.TOPIC:
+def _require_resource(admin: "Admin", resource_type: ResourceType, name: str) -> None:
+    """Fail at once for a missing topic or broker: the client would retry. Others need not exist."""
+    if resource_type is ResourceType.TOPIC:
         require_topics(admin, [name])
-    elif kind in (ResourceType.BROKER, ResourceType.BROKER_LOGGER) and name:
+    elif resource_type in (ResourceType.BROKER, ResourceType.BROKER_LOGGER) and name:
         ids = [str(each.node.id) for each in admin.describe_cluster().brokers]
         if name not in ids:
             raise CliError(
-                f"there is no broker {name!r}", f"There are {', '.join(ids)}, and '{DEFAULT_OF_ALL}' for all of them."
+                f"broker {name!r} does not exist",
+                f"Brokers: {', '.join(ids)}; '{CLUSTER_DEFAULT}' is the cluster-wide default.",
             )
 
 
-def _wire_type(kind: ResourceType) -> str:
-    return kind.value.replace("-", "_")
+def _wire_type(resource_type: ResourceType) -> str:
+    return resource_type.value.replace("-", "_")
 
 
-def _wire_name(kind: ResourceType, name: str) -> str:
-    return "" if kind is ResourceType.BROKER and name == DEFAULT_OF_ALL else name
+def _wire_name(resource_type: ResourceType, name: str) -> str:
+    return "" if resource_type is ResourceType.BROKER and name == CLUSTER_DEFAULT else name
 
 
 def _value(entry: "ConfigEntry") -> str:
@@ -177,26 +184,30 @@ def _value(entry: "ConfigEntry") -> str:
 
 def _document(entry: "ConfigEntry", *, has_doc: bool) -> dict[str, Any]:
     document: dict[str, Any] = {
-        "name": entry.name, "value": entry.value, "source": entry.source, "is_read_only": entry.is_read_only,
+        "name": entry.name,
+        "value": entry.value,
+        "source": entry.source,
+        "is_read_only": entry.is_read_only,
         "is_sensitive": entry.is_sensitive,
         "synonyms": [{"name": name, "value": value, "source": source} for name, value, source in entry.synonyms],
-    }  # fmt: skip
+    }
     return document | ({"documentation": entry.documentation} if has_doc else {})
 
 
 def change_configs(
     admin: "Admin",
-    kind: str,
+    resource_type: str,
     name: str,
     changes: Mapping[str, str | None] | Sequence[Change],
     *,
     is_dry_run: bool = False,
 ) -> None:
+    """Change configs. Raises `CliError` for an unknown name, suggesting the most similar one."""
     from ottla.base.errors import ErrorCode
     from ottla.client.admin_results import ConfigResource
     from ottla.client.errors import BrokerError
 
-    resource = ConfigResource(kind, name)
+    resource = ConfigResource(resource_type, name)
     try:
         admin.alter_configs({resource: changes}, validate_only=is_dry_run)
     except BrokerError as error:
@@ -209,6 +220,6 @@ def change_configs(
             raise
         meant = nearest(unknown, known)
         advice = f"Did you mean {meant}? " if meant else ""
-        shown = f"{kind.replace('_', '-')} {name or 'default'}"
-        advice += f"`ottla config describe {shown} --all` shows all there are."
+        shown = f"{resource_type.replace('_', '-')} {name or 'default'}"
+        advice += f"`ottla config describe {shown} --all` shows all configs."
         raise CliError(f"{shown} has no config {unknown!r}", advice) from error

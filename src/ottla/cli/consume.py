@@ -98,9 +98,12 @@ def consume(
     if group is not None and partitions:
         raise typer.BadParameter("--group and --partition cannot be combined: the group assigns the partitions")
     configs = {
-        "group.id": group, "enable.auto.commit": False, **drop_none({"isolation.level": isolation}),
-        "max.poll.records": POLL_RECORDS_MAX, "auto.offset.reset": start.reset,
-    }  # fmt: skip
+        "group.id": group,
+        "enable.auto.commit": False,
+        **drop_none({"isolation.level": isolation}),
+        "max.poll.records": POLL_RECORDS_MAX,
+        "auto.offset.reset": start.reset,
+    }
     with session.admin() as admin:
         described = require_topics(admin, topics)
     with session.consumer(configs) as consumer:

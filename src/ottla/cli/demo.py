@@ -1,7 +1,7 @@
-"""`ottla demo`: a broker, traffic, and a group of consumers of which one is killed, watched while it happens.
+"""`ottla demo`: a broker, a producer and a consumer group that loses a member, shown live.
 
-Nothing is staged: the broker is a whole one on a free port, the consumers are processes, the one that dies gets SIGKILL, and everything
-shown is asked of the broker with `ottla.client`.
+Everything is real: a complete broker on a free port, consumers in their own processes, one killed with SIGKILL, and
+all figures read from the broker with `ottla.client`.
 """
 
 import signal
@@ -28,12 +28,12 @@ PARTITIONS = 6
 NAMES = ("ada", "bob", "cleo")
 ORDERS_PER_SECOND = 600
 KILL_AT, REPLACE_AT = 0.3, 0.65
-"""When, as parts of the whole, somebody dies and somebody new comes."""
+"""Fractions of the duration after which a consumer is killed and a new one is started."""
 CYCLE_SECONDS = 30.0
-"""How long a whole is where no end was set."""
+"""Duration of a kill-and-replace cycle if the demo runs until Ctrl-C."""
 REFRESH_SECONDS = 0.25
 RATE_SECONDS = 2.0
-"""Rates are averages over the last so many seconds."""
+"""Rates are averages over this window."""
 CATCH_UP_SECONDS_MAX = 10.0
 BROKER = {
     "group.initial.rebalance.delay.ms": "300",
@@ -42,9 +42,9 @@ BROKER = {
 }
 NEXT = """\
 Try next:
-  ottla start --ephemeral        a broker of your own at 127.0.0.1:9092, for any Kafka client
-  ottla --help                   all the words: topics, producing, consuming, groups and their lag
-  docs/quick-start.md            the same by hand in five minutes: a group, a kill, a test\
+  ottla start --ephemeral        a broker on 127.0.0.1:9092 for any Kafka client
+  ottla --help                   all commands: topics, producing, consuming, groups and lag
+  docs/quick-start.md            the same by hand in five minutes, and a test\
 """
 
 
@@ -59,16 +59,16 @@ class Scenario(StrEnum):
 
 def demo(
     scenario: Annotated[
-        Scenario, typer.Argument(help="group: consumers of which one is killed; pipeline: Spark adds up orders.")
+        Scenario, typer.Argument(help="group: one of three consumers is killed; pipeline: Spark aggregates orders.")
     ] = Scenario.GROUP,
     seconds: Annotated[
-        float, typer.Option("--seconds", min=0, help="How long; 0 goes on until Ctrl-C.")
+        float, typer.Option("--seconds", min=0, help="Duration; 0 runs until Ctrl-C.")
     ] = DEFAULT_SECONDS,
     plain: Annotated[
-        bool, typer.Option("--plain", help="Lines of text instead of a picture, as where there is no terminal.")
+        bool, typer.Option("--plain", help="Print lines of text instead of a live view, as without a terminal.")
     ] = False,
 ) -> None:
-    """Watch a broker, traffic, and a group of consumers of which one is killed, or a pipeline on Spark. Nothing is left behind."""
+    """Watch a consumer group lose a member and rebalance, or a Spark pipeline. All data is deleted at the end."""
     if scenario is Scenario.PIPELINE:
         from ottla.cli.demo_pipeline import pipeline
 
@@ -77,31 +77,31 @@ def demo(
         return
     with ExitStack() as stack:
         is_over = stack.enter_context(_stop_on_signal())
-        show = GroupDemo(stack, PlainView() if plain or not sys.stdout.isatty() else LiveView())
-        show.run(seconds, is_over)
-        show.end(is_interrupted=is_over.is_set())
-    print(show.summary(), NEXT, sep="\n", flush=True)
+        group_demo = GroupDemo(stack, PlainView() if plain or not sys.stdout.isatty() else LiveView())
+        group_demo.run(seconds, is_over)
+        group_demo.end(is_interrupted=is_over.is_set())
+    print(group_demo.summary(), NEXT, sep="\n", flush=True)
 
 
 @contextmanager
 def _stop_on_signal() -> Iterator[threading.Event]:
-    """Set by the first Ctrl-C or SIGTERM; a second one is as rude as ever."""
-    asked = threading.Event()
+    """Provide an event that the first Ctrl-C or SIGTERM sets; the second has its usual effect."""
+    is_over = threading.Event()
 
     def on_signal(number: int, frame: FrameType | None) -> None:
-        asked.set()
+        is_over.set()
         signal.signal(number, before[signal.Signals(number)])
 
     before = {number: signal.signal(number, on_signal) for number in (signal.SIGINT, signal.SIGTERM)}
     try:
-        yield asked
+        yield is_over
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)
 
 
 class GroupDemo:
-    """One performance; all that it starts is ended by the stack."""
+    """One run of the demo. The exit stack ends everything it starts."""
 
     def __init__(self, stack: ExitStack, view: View) -> None:
         from ottla.client import Admin
@@ -128,17 +128,17 @@ class GroupDemo:
             self._start_consumer(name)
         self._producer.start()
         self._view.log(
-            0, f"{len(NAMES)} consumers start, and {ORDERS_PER_SECOND} orders a second go into {PARTITIONS} partitions"
+            0, f"starting {len(NAMES)} consumers and producing {ORDERS_PER_SECOND} orders/s to {PARTITIONS} partitions"
         )
         actions = _schedule(seconds)
-        began_s = time.monotonic()
+        started_at_s = time.monotonic()
         due_s, action = next(actions)
         while not is_over.wait(REFRESH_SECONDS):
-            self._now_s = time.monotonic() - began_s
+            self._now_s = time.monotonic() - started_at_s
             if seconds and self._now_s >= seconds:
                 return
             self._take_snapshot()
-            if self._now_s >= due_s and self._change_log.members:  # who is to be missed must have been there
+            if self._now_s >= due_s and self._change_log.members:  # after the first rebalance
                 if action == "kill":
                     self._kill_one()
                 else:
@@ -146,10 +146,10 @@ class GroupDemo:
                 due_s, action = next(actions)
 
     def end(self, *, is_interrupted: bool) -> None:
-        """Stop the traffic and, if there is time, let the group catch up."""
+        """Stop producing and, unless interrupted, wait until the group has caught up."""
         self._producer.stop()
         if not is_interrupted:
-            self._view.log(self._now_s, "no more orders")
+            self._view.log(self._now_s, "producer stopped")
             pause = threading.Event()
             for _ in range(int(CATCH_UP_SECONDS_MAX / REFRESH_SECONDS)):
                 self._now_s += REFRESH_SECONDS
@@ -163,14 +163,14 @@ class GroupDemo:
     def summary(self) -> str:
         last = self._snapshots[-1]
         killed = sum(consumer.is_killed for consumer in self._consumers)
-        lines = [
-            f"\n{last.produced:,} orders were produced and {last.handled:,} handled, each at least once; {last.lag:,} are left."
-        ]
+        lines = [f"\n{last.produced:,} orders produced, {last.handled:,} processed at least once, {last.lag:,} left."]
         if killed:
-            died = "One consumer was killed" if killed == 1 else f"{killed} consumers were killed"
-            lines.append(f"{died}; partitions changed hands {self._change_log.moved} times.")
+            consumers = "One consumer was killed" if killed == 1 else f"{killed} consumers were killed"
+            lines.append(f"{consumers}; partitions were reassigned {self._change_log.moved} times.")
         if self._taken_over_after_s is not None:
-            lines.append(f"The last one's work went on elsewhere after {self._taken_over_after_s:.1f} s.")
+            lines.append(
+                f"The partitions of the last one killed were reassigned after {self._taken_over_after_s:.1f} s."
+            )
         return "\n".join(lines)
 
     def _take_snapshot(self, *, is_shown: bool = True) -> None:
@@ -178,11 +178,11 @@ class GroupDemo:
         self._snapshots.append(snapshot)
         while self._snapshots[0].at_s < snapshot.at_s - RATE_SECONDS:
             self._snapshots.popleft()
-        for sentence in self._change_log.follow(snapshot):
+        for sentence in self._change_log.update(snapshot):
             self._view.log(snapshot.at_s, sentence)
-            if "is no longer" in sentence and self._killed_at_s is not None:
+            if " left the group" in sentence and self._killed_at_s is not None:
                 self._taken_over_after_s, self._killed_at_s = snapshot.at_s - self._killed_at_s, None
-        if not is_shown:  # the last word is for the summary; the picture stays as it was while all were there
+        if not is_shown:  # keep the view as it was before the consumers were stopped
             return
         first = self._snapshots[0]
         passed_s = max(REFRESH_SECONDS, snapshot.at_s - first.at_s)
@@ -192,7 +192,7 @@ class GroupDemo:
 
     def _start_consumer(self, name: str) -> None:
         if len(self._consumers) >= len(NAMES):
-            self._view.log(self._now_s, f"a new consumer starts: {name}")
+            self._view.log(self._now_s, f"starting a new consumer: {name}")
         self._consumers.append(ConsumerProcess.start(name, self._bootstrap, TOPIC, GROUP))
 
     def _kill_one(self) -> None:
@@ -200,23 +200,23 @@ class GroupDemo:
         if victim is not None:
             victim.kill()
             self._killed_at_s = self._now_s
-            self._view.log(self._now_s, f"kill -9 {victim.pid}: {victim.name} dies without a word")
+            self._view.log(self._now_s, f"kill -9 {victim.pid}: killed {victim.name}")
 
     def _stop_consumers(self) -> None:
-        living = [consumer for consumer in self._consumers if consumer.process.poll() is None]
-        for consumer in living:
+        running = [consumer for consumer in self._consumers if consumer.process.poll() is None]
+        for consumer in running:
             consumer.request_leave()
-        for consumer in living:
+        for consumer in running:
             consumer.wait()
 
 
 def _schedule(seconds: float) -> Iterator[tuple[float, str]]:
-    """When somebody dies and when somebody comes: once where there is an end, again and again where there is none."""
-    whole, began = seconds or CYCLE_SECONDS, 0.0
+    """Yield times and actions: kill and replace a consumer. Repeats every cycle."""
+    duration, start = seconds or CYCLE_SECONDS, 0.0
     while True:
-        yield began + whole * KILL_AT, "kill"
-        yield began + whole * REPLACE_AT, "replace"
-        began += whole
+        yield start + duration * KILL_AT, "kill"
+        yield start + duration * REPLACE_AT, "replace"
+        start += duration
 
 
 def _next_name(consumers: list[ConsumerProcess]) -> str:

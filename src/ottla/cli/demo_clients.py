@@ -1,4 +1,8 @@
-"""Who acts in `ottla demo`: a thread that produces orders, and consumers that are processes."""
+"""Clients of `ottla demo`: a producer thread, and consumers that run as processes so that they can be killed.
+
+`python -m ottla.cli.demo_clients BOOTSTRAP TOPIC GROUP NAME` is such a consumer: it runs until its stdin is closed,
+then leaves.
+"""
 
 import contextlib
 import json
@@ -18,20 +22,20 @@ STOP_SECONDS_MAX = 5.0
 
 
 class OrderProducer:
-    """Orders at an even rate; each customer's orders stay in one partition, because the customer is the key."""
+    """Produces orders at a constant rate. Keys are customers, so a customer's orders stay in one partition."""
 
     def __init__(self, bootstrap: str, topic: str, orders_per_second: int) -> None:
         self._producer = Producer(bootstrap_servers=bootstrap, client_id="shop")
         self._topic, self._rate = topic, orders_per_second
         self._is_over = threading.Event()
-        self._thread = threading.Thread(target=self._run, name="ottla-demo-traffic", daemon=True)
+        self._thread = threading.Thread(target=self._run, name="ottla-demo-producer", daemon=True)
         self.produced = 0
 
     def start(self) -> None:
         self._thread.start()
 
     def stop(self) -> None:
-        """Stop, and wait until every order that was sent is acknowledged."""
+        """Stop, and wait until every sent order is acknowledged."""
         if not self._is_over.is_set():
             self._is_over.set()
             if self._thread.ident is not None:
@@ -39,15 +43,15 @@ class OrderProducer:
             self._producer.close(STOP_SECONDS_MAX)
 
     def _run(self) -> None:
-        began = time.monotonic()
+        started_at = time.monotonic()
         while not self._is_over.wait(PAUSE_SECONDS):
-            due = int((time.monotonic() - began) * self._rate)
+            due = int((time.monotonic() - started_at) * self._rate)
             while self.produced < due:
                 self._produce(self.produced)
                 self.produced += 1
 
     def _produce(self, number: int) -> None:
-        # A fixed stride visits all customers in an order that looks like chance and is the same in every demo.
+        # A fixed stride visits all customers in an order that looks random but is the same in every demo.
         customer = number * 37 % CUSTOMERS
         order = {
             "order": number,
@@ -60,7 +64,7 @@ class OrderProducer:
 
 @dataclass(slots=True)
 class ConsumerProcess:
-    """A consumer's process."""
+    """A consumer process."""
 
     name: str
     process: "subprocess.Popen[bytes]"
@@ -69,7 +73,7 @@ class ConsumerProcess:
     @classmethod
     def start(cls, name: str, bootstrap: str, topic: str, group: str) -> "ConsumerProcess":
         command = [sys.executable, "-m", "ottla.cli.demo_clients", bootstrap, topic, group, name]
-        # In a session of its own, so that Ctrl-C is heard by the demo alone, which then ends everybody in order.
+        # In a new session, so that Ctrl-C reaches only the demo, which then stops the consumers in order.
         return cls(
             name, subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, start_new_session=True)
         )
@@ -79,7 +83,7 @@ class ConsumerProcess:
         return self.process.pid
 
     def kill(self) -> None:
-        """As `kill -9`: it cannot say goodbye."""
+        """Kill it with SIGKILL, so that it cannot leave the group."""
         self.is_killed = True
         self.process.kill()
         self.process.wait()
@@ -96,9 +100,9 @@ class ConsumerProcess:
 
 
 ORDERS_PER_SECOND_MAX = 400
-"""As fast as one of them works: fast enough for its share, and slow enough for a backlog to be seen."""
+"""Processing rate of a consumer: more than its share of the orders, slow enough for a visible backlog."""
 SESSION_TIMEOUT_MS = 2_000
-"""How long a silent member is believed to live. Kafka's default is 45 s; nobody wants to watch that."""
+"""Session timeout of the group. Kafka's default of 45 s would make the demo too long."""
 
 
 def consume(bootstrap: str, topic: str, group: str, name: str) -> None:
@@ -115,12 +119,12 @@ def consume(bootstrap: str, topic: str, group: str, name: str) -> None:
     )
     is_over = threading.Event()
 
-    def wait_for_the_end() -> None:
+    def wait_for_eof() -> None:
         sys.stdin.read()
         is_over.set()
         consumer.wakeup()
 
-    threading.Thread(target=wait_for_the_end, daemon=True).start()
+    threading.Thread(target=wait_for_eof, daemon=True).start()
     with consumer:
         consumer.subscribe([topic])
         while not is_over.is_set():
@@ -129,10 +133,10 @@ def consume(bootstrap: str, topic: str, group: str, name: str) -> None:
             except WakeupError:
                 break
             if orders:
-                time.sleep(len(orders) / ORDERS_PER_SECOND_MAX)  # the work
+                time.sleep(len(orders) / ORDERS_PER_SECOND_MAX)  # simulates work
                 with contextlib.suppress(
                     CommitFailedError
-                ):  # the group has gone on without it: others handle these again
+                ):  # the group has rebalanced: the new owners process these again
                     consumer.commit()
 
 

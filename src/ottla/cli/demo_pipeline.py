@@ -1,7 +1,7 @@
-"""`ottla demo pipeline`: orders go into a topic, a Spark query adds them up by window and item, and the sums come back as a topic.
+"""`ottla demo pipeline`: a Spark query aggregates a topic of orders by window and item into a topic of sums.
 
-Nothing is staged: the broker is a whole one on a free port, the query is an ordinary streaming query from the data source `ottla` into its
-sink, and what is shown is read from the topic of sums by an ordinary consumer. At the end every order is in the sums, or the demo fails.
+Everything is real: a complete broker on a free port, a streaming query from the data source `ottla` into its sink, and
+a consumer that reads the sums. The demo fails unless every order is in the sums at the end.
 """
 
 import json
@@ -29,7 +29,7 @@ CATCH_UP_SECONDS_MAX = 120.0
 ORDER_COLUMNS = "order bigint, customer int, item string, cents bigint"
 BAR_WIDTH = 30
 FIRST_RESULT_SECONDS_MAX = 120.0
-"""Until the first sums are there: the first micro-batch of a new session compiles much of Spark."""
+"""Upper limit of the wait for the first sums: the first micro-batch of a session warms up the JVM."""
 LOG4J_CONFIG = """status = off
 appender.console.type = Console
 appender.console.name = console
@@ -37,24 +37,24 @@ appender.console.layout.type = PatternLayout
 rootLogger.level = off
 rootLogger.appenderRef.console.ref = console
 """
-"""For Spark's log: what happens is shown, and what goes wrong is raised. Without an appender Spark would put its own log in its place."""
+"""Turns Spark's log off: the demo reports errors itself. Without an appender Spark would use its own config."""
 NEXT = """\
 Try next:
-  docs/spark.md                         the data source: its options, formats and figures
-  docs/notebooks/spark/pipeline.ipynb   the same step by step\
+  docs/spark.md                         the data source: options, formats, benchmarks
+  docs/notebooks/spark/pipeline.ipynb   the same step by step, as a notebook\
 """
 
 
 @dataclass(slots=True)
 class Sales:
-    """The sums as the topic tells them: the last word for each window and item counts."""
+    """Sums by window and item, from the topic; the latest value of each counts."""
 
     cells: dict[tuple[str, str], tuple[int, int]] = field(default_factory=dict)
     updates: int = 0
 
-    def take(self, value: bytes) -> None:
-        told = json.loads(value)
-        self.cells[told["start"], told["item"]] = (told["orders"], told["cents"])
+    def add(self, value: bytes) -> None:
+        fields = json.loads(value)
+        self.cells[fields["start"], fields["item"]] = (fields["orders"], fields["cents"])
         self.updates += 1
 
     @property
@@ -62,28 +62,29 @@ class Sales:
         return sum(orders for orders, _ in self.cells.values())
 
     def latest(self) -> tuple[str, dict[str, tuple[int, int]]]:
-        """The newest window, and what each item has come to in it."""
+        """Return the newest window and the sums of its items."""
         start = max((start for start, _ in self.cells), default="")
         return start, {item: self.cells.get((start, item), (0, 0)) for item in ITEMS}
 
 
 def pipeline(seconds: float, *, is_plain: bool, is_over: threading.Event) -> None:
-    """Run it for so long, 0: until it is interrupted."""
+    """Run the demo for `seconds`, or until interrupted if 0."""
     try:
         import pyarrow  # noqa: F401
         import pyspark  # noqa: F401
     except ImportError:
         raise CliError(
-            "The pipeline runs on Spark, which is not installed.", advice="pip install 'ottla[spark]'"
+            "the pipeline demo needs Spark, which is not installed",
+            advice="Install it with: pip install 'ottla[spark]'",
         ) from None
     with ExitStack() as stack:
-        show = PipelineDemo(stack, _plain if is_plain or not sys.stdout.isatty() else _live(stack))
+        show = PipelineDemo(stack, _print_plain if is_plain or not sys.stdout.isatty() else _live(stack))
         show.run(seconds, is_over)
         print(show.end(), NEXT, sep="\n", flush=True)
 
 
 class PipelineDemo:
-    """One performance; all that it starts is ended by the stack."""
+    """One run of the demo. The exit stack ends everything it starts."""
 
     def __init__(self, stack: ExitStack, show: Any) -> None:
         from ottla.client import Consumer, TopicPartition
@@ -95,7 +96,7 @@ class PipelineDemo:
         self._bootstrap = broker.bootstrap
         for topic in (ORDERS, SALES):
             broker.create_topic(topic, PARTITIONS)
-        print(f"Ottla {__version__} at {broker.bootstrap}; Spark starts, which takes some seconds", flush=True)
+        print(f"Ottla {__version__} at {broker.bootstrap}; starting Spark, which takes some seconds", flush=True)
         self._spark = _session(directory)
         stack.callback(self._spark.stop)
         self._consumer = stack.enter_context(Consumer(bootstrap_servers=broker.bootstrap, auto_offset_reset="earliest"))
@@ -108,28 +109,28 @@ class PipelineDemo:
 
     def run(self, seconds: float, is_over: threading.Event) -> None:
         self._producer.start()
-        began_s = first_s = time.monotonic()
+        started_at_s = first_s = time.monotonic()
         while not is_over.wait(REFRESH_SECONDS):
             self._read()
             error = self._query.exception()
             if error is not None:
-                raise CliError(f"The query has failed: {str(error).splitlines()[0]}")
+                raise CliError(f"the query failed: {str(error).splitlines()[0]}")
             now_s = time.monotonic()
             if not self._sales.updates:
-                first_s = now_s  # the time that was asked for begins with the first sums
-                if now_s - began_s > FIRST_RESULT_SECONDS_MAX:
-                    raise CliError(f"Spark has not come to its first sums within {FIRST_RESULT_SECONDS_MAX:g} s.")
-            self._show(self._producer.produced, self._sales, now_s - began_s, _batch_ms(self._query))
+                first_s = now_s  # the duration starts with the first sums
+                if now_s - started_at_s > FIRST_RESULT_SECONDS_MAX:
+                    raise CliError(f"Spark produced no sums within {FIRST_RESULT_SECONDS_MAX:g} s")
+            self._show(self._producer.produced, self._sales, now_s - started_at_s, _batch_ms(self._query))
             if seconds and now_s - first_s >= seconds:
                 return
 
     def _read(self) -> None:
         while records := self._consumer.poll(0):
             for record in records:
-                self._sales.take(record.value)
+                self._sales.add(record.value)
 
     def end(self) -> str:
-        """No more orders; when all that were made are in the sums, how many there were."""
+        """Stop producing, wait until every order is in the sums, and return a summary."""
         self._producer.stop()
         produced = self._producer.produced
         deadline_s = time.monotonic() + CATCH_UP_SECONDS_MAX
@@ -138,24 +139,27 @@ class PipelineDemo:
             time.sleep(REFRESH_SECONDS)
         self._show(produced, self._sales, -1.0, None)
         if self._sales.orders != produced:
-            raise CliError(f"{produced:,} orders were made, and {self._sales.orders:,} are in the sums.")
+            raise CliError(f"{produced:,} orders were produced, but {self._sales.orders:,} are in the sums")
         windows = len({start for start, _ in self._sales.cells})
         return (
-            f"\n{produced:,} orders in topic {ORDERS!r} became {self._sales.updates:,} sums of {windows} windows in topic {SALES!r}: "
-            "every order is in them, once."
+            f"\n{produced:,} orders in topic {ORDERS!r} became {self._sales.updates:,} sums of {windows} windows "
+            f"in topic {SALES!r}: every order was counted exactly once."
         )
 
 
 def start_query(spark: Any, bootstrap: str, checkpoint: str) -> Any:
-    """Orders and cents by window and item, from one topic into another; all sums are written again with each micro-batch."""
+    """Start the query: orders and cents by window and item. Every micro-batch writes all sums again."""
     from pyspark.sql import functions as f
 
     orders = (
         spark.readStream.format("ottla")
-        .option("kafka.bootstrap.servers", bootstrap).option("subscribe", ORDERS).option("startingOffsets", "earliest")
-        .option("valueFormat", "json").option("valueSchema", ORDER_COLUMNS)
+        .option("kafka.bootstrap.servers", bootstrap)
+        .option("subscribe", ORDERS)
+        .option("startingOffsets", "earliest")
+        .option("valueFormat", "json")
+        .option("valueSchema", ORDER_COLUMNS)
         .load()
-    )  # fmt: skip
+    )
     sums = (
         orders.groupBy(f.window("timestamp", f"{WINDOW_SECONDS} seconds"), "value.item")
         .agg(f.count("*").alias("orders"), f.sum("value.cents").alias("cents"))
@@ -168,11 +172,15 @@ def start_query(spark: Any, bootstrap: str, checkpoint: str) -> Any:
         )
     )
     return (
-        sums.writeStream.format("ottla").outputMode("complete").trigger(processingTime=TRIGGER)
-        .option("kafka.bootstrap.servers", bootstrap).option("topic", SALES).option("valueFormat", "json")
+        sums.writeStream.format("ottla")
+        .outputMode("complete")
+        .trigger(processingTime=TRIGGER)
+        .option("kafka.bootstrap.servers", bootstrap)
+        .option("topic", SALES)
+        .option("valueFormat", "json")
         .option("checkpointLocation", checkpoint)
         .start()
-    )  # fmt: skip
+    )
 
 
 def _session(directory: Path) -> Any:
@@ -181,14 +189,16 @@ def _session(directory: Path) -> Any:
     log = directory / "log4j2.properties"
     log.write_text(LOG4J_CONFIG)
     config = {
-        "spark.ui.enabled": "false", "spark.sql.shuffle.partitions": "2", "spark.driver.memory": "1g",
+        "spark.ui.enabled": "false",
+        "spark.sql.shuffle.partitions": "2",
+        "spark.driver.memory": "1g",
         "spark.driver.extraJavaOptions": f"-Dlog4j2.configurationFile=file:{log}",
-    }  # fmt: skip
+    }
     return ottla.spark.session("ottla-demo", master="local[2]", config=config)
 
 
 def _batch_ms(query: Any) -> int | None:
-    """How long the last micro-batch took."""
+    """Return the duration of the last micro-batch."""
     progress = query.lastProgress
     if progress is None:
         return None
@@ -196,14 +206,14 @@ def _batch_ms(query: Any) -> int | None:
     return None if took is None else int(took)
 
 
-def _plain(produced: int, sales: Sales, at_s: float, batch_ms: int | None) -> None:
-    """A line now and then."""
+def _print_plain(produced: int, sales: Sales, at_s: float, batch_ms: int | None) -> None:
+    """Print a line every two seconds."""
     if at_s < 0 or round(at_s / REFRESH_SECONDS) % round(2 / REFRESH_SECONDS):
         return
     start, items = sales.latest()
-    words = "  ".join(f"{item} {cents / 100:,.0f}" for item, (_, cents) in items.items())
+    sums = "  ".join(f"{item} {cents / 100:,.0f}" for item, (_, cents) in items.items())
     took = "" if batch_ms is None else f"  micro-batch {batch_ms} ms"
-    print(f"{at_s:5.1f} s  in {produced:,}  in sums {sales.orders:,}{took}  window {start or '-'}: {words}", flush=True)
+    print(f"{at_s:5.1f} s  in {produced:,}  in sums {sales.orders:,}{took}  window {start or '-'}: {sums}", flush=True)
 
 
 def _live(stack: ExitStack) -> Any:
@@ -212,12 +222,12 @@ def _live(stack: ExitStack) -> Any:
     live = stack.enter_context(Live(refresh_per_second=8))
 
     def show(produced: int, sales: Sales, at_s: float, batch_ms: int | None) -> None:
-        live.update(_picture(produced, sales, batch_ms))
+        live.update(_render(produced, sales, batch_ms))
 
     return show
 
 
-def _picture(produced: int, sales: Sales, batch_ms: int | None) -> Any:
+def _render(produced: int, sales: Sales, batch_ms: int | None) -> Any:
     from rich.table import Table
 
     start, items = sales.latest()

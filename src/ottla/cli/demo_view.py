@@ -1,4 +1,4 @@
-"""What `ottla demo` knows at a snapshot, asked of the broker as any tool would ask it, and what has happened between two moments."""
+"""Views of `ottla demo`: snapshots of the group from the broker, their changes, live and plain output."""
 
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol, Self
@@ -24,7 +24,7 @@ class Partition:
 
 @dataclass(frozen=True, slots=True)
 class GroupSnapshot:
-    """`members` has the partitions of each by name; empty while the group rebalances."""
+    """State of the group at a time. `members` maps names to partitions; empty during a rebalance."""
 
     at_s: float
     state: str
@@ -48,57 +48,57 @@ class GroupSnapshot:
 
 
 def take_snapshot(admin: Admin, topic: str, group: str, partitions: int, at_s: float) -> GroupSnapshot:
-    """Ask for end offsets, committed offsets and the group's members."""
-    places = [TopicPartition(topic, number) for number in range(partitions)]
-    ends = admin.list_offsets(dict.fromkeys(places, "latest"))
+    """Read end offsets, committed offsets and members from the broker."""
+    topic_partitions = [TopicPartition(topic, number) for number in range(partitions)]
+    ends = admin.list_offsets(dict.fromkeys(topic_partitions, "latest"))
     try:
         described = admin.describe_groups([group])[group]
         committed = admin.list_group_offsets(group)
-    except ClientError:  # nobody has joined yet
+    except ClientError:  # the group does not exist yet
         return GroupSnapshot(
-            at_s, "Empty", {}, tuple(Partition(place.partition, ends[place].offset, 0, None) for place in places)
+            at_s, "Empty", {}, tuple(Partition(each.partition, ends[each].offset, 0, None) for each in topic_partitions)
         )
-    members = {member.client_id: tuple(place.partition for place in member.assignment) for member in described.members}
+    members = {member.client_id: tuple(each.partition for each in member.assignment) for member in described.members}
     owners = {number: name for name, owned in members.items() for number in owned}
-    offsets = {place.partition: told.offset for place, told in committed.items()}
+    offsets = {each.partition: info.offset for each, info in committed.items()}
     found = tuple(
-        Partition(place.partition, ends[place].offset, offsets.get(place.partition, 0), owners.get(place.partition))
-        for place in places
+        Partition(each.partition, ends[each].offset, offsets.get(each.partition, 0), owners.get(each.partition))
+        for each in topic_partitions
     )
     return GroupSnapshot(at_s, described.state, dict(sorted(members.items())), found)
 
 
 @dataclass(slots=True)
 class ChangeLog:
-    """Tells what has changed. Only settled moments are compared: amid a rebalance nobody owns anything."""
+    """Describes changes between stable snapshots; during a rebalance partitions have no owner."""
 
     owners: dict[int, str] = field(default_factory=dict)
     members: tuple[str, ...] = ()
     moved: int = 0
 
-    def follow(self, snapshot: GroupSnapshot) -> list[str]:
-        """Sentences on what happened since the last settled snapshot."""
+    def update(self, snapshot: GroupSnapshot) -> list[str]:
+        """Return a sentence for each change since the last stable snapshot."""
         if snapshot.state != "Stable" or any(partition.owner is None for partition in snapshot.partitions):
             return []
-        told = [f"{name} joined the group" for name in snapshot.members if name not in self.members]
-        told += [f"{name} is no longer in the group" for name in self.members if name not in snapshot.members]
-        ways: dict[tuple[str, str], list[int]] = {}
+        changes = [f"{name} joined the group" for name in snapshot.members if name not in self.members]
+        changes += [f"{name} left the group" for name in self.members if name not in snapshot.members]
+        moves: dict[tuple[str, str], list[int]] = {}
         for partition in snapshot.partitions:
             assert partition.owner is not None
             before = self.owners.get(partition.number)
             if before is not None and before != partition.owner:
-                ways.setdefault((before, partition.owner), []).append(partition.number)
-        for (before, after), numbers in ways.items():
+                moves.setdefault((before, partition.owner), []).append(partition.number)
+        for (before, after), numbers in moves.items():
             self.moved += len(numbers)
-            told.append(f"{_named(numbers)} moved from {before} to {after}")
+            changes.append(f"{_format_partitions(numbers)} moved from {before} to {after}")
         self.owners = {
             partition.number: partition.owner for partition in snapshot.partitions if partition.owner is not None
         }
         self.members = tuple(snapshot.members)
-        return told
+        return changes
 
 
-def _named(numbers: list[int]) -> str:
+def _format_partitions(numbers: list[int]) -> str:
     return f"partition{'s' if len(numbers) > 1 else ''} {', '.join(map(str, numbers))}"
 
 
@@ -106,7 +106,7 @@ COLORS = ("cyan", "magenta", "yellow", "green", "blue", "red")
 EVENTS_SHOWN = 8
 BAR_WIDTH = 24
 BAR_FULL = 400
-"""The lag at which a bar is full."""
+"""Lag at which a bar is full."""
 
 
 class View(Protocol):
@@ -119,7 +119,7 @@ class View(Protocol):
 
 
 class PlainView:
-    """A line a second, and one for each event."""
+    """Prints a line per second and per event."""
 
     title = ""
 
@@ -131,7 +131,8 @@ class PlainView:
             self._last_s = snapshot.at_s
             owners = "  ".join(f"{name} {','.join(map(str, owned)) or '-'}" for name, owned in snapshot.members.items())
             print(
-                f"{snapshot.at_s:5.1f} s  in {produced_rate:5,.0f}/s  out {handled_rate:5,.0f}/s  lag {snapshot.lag:5,}  "
+                f"{snapshot.at_s:5.1f} s  in {produced_rate:5,.0f}/s  out {handled_rate:5,.0f}/s  "
+                f"lag {snapshot.lag:5,}  "
                 f"{owners if snapshot.state == 'Stable' else snapshot.state}",
                 flush=True,
             )
@@ -148,7 +149,7 @@ class PlainView:
 
 
 class LiveView:
-    """Partitions, members and events, drawn anew several times a second."""
+    """Redraws partitions, members and events several times a second."""
 
     title = ""
 
@@ -160,7 +161,7 @@ class LiveView:
         self._live = Live(console=console, auto_refresh=False)
 
     def show(self, snapshot: GroupSnapshot, produced_rate: float, handled_rate: float) -> None:
-        self._live.update(self.picture(snapshot, produced_rate, handled_rate), refresh=True)
+        self._live.update(self.render(snapshot, produced_rate, handled_rate), refresh=True)
 
     def log(self, at_s: float, sentence: str) -> None:
         self.events.append(f"[dim]{at_s:5.1f} s[/dim]  {sentence}")
@@ -172,7 +173,7 @@ class LiveView:
     def __exit__(self, *ended: Any) -> None:
         self._live.__exit__(*ended)
 
-    def picture(self, snapshot: GroupSnapshot, produced_rate: float, handled_rate: float) -> "RenderableType":
+    def render(self, snapshot: GroupSnapshot, produced_rate: float, handled_rate: float) -> "RenderableType":
         from rich.columns import Columns
         from rich.console import Group
         from rich.panel import Panel
@@ -184,7 +185,7 @@ class LiveView:
             f"out [bold]{handled_rate:,.0f}[/bold]/s   lag [bold]{snapshot.lag:,}[/bold]   group {state}"
         )
         events = Panel(
-            "\n".join(self.events[-EVENTS_SHOWN:]), title="what happened", title_align="left", height=EVENTS_SHOWN + 2
+            "\n".join(self.events[-EVENTS_SHOWN:]), title="events", title_align="left", height=EVENTS_SHOWN + 2
         )
         return Group(head, "", Columns([self._partitions(snapshot), self._members(snapshot)]), events)
 
@@ -199,11 +200,15 @@ class LiveView:
         for partition in snapshot.partitions:
             color = self._color(partition.owner)
             bar = "█" * min(BAR_WIDTH, -(-partition.lag * BAR_WIDTH // BAR_FULL))
-            owner = f"[{color}]{partition.owner}[/{color}]" if partition.owner else "[dim]nobody[/dim]"
+            owner = f"[{color}]{partition.owner}[/{color}]" if partition.owner else "[dim]none[/dim]"
             table.add_row(
-                str(partition.number), f"{partition.end:,}", f"{partition.committed:,}", f"{partition.lag:,}",
-                f"[{color}]{bar}[/{color}]", owner,
-            )  # fmt: skip
+                str(partition.number),
+                f"{partition.end:,}",
+                f"{partition.committed:,}",
+                f"{partition.lag:,}",
+                f"[{color}]{bar}[/{color}]",
+                owner,
+            )
         return table
 
     def _members(self, snapshot: GroupSnapshot) -> "Table":
@@ -219,7 +224,7 @@ class LiveView:
         return table
 
     def _color(self, member: str | None) -> str:
-        """The same for a member as long as the demo lasts."""
+        """Return the color of a member, which stays the same during the demo."""
         if member is None:
             return "white"
         return self._colors.setdefault(member, COLORS[len(self._colors) % len(COLORS)])

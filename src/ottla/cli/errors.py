@@ -26,7 +26,7 @@ def nearest(name: str, known: Iterable[str]) -> str | None:
 
 
 def require_topics(admin: "Admin", names: Iterable[str]) -> dict[str, "TopicDescription"]:
-    """Return the topics' descriptions. Raises `CliError` for the first missing topic, suggesting the most similar name."""
+    """Return the topics' descriptions. Raises `CliError` for a missing topic, suggesting the most similar name."""
     from ottla.client.errors import PartialFailureError, UnknownTopicOrPartitionError
 
     unique = list(dict.fromkeys(names))

@@ -40,7 +40,7 @@ def format_(
     ] = False,
     is_json: Annotated[bool, typer.Option("--json", help="Print JSON instead of text.")] = False,
 ) -> None:
-    """Format a node's data directories. `ottla start` does this automatically; use `format` to choose the time and cluster id.
+    """Format a node's data directories, which `ottla start` otherwise does on its first start.
 
     JSON: {"cluster_id", "node_id", "directories": [{"path", "directory_id", "is_new"}]}.
     """

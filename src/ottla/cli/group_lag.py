@@ -1,4 +1,4 @@
-"""`ottla group lag`: how far groups are behind, once or as a live view."""
+"""`ottla group lag`: consumer lag, once or as a live view."""
 
 import time
 from dataclasses import dataclass
@@ -18,14 +18,14 @@ if TYPE_CHECKING:
     from ottla.client.admin_results import GroupListing
     from ottla.client.records import TopicPartition
 
-JSON_HELP = "Print JSON instead of tables; with --follow a line for each read_lags."
+JSON_HELP = "Print JSON instead of tables; with --follow, one line per interval."
 _COLUMNS = ("group", "topic", "partition", "committed", "end", "lag", "member", "host")
 _KEYS = ("group", "topic", "partition", "committed", "end", "lag", "member_id", "host")
 
 
 @dataclass(frozen=True, slots=True)
 class PartitionLag:
-    """A partition of a group: `committed` is None where it has none yet, `end` where the partition is gone or has no leader."""
+    """Lag of a group in a partition. `committed` is None without an offset, `end` without a partition or leader."""
 
     group: str
     partition: "TopicPartition"
@@ -47,17 +47,17 @@ def lag(
     session: Session,
     names: Annotated[
         list[str] | None,
-        typer.Argument(metavar="GROUP...", autocompletion=group_names, help="Names of groups.", show_default="all"),
+        typer.Argument(metavar="GROUP...", autocompletion=group_names, help="Group names.", show_default="all"),
     ] = None,
-    follow: Annotated[bool, typer.Option("--follow", "-f", help="Look again and again, until Ctrl-C.")] = False,
+    follow: Annotated[bool, typer.Option("--follow", "-f", help="Refresh until Ctrl-C.")] = False,
     interval: Annotated[
-        float, typer.Option("--interval", "-i", min=0.1, metavar="SECONDS", help="How long to wait between looks.")
+        float, typer.Option("--interval", "-i", min=0.1, metavar="SECONDS", help="Refresh interval.")
     ] = 1.0,
 ) -> None:
-    """Show how far groups are behind: the end of each partition less what was committed.
+    """Show the lag of groups: the end offset of each partition minus the committed offset.
 
-    JSON: {"time", "total_lag", "partitions": [{"group", "topic", "partition", "committed", "end", "lag", "member_id", "host"}]}; "time" is in
-    milliseconds since 1970, and what is not known is null.
+    JSON: {"time", "total", "partitions": [{"group", "topic", "partition", "committed", "end", "lag", "member_id",
+    "host"}]}; "time" is in epoch milliseconds; unknown values are null.
     """
     with session.admin() as admin:
         require_groups(admin, names or ())
@@ -72,12 +72,12 @@ def lag(
 
 
 def is_classic(group: "GroupListing") -> bool:
-    """Who reads what is told of classic groups only; what was committed is told of all."""
+    """Return whether members can be described: that is supported for classic groups only, unlike committed offsets."""
     return group.type.lower() in ("", "classic")
 
 
 def read_lags(admin: "Admin", names: list[str]) -> list[PartitionLag]:
-    """The lag of groups now; of all, where none is named."""
+    """Read the current lag of the groups, or of all groups for none."""
     listed = admin.list_groups()
     found: list[PartitionLag] = []
     for name in names or list(listed):
@@ -96,7 +96,7 @@ def read_lags(admin: "Admin", names: list[str]) -> list[PartitionLag]:
 
 
 def _ends(admin: "Admin", partitions: "list[TopicPartition]") -> "dict[TopicPartition, int]":
-    """Those of partitions that are there: a group may remember offsets of a topic that is gone."""
+    """Return end offsets of existing partitions: a group may have offsets of a deleted topic."""
     known = admin.list_topics(include_internal=True)
     topics = list(dict.fromkeys(partition.topic for partition in partitions if partition.topic in known))
     described = admin.describe_topics(topics) if topics else {}
@@ -117,14 +117,14 @@ def total_lag(found: list[PartitionLag]) -> int:
 def _show(session: Session, found: list[PartitionLag]) -> None:
     if session.is_json:
         rows = [dict(zip(_KEYS, each.row, strict=True)) for each in found]
-        print_json({"time": int(time.time() * 1000), "total_lag": total_lag(found), "partitions": rows})
+        print_json({"time": int(time.time() * 1000), "total": total_lag(found), "partitions": rows})
         return
     print_table(_COLUMNS, [each.row for each in found])
-    print(f"\nlag in all: {total_lag(found):,}")
+    print(f"\ntotal lag: {total_lag(found):,}")
 
 
 def _live(admin: "Admin", names: list[str], interval: float) -> None:
-    """A table that is drawn anew; with how fast the lag changes, which says more than the lag itself."""
+    """Redraw the table every interval, with the rate at which the lag changes."""
     from rich.live import Live
 
     before: tuple[float, int] | None = None
@@ -144,8 +144,8 @@ def _render(found: list[PartitionLag], behind: int, change: float) -> "Renderabl
 
     style = "red" if change > 0 else "green"
     foot = (
-        Text(f"\n{time.strftime('%H:%M:%S')}  lag in all: {behind:,}  ")
+        Text(f"\n{time.strftime('%H:%M:%S')}  total lag: {behind:,}  ")
         .append(f"{change:+,.0f}/s", style=style)
-        .append("  Ctrl-C ends")
+        .append("  Ctrl-C to quit")
     )
     return Group(make_table(_COLUMNS, [each.row for each in found]), foot)

@@ -1,4 +1,4 @@
-"""`ottla group reset-offsets`: where a group shall go on; shown first, done with --execute."""
+"""`ottla group reset-offsets`: set committed offsets of a group; a dry run unless --execute is given."""
 
 import time
 from typing import TYPE_CHECKING, Annotated, NamedTuple
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from ottla.client import Admin
     from ottla.client.records import TopicPartition
 
-_BUSY = ("Stable", "PreparingRebalance", "CompletingRebalance", "Assigning", "Reconciling")
+_ACTIVE_STATES = ("Stable", "PreparingRebalance", "CompletingRebalance", "Assigning", "Reconciling")
 
 
 def reset_offsets(
@@ -28,15 +28,15 @@ def reset_offsets(
             "-t",
             metavar="TOPIC[:0,1]",
             autocompletion=topic_names,
-            help="A topic, or some of its partitions.",
+            help="A topic, or some of its partitions; repeatable.",
         ),
     ] = None,
     all_topics: Annotated[
-        bool, typer.Option("--all-topics", help="All topics that the group has committed offsets of.")
+        bool, typer.Option("--all-topics", help="All topics with committed offsets of the group.")
     ] = False,
-    to_earliest: Annotated[bool, typer.Option("--to-earliest", help="To the beginning.")] = False,
-    to_latest: Annotated[bool, typer.Option("--to-latest", help="To the end.")] = False,
-    to_current: Annotated[bool, typer.Option("--to-current", help="To what is committed now.")] = False,
+    to_earliest: Annotated[bool, typer.Option("--to-earliest", help="To the earliest offset.")] = False,
+    to_latest: Annotated[bool, typer.Option("--to-latest", help="To the latest offset.")] = False,
+    to_current: Annotated[bool, typer.Option("--to-current", help="To the committed offset.")] = False,
     to_offset: Annotated[int | None, typer.Option("--to-offset", min=0, metavar="N", help="To this offset.")] = None,
     to_datetime: Annotated[
         str | None,
@@ -49,42 +49,53 @@ def reset_offsets(
         ),
     ] = None,
     shift_by: Annotated[
-        int | None, typer.Option("--shift-by", metavar="N", help="So many on; back, where N is negative.")
+        int | None, typer.Option("--shift-by", metavar="N", help="Forward by N offsets; backward if N is negative.")
     ] = None,
     execute: Annotated[
-        bool, typer.Option("--execute/--dry-run", help="Do it, or show what would be done.", show_default="--dry-run")
+        bool,
+        typer.Option(
+            "--execute/--dry-run", help="Change the offsets, or only show the changes.", show_default="--dry-run"
+        ),
     ] = False,
 ) -> None:
-    """Reset the offsets of a group that has no active members; a group that is not there yet is made by it.
+    """Reset the offsets of a group that has no active members. A group that does not exist is created.
 
-    Without --execute it only shows what would be done.
+    Without --execute, only show the changes.
 
-    JSON: {"group", "is_executed", "partitions": [{"topic", "partition", "old", "new"}]}; "old" is null where nothing was committed.
+    JSON: {"group", "is_executed", "partitions": [{"topic", "partition", "old", "new"}]}; "old" is null without a
+    committed offset.
     """
-    goal = _parse_target(
-        to_earliest=to_earliest, to_latest=to_latest, to_current=to_current, to_offset=to_offset, to_datetime=to_datetime,
-        by_duration=by_duration, shift_by=shift_by,
-    )  # fmt: skip
+    target = _parse_target(
+        to_earliest=to_earliest,
+        to_latest=to_latest,
+        to_current=to_current,
+        to_offset=to_offset,
+        to_datetime=to_datetime,
+        by_duration=by_duration,
+        shift_by=shift_by,
+    )
     if bool(topic) == all_topics:
-        raise typer.BadParameter("say which topics: --topic, as often as needed, or --all-topics")
+        raise typer.BadParameter("pass either --topic or --all-topics")
     with session.admin() as admin:
         if all_topics:
             require_groups(admin, [name])
         _require_idle(admin, name)
-        committed = {place: told.offset for place, told in admin.list_group_offsets(name).items()}
-        places = sorted(committed) if all_topics else _parse_partitions(admin, topic or [])
+        committed = {partition: info.offset for partition, info in admin.list_group_offsets(name).items()}
+        partitions = sorted(committed) if all_topics else _parse_partitions(admin, topic or [])
         new = (
-            _moved_offsets(admin, places, committed, goal)
-            if goal.spec is None
-            else _offsets_at(admin, places, goal.spec)
+            _moved_offsets(admin, partitions, committed, target)
+            if target.spec is None
+            else _offsets_at(admin, partitions, target.spec)
         )
         if execute and new:
-            admin.alter_group_offsets(name, {(place.topic, place.partition): offset for place, offset in new.items()})
+            admin.alter_group_offsets(
+                name, {(partition.topic, partition.partition): offset for partition, offset in new.items()}
+            )
     _print_result(session, name, committed, new, is_executed=execute)
 
 
 class _ResetTarget(NamedTuple):
-    """Where to: an end or a time in milliseconds (`spec`), an offset, or else the present place and some more."""
+    """Target of a reset: an end or a time in ms (`spec`), an offset, or the committed offset plus `shift`."""
 
     spec: str | int | None = None
     offset: int | None = None
@@ -92,86 +103,99 @@ class _ResetTarget(NamedTuple):
 
 
 def _parse_target(
-    *, to_earliest: bool, to_latest: bool, to_current: bool, to_offset: int | None, to_datetime: str | None, by_duration: str | None,
+    *,
+    to_earliest: bool,
+    to_latest: bool,
+    to_current: bool,
+    to_offset: int | None,
+    to_datetime: str | None,
+    by_duration: str | None,
     shift_by: int | None,
-) -> _ResetTarget:  # fmt: skip
-    """The one that was said."""
+) -> _ResetTarget:
+    """Return the one target that the options select."""
     now_ms = int(time.time() * 1000)
-    goals = []
+    targets = []
     if to_earliest:
-        goals.append(_ResetTarget(spec="earliest"))
+        targets.append(_ResetTarget(spec="earliest"))
     if to_latest:
-        goals.append(_ResetTarget(spec="latest"))
+        targets.append(_ResetTarget(spec="latest"))
     if to_current:
-        goals.append(_ResetTarget())
+        targets.append(_ResetTarget())
     if to_offset is not None:
-        goals.append(_ResetTarget(offset=to_offset))
+        targets.append(_ResetTarget(offset=to_offset))
     if to_datetime is not None:
-        goals.append(_ResetTarget(spec=parse_time_ms(to_datetime, now_ms=now_ms)))
+        targets.append(_ResetTarget(spec=parse_time_ms(to_datetime, now_ms=now_ms)))
     if by_duration is not None:
-        goals.append(_ResetTarget(spec=now_ms - (parse_duration_ms(by_duration) or 0)))
+        targets.append(_ResetTarget(spec=now_ms - (parse_duration_ms(by_duration) or 0)))
     if shift_by is not None:
-        goals.append(_ResetTarget(shift=shift_by))
-    if len(goals) != 1:
+        targets.append(_ResetTarget(shift=shift_by))
+    if len(targets) != 1:
         raise typer.BadParameter(
-            "say where to: one of --to-earliest, --to-latest, --to-current, --to-offset, --to-datetime, --by-duration, --shift-by"
+            "pass exactly one of --to-earliest, --to-latest, --to-current, --to-offset, --to-datetime, --by-duration, "
+            "--shift-by"
         )
-    return goals[0]
+    return targets[0]
 
 
 def _require_idle(admin: "Admin", name: str) -> None:
     group = admin.list_groups().get(name)
-    if group is not None and group.state in _BUSY:
+    if group is not None and group.state in _ACTIVE_STATES:
         raise CliError(
-            f"group {name!r} is {group.state}: its members would not hear of it", "Stop its consumers, then reset."
+            f"cannot reset offsets of group {name!r}: it has active members ({group.state})",
+            "Stop its consumers and retry.",
         )
 
 
 def _parse_partitions(admin: "Admin", texts: list[str]) -> "list[TopicPartition]":
-    """TOPIC is all of its partitions, TOPIC:0,1 those two."""
+    """Parse TOPIC (all its partitions) or TOPIC:0,1."""
     from ottla.client.records import TopicPartition
 
-    wanted = {text.partition(":")[0]: text.partition(":")[2] for text in texts}
+    selected = {text.partition(":")[0]: text.partition(":")[2] for text in texts}
     found = []
-    for topic, described in require_topics(admin, wanted).items():
-        there = [each.partition for each in described.partitions]
+    for topic, described in require_topics(admin, selected).items():
+        existing = [each.partition for each in described.partitions]
         try:
-            chosen = [int(each) for each in wanted[topic].split(",")] if wanted[topic] else there
+            chosen = [int(each) for each in selected[topic].split(",")] if selected[topic] else existing
         except ValueError:
-            raise typer.BadParameter(f"{topic}:{wanted[topic]} is not TOPIC or TOPIC:0,1") from None
+            raise typer.BadParameter(f"{topic}:{selected[topic]} is not TOPIC or TOPIC:0,1") from None
         for each in chosen:
-            if each not in there:
-                raise CliError(f"{topic} has no partition {each}", f"It has 0 to {len(there) - 1}.")
+            if each not in existing:
+                raise CliError(f"{topic} has no partition {each}", f"Its partitions are 0 to {len(existing) - 1}.")
         found += [TopicPartition(topic, each) for each in chosen]
     return sorted(found)
 
 
-def _offsets_at(admin: "Admin", places: "list[TopicPartition]", spec: str | int) -> "dict[TopicPartition, int]":
-    """The offset of an end or of a time; behind the last record, where all are older."""
-    if not places:
+def _offsets_at(admin: "Admin", partitions: "list[TopicPartition]", spec: str | int) -> "dict[TopicPartition, int]":
+    """Return the offsets of an end or a time; the end offset if all records are older."""
+    if not partitions:
         return {}
-    found = admin.list_offsets(dict.fromkeys(places, spec))
-    late = [place for place in places if found[place].offset < 0]
+    found = admin.list_offsets(dict.fromkeys(partitions, spec))
+    late = [partition for partition in partitions if found[partition].offset < 0]
     ends = admin.list_offsets(dict.fromkeys(late, "latest")) if late else {}
-    return {place: (ends[place] if place in ends else found[place]).offset for place in places}
+    return {partition: (ends[partition] if partition in ends else found[partition]).offset for partition in partitions}
 
 
 def _moved_offsets(
-    admin: "Admin", places: "list[TopicPartition]", committed: "dict[TopicPartition, int]", goal: _ResetTarget
+    admin: "Admin", partitions: "list[TopicPartition]", committed: "dict[TopicPartition, int]", target: _ResetTarget
 ) -> "dict[TopicPartition, int]":
-    """An offset, or the present one and some more, kept within what the partition has."""
-    earliest, latest = _offsets_at(admin, places, "earliest"), _offsets_at(admin, places, "latest")
+    """Return the target offset, or the committed offset plus the shift, limited to the partition's range."""
+    earliest, latest = _offsets_at(admin, partitions, "earliest"), _offsets_at(admin, partitions, "latest")
     new: dict[TopicPartition, int] = {}
-    for place in places:
-        if goal.offset is None and place not in committed and goal.shift:
+    for partition in partitions:
+        if target.offset is None and partition not in committed and target.shift:
             raise CliError(
-                f"group has committed nothing of {place} that could be shifted",
-                "Say --to-earliest, --to-latest or --to-offset first.",
+                f"the group has no committed offset of {partition} to shift",
+                "Use --to-earliest, --to-latest or --to-offset.",
             )
-        wanted = goal.offset if goal.offset is not None else committed.get(place, latest[place]) + goal.shift
-        new[place] = min(max(wanted, earliest[place]), latest[place])
-        if new[place] != wanted:
-            print_note(f"{place}: {wanted} is outside of {earliest[place]} to {latest[place]}, so {new[place]} it is")
+        offset = (
+            target.offset if target.offset is not None else committed.get(partition, latest[partition]) + target.shift
+        )
+        new[partition] = min(max(offset, earliest[partition]), latest[partition])
+        if new[partition] != offset:
+            print_note(
+                f"{partition}: offset {offset} is out of range {earliest[partition]} to {latest[partition]}; "
+                f"using {new[partition]}"
+            )
     return new
 
 
@@ -183,11 +207,13 @@ def _print_result(
     *,
     is_executed: bool,
 ) -> None:
-    rows = [(place.topic, place.partition, committed.get(place), offset) for place, offset in new.items()]
+    rows = [
+        (partition.topic, partition.partition, committed.get(partition), offset) for partition, offset in new.items()
+    ]
     if session.is_json:
-        told = [dict(zip(("topic", "partition", "old", "new"), row, strict=True)) for row in rows]
-        print_json({"group": name, "is_executed": is_executed, "partitions": told})
+        documents = [dict(zip(("topic", "partition", "old", "new"), row, strict=True)) for row in rows]
+        print_json({"group": name, "is_executed": is_executed, "partitions": documents})
         return
     print_table(("topic", "partition", "old", "new"), rows)
     if not is_executed:
-        print_note("\nNothing was changed: say --execute to do it.")
+        print_note("\nDry run, nothing was changed; pass --execute to apply.")

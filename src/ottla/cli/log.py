@@ -1,4 +1,4 @@
-"""`ottla log dump|verify|stats`: what is in data directories, of a node that runs or does not. Files are read and never written."""
+"""`ottla log dump|verify|stats`: inspect data directories of a running or stopped node. Files are never written."""
 
 import json
 from typing import Annotated, Any
@@ -10,7 +10,7 @@ from ottla.cli.errors import CliError
 from ottla.cli.output import ProgressBar, print_json, print_note, print_table
 
 app = typer.Typer(
-    no_args_is_help=True, help="Look into data directories. Nothing is changed, and a node may use them meanwhile."
+    no_args_is_help=True, help="Inspect data directories. Files are only read, so the node may be running."
 )
 
 Paths = Annotated[
@@ -28,69 +28,66 @@ def register(root: typer.Typer) -> None:
 def dump(
     paths: Paths,
     records: Annotated[
-        bool, typer.Option("--records", "-r", help="The records of each batch, with keys and values.")
+        bool, typer.Option("--records", "-r", help="Include the records of each batch, with keys and values.")
     ] = False,
-    is_json: Annotated[bool, typer.Option("--json", help="Print a line of JSON for each entry.")] = False,
+    is_json: Annotated[bool, typer.Option("--json", help="Print one JSON line per entry.")] = False,
 ) -> None:
-    """Print what files hold: batches, entries of indexes, producers, epochs, offsets.
+    """Print the contents of files: batches, index entries, producers, epochs, offsets.
 
-    JSON lines: {"file", "kind", ...}, and for a batch {"position", "size", "base_offset", "last_offset", "count", "leader_epoch", "codec",
-    "timestamp_type", "base_timestamp", "max_timestamp", "producer_id", "producer_epoch", "base_sequence", "is_transactional", "is_control",
-    "records"}.
+    JSON lines: {"file", "kind", ...}, and for a batch {"position", "size", "base_offset", "last_offset", "count",
+    "leader_epoch", "codec", "timestamp_type", "base_timestamp", "max_timestamp", "producer_id", "producer_epoch",
+    "base_sequence", "is_transactional", "is_control", "records"}.
     """
     from ottla.cli import log_dump
     from ottla.cli.log_files import find_log_files
 
-    broken = 0
-    for stored in find_log_files(paths):
+    corrupt = 0
+    for file in find_log_files(paths):
         if not is_json:
-            print(f"{stored.path} ({stored.file_type.value}, {stored.size:,} bytes)")
+            print(f"{file.path} ({file.file_type.value}, {file.size:,} bytes)")
         try:
-            for entry in log_dump.dump(stored, with_records=records):
+            for entry in log_dump.dump(file, with_records=records):
                 if is_json:
-                    print_json({"file": stored.path, "kind": stored.file_type.value} | entry)
+                    print_json({"file": file.path, "kind": file.file_type.value} | entry)
                 else:
                     _print_entry(entry)
         except FileNotFoundError:
-            print_note(f"{stored.path} was removed meanwhile")
+            print_note(f"{file.path} was deleted meanwhile")
         except (ValueError, KeyError) as error:
-            broken += 1
-            print_note(f"{stored.path}: {error}")
-    if broken:
-        raise CliError(
-            f"{broken} files could not be read to their ends", "`ottla log verify` says what is wrong with them."
-        )
+            corrupt += 1
+            print_note(f"{file.path}: {error}")
+    if corrupt:
+        raise CliError(f"could not read {corrupt} files to the end", "Run `ottla log verify` to see what is wrong.")
 
 
 @command(app, "verify")
 def verify(paths: Paths, is_json: Json = False) -> None:
-    """Check that what is stored is whole, and that files agree with each other. The exit code is 1 where something is wrong.
+    """Check that files are complete and consistent with each other. The exit code is 1 if there are problems.
 
-    Batches: checksums, lengths, counts, offsets that rise. Indexes, leader epochs and producer snapshots: that they say what the log says.
-    Checkpoints of data directories: that no offset in them lies behind the end of its log.
+    Batches: checksums, lengths, counts, increasing offsets. Indexes, leader epochs and producer snapshots: that they
+    agree with the log. Checkpoints: that no offset is after the end of its log.
 
-    JSON: {"files", "batches", "records", "problems": [{"file", "position", "problem"}]}; a position of -1 means the whole file.
+    JSON: {"files", "batches", "records", "problems": [{"file", "position", "problem"}]}; position -1 means the file as
+    a whole.
     """
     from ottla.cli.log_files import FileType, find_log_files
     from ottla.cli.log_verify import Verifier
 
     files = find_log_files(paths)
-    total = sum(stored.size for stored in files if stored.file_type in (FileType.SEGMENT, FileType.SNAPSHOT))
+    total = sum(file.size for file in files if file.file_type in (FileType.SEGMENT, FileType.SNAPSHOT))
     with ProgressBar("verify", total) as bar:
-        checked = Verifier(on_bytes=_bytes_counter(bar)).verify(files)
+        result = Verifier(on_bytes=_bytes_counter(bar)).verify(files)
     if is_json:
-        problems = [{"file": each.path, "position": each.position, "problem": each.text} for each in checked.problems]
-        print_json(
-            {"files": checked.files, "batches": checked.batches, "records": checked.records, "problems": problems}
-        )
+        problems = [{"file": each.path, "position": each.position, "problem": each.text} for each in result.problems]
+        print_json({"files": result.files, "batches": result.batches, "records": result.records, "problems": problems})
     else:
-        for problem in checked.problems:
+        for problem in result.problems:
             print(f"{problem.path}:{f' at {problem.position}:' if problem.position >= 0 else ''} {problem.text}")
         print(
-            f"{checked.files:,} files, {checked.batches:,} batches, {checked.records:,} records: "
-            f"{len(checked.problems) or 'no'} problem{'' if len(checked.problems) == 1 else 's'}"
+            f"{result.files:,} files, {result.batches:,} batches, {result.records:,} records: "
+            f"{len(result.problems) or 'no'} problem{'' if len(result.problems) == 1 else 's'}"
         )
-    if checked.problems:
+    if result.problems:
         raise typer.Exit(1)
 
 
@@ -98,24 +95,25 @@ def verify(paths: Paths, is_json: Json = False) -> None:
 def stats(
     paths: Paths,
     quick: Annotated[
-        bool, typer.Option("--quick", help="Headers of batches only: nothing of keys and compression.")
+        bool, typer.Option("--quick", help="Read only batch headers; omits keys and compression.")
     ] = False,
     is_json: Json = False,
 ) -> None:
-    """Measure what is stored, by topic and partition: sizes, rates, compression, distinct keys, batches, the time that it spans.
+    """Show statistics by topic and partition: sizes, rates, compression, distinct keys, batches, time span.
 
-    JSON: {"topics": [...], "partitions": [...]}, each {"name", "segments", "log_bytes", "other_bytes", "batches", "records", ...}.
+    JSON: {"topics": [...], "partitions": [...]}, each {"name", "segments", "log_bytes", "other_bytes", "batches",
+    "records", ...}.
     """
     from ottla.cli.log_files import FileType, find_log_files
     from ottla.cli.log_stats import by_topic, gather
 
     files = find_log_files(paths)
-    with ProgressBar("stats", sum(stored.size for stored in files if stored.file_type is FileType.SEGMENT)) as bar:
+    with ProgressBar("stats", sum(file.size for file in files if file.file_type is FileType.SEGMENT)) as bar:
         partitions = gather(files, with_records=not quick, on_bytes=_bytes_counter(bar))
-    told = [each.document(with_records=not quick) for each in partitions]
+    documents = [each.document(with_records=not quick) for each in partitions]
     topics = [each.document(with_records=not quick) for each in by_topic(partitions)]
     if is_json:
-        print_json({"topics": topics, "partitions": told})
+        print_json({"topics": topics, "partitions": documents})
         return
     columns = [
         "name",
@@ -129,21 +127,21 @@ def stats(
     ]
     if not quick:
         columns += ["compression_ratio", "distinct_keys", "tombstones"]
-    heads = [column.replace("_", " ").upper() for column in columns]
-    print_table(heads, [[each[column] for column in columns] for each in told])
-    print_table(heads, [[each[column] for column in columns] for each in topics], title="by topic")
+    headings = [column.replace("_", " ").upper() for column in columns]
+    print_table(headings, [[each[column] for column in columns] for each in documents])
+    print_table(headings, [[each[column] for column in columns] for each in topics], title="by topic")
 
 
 def _bytes_counter(bar: ProgressBar) -> Any:
-    """Counts bytes for a bar."""
+    """Return a function that adds to the bytes shown by the bar."""
     done = 0
 
-    def tell(size: int) -> None:
+    def add(size: int) -> None:
         nonlocal done
         done += size
         bar.update(done, f"{done / 1e6:,.0f} MB")
 
-    return tell
+    return add
 
 
 def _print_entry(entry: dict[str, Any]) -> None:

@@ -1,4 +1,4 @@
-"""`ottla log dump`: what a file of a data directory holds."""
+"""`ottla log dump`: the entries of a file in a data directory."""
 
 import json
 from collections.abc import Iterator
@@ -23,39 +23,39 @@ CONTROLS = {
 METADATA_LOG = "__cluster_metadata-0"
 
 
-def dump(stored: LogFile, *, with_records: bool) -> Iterator[dict[str, Any]]:
-    """One entry after another. ValueError where what is there cannot be understood."""
-    match stored.file_type:
+def dump(file: LogFile, *, with_records: bool) -> Iterator[dict[str, Any]]:
+    """Yield the entries of a file. Raises `ValueError` if it is corrupt."""
+    match file.file_type:
         case FileType.SEGMENT | FileType.SNAPSHOT:
-            yield from _segment(stored, with_records=with_records)
+            yield from _segment(file, with_records=with_records)
         case FileType.OFFSET_INDEX | FileType.TIME_INDEX:
-            yield from index_entries(stored)
+            yield from index_entries(file)
         case FileType.TRANSACTION_INDEX:
             from ottla.log import transaction_index
 
-            for aborted in transaction_index.decode(read_bytes(stored.path), stored.path):
+            for aborted in transaction_index.decode(read_bytes(file.path), file.path):
                 yield aborted._asdict()
         case FileType.PRODUCERS:
-            yield from _producers(stored)
+            yield from _producers(file)
         case FileType.EPOCHS:
             from ottla.log import leader_epoch_cache
 
-            for epoch, start in leader_epoch_cache.decode(read_bytes(stored.path), stored.path).entries():
+            for epoch, start in leader_epoch_cache.decode(read_bytes(file.path), file.path).entries():
                 yield {"epoch": epoch, "start_offset": start}
         case FileType.OFFSETS:
             from ottla.log import offset_checkpoint_file
 
-            data = read_bytes(stored.path)
+            data = read_bytes(file.path)
             for (topic, index), offset in (
                 sorted(offset_checkpoint_file.decode(data).items()) if data else ()
-            ):  # Kafka begins with an empty file
+            ):  # Kafka creates an empty file
                 yield {"topic": topic, "partition": index, "offset": offset}
         case FileType.JSON:
-            yield json.loads(read_bytes(stored.path) or b"{}")
+            yield json.loads(read_bytes(file.path) or b"{}")
         case FileType.PARTITION:
-            yield dict(line.split(": ", 1) for line in read_bytes(stored.path).decode().splitlines() if ": " in line)
+            yield dict(line.split(": ", 1) for line in read_bytes(file.path).decode().splitlines() if ": " in line)
         case FileType.PROPERTIES:
-            lines = read_bytes(stored.path).decode().splitlines()
+            lines = read_bytes(file.path).decode().splitlines()
             yield dict(line.split("=", 1) for line in lines if "=" in line and not line.startswith("#"))
 
 
@@ -79,12 +79,12 @@ def batch_entry(position: int, header: "BatchHeader") -> dict[str, Any]:
     }
 
 
-def index_entries(stored: LogFile) -> Iterator[dict[str, Any]]:
+def index_entries(file: LogFile) -> Iterator[dict[str, Any]]:
     from ottla.log.offset_index import MappedOffsetIndex
     from ottla.log.time_index import MappedTimeIndex
 
-    data, base = memoryview(read_bytes(stored.path)), stored.base_offset
-    if stored.file_type is FileType.OFFSET_INDEX:
+    data, base = memoryview(read_bytes(file.path)), file.base_offset
+    if file.file_type is FileType.OFFSET_INDEX:
         for relative, position in MappedOffsetIndex(base, data).entries():
             yield {"offset": base + relative, "position": position}
     else:
@@ -92,12 +92,12 @@ def index_entries(stored: LogFile) -> Iterator[dict[str, Any]]:
             yield {"timestamp": timestamp, "offset": base + relative}
 
 
-def _segment(stored: LogFile, *, with_records: bool) -> Iterator[dict[str, Any]]:
+def _segment(file: LogFile, *, with_records: bool) -> Iterator[dict[str, Any]]:
     from ottla.wire.batches import decode_records
 
-    is_metadata = stored.file_type is FileType.SNAPSHOT or partition_name(stored.path) == METADATA_LOG
+    is_metadata = file.file_type is FileType.SNAPSHOT or partition_name(file.path) == METADATA_LOG
     end = 0
-    for position, header, batch in batches(stored.path):
+    for position, header, batch in batches(file.path):
         entry = batch_entry(position, header)
         if with_records:
             entry["records"] = [
@@ -106,13 +106,13 @@ def _segment(stored: LogFile, *, with_records: bool) -> Iterator[dict[str, Any]]
             ]
         yield entry
         end = position + header.size
-    if end < stored.size:
-        raise ValueError(f"{stored.size - end} bytes at position {end} are no whole batch")
+    if end < file.size:
+        raise ValueError(f"{file.size - end} bytes at position {end} are not a complete batch")
 
 
 def _control(record: "Record") -> dict[str, Any]:
-    kind = int.from_bytes(record.key[2:4], "big") if record.key is not None and len(record.key) >= 4 else -1
-    entry = {"offset": record.offset, "timestamp": record.timestamp, "control": CONTROLS.get(kind, str(kind))}
+    file_type = int.from_bytes(record.key[2:4], "big") if record.key is not None and len(record.key) >= 4 else -1
+    entry = {"offset": record.offset, "timestamp": record.timestamp, "control": CONTROLS.get(file_type, str(file_type))}
     return entry | as_text("value", record.value)
 
 
@@ -130,11 +130,11 @@ def _record(record: "Record", *, is_metadata: bool) -> dict[str, Any]:
     return entry
 
 
-def _producers(stored: LogFile) -> Iterator[dict[str, Any]]:
+def _producers(file: LogFile) -> Iterator[dict[str, Any]]:
     from ottla.log.producer_state import ProducerStateManager
 
     table = ProducerStateManager()
-    table.restore(read_bytes(stored.path))
+    table.restore(read_bytes(file.path))
     for producer_id, producer in table.items():
         _, last_sequence, first_offset, last_offset, _ = (
             producer.batches[-1] if producer.batches else (-1, -1, -1, -1, -1)

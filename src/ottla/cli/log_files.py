@@ -1,4 +1,4 @@
-"""The files of a data directory, told apart by their names, and read without ever being written to: a node may use them meanwhile."""
+"""Find and read the files of a data directory. Files are never written, so a node may be using them."""
 
 import os
 from collections.abc import Iterable, Iterator
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from ottla.wire.batches import BatchHeader
 
 WORK_SUFFIXES = (".deleted", ".cleaned", ".swap", ".tmp")
-"""Of files that are on their way in or out."""
+"""Suffixes of files that are being created or deleted."""
 OFFSET_FILES = (
     "recovery-point-offset-checkpoint",
     "log-start-offset-checkpoint",
@@ -22,7 +22,7 @@ OFFSET_FILES = (
 
 
 class FileType(Enum):
-    """What a file is, in the words of `dump`."""
+    """Types of files; the values appear in the output of `dump`."""
 
     SEGMENT = "segment"
     SNAPSHOT = "metadata snapshot"
@@ -56,14 +56,14 @@ _BY_NAME = {
 
 
 class LogFile(NamedTuple):
-    """A file that a tool understands."""
+    """A file of a known type."""
 
     path: str
     file_type: FileType
 
     @property
     def base_offset(self) -> int:
-        """The number in its name; 0 where there is none."""
+        """The offset in the file name; 0 if there is none."""
         digits = os.path.basename(self.path)[:20]
         return int(digits) if len(digits) == 20 and digits.isdecimal() else 0
 
@@ -72,7 +72,7 @@ class LogFile(NamedTuple):
         return os.path.getsize(self.path)
 
 
-def kind_of(path: str) -> FileType | None:
+def file_type_of(path: str) -> FileType | None:
     name = os.path.basename(path)
     for suffix in WORK_SUFFIXES:
         name = name.removesuffix(suffix)
@@ -80,33 +80,34 @@ def kind_of(path: str) -> FileType | None:
 
 
 def find_log_files(paths: Iterable[str]) -> list[LogFile]:
-    """All that is meant by files and directories, in order. What is on its way out is left out, unless it was named itself."""
+    """Return the known files at the paths and below, in order. Temporary and deleted files must be named explicitly."""
     found: dict[str, FileType] = {}
     for path in paths:
         if not os.path.exists(path):
-            raise CliError(f"{path}: there is no such file or directory")
+            raise CliError(f"{path}: no such file or directory")
         if os.path.isfile(path):
-            kind = kind_of(path)
-            if kind is None:
+            file_type = file_type_of(path)
+            if file_type is None:
                 raise CliError(
-                    f"{path}: nothing that a broker writes has such a name",
-                    "Segments end in .log, indexes in .index, .timeindex or .txnindex, snapshots in .snapshot or .checkpoint.",
+                    f"{path}: not the name of a broker file",
+                    "Segments end in .log, indexes in .index, .timeindex or .txnindex, snapshots in .snapshot or "
+                    ".checkpoint.",
                 )
-            found[os.path.normpath(path)] = kind
+            found[os.path.normpath(path)] = file_type
             continue
         for directory, below, names in os.walk(path):
             below.sort()
             for name in sorted(names):
-                kind = None if name.endswith(WORK_SUFFIXES) else kind_of(name)
-                if kind is not None:
-                    found[os.path.normpath(os.path.join(directory, name))] = kind
+                file_type = None if name.endswith(WORK_SUFFIXES) else file_type_of(name)
+                if file_type is not None:
+                    found[os.path.normpath(os.path.join(directory, name))] = file_type
     if not found:
-        raise CliError(f"{', '.join(paths)}: nothing there was written by a broker")
-    return [LogFile(path, kind) for path, kind in found.items()]
+        raise CliError(f"{', '.join(paths)}: no broker files found")
+    return [LogFile(path, file_type) for path, file_type in found.items()]
 
 
 class ReadOnlyFile:
-    """As much of a File as reading takes. Its size is that of the moment when it was opened."""
+    """The reading part of the `File` port. The size is fixed when the file is opened."""
 
     def __init__(self, path: str) -> None:
         self.path = path
@@ -133,7 +134,7 @@ def read_bytes(path: str) -> bytes:
 
 
 def batches(path: str) -> Iterator[tuple[int, "BatchHeader", memoryview]]:
-    """Position, header and bytes of each batch, up to the first bytes that cannot be a whole one."""
+    """Yield position, header and bytes of each batch, up to the first incomplete one."""
     from ottla.log.batch_scan import scan_batches
 
     file = ReadOnlyFile(path)
@@ -148,5 +149,5 @@ def _as_file(file: ReadOnlyFile) -> "File":
 
 
 def partition_name(path: str) -> str:
-    """The directory that a file is in, which is named after its partition."""
+    """Return the name of the directory of a file, which is its partition's name."""
     return os.path.basename(os.path.dirname(os.path.abspath(path)))

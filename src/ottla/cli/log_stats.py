@@ -1,4 +1,4 @@
-"""`ottla log stats`: how much there is, of what, and since when."""
+"""`ottla log stats`: sizes, rates, compression and keys by partition and topic."""
 
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any
@@ -10,11 +10,11 @@ if TYPE_CHECKING:
     from ottla.wire.batches import BatchHeader
 
 KEYS_MAX = 1_000_000
-"""Distinct keys that are counted; beyond that it is said that there are at least so many."""
+"""Upper limit of distinct keys counted; with more keys, the count is reported as inexact."""
 
 
 class PartitionStats:
-    """One partition, or several added up."""
+    """Statistics of a partition, or of several merged."""
 
     def __init__(self, name: str) -> None:
         self.name = name
@@ -27,12 +27,12 @@ class PartitionStats:
         self.first_timestamp = self.last_timestamp = -1
         self.first_offset = self.next_offset = -1
 
-    def add_file(self, stored: LogFile) -> None:
-        if stored.file_type is FileType.SEGMENT:
+    def add_file(self, file: LogFile) -> None:
+        if file.file_type is FileType.SEGMENT:
             self.segments += 1
-            self.log_bytes += stored.size
+            self.log_bytes += file.size
         else:
-            self.other_bytes += stored.size
+            self.other_bytes += file.size
 
     def add_batch(self, header: "BatchHeader", batch: memoryview, *, with_records: bool) -> None:
         self.batches += 1
@@ -97,37 +97,47 @@ class PartitionStats:
             self.last_timestamp = max(self.last_timestamp, other.last_timestamp)
 
     def document(self, *, with_records: bool) -> dict[str, Any]:
-        """Figures that were not taken are left out."""
+        """Return the statistics as JSON. Without records, the fields about keys and compression are omitted."""
         seconds = max(self.last_timestamp - self.first_timestamp, 0) / 1000
-        told: dict[str, Any] = {
-            "name": self.name, "segments": self.segments, "log_bytes": self.log_bytes, "other_bytes": self.other_bytes,
-            "batches": self.batches, "records": self.records, "first_offset": self.first_offset, "next_offset": self.next_offset,
+        document: dict[str, Any] = {
+            "name": self.name,
+            "segments": self.segments,
+            "log_bytes": self.log_bytes,
+            "other_bytes": self.other_bytes,
+            "batches": self.batches,
+            "records": self.records,
+            "first_offset": self.first_offset,
+            "next_offset": self.next_offset,
             "batch_bytes_average": round(self.log_bytes / self.batches, 1) if self.batches else None,
             "batch_bytes_max": self.batch_bytes_max,
-            "records_per_batch": round(self.records / self.batches, 2) if self.batches else None, "codecs": self.codecs,
-            "control_batches": self.control_batches, "producers": len(self.producers), "first_timestamp": self.first_timestamp,
-            "last_timestamp": self.last_timestamp, "seconds": seconds,
+            "records_per_batch": round(self.records / self.batches, 2) if self.batches else None,
+            "codecs": self.codecs,
+            "control_batches": self.control_batches,
+            "producers": len(self.producers),
+            "first_timestamp": self.first_timestamp,
+            "last_timestamp": self.last_timestamp,
+            "seconds": seconds,
             "records_per_second": round(self.records / seconds, 3) if seconds else None,
             "bytes_per_second": round(self.log_bytes / seconds, 1) if seconds else None,
-        }  # fmt: skip
+        }
         if with_records:
-            told |= {
+            document |= {
                 "compression_ratio": round(self.plain_bytes / self.stored_bytes, 3) if self.stored_bytes else None,
                 "distinct_keys": len(self.keys),
                 "is_distinct_keys_exact": len(self.keys) < KEYS_MAX,
                 "records_without_key": self.keyless,
                 "tombstones": self.tombstones,
             }
-        return told
+        return document
 
 
 def gather(
     files: Iterable[LogFile], *, with_records: bool, on_bytes: Callable[[int], None] = lambda size: None
 ) -> list[PartitionStats]:
-    """By partition, in the order of their names. Files of a running node that are gone meanwhile are passed over."""
+    """Return statistics by partition, sorted by name. Files that a running node deletes meanwhile are skipped."""
     found: dict[str, PartitionStats] = {}
-    for stored in files:
-        if stored.file_type not in (
+    for file in files:
+        if file.file_type not in (
             FileType.SEGMENT,
             FileType.OFFSET_INDEX,
             FileType.TIME_INDEX,
@@ -135,12 +145,12 @@ def gather(
             FileType.PRODUCERS,
         ):
             continue
-        name = partition_name(stored.path)
+        name = partition_name(file.path)
         stats = found.setdefault(name, PartitionStats(name))
         try:
-            stats.add_file(stored)
-            if stored.file_type is FileType.SEGMENT:
-                for _, header, batch in batches(stored.path):
+            stats.add_file(file)
+            if file.file_type is FileType.SEGMENT:
+                for _, header, batch in batches(file.path):
                     stats.add_batch(header, batch, with_records=with_records)
                     on_bytes(header.size)
         except FileNotFoundError:

@@ -27,8 +27,8 @@ getting started:
 _START_DESCRIPTION = """\
 Start a node (broker and controller in one process) in the foreground. Ctrl-C or SIGTERM stops it cleanly.
 
-Without a file it listens on 127.0.0.1:9092 and keeps its data in ./ottla-data. The directory is created and formatted on the
-first start; delete it to start from scratch.
+Without a file it listens on 127.0.0.1:9092 and keeps its data in ./ottla-data. The directory is created and
+formatted on the first start; delete it to start from scratch.
 """
 _START_EXAMPLES = """\
 examples:

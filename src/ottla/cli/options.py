@@ -42,7 +42,7 @@ Partitions = Annotated[
 
 
 def drop_none(configs: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the configs that options have set; the others come from the client config file or the client's defaults."""
+    """Return the configs that options have set; others come from the client config file or the defaults."""
     return {name: value for name, value in configs.items() if value is not None}
 
 
@@ -63,7 +63,7 @@ def parse_assignments(texts: Sequence[str] | None) -> dict[str, str]:
 
 
 def confirm_or_fail(question: str, *, is_given: bool) -> None:
-    """Ask for confirmation on a terminal. Raises `CliError` if it is denied, or without a terminal unless `--yes` is given."""
+    """Ask for confirmation unless `--yes` is given. Raises `CliError` if denied, or without a terminal."""
     if is_given:
         return
     if not sys.stdin.isatty():
@@ -82,7 +82,7 @@ _ISO_DURATION = re.compile(
 
 
 def parse_time_ms(text: str, *, now_ms: int) -> int:
-    """Parse `2026-01-31T12:00:00Z` (local time without a zone), `@1769860800000` (epoch milliseconds) or `15m` (ago)."""
+    """Parse `2026-01-31T12:00:00Z` (local time if without zone), `@1769860800000` (epoch ms) or `15m` (ago)."""
     if text.startswith("@") and text[1:].isdigit():
         return int(text[1:])
     ago_ms = parse_duration_ms(text, is_optional=True)
@@ -92,7 +92,8 @@ def parse_time_ms(text: str, *, now_ms: int) -> int:
         return round(datetime.fromisoformat(text).timestamp() * 1000)
     except ValueError:
         raise typer.BadParameter(
-            f"{text!r} is not a time: use 2026-01-31T12:00:00Z, @ and epoch milliseconds, or a duration such as 15m for 15 minutes ago"
+            f"{text!r} is not a time: use 2026-01-31T12:00:00Z, @ and epoch milliseconds, "
+            "or a duration such as 15m for 15 minutes ago"
         ) from None
 
 

@@ -1,4 +1,4 @@
-"""Output of commands: tables for people (colored on a terminal), single-line JSON for programs, progress bars, notes."""
+"""Output of commands: tables (colored on a terminal), single-line JSON, progress bars, notes."""
 
 import sys
 from collections.abc import Iterable, Sequence

@@ -1,4 +1,4 @@
-"""`ottla perf produce|consume|latency`: how fast it is from here, with this client."""
+"""`ottla perf produce|consume|latency`: throughput and latency of this client against a broker."""
 
 import math
 import os
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from ottla.client.consumer import Consumer
     from ottla.client.send_future import SendFuture
 
-app = typer.Typer(no_args_is_help=True, help="Measure rates and latencies.")
+app = typer.Typer(no_args_is_help=True, help="Measure throughput and latency.")
 
 
 def register(root: typer.Typer) -> None:
@@ -31,12 +31,12 @@ def register(root: typer.Typer) -> None:
 PERCENTILES = {"p50": 50.0, "p95": 95.0, "p99": 99.0, "p99_9": 99.9}
 MEGABYTE = 1 << 20
 
-Records = Annotated[int, typer.Option("--records", "-n", min=1, metavar="N", help="How many records.")]
-Size = Annotated[int, typer.Option("--size", "-s", min=0, metavar="BYTES", help="Bytes of each value.")]
+Records = Annotated[int, typer.Option("--records", "-n", min=1, metavar="N", help="Number of records.")]
+Size = Annotated[int, typer.Option("--size", "-s", min=0, metavar="BYTES", help="Size of each value.")]
 
 
 def latencies(seconds: Sequence[float]) -> dict[str, float]:
-    """Milliseconds: average, percentiles (the least value that so many do not exceed), and the greatest."""
+    """Return average, nearest-rank percentiles and maximum, in milliseconds."""
     ordered = sorted(seconds)
     if not ordered:
         return {}
@@ -46,10 +46,15 @@ def latencies(seconds: Sequence[float]) -> dict[str, float]:
 
 
 def rates(records: int, size: int, seconds: float) -> dict[str, Any]:
-    """`mb_per_second` counts 1,048,576 bytes of keys and values as one."""
+    """Return throughput figures. A MB is 1,048,576 bytes of keys and values."""
     seconds = max(seconds, 1e-9)
-    return {"records": records, "bytes": size, "seconds": round(seconds, 3), "records_per_second": round(records / seconds, 1),
-            "mb_per_second": round(size / seconds / MEGABYTE, 3)}  # fmt: skip
+    return {
+        "records": records,
+        "bytes": size,
+        "seconds": round(seconds, 3),
+        "records_per_second": round(records / seconds, 1),
+        "mb_per_second": round(size / seconds / MEGABYTE, 3),
+    }
 
 
 def print_result(document: dict[str, Any], *, is_json: bool) -> None:
@@ -57,15 +62,17 @@ def print_result(document: dict[str, Any], *, is_json: bool) -> None:
         print_json(document)
         return
     if "records_per_second" in document:
-        print(f"{document['records']:,} records, {document['bytes'] / MEGABYTE:,.1f} MB in {document['seconds']:,.2f} s: "
-              f"{document['records_per_second']:,.0f} records/s, {document['mb_per_second']:,.2f} MB/s")  # fmt: skip
+        print(
+            f"{document['records']:,} records, {document['bytes'] / MEGABYTE:,.1f} MB in {document['seconds']:,.2f} s: "
+            f"{document['records_per_second']:,.0f} records/s, {document['mb_per_second']:,.2f} MB/s"
+        )
     if document.get("latency_ms"):
-        told = ", ".join(f"{name.replace('_', '.')} {value:,.2f}" for name, value in document["latency_ms"].items())
-        print(f"latency in ms: {told}")
+        latency = ", ".join(f"{name.replace('_', '.')} {value:,.2f}" for name, value in document["latency_ms"].items())
+        print(f"latency in ms: {latency}")
 
 
 SAMPLES_MAX = 10_000
-"""The latency of so many records is samples, spread over all of them: to take it of each would measure the measuring."""
+"""Upper limit of records whose latency is measured, spread evenly: measuring every record would slow the producer."""
 PAYLOADS = 16
 PROGRESS_EVERY = 256
 
@@ -77,22 +84,20 @@ def produce(
     records: Records = 100_000,
     size: Size = 100,
     rate: Annotated[
-        float, typer.Option("--rate", min=0, metavar="N", help="Records per second.", show_default="as fast as it goes")
+        float, typer.Option("--rate", min=0, metavar="N", help="Records per second.", show_default="unlimited")
     ] = 0.0,
     compression: Compression = None,
     acks: Acks = None,
     linger: Linger = None,
     batch_size: Annotated[
         int | None,
-        typer.Option(
-            "--batch-size", min=0, metavar="BYTES", help="How large a batch may become.", show_default="16384"
-        ),
+        typer.Option("--batch-size", min=0, metavar="BYTES", help="Maximum batch size.", show_default="16384"),
     ] = None,
 ) -> None:
-    """Produce random values as fast as they go, or at a rate. Latency is from the send to the acknowledgement.
+    """Produce random values at full speed or at a given rate. Latency is from send to acknowledgement.
 
-    JSON: {"records", "bytes", "seconds", "records_per_second", "mb_per_second", "latency_ms": {"average", "p50", "p95", "p99", "p99_9",
-    "max"}}.
+    JSON: {"records", "bytes", "seconds", "records_per_second", "mb_per_second", "latency_ms": {"average", "p50",
+    "p95", "p99", "p99_9", "max"}}.
     """
     with session.admin() as admin:
         require_topics(admin, [topic])
@@ -120,11 +125,13 @@ def produce(
         is_json=session.is_json,
     )
     if failed:
-        raise CliError(f"{failed:,} of {records:,} records were not acknowledged", "`ottla produce` says why.")
+        raise CliError(
+            f"{failed:,} of {records:,} records were not acknowledged", "Run `ottla produce` to see the error."
+        )
 
 
 def _record_latency(future: "SendFuture", samples: list[float]) -> None:
-    """Its latency, once it is acknowledged."""
+    """Append the latency of a record to `samples` when it is acknowledged."""
     sent = time.perf_counter()
     future.add_done_callback(
         lambda done: samples.append(time.perf_counter() - sent) if done.peek()[1] is None else None
@@ -139,27 +146,27 @@ def consume(
     session: Session,
     topic: Topic,
     records: Annotated[
-        int | None, typer.Option("--records", "-n", min=1, metavar="N", help="How many records.", show_default="all")
+        int | None, typer.Option("--records", "-n", min=1, metavar="N", help="Number of records.", show_default="all")
     ] = None,
     one_by_one: Annotated[
-        bool, typer.Option("--one-by-one", help="Make an object of each record, instead of taking columns.")
+        bool, typer.Option("--one-by-one", help="Create an object per record instead of reading columns.")
     ] = False,
     fetch_size: Annotated[
         int, typer.Option("--fetch-size", min=1, metavar="BYTES", help="max.partition.fetch.bytes.")
     ] = 1 << 20,
 ) -> None:
-    """Consume a topic from its beginning as fast as it goes, up to what is its end now.
+    """Consume a topic from its beginning to its current end at full speed.
 
     JSON: {"records", "bytes", "seconds", "records_per_second", "mb_per_second"}.
     """
     with session.admin() as admin:
         described = require_topics(admin, [topic])
         earliest, latest = offsets(admin, described, "earliest"), offsets(admin, described, "latest")
-    there = sum(latest[place].offset - earliest[place].offset for place in latest)
-    wanted = there if records is None else min(records, there)
+    available = sum(latest[each].offset - earliest[each].offset for each in latest)
+    total = available if records is None else min(records, available)
     count = size = 0
     with (
-        ProgressBar(f"consume {topic}", wanted) as bar,
+        ProgressBar(f"consume {topic}", total) as bar,
         session.consumer(
             {"enable.auto.commit": False, "max.partition.fetch.bytes": fetch_size, "max.poll.records": 5_000}
         ) as consumer,
@@ -167,7 +174,7 @@ def consume(
         consumer.assign(list(latest))
         consumer.seek_to_beginning()
         started = ended = time.perf_counter()
-        while count < wanted:
+        while count < total:
             if one_by_one:
                 found = consumer.poll(POLL_SECONDS)
                 length, more = len(found), sum(len(each.value or b"") + len(each.key or b"") for each in found)
@@ -176,35 +183,35 @@ def consume(
                 length = 0 if batch is None else len(batch)
                 more = 0 if batch is None else len(batch.values.data) + len(batch.keys.data)
             if length == 0:
-                break  # fewer records than offsets: some are compacted away, or the marks of transactions
+                break  # fewer records than offsets: compaction or transaction markers
             count, size, ended = count + length, size + more, time.perf_counter()
             bar.update(count, f"{count / (ended - started):,.0f}/s")
     print_result(rates(count, size, ended - started), is_json=session.is_json)
 
 
 WARMUP_ROUNDS = 20
-"""Rounds that do not count: connections are made, and code is loaded."""
+"""Round trips before the measurement, while connections are opened and code is loaded."""
 
 
 @command(app, "latency")
 def latency(session: Session, topic: Topic, records: Records = 1_000, size: Size = 100, acks: Acks = None) -> None:
-    """Send single records, one after another, and measure how long each takes to come back to a consumer.
+    """Send records one at a time and measure how long each takes to reach a consumer.
 
     JSON: {"records", "latency_ms": {"average", "p50", "p95", "p99", "p99_9", "max"}}.
     """
     with session.admin() as admin:
         partitions = require_topics(admin, [topic])[topic].partitions
-    places = [TopicPartition(topic, each.partition) for each in partitions]
+    topic_partitions = [TopicPartition(topic, each.partition) for each in partitions]
     samples: list[float] = []
     with (
         ProgressBar(f"round trips through {topic}", records) as bar,
         session.producer(drop_none({"linger.ms": 0, "acks": acks})) as producer,
         session.consumer({"enable.auto.commit": False}) as consumer,
     ):
-        consumer.assign(places)
+        consumer.assign(topic_partitions)
         consumer.seek_to_end()
-        for place in places:
-            consumer.position(place)
+        for each in topic_partitions:
+            consumer.position(each)
         for number in range(-WARMUP_ROUNDS, records):
             seconds = _round_trip(session, producer, consumer, topic, os.urandom(max(8, size)))
             if number >= 0:
@@ -223,5 +230,6 @@ def _round_trip(session: Session, producer: "Producer", consumer: "Consumer", to
             return ended - started
         if not found:
             raise CliError(
-                f"a record to {topic} did not come back within {session.timeout_seconds:g} s", "Is the broker busy?"
+                f"a record sent to {topic} was not received within {session.timeout_seconds:g} s",
+                "Check whether the broker is overloaded.",
             )

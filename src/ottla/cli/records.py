@@ -1,7 +1,7 @@
 """Records as lines of text and of JSON. `produce` reads what `consume` writes.
 
-As JSON a record is {"topic", "partition", "offset", "timestamp", "timestamp_type", "key", "value", "headers": [{"key", "value"}]}.
-Bytes that are not UTF-8 are in base64 under "key_base64" and "value_base64" instead.
+As JSON a record is {"topic", "partition", "offset", "timestamp", "timestamp_type", "key", "value", "headers": [{"key",
+"value"}]}. Bytes that are not UTF-8 are in base64 under "key_base64" and "value_base64" instead.
 """
 
 import base64
@@ -101,11 +101,15 @@ def _read_headers(headers: Any) -> list[tuple[str, bytes | None]] | None:
 def to_json(record: "ConsumerRecord") -> bytes:
     """Return a record as one line of JSON."""
     document: dict[str, Any] = {
-        "topic": record.topic, "partition": record.partition, "offset": record.offset, "timestamp": record.timestamp,
+        "topic": record.topic,
+        "partition": record.partition,
+        "offset": record.offset,
+        "timestamp": record.timestamp,
         "timestamp_type": "append" if record.timestamp_type == 1 else "create",
-        **as_text("key", record.key), **as_text("value", record.value),
+        **as_text("key", record.key),
+        **as_text("value", record.value),
         "headers": [{"key": name, **as_text("value", content)} for name, content in record.headers],
-    }  # fmt: skip
+    }
     return json.dumps(document, ensure_ascii=False, separators=(",", ":")).encode() + b"\n"
 
 

@@ -43,7 +43,7 @@ def node_settings(
 
 
 def _defaults() -> dict[str, str]:
-    """Return the configs used without a file. The first rebalance of a group starts at once, as in Kafka's sample file."""
+    """Return the configs used without a file. Groups rebalance at once, as in Kafka's sample file."""
     return {
         "listeners": f"PLAINTEXT://{DEFAULT_HOST}:{DEFAULT_PORT}",
         "log.dirs": DEFAULT_DATA,

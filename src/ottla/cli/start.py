@@ -119,7 +119,7 @@ def announcement(bootstrap: str, config: NodeConfig, *, is_ephemeral: bool) -> s
 
 @contextmanager
 def _data_directory(*, is_ephemeral: bool) -> Iterator[tuple[str | None, Callable[[], None]]]:
-    """Provide a temporary directory if `is_ephemeral`, and a function that removes it. It is removed when the block ends."""
+    """Provide a temporary directory if `is_ephemeral`, and a function that removes it. Removes it at the end."""
     if not is_ephemeral:
         yield None, lambda: None
         return

@@ -1,4 +1,4 @@
-"""`ottla topic create|list|delete`; to describe and to alter one have files of their own."""
+"""`ottla topic create|list|describe|alter|delete`."""
 
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -28,7 +28,7 @@ def register(root: typer.Typer) -> None:
 @command(app, "create")
 def create(
     session: Session,
-    names: Annotated[list[str], typer.Argument(metavar="TOPIC...", help="Names of topics to make.")],
+    names: Annotated[list[str], typer.Argument(metavar="TOPIC...", help="Topic names.")],
     partitions: Annotated[
         int | None,
         typer.Option(
@@ -36,7 +36,7 @@ def create(
             "-p",
             min=1,
             metavar="N",
-            help="How many partitions.",
+            help="Number of partitions.",
             show_default="the broker's num.partitions",
         ),
     ] = None,
@@ -52,9 +52,7 @@ def create(
         ),
     ] = None,
     configs: Configs = None,
-    if_not_exists: Annotated[
-        bool, typer.Option("--if-not-exists", help="A topic that exists already is no failure.")
-    ] = False,
+    if_not_exists: Annotated[bool, typer.Option("--if-not-exists", help="Do not fail if a topic exists.")] = False,
     dry_run: DryRun = False,
 ) -> None:
     """Create topics.
@@ -64,38 +62,43 @@ def create(
     from ottla.base.ids import uuid_text
     from ottla.client.admin_results import NewTopic
 
-    wanted = list(dict.fromkeys(names))
+    to_create = list(dict.fromkeys(names))
     with session.admin() as admin:
         if if_not_exists:
             existing = admin.list_topics(include_internal=True)
-            wanted = [name for name in wanted if name not in existing]
+            to_create = [name for name in to_create if name not in existing]
         new = [
             NewTopic(name, partitions or -1, replication_factor or -1, dict(parse_assignments(configs)))
-            for name in wanted
+            for name in to_create
         ]
-        made = admin.create_topics(new, validate_only=dry_run) if new else {}
+        created = admin.create_topics(new, validate_only=dry_run) if new else {}
     if session.is_json:
         print_json(
             [
-                {"name": each.name, "id": uuid_text(each.id), "partitions": each.partitions,
-                 "replication_factor": each.replication_factor, "configs": dict(sorted(each.configs.items()))}
-                for each in made.values()
+                {
+                    "name": each.name,
+                    "id": uuid_text(each.id),
+                    "partitions": each.partitions,
+                    "replication_factor": each.replication_factor,
+                    "configs": dict(sorted(each.configs.items())),
+                }
+                for each in created.values()
             ]
-        )  # fmt: skip
+        )
         return
     for name in dict.fromkeys(names):
-        if name in made:
-            number = made[name].partitions
-            verb = "could be created" if dry_run else "created"
-            print(f"{name}: {verb}" + (f", {number} partition{'s' if number != 1 else ''}" if number > 0 else ""))
+        if name in created:
+            count = created[name].partitions
+            verb = "can be created" if dry_run else "created"
+            print(f"{name}: {verb}" + (f", {count} partition{'s' if count != 1 else ''}" if count > 0 else ""))
         else:
-            print(f"{name}: exists already")
+            print(f"{name}: already exists")
 
 
 @command(app, "list")
 def list_topics(
     session: Session,
-    internal: Annotated[bool, typer.Option("--internal", help="Show the broker's own topics as well.")] = False,
+    internal: Annotated[bool, typer.Option("--internal", help="Include internal topics.")] = False,
 ) -> None:
     """List topics.
 
@@ -132,15 +135,14 @@ def describe(
     names: Topics,
     under_replicated: Annotated[
         bool,
-        typer.Option(
-            "--under-replicated", help="Only partitions with replicas that are not in sync, or without a leader."
-        ),
+        typer.Option("--under-replicated", help="Only partitions with out-of-sync replicas or without a leader."),
     ] = False,
 ) -> None:
-    """Describe topics: partitions, leaders, replicas, offsets, and the configs that were set.
+    """Describe topics: partitions, leaders, replicas, offsets, and their own configs.
 
-    JSON: a list of {"name", "id", "is_internal", "configs", "partitions": [{"partition", "leader", "leader_epoch", "replicas",
-    "in_sync", "offline", "earliest", "latest"}]}; "leader", "earliest" and "latest" are null where there is no leader.
+    JSON: a list of {"name", "id", "is_internal", "configs", "partitions": [{"partition", "leader", "leader_epoch",
+    "replicas", "in_sync", "offline", "earliest", "latest"}]}; "leader", "earliest" and "latest" are null without a
+    leader.
     """
     from ottla.base.ids import uuid_text
     from ottla.client.admin_results import ConfigResource
@@ -163,34 +165,41 @@ def describe(
     if session.is_json:
         print_json(
             [
-                {"name": topic.name, "id": uuid_text(topic.id), "is_internal": topic.is_internal, "configs": own,
-                 "partitions": [dict(zip(_KEYS, row, strict=True)) for row in rows]}
+                {
+                    "name": topic.name,
+                    "id": uuid_text(topic.id),
+                    "is_internal": topic.is_internal,
+                    "configs": own,
+                    "partitions": [dict(zip(_KEYS, row, strict=True)) for row in rows],
+                }
                 for topic, own, rows in documents
             ]
-        )  # fmt: skip
+        )
         return
     for index, (topic, own, rows) in enumerate(documents):
-        told = "  ".join(f"{key}={value}" for key, value in sorted(own.items()))
-        print(("\n" if index else "") + f"{topic.name}  id {uuid_text(topic.id)}" + (f"  {told}" if told else ""))
+        settings = "  ".join(f"{key}={value}" for key, value in sorted(own.items()))
+        print(
+            ("\n" if index else "") + f"{topic.name}  id {uuid_text(topic.id)}" + (f"  {settings}" if settings else "")
+        )
         print_table(_COLUMNS, rows)
 
 
 def offsets(admin: "Admin", topics: "dict[str, TopicDescription]", spec: str) -> "Ends":
-    """An end of every partition that has a leader to ask."""
-    places: dict[tuple[str, int], str | int] = {
+    """Return the earliest or latest offset of every partition that has a leader."""
+    partitions: dict[tuple[str, int], str | int] = {
         (name, each.partition): spec
         for name, topic in topics.items()
         for each in topic.partitions
         if each.leader is not None
     }
-    return admin.list_offsets(places) if places else {}
+    return admin.list_offsets(partitions) if partitions else {}
 
 
 def _partition_row(topic: str, each: "PartitionDescription", earliest: "Ends", latest: "Ends") -> tuple[Any, ...]:
     from ottla.client.records import TopicPartition
 
-    place = TopicPartition(topic, each.partition)
-    ends = (earliest[place].offset, latest[place].offset) if each.leader is not None else (None, None)
+    partition = TopicPartition(topic, each.partition)
+    ends = (earliest[partition].offset, latest[partition].offset) if each.leader is not None else (None, None)
     leader = each.leader.id if each.leader is not None else None
     return (
         each.partition,
@@ -213,40 +222,40 @@ def alter(
     session: Session,
     name: Topic,
     partitions: Annotated[
-        int | None, typer.Option("--partitions", "-p", min=1, metavar="N", help="How many there shall be.")
+        int | None, typer.Option("--partitions", "-p", min=1, metavar="N", help="New number of partitions.")
     ] = None,
     configs: Configs = None,
     unset: Annotated[
-        list[str] | None, typer.Option("--unset", metavar="NAME", help="A config that goes back to its default.")
+        list[str] | None, typer.Option("--unset", metavar="NAME", help="A config to reset to its default; repeatable.")
     ] = None,
     dry_run: DryRun = False,
     yes: Yes = False,
 ) -> None:
     """Alter a topic: add partitions, set and unset configs.
 
-    Records with the same key are in the same partition for as long as the number of partitions stays. Where the topic holds records with
-    keys, more partitions are therefore added after a warning and a question only; --yes is the answer.
+    Adding partitions moves most keys to another partition. For a topic that holds records with keys, the command
+    therefore asks for confirmation; --yes skips the question.
 
-    JSON: {"name", "partitions", "configs"}: the number of partitions now, and the configs that were changed (null: unset).
+    JSON: {"name", "partitions", "configs"}: the new number of partitions and the changed configs (null: unset).
     """
     changes: dict[str, str | None] = {**parse_assignments(configs), **dict.fromkeys(unset or ())}
     if partitions is None and not changes:
-        raise typer.BadParameter("say what to alter: --partitions, --config or --unset")
+        raise typer.BadParameter("nothing to alter: pass --partitions, --config or --unset")
     with session.admin() as admin:
         topic = require_topics(admin, [name])[name]
         present = len(topic.partitions)
-        if changes:  # before anything is done: a topic that is half altered helps nobody
+        if changes:  # validate first, so that an invalid config does not leave the topic half altered
             change_configs(admin, "topic", name, changes, is_dry_run=True)
         if partitions is not None and partitions != present:
             if partitions < present:
                 raise CliError(
-                    f"{name} has {present} partitions, and they cannot become fewer",
-                    "Make a new topic, and copy what is to be kept.",
+                    f"{name} has {present} partitions; the number cannot be reduced to {partitions}",
+                    "Create a new topic and copy the records.",
                 )
             if not dry_run and _has_keys(session, admin, topic):
                 confirm_or_fail(
-                    f"{name} holds records with keys: with {partitions} partitions instead of {present} most keys move to another "
-                    "partition, away from their older records. Add partitions?",
+                    f"{name} holds records with keys: increasing partitions from {present} to {partitions} moves most keys "
+                    "to another partition, away from their older records. Add partitions?",
                     is_given=yes,
                 )
             admin.create_partitions({name: partitions}, validate_only=dry_run)
@@ -261,24 +270,27 @@ def _print_result(
     if session.is_json:
         print_json({"name": name, "partitions": partitions, "configs": changes})
         return
-    told = [f"{key}={value}" if value is not None else f"{key} unset" for key, value in changes.items()]
-    print(f"{name}: {'could be altered: ' if is_dry_run else ''}{', '.join([f'{partitions} partitions', *told])}")
+    configs = [f"{key}={value}" if value is not None else f"{key} unset" for key, value in changes.items()]
+    print(f"{name}: {'valid: ' if is_dry_run else ''}{', '.join([f'{partitions} partitions', *configs])}")
 
 
 def _has_keys(session: Session, admin: "Admin", topic: "TopicDescription") -> bool:
-    """Whether some of the newest records have keys. A topic that is compacted has nothing else."""
+    """Return whether any of each partition's newest 20 records has a key."""
     from ottla.client.records import TopicPartition
 
     topics = {topic.name: topic}
     earliest, latest = offsets(admin, topics, "earliest"), offsets(admin, topics, "latest")
-    filled = [place for place, end in latest.items() if end.offset > earliest[place].offset][:SAMPLE_PARTITIONS_MAX]
+    filled = [partition for partition, end in latest.items() if end.offset > earliest[partition].offset][
+        :SAMPLE_PARTITIONS_MAX
+    ]
     if not filled:
         return False
     with session.consumer({"enable.auto.commit": False, "group.id": None}) as consumer:
         consumer.assign(filled)
-        for place in filled:
+        for partition in filled:
             consumer.seek(
-                TopicPartition(*place), max(earliest[place].offset, latest[place].offset - SAMPLE_RECORDS_MAX)
+                TopicPartition(*partition),
+                max(earliest[partition].offset, latest[partition].offset - SAMPLE_RECORDS_MAX),
             )
         seen: dict[TopicPartition, int] = {}
         while len(seen) < len(filled) and (records := consumer.poll(SAMPLE_SECONDS_MAX)):
@@ -297,23 +309,23 @@ def delete(
     session: Session,
     names: Topics,
     yes: Yes = False,
-    if_exists: Annotated[bool, typer.Option("--if-exists", help="A topic that is not there is no failure.")] = False,
+    if_exists: Annotated[bool, typer.Option("--if-exists", help="Do not fail if a topic does not exist.")] = False,
 ) -> None:
-    """Delete topics and all that is in them.
+    """Delete topics and all their records.
 
-    JSON: a list of the names that were deleted.
+    JSON: a list of the deleted names.
     """
-    wanted = list(dict.fromkeys(names))
+    to_delete = list(dict.fromkeys(names))
     with session.admin() as admin:
         if if_exists:
             existing = admin.list_topics(include_internal=True)
-            wanted = [name for name in wanted if name in existing]
-        if wanted:
-            require_topics(admin, wanted)
-            confirm_or_fail(f"Delete {', '.join(wanted)} with all records?", is_given=yes)
-            admin.delete_topics(wanted)
+            to_delete = [name for name in to_delete if name in existing]
+        if to_delete:
+            require_topics(admin, to_delete)
+            confirm_or_fail(f"Delete {', '.join(to_delete)} with all records?", is_given=yes)
+            admin.delete_topics(to_delete)
     if session.is_json:
-        print_json(wanted)
+        print_json(to_delete)
     else:
         for name in dict.fromkeys(names):
-            print(f"{name}: {'deleted' if name in wanted else 'was not there'}")
+            print(f"{name}: {'deleted' if name in to_delete else 'did not exist'}")
