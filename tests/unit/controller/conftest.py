@@ -91,7 +91,7 @@ def directory_id(number: int) -> Uuid:
 
 
 @pytest.fixture
-def make() -> Callable[..., ControllerHarness]:
+def new_controller() -> Callable[..., ControllerHarness]:
     return ControllerHarness
 
 

@@ -69,7 +69,7 @@ def registration(**changes: Any) -> RegisterBroker:
     return RegisterBroker(**(values | changes))
 
 
-def test_a_new_cluster_starts_with_its_features() -> None:
+def test_activation_of_empty_log_writes_bootstrap_records() -> None:
     """In one transaction, with the number of replicas in sync that eligible leader replicas rely on."""
     controller = Controller(ClusterImage(CLUSTER), ControllerSettings(1, {"min.insync.replicas": "2"}), rng=None)  # type: ignore[arg-type]
     assert controller.activate(1, bootstrap_records()) == Decision(
@@ -83,7 +83,7 @@ def test_a_new_cluster_starts_with_its_features() -> None:
     )
 
 
-def test_an_unfinished_bootstrap_is_given_up_and_done_again(make: Any) -> None:
+def test_activation_aborts_and_repeats_unfinished_bootstrap(new_controller: Any) -> None:
     """A crash in the middle of the first records leaves a transaction open."""
     controller = Controller(ClusterImage(CLUSTER), ControllerSettings(1), rng=None)  # type: ignore[arg-type]
     first = controller.activate(1, bootstrap_records())
@@ -97,9 +97,9 @@ def test_an_unfinished_bootstrap_is_given_up_and_done_again(make: Any) -> None:
     assert controller.activate(11, bootstrap_records()) == Decision()
 
 
-def test_registration(make: Any) -> None:
+def test_register_broker(new_controller: Any) -> None:
     """The epoch is the offset of the first record; the broker starts fenced."""
-    cluster = make()
+    cluster = new_controller()
     assert cluster.next_offset == 6
     decision = cluster.do(registration(rack="r"))
     assert decision == Decision(
@@ -124,7 +124,7 @@ def test_registration(make: Any) -> None:
     assert cluster.do(UnfenceBroker(1, 6)) == Decision()
 
 
-def test_the_same_incarnation_keeps_its_epoch(cluster: Any) -> None:
+def test_same_incarnation_keeps_its_epoch(cluster: Any) -> None:
     before = cluster.image.brokers[1]
     decision = cluster.do(registration(incarnation_id=before.incarnation_id))
     (record,) = decision.records
@@ -135,7 +135,7 @@ def test_the_same_incarnation_keeps_its_epoch(cluster: Any) -> None:
     )
 
 
-def test_unfinished_features_are_no_ground_to_refuse(cluster: Any) -> None:
+def test_broker_without_finalized_features_is_registered(cluster: Any) -> None:
     cluster.controller.replay(cluster.next_offset, FeatureLevelRecord("transaction.version", 2))
     cluster.next_offset += 1
     assert cluster.do(registration()).response == BrokerRegistered(cluster.next_offset - 1)
@@ -151,7 +151,7 @@ def test_unfinished_features_are_no_ground_to_refuse(cluster: Any) -> None:
         ({"broker_id": 2, "log_dirs": None}, ErrorCode.INVALID_REGISTRATION),
     ],
 )
-def test_unfit_to_register(
+def test_invalid_registration_is_rejected(
     cluster: Any, dir_id: Callable[[int], Uuid], changes: dict[str, Any], code: ErrorCode
 ) -> None:
     """The last one brings the directory of broker 1."""
@@ -163,11 +163,11 @@ def test_unfit_to_register(
     assert decision.response.code == code
 
 
-def test_controllers_register_too(make: Any) -> None:
+def test_register_controller(new_controller: Any) -> None:
     request = RegisterController(
         1, INCARNATION, (Endpoint("CONTROLLER", "here", 9093, 0),), {"metadata.version": VersionRange(7, 30)}
     )
-    assert make().decide(request) == Decision(
+    assert new_controller().decide(request) == Decision(
         (
             RegisterControllerRecord(
                 1,
@@ -180,7 +180,7 @@ def test_controllers_register_too(make: Any) -> None:
     )
 
 
-def test_a_clean_stop_and_start(cluster: Any, new_topic_id: Callable[[int], Uuid]) -> None:
+def test_clean_restart_elects_broker_again(cluster: Any, new_topic_id: Callable[[int], Uuid]) -> None:
     """The partition loses its leader and remembers it; the broker that comes back in order leads again, two leader epochs later."""
     cluster.do(CreateTopicsRequest([CreatableTopic("a", 2, 1)]))
     topic = new_topic_id(1)
@@ -207,7 +207,7 @@ def test_a_clean_stop_and_start(cluster: Any, new_topic_id: Callable[[int], Uuid
     assert (partition.leader, partition.isr, partition.leader_epoch, partition.partition_epoch) == (1, (1,), 2, 2)
 
 
-def test_killed_and_started_again(cluster: Any, new_topic_id: Callable[[int], Uuid]) -> None:
+def test_unclean_restart_elects_last_known_leader(cluster: Any, new_topic_id: Callable[[int], Uuid]) -> None:
     """It may have lost its last writes: it is not eligible, and leads as the last known leader, uncleanly; the mark stays."""
     cluster.do(CreateTopicsRequest([CreatableTopic("a", 1, 1)]))
     topic = new_topic_id(1)
@@ -224,7 +224,7 @@ def test_killed_and_started_again(cluster: Any, new_topic_id: Callable[[int], Uu
         )
 
 
-def test_fenced_first_then_known_to_have_been_killed(cluster: Any, new_topic_id: Callable[[int], Uuid]) -> None:
+def test_unclean_restart_after_fencing(cluster: Any, new_topic_id: Callable[[int], Uuid]) -> None:
     """As Kafka's own controller does it: the session ends, and only then the new incarnation says that it was not in order."""
     cluster.do(CreateTopicsRequest([CreatableTopic("a", 1, 1)]))
     topic = new_topic_id(1)
@@ -238,8 +238,8 @@ def test_fenced_first_then_known_to_have_been_killed(cluster: Any, new_topic_id:
     assert decision.response == BrokerRegistered(cluster.next_offset - 2)
 
 
-def test_with_others_in_sync_the_next_one_leads(make: Any, new_topic_id: Callable[[int], Uuid]) -> None:
-    cluster = make()
+def test_next_in_sync_replica_becomes_leader(new_controller: Any, new_topic_id: Callable[[int], Uuid]) -> None:
+    cluster = new_controller()
     for broker_id in (1, 2, 3):
         cluster.add_broker(broker_id)
     cluster.do(
@@ -252,9 +252,9 @@ def test_with_others_in_sync_the_next_one_leads(make: Any, new_topic_id: Callabl
     assert cluster.do(FenceBroker(3, cluster.image.brokers[3].epoch)).records[0] == change(0, topic, isr=[2])
 
 
-def test_below_the_needed_number_those_who_leave_stay_eligible(make: Any, new_topic_id: Callable[[int], Uuid]) -> None:
+def test_replica_that_leaves_small_isr_stays_eligible(new_controller: Any, new_topic_id: Callable[[int], Uuid]) -> None:
     """With two needed, the second last to leave still has every committed record."""
-    cluster = make()
+    cluster = new_controller()
     for broker_id in (1, 2):
         cluster.add_broker(broker_id)
     configs = [CreatableTopicConfig("min.insync.replicas", "2")]
@@ -276,9 +276,9 @@ def test_below_the_needed_number_those_who_leave_stay_eligible(make: Any, new_to
     )
 
 
-def test_unclean_elections_are_a_topics_choice(make: Any, new_topic_id: Callable[[int], Uuid]) -> None:
+def test_unclean_election_depends_on_topic_config(new_controller: Any, new_topic_id: Callable[[int], Uuid]) -> None:
     """Broker 2 fell out of sync; only a topic that wants to be served at any price lets it lead."""
-    cluster = make()
+    cluster = new_controller()
     for broker_id in (1, 2):
         cluster.add_broker(broker_id)
     for name, unclean in (("strict", "false"), ("lenient", "true")):
@@ -297,8 +297,8 @@ def test_unclean_elections_are_a_topics_choice(make: Any, new_topic_id: Callable
     )
 
 
-def test_before_eligible_leader_replicas_the_last_in_sync_stays(make: Any, new_topic_id: Callable[[int], Uuid]) -> None:
-    cluster = make()
+def test_last_in_sync_replica_stays_without_elr(new_controller: Any, new_topic_id: Callable[[int], Uuid]) -> None:
+    cluster = new_controller()
     cluster.add_broker(1)
     cluster.replay(Decision((FeatureLevelRecord("eligible.leader.replicas.version", 0),)))
     cluster.do(CreateTopicsRequest([CreatableTopic("a", 1, 1)]))
@@ -310,7 +310,7 @@ def test_before_eligible_leader_replicas_the_last_in_sync_stays(make: Any, new_t
     assert cluster.do(UnfenceBroker(1, decision.response.epoch)).records[1] == change(0, topic, leader=1)
 
 
-def test_a_replica_on_a_lost_directory_does_not_lead(cluster: Any) -> None:
+def test_replica_in_lost_directory_is_not_elected(cluster: Any) -> None:
     """The disk was replaced: what is empty must not become the truth."""
     cluster.do(CreateTopicsRequest([CreatableTopic("a", 1, 1)]))
     epoch = cluster.image.brokers[1].epoch
@@ -321,10 +321,10 @@ def test_a_replica_on_a_lost_directory_does_not_lead(cluster: Any) -> None:
     assert cluster.image.topics_by_name["a"].partitions[0].leader == -1
 
 
-def test_directories_that_the_broker_chose(
-    make: Any, dir_id: Callable[[int], Uuid], new_topic_id: Callable[[int], Uuid]
+def test_assign_replicas_to_dirs(
+    new_controller: Any, dir_id: Callable[[int], Uuid], new_topic_id: Callable[[int], Uuid]
 ) -> None:
-    cluster = make()
+    cluster = new_controller()
     epoch = cluster.add_broker(1, log_dirs=(dir_id(1), dir_id(2)))
     cluster.do(CreateTopicsRequest([CreatableTopic("a", 2, 1)]))
     topic = new_topic_id(1)
@@ -337,14 +337,14 @@ def test_directories_that_the_broker_chose(
 
 
 @pytest.mark.parametrize("kind", [UnfenceBroker, FenceBroker, StartControlledShutdown, AllocateProducerIds])
-def test_strangers_and_ghosts_are_not_heard(cluster: Any, kind: Any) -> None:
+def test_unknown_broker_or_stale_epoch_is_rejected(cluster: Any, kind: Any) -> None:
     """A broker that is not registered, or speaks for an earlier life."""
     stranger, ghost = cluster.decide(kind(9, 0)), cluster.decide(kind(1, 5))
     assert (stranger.records, stranger.response.code) == ((), ErrorCode.BROKER_ID_NOT_REGISTERED)
     assert (ghost.records, ghost.response.code) == ((), ErrorCode.STALE_BROKER_EPOCH)
 
 
-def test_producer_ids_come_in_blocks(cluster: Any) -> None:
+def test_producer_ids_are_allocated_in_blocks(cluster: Any) -> None:
     epoch = cluster.image.brokers[1].epoch
     assert cluster.do(AllocateProducerIds(1, epoch)) == Decision(
         (ProducerIdsRecord(1, epoch, 1000),), ProducerIdBlock(0, 1000)
@@ -357,9 +357,9 @@ def test_producer_ids_come_in_blocks(cluster: Any) -> None:
     assert (exhausted.records, exhausted.response.code) == ((), ErrorCode.UNKNOWN_SERVER_ERROR)
 
 
-def test_replicas_in_a_lost_directory_have_no_leader(make: Any, new_topic_id: Callable[[int], Uuid]) -> None:
+def test_replicas_in_offline_directory_lose_leader(new_controller: Any, new_topic_id: Callable[[int], Uuid]) -> None:
     """Only the partitions in the directory that is not kept change; told twice, nothing changes."""
-    cluster = make()
+    cluster = new_controller()
     cluster.add_broker(1)
     kept, lost = Uuid(b"k" * 16), Uuid(b"l" * 16)
     epoch = cluster.image.brokers[1].epoch

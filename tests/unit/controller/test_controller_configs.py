@@ -56,11 +56,11 @@ def replace(
     )
 
 
-def outcome(decision: Decision) -> list[tuple[int, bool]]:
+def outcomes(decision: Decision) -> list[tuple[int, bool]]:
     return [(response.error_code, response.error_message is not None) for response in decision.response.responses]
 
 
-def test_a_value_is_set_and_deleted(topics: Any) -> None:
+def test_value_is_set_and_deleted(topics: Any) -> None:
     """The whole decision; a value that does not change is not written."""
     request = change((TOPIC, "a", [("retention.ms", SET, "77")]))
     response = incremental.IncrementalAlterConfigsResponse(
@@ -75,9 +75,9 @@ def test_a_value_is_set_and_deleted(topics: Any) -> None:
     assert topics.do(change((TOPIC, "a", [("no.such.config", DELETE, None)]))) == Decision((), response)
 
 
-def test_only_checked(topics: Any) -> None:
+def test_validate_only_writes_nothing(topics: Any) -> None:
     decision = topics.decide(change((TOPIC, "a", [("retention.ms", SET, "77")]), validate_only=True))
-    assert (decision.records, outcome(decision)) == ((), [(ErrorCode.NONE, False)])
+    assert (decision.records, outcomes(decision)) == ((), [(ErrorCode.NONE, False)])
 
 
 @pytest.mark.parametrize(
@@ -94,12 +94,14 @@ def test_only_checked(topics: Any) -> None:
         (None, ("leader.replication.throttled.replicas", APPEND, "0:1"), "0:1"),
     ],
 )
-def test_lists_grow_and_shrink(topics: Any, stored: str | None, operation: Operation, expected: str) -> None:
+def test_append_and_subtract_of_list_config(
+    topics: Any, stored: str | None, operation: Operation, expected: str
+) -> None:
     """From what is set, else from the default; a list that is empty is still a value."""
     name = operation[0]
     if stored is not None:
         topics.do(change((TOPIC, "a", [(name, SET, stored)])))
-    assert outcome(topics.do(change((TOPIC, "a", [operation])))) == [(ErrorCode.NONE, False)]
+    assert outcomes(topics.do(change((TOPIC, "a", [operation])))) == [(ErrorCode.NONE, False)]
     assert topics.image.topic_configs("a").get(name, stored) == expected
 
 
@@ -169,9 +171,9 @@ def test_lists_grow_and_shrink(topics: Any, stored: str | None, operation: Opera
         ((BROKER, "1", [("min.insync.replicas", DELETE, None)]), ErrorCode.INVALID_CONFIG, True),
     ],
 )
-def test_incremental_answers(topics: Any, resource: Any, code: ErrorCode, has_message: bool) -> None:
+def test_incremental_alter_errors(topics: Any, resource: Any, code: ErrorCode, has_message: bool) -> None:
     decision = topics.decide(change(resource))
-    assert outcome(decision) == [(code, has_message)]
+    assert outcomes(decision) == [(code, has_message)]
     assert code == ErrorCode.NONE or decision.records == ()
 
 
@@ -194,14 +196,14 @@ def test_incremental_answers(topics: Any, resource: Any, code: ErrorCode, has_me
         ((BROKER, "", []), ErrorCode.INVALID_CONFIG, True),
     ],
 )
-def test_legacy_answers(topics: Any, resource: Any, code: ErrorCode, has_message: bool) -> None:
+def test_legacy_alter_errors(topics: Any, resource: Any, code: ErrorCode, has_message: bool) -> None:
     """With eligible leader replicas the cluster's min.insync.replicas must be among what replaces its configs."""
     decision = topics.decide(replace(resource))
-    assert outcome(decision) == [(code, has_message)]
+    assert outcomes(decision) == [(code, has_message)]
     assert code == ErrorCode.NONE or decision.records == ()
 
 
-def test_legacy_replaces_everything(topics: Any) -> None:
+def test_legacy_alter_replaces_all_configs(topics: Any) -> None:
     """What is set comes before what goes away with it."""
     topics.do(change((TOPIC, "a", [("cleanup.policy", SET, "compact"), ("retention.ms", SET, "1")])))
     decision = topics.do(replace((TOPIC, "a", [("retention.bytes", "5"), ("retention.ms", "1")]), (TOPIC, "none", [])))
@@ -219,8 +221,8 @@ def test_legacy_replaces_everything(topics: Any) -> None:
     )
 
 
-def test_a_brokers_values_are_written_even_unchanged(topics: Any) -> None:
-    """They make it load again what the value names."""
+def test_unchanged_broker_configs_are_written(topics: Any) -> None:
+    """They new_controller it load again what the value names."""
     for _ in range(2):
         assert topics.do(change((BROKER, "1", [("log.retention.ms", SET, "1000")]))).records == (
             ConfigRecord(BROKER, "1", "log.retention.ms", "1000"),
@@ -229,10 +231,10 @@ def test_a_brokers_values_are_written_even_unchanged(topics: Any) -> None:
 
 
 @pytest.mark.parametrize("make_request", [change, replace])
-def test_a_resource_named_twice_is_refused_each_time(topics: Any, make_request: Any) -> None:
+def test_duplicate_resource_is_rejected_each_time(topics: Any, make_request: Any) -> None:
     """In the order of the request; the others are looked at as ever."""
     decision = topics.decide(make_request((TOPIC, "a", []), (TOPIC, "b", []), (TOPIC, "a", []), (TOPIC, "none", [])))
-    assert outcome(decision) == [
+    assert outcomes(decision) == [
         (ErrorCode.INVALID_REQUEST, True),
         (ErrorCode.NONE, False),
         (ErrorCode.INVALID_REQUEST, True),
@@ -240,7 +242,7 @@ def test_a_resource_named_twice_is_refused_each_time(topics: Any, make_request: 
     ]
 
 
-def test_another_number_in_sync_clears_the_eligible_leaders(topics: Any) -> None:
+def test_min_insync_change_clears_elr(topics: Any) -> None:
     """After all configs, for the topics is_affected or for all of them."""
     decision = topics.do(
         change(
@@ -261,7 +263,7 @@ def test_another_number_in_sync_clears_the_eligible_leaders(topics: Any) -> None
     assert topics.image.configs[ConfigResource(BROKER, "")] == {"min.insync.replicas": "2"}
 
 
-def test_before_eligible_leader_replicas_the_number_is_free(topics: Any) -> None:
+def test_min_insync_per_broker_without_elr(topics: Any) -> None:
     topics.replay(Decision((FeatureLevelRecord("eligible.leader.replicas.version", 0),)))
     decision = topics.do(
         change(
@@ -274,18 +276,18 @@ def test_before_eligible_leader_replicas_the_number_is_free(topics: Any) -> None
     )
 
 
-def test_too_many_records_at_once(topics: Any) -> None:
+def test_alter_with_too_many_records_fails(topics: Any) -> None:
     pairs: list[Operation] = [(f"plugin.{number}", SET, "x") for number in range(10_001)]
     decision = topics.decide(change((BROKER, "1", pairs), (TOPIC, "a", [("retention.ms", SET, "1")])))
-    assert (decision.records, outcome(decision)) == ((), [(ErrorCode.POLICY_VIOLATION, True)] * 2)
+    assert (decision.records, outcomes(decision)) == ((), [(ErrorCode.POLICY_VIOLATION, True)] * 2)
 
 
-def test_values_of_a_topic_are_judged_together(topics: Any) -> None:
+def test_topic_configs_are_validated_together(topics: Any) -> None:
     """What is stored counts with what is requested for."""
     topics.do(change((TOPIC, "a", [("max.compaction.lag.ms", SET, "10")])))
-    assert outcome(topics.decide(change((TOPIC, "a", [("min.compaction.lag.ms", SET, "11")])))) == [
+    assert outcomes(topics.decide(change((TOPIC, "a", [("min.compaction.lag.ms", SET, "11")])))) == [
         (ErrorCode.INVALID_CONFIG, True)
     ]
-    assert outcome(topics.decide(change((TOPIC, "a", [("min.compaction.lag.ms", SET, "10")])))) == [
+    assert outcomes(topics.decide(change((TOPIC, "a", [("min.compaction.lag.ms", SET, "10")])))) == [
         (ErrorCode.NONE, False)
     ]

@@ -39,12 +39,12 @@ def request(*topics: CreatableTopic, validate_only: bool = False) -> CreateTopic
     return CreateTopicsRequest(list(topics), 5000, validate_only)
 
 
-def outcome(decision: Decision) -> list[tuple[str, int, bool]]:
+def outcomes(decision: Decision) -> list[tuple[str, int, bool]]:
     """Of each topic the name, the code, and whether there is a message: our words are our own."""
     return [(result.name, result.error_code, result.error_message is not None) for result in decision.response.topics]
 
 
-def test_a_topic_with_defaults(
+def test_create_topic_with_defaults(
     cluster: Any, new_topic_id: Callable[[int], Uuid], dir_id: Callable[[int], Uuid]
 ) -> None:
     """One partition, one replica, in the broker's only directory."""
@@ -77,7 +77,7 @@ def test_a_topic_with_defaults(
     assert list(cluster.image.topics_by_name) == ["a"]
 
 
-def test_records_come_in_kafkas_order(cluster: Any, new_topic_id: Callable[[int], Uuid]) -> None:
+def test_records_are_in_kafkas_order(cluster: Any, new_topic_id: Callable[[int], Uuid]) -> None:
     """The topic, its configs as given, its partitions; where a config is given twice the last one counts."""
     pairs = configs(("retention.ms", "7"), ("cleanup.policy", "compact"), ("retention.ms", "8"))
     decision = cluster.do(request(topic("a", 2, 1, configs=pairs)))
@@ -100,8 +100,8 @@ def test_records_come_in_kafkas_order(cluster: Any, new_topic_id: Callable[[int]
     assert shown["segment.bytes"] == ("1073741824", ConfigSource.DEFAULT)
 
 
-def test_the_nodes_own_defaults(make: Any) -> None:
-    cluster = make(num_partitions="3", default_replication_factor="2")
+def test_defaults_from_static_configs(new_controller: Any) -> None:
+    cluster = new_controller(num_partitions="3", default_replication_factor="2")
     cluster.add_broker(1)
     cluster.add_broker(2)
     decision = cluster.do(request(topic("a")))
@@ -110,7 +110,7 @@ def test_the_nodes_own_defaults(make: Any) -> None:
     assert (result.num_partitions, result.replication_factor) == (3, 2)
 
 
-def test_validate_only_writes_nothing_and_says_the_same(cluster: Any) -> None:
+def test_validate_only_has_same_response_and_no_records(cluster: Any) -> None:
     checked = cluster.decide(request(topic("a", 4, 1), validate_only=True))
     cluster.rng.count = 0
     done = cluster.decide(request(topic("a", 4, 1)))
@@ -155,12 +155,12 @@ def test_validate_only_writes_nothing_and_says_the_same(cluster: Any) -> None:
         (topic("n", 0, 1, configs=configs(("retention.ms", "x"))), ErrorCode.INVALID_CONFIG),
     ],
 )
-def test_refusals(cluster: Any, requested: CreatableTopic, code: ErrorCode) -> None:
+def test_invalid_topic_is_rejected(cluster: Any, requested: CreatableTopic, code: ErrorCode) -> None:
     """Each with a message, with the defaults of all other fields, and without a record."""
     decision = cluster.decide(request(requested))
     (result,) = decision.response.topics
     assert decision.records == ()
-    assert outcome(decision) == [(requested.name, code, True)]
+    assert outcomes(decision) == [(requested.name, code, True)]
     assert (result.topic_id, result.num_partitions, result.replication_factor, result.configs) == (
         ZERO_UUID,
         -1,
@@ -169,14 +169,14 @@ def test_refusals(cluster: Any, requested: CreatableTopic, code: ErrorCode) -> N
     )
 
 
-def test_the_longest_name_and_internal_looking_ones(cluster: Any) -> None:
+def test_longest_and_internal_looking_names_are_valid(cluster: Any) -> None:
     decision = cluster.decide(request(topic("a" * 249), topic("__consumer_offsets2")))
-    assert outcome(decision) == [("a" * 249, ErrorCode.NONE, False), ("__consumer_offsets2", ErrorCode.NONE, False)]
+    assert outcomes(decision) == [("a" * 249, ErrorCode.NONE, False), ("__consumer_offsets2", ErrorCode.NONE, False)]
 
 
-def test_assigned_by_hand(make: Any, dir_id: Callable[[int], Uuid]) -> None:
+def test_replica_assignment(new_controller: Any, dir_id: Callable[[int], Uuid]) -> None:
     """In the order of their numbers, the first active replica leads."""
-    cluster = make()
+    cluster = new_controller()
     cluster.add_broker(1)
     cluster.register(2)
     decision = cluster.do(request(topic("a", assignments=assigned((1, [2, 1]), (0, [1, 2])))))
@@ -188,25 +188,25 @@ def test_assigned_by_hand(make: Any, dir_id: Callable[[int], Uuid]) -> None:
         (1, [2, 1], [1], 1, [dir_id(2), dir_id(1)]),
     ]
     fenced = cluster.decide(request(topic("b", assignments=assigned((0, [2])))))
-    assert outcome(fenced) == [("b", ErrorCode.INVALID_REPLICA_ASSIGNMENT, True)]
+    assert outcomes(fenced) == [("b", ErrorCode.INVALID_REPLICA_ASSIGNMENT, True)]
 
 
-def test_what_exists_exists(cluster: Any) -> None:
+def test_existing_topic_is_rejected(cluster: Any) -> None:
     cluster.do(request(topic("a")))
-    assert outcome(cluster.decide(request(topic("a", 0, 0)))) == [("a", ErrorCode.TOPIC_ALREADY_EXISTS, True)]
+    assert outcomes(cluster.decide(request(topic("a", 0, 0)))) == [("a", ErrorCode.TOPIC_ALREADY_EXISTS, True)]
 
 
-def test_names_that_would_share_their_metrics(cluster: Any) -> None:
+def test_colliding_names_are_rejected(cluster: Any) -> None:
     """Dots and underscores are one to metrics. Kafka compares with what exists, not within a request."""
     cluster.do(request(topic("x.col_a")))
-    assert outcome(cluster.decide(request(topic("x_col.a")))) == [("x_col.a", ErrorCode.INVALID_TOPIC_EXCEPTION, True)]
-    assert outcome(cluster.decide(request(topic("x.col_a")))) == [("x.col_a", ErrorCode.TOPIC_ALREADY_EXISTS, True)]
-    assert outcome(cluster.decide(request(topic("y.b"), topic("y_b")))) == [("y.b", 0, False), ("y_b", 0, False)]
+    assert outcomes(cluster.decide(request(topic("x_col.a")))) == [("x_col.a", ErrorCode.INVALID_TOPIC_EXCEPTION, True)]
+    assert outcomes(cluster.decide(request(topic("x.col_a")))) == [("x.col_a", ErrorCode.TOPIC_ALREADY_EXISTS, True)]
+    assert outcomes(cluster.decide(request(topic("y.b"), topic("y_b")))) == [("y.b", 0, False), ("y_b", 0, False)]
 
 
-def test_what_is_named_twice_is_answered_once_and_last(cluster: Any) -> None:
+def test_duplicate_topic_is_answered_once_and_last(cluster: Any) -> None:
     decision = cluster.do(request(topic("d"), topic("d"), topic("d"), topic("e"), topic(METADATA_TOPIC)))
-    assert outcome(decision) == [
+    assert outcomes(decision) == [
         ("e", ErrorCode.NONE, False),
         ("d", ErrorCode.INVALID_REQUEST, True),
         (METADATA_TOPIC, ErrorCode.INVALID_REQUEST, True),
@@ -214,10 +214,10 @@ def test_what_is_named_twice_is_answered_once_and_last(cluster: Any) -> None:
     assert [type(record) for record in decision.records] == [TopicRecord, PartitionRecord]
 
 
-def test_one_bad_topic_does_not_spoil_the_others(cluster: Any) -> None:
+def test_invalid_topic_does_not_affect_others(cluster: Any) -> None:
     cluster.do(request(topic("a")))
     decision = cluster.decide(request(topic("bad", 0), topic("good"), topic("a"), topic("..")))
-    assert outcome(decision) == [
+    assert outcomes(decision) == [
         ("bad", ErrorCode.INVALID_PARTITIONS, True),
         ("good", ErrorCode.NONE, False),
         ("a", ErrorCode.TOPIC_ALREADY_EXISTS, True),
@@ -227,33 +227,33 @@ def test_one_bad_topic_does_not_spoil_the_others(cluster: Any) -> None:
 
 
 @pytest.mark.parametrize("sizes", [(6000, 6000), (4999, 5000), (-20_000, 10_001)])
-def test_a_request_that_is_too_large_fails_as_a_whole(cluster: Any, sizes: tuple[int, int]) -> None:
+def test_request_over_limit_fails_as_a_whole(cluster: Any, sizes: tuple[int, int]) -> None:
     """Whether by its partitions or by its records, and every topic is told so, as often as it is named."""
     decision = cluster.decide(request(topic("x", sizes[0], 1), topic("y", sizes[1], 1), topic("z"), topic("z")))
     assert decision.records == ()
-    assert outcome(decision) == [(name, ErrorCode.POLICY_VIOLATION, True) for name in "xyzz"]
+    assert outcomes(decision) == [(name, ErrorCode.POLICY_VIOLATION, True) for name in "xyzz"]
 
 
-def test_the_largest_request(cluster: Any) -> None:
+def test_request_at_limit_succeeds(cluster: Any) -> None:
     """Topics and partitions are records, and ten thousand go at once. What is named twice does not count."""
     decision = cluster.decide(request(topic("x", 9999, 1), topic("y", 9999, 1), topic("y", 9999, 1)))
-    assert outcome(decision) == [("x", ErrorCode.NONE, False), ("y", ErrorCode.INVALID_REQUEST, True)]
+    assert outcomes(decision) == [("x", ErrorCode.NONE, False), ("y", ErrorCode.INVALID_REQUEST, True)]
     assert len(decision.records) == 10_000
 
 
-def test_no_topics_no_answer(cluster: Any) -> None:
+def test_empty_request_has_empty_response(cluster: Any) -> None:
     assert cluster.decide(request()) == Decision((), CreateTopicsResponse(0, []))
 
 
-def test_without_a_ready_broker(make: Any) -> None:
-    cluster = make()
+def test_create_topic_without_active_broker_fails(new_controller: Any) -> None:
+    cluster = new_controller()
     cluster.register(1)
-    assert outcome(cluster.decide(request(topic("a")))) == [("a", ErrorCode.INVALID_REPLICATION_FACTOR, True)]
+    assert outcomes(cluster.decide(request(topic("a")))) == [("a", ErrorCode.INVALID_REPLICATION_FACTOR, True)]
 
 
-def test_several_directories_leave_the_choice_to_the_broker(make: Any, dir_id: Callable[[int], Uuid]) -> None:
+def test_several_directories_leave_replica_unassigned(new_controller: Any, dir_id: Callable[[int], Uuid]) -> None:
     """The number 1 as a directory means: not assigned yet."""
-    cluster = make()
+    cluster = new_controller()
     cluster.add_broker(1, log_dirs=(dir_id(1), dir_id(2)))
     decision = cluster.decide(request(topic("a")))
     assert decision.records[1].directories == [Uuid(bytes(15) + b"\x01")]

@@ -32,7 +32,7 @@ def rejection(decision: Decision) -> bool:
     return bool(response.error_code == ErrorCode.INVALID_UPDATE_VERSION)
 
 
-def test_a_feature_goes_down_and_up_again(cluster: Any) -> None:
+def test_feature_downgrade_and_upgrade(cluster: Any) -> None:
     """With eligible leader replicas the number of replicas in sync is one for all brokers."""
     level = cluster.image.features[ELR]
     assert cluster.do(update(ELR, 0, SAFE)) == Decision((FeatureLevelRecord(ELR, 0),), done(ELR))
@@ -45,29 +45,29 @@ def test_a_feature_goes_down_and_up_again(cluster: Any) -> None:
     assert cluster.image.broker_configs(1) == {}
 
 
-def test_what_is_only_checked_changes_nothing(cluster: Any) -> None:
+def test_validate_only_changes_nothing(cluster: Any) -> None:
     assert cluster.do(update(ELR, 0, SAFE, validate_only=True)) == Decision((), done(ELR))
     assert cluster.image.elr_enabled
 
 
-def test_the_level_there_is_writes_nothing(cluster: Any) -> None:
+def test_current_level_writes_nothing(cluster: Any) -> None:
     assert cluster.do(update(METADATA, cluster.image.features[METADATA])) == Decision((), done(METADATA))
 
 
-def test_metadata_goes_up_only(cluster: Any) -> None:
+def test_metadata_version_cannot_be_downgraded(cluster: Any) -> None:
     level = cluster.image.features[METADATA]
     cluster.replay(Decision((FeatureLevelRecord(METADATA, level - 2),)))
     assert rejection(cluster.decide(update(METADATA, level - 3, UNSAFE)))
     assert cluster.do(update(METADATA, level)) == Decision((FeatureLevelRecord(METADATA, level),), done(METADATA))
 
 
-def test_every_node_must_work_at_the_level(cluster: Any) -> None:
+def test_level_must_be_supported_by_all_nodes(cluster: Any) -> None:
     cluster.do(update(ELR, 0, SAFE))
     cluster.add_broker(7, features={METADATA: VersionRange(7, 30), ELR: VersionRange(0, 0)})
     assert rejection(cluster.decide(update(ELR, 1)))
 
 
-def test_one_refusal_is_for_all(cluster: Any) -> None:
+def test_one_invalid_update_rejects_all(cluster: Any) -> None:
     both = UpdateFeaturesRequest(
         feature_updates=[
             FeatureUpdateKey(feature=ELR, max_version_level=0, upgrade_type=SAFE),
@@ -77,7 +77,7 @@ def test_one_refusal_is_for_all(cluster: Any) -> None:
     assert rejection(cluster.decide(both))
 
 
-def test_the_number_for_all_brokers_is_written_down_where_it_is_missing(cluster: Any) -> None:
+def test_missing_cluster_min_insync_is_written(cluster: Any) -> None:
     cluster.do(update(ELR, 0, SAFE))
     cluster.replay(Decision((ConfigRecord(4, "", "min.insync.replicas", None),)))
     decision = cluster.do(update(ELR, 1))

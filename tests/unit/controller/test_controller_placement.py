@@ -50,7 +50,7 @@ def test_each_rack_gets_a_replica(seed: int) -> None:
 
 
 @pytest.mark.parametrize("seed", range(5))
-def test_without_racks_the_load_is_even(seed: int) -> None:
+def test_load_is_even_without_racks(seed: int) -> None:
     placed = place_replicas([broker(number) for number in range(4)], 40, 2, SeededRng(seed))
     assert all(len(set(replicas)) == 2 for replicas in placed)
     load = Counter(broker_id for replicas in placed for broker_id in replicas)
@@ -58,21 +58,21 @@ def test_without_racks_the_load_is_even(seed: int) -> None:
     assert Counter(replicas[0] for replicas in placed) == Counter({0: 10, 1: 10, 2: 10, 3: 10})
 
 
-def test_same_chance_same_placement() -> None:
+def test_same_seed_gives_same_placement() -> None:
     brokers = [broker(number, f"rack{number % 2}") for number in range(6)]
     assert place_replicas(brokers, 20, 3, SeededRng(3)) == place_replicas(brokers, 20, 3, SeededRng(3))
     assert place_replicas(brokers, 20, 3, SeededRng(3)) != place_replicas(brokers, 20, 3, SeededRng(4))
 
 
 @pytest.mark.parametrize("seed", range(5))
-def test_fenced_brokers_are_taken_last_and_never_lead(seed: int) -> None:
+def test_fenced_brokers_come_last_and_never_lead(seed: int) -> None:
     brokers = [broker(1), broker(2), broker(3, fenced=True)]
     assert all(3 not in replicas for replicas in place_replicas(brokers, 10, 2, SeededRng(seed)))
     three = place_replicas(brokers, 10, 3, SeededRng(seed))
     assert all(sorted(replicas) == [1, 2, 3] and replicas[0] != 3 for replicas in three)
 
 
-def test_a_rack_of_fenced_brokers_gives_no_leader() -> None:
+def test_rack_of_fenced_brokers_gives_no_leader() -> None:
     brokers = [broker(1, "a", fenced=True), broker(2, "b"), broker(3, "b")]
     for seed in range(5):
         placed = place_replicas(brokers, 6, 2, SeededRng(seed))
@@ -89,14 +89,14 @@ def test_a_rack_of_fenced_brokers_gives_no_leader() -> None:
         ([broker(1), broker(2, cordoned=(HERE,))], 2),
     ],
 )
-def test_too_few(brokers: list[BrokerRegistration], factor: int) -> None:
+def test_too_few_brokers_are_rejected(brokers: list[BrokerRegistration], factor: int) -> None:
     """A broker that is leaving, or has cordoned all its directories, does not count."""
     with pytest.raises(ApiError) as caught:
         place_replicas(brokers, 1, factor, SeededRng(0))
     assert caught.value.code == ErrorCode.INVALID_REPLICATION_FACTOR
 
 
-def test_one_broker_takes_all() -> None:
+def test_single_broker_gets_all_replicas() -> None:
     assert place_replicas([broker(7)], 3, 1, SeededRng(0)) == [(7,), (7,), (7,)]
 
 

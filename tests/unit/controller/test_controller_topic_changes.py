@@ -43,7 +43,7 @@ def deletions(decision: Decision) -> list[tuple[str | None, bytes, int, bool]]:
     ]
 
 
-def test_deleted_by_name_and_by_id(topics: Any, new_topic_id: Callable[[int], Uuid]) -> None:
+def test_delete_by_name_and_by_id(topics: Any, new_topic_id: Callable[[int], Uuid]) -> None:
     first, second = new_topic_id(1), new_topic_id(2)
     decision = topics.do(delete(("a", ZERO_UUID), (None, second)))
     assert decision == Decision(
@@ -55,7 +55,7 @@ def test_deleted_by_name_and_by_id(topics: Any, new_topic_id: Callable[[int], Uu
     assert topics.image.topics_by_name == topics.image.topics_by_id == {}
 
 
-def test_deleted_by_old_versions(topics: Any, new_topic_id: Callable[[int], Uuid]) -> None:
+def test_delete_in_old_versions(topics: Any, new_topic_id: Callable[[int], Uuid]) -> None:
     decision = topics.decide(delete(names=("zz", "zz", "a")))
     assert deletions(decision) == [
         ("zz", ZERO_UUID, ErrorCode.INVALID_REQUEST, True),
@@ -79,7 +79,7 @@ def test_deleted_by_old_versions(topics: Any, new_topic_id: Callable[[int], Uuid
         ([], []),
     ],
 )
-def test_nothing_is_deleted(
+def test_invalid_deletion_is_rejected(
     topics: Any, new_topic_id: Callable[[int], Uuid], given: list[Any], expected: list[Any]
 ) -> None:
     """Every refusal has a message. Numbers stand for the ids of topics."""
@@ -92,15 +92,15 @@ def test_nothing_is_deleted(
     assert deletions(decision) == [(name, real(number), code, True) for name, number, code in expected]
 
 
-def test_the_metadata_logs_own_id_is_no_topic(topics: Any) -> None:
+def test_metadata_topic_id_is_unknown(topics: Any) -> None:
     assert deletions(topics.decide(delete((None, METADATA_TOPIC_ID)))) == [
         (None, METADATA_TOPIC_ID, ErrorCode.UNKNOWN_TOPIC_ID, True)
     ]
 
 
-def test_deletion_switched_off(make: Any) -> None:
+def test_deletion_disabled(new_controller: Any) -> None:
     """All that was given is rejection, as often as it was given, without a message."""
-    cluster = make(delete_topic_enable="false")
+    cluster = new_controller(delete_topic_enable="false")
     decision = cluster.decide(
         delete(("a", ZERO_UUID), (None, METADATA_TOPIC_ID), (None, ZERO_UUID), ("a", ZERO_UUID), names=("n",))
     )
@@ -130,7 +130,7 @@ def additions(decision: Decision) -> list[tuple[str, int, bool]]:
     return [(result.name, result.error_code, result.error_message is not None) for result in decision.response.results]
 
 
-def test_more_partitions(topics: Any, new_topic_id: Callable[[int], Uuid], dir_id: Callable[[int], Uuid]) -> None:
+def test_create_partitions(topics: Any, new_topic_id: Callable[[int], Uuid], dir_id: Callable[[int], Uuid]) -> None:
     decision = topics.do(partitions(("a", 3, None)))
     added = PartitionRecord(
         partition_id=2,
@@ -148,7 +148,7 @@ def test_more_partitions(topics: Any, new_topic_id: Callable[[int], Uuid], dir_i
     assert topics.decide(partitions(("b", 3, [[1]]))).records == (added,)
 
 
-def test_more_partitions_only_checked(topics: Any) -> None:
+def test_create_partitions_validate_only(topics: Any) -> None:
     assert topics.decide(partitions(("a", 3, None), validate_only=True)) == Decision(
         (), CreatePartitionsResponse(0, [CreatePartitionsTopicResult("a", 0, None)])
     )
@@ -172,13 +172,13 @@ def test_more_partitions_only_checked(topics: Any) -> None:
         (("a", 10_003, None), ErrorCode.UNKNOWN_SERVER_ERROR, False),
     ],
 )
-def test_no_more_partitions(topics: Any, requested: Any, code: ErrorCode, has_message: bool) -> None:
+def test_invalid_create_partitions_is_rejected(topics: Any, requested: Any, code: ErrorCode, has_message: bool) -> None:
     decision = topics.decide(partitions(requested))
     assert decision.records == ()
     assert additions(decision) == [(requested[0], code, has_message)]
 
 
-def test_as_many_as_go_at_once(topics: Any) -> None:
+def test_create_partitions_at_limit(topics: Any) -> None:
     """What is too much for one topic is said of that topic alone."""
     decision = topics.decide(partitions(("a", 10_002, None), ("b", 3, None), ("zz", 1, None)))
     assert additions(decision) == [
@@ -189,7 +189,7 @@ def test_as_many_as_go_at_once(topics: Any) -> None:
     assert len(decision.records) == 10_000
 
 
-def test_a_topic_named_twice_gets_none(topics: Any) -> None:
+def test_duplicate_topic_gets_no_partitions(topics: Any) -> None:
     decision = topics.decide(partitions(("b", 3, None), ("a", 3, None), ("a", 4, None), ("zz", 4, None)))
     assert additions(decision) == [
         ("a", ErrorCode.INVALID_REQUEST, True),
