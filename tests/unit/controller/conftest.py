@@ -1,4 +1,4 @@
-"""A controller with a ready broker, over numbers that count instead of chance."""
+"""A controller with one active broker, and an Rng that counts."""
 
 from collections.abc import Callable
 from typing import Any
@@ -18,7 +18,7 @@ CLUSTER = "AAAAAAAAAAAAAAAAAAAAAg"
 
 
 class CountingRng:
-    """Ids 1, 2, 3 ...; always the first of several."""
+    """Returns 1, 2, 3... as ids, and always the first choice."""
 
     def __init__(self) -> None:
         self.count = 0
@@ -32,7 +32,7 @@ class CountingRng:
 
 
 class ControllerHarness:
-    """A controller whose decisions are replayed as soon as they are made, as its driver does."""
+    """A controller whose decisions are replayed immediately, as by its driver."""
 
     def __init__(self, **static_configs: str) -> None:
         settings = ControllerSettings(1, {name.replace("_", "."): value for name, value in static_configs.items()})
@@ -46,7 +46,7 @@ class ControllerHarness:
         return self.controller.image
 
     def decide(self, request: Any) -> Decision:
-        """Only requested: nothing changes."""
+        """Decide without replaying."""
         return self.controller.decide(request, now_ms=0)
 
     def do(self, request: Any) -> Decision:
@@ -72,14 +72,14 @@ class ControllerHarness:
         return response.epoch
 
     def add_broker(self, broker_id: int, **changes: Any) -> int:
-        """Registered and ready."""
+        """Register and unfence a broker."""
         epoch = self.register(broker_id, **changes)
         self.do(UnfenceBroker(broker_id, epoch))
         return epoch
 
 
 def topic_id(number: int) -> Uuid:
-    """The id that `CountingRng` gives to the nth topic."""
+    """Return the id that `CountingRng` gives to the nth topic."""
     raw = bytearray(number.to_bytes(16, "big"))
     raw[6] |= 0x40
     raw[8] |= 0x80
@@ -97,7 +97,7 @@ def new_controller() -> Callable[..., ControllerHarness]:
 
 @pytest.fixture
 def cluster() -> ControllerHarness:
-    """One ready broker, as a node of its own has it."""
+    """One active broker."""
     harness = ControllerHarness()
     harness.add_broker(1)
     return harness

@@ -1,4 +1,4 @@
-"""Brokers come and go. The records are those that a single Apache Kafka 4.3 node wrote when it was started, stopped and killed."""
+"""Broker registration, fencing and shutdown. The records match those of a single Apache Kafka 4.3 node."""
 
 from collections.abc import Callable
 from typing import Any
@@ -70,7 +70,7 @@ def registration(**changes: Any) -> RegisterBroker:
 
 
 def test_activation_of_empty_log_writes_bootstrap_records() -> None:
-    """In one transaction, with the number of replicas in sync that eligible leader replicas rely on."""
+    """In one transaction, with the cluster's min.insync.replicas that eligible leader replicas require."""
     controller = Controller(ClusterImage(CLUSTER), ControllerSettings(1, {"min.insync.replicas": "2"}), rng=None)  # type: ignore[arg-type]
     assert controller.activate(1, bootstrap_records()) == Decision(
         (
@@ -84,7 +84,7 @@ def test_activation_of_empty_log_writes_bootstrap_records() -> None:
 
 
 def test_activation_aborts_and_repeats_unfinished_bootstrap(new_controller: Any) -> None:
-    """A crash in the middle of the first records leaves a transaction open."""
+    """A crash while writing the bootstrap records leaves a transaction open."""
     controller = Controller(ClusterImage(CLUSTER), ControllerSettings(1), rng=None)  # type: ignore[arg-type]
     first = controller.activate(1, bootstrap_records())
     for number, record in enumerate(first.records[:3]):
@@ -98,7 +98,7 @@ def test_activation_aborts_and_repeats_unfinished_bootstrap(new_controller: Any)
 
 
 def test_register_broker(new_controller: Any) -> None:
-    """The epoch is the offset of the first record; the broker starts fenced."""
+    """The epoch is the offset of the registration record; the broker starts fenced."""
     cluster = new_controller()
     assert cluster.next_offset == 6
     decision = cluster.do(registration(rack="r"))
@@ -154,7 +154,7 @@ def test_broker_without_finalized_features_is_registered(cluster: Any) -> None:
 def test_invalid_registration_is_rejected(
     cluster: Any, dir_id: Callable[[int], Uuid], changes: dict[str, Any], code: ErrorCode
 ) -> None:
-    """The last one brings the directory of broker 1."""
+    """The last case has broker 1's directory."""
     if changes.get("log_dirs", ()) is None:
         changes = changes | {"log_dirs": (dir_id(1),)}
     decision = cluster.decide(registration(**changes))
@@ -181,7 +181,7 @@ def test_register_controller(new_controller: Any) -> None:
 
 
 def test_clean_restart_elects_broker_again(cluster: Any, new_topic_id: Callable[[int], Uuid]) -> None:
-    """The partition loses its leader and remembers it; the broker that comes back in order leads again, two leader epochs later."""
+    """The partition remembers its last leader; after a clean restart it leads again, two leader epochs later."""
     cluster.do(CreateTopicsRequest([CreatableTopic("a", 2, 1)]))
     topic = new_topic_id(1)
     epoch = cluster.image.brokers[1].epoch
@@ -208,7 +208,7 @@ def test_clean_restart_elects_broker_again(cluster: Any, new_topic_id: Callable[
 
 
 def test_unclean_restart_elects_last_known_leader(cluster: Any, new_topic_id: Callable[[int], Uuid]) -> None:
-    """It may have lost its last writes: it is not eligible, and leads as the last known leader, uncleanly; the mark stays."""
+    """It may have lost writes: it is not in the ELR and is elected uncleanly as the last known leader, in recovery."""
     cluster.do(CreateTopicsRequest([CreatableTopic("a", 1, 1)]))
     topic = new_topic_id(1)
     directories = cluster.image.brokers[1].log_dirs
@@ -225,7 +225,7 @@ def test_unclean_restart_elects_last_known_leader(cluster: Any, new_topic_id: Ca
 
 
 def test_unclean_restart_after_fencing(cluster: Any, new_topic_id: Callable[[int], Uuid]) -> None:
-    """As Kafka's own controller does it: the session ends, and only then the new incarnation says that it was not in order."""
+    """As in Kafka: the session expires first, then the new incarnation reports an unclean shutdown."""
     cluster.do(CreateTopicsRequest([CreatableTopic("a", 1, 1)]))
     topic = new_topic_id(1)
     epoch, directories = cluster.image.brokers[1].epoch, cluster.image.brokers[1].log_dirs
@@ -253,7 +253,7 @@ def test_next_in_sync_replica_becomes_leader(new_controller: Any, new_topic_id: 
 
 
 def test_replica_that_leaves_small_isr_stays_eligible(new_controller: Any, new_topic_id: Callable[[int], Uuid]) -> None:
-    """With two needed, the second last to leave still has every committed record."""
+    """With min.insync.replicas=2, the second last replica to leave still has every committed record."""
     cluster = new_controller()
     for broker_id in (1, 2):
         cluster.add_broker(broker_id)
@@ -270,14 +270,14 @@ def test_replica_that_leaves_small_isr_stays_eligible(new_controller: Any, new_t
     assert cluster.do(FenceBroker(2, cluster.image.brokers[2].epoch)).records[0] == change(
         0, topic, isr=[], leader=-1, eligible_leader_replicas=[1, 2], last_known_elr=[2]
     )
-    # Broker 1 left first, yet nothing could be committed without it: it may lead without any loss.
+    # Broker 1 left first, but nothing could be committed without it: it may lead without losing records.
     assert cluster.do(UnfenceBroker(1, cluster.image.brokers[1].epoch)).records[1] == change(
         0, topic, isr=[1], leader=1, eligible_leader_replicas=[2], last_known_elr=[]
     )
 
 
 def test_unclean_election_depends_on_topic_config(new_controller: Any, new_topic_id: Callable[[int], Uuid]) -> None:
-    """Broker 2 fell out of sync; only a topic that wants to be served at any price lets it lead."""
+    """Broker 2 is out of sync; only a topic with unclean.leader.election.enable elects it."""
     cluster = new_controller()
     for broker_id in (1, 2):
         cluster.add_broker(broker_id)
@@ -311,7 +311,7 @@ def test_last_in_sync_replica_stays_without_elr(new_controller: Any, new_topic_i
 
 
 def test_replica_in_lost_directory_is_not_elected(cluster: Any) -> None:
-    """The disk was replaced: what is empty must not become the truth."""
+    """The disk was replaced: the empty log must not become the leader's."""
     cluster.do(CreateTopicsRequest([CreatableTopic("a", 1, 1)]))
     epoch = cluster.image.brokers[1].epoch
     cluster.do(StartControlledShutdown(1, epoch))
@@ -336,12 +336,12 @@ def test_assign_replicas_to_dirs(
     assert cluster.do(AssignReplicasToDirs(1, epoch, requested)) == Decision()
 
 
-@pytest.mark.parametrize("kind", [UnfenceBroker, FenceBroker, StartControlledShutdown, AllocateProducerIds])
-def test_unknown_broker_or_stale_epoch_is_rejected(cluster: Any, kind: Any) -> None:
-    """A broker that is not registered, or speaks for an earlier life."""
-    stranger, ghost = cluster.decide(kind(9, 0)), cluster.decide(kind(1, 5))
-    assert (stranger.records, stranger.response.code) == ((), ErrorCode.BROKER_ID_NOT_REGISTERED)
-    assert (ghost.records, ghost.response.code) == ((), ErrorCode.STALE_BROKER_EPOCH)
+@pytest.mark.parametrize("request_type", [UnfenceBroker, FenceBroker, StartControlledShutdown, AllocateProducerIds])
+def test_unknown_broker_or_stale_epoch_is_rejected(cluster: Any, request_type: Any) -> None:
+    """A broker that is not registered, or an earlier registration."""
+    unknown, stale = cluster.decide(request_type(9, 0)), cluster.decide(request_type(1, 5))
+    assert (unknown.records, unknown.response.code) == ((), ErrorCode.BROKER_ID_NOT_REGISTERED)
+    assert (stale.records, stale.response.code) == ((), ErrorCode.STALE_BROKER_EPOCH)
 
 
 def test_producer_ids_are_allocated_in_blocks(cluster: Any) -> None:
@@ -358,7 +358,7 @@ def test_producer_ids_are_allocated_in_blocks(cluster: Any) -> None:
 
 
 def test_replicas_in_offline_directory_lose_leader(new_controller: Any, new_topic_id: Callable[[int], Uuid]) -> None:
-    """Only the partitions in the directory that is not kept change; told twice, nothing changes."""
+    """Only partitions in the offline directory change; repeating the request changes nothing."""
     cluster = new_controller()
     cluster.add_broker(1)
     kept, lost = Uuid(b"k" * 16), Uuid(b"l" * 16)

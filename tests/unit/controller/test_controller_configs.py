@@ -1,4 +1,4 @@
-"""AlterConfigs and IncrementalAlterConfigs: the answers are those that Apache Kafka 4.3 gave to the same requests."""
+"""AlterConfigs and IncrementalAlterConfigs. The error codes were recorded from Apache Kafka 4.3."""
 
 from typing import Any
 
@@ -25,7 +25,7 @@ Operation = tuple[str, int, str | None]
 
 @pytest.fixture
 def topics(cluster: Any) -> Any:
-    """A cluster with the topics a and b."""
+    """A cluster with topics a and b."""
     cluster.do(CreateTopicsRequest([CreatableTopic("a", 1, 1), CreatableTopic("b", 1, 1)]))
     return cluster
 
@@ -36,9 +36,9 @@ def change(
     return incremental.IncrementalAlterConfigsRequest(
         [
             incremental.AlterConfigsResource(
-                kind, name, [incremental.AlterableConfig(*operation) for operation in operations]
+                resource_type, name, [incremental.AlterableConfig(*operation) for operation in operations]
             )
-            for kind, name, operations in resources
+            for resource_type, name, operations in resources
         ],
         validate_only,
     )
@@ -49,8 +49,8 @@ def replace(
 ) -> legacy.AlterConfigsRequest:
     return legacy.AlterConfigsRequest(
         [
-            legacy.AlterConfigsResource(kind, name, [legacy.AlterableConfig(*pair) for pair in pairs])
-            for kind, name, pairs in resources
+            legacy.AlterConfigsResource(resource_type, name, [legacy.AlterableConfig(*pair) for pair in pairs])
+            for resource_type, name, pairs in resources
         ],
         validate_only,
     )
@@ -61,7 +61,7 @@ def outcomes(decision: Decision) -> list[tuple[int, bool]]:
 
 
 def test_value_is_set_and_deleted(topics: Any) -> None:
-    """The whole decision; a value that does not change is not written."""
+    """An unchanged value is not written."""
     request = change((TOPIC, "a", [("retention.ms", SET, "77")]))
     response = incremental.IncrementalAlterConfigsResponse(
         0, [incremental.AlterConfigsResourceResponse(0, None, TOPIC, "a")]
@@ -97,7 +97,7 @@ def test_validate_only_writes_nothing(topics: Any) -> None:
 def test_append_and_subtract_of_list_config(
     topics: Any, stored: str | None, operation: Operation, expected: str
 ) -> None:
-    """From what is set, else from the default; a list that is empty is still a value."""
+    """Starts from the current value or the default; an empty list is still a value."""
     name = operation[0]
     if stored is not None:
         topics.do(change((TOPIC, "a", [(name, SET, stored)])))
@@ -197,14 +197,14 @@ def test_incremental_alter_errors(topics: Any, resource: Any, code: ErrorCode, h
     ],
 )
 def test_legacy_alter_errors(topics: Any, resource: Any, code: ErrorCode, has_message: bool) -> None:
-    """With eligible leader replicas the cluster's min.insync.replicas must be among what replaces its configs."""
+    """With eligible leader replicas the new cluster configs must include min.insync.replicas."""
     decision = topics.decide(replace(resource))
     assert outcomes(decision) == [(code, has_message)]
     assert code == ErrorCode.NONE or decision.records == ()
 
 
 def test_legacy_alter_replaces_all_configs(topics: Any) -> None:
-    """What is set comes before what goes away with it."""
+    """New values are written before deletions."""
     topics.do(change((TOPIC, "a", [("cleanup.policy", SET, "compact"), ("retention.ms", SET, "1")])))
     decision = topics.do(replace((TOPIC, "a", [("retention.bytes", "5"), ("retention.ms", "1")]), (TOPIC, "none", [])))
     assert decision == Decision(
@@ -222,7 +222,7 @@ def test_legacy_alter_replaces_all_configs(topics: Any) -> None:
 
 
 def test_unchanged_broker_configs_are_written(topics: Any) -> None:
-    """They new_controller it load again what the value names."""
+    """They make the broker reload the files that the value names."""
     for _ in range(2):
         assert topics.do(change((BROKER, "1", [("log.retention.ms", SET, "1000")]))).records == (
             ConfigRecord(BROKER, "1", "log.retention.ms", "1000"),
@@ -232,7 +232,7 @@ def test_unchanged_broker_configs_are_written(topics: Any) -> None:
 
 @pytest.mark.parametrize("make_request", [change, replace])
 def test_duplicate_resource_is_rejected_each_time(topics: Any, make_request: Any) -> None:
-    """In the order of the request; the others are looked at as ever."""
+    """Results are in request order; other resources are not affected."""
     decision = topics.decide(make_request((TOPIC, "a", []), (TOPIC, "b", []), (TOPIC, "a", []), (TOPIC, "none", [])))
     assert outcomes(decision) == [
         (ErrorCode.INVALID_REQUEST, True),
@@ -243,7 +243,7 @@ def test_duplicate_resource_is_rejected_each_time(topics: Any, make_request: Any
 
 
 def test_min_insync_change_clears_elr(topics: Any) -> None:
-    """After all configs, for the topics is_affected or for all of them."""
+    """ClearElrRecords come after all config records, for one topic or for all."""
     decision = topics.do(
         change(
             (TOPIC, "b", [("min.insync.replicas", SET, "1")]),
@@ -283,7 +283,7 @@ def test_alter_with_too_many_records_fails(topics: Any) -> None:
 
 
 def test_topic_configs_are_validated_together(topics: Any) -> None:
-    """What is stored counts with what is requested for."""
+    """Current and new values together."""
     topics.do(change((TOPIC, "a", [("max.compaction.lag.ms", SET, "10")])))
     assert outcomes(topics.decide(change((TOPIC, "a", [("min.compaction.lag.ms", SET, "11")])))) == [
         (ErrorCode.INVALID_CONFIG, True)

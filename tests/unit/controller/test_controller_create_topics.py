@@ -1,4 +1,4 @@
-"""CreateTopics: whole decisions, and for what can be wrong the answers that Apache Kafka 4.3 gave to the same requests."""
+"""CreateTopics: complete decisions. The error codes were recorded from Apache Kafka 4.3."""
 
 from collections.abc import Callable
 from typing import Any
@@ -40,7 +40,7 @@ def request(*topics: CreatableTopic, validate_only: bool = False) -> CreateTopic
 
 
 def outcomes(decision: Decision) -> list[tuple[str, int, bool]]:
-    """Of each topic the name, the code, and whether there is a message: our words are our own."""
+    """Return name, error code and whether there is a message; message texts differ from Kafka's."""
     return [(result.name, result.error_code, result.error_message is not None) for result in decision.response.topics]
 
 
@@ -78,7 +78,7 @@ def test_create_topic_with_defaults(
 
 
 def test_records_are_in_kafkas_order(cluster: Any, new_topic_id: Callable[[int], Uuid]) -> None:
-    """The topic, its configs as given, its partitions; where a config is given twice the last one counts."""
+    """Topic, configs in request order, partitions; the last value of a repeated config wins."""
     pairs = configs(("retention.ms", "7"), ("cleanup.policy", "compact"), ("retention.ms", "8"))
     decision = cluster.do(request(topic("a", 2, 1, configs=pairs)))
     created = new_topic_id(1)
@@ -95,7 +95,7 @@ def test_records_are_in_kafkas_order(cluster: Any, new_topic_id: Callable[[int],
     assert [entry.name for entry in decision.response.topics[0].configs] == sorted(shown)
     assert shown["retention.ms"] == ("8", ConfigSource.TOPIC)
     assert shown["cleanup.policy"] == ("compact", ConfigSource.TOPIC)
-    # Eligible leader replicas keep this one in the metadata log, for all brokers.
+    # With eligible leader replicas this config is in the metadata log, for all brokers.
     assert shown["min.insync.replicas"] == ("1", ConfigSource.DYNAMIC_CLUSTER)
     assert shown["segment.bytes"] == ("1073741824", ConfigSource.DEFAULT)
 
@@ -156,7 +156,7 @@ def test_validate_only_has_same_response_and_no_records(cluster: Any) -> None:
     ],
 )
 def test_invalid_topic_is_rejected(cluster: Any, requested: CreatableTopic, code: ErrorCode) -> None:
-    """Each with a message, with the defaults of all other fields, and without a record."""
+    """Each error has a message, defaults in all other fields, and no records."""
     decision = cluster.decide(request(requested))
     (result,) = decision.response.topics
     assert decision.records == ()
@@ -175,7 +175,7 @@ def test_longest_and_internal_looking_names_are_valid(cluster: Any) -> None:
 
 
 def test_replica_assignment(new_controller: Any, dir_id: Callable[[int], Uuid]) -> None:
-    """In the order of their numbers, the first active replica leads."""
+    """Partitions are sorted by number; the first active replica leads."""
     cluster = new_controller()
     cluster.add_broker(1)
     cluster.register(2)
@@ -197,7 +197,7 @@ def test_existing_topic_is_rejected(cluster: Any) -> None:
 
 
 def test_colliding_names_are_rejected(cluster: Any) -> None:
-    """Dots and underscores are one to metrics. Kafka compares with what exists, not within a request."""
+    """Metric names do not distinguish dots and underscores. As in Kafka, only existing topics are compared."""
     cluster.do(request(topic("x.col_a")))
     assert outcomes(cluster.decide(request(topic("x_col.a")))) == [("x_col.a", ErrorCode.INVALID_TOPIC_EXCEPTION, True)]
     assert outcomes(cluster.decide(request(topic("x.col_a")))) == [("x.col_a", ErrorCode.TOPIC_ALREADY_EXISTS, True)]
@@ -228,14 +228,14 @@ def test_invalid_topic_does_not_affect_others(cluster: Any) -> None:
 
 @pytest.mark.parametrize("sizes", [(6000, 6000), (4999, 5000), (-20_000, 10_001)])
 def test_request_over_limit_fails_as_a_whole(cluster: Any, sizes: tuple[int, int]) -> None:
-    """Whether by its partitions or by its records, and every topic is told so, as often as it is named."""
+    """Too many partitions or too many records. Every topic gets the error, including duplicates."""
     decision = cluster.decide(request(topic("x", sizes[0], 1), topic("y", sizes[1], 1), topic("z"), topic("z")))
     assert decision.records == ()
     assert outcomes(decision) == [(name, ErrorCode.POLICY_VIOLATION, True) for name in "xyzz"]
 
 
 def test_request_at_limit_succeeds(cluster: Any) -> None:
-    """Topics and partitions are records, and ten thousand go at once. What is named twice does not count."""
+    """Topics and partitions together make ten thousand records. Duplicate topics do not count."""
     decision = cluster.decide(request(topic("x", 9999, 1), topic("y", 9999, 1), topic("y", 9999, 1)))
     assert outcomes(decision) == [("x", ErrorCode.NONE, False), ("y", ErrorCode.INVALID_REQUEST, True)]
     assert len(decision.records) == 10_000
@@ -252,7 +252,7 @@ def test_create_topic_without_active_broker_fails(new_controller: Any) -> None:
 
 
 def test_several_directories_leave_replica_unassigned(new_controller: Any, dir_id: Callable[[int], Uuid]) -> None:
-    """The number 1 as a directory means: not assigned yet."""
+    """Directory id 1 means unassigned."""
     cluster = new_controller()
     cluster.add_broker(1, log_dirs=(dir_id(1), dir_id(2)))
     decision = cluster.decide(request(topic("a")))

@@ -1,4 +1,4 @@
-"""UpdateFeatures: whole decisions."""
+"""UpdateFeatures: complete decisions."""
 
 from typing import Any
 
@@ -17,8 +17,8 @@ ELR, METADATA = "eligible.leader.replicas.version", "metadata.version"
 UPGRADE, SAFE, UNSAFE = 1, 2, 3
 
 
-def update(name: str, level: int, kind: int = UPGRADE, *, validate_only: bool = False) -> UpdateFeaturesRequest:
-    key = FeatureUpdateKey(feature=name, max_version_level=level, upgrade_type=kind)
+def update(name: str, level: int, upgrade_type: int = UPGRADE, *, validate_only: bool = False) -> UpdateFeaturesRequest:
+    key = FeatureUpdateKey(feature=name, max_version_level=level, upgrade_type=upgrade_type)
     return UpdateFeaturesRequest(feature_updates=[key], validate_only=validate_only)
 
 
@@ -26,14 +26,14 @@ def done(name: str) -> UpdateFeaturesResponse:
     return UpdateFeaturesResponse(error_message=None, results=[UpdatableFeatureResult(name, ErrorCode.NONE, "NONE")])
 
 
-def rejection(decision: Decision) -> bool:
+def is_rejected(decision: Decision) -> bool:
     response = decision.response
     assert (decision.records, response.results, bool(response.error_message)) == ((), [], True)
     return bool(response.error_code == ErrorCode.INVALID_UPDATE_VERSION)
 
 
 def test_feature_downgrade_and_upgrade(cluster: Any) -> None:
-    """With eligible leader replicas the number of replicas in sync is one for all brokers."""
+    """With eligible leader replicas, min.insync.replicas is the same for all brokers."""
     level = cluster.image.features[ELR]
     assert cluster.do(update(ELR, 0, SAFE)) == Decision((FeatureLevelRecord(ELR, 0),), done(ELR))
     assert not cluster.image.elr_enabled
@@ -57,14 +57,14 @@ def test_current_level_writes_nothing(cluster: Any) -> None:
 def test_metadata_version_cannot_be_downgraded(cluster: Any) -> None:
     level = cluster.image.features[METADATA]
     cluster.replay(Decision((FeatureLevelRecord(METADATA, level - 2),)))
-    assert rejection(cluster.decide(update(METADATA, level - 3, UNSAFE)))
+    assert is_rejected(cluster.decide(update(METADATA, level - 3, UNSAFE)))
     assert cluster.do(update(METADATA, level)) == Decision((FeatureLevelRecord(METADATA, level),), done(METADATA))
 
 
 def test_level_must_be_supported_by_all_nodes(cluster: Any) -> None:
     cluster.do(update(ELR, 0, SAFE))
     cluster.add_broker(7, features={METADATA: VersionRange(7, 30), ELR: VersionRange(0, 0)})
-    assert rejection(cluster.decide(update(ELR, 1)))
+    assert is_rejected(cluster.decide(update(ELR, 1)))
 
 
 def test_one_invalid_update_rejects_all(cluster: Any) -> None:
@@ -74,7 +74,7 @@ def test_one_invalid_update_rejects_all(cluster: Any) -> None:
             FeatureUpdateKey(feature="no", max_version_level=1),
         ]
     )
-    assert rejection(cluster.decide(both))
+    assert is_rejected(cluster.decide(both))
 
 
 def test_missing_cluster_min_insync_is_written(cluster: Any) -> None:

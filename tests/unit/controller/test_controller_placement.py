@@ -1,4 +1,4 @@
-"""Placement: racks in turn, brokers in turn, the load even, no replica where it cannot be."""
+"""Placement: round robin over racks and brokers, even load, no replicas on unusable brokers."""
 
 import random
 from collections import Counter
@@ -39,7 +39,7 @@ def broker(
 
 @pytest.mark.parametrize("seed", range(5))
 def test_each_rack_gets_a_replica(seed: int) -> None:
-    """Three racks of three brokers: every partition is in all racks, and all brokers lead equally often."""
+    """Three racks of three brokers: every partition is in all racks, and all brokers lead the same number of times."""
     brokers = [broker(number, f"rack{number % 3}") for number in range(9)]
     placed = place_replicas(brokers, 90, 3, SeededRng(seed))
     assert len(placed) == 90
@@ -90,7 +90,7 @@ def test_rack_of_fenced_brokers_gives_no_leader() -> None:
     ],
 )
 def test_too_few_brokers_are_rejected(brokers: list[BrokerRegistration], factor: int) -> None:
-    """A broker that is leaving, or has cordoned all its directories, does not count."""
+    """A broker that is shutting down, or whose directories are all cordoned, does not count."""
     with pytest.raises(ApiError) as caught:
         place_replicas(brokers, 1, factor, SeededRng(0))
     assert caught.value.code == ErrorCode.INVALID_REPLICATION_FACTOR

@@ -1,4 +1,4 @@
-"""DeleteTopics and CreatePartitions: the answers are those that Apache Kafka 4.3 gave to the same requests."""
+"""DeleteTopics and CreatePartitions. The error codes were recorded from Apache Kafka 4.3."""
 
 from collections.abc import Callable
 from typing import Any
@@ -82,7 +82,7 @@ def test_delete_in_old_versions(topics: Any, new_topic_id: Callable[[int], Uuid]
 def test_invalid_deletion_is_rejected(
     topics: Any, new_topic_id: Callable[[int], Uuid], given: list[Any], expected: list[Any]
 ) -> None:
-    """Every refusal has a message. Numbers stand for the ids of topics."""
+    """Every error has a message. Numbers stand for topic ids."""
 
     def real(number: int) -> Uuid:
         return ZERO_UUID if number == 0 else new_topic_id(number)
@@ -99,7 +99,7 @@ def test_metadata_topic_id_is_unknown(topics: Any) -> None:
 
 
 def test_deletion_disabled(new_controller: Any) -> None:
-    """All that was given is rejection, as often as it was given, without a message."""
+    """Every topic gets the error, including duplicates, without a message."""
     cluster = new_controller(delete_topic_enable="false")
     decision = cluster.decide(
         delete(("a", ZERO_UUID), (None, METADATA_TOPIC_ID), (None, ZERO_UUID), ("a", ZERO_UUID), names=("n",))
@@ -179,7 +179,7 @@ def test_invalid_create_partitions_is_rejected(topics: Any, requested: Any, code
 
 
 def test_create_partitions_at_limit(topics: Any) -> None:
-    """What is too much for one topic is said of that topic alone."""
+    """A topic that exceeds the limit fails alone."""
     decision = topics.decide(partitions(("a", 10_002, None), ("b", 3, None), ("zz", 1, None)))
     assert additions(decision) == [
         ("a", ErrorCode.NONE, False),
