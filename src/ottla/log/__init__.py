@@ -1,1 +1,2 @@
-"""One partition on disk: segments, indexes, checkpoints and producer state, in Kafka's own formats, through the Disk port."""
+"""One partition on disk: segments, indexes, checkpoints and producer state, in Kafka's own formats, through the Disk
+port."""

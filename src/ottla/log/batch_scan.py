@@ -1,4 +1,4 @@
-"""Walking the batches of a segment's file, in windows: what opening, rebuilding and searching by time have in common."""
+"""Scanning the batches of a segment file in windows, for opening, recovery, compaction and searches by time."""
 
 from collections.abc import Iterator
 
@@ -15,12 +15,13 @@ _make = BatchHeader._make
 def scan_fields(
     file: File, position: int, end: int, *, window_bytes: int = WINDOW_BYTES
 ) -> Iterator[tuple[int, tuple[int, ...], memoryview]]:
-    """Position, header fields and bytes of each batch from a position on. Ends before the first bytes that cannot be a whole batch."""
+    """Yield position, header fields and bytes of each batch from a position on. Stops at bytes that cannot be a
+    complete batch."""
     while end - position >= RECORDS_AT:
         window = memoryview(file.read_at(position, min(window_bytes, end - position)))
         at, available = 0, len(window)
         if available < RECORDS_AT:
-            return  # the file is shorter than it was said to be
+            return  # the file is shorter than `end`
         while available - at >= RECORDS_AT:
             fields = _unpack(window, at)
             length = fields[1]
@@ -30,7 +31,7 @@ def scan_fields(
             if at + size > available:
                 if at:
                     break
-                window = memoryview(file.read_at(position, size))  # one batch that is larger than a window
+                window = memoryview(file.read_at(position, size))  # a batch that is larger than a window
                 available = len(window)
                 if available < size:
                     return
@@ -42,12 +43,12 @@ def scan_fields(
 def scan_batches(
     file: File, position: int, end: int, *, window_bytes: int = WINDOW_BYTES
 ) -> Iterator[tuple[int, BatchHeader, memoryview]]:
-    """As `scan_fields`, with a header that has names."""
+    """Like `scan_fields`, with named header fields."""
     for at, fields, batch in scan_fields(file, position, end, window_bytes=window_bytes):
         yield at, _make(fields), batch
 
 
 def scan_headers(file: File, position: int, end: int) -> Iterator[tuple[int, BatchHeader]]:
-    """As `scan_batches`, where the records do not matter."""
+    """Like `scan_batches`, without the bytes."""
     for at, fields, _ in scan_fields(file, position, end):
         yield at, _make(fields)

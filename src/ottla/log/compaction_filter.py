@@ -144,7 +144,7 @@ class BatchFilter:
 
     def take_aborted(self) -> list[AbortedTransaction]:
         """The aborted transactions whose markers were met since this was last asked, and of which something is left."""
-        return self._transactions.take_kept()
+        return self._transactions.take_retained_aborted()
 
     def _judge(self, window: Window) -> tuple[list[str], list[int]]:
         """What becomes of each batch, and which of them must be looked into."""

@@ -107,7 +107,7 @@ class TransactionFilter:
         del self._committed[header.producer_id]
         return False
 
-    def take_kept(self) -> list[AbortedTransaction]:
+    def take_retained_aborted(self) -> list[AbortedTransaction]:
         kept, self.kept = self.kept, []
         return kept
 

@@ -1,4 +1,4 @@
-"""What the configuration of a topic means to its log, in typed fields with Kafka's defaults."""
+"""The topic configs that a log needs, in typed fields with Kafka's defaults."""
 
 from dataclasses import dataclass
 from enum import Enum
@@ -10,14 +10,14 @@ LONG_MAX = (1 << 63) - 1
 
 
 class TimestampType(Enum):
-    """Whose clock stamps the records."""
+    """`message.timestamp.type`."""
 
     CREATE = "create"
     APPEND = "append"
 
 
 class Compression(Enum):
-    """How a topic keeps its batches; the numbers are the codecs of record batches."""
+    """`compression.type`; the numbers are the codecs of record batches."""
 
     PRODUCER = -1
     UNCOMPRESSED = 0
@@ -29,7 +29,7 @@ class Compression(Enum):
 
 @dataclass(frozen=True, slots=True)
 class LogConfig:
-    """The defaults are Kafka's. `segment_jitter_ms` is the delay drawn for this log, not the maximum of the configuration."""
+    """The defaults are Kafka's. `segment_jitter_ms` is the value drawn for this log, not the configured maximum."""
 
     segment_bytes: int = 1 << 30
     segment_ms: int = 7 * 24 * 3_600_000
@@ -49,9 +49,9 @@ class LogConfig:
     flush_messages: int = LONG_MAX
     flush_ms: int = LONG_MAX
     retention_ms: int = 7 * 24 * 3_600_000
-    """-1 keeps records whatever their age."""
+    """-1: no limit."""
     retention_bytes: int = -1
-    """-1 keeps them whatever their size."""
+    """-1: no limit."""
     delete_retention_ms: int = 24 * 3_600_000
     min_compaction_lag_ms: int = 0
     max_compaction_lag_ms: int = LONG_MAX
@@ -59,7 +59,8 @@ class LogConfig:
 
     @property
     def segment_age_max_ms(self) -> int:
-        """When a segment is closed. What is in the active one is not compacted, which a compacted topic may set a limit to."""
+        """Age at which the active segment is closed. As it is never compacted, `max.compaction.lag.ms` limits its age
+        too."""
         age = (
             min(self.segment_ms, self.max_compaction_lag_ms)
             if self.compacted and self.max_compaction_lag_ms > 0
@@ -68,8 +69,9 @@ class LogConfig:
         return age - self.segment_jitter_ms
 
     def rules(self) -> BatchRules:
-        """What of this a batch is checked against: one object for all logs of which the same is true, as each request looks at it."""
-        return _one_for_all(
+        """Return the rules for validating batches. Logs with equal rules share one object, so that it stays in the CPU
+        caches."""
+        return _shared(
             BatchRules(
                 max_message_bytes=self.max_message_bytes,
                 compacted=self.compacted,
@@ -83,5 +85,5 @@ class LogConfig:
 
 
 @lru_cache(maxsize=256)
-def _one_for_all(rules: BatchRules) -> BatchRules:
+def _shared(rules: BatchRules) -> BatchRules:
     return rules

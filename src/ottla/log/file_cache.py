@@ -1,4 +1,5 @@
-"""A bound on open files, and on indexes that are mapped: segments ask here for theirs, and those not used for a while give theirs up."""
+"""Limit on open files and mapped indexes: segments open their files here, and those not used for a while are
+evicted."""
 
 from typing import TYPE_CHECKING
 
@@ -9,9 +10,10 @@ if TYPE_CHECKING:
 
 
 class FileCache:
-    """Shared by all logs of a disk. The one given up is found by second chance: a use sets a flag, which is all that the hot path pays.
+    """Open files of all logs on a disk. Evicts by second chance: the hot path only sets a flag on use.
 
-    A file is let go, not closed: a fetch that is on its way to a socket may still read from it, and it closes itself after that.
+    Evicted files are dereferenced, not closed: a fetch that is being sent may still read from one, which then closes
+    itself.
     """
 
     def __init__(self, disk: Disk, *, open_files_max: int | None = None) -> None:
@@ -33,7 +35,7 @@ class FileCache:
         self._segments[segment] = None
         return file
 
-    def forget(self, segment: "LogSegment") -> None:
+    def remove(self, segment: "LogSegment") -> None:
         self._segments.pop(segment, None)
 
     def _evict_one(self) -> None:

@@ -1,5 +1,6 @@
-"""What the loop leaves to a worker to put on the disk."""
+"""What the loop leaves for a worker to fsync: closed segments, small files, directories, and the active segment."""
 
+from collections.abc import Sequence
 from typing import NamedTuple, Protocol
 
 from ottla.base.ports import Disk, File
@@ -11,7 +12,7 @@ class Flushable(Protocol):
 
 
 class ClosedSegment:
-    """A segment whose bytes and indexes are to be made durable."""
+    """A closed segment whose records and indexes are not yet on the disk."""
 
     __slots__ = ("_file", "segment")
 
@@ -20,7 +21,7 @@ class ClosedSegment:
         self._file: File | None = None
 
     def open(self) -> None:
-        """On the loop, as workers must not touch the table of open files."""
+        """Call on the loop: workers must not touch the file cache."""
         self._file = self.segment.open_file()
 
     def flush(self) -> None:
@@ -29,7 +30,8 @@ class ClosedSegment:
 
 
 class AtomicWrite(NamedTuple):
-    """A small file, encoded on the loop and written by a worker. All names in its directory become durable, also that of a new segment."""
+    """A small file, encoded on the loop and written by a worker. Writing it also fsyncs its directory, with the names
+    of new segments."""
 
     disk: Disk
     path: str
@@ -40,7 +42,7 @@ class AtomicWrite(NamedTuple):
 
 
 class DirectorySync(NamedTuple):
-    """The names in a directory, where no small file is written that would make them durable."""
+    """An fsync of a directory, for new names that no AtomicWrite makes durable."""
 
     disk: Disk
     directory: str
@@ -50,9 +52,9 @@ class DirectorySync(NamedTuple):
 
 
 class FlushPlan(NamedTuple):
-    """What a worker does so that a log is on the disk up to an offset: `run` it, then tell the log by `on_flushed`.
+    """Work that makes a log durable up to an offset: `run` it in a worker, then pass it to `on_flushed` of the log.
 
-    One at a time for a log: a later plan leaves out what this one does, and is not done before it.
+    Run one plan per log at a time: a later plan leaves out what an earlier one covers.
     """
 
     items: list[Flushable]
@@ -64,3 +66,56 @@ class FlushPlan(NamedTuple):
             item.flush()
         if self.active is not None:
             self.active.fsync()
+
+
+class FlushQueue:
+    """What is to be flushed before the active segment of a log, in order."""
+
+    __slots__ = ("_directory", "_disk", "_items", "_needs_directory_sync")
+
+    def __init__(self, disk: Disk, directory: str) -> None:
+        self._disk = disk
+        self._directory = directory
+        self._items: list[Flushable] = []
+        self._needs_directory_sync = True
+
+    def __bool__(self) -> bool:
+        return bool(self._items)
+
+    def add_segment(self, segment: LogSegment) -> None:
+        self._items.append(ClosedSegment(segment))
+
+    def add_file(self, path: str, data: bytes) -> None:
+        self._items.append(AtomicWrite(self._disk, path, data))
+
+    def drain(self) -> list[Flushable]:
+        """Return all items, ready to be flushed in a worker, and forget them."""
+        if self._needs_directory_sync:
+            self._needs_directory_sync = False
+            self._items.insert(0, DirectorySync(self._disk, self._directory))  # durable bytes are lost without a name
+        items, self._items = self._items, []
+        for item in items:
+            if isinstance(item, ClosedSegment):
+                item.open()
+        return items
+
+    def put_back(self, items: Sequence[Flushable]) -> None:
+        self._items[:0] = items
+
+    def remove_segments(self, segments: Sequence[LogSegment]) -> None:
+        self._items = [
+            item for item in self._items if not (isinstance(item, ClosedSegment) and item.segment in segments)
+        ]
+
+    def clear(self) -> None:
+        self._items.clear()
+
+    def move_to(self, directory: str) -> None:
+        """Follow a rename of the directory."""
+        self._items = [
+            item._replace(path=directory + item.path[len(self._directory) :]) if isinstance(item, AtomicWrite) else item
+            for item in self._items
+            if not isinstance(item, DirectorySync)
+        ]
+        self._directory = directory
+        self._needs_directory_sync = True

@@ -1,6 +1,6 @@
-"""Which leader wrote from which offset on: the cache and checkpoint that followers truncate by.
+"""Start offsets of leader epochs, by which followers truncate, and their checkpoint file.
 
-The batches carry their epochs too, so that what a crash keeps from the checkpoint is found again when the log is opened.
+Batches carry their epochs too: entries that a crash loses are restored from the batches when the log is opened.
 """
 
 from bisect import bisect_right
@@ -13,7 +13,7 @@ UNDEFINED_OFFSET = -1
 
 
 class LeaderEpochCache:
-    """Epochs and the offsets at which they start; both rise. `latest` is the last of them, which every append looks at."""
+    """Epochs and their start offsets; both increase. `latest` is the last epoch, which every append compares."""
 
     __slots__ = ("_epochs", "_starts", "is_dirty", "latest")
 
@@ -27,7 +27,8 @@ class LeaderEpochCache:
         return list(zip(self._epochs, self._starts, strict=True))
 
     def assign(self, epoch: int, start_offset: int) -> None:
-        """A leader of this epoch writes at this offset. Entries that it contradicts go: they are of leaders whose writes were cut off."""
+        """Record that a leader of this epoch writes at this offset. Remove conflicting entries: those leaders' writes
+        were truncated."""
         if epoch < 0 or (self._epochs and epoch == self._epochs[-1] and start_offset >= self._starts[-1]):
             return
         while self._epochs and (self._epochs[-1] >= epoch or self._starts[-1] >= start_offset):
@@ -39,19 +40,19 @@ class LeaderEpochCache:
         self.is_dirty = True
 
     def epoch_for(self, offset: int) -> int:
-        """The epoch of the leader that wrote an offset; -1 where that is not known."""
+        """Return the epoch of the leader that wrote an offset, or -1 if unknown."""
         index = bisect_right(self._starts, offset)
         return self._epochs[index - 1] if index else UNDEFINED_EPOCH
 
     def end_offset_for(self, epoch: int, log_end_offset: int, leader_epoch: int = UNDEFINED_EPOCH) -> tuple[int, int]:
-        """The largest known epoch up to the one asked for, and where it ends; (-1, -1) where the question cannot be answered.
+        """Return the largest known epoch up to the requested one and its end offset, or (-1, -1) if unknown.
 
-        A leader in whose epoch nothing was written yet is known by its epoch alone: it starts at the end of the log.
+        An epoch of the current leader in which nothing was written yet starts at the log end offset.
         """
         epochs, starts = self._epochs, self._starts
         if leader_epoch > self.latest:
-            kept = sum(start < log_end_offset for start in starts)
-            epochs, starts = [*epochs[:kept], leader_epoch], [*starts[:kept], log_end_offset]
+            count = sum(start < log_end_offset for start in starts)
+            epochs, starts = [*epochs[:count], leader_epoch], [*starts[:count], log_end_offset]
         if epoch == UNDEFINED_EPOCH or not epochs:
             return UNDEFINED_EPOCH, UNDEFINED_OFFSET
         if epoch == epochs[-1]:
@@ -64,7 +65,7 @@ class LeaderEpochCache:
         return epochs[index - 1], starts[index]
 
     def truncate_from_end(self, end_offset: int) -> None:
-        """Forget epochs that start at or after the log's new end."""
+        """Remove epochs that start at or after the new log end offset."""
         while self._starts and self._starts[-1] >= end_offset:
             self._epochs.pop()
             self._starts.pop()
@@ -72,7 +73,7 @@ class LeaderEpochCache:
         self.latest = self._epochs[-1] if self._epochs else UNDEFINED_EPOCH
 
     def truncate_from_start(self, start_offset: int) -> None:
-        """Forget epochs that ended before the log's new start; the one that holds it starts there now."""
+        """Remove epochs that ended before the new log start offset. The epoch that contains it starts there now."""
         index = bisect_right(self._starts, start_offset) - 1
         if index < 0 or (index == 0 and self._starts[0] == start_offset):
             return
@@ -87,10 +88,10 @@ class LeaderEpochCache:
 
 
 def decode(data: bytes, path: str) -> LeaderEpochCache:
-    """ValueError where the text is not a whole checkpoint of version 0."""
+    """Raises ValueError if the text is not a complete checkpoint of version 0."""
     lines = data.decode().splitlines()
     if len(lines) < 2 or lines[0].strip() != "0" or len(lines) - 2 != int(lines[1]):
-        raise ValueError(f"{path}: not a whole checkpoint of version 0")
+        raise ValueError(f"{path}: not a complete checkpoint of version 0")
     entries = []
     for line in lines[2:]:
         epoch, start = line.split()

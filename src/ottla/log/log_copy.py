@@ -1,10 +1,10 @@
-"""A log is copied into another directory, bit by bit, while it is appended to: the segments as they are, then what came meanwhile."""
+"""Copying a log into another directory while it is appended to: first its segments, then the batches appended
+meanwhile."""
 
 from typing import NamedTuple
 
 from ottla.base.ports import Disk
-from ottla.log import leader_epoch_cache as leader_epochs
-from ottla.log import partition_directory
+from ottla.log import leader_epoch_cache, partition_directory
 from ottla.log.partition_log import LogSlice, PartitionLog
 from ottla.log.producer_state import SNAPSHOT_SUFFIX
 from ottla.log.segment import LOG_SUFFIX, LogSegment
@@ -15,18 +15,19 @@ TRANSACTION_INDEX_SUFFIX = ".txnindex"
 
 
 class SourceLogChanged(Exception):
-    """Segments of the source were replaced or removed while they were copied: begin anew."""
+    """Segments of the source were replaced or removed while they were copied. Start over."""
 
 
 class SegmentCopy(NamedTuple):
-    """A segment, and how much of it there was when it was looked at."""
+    """A segment and its size when the copy started."""
 
     segment: LogSegment
     size: int
 
 
 class LogCopy:
-    """Made on the loop; `start`, `copy` and `finish` run in a worker, and the log is not in use by anybody else until it is there."""
+    """Create it on the loop; call `start`, `copy` and `finish` from a worker. Nothing else uses the new log until it is
+    complete."""
 
     def __init__(self, disk: Disk, source: PartitionLog, directory: str) -> None:
         self._disk = disk
@@ -42,25 +43,25 @@ class LogCopy:
         return sum(copy.size for copy in self.segments)
 
     def check(self) -> None:
-        """On the loop. What was copied must still be what the log begins with."""
+        """Raises SourceLogChanged unless the source still starts with the copied segments. Call on the loop."""
         if self.source.segments[: len(self.segments)] != [copy.segment for copy in self.segments]:
             raise SourceLogChanged
 
     def start(self) -> None:
-        """The directory and its small files. Indexes are left out: they are made when the copy is opened."""
+        """Create the directory and its small files, without indexes: opening the copy rebuilds them."""
         disk = self._disk
         if disk.exists(self.directory):
             disk.remove_tree(self.directory)
         disk.make_directories(self.directory)
         partition_directory.write_topic_id(disk, self.directory, self.source.topic_id)
-        disk.write_atomically(f"{self.directory}/{leader_epochs.FILE_NAME}", self._epochs)
+        disk.write_atomically(f"{self.directory}/{leader_epoch_cache.FILE_NAME}", self._epochs)
         for name in disk.list(self.source.directory):
             is_snapshot = name.endswith(SNAPSHOT_SUFFIX) and int(name[:20]) <= self.segments[-1].segment.base_offset
             if is_snapshot or name.endswith(TRANSACTION_INDEX_SUFFIX):
                 disk.write_atomically(f"{self.directory}/{name}", disk.read(f"{self.source.directory}/{name}"))
 
     def copy(self, number: int, position: int) -> int:
-        """The next bytes of a segment; how many they were. A segment that is there as a whole is on the disk."""
+        """Copy the next bytes of a segment and return their number. A complete segment is fsynced."""
         segment, size = self.segments[number]
         source = self._disk.open_read_only(segment.log_path)
         try:
@@ -79,7 +80,7 @@ class LogCopy:
         return len(data)
 
     def finish(self, *, now_ms: int) -> PartitionLog:
-        """Open what was copied, which makes its indexes. The last segment is read through, as after a crash."""
+        """Open the copy, which rebuilds its indexes and scans its last segment, as after a crash."""
         opened = PartitionLog.open(
             self._disk,
             self.directory,
@@ -96,7 +97,7 @@ class LogCopy:
 
 
 def append_slice(target: PartitionLog, found: LogSlice, *, now_ms: int) -> int:
-    """Put the whole batches of a slice behind the log's end; how many bytes they were."""
+    """Append the complete batches of a slice to the log and return their size in bytes."""
     data = memoryview(bytearray(found.file.read_at(found.position, found.size)))
     appended = 0
     for position, header in iterate_batches(data):

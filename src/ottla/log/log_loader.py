@@ -1,17 +1,16 @@
-"""Opening a log: which segments there are, where the last one really ends, and what its indexes and producers are.
+"""Loading a log from its directory: segments, log end offset, indexes, leader epochs and producer state.
 
-After a clean stop the files are believed, but for a look at the tail. After a crash what lies before the recovery point is believed too;
-the segment that holds it and all that follow are read through: a torn tail is cut off, and indexes, leader epochs and producers are built
-anew. A closed segment whose index files are missing or cannot be right gets new ones.
+After a clean stop the files are trusted; only the tail of the last segment is checked. After a crash, segments before
+the recovery point are trusted and the others are scanned: a torn tail is truncated, and indexes, leader epochs and
+producer state are rebuilt. A closed segment with missing or invalid index files gets new ones.
 
-All of this may run in a worker: it uses files of its own, and nobody knows the log yet.
+May run in a worker: it opens its own files, and nothing else uses the log yet.
 """
 
 from dataclasses import dataclass
 
 from ottla.base.ports import Disk
-from ottla.log import leader_epoch_cache as leader_epochs
-from ottla.log import offset_index, time_index
+from ottla.log import leader_epoch_cache, offset_index, time_index
 from ottla.log.batch_scan import scan_batches, scan_headers
 from ottla.log.compaction_swap import finish_swaps
 from ottla.log.config import LONG_MAX, LogConfig
@@ -23,24 +22,24 @@ from ottla.log.resumed_index import resume_offsets, resume_times
 from ottla.log.segment import LOG_SUFFIX, OFFSET_INDEX_SUFFIX, TIME_INDEX_SUFFIX, TRANSACTION_INDEX_SUFFIX, LogSegment
 from ottla.log.segment_recovery import (
     OFFSETS_PER_SEGMENT_MAX,
-    Progress,
     RecoveryInterrupted,
+    ScanProgress,
     close,
     index_closed,
     recover_segment,
 )
 
-__all__ = ["OFFSETS_PER_SEGMENT_MAX", "LoadedLog", "Progress", "RecoveryInterrupted", "load", "recover_segment"]
+__all__ = ["OFFSETS_PER_SEGMENT_MAX", "LoadedLog", "ScanProgress", "RecoveryInterrupted", "load", "recover_segment"]
 
 INDEX_SUFFIXES = (OFFSET_INDEX_SUFFIX, TIME_INDEX_SUFFIX, TRANSACTION_INDEX_SUFFIX)
 LEFTOVER_SUFFIXES = (".deleted", ".cleaned", ".tmp")
 OPEN_FILES_MAX = 4
-"""Of a log that is being opened: it looks at one segment after another."""
+"""While loading a log, which reads one segment after another."""
 
 
 @dataclass(slots=True)
 class LoadedLog:
-    """What was found in a directory."""
+    """A log as it was found in its directory."""
 
     segments: list[LogSegment]
     log_end_offset: int
@@ -48,9 +47,9 @@ class LoadedLog:
     producers: ProducerStateManager
     truncated_bytes: int
     is_flushed: bool = False
-    """All that was found is on the disk."""
-    is_as_stored: bool = False
-    """The files say what the log is: nothing needs to be written before something changes."""
+    """All records are on the disk."""
+    is_saved: bool = False
+    """The files are up to date: closing an unchanged log need not write any."""
 
 
 def load(
@@ -61,9 +60,9 @@ def load(
     now_ms: int,
     clean: bool,
     recovery_point: int | None,
-    progress: Progress | None = None,
+    progress: ScanProgress | None = None,
 ) -> LoadedLog:
-    """`recovery_point`: what lies before this offset was flushed. Without it the last segment alone is taken for doubtful after a crash."""
+    """Records before `recovery_point` were flushed. Without it, only the last segment is recovered after a crash."""
     files = FileCache(disk, open_files_max=OPEN_FILES_MAX)
     finish_swaps(disk, directory)
     names = _remove_leftovers(disk, directory)
@@ -72,7 +71,7 @@ def load(
     if not segments:
         segment = LogSegment(disk, files, directory, 0, created_ms=now_ms)
         segment.create()
-        return LoadedLog([segment], 0, leader_epochs.LeaderEpochCache(), ProducerStateManager(), 0)
+        return LoadedLog([segment], 0, leader_epoch_cache.LeaderEpochCache(), ProducerStateManager(), 0)
     for segment in segments:
         file = disk.open_read_only(segment.log_path)
         segment.size = file.size()
@@ -82,7 +81,7 @@ def load(
     loaded = _load_clean(disk, directory, config, names, segments) if clean else None
     if loaded is None:
         point = last.base_offset if clean or recovery_point is None else recovery_point
-        loaded = _recover(disk, directory, config, names, segments, point, progress or Progress())
+        loaded = _recover(disk, directory, config, names, segments, point, progress or ScanProgress())
     _remove_snapshots(disk, directory, names, loaded)
     last = loaded.segments[-1]
     first = last.first_header()
@@ -93,19 +92,19 @@ def load(
 def _load_clean(
     disk: Disk, directory: str, config: LogConfig, names: list[str], segments: list[LogSegment]
 ) -> LoadedLog | None:
-    """The log as its files say it is; None where those of the last segment do not fit together."""
-    there = dict.fromkeys(names)
+    """Load the log from its files, or return None if those of the last segment are inconsistent."""
+    existing = dict.fromkeys(names)
     for segment in segments[:-1]:
         stem = segment.stem.rpartition("/")[2]
-        if stem + OFFSET_INDEX_SUFFIX not in there or stem + TIME_INDEX_SUFFIX not in there:
+        if stem + OFFSET_INDEX_SUFFIX not in existing or stem + TIME_INDEX_SUFFIX not in existing:
             index_closed(segment, config)
     end = _resume(segments[-1])
     if end is None:
         return None
-    epochs = leader_epochs.read_checkpoint(disk, directory)
+    epochs = leader_epoch_cache.read_checkpoint(disk, directory)
     epochs.truncate_from_end(end)
     producers = _load_producers(disk, directory, names, segments, end, clean=True)
-    return LoadedLog(segments, end, epochs, producers, 0, is_flushed=True, is_as_stored=True)
+    return LoadedLog(segments, end, epochs, producers, 0, is_flushed=True, is_saved=True)
 
 
 def _recover(
@@ -115,87 +114,90 @@ def _recover(
     names: list[str],
     segments: list[LogSegment],
     recovery_point: int,
-    progress: Progress,
+    progress: ScanProgress,
 ) -> LoadedLog:
-    """Read through what may not have reached the disk.
+    """Scan the segments that may not have reached the disk.
 
-    A torn segment becomes the last, and so does one whose successor's file is gone: what follows has no ground. OffsetGaps that compaction left
-    stay.
+    Recovery stops at the first torn segment or missing file: that segment becomes the active one and later segments are
+    deleted. Offset gaps left by compaction are kept.
     """
-    doubtful = max(
-        (index for index, segment in enumerate(segments) if segment.base_offset <= recovery_point), default=0
-    )
-    doubtful = next(
-        (index for index, segment in enumerate(segments[:doubtful]) if not segment.is_transaction_index_valid()),
-        doubtful,
-    )
-    believed = segments[:doubtful]
-    for segment in believed:
+    index = _first_untrusted(segments, recovery_point)
+    trusted = segments[:index]
+    for segment in trusted:
         if not segment.are_indexes_valid(config.index_interval_bytes):
             index_closed(segment, config)
-    # What was known of the doubtful segments is found anew, together with what their predecessors had not yet written down.
-    start = segments[doubtful].base_offset
-    epochs = leader_epochs.read_checkpoint(disk, directory)
+    start = segments[index].base_offset
+    epochs = leader_epoch_cache.read_checkpoint(disk, directory)
     epochs.truncate_from_end(start)
-    _catch_up(epochs, believed)
+    _complete_epochs_from_end(epochs, trusted)
     producers = _load_producers(disk, directory, names, segments, start, clean=False)
     gaps = OffsetGaps(disk, directory, segments)
     truncated_bytes = 0
     while True:
-        segment = segments[doubtful]
-        doubtful += 1
+        segment = segments[index]
+        index += 1
         size = segment.size
         segment.is_writable = True
         segment.release()
         end = recover_segment(segment, config, epochs, producers, progress)
         truncated_bytes += size - segment.size
-        if doubtful == len(segments) or segment.size < size or not _follows(config, gaps, segments, doubtful, end):
+        if index == len(segments) or segment.size < size or not _is_next(config, gaps, segments, index, end):
             break
         close(segment)
-        write_snapshot(disk, directory, segments[doubtful].base_offset, producers)
-    for later in segments[doubtful:]:
+        write_snapshot(disk, directory, segments[index].base_offset, producers)
+    for later in segments[index:]:
         truncated_bytes += later.size
         later.remove()
-    if doubtful < len(segments):
-        disk.fsync_directory(
-            directory
-        )  # before anything is appended: a segment that comes back could follow what is written next
-    loaded = LoadedLog(segments[:doubtful], end, epochs, producers, truncated_bytes)
+    if index < len(segments):
+        # Before anything is appended: after another crash, a reappearing segment could seem to continue the new
+        # records.
+        disk.fsync_directory(directory)
+    loaded = LoadedLog(segments[:index], end, epochs, producers, truncated_bytes)
     if config.flush_messages < LONG_MAX:
         _flush(disk, directory, [segment for segment in loaded.segments if segment.base_offset >= start])
         loaded.is_flushed = True
     return loaded
 
 
-def _follows(config: LogConfig, gaps: OffsetGaps, segments: list[LogSegment], at: int, end: int) -> bool:
-    """Whether a segment goes on where the one before it ends, or after what compaction removed."""
-    base_offset = segments[at].base_offset
-    return end == base_offset or config.compacted or (end < base_offset and gaps.is_of_compaction(at))
+def _first_untrusted(segments: list[LogSegment], recovery_point: int) -> int:
+    """Return the index of the segment with the recovery point, or of an earlier one with a corrupt transaction
+    index."""
+    last = max((index for index, segment in enumerate(segments) if segment.base_offset <= recovery_point), default=0)
+    corrupt = (index for index, segment in enumerate(segments[:last]) if not segment.is_transaction_index_valid())
+    return next(corrupt, last)
+
+
+def _is_next(config: LogConfig, gaps: OffsetGaps, segments: list[LogSegment], index: int, end: int) -> bool:
+    """Whether a segment starts at `end`, where the one before it ends, or after a gap left by compaction."""
+    base_offset = segments[index].base_offset
+    return end == base_offset or config.compacted or (end < base_offset and gaps.is_from_compaction(index))
 
 
 def _flush(disk: Disk, directory: str, segments: list[LogSegment]) -> None:
-    """Where records are shown only once they are on the disk, those that a killed process left in the page cache are put there first."""
+    """Fsync records that a killed process left in the page cache, for topics whose consumers may only see flushed
+    records."""
     for segment in segments:
         segment.open_file().fsync()
     disk.fsync_directory(directory)
 
 
 def _remove_leftovers(disk: Disk, directory: str) -> list[str]:
-    """Files of work that was not finished, and indexes without a log."""
+    """Remove files of unfinished operations and indexes without a log. Return the names of the other files."""
     names = disk.list(directory)
     logs = {name[:20]: None for name in names if name.endswith(LOG_SUFFIX)}
-    kept = []
+    remaining = []
     for name in names:
         is_orphan = name.endswith(INDEX_SUFFIXES) and name[:20] not in logs
         if is_orphan or name.endswith(LEFTOVER_SUFFIXES):
             disk.remove(f"{directory}/{name}")
         else:
-            kept.append(name)
-    return kept
+            remaining.append(name)
+    return remaining
 
 
 def _resume(segment: LogSegment) -> int | None:
-    """Take the indexes of the last segment from their files and go on from there; None where something does not fit."""
+    """Load the index files of the last segment for further appends and return its end offset, or None if they do not
+    match the log."""
     if not segment.has_index_files():
         return None
     size = segment.size
@@ -207,7 +209,7 @@ def _resume(segment: LogSegment) -> int | None:
     aborted = segment.aborted_transactions()
     offsets, times = resume_offsets(segment.base_offset, offset_data), resume_times(segment.base_offset, time_data)
     position = offsets.last_position()
-    segment.start_growing()
+    segment.start_indexes()
     segment.offset_index, segment.time_index, segment.aborted = offsets, times, aborted
     segment.max_timestamp, segment.max_timestamp_offset = times.last() or (-1, segment.base_offset)
     end = segment.base_offset
@@ -218,13 +220,13 @@ def _resume(segment: LogSegment) -> int | None:
             segment.max_timestamp, segment.max_timestamp_offset = header.max_timestamp, end - 1
         expected = at + header.size
     segment.size = size
-    segment.start_tail(end)
-    segment.entry_position = offsets.last_position()
+    segment.reset_tail(end)
+    segment.last_entry_position = offsets.last_position()
     return end if expected == size else None
 
 
-def _catch_up(epochs: LeaderEpochCache, closed: list[LogSegment]) -> None:
-    """What the checkpoint lacks stands in the batches: from the last segment on that starts with an epoch it knows."""
+def _complete_epochs_from_end(epochs: LeaderEpochCache, closed: list[LogSegment]) -> None:
+    """Add epochs that the checkpoint lacks, from the batches after the last segment that starts with a known epoch."""
     start = len(closed)
     while start > 0:
         start -= 1
@@ -234,7 +236,7 @@ def _catch_up(epochs: LeaderEpochCache, closed: list[LogSegment]) -> None:
     for segment in closed[start:]:
         last = segment.last_header()
         if last is None or last.leader_epoch <= epochs.latest:
-            continue  # epochs rise, so that this segment has nothing new
+            continue  # epochs never decrease, so this segment has no new one
         for _, header in scan_headers(segment.open_file(), 0, segment.size):
             if header.leader_epoch > epochs.latest:
                 epochs.assign(header.leader_epoch, header.base_offset)
@@ -243,11 +245,11 @@ def _catch_up(epochs: LeaderEpochCache, closed: list[LogSegment]) -> None:
 def _load_producers(
     disk: Disk, directory: str, names: list[str], segments: list[LogSegment], end: int, *, clean: bool
 ) -> ProducerStateManager:
-    """The state before an offset: from the newest snapshot that can be used, and the batches after it."""
-    table = ProducerStateManager()
-    start = end if clean else segments[0].base_offset  # without any snapshot after a clean stop there were no producers
+    """Load the state before an offset from the newest valid snapshot and the batches after it."""
+    producers = ProducerStateManager()
+    start = end if clean else segments[0].base_offset  # no snapshot after a clean stop: there were no producers
     for offset in reversed(_snapshot_offsets(names)):
-        if offset <= end and _restore(table, disk.read(snapshot_path(directory, offset))):
+        if offset <= end and _restore(producers, disk.read(snapshot_path(directory, offset))):
             start = offset
             break
     for index, segment in enumerate(segments):
@@ -256,12 +258,13 @@ def _load_producers(
             continue
         found = segment.locate(start, segment.open_file().read_at)
         for _, header, batch in scan_batches(segment.open_file(), found[0] if found else segment.size, segment.size):
-            table.on_batch(header, batch)
-    return table
+            producers.on_batch(header, batch)
+    return producers
 
 
 def _remove_snapshots(disk: Disk, directory: str, names: list[str], loaded: LoadedLog) -> None:
-    """Those beyond the end are of batches that were cut off. Of the others one for each segment is kept, and the newest, as in Kafka."""
+    """Remove snapshots after the log end offset. Of the others keep, as Kafka does, one for each segment and the
+    newest."""
     bases = {segment.base_offset: None for segment in loaded.segments}
     offsets = _snapshot_offsets(names)
     newest = max((offset for offset in offsets if offset <= loaded.log_end_offset), default=-1)
@@ -274,10 +277,57 @@ def _snapshot_offsets(names: list[str]) -> list[int]:
     return sorted(int(name[:20]) for name in names if name.endswith(SNAPSHOT_SUFFIX))
 
 
-def _restore(table: ProducerStateManager, snapshot: bytes) -> bool:
-    """False where the snapshot is damaged: an older one, or the log itself, must do."""
+def _restore(producers: ProducerStateManager, snapshot: bytes) -> bool:
+    """Return False if the snapshot is corrupt."""
     try:
-        table.restore(snapshot)
+        producers.restore(snapshot)
     except ValueError:
         return False
     return True
+
+
+def apply_log_start_offset(loaded: LoadedLog, start_offset: int, disk: Disk, directory: str, *, now_ms: int) -> None:
+    """Remove segments that end before the log start offset. The last one stays, unless the whole log ends before that
+    offset.
+
+    That happens if a power failure took the end of the log. It then restarts at the start offset, as no offset may be
+    assigned twice.
+    """
+    segments = loaded.segments
+    while len(segments) > 1 and segments[1].base_offset <= start_offset:
+        _remove(segments.pop(0), disk, directory)
+    if loaded.log_end_offset < start_offset:
+        for segment in segments:
+            _remove(segment, disk, directory)
+        disk.fsync_directory(directory)
+        segments[:] = [LogSegment(disk, segments[0].files, directory, start_offset, created_ms=now_ms)]
+        segments[0].create()
+        loaded.log_end_offset = start_offset
+        loaded.epochs = LeaderEpochCache()
+        loaded.producers = ProducerStateManager()
+    loaded.epochs.truncate_from_start(start_offset)
+    _complete_epochs_from_start(loaded, max(start_offset, segments[0].base_offset))
+
+
+def _complete_epochs_from_start(loaded: LoadedLog, start_offset: int) -> None:
+    """Add epochs that were removed for a log start offset which a power failure then took back; the batches still have
+    them."""
+    known = loaded.epochs.entries()
+    if not known or known[0][1] <= start_offset:
+        return
+    epochs = LeaderEpochCache()
+    for segment in loaded.segments:
+        if segment.base_offset < known[0][1]:
+            for _, header in scan_headers(segment.open_file(), 0, segment.size):
+                if header.leader_epoch > epochs.latest and header.leader_epoch <= known[0][0]:
+                    epochs.assign(header.leader_epoch, header.base_offset)
+    for epoch, start in known:
+        epochs.assign(epoch, start)
+    epochs.truncate_from_start(start_offset)
+    loaded.epochs = epochs
+
+
+def _remove(segment: LogSegment, disk: Disk, directory: str) -> None:
+    segment.remove()
+    if disk.exists(snapshot_path(directory, segment.base_offset)):
+        disk.remove(snapshot_path(directory, segment.base_offset))

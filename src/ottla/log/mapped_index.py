@@ -1,4 +1,5 @@
-"""What the two indexes of a segment have in common: a file of entries, sorted, and in Apache Kafka's case filled up with zeros."""
+"""Base of the two memory-mapped indexes: a file of sorted entries, which Apache Kafka pads with zeros while the segment
+is active."""
 
 from bisect import bisect_right
 from collections.abc import Callable
@@ -9,13 +10,13 @@ Entries = bytes | memoryview
 
 
 class MappedIndex:
-    """The file of a closed segment, searched in place: it costs no memory of our own."""
+    """An index file of a closed segment, searched in place, so that it needs no heap memory."""
 
     __slots__ = ("_count", "_data", "base_offset")
     ENTRY: ClassVar[Struct]
 
     def __init__(self, base_offset: int, data: memoryview, count: int) -> None:
-        """`count`: so many entries stand before the zeros."""
+        """`count` is the number of entries before the padding."""
         self.base_offset = base_offset
         self._data = data
         self._count = count
@@ -27,13 +28,12 @@ class MappedIndex:
         return [self.ENTRY.unpack_from(self._data, i * self.ENTRY.size) for i in range(self._count)]
 
 
-def count_before_padding(data: Entries, entry: Struct, is_filling: Callable[[int], bool]) -> int:
-    """The number of entries before those that only fill the file up; the first may be all zeros and an entry nevertheless, where others
-    follow it."""
+def count_before_padding(data: Entries, entry: Struct, is_padding: Callable[[int], bool]) -> int:
+    """Return the number of entries before the padding. The first entry may be all zeros if others follow it."""
     count = len(data) // entry.size
-    if not count or not is_filling(count - 1):
+    if not count or not is_padding(count - 1):
         return count
-    filling_from = bisect_right(range(1, count), False, key=is_filling)
-    if filling_from == 0 and entry.unpack_from(data, 0) == (0, 0):
+    padding_start = bisect_right(range(1, count), False, key=is_padding)
+    if padding_start == 0 and entry.unpack_from(data, 0) == (0, 0):
         return 0
-    return filling_from + 1
+    return padding_start + 1

@@ -1,8 +1,9 @@
-"""Offsets of many partitions in one small file of a data directory, in Kafka's format: a version, a count, a line for each partition.
+"""Checkpoint files with one offset per partition of a data directory, in Kafka's format: version, count, one line per
+partition.
 
-Four files have it: `recovery-point-offset-checkpoint` (what lies before is on the disk), `log-start-offset-checkpoint` (what lies before
-is deleted), `replication-offset-checkpoint` (what lies before is committed) and `cleaner-offset-checkpoint` (what lies before is
-compacted). A crash leaves the old file or the new one.
+Records before the offset are: on the disk (`recovery-point-offset-checkpoint`), deleted
+(`log-start-offset-checkpoint`), committed (`replication-offset-checkpoint`) or compacted (`cleaner-offset-checkpoint`).
+A crash leaves either the old file or the new one.
 """
 
 from collections.abc import Mapping
@@ -15,7 +16,7 @@ HIGH_WATERMARKS_FILE = "replication-offset-checkpoint"
 CLEAN_OFFSETS_FILE = "cleaner-offset-checkpoint"
 
 Offsets = dict[tuple[str, int], int]
-"""By the name of the topic and the index of the partition."""
+"""Offset by topic name and partition index."""
 
 
 def encode(offsets: Mapping[tuple[str, int], int]) -> bytes:
@@ -24,20 +25,20 @@ def encode(offsets: Mapping[tuple[str, int], int]) -> bytes:
 
 
 def decode(data: bytes) -> Offsets:
-    """ValueError where the text is not a whole checkpoint of version 0."""
+    """Raises ValueError if the text is not a complete checkpoint of version 0."""
     version, count, *lines = data.decode().splitlines() or ["", ""]
     if version.strip() != "0" or int(count) != len(lines):
-        raise ValueError(f"version {version!r} with {len(lines)} of {count} lines")
+        raise ValueError(f"version {version!r} with {len(lines)} lines instead of {count}")
     entries = [line.split() for line in lines]
     if any(len(entry) != 3 for entry in entries):
-        raise ValueError("a line that is not of a topic, a partition and an offset")
+        raise ValueError("a line does not consist of topic, partition and offset")
     return {(topic, int(index)): int(offset) for topic, index, offset in entries}
 
 
 def read(disk: Disk, path: str) -> Offsets:
-    """What a file says, which is nothing where there is none; ValueError where it is not whole."""
+    """Return the offsets in a file, or none if it is missing. Raises ValueError if it is corrupt."""
     data = disk.read(path) if disk.exists(path) else b""
-    return decode(data) if data else {}  # Kafka begins with an empty file
+    return decode(data) if data else {}  # Kafka creates an empty file
 
 
 def write(disk: Disk, path: str, offsets: Mapping[tuple[str, int], int]) -> None:

@@ -1,9 +1,9 @@
-"""Why offsets are missing between two segments: compaction removed the records, or a power cut took a file, or the end of one.
+"""Classifies offset gaps between segments: compaction removed the records, or a power failure took a file or its end.
 
-Which of them it was matters where a log is recovered whose topic is not compacted, or not any more: what follows lost records has no
-ground, while what follows compacted ones must stay. Compaction leaves signs of itself. It begins at the start of the log each time, flushes
-what it writes before that counts, and flushes the names of all segments, the next one's too, when it counts: up to the last segment that
-bears a sign, and to the one after it, nothing can have been lost.
+Recovery of a topic that is not compacted (any more) needs to know: records after lost ones must be deleted, records
+after compacted ones must stay. Each compaction starts at the beginning of the log, fsyncs new segments before it swaps
+them in, and then fsyncs the directory with the names of all segments. So nothing was lost up to the last segment with
+traces of compaction, and the start of the next one.
 """
 
 from collections.abc import Sequence
@@ -17,38 +17,39 @@ from ottla.wire.batches import has_valid_checksum
 
 
 class OffsetGaps:
-    """Those of one log. Segments are read through for signs at the first gap, if there is one, and not again."""
+    """The gaps of one log. The first call scans its segments for traces of compaction."""
 
     def __init__(self, disk: Disk, directory: str, segments: Sequence[LogSegment]) -> None:
         self._disk = disk
         self._directory = directory
         self._segments = segments
-        self._compacted_to: int | None = None
+        self._last_allowed: int | None = None
 
-    def is_of_compaction(self, at: int) -> bool:
-        """Whether it was compaction that left the gap before a segment, given by its place among all."""
-        if self._compacted_to is None:
-            self._compacted_to = self._find()
-        return at <= self._compacted_to
+    def is_from_compaction(self, index: int) -> bool:
+        """Whether compaction left the gap before the segment with this index."""
+        if self._last_allowed is None:
+            self._last_allowed = self._find_last_allowed()
+        return index <= self._last_allowed
 
-    def _find(self) -> int:
-        """The last segment before which a gap is nothing to worry about.
+    def _find_last_allowed(self) -> int:
+        """Return the index of the last segment that a gap may precede.
 
-        Where nobody has written down how far the log is clean, one sign anywhere must do for all of it: to keep what was not promised
-        does less harm than to cut off what was.
+        Without an entry in the cleaner checkpoint, one trace anywhere allows gaps everywhere: keeping records that were
+        not acknowledged does less harm than deleting acknowledged ones.
         """
         clean_to = _clean_to(self._disk, self._directory)
-        written = sum(segment.base_offset <= clean_to for segment in self._segments) - 1 if clean_to is not None else 0
-        for at in range(len(self._segments) - 1, max(written, 0) - 1, -1):
-            if _was_compacted(self._segments[at]):
-                return len(self._segments) if clean_to is None else at + 1
-        return written
+        known = sum(segment.base_offset <= clean_to for segment in self._segments) - 1 if clean_to is not None else 0
+        for index in range(len(self._segments) - 1, max(known, 0) - 1, -1):
+            if _was_compacted(self._segments[index]):
+                return len(self._segments) if clean_to is None else index + 1
+        return known
 
 
 def _was_compacted(segment: LogSegment) -> bool:
-    """Whether offsets are missing within it, between its batches or in one of them. One that grew by appends alone has them all.
+    """Whether offsets are missing between its batches or within one. A segment written by appends alone has none
+    missing.
 
-    What is not a whole, valid batch proves nothing: a header whose end did not reach the disk counts too few records.
+    Only valid batches count as evidence: a torn batch may have a header with too few records.
     """
     next_offset = segment.base_offset
     file = segment.open_file()
@@ -60,7 +61,7 @@ def _was_compacted(segment: LogSegment) -> bool:
 
 
 def _clean_to(disk: Disk, directory: str) -> int | None:
-    """What the checkpoint beside the log says of it; a checkpoint that cannot be read says nothing."""
+    """Return the log's offset in the cleaner checkpoint, or None if there is none or the file is corrupt."""
     root, _, name = directory.rpartition("/")
     topic, _, index = name.rpartition("-")
     if not index.isdecimal():

@@ -1,6 +1,7 @@
-"""From offset to position: the sparse index of one segment, in memory while it grows and mapped from its file afterwards.
+"""Offset index of a segment: a sparse map from offset to position, in memory while the segment is active and
+memory-mapped afterwards.
 
-An entry is the last offset of a batch, relative to the segment's base, and the position where that batch starts.
+An entry is the last offset of a batch, relative to the segment's base offset, and the position where the batch starts.
 """
 
 import sys
@@ -16,7 +17,8 @@ _relative = Struct(">i")
 
 
 class MutableOffsetIndex:
-    """Two arrays, bisected: 8 bytes an entry. It is written out when the segment is closed, since after a crash it is rebuilt anyway."""
+    """Index of the active segment: two sorted arrays, 8 bytes per entry. Written when the segment is closed; rebuilt
+    after a crash."""
 
     __slots__ = ("base_offset", "positions", "relatives")
 
@@ -30,29 +32,30 @@ class MutableOffsetIndex:
 
     def append(self, offset: int, position: int) -> None:
         self.positions.append(position)
-        self.relatives.append(offset - self.base_offset)  # last, as a worker that searches by time starts from it
+        self.relatives.append(offset - self.base_offset)  # last: a worker that searches by time reads this array first
 
     def position_of(self, offset: int) -> int:
-        """Where to start reading to find an offset: the batch there ends at or before it."""
-        return self.around(offset)[0]
+        """Return where to start scanning for an offset: no batch before that position holds it."""
+        return self.position_range(offset)[0]
 
-    def around(self, offset: int) -> tuple[int, int | None]:
-        """The same, and the last position at which the batch that holds the offset may start; None where no entry follows."""
-        relatives, positions, wanted = self.relatives, self.positions, offset - self.base_offset
-        index = bisect_right(relatives, wanted)
+    def position_range(self, offset: int) -> tuple[int, int | None]:
+        """Return the first and last position where the batch that holds the offset may start; None for the last if
+        unknown."""
+        relatives, positions, relative = self.relatives, self.positions, offset - self.base_offset
+        index = bisect_right(relatives, relative)
         start = positions[index - 1] if index else 0
-        if index and relatives[index - 1] == wanted:
+        if index and relatives[index - 1] == relative:
             return start, start
         return start, positions[index] if index < len(positions) else None
 
-    def position_up_to(self, limit: int) -> int:
-        """Where the last batch starts that has an entry and does not start behind the limit."""
+    def last_position_up_to(self, limit: int) -> int:
+        """Return the last indexed position that is not after a limit."""
         positions = self.positions
         count = bisect_right(positions, limit)
         return positions[count - 1] if count else 0
 
     def last_position(self) -> int:
-        """Where the last batch that has an entry starts."""
+        """Return the position of the last entry."""
         return self.positions[-1] if self.positions else 0
 
     def entries(self) -> list[tuple[int, int]]:
@@ -72,7 +75,7 @@ class MutableOffsetIndex:
 
     @classmethod
     def decode(cls, base_offset: int, data: Entries) -> "MutableOffsetIndex":
-        """Entries of a file; the zeros with which Apache Kafka fills the file of an active segment are left out."""
+        """Read the entries of a file, without the zeros with which Apache Kafka pads the file of an active segment."""
         count = count_valid(data)
         words = array("I")
         words.frombytes(data[: count * ENTRY_BYTES])
@@ -94,22 +97,23 @@ class MappedOffsetIndex(MappedIndex):
         super().__init__(base_offset, data, count_valid(data))
 
     def position_of(self, offset: int) -> int:
-        return self.around(offset)[0]
+        return self.position_range(offset)[0]
 
-    def around(self, offset: int) -> tuple[int, int | None]:
-        data, wanted = self._data, offset - self.base_offset
-        index = bisect_right(range(self._count), wanted, key=lambda i: _relative.unpack_from(data, i * ENTRY_BYTES)[0])
-        relative, start = _entry.unpack_from(data, (index - 1) * ENTRY_BYTES) if index else (-1, 0)
-        if relative == wanted:
+    def position_range(self, offset: int) -> tuple[int, int | None]:
+        data, relative = self._data, offset - self.base_offset
+        index = bisect_right(
+            range(self._count), relative, key=lambda i: _relative.unpack_from(data, i * ENTRY_BYTES)[0]
+        )
+        found, start = _entry.unpack_from(data, (index - 1) * ENTRY_BYTES) if index else (-1, 0)
+        if found == relative:
             return start, start
         return start, self._position(index) if index < self._count else None
 
-    def position_up_to(self, limit: int) -> int:
+    def last_position_up_to(self, limit: int) -> int:
         count = bisect_right(range(self._count), limit, key=self._position)
         return self._position(count - 1) if count else 0
 
     def last_position(self) -> int:
-        """Where the last batch that has an entry starts."""
         return self._position(self._count - 1) if self._count else 0
 
     def _position(self, index: int) -> int:
@@ -121,12 +125,14 @@ OffsetIndex = MutableOffsetIndex | MappedOffsetIndex
 
 
 def count_valid(data: Entries) -> int:
-    """How many entries stand before the zeros: positions rise, so that only the first entry may have position 0."""
+    """Return the number of entries before the padding. Positions increase, so only the first entry may have position
+    0."""
     return count_before_padding(data, _entry, lambda i: not _relative.unpack_from(data, i * ENTRY_BYTES + 4)[0])
 
 
 def is_valid_index(data: Entries, log_size: int) -> bool:
-    """Whether a file can be the index of a log of that size: whole entries, the last of which points into the log."""
+    """Whether a file can be the index of a log of that size: complete entries, the last of which points into the
+    log."""
     if len(data) % ENTRY_BYTES:
         return False
     count = count_valid(data)

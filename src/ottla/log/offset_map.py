@@ -1,9 +1,10 @@
-"""Which offset each key was last seen at: a hash table in NumPy's columns, so that no key becomes an object of Python's.
+"""Which offset each key was last seen at: a hash table in NumPy's columns, so that no key becomes an object of
+Python's.
 
-A window of records is put into it at once: each round, every row that has no place yet looks at one slot. Rows of one key go the same way
-and so arrive together; of those that want an empty slot the last one gets it, which is the latest. Hashes only lead to a slot: what says
-that two keys are one are their bytes. Keys that are long, and those that many others of one hash stand in the way of, are kept in a
-dictionary.
+A window of records is put into it at once: each round, every row that has no place yet looks at one slot. Rows of one
+key go the same way and so arrive together; of those that want an empty slot the last one gets it, which is the latest.
+Hashes only lead to a slot: what says that two keys are one are their bytes. Keys that are long, and those that many
+others of one hash stand in the way of, are kept in a dictionary.
 """
 
 from typing import NamedTuple, TypeVar
@@ -22,7 +23,8 @@ PADDING = bytes(WORD)
 KEY_BYTES_MAX = 256
 """Longer keys are kept in a dictionary."""
 PROBES_MAX = 64
-"""Who has not found a place after so many slots goes to the dictionary: keys may have been chosen so that their hashes meet."""
+"""Who has not found a place after so many slots goes to the dictionary: keys may have been chosen so that their hashes
+meet."""
 SLOTS_MIN = 1 << 12
 NO_ENTRY = -1
 NO_OFFSET = -1

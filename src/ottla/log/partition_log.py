@@ -1,24 +1,22 @@
-"""The log of one partition: batches are appended at its end, and read from anywhere."""
+"""The log of one partition: a list of segments. Batches are appended to the last one and read from any."""
 
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Sequence
 from functools import partial
 from struct import Struct
-from typing import NamedTuple
 
 from ottla.base.errors import ErrorCode
-from ottla.base.ids import Uuid, uuid_text
+from ottla.base.ids import Uuid
 from ottla.base.ports import Disk, File
-from ottla.log import leader_epoch_cache as leader_epochs
-from ottla.log import log_loader, partition_directory, time_search
-from ottla.log.beginning import apply_log_start_offset
+from ottla.log import leader_epoch_cache, log_loader, time_search
 from ottla.log.config import LogConfig
 from ottla.log.file_cache import FileCache
-from ottla.log.flush_plan import AtomicWrite, ClosedSegment, DirectorySync, Flushable, FlushPlan
+from ottla.log.flush_plan import Flushable, FlushPlan, FlushQueue
 from ottla.log.offset_index import ENTRY_BYTES as OFFSET_ENTRY_BYTES
+from ottla.log.partition_directory import ensure_partition_directory
 from ottla.log.producer_state import snapshot_path
 from ottla.log.segment import LogSegment, NotCached
-from ottla.log.segment_read import read_cached
+from ottla.log.segment_read import LogSlice, read_cached, read_slice
 from ottla.log.time_index import ENTRY_BYTES as TIME_ENTRY_BYTES
 from ottla.wire.batch_validation import LOOP_BUDGET, BatchRejected, ValidatedBatch, validate_batch
 from ottla.wire.batches import (
@@ -33,12 +31,12 @@ from ottla.wire.batches import (
 )
 from ottla.wire.errors import MalformedMessage
 
-__all__ = ["BatchRejected", "ColdRead", "Flushable", "LogSlice", "PartitionLog", "TopicIdMismatch"]
+__all__ = ["BatchRejected", "ColdRead", "Flushable", "LogSlice", "PartitionLog"]
 
 OFFSETS_PER_SEGMENT_MAX = log_loader.OFFSETS_PER_SEGMENT_MAX
 INLINE_COMPRESSED_BYTES_MAX = 16 << 10
-"""Larger batches are decompressed by a worker at once. To hand one over and back costs as much as to decompress 100 kB."""
-ASK_ALWAYS = -(1 << 63)
+"""Larger compressed batches go to a worker. Handing one over costs as much as decompressing 100 kB."""
+CHECK_EVERY_BATCH = -(1 << 63)
 """A roll timestamp that every batch exceeds."""
 
 _pack_i64 = Struct(">q").pack_into
@@ -46,56 +44,31 @@ _pack_i32 = Struct(">i").pack_into
 _pack_i16 = Struct(">h").pack_into
 
 
-class LogSlice(NamedTuple):
-    """Bytes of a segment, to be read or sent as they are. While it is held its file stays open."""
-
-    file: File
-    position: int
-    size: int
-
-
-class TopicIdMismatch(ValueError):
-    """The directory holds the records of another topic."""
-
-
 class ColdRead(Exception):
-    """The disk must be waited for to find an offset: call `retry` in a worker, it returns what `read` would have."""
+    """Finding an offset needs the disk. Call `retry` in a worker: it returns what `read` would have returned."""
 
     def __init__(self, retry: Callable[[], LogSlice | None]) -> None:
         super().__init__()
         self.retry = retry
 
 
-def create_partition_directories(disk: Disk, wanted: Sequence[tuple[str, Uuid]]) -> None:
-    """Put the directories of new logs on the disk, each with the id of its topic. It waits for the disk: call it from a worker."""
-    for directory, topic_id in wanted:
-        disk.make_directories(directory)
-        if partition_directory.read_topic_id(disk, directory) is None:
-            partition_directory.write_topic_id(
-                disk, directory, topic_id
-            )  # which makes the names in the directory durable too
-    for parent in sorted({directory.rpartition("/")[0] for directory, _ in wanted}):
-        disk.fsync_directory(parent)
-
-
 class PartitionLog:
-    """One writer; offsets are given here. Calls come from the loop's thread unless a line says otherwise."""
+    """Has one writer and assigns offsets. Call methods from the loop's thread unless their docstring allows a
+    worker."""
 
     __slots__ = (
         "_active",
-        "_bases",
+        "_base_offsets",
         "_config",
         "_files",
-        "_has_new_names",
+        "_flush_queue",
         "_index_interval_bytes",
-        "_replacements",
+        "_removals",
         "_roll_offset",
         "_roll_size",
         "_roll_timestamp",
         "_rules",
-        "_stored_end",
-        "_unflushed",
-        "truncated_bytes",
+        "_saved_end_offset",
         "directory",
         "disk",
         "epochs",
@@ -106,6 +79,7 @@ class PartitionLog:
         "recovery_point",
         "segments",
         "topic_id",
+        "truncated_bytes",
     )
 
     def __init__(
@@ -129,26 +103,25 @@ class PartitionLog:
         self.log_start_offset = max(start_offset, loaded.segments[0].base_offset)
         self.log_end_offset = loaded.log_end_offset
         self.recovery_point = min(recovery_point, loaded.log_end_offset)
-        """What lies before is on the disk, and need not be looked at after a crash."""
+        """Offsets before it are on the disk and need no check after a crash."""
         self.flushed_ms = loaded.segments[-1].created_ms
-        """When it was, last, or when the log was opened."""
+        """Time of the last flush, or when the log was opened."""
         self.truncated_bytes = loaded.truncated_bytes
-        """What was not whole batches when the log was opened."""
-        self._stored_end = loaded.log_end_offset if loaded.is_as_stored else -1
-        self._has_new_names = True
-        self._replacements = 0
-        """How often segments left: whoever looks at them in a worker looks again then."""
+        """Bytes of incomplete or invalid batches that were removed when the log was opened."""
+        self._saved_end_offset = loaded.log_end_offset if loaded.is_saved else -1
+        self._removals = 0
+        """Counts changes that took segments out of the list: a search in a worker that overlaps one is repeated."""
         self._files = files
         for segment in loaded.segments:
             segment.move_to(files)
-        self._bases = [segment.base_offset for segment in self.segments]
+        self._base_offsets = [segment.base_offset for segment in self.segments]
         self._active = self.segments[-1]
-        # Closed segments beyond the recovery point may be in the page cache only, left there by a process that was killed.
-        self._unflushed: list[Flushable] = [
-            ClosedSegment(segment)
-            for segment, end in zip(self.segments, self._bases[1:], strict=False)
-            if end > self.recovery_point
-        ]
+        self._flush_queue = FlushQueue(disk, directory)
+        # Closed segments after the recovery point may be in the page cache only, left there by a process that was
+        # killed.
+        for segment, end in zip(self.segments, self._base_offsets[1:], strict=False):
+            if end > self.recovery_point:
+                self._flush_queue.add_segment(segment)
         self.config = config
 
     @property
@@ -175,25 +148,21 @@ class PartitionLog:
         recovery_point: int | None = None,
         files: FileCache | None = None,
         start_offset: int = 0,
-        progress: log_loader.Progress | None = None,
+        progress: log_loader.ScanProgress | None = None,
     ) -> "PartitionLog":
-        """Open the log of a directory, which is made if it is not there. `clean` says that it was closed when it was last used.
+        """Open the log in a directory, which is created if missing. `clean` says that it was closed properly. May be
+        called in a worker.
 
-        Records before `start_offset` have been deleted, even where they are still in a file. May be called in a worker.
-
-        Without a clean end the last segment is read through, and earlier ones that reach beyond `recovery_point`, if that is known.
+        Records before `start_offset` count as deleted, even if they are still in a file. After an unclean stop, the
+        segments from `recovery_point` on are recovered; without a recovery point, the last segment.
         """
         files = FileCache(disk) if files is None else files
-        found_id = partition_directory.read_topic_id(disk, directory)
-        if found_id is None:
-            create_partition_directories(disk, [(directory, topic_id)])
-        elif found_id != topic_id:
-            raise TopicIdMismatch(f"{directory} belongs to topic {uuid_text(found_id)}, not {uuid_text(topic_id)}")
+        ensure_partition_directory(disk, directory, topic_id)
         loaded = log_loader.load(
             disk, directory, config=config, now_ms=now_ms, clean=clean, recovery_point=recovery_point, progress=progress
         )
-        apply_log_start_offset(loaded, start_offset, disk, directory, now_ms=now_ms)
-        # After a crash the point stays where it was, as what was found may be in the page cache only.
+        log_loader.apply_log_start_offset(loaded, start_offset, disk, directory, now_ms=now_ms)
+        # After a crash the recovery point stays: recovered records may be in the page cache only.
         point = loaded.log_end_offset if loaded.is_flushed else recovery_point or 0
         return cls(
             disk,
@@ -209,28 +178,19 @@ class PartitionLog:
     def append(
         self, records: memoryview, *, leader_epoch: int, now_ms: int, validated: ValidatedBatch | None = None
     ) -> tuple[int, int]:
-        """Check a client's batch, give it offsets and write it; returns its base offset and, where the log stamps records, the time.
+        """Validate a client's batch, assign offsets and write it. Return its base offset and the append time, or -1 for
+        CreateTime.
 
-        A retry of a batch that is remembered is not written again: it gets the old offset, and the highest timestamp of that batch.
-        BudgetExceeded where it is a worker that should validate_batch the batch, though it looked simple.
+        A duplicate of a remembered batch is not written: return the old batch's offset and its highest timestamp.
+        Raises BudgetExceeded if validation takes too long for the loop; then a worker should do it.
         """
         if validated is None:
             validated = validate_batch(records, self._rules, now_ms, LOOP_BUDGET)
-        (
-            size,
-            count,
-            max_timestamp,
-            attributes,
-            is_header_right,
-            producer_id,
-            producer_epoch,
-            base_sequence,
-            replacement,
-        ) = validated
+        size, count, max_timestamp, attributes, is_header_valid, producer_id, epoch, sequence, replacement = validated
         if producer_id >= 0:
-            retried = self.producers.check(producer_id, producer_epoch, base_sequence, count)
-            if retried is not None:
-                return retried[2], retried[4]
+            duplicate = self.producers.check(producer_id, epoch, sequence, count)
+            if duplicate is not None:
+                return duplicate[2], duplicate[4]
         if replacement is not None:
             records = memoryview(replacement)
         elif size != len(records):
@@ -239,7 +199,7 @@ class PartitionLog:
         if self._rules.log_append_time:
             append_time = max_timestamp = now_ms
             attributes |= LOG_APPEND_TIME_BIT
-            is_header_right = False
+            is_header_valid = False
         base_offset = self.log_end_offset
         last_offset = base_offset + count - 1
         segment = self._active
@@ -251,7 +211,7 @@ class PartitionLog:
             segment = self._maybe_roll(size, last_offset, max_timestamp, now_ms)
         _pack_i64(records, 0, base_offset)
         _pack_i32(records, LEADER_EPOCH_AT, leader_epoch)
-        if not is_header_right:
+        if not is_header_valid:
             _pack_i16(
                 records, ATTRIBUTES_AT, attributes & KNOWN_ATTRIBUTES | (LOG_APPEND_TIME_BIT if append_time >= 0 else 0)
             )
@@ -259,16 +219,17 @@ class PartitionLog:
             write_checksum(records)
         segment.append(records, last_offset, max_timestamp, self._index_interval_bytes)
         self.log_end_offset = last_offset + 1
-        if self._roll_timestamp == ASK_ALWAYS:
+        if self._roll_timestamp == CHECK_EVERY_BATCH:
             self._set_roll_limits()
         if leader_epoch != self.epochs.latest:
             self.epochs.assign(leader_epoch, base_offset)
         if producer_id >= 0:
-            self.producers.remember(producer_id, producer_epoch, base_sequence, count, base_offset, max_timestamp)
+            self.producers.add_batch(producer_id, epoch, sequence, count, base_offset, max_timestamp)
         return base_offset, append_time
 
     def append_preassigned(self, batch: bytearray | memoryview, *, now_ms: int) -> None:
-        """Write one batch whose offsets, epoch and checksum its maker has set; it must go on where the log ends."""
+        """Write one batch whose offsets, epoch and checksum are already set. Its base offset must be the log end
+        offset."""
         header = read_header(batch)
         assert (header.base_offset, header.size) == (self.log_end_offset, len(batch)), (
             header,
@@ -285,7 +246,7 @@ class PartitionLog:
             segment.on_aborted(aborted)
 
     def needs_worker_validation(self, records: memoryview) -> bool:
-        """Whether the records should be looked at off the loop, as they must be decompressed first, or compressed anew."""
+        """Whether to validate the batch in a worker because it must be decompressed or recompressed."""
         if len(records) <= INLINE_COMPRESSED_BYTES_MAX:
             return False
         codec = records[ATTRIBUTES_AT + 1] & CODEC_MASK
@@ -294,116 +255,119 @@ class PartitionLog:
     def read(
         self, offset: int, max_bytes: int, *, limit_offset: int, min_one_message: bool, may_wait: bool = True
     ) -> LogSlice | None:
-        """Bytes from the batch that holds an offset on, of one segment, up to a limit; None where there are none.
+        """Return bytes of one segment, from the batch that holds `offset` up to a limit, or None if there are none.
 
-        The end is cut by bytes, not by batches. The first batch is whole: where it is too large it is there with `min_one_message`, and else
-        there are no bytes. With `may_wait` false ColdRead is raised instead of waiting for the disk.
+        The end may cut a batch. The first batch is always complete: if it exceeds `max_bytes`, the slice is that batch
+        with `min_one_message` and empty without. With `may_wait` false, raises ColdRead instead of waiting for the
+        disk.
         """
         if offset >= limit_offset:
             return None
         index = (
-            len(self._bases) - 1
+            len(self._base_offsets) - 1
             if offset >= self._active.base_offset
-            else max(bisect_right(self._bases, offset) - 1, 0)
+            else max(bisect_right(self._base_offsets, offset) - 1, 0)
         )
         while True:
             segment = self.segments[index]
             index += 1
             file = segment.open_file()
             is_limited = limit_offset < self.log_end_offset and (
-                index == len(self._bases) or limit_offset < self._bases[index]
+                index == len(self._base_offsets) or limit_offset < self._base_offsets[index]
             )
-            limit, end = (
-                limit_offset if is_limited else None,
-                segment.size,
-            )  # by the time that a worker looks it may have grown
+            # The size is taken now: the segment may have grown by the time a worker reads it.
+            limit, end = limit_offset if is_limited else None, segment.size
             try:
-                found = _slice(segment, file, offset, max_bytes, limit, end, min_one_message, may_wait)
+                found = read_slice(segment, file, offset, max_bytes, limit, end, min_one_message, may_wait)
             except NotCached:
                 raise ColdRead(
-                    partial(_slice, segment, file, offset, max_bytes, limit, end, min_one_message, True)
+                    partial(read_slice, segment, file, offset, max_bytes, limit, end, min_one_message, True)
                 ) from None
-            if found is not None or index == len(self._bases):
+            if found is not None or index == len(self._base_offsets):
                 return found
 
     def read_cached(self, offset: int, max_bytes: int, *, limit_offset: int) -> memoryview | None:
-        """What `read` would find, where that is at hand, perhaps without a batch that is not whole; the memory is used again, by the next
-        call for any log. None where `read` is to be asked."""
+        """Return what `read` would find, perhaps without a last incomplete batch, in a buffer that the next call for
+        any log reuses.
+
+        None means that the caller has to use `read`.
+        """
         if not offset < limit_offset == self.log_end_offset:
             return None
         is_active = offset >= self._active.base_offset
         return read_cached(
-            self._active if is_active else self.segments[max(bisect_right(self._bases, offset) - 1, 0)],
+            self._active if is_active else self.segments[max(bisect_right(self._base_offsets, offset) - 1, 0)],
             offset,
             max_bytes,
         )
 
     def offset_for_timestamp(self, timestamp_ms: int) -> time_search.Found | None:
-        """Timestamp, offset and leader epoch of the first record that is not older. May be called in a worker."""
+        """Return timestamp, offset and leader epoch of the first record at or after a time. May be called in a
+        worker."""
         return self._search(
             lambda segments: time_search.first_at_or_after(segments, timestamp_ms, self.log_start_offset)
         )
 
     def offset_of_max_timestamp(self) -> time_search.Found | None:
-        """Timestamp, offset and leader epoch of the first record of those with the highest timestamp. May be called in a worker."""
+        """Return timestamp, offset and leader epoch of the first record with the highest timestamp. May be called in a
+        worker."""
         return self._search(time_search.latest)
 
     def _search(self, search: Callable[[Sequence[LogSegment]], time_search.Found | None]) -> time_search.Found | None:
-        """In a worker, while segments may be replaced or removed: what was found among those that are no longer there does not count."""
+        """Repeat a search until no segment was replaced or removed meanwhile. May be called in a worker."""
         while True:
-            replacements = self._replacements
+            removals = self._removals
             try:
                 found = search(tuple(self.segments))
             except (OSError, MalformedMessage):
-                if replacements == self._replacements:
+                if removals == self._removals:
                     raise
             else:
-                if replacements == self._replacements:
+                if removals == self._removals:
                     return found
 
     def advance_start(self, offset: int) -> None:
-        """Records before the offset are deleted: they cannot be read any more. A start does not go back."""
+        """Delete the records before an offset. The log start offset never decreases."""
         assert offset <= self.log_end_offset, (offset, self.log_end_offset)
         if offset > self.log_start_offset:
             self.log_start_offset = offset
             self.epochs.truncate_from_start(offset)
 
     def detach_below_start(self) -> list[LogSegment]:
-        """The segments that end before the start leave the log. Their files may still be read; the caller removes them later."""
-        count = max(bisect_right(self._bases, self.log_start_offset) - 1, 0)
+        """Take segments that end before the log start offset out of the log. Their files may still be read; the caller
+        deletes them."""
+        count = max(bisect_right(self._base_offsets, self.log_start_offset) - 1, 0)
         return self._replace(0, count, [])
 
     def new_segment(self, base_offset: int, size: int, *, now_ms: int) -> LogSegment:
-        """A closed one, whose files are there and which is not yet in the log."""
+        """Return a closed segment for existing files, which is not yet part of the log."""
         segment = LogSegment(self.disk, self._files, self.directory, base_offset, created_ms=now_ms)
         segment.size = size
         return segment
 
-    def replace(self, taken: Sequence[LogSegment], segment: LogSegment) -> bool:
-        """A segment takes the place of others that follow one another; False where they are not all in the log any more."""
-        first = bisect_left(self._bases, taken[0].base_offset)
-        if self.segments[first : first + len(taken)] != list(taken):
+    def replace(self, old: Sequence[LogSegment], segment: LogSegment) -> bool:
+        """Replace adjacent segments by one. Return False if they are no longer all in the log."""
+        first = bisect_left(self._base_offsets, old[0].base_offset)
+        if self.segments[first : first + len(old)] != list(old):
             return False
-        self._replace(first, len(taken), [segment])
+        self._replace(first, len(old), [segment])
         return True
 
     def _replace(self, first: int, count: int, new: list[LogSegment]) -> list[LogSegment]:
-        behind = first + count
-        assert behind < len(self.segments), (first, count, len(self.segments))
-        taken = self.segments[first:behind]
+        after = first + count
+        assert after < len(self.segments), (first, count, len(self.segments))
+        old = self.segments[first:after]
         if count:
-            self._replacements += 1
-            self.segments[first:behind] = new
-            self._bases[first:behind] = [segment.base_offset for segment in new]
-        for segment in taken:
+            self._removals += 1
+            self.segments[first:after] = new
+            self._base_offsets[first:after] = [segment.base_offset for segment in new]
+        for segment in old:
             segment.release()
-        self._unflushed = [
-            item for item in self._unflushed if not (isinstance(item, ClosedSegment) and item.segment in taken)
-        ]
-        return taken
+        self._flush_queue.remove_segments(old)
+        return old
 
     def epoch_for(self, offset: int) -> int:
-        """The epoch of the leader that wrote an offset; -1 where that is not known."""
+        """Return the epoch of the leader that wrote an offset, or -1 if unknown."""
         return self.epochs.epoch_for(offset)
 
     @property
@@ -411,30 +375,28 @@ class PartitionLog:
         return sum(segment.size for segment in self.segments)
 
     def _set_roll_limits(self) -> None:
-        """Three comparisons in `append` are enough to see that nothing is due; `_maybe_roll` decides exactly."""
+        """Precompute three limits, so that `append` needs three comparisons. `_maybe_roll` decides exactly."""
         config = self._config
         active = self._active
-        entries_max = (
-            config.segment_index_bytes // TIME_ENTRY_BYTES - 1
-        )  # which is reached before that of the offset index
+        entries_max = config.segment_index_bytes // TIME_ENTRY_BYTES - 1  # the offset index holds more
         self._roll_size = min(config.segment_bytes, entries_max * config.index_interval_bytes)
         self._roll_offset = active.base_offset + OFFSETS_PER_SEGMENT_MAX
         first = active.first_timestamp
-        self._roll_timestamp = ASK_ALWAYS if first is None or first < 0 else first + config.segment_age_max_ms
+        self._roll_timestamp = CHECK_EVERY_BATCH if first is None or first < 0 else first + config.segment_age_max_ms
 
     def _maybe_roll(self, size: int, last_offset: int, max_timestamp: int, now_ms: int) -> LogSegment:
         config = self._config
         if size > config.segment_bytes:
             raise BatchRejected(
                 ErrorCode.RECORD_LIST_TOO_LARGE,
-                f"the batch has {size} bytes, segment.bytes is {config.segment_bytes}",
+                f"batch of {size} bytes exceeds segment.bytes ({config.segment_bytes})",
                 has_log_start=False,
             )
         active = self._active
         offset_entries, time_entries = len(active.offsets()), len(active.times())
         if (
             active.size > config.segment_bytes - size
-            or (active.size > 0 and self._waited_ms(max_timestamp, now_ms) > config.segment_age_max_ms)
+            or (active.size > 0 and self._active_age_ms(max_timestamp, now_ms) > config.segment_age_max_ms)
             or offset_entries >= config.segment_index_bytes // OFFSET_ENTRY_BYTES
             or time_entries >= config.segment_index_bytes // TIME_ENTRY_BYTES - 1
             or last_offset > self._roll_offset
@@ -442,93 +404,82 @@ class PartitionLog:
             self.roll(now_ms=now_ms)
         return self._active
 
-    def _waited_ms(self, timestamp: int, now_ms: int) -> int:
-        """How old the active segment is, by the clock of its records if they have one."""
+    def _active_age_ms(self, timestamp: int, now_ms: int) -> int:
+        """Age of the active segment, by the timestamps of its records if they have any."""
         first = self._active.first_timestamp
         return timestamp - first if first is not None and first >= 0 else now_ms - self._active.created_ms
 
     def roll(self, *, now_ms: int) -> None:
-        """Close the active segment and start another at the end of the log. What the closed one needs on the disk is left to a worker."""
+        """Close the active segment and start a new one at the log end offset. A worker writes the closed one's indexes
+        later."""
         closed = self._active
         if closed.size == 0:
-            return  # it would have the same name
+            return  # the new one would have the same name
         segment = LogSegment(self.disk, self._files, self.directory, self.log_end_offset, created_ms=now_ms)
         segment.create()
         closed.finish_indexes()
         closed.is_writable = False
-        self._unflushed.append(ClosedSegment(closed))
-        self._unflushed.append(
-            AtomicWrite(self.disk, snapshot_path(self.directory, self.log_end_offset), self.producers.encode())
-        )
-        self._take_epochs()
+        self._flush_queue.add_segment(closed)
+        self._flush_queue.add_file(snapshot_path(self.directory, self.log_end_offset), self.producers.encode())
+        self._queue_epochs()
         self.segments.append(segment)
-        self._bases.append(segment.base_offset)
+        self._base_offsets.append(segment.base_offset)
         self._active = segment
         self._set_roll_limits()
 
-    def _take_epochs(self) -> None:
+    def _queue_epochs(self) -> None:
         if self.epochs.is_dirty:
             self.epochs.is_dirty = False
-            self._unflushed.append(
-                AtomicWrite(self.disk, f"{self.directory}/{leader_epochs.FILE_NAME}", self.epochs.encode())
-            )
+            self._flush_queue.add_file(f"{self.directory}/{leader_epoch_cache.FILE_NAME}", self.epochs.encode())
 
     def plan_flush(self, *, to_end: bool) -> FlushPlan | None:
-        """What puts the log on the disk, to its end or to that of its last closed segment; None where nothing is to be done."""
+        """Plan a flush up to the log end offset, or of the closed segments only. Return None if there is nothing to
+        do."""
         end = self.log_end_offset if to_end else self._active.base_offset
-        if end <= self.recovery_point and not self._unflushed and not self.epochs.is_dirty:
+        if end <= self.recovery_point and not self.has_unflushed:
             return None
-        return FlushPlan(
-            self.drain_unflushed(), self._active.open_file() if end > self._active.base_offset else None, end
-        )
+        items = self.drain_unflushed()
+        return FlushPlan(items, self._active.open_file() if end > self._active.base_offset else None, end)
 
     def on_flushed(self, plan: FlushPlan) -> None:
-        """A worker has done what was planned."""
         self.recovery_point = max(self.recovery_point, min(plan.end_offset, self.log_end_offset))
 
     def drain_unflushed(self) -> list[Flushable]:
-        """What a worker should put on the disk by calling `flush` of each, in order: closed segments and small files."""
-        if self._has_new_names:
-            self._has_new_names = False
-            self._unflushed.insert(
-                0, DirectorySync(self.disk, self.directory)
-            )  # bytes that are durable are of no use without a name
-        self._take_epochs()
-        taken, self._unflushed = self._unflushed, []
-        for item in taken:
-            if isinstance(item, ClosedSegment):
-                item.open()
-        return taken
+        """Return the closed segments and small files that a worker should flush, in order."""
+        self._queue_epochs()
+        return self._flush_queue.drain()
 
     def put_back_unflushed(self, items: Sequence[Flushable]) -> None:
-        """What was taken and could not be put on the disk yet: it comes first the next time."""
-        self._unflushed[:0] = items
+        """Return drained items that could not be flushed; they come first next time."""
+        self._flush_queue.put_back(items)
 
     @property
     def has_unflushed(self) -> bool:
-        """Whether there is something to put on the disk besides the end of the active segment."""
-        return bool(self._unflushed) or self.epochs.is_dirty
+        """Whether anything but the end of the active segment needs a flush."""
+        return bool(self._flush_queue) or self.epochs.is_dirty
 
     def active_file(self) -> File:
-        """The file that is appended to. What was appended is durable once all of `drain_unflushed` and then this file are flushed."""
+        """The file of the active segment. To make all records durable, flush the items of `drain_unflushed` and then
+        this file."""
         return self._active.open_file()
 
     def flush(self) -> None:
-        """Return once all that was appended is on the disk. In a worker this is right only while nothing is appended."""
+        """Flush everything. May be called in a worker if nothing is appended meanwhile."""
         plan = self.plan_flush(to_end=True)
         if plan is not None:
             plan.run()
             self.on_flushed(plan)
 
     def close(self) -> None:
-        """Write the indexes and the producers' state, flush, and let the files go. The log is not used afterwards.
+        """Write indexes and producer state, flush, and close the files. The log cannot be used afterwards.
 
-        May be called in a worker: it uses files of its own. A log that is as it was found after a clean stop has nothing to write.
+        May be called in a worker, as it opens its own files. A log that has not changed since a clean stop writes
+        nothing.
         """
         files = FileCache(self.disk, open_files_max=log_loader.OPEN_FILES_MAX)
         for segment in self.segments:
             segment.move_to(files)
-        if self.log_end_offset == self._stored_end and not self.has_unflushed:
+        if self.log_end_offset == self._saved_end_offset and not self.has_unflushed:
             return
         self._active.finish_indexes()
         self._active.write_indexes()
@@ -537,49 +488,16 @@ class PartitionLog:
         self.release_files()
 
     def move_to(self, directory: str, files: FileCache) -> None:
-        """Its directory has been renamed, and its files are of another table from now on."""
-        self._unflushed = [
-            item._replace(path=directory + item.path[len(self.directory) :]) if isinstance(item, AtomicWrite) else item
-            for item in self._unflushed
-            if not isinstance(item, DirectorySync)
-        ]
+        """Follow a rename of the directory, and use another file cache."""
+        self._flush_queue.move_to(directory)
         self.directory = directory
         self._files = files
-        self._has_new_names = True
         for segment in self.segments:
             segment.move_to(files)
             segment.stem = f"{directory}/{segment.base_offset:020d}"
 
     def release_files(self) -> None:
-        """Let the files go without writing anything: the directory is about to be removed."""
-        self._unflushed.clear()
+        """Close the files without flushing: the directory is about to be removed."""
+        self._flush_queue.clear()
         for segment in self.segments:
             segment.release()
-
-
-def _slice(
-    segment: LogSegment,
-    file: File,
-    offset: int,
-    max_bytes: int,
-    limit_offset: int | None,
-    end: int,
-    min_one_message: bool,
-    may_wait: bool,
-) -> LogSlice | None:
-    """What `read` finds in one segment before a position. Touches nothing that the loop changes, so that a worker may do it too."""
-    read_at = file.read_at if may_wait else file.read_at_if_cached
-    found = segment.locate(offset, read_at)
-    if found is None:
-        return None
-    position, size = found
-    if limit_offset is not None:
-        limit = segment.locate(limit_offset, read_at)
-        if limit is not None:
-            end = limit[0]
-    room = end - position
-    if room <= 0:
-        return None
-    if max_bytes < room:
-        room = max_bytes if max_bytes >= size else size if min_one_message else 0
-    return LogSlice(file, position, room)

@@ -1,6 +1,6 @@
-"""What is remembered of idempotent producers: enough of their last batches to know a retry from a gap.
+"""State of idempotent producers: their last five batches each, to tell duplicates from gaps in their sequences.
 
-Five batches each, as a producer has at most five requests in flight; all of them may come again, in any order (KAFKA-5494).
+A producer has at most five requests in flight, and all of them may be retried, in any order (KAFKA-5494).
 """
 
 from struct import Struct
@@ -14,10 +14,11 @@ from ottla.wire.rejection import BatchRejected
 
 BATCHES_PER_PRODUCER_MAX = 5
 PRODUCERS_MAX = 100_000
-"""Of one partition. Beyond it those silent for longest are forgotten: a client that invents ids must not take the broker's memory."""
+"""Per partition. Beyond that, the producers idle for longest are removed, so that invented ids cannot exhaust
+memory."""
 
 SEQUENCE_MASK = 0x7FFF_FFFF
-"""Sequences go from 2**31 - 1 on to 0."""
+"""Sequences wrap from 2**31 - 1 to 0."""
 
 SNAPSHOT_SUFFIX = ".snapshot"
 SNAPSHOT_VERSION = 1
@@ -30,7 +31,7 @@ BatchMetadata = tuple[int, int, int, int, int]
 
 
 class ProducerStateEntry:
-    """One producer id, as this partition knows it."""
+    """State of one producer id in this partition."""
 
     __slots__ = ("batches", "coordinator_epoch", "epoch", "last_timestamp", "transaction_first_offset")
 
@@ -43,7 +44,7 @@ class ProducerStateEntry:
 
 
 class ProducerStateManager:
-    """All producers of a partition."""
+    """State of all producers of a partition."""
 
     def __init__(self, *, producers_max: int = PRODUCERS_MAX) -> None:
         self._producers: dict[int, ProducerStateEntry] = {}
@@ -59,12 +60,13 @@ class ProducerStateManager:
         return list(self._producers.items())
 
     def check(self, producer_id: int, epoch: int, base_sequence: int, count: int) -> BatchMetadata | None:
-        """The batch of which this one is a retry, or None where it comes next; BatchRejected where it does neither."""
+        """Return the batch that this one duplicates, or None if it is the next one. Raises BatchRejected if it is
+        neither."""
         producer = self._producers.get(producer_id)
         if producer is None:
             if epoch < NO_PRODUCER_EPOCH:
                 raise BatchRejected(ErrorCode.INVALID_PRODUCER_EPOCH, f"producer {producer_id} sent epoch {epoch}")
-            return None  # unknown, perhaps forgotten: wherever it goes on is right
+            return None  # unknown or expired: any sequence is valid
         if epoch == producer.epoch:
             batches = producer.batches
             if not batches:
@@ -95,14 +97,14 @@ class ProducerStateManager:
             )
         return None
 
-    def remember(
+    def add_batch(
         self, producer_id: int, epoch: int, base_sequence: int, count: int, base_offset: int, timestamp: int
     ) -> None:
-        """A batch was appended."""
+        """Record that a batch was appended."""
         producer = self._producers.get(producer_id)
         if producer is None:
             if len(self._producers) >= self._producers_max:
-                self._forget_silent()
+                self._remove_idlest()
             producer = self._producers[producer_id] = ProducerStateEntry(epoch)
         elif epoch != producer.epoch:
             producer.epoch = epoch
@@ -116,12 +118,13 @@ class ProducerStateManager:
         producer.last_timestamp = timestamp
 
     def on_batch(self, header: BatchHeader, batch: Buffer) -> AbortedTransaction | None:
-        """A batch was written as it is, or found in the log while that is opened; the transaction that it ends, if that was aborted."""
+        """Update the state from a stored batch of any kind. Return the transaction that it aborts, if it is such a
+        marker."""
         if header.producer_id < 0:
             return None
         if header.is_control:
             return self._on_marker(header, batch)
-        self.remember(
+        self.add_batch(
             header.producer_id,
             header.producer_epoch,
             header.base_sequence,
@@ -155,7 +158,7 @@ class ProducerStateManager:
         )
 
     def first_unstable_offset(self, end: int) -> int:
-        """Where the first of the transactions that are open began, or the end where none is."""
+        """Return the first offset of all open transactions, or `end` if there are none."""
         return min(
             (
                 producer.transaction_first_offset
@@ -166,7 +169,7 @@ class ProducerStateManager:
         )
 
     def expire(self, now_ms: int, expiration_ms: int) -> int:
-        """Forget producers that were silent for too long; returns how many. An open transaction keeps its producer."""
+        """Remove producers that were idle for too long and return how many. An open transaction keeps its producer."""
         expired = [
             producer_id
             for producer_id, producer in self._producers.items()
@@ -179,14 +182,14 @@ class ProducerStateManager:
     def clear(self) -> None:
         self._producers.clear()
 
-    def _forget_silent(self) -> None:
-        """An eighth at once, so that the search is paid for rarely."""
-        by_silence = sorted(self._producers, key=lambda producer_id: self._producers[producer_id].last_timestamp)
-        for producer_id in by_silence[: max(1, self._producers_max // 8)]:
+    def _remove_idlest(self) -> None:
+        """Remove an eighth of all producers at once, so that sorting is rare."""
+        idlest = sorted(self._producers, key=lambda producer_id: self._producers[producer_id].last_timestamp)
+        for producer_id in idlest[: max(1, self._producers_max // 8)]:
             del self._producers[producer_id]
 
     def encode(self) -> bytes:
-        """A snapshot as Apache Kafka writes it, which has room for the last batch of each producer only."""
+        """Return a snapshot in Kafka's format, which contains only the last batch of each producer."""
         data = bytearray(_snapshot_head.size)
         for producer_id, producer in self._producers.items():
             _, last, first_offset, last_offset, _ = producer.batches[-1] if producer.batches else (-1, -1, -1, -1, -1)
@@ -207,13 +210,13 @@ class ProducerStateManager:
         return bytes(data)
 
     def restore(self, data: bytes) -> None:
-        """Take the state from a snapshot; ValueError where it is damaged."""
+        """Replace the state by a snapshot. Raises ValueError if the snapshot is corrupt."""
         if len(data) < _snapshot_head.size:
-            raise ValueError(f"a producer snapshot of {len(data)} bytes")
+            raise ValueError(f"corrupt producer snapshot: {len(data)} bytes")
         version, crc, count = _snapshot_head.unpack_from(data)
         size = _snapshot_head.size + count * _snapshot_entry.size
         if version != SNAPSHOT_VERSION or crc != crc32c(data[_CHECKSUM_FROM:]) or len(data) != size:
-            raise ValueError(f"a damaged producer snapshot: version {version}, {count} entries in {len(data)} bytes")
+            raise ValueError(f"corrupt producer snapshot: version {version}, {count} entries in {len(data)} bytes")
         self._producers.clear()
         for (
             producer_id,
@@ -235,7 +238,7 @@ class ProducerStateManager:
 
 
 def last_sequence(base_sequence: int, count: int) -> int:
-    """Of a batch; a batch without a sequence has none."""
+    """Return the last sequence of a batch, or -1 if it has no sequence."""
     return base_sequence + count - 1 & SEQUENCE_MASK if base_sequence >= 0 else -1
 
 
@@ -244,5 +247,5 @@ def snapshot_path(directory: str, offset: int) -> str:
 
 
 def write_snapshot(disk: Disk, directory: str, offset: int, table: ProducerStateManager) -> None:
-    """The state of all batches before an offset."""
+    """Write the state after all batches before an offset."""
     disk.write_atomically(snapshot_path(directory, offset), table.encode())

@@ -1,7 +1,8 @@
-"""Indexes of a segment that goes on growing after a clean stop: what was there before is searched in its file, as that of a closed segment.
+"""Indexes of an active segment after a clean restart: old entries are searched in the mapped file, new ones are kept in
+memory.
 
-An active segment of a gigabyte has five megabytes of entries. Loading them for each of a thousand partitions would make a start as slow,
-and a node as large, as what it holds.
+An active segment of 1 GB has 5 MB of index entries. Loading them for each of a thousand partitions would take startup
+time and memory in proportion to the data.
 """
 
 from ottla.log import offset_index, time_index
@@ -10,7 +11,7 @@ from ottla.log.offset_index import MappedOffsetIndex, MutableOffsetIndex
 from ottla.log.time_index import MappedTimeIndex, MutableTimeIndex
 
 LOADED_BYTES_MAX = 64 << 10
-"""A smaller file is loaded: mappings are limited, too, and a page is taken by each."""
+"""Smaller files are loaded: the number of mappings is limited, and each takes at least a page."""
 
 
 class ResumedOffsetIndex(MutableOffsetIndex):
@@ -24,11 +25,11 @@ class ResumedOffsetIndex(MutableOffsetIndex):
     def __len__(self) -> int:
         return len(self._before) + super().__len__()
 
-    def around(self, offset: int) -> tuple[int, int | None]:
+    def position_range(self, offset: int) -> tuple[int, int | None]:
         relatives = self.relatives
         if relatives and offset - self.base_offset >= relatives[0]:
-            return super().around(offset)
-        start, last = self._before.around(offset)
+            return super().position_range(offset)
+        start, last = self._before.position_range(offset)
         return start, self.positions[0] if last is None and self.positions else last
 
     def last_position(self) -> int:

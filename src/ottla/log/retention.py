@@ -1,13 +1,13 @@
-"""Which segments of a log are too old, or too many: the oldest go first, and none that is not committed as a whole."""
+"""Deletion of segments by age and size, oldest first. Segments with uncommitted records stay."""
 
 from ottla.log.partition_log import PartitionLog
 from ottla.log.segment import LogSegment
 
 
 def segments_to_delete(log: PartitionLog, *, high_watermark: int, now_ms: int) -> int:
-    """How many segments go, from the first on; all of them where even the active one holds nothing that should stay.
+    """Return how many segments to delete from the start of the log; the active one too if all its records have expired.
 
-    Segments before the beginning of the log go whatever the policy says.
+    Segments before the log start offset are deleted under any cleanup policy.
     """
     config = log.config
     surplus = log.size_bytes - config.retention_bytes if config.deletes and config.retention_bytes >= 0 else -1
@@ -30,7 +30,7 @@ def segments_to_delete(log: PartitionLog, *, high_watermark: int, now_ms: int) -
 
 
 def _is_old(segment: LogSegment, retention_ms: int, now_ms: int) -> bool:
-    """By the newest record; one without timestamps is as old as its file, of which it is known when it was opened."""
+    """Whether the newest record has expired. Without timestamps, the age is counted from when the log was opened."""
     if retention_ms < 0:
         return False
     latest, _ = segment.latest()
@@ -38,11 +38,11 @@ def _is_old(segment: LogSegment, retention_ms: int, now_ms: int) -> bool:
 
 
 def delete_old(log: PartitionLog, *, high_watermark: int, now_ms: int) -> list[LogSegment]:
-    """Take the segments out of the log, which begins behind them from now on. Their files may still be read; the caller removes them."""
+    """Take expired segments out of the log and return them. Their files may still be read; the caller deletes them."""
     count = segments_to_delete(log, high_watermark=high_watermark, now_ms=now_ms)
     if count == 0:
         return []
     if count == len(log.segments):
-        log.roll(now_ms=now_ms)  # a log has always one segment
+        log.roll(now_ms=now_ms)  # a log always has a segment
     log.advance_start(log.segments[count].base_offset)
     return log.detach_below_start()

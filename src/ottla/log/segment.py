@@ -1,4 +1,4 @@
-"""One segment: a `.log` file of whole batches, and the two indexes over it."""
+"""One segment: a `.log` file of complete batches, its offset index and its time index."""
 
 from bisect import bisect_left
 from collections.abc import Callable
@@ -18,16 +18,17 @@ OFFSET_INDEX_SUFFIX = ".index"
 TIME_INDEX_SUFFIX = ".timeindex"
 TRANSACTION_INDEX_SUFFIX = ".txnindex"
 SUFFIXES = (OFFSET_INDEX_SUFFIX, TIME_INDEX_SUFFIX, TRANSACTION_INDEX_SUFFIX, LOG_SUFFIX)
-"""The log last: without it the others mean nothing, and are removed when they are found."""
+"""The log is deleted last: files without a log are leftovers and are removed when the log is opened."""
 
 SCAN_BYTES = 8192 + 64
-"""One read of the search from an index entry on: two entries are 4 kB apart, and the batch that ends behind that."""
+"""Read size when searching from an index entry: entries are at least 4 kB apart, so twice that and one more header."""
 SCAN_HEADER_BYTES = 27
 scan = Struct(">qi11xi").unpack_from
 """Base offset, length and last offset delta of a batch."""
 
-TAIL_WORDS_MAX = 2 * 256
-"""Of 256 batches since the last index entry the positions are known: those who read at the end of the log need no search."""
+TAIL_LENGTH_MAX = 2 * 256
+"""Positions of up to 256 batches appended since the last index entry. Reads at the end of the log use them instead of
+searching the index."""
 NO_TAIL = 1 << 63
 NO_HINT = (-1, 0)
 
@@ -36,35 +37,35 @@ ReadAt = Callable[[int, int], bytes | None]
 
 
 class NotCached(Exception):
-    """The disk would have to be waited for."""
+    """The read would have to wait for the disk."""
 
 
 class LogSegment:
-    """The active segment grows and keeps its indexes in memory; a closed one has them in files, mapped when they are first needed.
+    """The active segment keeps its indexes in memory; a closed one maps their files when they are first needed.
 
-    Index files are written when the segment is closed (from a worker, see `flush`), not as they grow: an entry is due every 4 kB, and a
-    write for each would cost more than the index is worth, as the last segment is read through after a crash anyway.
+    A worker writes the index files when the segment is closed (see `flush`). Writing an entry for every 4 kB of records
+    would cost more than it saves, since the last segment is scanned after a crash anyway.
     """
 
     __slots__ = (
         "aborted",
         "base_offset",
-        "next_read_hint",
         "created_ms",
         "disk",
-        "entry_position",
         "file",
         "files",
         "first_timestamp",
         "is_writable",
+        "last_entry_position",
         "max_timestamp",
         "max_timestamp_offset",
+        "next_read_hint",
         "offset_index",
         "size",
         "stem",
         "suffix",
         "tail",
-        "tail_from",
+        "tail_offset",
         "time_index",
         "was_used",
     )
@@ -74,7 +75,8 @@ class LogSegment:
         self.files = files
         self.stem = f"{directory}/{base_offset:020d}"
         self.suffix = ""
-        """At the end of all names of its files, while it takes the place of others, and after it has been replaced itself."""
+        """Appended to all its file names while it replaces other segments (`.cleaned`, `.swap`), and once deleted
+        (`.deleted`)."""
         self.base_offset = base_offset
         self.created_ms = created_ms
         self.size = 0
@@ -84,17 +86,19 @@ class LogSegment:
         self.offset_index: OffsetIndex | None = None
         self.time_index: TimeIndex | None = None
         self.aborted: list[AbortedTransaction] | None = None
-        """Those whose markers are here, while the segment grows; afterwards they stand in their file."""
-        self.entry_position = 0
-        """Where the batch starts that got the last entry in the indexes."""
+        """Those whose markers are in this segment while it is active. For a closed one they are in the transaction
+        index file."""
+        self.last_entry_position = 0
+        """Position of the batch with the last index entry."""
         self.first_timestamp: int | None = None
         self.max_timestamp = -1
         self.max_timestamp_offset = base_offset
         self.next_read_hint = NO_HINT
-        """The offset that whoever read last will ask for next, and the position of its batch."""
-        self.tail_from = NO_TAIL
+        """The offset that the last reader will request next, and the position of its batch."""
+        self.tail_offset = NO_TAIL
         self.tail: list[int] = []
-        """The last offset and the position of each batch there, by turns: of a thousand logs one list each stays in the caches."""
+        """Last offset and position of each batch from `tail_offset` on, flattened into one list: with a thousand logs,
+        the CPU caches hold one list each but not two."""
 
     @property
     def log_path(self) -> str:
@@ -108,24 +112,24 @@ class LogSegment:
         return file
 
     def create(self) -> None:
-        """Make the file of a new segment, and indexes that grow."""
+        """Create the file of a new segment, and empty indexes in memory."""
         self.is_writable = True
         self.file = self.files.open(self, create=True)
-        self.file.truncate(0)  # what an earlier run left beyond its end
-        self.start_growing()
+        self.file.truncate(0)  # a leftover of an earlier run
+        self.start_indexes()
 
-    def start_growing(self) -> None:
+    def start_indexes(self) -> None:
         self.offset_index = MutableOffsetIndex(self.base_offset)
         self.time_index = MutableTimeIndex(self.base_offset)
         self.aborted = []
-        self.entry_position = 0
+        self.last_entry_position = 0
         self.max_timestamp = -1
         self.max_timestamp_offset = self.base_offset
         self.next_read_hint = NO_HINT
-        self.start_tail(self.base_offset)
+        self.reset_tail(self.base_offset)
 
     def append(self, batch: Buffer, last_offset: int, max_timestamp: int, index_interval_bytes: int) -> None:
-        """Write one batch at the end. If that raises, nothing has changed."""
+        """Write one batch at the end. If that raises, the segment is unchanged."""
         file = self.file
         if file is None:
             file = self.open_file()
@@ -133,46 +137,47 @@ class LogSegment:
         self.on_batch(file.append((batch,)), last_offset, max_timestamp, index_interval_bytes)
 
     def on_batch(self, end: int, last_offset: int, max_timestamp: int, index_interval_bytes: int) -> None:
-        """A batch stands at the end of what is indexed, and reaches to this end.
+        """Index the batch that was written at the current size and ends at `end`.
 
-        Of a thousand logs in turn what is looked at here is in no cache: each field, and each number in one, counts.
+        With a thousand logs appended to in turn, none of this is in a CPU cache, so every attribute access and number
+        counts.
         """
         if max_timestamp > self.max_timestamp:
             self.max_timestamp = max_timestamp
             self.max_timestamp_offset = last_offset
         position = self.size
         tail = self.tail
-        if position - self.entry_position > index_interval_bytes:
+        if position - self.last_entry_position > index_interval_bytes:
             self.add_entry(last_offset)
-        elif len(tail) == TAIL_WORDS_MAX:
-            self.start_tail(tail[-2] + 1)
+        elif len(tail) == TAIL_LENGTH_MAX:
+            self.reset_tail(tail[-2] + 1)
         if not position:
             self.first_timestamp = max_timestamp
         tail += last_offset, position
         self.size = end
 
     def add_entry(self, last_offset: int) -> None:
-        """The batch at the current end gets an entry in both indexes."""
+        """Add an entry to both indexes for the batch at the current end."""
         assert isinstance(self.offset_index, MutableOffsetIndex), self.stem
         assert isinstance(self.time_index, MutableTimeIndex), self.stem
         self.offset_index.append(last_offset, self.size)
         self.time_index.maybe_append(self.max_timestamp, self.max_timestamp_offset)
-        self.entry_position = self.size
+        self.last_entry_position = self.size
         if self.tail:
-            self.start_tail(self.tail[-2] + 1)
+            self.reset_tail(self.tail[-2] + 1)
 
-    def start_tail(self, offset: int) -> None:
-        """The next batch, at this offset, is the first whose position is known without a search."""
-        self.tail_from = offset
+    def reset_tail(self, offset: int) -> None:
+        """Empty the tail. The next batch, at this offset, becomes the first in it."""
+        self.tail_offset = offset
         self.tail.clear()
 
     def on_aborted(self, transaction: AbortedTransaction) -> None:
-        """The marker of an aborted transaction was written."""
+        """Record that the marker of an aborted transaction was written."""
         assert self.aborted is not None, self.stem
         self.aborted.append(transaction)
 
     def aborted_transactions(self) -> list[AbortedTransaction]:
-        """In the order of their markers; ValueError where the file is damaged."""
+        """Return them in the order of their markers. Raises ValueError if the file is corrupt."""
         if self.aborted is not None:
             return self.aborted
         path = self.stem + TRANSACTION_INDEX_SUFFIX + self.suffix
@@ -191,16 +196,17 @@ class LogSegment:
         return index
 
     def index_bytes(self) -> int:
-        """Of the larger index."""
+        """Return the size of the larger index."""
         return max(len(self.offsets()) * offset_index.ENTRY_BYTES, len(self.times()) * time_index.ENTRY_BYTES)
 
     def latest(self) -> tuple[int, int]:
-        """The highest timestamp and the last offset of the batch that has it; the timestamp is -1 where no record has one."""
+        """Return the highest timestamp and the last offset of its batch; the timestamp is -1 if no record has one."""
         if self.max_timestamp < 0 and not isinstance(self.time_index, MutableTimeIndex):
-            # Remembered, and the file let go: whoever asks asks of all segments, and there may be more of them than mappings.
+            # Cache the result and release the mapping: callers ask all segments, which may be more than there can be
+            # mappings.
             times = MappedTimeIndex(self.base_offset, self.map_index(TIME_INDEX_SUFFIX))
             timestamp, self.max_timestamp_offset = times.last() or (-1, self.base_offset)
-            self.max_timestamp = timestamp  # last, as a worker may look at it meanwhile
+            self.max_timestamp = timestamp  # set last: a worker may read it meanwhile
         return self.max_timestamp, self.max_timestamp_offset
 
     def map_index(self, suffix: str) -> memoryview:
@@ -211,9 +217,10 @@ class LogSegment:
             file.close()
 
     def locate(self, offset: int, read_at: ReadAt) -> tuple[int, int] | None:
-        """Position and size of the batch that holds an offset, or of the next one if none does; None where the segment ends before."""
-        if offset >= self.tail_from:
-            return self.in_tail(offset)
+        """Return position and size of the batch that holds an offset, or of the next one, or None if the segment ends
+        before it."""
+        if offset >= self.tail_offset:
+            return self.locate_in_tail(offset)
         position = self.offsets().position_of(offset)
         end = self.size
         while position < end:
@@ -230,8 +237,8 @@ class LogSegment:
             position += at
         return None
 
-    def in_tail(self, offset: int) -> tuple[int, int] | None:
-        """The same, of an offset that is not before `tail_from`."""
+    def locate_in_tail(self, offset: int) -> tuple[int, int] | None:
+        """Like `locate`, for an offset at or after `tail_offset`."""
         tail = self.tail
         at = 2 * bisect_left(tail[::2], offset)
         if at == len(tail):
@@ -243,30 +250,31 @@ class LogSegment:
         return read_header(self.open_file().read_at(0, RECORDS_AT)) if self.size >= RECORDS_AT else None
 
     def last_header(self) -> BatchHeader | None:
-        """Of a closed segment whose indexes are sound."""
+        """Return the header of a closed segment's last batch. Its indexes must be valid."""
         last = None
         for _, header in scan_headers(self.open_file(), self.offsets().last_position(), self.size):
             last = header
         return last
 
     def finish_indexes(self) -> None:
-        """The last entry of the time index says what the highest timestamp of the whole segment is. No batch will follow."""
-        self.start_tail(NO_TAIL)
+        """Add the segment's highest timestamp to the time index. Call when no more batches will follow."""
+        self.reset_tail(NO_TAIL)
         if isinstance(self.time_index, MutableTimeIndex):
             self.time_index.maybe_append(self.max_timestamp, self.max_timestamp_offset)
 
     def flush(self, file: File) -> None:
-        """Put a closed segment and its indexes on the disk: from a worker, with its file opened on the loop. Then the index files serve."""
+        """Write the indexes of a closed segment and fsync it. Call from a worker with the file, which was opened on the
+        loop."""
         self.write_indexes()
         self.use_index_files()
         file.fsync()
 
     def use_index_files(self) -> None:
-        """They say what memory did, which is let go."""
+        """Free the indexes in memory, and map the files from now on."""
         self.offset_index = self.time_index = self.aborted = None
 
     def write_indexes(self) -> None:
-        """The time index first: the other one tells, when the log is opened, how far both go."""
+        """Write the time index before the offset index: opening the log takes the extent of both from the latter."""
         offsets, times, aborted = self.offset_index, self.time_index, self.aborted
         path = self.stem + TRANSACTION_INDEX_SUFFIX
         if aborted:
@@ -279,7 +287,7 @@ class LogSegment:
             self.disk.write_atomically(self.stem + OFFSET_INDEX_SUFFIX, offsets.encode())
 
     def evict(self) -> None:
-        """Not used for a while: the file and what is mapped are let go, for others."""
+        """Release the file and the mappings because other segments need them."""
         self.file = None
         if isinstance(self.offset_index, MappedOffsetIndex):
             self.offset_index = None
@@ -287,34 +295,35 @@ class LogSegment:
             self.time_index = None
 
     def release(self) -> None:
-        """Let the file go; the segment may be used again, which opens it."""
-        self.files.forget(self)
+        """Release the file. Using the segment again reopens it."""
+        self.files.remove(self)
         self.file = None
 
     def move_to(self, files: FileCache) -> None:
-        """From now on the segment's file is one of these."""
+        """Release the file and use another file cache from now on."""
         self.release()
         self.files = files
 
     def rename(self, suffix: str) -> None:
-        """Its files get another suffix. Those who have them open do not notice. The log comes first: it says whose the others are."""
-        for kind in reversed(SUFFIXES):
-            if self.disk.exists(self.stem + kind + self.suffix):
-                self.disk.rename(self.stem + kind + self.suffix, self.stem + kind + suffix)
+        """Change the suffix of its files; open files stay usable. Rename the log first: it decides what the others
+        belong to."""
+        for extension in reversed(SUFFIXES):
+            if self.disk.exists(self.stem + extension + self.suffix):
+                self.disk.rename(self.stem + extension + self.suffix, self.stem + extension + suffix)
         self.suffix = suffix
 
     def remove(self) -> None:
         """Delete all its files."""
         self.release()
-        for kind in SUFFIXES:
-            if self.disk.exists(self.stem + kind + self.suffix):
-                self.disk.remove(self.stem + kind + self.suffix)
+        for extension in SUFFIXES:
+            if self.disk.exists(self.stem + extension + self.suffix):
+                self.disk.remove(self.stem + extension + self.suffix)
 
     def has_index_files(self) -> bool:
         return self.disk.exists(self.stem + OFFSET_INDEX_SUFFIX) and self.disk.exists(self.stem + TIME_INDEX_SUFFIX)
 
     def is_transaction_index_valid(self) -> bool:
-        """Whether its file, if it has one, can be read. Without one there are no aborted transaction_index."""
+        """Whether the transaction index can be read. Without a file there are no aborted transactions."""
         try:
             self.aborted_transactions()
         except ValueError:
@@ -322,9 +331,9 @@ class LogSegment:
         return True
 
     def are_indexes_valid(self, index_interval_bytes: int) -> bool:
-        """Whether the two files can be believed: of whole entries that fit the log, and as far as the log goes.
+        """Whether both files consist of complete entries that fit the log and cover all of it.
 
-        The latter, as a segment that was active at a clean stop and closed after it may still have the files of that stop.
+        A segment that was active at a clean stop and closed afterwards may still have the shorter files of that stop.
         """
         if not self.has_index_files():
             return False

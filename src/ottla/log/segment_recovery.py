@@ -1,8 +1,7 @@
-"""Reading a segment through: where it really ends, and what its indexes, leader epochs and producers are."""
+"""Recovery of one segment by a scan of all its batches: its valid end, indexes, leader epochs and producer state."""
 
 from collections.abc import Callable
 
-from ottla.base.ports import File
 from ottla.log.batch_scan import scan_fields, scan_headers
 from ottla.log.config import LogConfig
 from ottla.log.leader_epoch_cache import LeaderEpochCache
@@ -14,15 +13,15 @@ from ottla.wire.batches import ATTRIBUTES_AT, CONTROL_BIT, LENGTH_OVERHEAD, TRAN
 from ottla.wire.crc import crc32c
 
 OFFSETS_PER_SEGMENT_MAX = 0x7FFF_FFFF
-OF_TRANSACTIONS = CONTROL_BIT | TRANSACTIONAL_BIT
+TRANSACTION_BITS = CONTROL_BIT | TRANSACTIONAL_BIT
 
 
 class RecoveryInterrupted(InterruptedError):
-    """Nobody waits for the log any more. Its files are as a crash would leave them, and the next recovery begins anew."""
+    """The node is shutting down. The files are as a crash would leave them; the next start recovers the log again."""
 
 
-class Progress:
-    """How many bytes have been read through so far. One thread counts, another looks, and may want no more of it."""
+class ScanProgress:
+    """Counts the bytes scanned so far. One thread counts, another reads the count and may stop the recovery."""
 
     __slots__ = ("_is_stopping", "done_bytes")
 
@@ -30,11 +29,11 @@ class Progress:
         self._is_stopping = is_stopping
         self.done_bytes = 0
 
-    def tell(self, done_bytes: int) -> None:
-        """RecoveryInterrupted where that is to be all."""
+    def report(self, done_bytes: int) -> None:
+        """Set the count. Raises RecoveryInterrupted if the recovery is to stop."""
         self.done_bytes = done_bytes
         if self._is_stopping():
-            raise RecoveryInterrupted("the recovery was stopped")
+            raise RecoveryInterrupted("log recovery was interrupted")
 
 
 def recover_segment(
@@ -42,15 +41,16 @@ def recover_segment(
     config: LogConfig,
     epochs: LeaderEpochCache,
     producers: ProducerStateManager,
-    progress: Progress,
+    progress: ScanProgress,
 ) -> int:
-    """Read the segment through, build its indexes, cut off what is not a whole, valid, next batch; returns the offset after the last.
+    """Scan the segment, rebuild its indexes and truncate it at the first invalid batch. Return the offset after its
+    last batch.
 
-    The indexes grow here as in `LogSegment.on_batch`, in a loop of their own: a gigabyte of small batches has six million of them, and a
-    microsecond for each is six seconds.
+    This loop repeats the indexing of `LogSegment.on_batch`, as 1 GB of small batches has six million of them: a
+    microsecond each is six seconds.
     """
     size = segment.size
-    segment.start_growing()
+    segment.start_indexes()
     offsets, times = segment.offset_index, segment.time_index
     assert isinstance(offsets, MutableOffsetIndex), segment.stem
     assert isinstance(times, MutableTimeIndex), segment.stem
@@ -58,7 +58,7 @@ def recover_segment(
     next_offset = base = segment.base_offset
     offset_max = base + OFFSETS_PER_SEGMENT_MAX
     interval, latest_epoch = config.index_interval_bytes, epochs.latest
-    entry_position = end = 0
+    last_entry_position = end = 0
     highest, highest_offset = -1, base
     done_before = progress.done_bytes
     for at, fields, batch in scan_fields(file, 0, size):
@@ -87,44 +87,41 @@ def recover_segment(
             break
         if max_timestamp > highest:
             highest, highest_offset = max_timestamp, last_offset
-        if at - entry_position > interval:
+        if at - last_entry_position > interval:
             offsets.append(last_offset, at)
             times.maybe_append(highest, highest_offset)
-            entry_position = at
-            progress.tell(done_before + at)
+            last_entry_position = at
+            progress.report(done_before + at)
         end = at + length + LENGTH_OVERHEAD
         next_offset = last_offset + 1
         if leader_epoch > latest_epoch:
             epochs.assign(leader_epoch, base_offset)
             latest_epoch = leader_epoch
         if producer_id >= 0:
-            if attributes & OF_TRANSACTIONS:
+            if attributes & TRANSACTION_BITS:
                 aborted = producers.on_batch(BatchHeader._make(fields), batch)
                 if aborted is not None:
                     segment.on_aborted(aborted)
             else:
-                producers.remember(producer_id, epoch, sequence, last_delta + 1, base_offset, max_timestamp)
+                producers.add_batch(producer_id, epoch, sequence, last_delta + 1, base_offset, max_timestamp)
     segment.size = end
-    segment.entry_position = entry_position
+    segment.last_entry_position = last_entry_position
     segment.max_timestamp, segment.max_timestamp_offset = highest, highest_offset
-    segment.start_tail(next_offset)
+    segment.reset_tail(next_offset)
     progress.done_bytes = done_before + size
     if end < size:
-        _cut_off(file, end)
+        file.truncate(end)
+        file.fsync()  # before anything is appended: after another crash, the truncated bytes could reappear after it
     return next_offset
 
 
-def _cut_off(file: File, end: int) -> None:
-    file.truncate(end)
-    file.fsync()  # before anything is appended: what was cut off could come back behind it
-
-
 def index_closed(segment: LogSegment, config: LogConfig) -> None:
-    """New index files for a closed segment. Its batches are left alone: they were flushed, and damage there is for its readers to see."""
+    """Rebuild the index files of a closed segment. Its batches were flushed and are not validated: its readers detect
+    corruption."""
     size = segment.size
     segment.size = 0
-    segment.start_growing()
-    segment.aborted = None  # which transactions are open where the segment begins is not known here
+    segment.start_indexes()
+    segment.aborted = None  # unknown here: it depends on the transactions that are open where the segment starts
     for position, header in scan_headers(segment.open_file(), 0, size):
         segment.size = position
         segment.on_batch(position + header.size, header.last_offset, header.max_timestamp, config.index_interval_bytes)
@@ -133,7 +130,7 @@ def index_closed(segment: LogSegment, config: LogConfig) -> None:
 
 
 def close(segment: LogSegment) -> None:
-    """The segment is no longer the last: its indexes are put into files, which serve from now on."""
+    """Write the index files of a segment that is no longer the last, and use them from now on."""
     segment.is_writable = False
     segment.finish_indexes()
     segment.write_indexes()

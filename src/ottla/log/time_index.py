@@ -1,6 +1,7 @@
-"""From timestamp to offset: entries say that no record up to an offset has a later timestamp.
+"""Time index of a segment: a sparse map from timestamp to offset. No record up to an entry's offset has a later
+timestamp.
 
-An entry is the highest timestamp so far and the last offset of the batch that has it, relative to the segment's base.
+An entry is the highest timestamp so far and the last offset of its batch, relative to the segment's base offset.
 """
 
 import sys
@@ -17,7 +18,7 @@ _relative = Struct(">i")
 
 
 class MutableTimeIndex:
-    """Two arrays, bisected: 12 bytes an entry."""
+    """Index of the active segment: two sorted arrays, 12 bytes per entry."""
 
     __slots__ = ("base_offset", "relatives", "timestamps")
 
@@ -30,19 +31,19 @@ class MutableTimeIndex:
         return len(self.timestamps)
 
     def maybe_append(self, timestamp: int, offset: int) -> None:
-        """Only where time went on: entries rise in both fields."""
+        """Add an entry if its timestamp is higher than the last: both fields increase."""
         timestamps = self.timestamps
         if timestamp > (timestamps[-1] if timestamps else -1):
             self.relatives.append(offset - self.base_offset)
-            timestamps.append(timestamp)  # last, as a worker that searches by time starts from it
+            timestamps.append(timestamp)  # last: a worker that searches by time reads this array first
 
     def offset_before(self, timestamp: int) -> int:
-        """An offset at or before the first record of at least that timestamp."""
+        """Return an offset at or before the first record with at least that timestamp."""
         index = bisect_right(self.timestamps, timestamp)
         return self.base_offset + (self.relatives[index - 1] if index else 0)
 
     def last(self) -> tuple[int, int] | None:
-        """The highest timestamp and its offset."""
+        """Return the highest timestamp and its offset."""
         return (self.timestamps[-1], self.base_offset + self.relatives[-1]) if self.timestamps else None
 
     def entries(self) -> list[tuple[int, int]]:
@@ -66,7 +67,7 @@ class MutableTimeIndex:
 
     @classmethod
     def decode(cls, base_offset: int, data: Entries) -> "MutableTimeIndex":
-        """Entries of a file; the zeros with which Apache Kafka fills the file of an active segment are left out."""
+        """Read the entries of a file, without the zeros with which Apache Kafka pads the file of an active segment."""
         count = count_valid(data)
         words = array("I")
         words.frombytes(data[: count * ENTRY_BYTES])
@@ -110,14 +111,15 @@ TimeIndex = MutableTimeIndex | MappedTimeIndex
 
 
 def count_valid(data: Entries) -> int:
-    """How many entries stand before the zeros: timestamps rise, so that only the first entry may have timestamp 0."""
+    """Return the number of entries before the padding. Timestamps increase, so only the first entry may have timestamp
+    0."""
     if len(data) // ENTRY_BYTES == 1:
-        return 1  # a single entry of zeros is one: a record of the year 1970, and no file is filled up to that size
+        return 1  # a single entry of zeros is valid: a record of the year 1970, as no file is padded to one entry
     return count_before_padding(data, _entry, lambda i: _entry.unpack_from(data, i * ENTRY_BYTES) == (0, 0))
 
 
 def is_valid_index(data: Entries) -> bool:
-    """Whether a file can be a time index: whole entries, and the last of them not before the first."""
+    """Whether a file can be a time index: complete entries, the last of which is not before the first."""
     if len(data) % ENTRY_BYTES:
         return False
     count = count_valid(data)

@@ -1,4 +1,5 @@
-"""Searching a log by time. These run in workers while the loop appends: they open files of their own and only read what grows."""
+"""Searching a log by time. Runs in workers while the loop appends: opens its own files and only reads the growing
+indexes."""
 
 from collections.abc import Iterator, Sequence
 
@@ -9,14 +10,14 @@ from ottla.wire.batches import RECORDS_AT, BatchHeader
 from ottla.wire.record_walk import scan_records
 
 OUTPUT_MAX = 128 << 20
-"""Of a batch that is decompressed here; none larger was let in."""
+"""Upper limit of a decompressed batch. Larger ones are rejected by Produce."""
 
 Found = tuple[int, int, int]
 """Timestamp, offset and leader epoch of a record."""
 
 
 def first_at_or_after(segments: Sequence[LogSegment], timestamp: int, start_offset: int) -> Found | None:
-    """The first record, from an offset on, that is not older than a timestamp."""
+    """Return the first record at or after a timestamp and `start_offset`."""
     for segment in segments:
         if segment.latest()[0] < timestamp:
             continue
@@ -36,7 +37,7 @@ def first_at_or_after(segments: Sequence[LogSegment], timestamp: int, start_offs
 
 
 def latest(segments: Sequence[LogSegment]) -> Found | None:
-    """The first record of those with the highest timestamp; None where no record has one."""
+    """Return the first record with the highest timestamp, or None if no record has a timestamp."""
     ranked = [(segment.latest(), segment) for segment in segments]
     (timestamp, last_offset), segment = max(ranked, key=lambda entry: entry[0][0])
     if timestamp < 0:
@@ -58,7 +59,8 @@ def latest(segments: Sequence[LogSegment]) -> Found | None:
 
 
 def _times(header: BatchHeader, batch: Buffer) -> Iterator[tuple[int, int]]:
-    """Timestamp and offset of each record. Nothing is made of the rest: a batch of some kilobytes may hold a million records."""
+    """Yield timestamp and offset of each record. Other fields are not decoded: a batch of a few kilobytes may hold a
+    million records."""
     payload = bytes(memoryview(batch)[RECORDS_AT : header.size])
     if header.codec:
         from ottla.wire.compression import decompress

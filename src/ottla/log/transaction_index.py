@@ -1,6 +1,7 @@
-"""The transaction index: which transactions of a segment were aborted, so that readers of committed records can leave them out.
+"""Transaction index of a segment: the aborted transactions whose markers it contains, which read_committed readers
+leave out.
 
-A `.txnindex` file is of entries in the order of the markers that ended the transactions; a segment without any has no file.
+The entries of a `.txnindex` file are in the order of those markers. A segment without aborted transactions has no file.
 """
 
 from collections.abc import Iterable
@@ -21,7 +22,7 @@ _marker_value = Struct(">hi")
 
 
 class AbortedTransaction(NamedTuple):
-    """`last_offset` is that of the marker; `last_stable_offset` is what it was once the transaction had ended."""
+    """`last_offset` is the marker's; `last_stable_offset` is the one after the transaction ended."""
 
     producer_id: int
     first_offset: int
@@ -30,14 +31,15 @@ class AbortedTransaction(NamedTuple):
 
 
 class Marker(NamedTuple):
-    """How a transaction ended."""
+    """A transaction marker."""
 
     is_abort: bool
     coordinator_epoch: int
 
 
 def read_marker(batch: Buffer) -> Marker | None:
-    """What a control batch says of a transaction; None where it says something else, or nothing since compaction has emptied it."""
+    """Return the marker in a control batch, or None if it contains another control record or was emptied by
+    compaction."""
     records = decode_records(batch)
     if not records:
         return None
@@ -49,11 +51,11 @@ def read_marker(batch: Buffer) -> Marker | None:
         or len(record.value) < _marker_value.size
     ):
         return None
-    _, kind = _marker_key.unpack_from(record.key)
-    if kind not in (ABORT, COMMIT):
+    _, marker_type = _marker_key.unpack_from(record.key)
+    if marker_type not in (ABORT, COMMIT):
         return None
     _, coordinator_epoch = _marker_value.unpack_from(record.value)
-    return Marker(kind == ABORT, coordinator_epoch)
+    return Marker(marker_type == ABORT, coordinator_epoch)
 
 
 def encode(aborted: Iterable[AbortedTransaction]) -> bytes:
@@ -61,15 +63,15 @@ def encode(aborted: Iterable[AbortedTransaction]) -> bytes:
 
 
 def decode(data: Buffer, path: str) -> list[AbortedTransaction]:
-    """ValueError where the file cannot be one: of whole entries of version 0, whose last offsets rise."""
+    """Raises ValueError unless the file consists of complete entries of version 0 whose last offsets increase."""
     if len(data) % ENTRY_BYTES:
-        raise ValueError(f"{path}: {len(data)} bytes are no whole entries")
+        raise ValueError(f"{path}: {len(data)} bytes are not a multiple of the entry size, {ENTRY_BYTES}")
     found: list[AbortedTransaction] = []
     for version, *fields in _entry.iter_unpack(data):
         transaction = AbortedTransaction(*fields)
         if version != VERSION or transaction.first_offset > transaction.last_offset:
-            raise ValueError(f"{path}: {transaction} of version {version}")
+            raise ValueError(f"{path}: invalid entry {transaction} of version {version}")
         if found and found[-1].last_offset >= transaction.last_offset:
-            raise ValueError(f"{path}: {transaction} after {found[-1]}")
+            raise ValueError(f"{path}: entries out of order: {transaction} after {found[-1]}")
         found.append(transaction)
     return found

@@ -104,10 +104,10 @@ def copy_batch(partition: Path) -> None:
         (
             lambda partition: (partition / "leader-epoch-checkpoint").write_text("0\n3\n0 0\n"),
             "leader-epoch-checkpoint",
-            "not a whole",
+            "not a complete",
         ),
         (copy_batch, ".log", "was to come"),
-        (lambda partition: flip(last(partition, ".snapshot"), 20), ".snapshot", "a damaged producer snapshot"),
+        (lambda partition: flip(last(partition, ".snapshot"), 20), ".snapshot", "corrupt producer snapshot"),
         (
             lambda partition: (partition / "partition.metadata").write_bytes(b"\xff"),
             "partition.metadata",
@@ -133,7 +133,7 @@ def test_a_snapshot_that_the_log_does_not_bear_out(partition: Path, capsys: pyte
     from ottla.log.producer_state import ProducerStateManager
 
     table = ProducerStateManager()
-    table.remember(7, 0, 90, 2, 6, 1000)
+    table.add_batch(7, 0, 90, 2, 6, 1000)
     snapshot = last(partition, ".snapshot")
     snapshot.write_bytes(table.encode())
     code, found = told(capsys, "verify", str(partition))

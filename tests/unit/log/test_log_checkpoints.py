@@ -98,7 +98,7 @@ def test_both_kinds_of_offset_index_find_the_same(steps: list[tuple[int, int]], 
             last = position
     mapped = MappedOffsetIndex(1000, memoryview(growing.encode()))
     assert growing.position_of(1000 + asked) == mapped.position_of(1000 + asked) == expected
-    assert growing.around(1000 + asked) == mapped.around(1000 + asked) == (expected, last)
+    assert growing.position_range(1000 + asked) == mapped.position_range(1000 + asked) == (expected, last)
     assert MutableOffsetIndex.decode(1000, growing.encode()).entries() == mapped.entries() == growing.entries()
 
 

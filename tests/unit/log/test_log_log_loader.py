@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from ottla.io.disk import RealDisk
 from ottla.log import offset_index, time_index
 from ottla.log.config import LogConfig
-from ottla.log.log_loader import Progress, RecoveryInterrupted, load
+from ottla.log.log_loader import RecoveryInterrupted, ScanProgress, load
 from ottla.log.partition_log import PartitionLog
 from ottla.sim.disk import SimulatedDisk
 from ottla.wire.batches import read_header
@@ -355,7 +355,7 @@ def test_a_recovery_that_is_stopped_in_its_midst_is_as_good_as_none(tmp_path: Pa
             now_ms=NOW,
             clean=False,
             recovery_point=0,
-            progress=Progress(is_stopping),
+            progress=ScanProgress(is_stopping),
         )
     assert (tmp_path / LAST).read_bytes().endswith(b"torn"), "it had not come that far"
     opened = open_log(tmp_path, clean=False, recovery_point=0, index_interval_bytes=200)

@@ -9,7 +9,8 @@ from hypothesis import strategies as st
 
 from ottla.io.disk import RealDisk
 from ottla.log.config import LogConfig, TimestampType
-from ottla.log.partition_log import BatchRejected, ColdRead, PartitionLog, TopicIdMismatch
+from ottla.log.partition_directory import TopicIdMismatch
+from ottla.log.partition_log import BatchRejected, ColdRead, PartitionLog
 from ottla.sim.disk import SimulatedDisk
 from ottla.sim.log_files import check_log_files
 from ottla.wire.batches import Record, build_batch, decode_records, iterate_batches, read_header

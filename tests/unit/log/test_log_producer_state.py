@@ -134,9 +134,9 @@ def test_a_converted_batch_is_remembered(tmp_path: Path) -> None:
 
 def test_a_snapshot_gives_back_what_it_was_made_of() -> None:
     table = ProducerStateManager()
-    table.remember(5, 2, 10, 3, 100, NOW)
-    table.remember(5, 2, 13, 1, 103, NOW + 1)
-    table.remember(9, 0, LAST_SEQUENCE, 4, 200, NOW + 2)
+    table.add_batch(5, 2, 10, 3, 100, NOW)
+    table.add_batch(5, 2, 13, 1, 103, NOW + 1)
+    table.add_batch(9, 0, LAST_SEQUENCE, 4, 200, NOW + 2)
     found = ProducerStateManager()
     found.restore(table.encode())
     five, nine = found.get(5), found.get(9)
@@ -162,7 +162,7 @@ def test_a_snapshot_gives_back_what_it_was_made_of() -> None:
 )
 def test_a_damaged_snapshot_is_told(damage: object) -> None:
     table = ProducerStateManager()
-    table.remember(5, 2, 10, 3, 100, NOW)
+    table.add_batch(5, 2, 10, 3, 100, NOW)
     with pytest.raises(ValueError, match="producer snapshot"):
         ProducerStateManager().restore(damage(table.encode()))  # type: ignore[operator]
 
@@ -170,7 +170,7 @@ def test_a_damaged_snapshot_is_told(damage: object) -> None:
 def test_silent_producers_are_forgotten_after_a_time() -> None:
     table = ProducerStateManager()
     for producer_id, timestamp in ((1, 0), (2, 500), (3, 999)):
-        table.remember(producer_id, 0, 0, 1, producer_id, timestamp)
+        table.add_batch(producer_id, 0, 0, 1, producer_id, timestamp)
     assert (table.expire(1500, 1000), sorted(p for p in (1, 2, 3) if table.get(p))) == (2, [3])
 
 
@@ -178,7 +178,7 @@ def test_no_more_producers_are_kept_than_may_be() -> None:
     """Those silent for longest go first, an eighth of them at once."""
     table = ProducerStateManager(producers_max=16)
     for producer_id in range(16):
-        table.remember(producer_id, 0, 0, 1, producer_id, 1000 - producer_id)
-    table.remember(99, 0, 0, 1, 99, 2000)
+        table.add_batch(producer_id, 0, 0, 1, producer_id, 1000 - producer_id)
+    table.add_batch(99, 0, 0, 1, 99, 2000)
     assert [producer_id for producer_id in range(16) if table.get(producer_id) is None] == [14, 15]
     assert len(table) == 15

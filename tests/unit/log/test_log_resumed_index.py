@@ -37,8 +37,8 @@ def test_a_continued_index_answers_as_one_that_grew(split: int, zeros: int) -> N
             one.append(offset, position)
         for other in (times, continued_times):
             other.maybe_append(time, offset)
-    assert [continued_offsets.around(offset) for offset in range(100, 500)] == [
-        offsets.around(n) for n in range(100, 500)
+    assert [continued_offsets.position_range(offset) for offset in range(100, 500)] == [
+        offsets.position_range(n) for n in range(100, 500)
     ]
     assert [continued_times.offset_before(time) for time in range(200)] == [
         times.offset_before(time) for time in range(200)
