@@ -1,4 +1,4 @@
-"""Writes docs/cli.md: every word of the command line, as `--help` has it. `--check` only compares."""
+"""Generate docs/cli.md from the commands' help. `--check` only compares."""
 
 import argparse
 import re
@@ -17,49 +17,51 @@ TARGET = Path(__file__).resolve().parent.parent / "docs" / "cli.md"
 INTRODUCTION = """\
 # The command line
 
-`ottla WORD --help` says all of this, too. This page is generated: `python tools/document_cli.py` writes it.
+This page is generated from `ottla COMMAND --help` by `python tools/document_cli.py`.
 
-The words that speak to a broker speak to Apache Kafka as well: point `--bootstrap` at it.
+Commands that connect to a broker also work with Apache Kafka: point `--bootstrap` at it.
 
-- **Which broker**: `--bootstrap HOST:PORT,...`, else the variable `OTTLA_BOOTSTRAP`, else `bootstrap.servers` of the `--client-config`
-  file, else 127.0.0.1:9092. Other configs of that file, with Kafka's names, hold for whichever client they belong to.
-- **How it ends**: with 0; with 1 where something failed, and a line on stderr that says what, and one that says what to do next; with 2
-  where the command was called wrongly; with 130 after Ctrl-C. A reader that goes away early, such as `head`, is no failure.
-- **For programs**: `--json` prints one JSON document on one line, or one for each record or look where there are many. Names and
-  meanings of fields stay as they are; fields may be added. Offsets, sizes and milliseconds are numbers, configs are texts, and what is
-  not known is null.
-- **For people**: tables. Colours, questions and progress bars appear on a terminal only. Where a question would be asked and nobody is
-  there, the command fails unless `--yes` is said.
-- **Completion**: `ottla --install-completion` once, or `eval "$(ottla completion bash)"`. Names of topics, groups and brokers are
-  completed, too.
+- **Broker address**: `--bootstrap HOST:PORT,...`, otherwise the variable `OTTLA_BOOTSTRAP`, otherwise
+  `bootstrap.servers` in the `--client-config` file, otherwise 127.0.0.1:9092. Other configs in that file apply to the
+  clients that know them.
+- **Exit codes**: 0 for success; 1 for a failure, with the error and a suggestion on stderr; 2 for wrong usage; 130
+  after Ctrl-C. A closed pipe, as with `head`, is not a failure.
+- **JSON**: `--json` prints one document on one line, or one line per record or refresh. Existing fields do not
+  change; new ones may be added. Offsets, sizes and milliseconds are numbers, config values are strings, unknown
+  values are null.
+- **Tables** are for people. Colors, questions and progress bars appear on a terminal only. Without a terminal, a
+  command that would ask for confirmation fails unless `--yes` is given.
+- **Completion**: run `ottla --install-completion` once, or `eval "$(ottla completion bash)"` in each shell. Topic,
+  group and broker names are completed too.
 
-## Options of all words
-All that speak to a broker have these:
+## Connection and output options
+All commands that connect to a broker accept these:
 
 """
 RECORDS = """
-A record as JSON, for `ottla consume --json` and `ottla produce --json`:
+Records as JSON, in `ottla consume --json` and `ottla produce --json`:
 
 ```json
-{"topic":"orders","partition":0,"offset":41,"timestamp":1769860800000,"timestamp_type":"create","key":"ada","value":"bread","headers":[{"key":"shop","value":"north"}]}
+{"topic":"orders","partition":0,"offset":41,"timestamp":1769860800000,"timestamp_type":"create",\
+"key":"ada","value":"bread","headers":[{"key":"shop","value":"north"}]}
 ```
 
-`timestamp_type` is `create` or `append`. Bytes that are no UTF-8 stand in base 64 under `key_base64` and `value_base64`, instead of
-`key` and `value`. What `produce` reads may leave out everything but the value; a value that is an object, a list or a number becomes
-JSON again, and headers may be an object. `topic`, `offset` and `timestamp_type` are not read, and `partition` with `--keep-partitions`
-only.
-So `ottla consume orders --json | ottla produce copy --json` copies a topic.
+`timestamp_type` is `create` or `append`. Bytes that are not UTF-8 are in base64 under `key_base64` and
+`value_base64`, instead of `key` and `value`. `produce` needs only the value. An object, list or number as value is
+sent as JSON text, and headers may be an object. `produce` ignores `topic`, `offset` and `timestamp_type`, and reads
+`partition` only with `--keep-partitions`, so `ottla consume orders --json | ottla produce copy --json` copies a
+topic.
 """
 
 
 def main() -> int:
     arguments = argparse.ArgumentParser(description=__doc__)
-    arguments.add_argument("--check", action="store_true", help="fail where the page differs, and write nothing")
+    arguments.add_argument("--check", action="store_true", help="fail if the page is out of date; write nothing")
     page = render()
     if arguments.parse_args().check:
         if TARGET.read_text() == page:
             return 0
-        print(f"{TARGET} is out of date: python {sys.argv[0]} writes it", file=sys.stderr)
+        print(f"{TARGET} is out of date; run python {sys.argv[0]}", file=sys.stderr)
         return 1
     TARGET.write_text(page)
     return 0
@@ -92,7 +94,7 @@ def _command(heading: str, path: str, command: Any) -> Iterator[str]:
 
 
 def _is_own(parameter: Any) -> bool:
-    """A shared option that means something else here."""
+    """Return whether a shared option has a different meaning for this command."""
     from ottla.cli.command import JSON_HELP
 
     return parameter.name == "is_json" and parameter.help != JSON_HELP
@@ -105,7 +107,7 @@ def _argument(parameter: Any) -> str:
 
 
 def _text(help_: str | None) -> str:
-    """Paragraphs. The shape of JSON stands as code; lines of options and examples of argparse are folded by nobody."""
+    """Join the lines of each paragraph, and format the JSON schema as code."""
     paragraphs = [" ".join(each.split()) for each in re.split(r"\n\s*\n", (help_ or "").strip())]
     return "\n\n".join(_quoted(each) for each in paragraphs)
 

@@ -1,4 +1,4 @@
-"""Draw docs/images/demo.svg: `ottla demo` as it looks when a consumer was killed and its partitions have moved.
+"""Draw docs/images/demo.svg: `ottla demo` after a consumer was killed and its partitions have moved.
 
 .venv/bin/python tools/picture_demo.py
 """
@@ -19,32 +19,32 @@ SECONDS = 14.0
 WIDTH = 118
 
 
-class Photographer(LiveView):
-    """Keeps the last picture in which the dead one's backlog is still to be seen."""
+class Recorder(LiveView):
+    """Saves the first view after the rebalance, in which the killed consumer's backlog is still visible."""
 
-    kept: tuple[GroupSnapshot, float, float] | None = None
-    events_kept: list[str]
+    saved: tuple[GroupSnapshot, float, float] | None = None
+    saved_events: list[str]
 
-    def show(self, moment: GroupSnapshot, produced_rate: float, handled_rate: float) -> None:
-        if len(moment.members) == len(demo.NAMES) - 1 and moment.state == "Stable" and self.kept is None:
-            self.kept = (moment, produced_rate, handled_rate)
-            self.events_kept = list(self.events)
+    def show(self, snapshot: GroupSnapshot, produced_rate: float, handled_rate: float) -> None:
+        if len(snapshot.members) == len(demo.NAMES) - 1 and snapshot.state == "Stable" and self.saved is None:
+            self.saved = (snapshot, produced_rate, handled_rate)
+            self.saved_events = list(self.events)
 
 
 def main() -> None:
-    photographer = Photographer(console=Console(file=io.StringIO()))
+    recorder = Recorder(console=Console(file=io.StringIO()))
     with ExitStack() as stack:
-        show = demo.GroupDemo(stack, photographer)
-        show.run(SECONDS, threading.Event())
-        show.end(is_interrupted=True)
-    assert photographer.kept is not None
-    photographer.events = photographer.events_kept
+        group_demo = demo.GroupDemo(stack, recorder)
+        group_demo.run(SECONDS, threading.Event())
+        group_demo.end(is_interrupted=True)
+    assert recorder.saved is not None
+    recorder.events = recorder.saved_events
     console = Console(record=True, width=WIDTH, file=io.StringIO(), force_terminal=True)
-    console.print(photographer.picture(*photographer.kept))
+    console.print(recorder.render(*recorder.saved))
     PICTURE.parent.mkdir(exist_ok=True)
-    drawn = console.export_svg(title="ottla demo")
-    # Nothing is fetched from elsewhere when the picture is looked at: the reader's own font will do.
-    PICTURE.write_text(re.sub(r"@font-face \{.*?\}\s*", "", drawn, flags=re.DOTALL))
+    svg = console.export_svg(title="ottla demo")
+    # Remove web fonts, so that viewing the picture fetches nothing.
+    PICTURE.write_text(re.sub(r"@font-face \{.*?\}\s*", "", svg, flags=re.DOTALL))
 
 
 if __name__ == "__main__":

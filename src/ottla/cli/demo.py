@@ -59,7 +59,10 @@ class Scenario(StrEnum):
 
 def demo(
     scenario: Annotated[
-        Scenario, typer.Argument(help="group: one of three consumers is killed; pipeline: Spark aggregates orders.")
+        Scenario,
+        typer.Argument(
+            metavar="SCENARIO", help="group: one of three consumers is killed; pipeline: Spark aggregates orders."
+        ),
     ] = Scenario.GROUP,
     seconds: Annotated[
         float, typer.Option("--seconds", min=0, help="Duration; 0 runs until Ctrl-C.")

@@ -17,28 +17,36 @@ def register(root: typer.Typer) -> None:
     command(root, "format")(format_)
 
 
+PropertiesFile = Annotated[
+    str | None,
+    typer.Argument(metavar="FILE.properties", help="Config file in the format of Kafka's server.properties."),
+]
+ConfigFile = Annotated[
+    str | None,
+    typer.Option("--config", "-c", metavar="FILE.properties", help="The same, as kafka-storage spells it."),
+]
+Settings = Annotated[list[str] | None, typer.Option("--set", metavar="NAME=VALUE", help="A config; repeatable.")]
+DataDirectory = Annotated[
+    str | None, typer.Option("--data", metavar="DIR", help="Data directory.", show_default="./ottla-data")
+]
+ClusterId = Annotated[
+    str | None,
+    typer.Option("--cluster-id", "-t", metavar="ID", help="16 bytes in URL-safe base64.", show_default="a new one"),
+]
+IgnoreFormatted = Annotated[
+    bool, typer.Option("--ignore-formatted", "-g", help="Do not fail if directories are already formatted.")
+]
+Json = Annotated[bool, typer.Option("--json", help="Print JSON instead of text.")]
+
+
 def format_(
-    file: Annotated[
-        str | None, typer.Argument(metavar="FILE.properties", help="Configuration as Apache Kafka's server.properties.")
-    ] = None,
-    config: Annotated[
-        str | None,
-        typer.Option("--config", "-c", metavar="FILE.properties", help="The same, as kafka-storage spells it."),
-    ] = None,
-    settings: Annotated[
-        list[str] | None, typer.Option("--set", metavar="NAME=VALUE", help="A config; repeatable.")
-    ] = None,
-    data: Annotated[
-        str | None, typer.Option("--data", metavar="DIR", help="Data directory.", show_default="./ottla-data")
-    ] = None,
-    cluster_id: Annotated[
-        str | None,
-        typer.Option("--cluster-id", "-t", metavar="ID", help="16 bytes in URL-safe base64.", show_default="a new one"),
-    ] = None,
-    ignore_formatted: Annotated[
-        bool, typer.Option("--ignore-formatted", "-g", help="Do not fail if directories are already formatted.")
-    ] = False,
-    is_json: Annotated[bool, typer.Option("--json", help="Print JSON instead of text.")] = False,
+    file: PropertiesFile = None,
+    config: ConfigFile = None,
+    settings: Settings = None,
+    data: DataDirectory = None,
+    cluster_id: ClusterId = None,
+    ignore_formatted: IgnoreFormatted = False,
+    is_json: Json = False,
 ) -> None:
     """Format a node's data directories, which `ottla start` otherwise does on its first start.
 
@@ -56,8 +64,8 @@ def format_(
         file=file or config, set=settings or [], data=data, host=None, port=None, advertise=None
     )
     try:
-        given, sources = node_settings(arguments, temporary=None, canonical_host=socket.getfqdn)
-        node = node_config(given, places=sources, cluster_id=cluster_id)
+        configs, sources = node_settings(arguments, temporary=None, canonical_host=socket.getfqdn)
+        node = node_config(configs, places=sources, cluster_id=cluster_id)
         formatted = [
             path
             for path in dict.fromkeys((node.metadata_log_dir, *node.log_dirs))

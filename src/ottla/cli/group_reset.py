@@ -18,45 +18,51 @@ if TYPE_CHECKING:
 _ACTIVE_STATES = ("Stable", "PreparingRebalance", "CompletingRebalance", "Assigning", "Reconciling")
 
 
+TopicOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--topic",
+        "-t",
+        metavar="TOPIC[:0,1]",
+        autocompletion=topic_names,
+        help="A topic, or some of its partitions; repeatable.",
+    ),
+]
+AllTopics = Annotated[bool, typer.Option("--all-topics", help="All topics with committed offsets of the group.")]
+ToEarliest = Annotated[bool, typer.Option("--to-earliest", help="To the earliest offset.")]
+ToLatest = Annotated[bool, typer.Option("--to-latest", help="To the latest offset.")]
+ToCurrent = Annotated[bool, typer.Option("--to-current", help="To the committed offset.")]
+ToOffset = Annotated[int | None, typer.Option("--to-offset", min=0, metavar="N", help="To this offset.")]
+ToDatetime = Annotated[
+    str | None,
+    typer.Option("--to-datetime", metavar="TIME", help="To the first record at or after 2026-01-31T12:00:00Z."),
+]
+ByDuration = Annotated[
+    str | None,
+    typer.Option("--by-duration", metavar="DURATION", help="To the first record of the last 15m, 1h30m or PT1H30M."),
+]
+ShiftBy = Annotated[
+    int | None, typer.Option("--shift-by", metavar="N", help="Forward by N offsets; backward if N is negative.")
+]
+Execute = Annotated[
+    bool,
+    typer.Option("--execute/--dry-run", help="Change the offsets, or only show the changes.", show_default="--dry-run"),
+]
+
+
 def reset_offsets(
     session: Session,
     name: Group,
-    topic: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--topic",
-            "-t",
-            metavar="TOPIC[:0,1]",
-            autocompletion=topic_names,
-            help="A topic, or some of its partitions; repeatable.",
-        ),
-    ] = None,
-    all_topics: Annotated[
-        bool, typer.Option("--all-topics", help="All topics with committed offsets of the group.")
-    ] = False,
-    to_earliest: Annotated[bool, typer.Option("--to-earliest", help="To the earliest offset.")] = False,
-    to_latest: Annotated[bool, typer.Option("--to-latest", help="To the latest offset.")] = False,
-    to_current: Annotated[bool, typer.Option("--to-current", help="To the committed offset.")] = False,
-    to_offset: Annotated[int | None, typer.Option("--to-offset", min=0, metavar="N", help="To this offset.")] = None,
-    to_datetime: Annotated[
-        str | None,
-        typer.Option("--to-datetime", metavar="TIME", help="To the first record at or after 2026-01-31T12:00:00Z."),
-    ] = None,
-    by_duration: Annotated[
-        str | None,
-        typer.Option(
-            "--by-duration", metavar="DURATION", help="To the first record of the last 15m, 1h30m or PT1H30M."
-        ),
-    ] = None,
-    shift_by: Annotated[
-        int | None, typer.Option("--shift-by", metavar="N", help="Forward by N offsets; backward if N is negative.")
-    ] = None,
-    execute: Annotated[
-        bool,
-        typer.Option(
-            "--execute/--dry-run", help="Change the offsets, or only show the changes.", show_default="--dry-run"
-        ),
-    ] = False,
+    topic: TopicOption = None,
+    all_topics: AllTopics = False,
+    to_earliest: ToEarliest = False,
+    to_latest: ToLatest = False,
+    to_current: ToCurrent = False,
+    to_offset: ToOffset = None,
+    to_datetime: ToDatetime = None,
+    by_duration: ByDuration = None,
+    shift_by: ShiftBy = None,
+    execute: Execute = False,
 ) -> None:
     """Reset the offsets of a group that has no active members. A group that does not exist is created.
 

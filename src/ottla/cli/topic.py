@@ -25,34 +25,40 @@ def register(root: typer.Typer) -> None:
     root.add_typer(app, name="topic")
 
 
+NewTopics = Annotated[list[str], typer.Argument(metavar="TOPIC...", help="Topic names.")]
+PartitionCount = Annotated[
+    int | None,
+    typer.Option(
+        "--partitions",
+        "-p",
+        min=1,
+        metavar="N",
+        help="Number of partitions.",
+        show_default="the broker's num.partitions",
+    ),
+]
+ReplicationFactor = Annotated[
+    int | None,
+    typer.Option(
+        "--replication-factor",
+        "-r",
+        min=1,
+        metavar="N",
+        help="Replication factor.",
+        show_default="the broker's default.replication.factor",
+    ),
+]
+IfNotExists = Annotated[bool, typer.Option("--if-not-exists", help="Do not fail if a topic exists.")]
+
+
 @command(app, "create")
 def create(
     session: Session,
-    names: Annotated[list[str], typer.Argument(metavar="TOPIC...", help="Topic names.")],
-    partitions: Annotated[
-        int | None,
-        typer.Option(
-            "--partitions",
-            "-p",
-            min=1,
-            metavar="N",
-            help="Number of partitions.",
-            show_default="the broker's num.partitions",
-        ),
-    ] = None,
-    replication_factor: Annotated[
-        int | None,
-        typer.Option(
-            "--replication-factor",
-            "-r",
-            min=1,
-            metavar="N",
-            help="Replicas.",
-            show_default="the broker's default.replication.factor",
-        ),
-    ] = None,
+    names: NewTopics,
+    partitions: PartitionCount = None,
+    replication_factor: ReplicationFactor = None,
     configs: Configs = None,
-    if_not_exists: Annotated[bool, typer.Option("--if-not-exists", help="Do not fail if a topic exists.")] = False,
+    if_not_exists: IfNotExists = False,
     dry_run: DryRun = False,
 ) -> None:
     """Create topics.
@@ -129,14 +135,17 @@ _COLUMNS = ("partition", "leader", "epoch", "replicas", "in sync", "offline", "e
 _KEYS = ("partition", "leader", "leader_epoch", "replicas", "in_sync", "offline", "earliest", "latest")
 
 
+UnderReplicated = Annotated[
+    bool,
+    typer.Option("--under-replicated", help="Only partitions with out-of-sync replicas or without a leader."),
+]
+
+
 @command(app, "describe")
 def describe(
     session: Session,
     names: Topics,
-    under_replicated: Annotated[
-        bool,
-        typer.Option("--under-replicated", help="Only partitions with out-of-sync replicas or without a leader."),
-    ] = False,
+    under_replicated: UnderReplicated = False,
 ) -> None:
     """Describe topics: partitions, leaders, replicas, offsets, and their own configs.
 
@@ -254,8 +263,8 @@ def alter(
                 )
             if not dry_run and _has_keys(session, admin, topic):
                 confirm_or_fail(
-                    f"{name} holds records with keys: increasing partitions from {present} to {partitions} moves most keys "
-                    "to another partition, away from their older records. Add partitions?",
+                    f"{name} holds records with keys: increasing partitions from {present} to {partitions} moves most "
+                    "keys to another partition, away from their older records. Add partitions?",
                     is_given=yes,
                 )
             admin.create_partitions({name: partitions}, validate_only=dry_run)
