@@ -67,7 +67,7 @@ class CompactionStory(Story):
         assert self.node is not None
         assert self.node.broker.log_cleaner is not None
         assert self.node.broker.log_cleaner.uncleanable == {}
-        self.cleanings += self.node.broker.log_cleaner.metrics.rounds
+        self.cleanings += self.node.broker.log_cleaner.metrics.runs
 
     async def produce(self) -> None:
         source, number = stream(self.world.seed, "producer"), 0

@@ -300,7 +300,7 @@ def _start_log_maintenance(
         publisher.checkpoints,
         on_failed,
         MaintenanceIntervals(
-            flush_look_ms=config.integer("log.flush.scheduler.interval.ms"),
+            flush_check_ms=config.integer("log.flush.scheduler.interval.ms"),
             recovery_points_ms=config.integer("log.flush.offset.checkpoint.interval.ms"),
             high_watermarks_ms=config.integer("replica.high.watermark.checkpoint.interval.ms"),
             expiry_ms=config.integer("producer.id.expiration.check.interval.ms"),

@@ -1,7 +1,7 @@
-"""Compacts logs, the one with the largest share of uncleaned bytes first. Other processes do the work; here it is decided, and swapped.
+"""Schedule log compaction: choose the log with the highest dirty ratio, clean it in a child process, swap its segments.
 
-How far each log is clean stands in `cleaner-offset-checkpoint`, in Kafka's format. A log that cannot be cleaned is left alone from then on,
-and said; the others are cleaned.
+The offset up to which each log is clean is in `cleaner-offset-checkpoint` (Kafka's format). A log that cannot be cleaned is
+logged and excluded until restart; the others are cleaned.
 """
 
 import asyncio
@@ -39,20 +39,20 @@ log = logging.getLogger("ottla.cleaner")
 
 
 class CleanerMetrics:
-    """What the metrics tell."""
+    """Counters for the metrics endpoint."""
 
     def __init__(self) -> None:
-        self.rounds = 0
+        self.runs = 0
         self.read_bytes = 0
         self.written_bytes = 0
 
 
-class LogChanged(Exception):
-    """Segments left the log while it was cleaned; it is looked at again later."""
+class CleaningAborted(Exception):
+    """The log cannot be cleaned now, usually because its segments changed; the cleaner retries later."""
 
 
 class LogCleaner:
-    """`log.cleaner.threads` logs at a time, each by a process."""
+    """Cleaner of `log.cleaner.threads` logs at a time, each in its own child process."""
 
     def __init__(
         self, broker: Broker, disk: Disk, processes: Processes, rng: Rng, on_failure: Callable[[BaseException], None]
@@ -62,24 +62,24 @@ class LogCleaner:
         self._processes = processes
         self._rng = rng
         self._on_failure = on_failure
-        self._clean_to: dict[Partition, int] = {}
-        self._busy: dict[Partition, asyncio.Task[bool]] = {}
+        self._clean_offsets: dict[Partition, int] = {}
+        self._cleaning: dict[Partition, asyncio.Task[bool]] = {}
         self._swapping: dict[Partition, asyncio.Task[None]] = {}
         self.uncleanable: dict[Partition, str] = {}
-        """Why a partition is left alone, until the node is started again."""
+        """Partitions excluded until restart, with the reasons."""
         self.metrics = CleanerMetrics()
         self._task: asyncio.Task[None] | None = None
-        self._saving = asyncio.Lock()
+        self._checkpoint_lock = asyncio.Lock()
 
     def start(self) -> None:
-        """Once all logs are open."""
+        """Start cleaning. Call once all logs are open."""
         for directory in self._broker.log_directories.online():
             self._read_checkpoint(directory)
         self._task = self._broker.loop.create_task(self._run())
 
     async def stop(self) -> None:
-        """Work that was begun is given up: what it has left is removed when the log is next opened."""
-        tasks: list[asyncio.Task[Any]] = [*self._busy.values(), *([self._task] if self._task is not None else [])]
+        """Cancel runs in progress, but complete swaps. Unfinished files are removed when the log is next opened."""
+        tasks: list[asyncio.Task[Any]] = [*self._cleaning.values(), *([self._task] if self._task is not None else [])]
         for task in tasks:
             task.cancel()
         tasks += self._swapping.values()
@@ -87,8 +87,12 @@ class LogCleaner:
             await asyncio.wait(tasks)
 
     def abort(self) -> None:
-        """As a crash would: nothing is brought to its end."""
-        for task in (*self._busy.values(), *self._swapping.values(), *([self._task] if self._task is not None else [])):
+        """Stop at once, as in a crash."""
+        for task in (
+            *self._cleaning.values(),
+            *self._swapping.values(),
+            *([self._task] if self._task is not None else []),
+        ):
             task.cancel()
 
     @property
@@ -96,36 +100,36 @@ class LogCleaner:
         return sum(not partition.is_removed for partition in self.uncleanable)
 
     def max_dirty_ratio(self) -> float:
-        """Of the logs that are compacted."""
-        return max((self._plan(partition).dirty_ratio for partition in self._compacted()), default=0.0)
+        """Return the highest dirty ratio of the compacted logs."""
+        return max((self._plan(partition).dirty_ratio for partition in self._compacted_partitions()), default=0.0)
 
     async def _run(self) -> None:
         try:
             while True:
                 is_any_cleaned = await self.run_once()
                 if not is_any_cleaned:
-                    await asyncio.sleep(self._number("log.cleaner.backoff.ms") / 1000)
+                    await asyncio.sleep(self._integer("log.cleaner.backoff.ms") / 1000)
         except Exception as error:
             self._on_failure(error)
 
     async def run_once(self) -> bool:
-        """Clean what most needs it, if anything does; returns whether something was cleaned, so that there may be more."""
-        await self._forget_gone()
+        """Clean the dirtiest logs, then delete old segments of compacted logs. Return whether a log was cleaned."""
+        await self._prune_removed_partitions()
         for partition in await self._filthiest():
-            if len(self._busy) >= self._number("log.cleaner.threads"):
+            if len(self._cleaning) >= self._integer("log.cleaner.threads"):
                 break
-            self._busy[partition] = self._broker.loop.create_task(self._clean(partition))
+            self._cleaning[partition] = self._broker.loop.create_task(self._clean(partition))
         is_any_cleaned = False
-        if self._busy:
-            done, _ = await asyncio.wait(self._busy.values(), return_when=asyncio.FIRST_COMPLETED)
-            self._busy = {partition: task for partition, task in self._busy.items() if task not in done}
+        if self._cleaning:
+            done, _ = await asyncio.wait(self._cleaning.values(), return_when=asyncio.FIRST_COMPLETED)
+            self._cleaning = {partition: task for partition, task in self._cleaning.items() if task not in done}
             is_any_cleaned = any(task.result() for task in done)
-        for partition in self._compacted():
-            if partition not in self._busy:
+        for partition in self._compacted_partitions():
+            if partition not in self._cleaning:
                 await delete_old_segments(self._broker, [partition])
         return is_any_cleaned
 
-    def _compacted(self) -> list[Partition]:
+    def _compacted_partitions(self) -> list[Partition]:
         return [
             partition
             for partition in self._broker.all_partitions()
@@ -135,18 +139,18 @@ class LogCleaner:
     def _plan(self, partition: Partition) -> CompactionPlan:
         return plan_compaction(
             partition.log,
-            clean_to=self._clean_to.get(partition),
+            clean_to=self._clean_offsets.get(partition),
             high_watermark=partition.high_watermark,
             now_ms=self._broker.clock.now_ms(),
         )
 
     async def _filthiest(self) -> list[Partition]:
-        """Those that are due, the one with the largest share of dirty bytes first."""
+        """Return the partitions that are due for cleaning, the highest dirty ratio first."""
         found = []
-        for at, partition in enumerate(self._compacted()):
-            if at % PARTITIONS_PER_SLICE_MAX == PARTITIONS_PER_SLICE_MAX - 1:
+        for count, partition in enumerate(self._compacted_partitions(), start=1):
+            if count % PARTITIONS_PER_SLICE_MAX == 0:
                 await self._broker.scheduler.next_slice()
-            if partition in self._busy or partition in self.uncleanable or partition.is_removed:
+            if partition in self._cleaning or partition in self.uncleanable or partition.is_removed:
                 continue
             try:
                 plan = self._plan(partition)
@@ -163,26 +167,26 @@ class LogCleaner:
     # One log
 
     async def _clean(self, partition: Partition) -> bool:
-        """Whether it is cleaner than before."""
+        """Clean one log and return whether it was cleaned."""
         name = f"{partition.topic}-{partition.index}"
         try:
             cleaned = await self._clean_once(partition)
-        except LogChanged as reason:
-            log.info("%s is not cleaned this time: %s", name, reason)
+        except CleaningAborted as reason:
+            log.info("cleaning of %s aborted: %s", name, reason)
         except ProcessFailed as error:
             self._on_uncleanable(partition, str(error))
         except OSError as error:
             if partition.is_removed:
                 return False
             if is_disk_full(error):
-                log.warning("%s cannot be cleaned, as its disk is full", name)
+                log.warning("could not clean %s: its disk is full", name)
             self._broker.log_directories.on_partition_failure(partition, error)
         except Exception as error:
             self._on_uncleanable(partition, f"{type(error).__name__}: {error}")
         else:
-            self.metrics.rounds += 1
+            self.metrics.runs += 1
             log.info(
-                "%s is clean to %d: %d bytes were read and %d written for %d keys",
+                "cleaned %s up to offset %d: read %d bytes, wrote %d bytes, %d keys",
                 name,
                 cleaned.end_offset,
                 cleaned.read_bytes,
@@ -197,32 +201,32 @@ class LogCleaner:
         await workers.run(partial(remove_unfinished, self._disk, partition_log.directory))
         plan = self._plan(partition)
         if partition.is_removed or not plan.segments:
-            raise LogChanged("there is nothing to clean any more")
+            raise CleaningAborted("nothing left to clean")
         reports: asyncio.Queue[bytes] = asyncio.Queue()
         work = asyncio.ensure_future(
             self._processes.run(WORK, self._request(partition, plan).encode(), reports.put_nowait)
         )
         try:
-            cleaned = await self._follow(partition, partition_log, work, reports)
+            cleaned = await self._swap_reported_groups(partition, partition_log, work, reports)
         finally:
             work.cancel()
         if cleaned.end_offset > plan.first_dirty_offset:
-            self._clean_to[partition] = cleaned.end_offset
-            await self._save(self._broker.log_directories.of(partition_log.directory))
+            self._clean_offsets[partition] = cleaned.end_offset
+            await self._write_checkpoint(self._broker.log_directories.of(partition_log.directory))
         else:
-            raise LogChanged("a transaction is open")
+            raise CleaningAborted("a transaction is open")
         self.metrics.read_bytes += cleaned.read_bytes
         self.metrics.written_bytes += cleaned.written_bytes
         return cleaned
 
-    async def _follow(
+    async def _swap_reported_groups(
         self,
         partition: Partition,
         partition_log: PartitionLog,
         work: "asyncio.Future[None]",
         reports: "asyncio.Queue[bytes]",
     ) -> Cleaned:
-        """Swap each group as it is ready, while the next one is cleaned."""
+        """Swap each group of segments when the child process reports it, while the process cleans the next one."""
         cleaned: Cleaned | None = None
         while cleaned is None:
             next_report = asyncio.ensure_future(reports.get())
@@ -231,16 +235,16 @@ class LogCleaner:
                 if not next_report.done():
                     if not reports.empty():
                         continue
-                    work.result()  # which raises what went wrong
-                    raise ProcessFailed("the work ended without its last report")
+                    work.result()  # raises the error of the child process
+                    raise ProcessFailed("the process ended without its last report")
                 report = decode_report(next_report.result())
             finally:
                 next_report.cancel()
-            if _is_elsewhere(partition, partition_log):
-                raise LogChanged("the partition is gone")
+            if _has_other_log(partition, partition_log):
+                raise CleaningAborted("the partition was removed or its log replaced")
             match report:
                 case SegmentGroupCleaned():
-                    # A swap that was begun is brought to its end, also where the node stops meanwhile.
+                    # A swap in progress is completed even if the node stops.
                     self._swapping[partition] = self._broker.loop.create_task(
                         self._swap(partition, partition_log, report)
                     )
@@ -251,23 +255,23 @@ class LogCleaner:
                 case CleaningFailed(reason):
                     raise ProcessFailed(reason)
                 case SegmentsMissing(reason):
-                    raise LogChanged(reason)
+                    raise CleaningAborted(reason)
         return cleaned
 
     async def _swap(self, partition: Partition, partition_log: PartitionLog, report: SegmentGroupCleaned) -> None:
-        """See `compaction_swap` for why it is done in this order."""
+        """Replace old segments by a cleaned one. `compaction_swap` explains the order of the steps."""
         workers, directory = self._broker.workers, partition_log.directory
         swap = SegmentSwap(partition_log, report.bases, report.size, now_ms=self._broker.clock.now_ms())
         if not swap.begin():
-            raise LogChanged("segments were deleted")
+            raise CleaningAborted("segments were deleted")
         await workers.run(partial(self._disk.fsync_directory, directory))
-        if _is_elsewhere(partition, partition_log) or not swap.replace():
-            raise LogChanged("segments were deleted")
+        if _has_other_log(partition, partition_log) or not swap.replace():
+            raise CleaningAborted("segments were deleted")
         for first in range(0, len(swap.old), SEGMENTS_PER_SLICE_MAX):
             swap.mark_deleted(swap.old[first : first + SEGMENTS_PER_SLICE_MAX])
             await self._broker.scheduler.next_slice()
-            if _is_elsewhere(partition, partition_log):
-                raise LogChanged("the partition is gone")
+            if _has_other_log(partition, partition_log):
+                raise CleaningAborted("the partition was removed or its log replaced")
         swap.finish()
         await workers.run(partial(self._disk.fsync_directory, directory))
         remove_later(partition, swap.old, workers)
@@ -275,10 +279,10 @@ class LogCleaner:
     def _request(self, partition: Partition, plan: CompactionPlan) -> CompactionRequest:
         config = partition.log.config
         size, factor = (
-            self._number("log.cleaner.dedupe.buffer.size"),
-            self._fraction("log.cleaner.io.buffer.load.factor"),
+            self._integer("log.cleaner.dedupe.buffer.size"),
+            self._float("log.cleaner.io.buffer.load.factor"),
         )
-        threads = max(int(self._number("log.cleaner.threads")), 1)
+        threads = max(int(self._integer("log.cleaner.threads")), 1)
         return CompactionRequest(
             directory=partition.log.directory,
             bases=tuple(segment.base_offset for segment in plan.segments),
@@ -292,7 +296,7 @@ class LogCleaner:
             segment_index_bytes=config.segment_index_bytes,
             index_interval_bytes=config.index_interval_bytes,
             key_memory_bytes=int(size * factor / threads),
-            bytes_per_second=self._fraction("log.cleaner.io.max.bytes.per.second") / threads,
+            bytes_per_second=self._float("log.cleaner.io.max.bytes.per.second") / threads,
             producers=tuple(
                 (producer_id, producer.batches[-1][3] if producer.batches else -1, producer.epoch)
                 for producer_id, producer in partition.log.producers.items()
@@ -303,53 +307,53 @@ class LogCleaner:
     def _on_uncleanable(self, partition: Partition, reason: str) -> None:
         if not partition.is_removed:
             self.uncleanable[partition] = reason
-            log.error("%s-%d is not compacted any more: %s", partition.topic, partition.index, reason)
+            log.error("compaction of %s-%d disabled until restart: %s", partition.topic, partition.index, reason)
 
-    # How far each log is clean
+    # Checkpoint of clean offsets
 
     def _read_checkpoint(self, directory: LogDirectory) -> None:
         path = f"{directory.path}/{CLEAN_OFFSETS_FILE}"
         try:
             found = offset_checkpoint_file.read(self._disk, path)
         except ValueError as error:
-            log.warning("%s is not whole, and all logs are taken for uncleaned: %s", path, error)
+            log.warning("ignoring corrupt checkpoint %s, cleaning its logs from the start: %s", path, error)
             return
         for partition in directory.partitions:
             offset = found.get((partition.topic, partition.index))
             if offset is not None:
-                self._clean_to[partition] = offset
+                self._clean_offsets[partition] = offset
 
-    async def _forget_gone(self) -> None:
-        """What is said of a topic that was deleted must not be believed of the next one of its name."""
-        gone = [partition for partition in self._clean_to if partition.is_removed]
-        for partition in gone:
-            del self._clean_to[partition]
+    async def _prune_removed_partitions(self) -> None:
+        """Remove entries of deleted topics from the checkpoint: they must not apply to new topics of the same name."""
+        removed = [partition for partition in self._clean_offsets if partition.is_removed]
+        for partition in removed:
+            del self._clean_offsets[partition]
             self.uncleanable.pop(partition, None)
-        if gone:
+        if removed:
             for directory in self._broker.log_directories.online():
                 try:
-                    await self._save(directory)
+                    await self._write_checkpoint(directory)
                 except OSError as error:
                     self._broker.log_directories.on_failure(directory, error)
 
-    async def _save(self, directory: LogDirectory) -> None:
-        async with self._saving:
+    async def _write_checkpoint(self, directory: LogDirectory) -> None:
+        async with self._checkpoint_lock:
             offsets = {
                 (partition.topic, partition.index): offset
-                for partition, offset in self._clean_to.items()
+                for partition, offset in self._clean_offsets.items()
                 if partition in directory.partitions
             }
             await self._broker.workers.run(
                 partial(offset_checkpoint_file.write, self._disk, f"{directory.path}/{CLEAN_OFFSETS_FILE}", offsets)
             )
 
-    def _number(self, name: str) -> int:
+    def _integer(self, name: str) -> int:
         return int(cast("int", broker_value(name, self._broker.configs())))
 
-    def _fraction(self, name: str) -> float:
+    def _float(self, name: str) -> float:
         return float(cast("float", broker_value(name, self._broker.configs())))
 
 
-def _is_elsewhere(partition: Partition, partition_log: PartitionLog) -> bool:
-    """Whether the log is no longer that of the partition."""
+def _has_other_log(partition: Partition, partition_log: PartitionLog) -> bool:
+    """Return whether the partition was removed or its log was replaced."""
     return partition.is_removed or partition.log is not partition_log

@@ -1,7 +1,7 @@
-"""Puts logs on the disk, off the loop: closed segments when they are closed, and the active one where a topic's configs ask for it.
+"""Fsync logs in workers: each segment when it is closed, and the active segment as `flush.messages` and `flush.ms` require.
 
-Fsyncs are grouped. While a worker flushes a log whoever appends to it waits for the next flush, and all of them share it: fifty producers
-that want each record on the disk cost as many fsyncs as one.
+Flushes are grouped: appends during a flush share the next one. Fifty producers that need every record fsynced cost as
+many fsyncs as one.
 """
 
 import asyncio
@@ -13,40 +13,40 @@ from ottla.runtime.broker import Broker
 from ottla.runtime.partition import Partition
 
 JOBS_MAX = 3
-"""Workers that flush at a time; others are left for what clients wait for."""
+"""Workers that flush at a time. The others are left for client requests."""
 RETRY_SECONDS = 1.0
-"""After which a log on a full disk is tried again."""
+"""Delay before the flush of a log on a full disk is retried."""
 
-Planned = list[tuple[Partition, FlushPlan]]
+PlannedFlushes = list[tuple[Partition, FlushPlan]]
 
 
 class LogFlusher:
-    """One flush of a log at a time. An fsync that fails ends its directory: what it lost cannot be had by asking again."""
+    """At most one flush per log at a time. A failed fsync takes the directory offline: a retry cannot restore lost pages."""
 
     def __init__(self, broker: Broker, on_failure: Callable[[BaseException], None]) -> None:
         self._broker = broker
         self._on_failure = on_failure
         self._due: dict[Partition, bool] = {}
-        """And whether to the end, or to that of the last closed segment."""
+        """Partitions to flush; True includes the active segment."""
         self._in_flight: dict[Partition, None] = {}
         self._jobs: dict[asyncio.Future[list[OSError | None]], None] = {}
         self._is_scheduled = False
         self._is_stopped = False
 
     def register(self, partition: Partition) -> None:
-        """The partition tells when it has to be flushed."""
+        """Let the partition request its flushes."""
         partition.on_flush_due = self.request_flush
         partition.on_flushed()
 
     def request_flush(self, partition: Partition, *, to_end: bool = True) -> None:
-        """Soon: what else is appended in this turn of the loop shares the flush."""
+        """Flush at the end of this event-loop iteration, so that other appends of the iteration share the flush."""
         self._due[partition] = to_end or self._due.get(partition, False)
         if not self._is_scheduled and len(self._jobs) < JOBS_MAX and not self._is_stopped:
             self._is_scheduled = True
             self._broker.loop.call_soon(self._start_jobs)
 
     async def flush(self, partition: Partition, *, to_end: bool) -> None:
-        """Return once what is there now is on the disk, or the partition is gone."""
+        """Return once all records now in the log are fsynced, or the partition is removed."""
         self.request_flush(partition, to_end=to_end)
         while not partition.is_removed and (partition in self._due or partition in self._in_flight):
             await asyncio.sleep(0) if not self._jobs else await asyncio.wait(
@@ -54,7 +54,7 @@ class LogFlusher:
             )
 
     async def stop(self) -> None:
-        """Begin no more, and wait for what was begun: nobody else may write to those logs meanwhile."""
+        """Start no more flushes and wait for those in progress, because the logs are about to be closed."""
         self._is_stopped = True
         while self._jobs:
             await asyncio.wait(list(self._jobs))
@@ -63,7 +63,7 @@ class LogFlusher:
         self._is_scheduled = False
         if self._is_stopped:
             return
-        planned: Planned = []
+        planned: PlannedFlushes = []
         for partition in [each for each in self._due if each not in self._in_flight]:
             to_end = self._due.pop(partition)
             plan = None if partition.is_removed else partition.log.plan_flush(to_end=to_end)
@@ -75,7 +75,7 @@ class LogFlusher:
         for share in range(shares):
             self._start(planned[share::shares])
 
-    def _start(self, planned: Planned) -> None:
+    def _start(self, planned: PlannedFlushes) -> None:
         job = self._broker.workers.run(partial(_run, [plan for _, plan in planned]))
         self._jobs[job] = None
         for partition, _ in planned:
@@ -83,7 +83,7 @@ class LogFlusher:
             self._broker.flushes_in_flight[partition.log.directory] = job
         job.add_done_callback(partial(self._on_done, planned))
 
-    def _on_done(self, planned: Planned, job: "asyncio.Future[list[OSError | None]]") -> None:
+    def _on_done(self, planned: PlannedFlushes, job: "asyncio.Future[list[OSError | None]]") -> None:
         del self._jobs[job]
         for partition, _ in planned:
             del self._in_flight[partition]
@@ -96,7 +96,7 @@ class LogFlusher:
             return
         for (partition, plan), failure in zip(planned, job.result(), strict=True):
             if partition.is_removed:
-                continue  # a directory that was deleted meanwhile is no longer under its name
+                continue  # its directory was deleted and renamed in the meantime
             if failure is None:
                 partition.log.on_flushed(plan)
                 if plan.active is not None:
@@ -110,7 +110,7 @@ class LogFlusher:
 
 
 def _run(plans: list[FlushPlan]) -> list[OSError | None]:
-    """In a worker: one log's failure is not another's."""
+    """Run the plans in a worker; a failure of one log does not affect the others."""
     results: list[OSError | None] = []
     for plan in plans:
         try:

@@ -1,4 +1,4 @@
-"""What has to be done from time to time: logs are flushed off the loop, offsets are written down, and silent producers are forgotten."""
+"""Periodic maintenance of logs: `flush.ms`, checkpoints of offsets, and expiry of idle producers."""
 
 import asyncio
 from collections.abc import AsyncIterator, Callable, Iterator
@@ -11,23 +11,24 @@ from ottla.runtime.partition import Partition
 
 INTERVAL_SECONDS = 1.0
 PARTITIONS_PER_SLICE_MAX = 200
-"""A node with many partitions looks at some of them in each turn: the loop is never held for long."""
+"""Partitions checked per time slice, so that many partitions do not block the event loop."""
 
 
 @dataclass(frozen=True, slots=True)
 class MaintenanceIntervals:
-    """In milliseconds; the defaults are Kafka's."""
+    """Intervals in milliseconds; the defaults are Kafka's."""
 
-    flush_look_ms: int = (1 << 63) - 1
+    flush_check_ms: int = (1 << 63) - 1
     recovery_points_ms: int = 60_000
     high_watermarks_ms: int = 5_000
     expiry_ms: int = 600_000
 
 
 class LogMaintenance:
-    """Kafka, too, flushes a segment when it is closed; until then it is the page cache that holds it.
+    """Maintenance task. As in Kafka, a segment is fsynced when it is closed; until then its records are in the page cache.
 
-    Logs are looked at every second, or more often where `log.flush.scheduler.interval.ms` says so: a `flush.ms` holds without it.
+    Logs are checked every second, or more often if `log.flush.scheduler.interval.ms` is shorter, so `flush.ms` works
+    without setting that.
     """
 
     def __init__(
@@ -42,7 +43,7 @@ class LogMaintenance:
         self._flusher = flusher
         self._checkpoints = checkpoints
         self._on_failure = on_failure
-        self._interval_seconds = max(min(INTERVAL_SECONDS, intervals.flush_look_ms / 1000), 0.001)
+        self._interval_seconds = max(min(INTERVAL_SECONDS, intervals.flush_check_ms / 1000), 0.001)
         self._expiry = self._due_every(intervals.expiry_ms)
         self._recovery_points = self._due_every(intervals.recovery_points_ms)
         self._high_watermarks = self._due_every(intervals.high_watermarks_ms)
@@ -53,14 +54,14 @@ class LogMaintenance:
         self._task = self._broker.loop.create_task(self._run())
 
     async def stop(self) -> None:
-        """A flush that was begun is ended first: nobody else may write to that log meanwhile."""
+        """Stop, and wait for flushes in progress."""
         self._stopping.set()
         if self._task is not None:
             await asyncio.wait([self._task])
         await self._flusher.stop()
 
     async def write_checkpoints(self) -> None:
-        """At a clean stop, once all logs are closed."""
+        """Write all checkpoints. Called at a clean shutdown, once all logs are closed."""
         await self._write(self._checkpoints.recovery_points)
         await self._write(self._checkpoints.high_watermarks)
 
@@ -70,12 +71,12 @@ class LogMaintenance:
                 await asyncio.wait_for(self._stopping.wait(), self._interval_seconds)
             except TimeoutError:
                 try:
-                    await self._look()
+                    await self._run_once()
                 except Exception as error:
                     self._on_failure(error)
                     return
 
-    async def _look(self) -> None:
+    async def _run_once(self) -> None:
         is_expiry_due, now_ms = next(self._expiry), self._broker.clock.now_ms()
         async for partition in self._partitions():
             self._maybe_flush(partition, now_ms)
@@ -102,9 +103,9 @@ class LogMaintenance:
                 directories.on_failure(directory, error)
 
     async def _partitions(self) -> AsyncIterator[Partition]:
-        """Those that are here, some in each turn of the loop."""
-        for at, partition in enumerate(self._broker.all_partitions()):
-            if at % PARTITIONS_PER_SLICE_MAX == PARTITIONS_PER_SLICE_MAX - 1:
+        """Yield this node's partitions, some per time slice."""
+        for count, partition in enumerate(self._broker.all_partitions(), start=1):
+            if count % PARTITIONS_PER_SLICE_MAX == 0:
                 await self._broker.scheduler.next_slice()
             if self._stopping.is_set():
                 return
@@ -112,7 +113,7 @@ class LogMaintenance:
                 yield partition
 
     def _due_every(self, interval_ms: int) -> Iterator[bool]:
-        """Whether it is time, as often as one asks."""
+        """Yield whether the interval has passed, restarting it each time it has."""
         due = self._broker.loop.time() + interval_ms / 1000
         while True:
             now = self._broker.loop.time()

@@ -1,7 +1,7 @@
-"""Moves partitions from one log directory to another: their logs are copied beside their new place, catch up, and take it.
+"""Move partitions between log directories (AlterReplicaLogDirs): copy the log, catch up, then switch to the copy.
 
-The controller hears of the new directory before the copy takes over, so that a node which is started after a crash knows which of two
-directories with a partition's name counts.
+The controller is told the new directory before the switch, so that after a crash the node knows which of two directories
+with the partition's name is valid.
 """
 
 import asyncio
@@ -20,19 +20,19 @@ from ottla.runtime.log_directories import LogDirectory
 from ottla.runtime.partition import Partition
 
 FUTURE_SUFFIX = "-future"
-TAIL_BYTES_MAX = 256 << 10
-"""What is copied on the loop, in the turn in which the copy takes over."""
+FINAL_COPY_BYTES_MAX = 256 << 10
+"""Bytes that may still be missing at the switch, and are copied on the event loop."""
 ATTEMPTS_MAX = 5
-RATE = "replica.alter.log.dirs.io.max.bytes.per.second"
+RATE_CONFIG = "replica.alter.log.dirs.io.max.bytes.per.second"
 
 log = logging.getLogger("ottla.partitions")
 
 Swap = Callable[[Partition, LogDirectory, PartitionLog], None]
-"""From now on a partition is served from the log at its new place, and what was at the old one goes."""
+"""Switches a partition to the log in its new directory and deletes the old log."""
 
 
 class ReplicaMove:
-    """One partition on its way."""
+    """A partition being moved to `directory`; its copy is at `path`."""
 
     def __init__(self, partition: Partition, directory: LogDirectory, path: str) -> None:
         self.partition = partition
@@ -45,13 +45,13 @@ class ReplicaMove:
 
     @property
     def lag(self) -> int:
-        """Offsets that are still missing."""
+        """Number of offsets that the copy does not contain yet."""
         source = self.partition.log
         return source.log_end_offset - (source.log_start_offset if self.log is None else self.log.log_end_offset)
 
 
 class ReplicaMover:
-    """One after another, so that a disk is read and written in one place at a time."""
+    """Mover of one partition at a time, so that each disk is read and written sequentially."""
 
     def __init__(self, broker: Broker, disk: Disk, rng: Rng, swap: Swap) -> None:
         self._broker = broker
@@ -59,7 +59,7 @@ class ReplicaMover:
         self._rng = rng
         self._swap = swap
         self._moves: dict[Partition, ReplicaMove] = {}
-        self._turn = asyncio.Lock()
+        self._lock = asyncio.Lock()
         self.broker_epoch = -1
         """Set once the broker is registered."""
 
@@ -67,14 +67,17 @@ class ReplicaMover:
         return list(self._moves.values())
 
     def move(self, partition: Partition, path: str) -> ErrorCode:
-        """Begin, or begin elsewhere; to where it is already ends a move that has begun."""
+        """Start moving a partition to the directory at `path`, instead of a move in progress.
+
+        If the partition is in that directory already, only cancel the move in progress.
+        """
         directory = next((each for each in self._broker.log_directories if each.path == path), None)
         if directory is None:
             return ErrorCode.LOG_DIR_NOT_FOUND
         if not directory.is_online:
             return ErrorCode.KAFKA_STORAGE_ERROR
-        begun = self._moves.get(partition)
-        if begun is not None and begun.directory is directory:
+        current = self._moves.get(partition)
+        if current is not None and current.directory is directory:
             return ErrorCode.NONE
         self._cancel(partition)
         if self._broker.log_directories.of(partition.log.directory) is not directory:
@@ -87,7 +90,7 @@ class ReplicaMover:
         return ErrorCode.NONE
 
     async def stop(self) -> None:
-        """What was begun is begun anew by the next start."""
+        """Cancel all moves. The next start restarts them."""
         tasks = [move.task for move in self._moves.values() if move.task is not None]
         for task in tasks:
             task.cancel()
@@ -115,26 +118,27 @@ class ReplicaMover:
         partition = move.partition
         name = f"{partition.topic}-{partition.index}"
         try:
-            async with self._turn:
+            async with self._lock:
                 for _ in range(ATTEMPTS_MAX):
                     try:
                         await self._copy(move)
                         await self._catch_up(move)
                         await self._take_over(move)
                         move.is_done = True
-                        log.info("%s has moved to %s", name, move.directory.path)
+                        log.info("moved %s to %s", name, move.directory.path)
                         break
                     except SourceLogChanged:
                         move.log = None
                 else:
                     log.error(
-                        "%s is not moved to %s: its segments change faster than they are copied",
+                        "could not move %s to %s: its segments changed during all %d copy attempts",
                         name,
                         move.directory.path,
+                        ATTEMPTS_MAX,
                     )
         except OSError as error:
             if not partition.is_removed:
-                log.error("%s is not moved to %s: %s", name, move.directory.path, error)
+                log.error("could not move %s to %s: %s", name, move.directory.path, error)
         if self._moves.get(partition) is move:
             del self._moves[partition]
         if not move.is_done:
@@ -142,10 +146,10 @@ class ReplicaMover:
 
     def _check(self, move: ReplicaMove) -> None:
         if move.partition.is_removed or not move.directory.is_online:
-            raise OSError("one of the two is gone")
+            raise OSError("the partition was removed or the target directory is offline")
 
     async def _copy(self, move: ReplicaMove) -> None:
-        """All that there is now, slice by slice."""
+        """Copy the segments that exist now, slice by slice."""
         workers, copy = self._broker.workers, LogCopy(self._disk, move.partition.log, move.path)
         move.copied_bytes = 0
         try:
@@ -157,7 +161,7 @@ class ReplicaMover:
                     count = await workers.run(partial(copy.copy, number, position))
                     position += count
                     move.copied_bytes += count
-                    await self._spare(count)
+                    await self._throttle(count)
                     if position >= size:
                         break
             move.log = await workers.run(partial(copy.finish, now_ms=self._broker.clock.now_ms()))
@@ -167,14 +171,14 @@ class ReplicaMover:
             raise SourceLogChanged from None
         copy.check()
 
-    async def _spare(self, count: int) -> None:
-        """Not faster than the config allows."""
-        rate = config_value(self._broker, RATE)
+    async def _throttle(self, count: int) -> None:
+        """Sleep to keep below the configured rate."""
+        rate = config_value(self._broker, RATE_CONFIG)
         if isinstance(rate, int) and rate > 0:
             await asyncio.sleep(count / rate)
 
     async def _catch_up(self, move: ReplicaMove) -> None:
-        """What was appended meanwhile, until little is missing; then all of it is put on the disk."""
+        """Copy what was appended meanwhile until little is missing, flush the copy, and catch up again."""
         assert move.log is not None
         workers, target = self._broker.workers, move.log
         for is_flushed in (False, True):
@@ -183,8 +187,8 @@ class ReplicaMover:
                 count = await workers.run(partial(append_slice, target, found, now_ms=now_ms))
                 if not count:
                     raise SourceLogChanged
-                await self._spare(count)
-                if found.size < TAIL_BYTES_MAX:
+                await self._throttle(count)
+                if found.size < FINAL_COPY_BYTES_MAX:
                     break
             if not is_flushed:
                 await workers.run(target.flush)
@@ -205,7 +209,7 @@ class ReplicaMover:
             return await self._broker.workers.run(cold.retry)
 
     async def _take_over(self, move: ReplicaMove) -> None:
-        """The controller is told; then, in one turn of the loop, the rest is copied and the copy takes the partition's name."""
+        """Tell the controller; then copy the rest and switch to the copy within one event-loop iteration."""
         assert move.log is not None
         broker, partition, target = self._broker, move.partition, move.log
         assert move.directory.directory_id is not None
@@ -216,12 +220,12 @@ class ReplicaMover:
         )
         await broker.controller.submit(request)
         while True:
-            flushing = broker.flushes_in_flight.get(partition.log.directory)
-            if flushing is not None:
-                await asyncio.wait([flushing])
+            flush = broker.flushes_in_flight.get(partition.log.directory)
+            if flush is not None:
+                await asyncio.wait([flush])
             elif partition.commit_callbacks:
                 await asyncio.sleep(0.001)
-            elif (found := await self._missing(move)) is not None and found.size > TAIL_BYTES_MAX:
+            elif (found := await self._missing(move)) is not None and found.size > FINAL_COPY_BYTES_MAX:
                 await broker.workers.run(partial(append_slice, target, found, now_ms=broker.clock.now_ms()))
             elif not broker.flushes_in_flight.get(partition.log.directory) and not partition.commit_callbacks:
                 break

@@ -1,4 +1,4 @@
-"""Looks from time to time which segments are too old or too many, and lets them go. Compacted logs are the cleaner's."""
+"""Delete segments by `retention.ms` and `retention.bytes`. Logs with `cleanup.policy=compact` are left to the LogCleaner."""
 
 import asyncio
 import logging
@@ -12,13 +12,13 @@ from ottla.runtime.partition import Partition
 from ottla.runtime.segment_removal import mark_segments_deleted
 
 PARTITIONS_PER_SLICE_MAX = 50
-"""In one turn of the loop: 20 µs each, where nothing is to be done."""
+"""Partitions checked per time slice, at 20 µs each if there is nothing to delete."""
 
 log = logging.getLogger("ottla.retention")
 
 
 class LogRetention:
-    """The first look is some time after the start, as in Kafka: there is enough to do before."""
+    """Periodic retention check. The first is some time after startup, as in Kafka."""
 
     def __init__(
         self, broker: Broker, on_failure: Callable[[BaseException], None], *, initial_delay_ms: int, interval_ms: int
@@ -33,13 +33,13 @@ class LogRetention:
         self._task = self._broker.loop.create_task(self._run())
 
     async def stop(self) -> None:
-        """Files that are left are removed at the next start."""
+        """Stop. Remaining files are removed at the next start."""
         if self._task is not None:
             self._task.cancel()
             await asyncio.wait([self._task])
 
     def abort(self) -> None:
-        """As a crash would."""
+        """Stop at once, as in a crash."""
         if self._task is not None:
             self._task.cancel()
 
@@ -55,19 +55,21 @@ class LogRetention:
                 return
 
     async def run_once(self) -> None:
-        """At all logs that are not compacted."""
+        """Check all logs that are not compacted."""
         partitions = self._broker.all_partitions()
         for first in range(0, len(partitions), PARTITIONS_PER_SLICE_MAX):
-            some = partitions[first : first + PARTITIONS_PER_SLICE_MAX]
+            batch = partitions[first : first + PARTITIONS_PER_SLICE_MAX]
             await delete_old_segments(
-                self._broker, [partition for partition in some if not partition.log.config.compacted]
+                self._broker, [partition for partition in batch if not partition.log.config.compacted]
             )
             await self._broker.scheduler.next_slice()
 
 
 async def delete_old_segments(broker: Broker, partitions: Sequence[Partition]) -> None:
-    """Where a log begins is on the disk before its files go: it must not begin earlier after a power cut. A directory that fails goes
-    offline."""
+    """Delete segments past their retention. A directory that fails goes offline.
+
+    The new log start offset is fsynced before files are removed, so that it cannot move back after a power failure.
+    """
     removed: dict[LogDirectory, list[tuple[Partition, list[LogSegment]]]] = {}
     directories = broker.log_directories
     for partition in partitions:
@@ -80,11 +82,11 @@ async def delete_old_segments(broker: Broker, partitions: Sequence[Partition]) -
             continue
         if segments:
             log.info(
-                "%s-%d begins at %d now: %d segments are deleted",
+                "deleted %d segments of %s-%d; log start offset is now %d",
+                len(segments),
                 partition.topic,
                 partition.index,
                 partition.log.log_start_offset,
-                len(segments),
             )
             removed.setdefault(directories.of(partition.log.directory), []).append((partition, segments))
     for directory, changed in removed.items():

@@ -205,7 +205,7 @@ def _cleaner(broker: Broker) -> list[str]:
             "ottla_cleaner_runs_total",
             "counter",
             "Logs that were compacted, each time that one was.",
-            [("", counts.rounds)],
+            [("", counts.runs)],
         ),
         *_metric("ottla_cleaner_read_bytes_total", "counter", "What compaction has read.", [("", counts.read_bytes)]),
         *_metric(

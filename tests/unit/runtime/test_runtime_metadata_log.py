@@ -435,7 +435,7 @@ TWO_VOTERS = VotersRecord(0, [VotersRecord.Voter(1), VotersRecord.Voter(2)])
 
 
 @pytest.mark.parametrize(
-    ("name", "data", "said"),
+    ("name", "data", "message"),
     [
         ("quorum-state", b"not json", "quorum-state"),
         ("quorum-state", b'{"data_version":0}', "quorum-state"),
