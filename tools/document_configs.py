@@ -7,14 +7,14 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 
 from ottla.metadata.configs import BROKER_CONFIGS, CLIENT_METRICS_CONFIGS, GROUP_CONFIGS, TOPIC_CONFIGS, Definition
-from ottla.metadata.configs.documentation import sentence
+from ottla.metadata.configs.documentation import config_documentation
 from ottla.metadata.configs.support import (
-    BROKER_CONFIGS_WITH_EFFECT,
-    MEANINGLESS_CONFIGS,
-    PARTIAL_EFFECTS,
-    TOPIC_CONFIGS_WITH_EFFECT,
+    INAPPLICABLE_CONFIGS,
+    PARTIAL_SUPPORT,
+    SUPPORTED_BROKER_CONFIGS,
+    SUPPORTED_TOPIC_CONFIGS,
 )
-from ottla.metadata.configs.values import allowed_in_words
+from ottla.metadata.configs.values import describe_allowed
 
 TARGET = Path(__file__).resolve().parent.parent / "docs" / "CONFIGS.md"
 UPDATES = {"static": "at start", "broker": "per broker", "cluster": "cluster-wide"}
@@ -92,21 +92,21 @@ def section(
         update = [UPDATES[definition.update]] if with_update else []
         lines.append(
             _row([f"`{definition.name}`", definition.type.name.lower(), _default(definition), _allowed(definition), *update,
-                  effect(definition.name), sentence(definition)])
+                  effect(definition.name), config_documentation(definition)])
         )  # fmt: skip
     return [*lines, ""]
 
 
 def _topic_effect(name: str) -> str:
-    return PARTIAL_EFFECTS.get(name) or ("**yes**" if name in TOPIC_CONFIGS_WITH_EFFECT else "not yet")
+    return PARTIAL_SUPPORT.get(name) or ("**yes**" if name in SUPPORTED_TOPIC_CONFIGS else "not yet")
 
 
 def _broker_effect(name: str) -> str:
-    if name in PARTIAL_EFFECTS:
-        return PARTIAL_EFFECTS[name]
-    if name in BROKER_CONFIGS_WITH_EFFECT:
+    if name in PARTIAL_SUPPORT:
+        return PARTIAL_SUPPORT[name]
+    if name in SUPPORTED_BROKER_CONFIGS:
         return "**yes**"
-    return "never" if name in MEANINGLESS_CONFIGS else "not yet"
+    return "never" if name in INAPPLICABLE_CONFIGS else "not yet"
 
 
 def _default(definition: Definition) -> str:
@@ -117,7 +117,7 @@ def _default(definition: Definition) -> str:
 
 def _allowed(definition: Definition) -> str:
     """The type has a column of its own, so that the range is enough."""
-    return re.sub("a whole number of [0-9]+ bits(, )?|a number(, )?", "", allowed_in_words(definition)) or "any"
+    return re.sub("a whole number of [0-9]+ bits(, )?|a number(, )?", "", describe_allowed(definition)) or "any"
 
 
 def _row(cells: Iterable[str]) -> str:

@@ -26,7 +26,7 @@ from ottla.controller.requests import (
     UpdateOnlineDirs,
 )
 from ottla.metadata.directories import is_reserved_directory
-from ottla.metadata.features import CORDONED_DIRECTORIES_FROM
+from ottla.metadata.features import CORDONED_DIRECTORIES_MIN_VERSION
 from ottla.metadata.image import ClusterImage
 from ottla.wire.records.metadata import (
     BrokerEndpoint,
@@ -149,7 +149,7 @@ def unfence_broker(image: ClusterImage, request: UnfenceBroker, rules_of: RulesO
     if registration.fenced:
         records.append(BrokerRegistrationChangeRecord(request.broker_id, request.broker_epoch, fenced=UNFENCE))
         records += changes_for_leaderless(image, BrokerStateChange(joins=request.broker_id), rules_of)
-    if registration.cordoned_log_dirs is None and image.metadata_version >= CORDONED_DIRECTORIES_FROM:
+    if registration.cordoned_log_dirs is None and image.metadata_version >= CORDONED_DIRECTORIES_MIN_VERSION:
         records.append(BrokerRegistrationChangeRecord(request.broker_id, request.broker_epoch, cordoned_log_dirs=[]))
     return Decision(tuple(records))
 

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from ottla.metadata.features import CORDONED_DIRECTORIES_FROM, DIRECTORY_IDS_FROM, ELR_FROM
+from ottla.metadata.features import CORDONED_DIRECTORIES_MIN_VERSION, DIRECTORY_IDS_MIN_VERSION, ELR_MIN_VERSION
 from ottla.wire.records.metadata import (
     BrokerRegistrationChangeRecord,
     PartitionChangeRecord,
@@ -10,22 +10,22 @@ from ottla.wire.records.metadata import (
     RegisterBrokerRecord,
 )
 
-_MIGRATION_FROM = 8
+_MIGRATION_MIN_VERSION = 8
 
 
 def record_version(record: Any, metadata_version: int) -> int:
     """Most records have one version only; a record that is not understood keeps its own."""
     kind = type(record)
     if kind is PartitionRecord or kind is PartitionChangeRecord:
-        if metadata_version >= ELR_FROM:
+        if metadata_version >= ELR_MIN_VERSION:
             return 2
-        return 1 if metadata_version >= DIRECTORY_IDS_FROM else 0
+        return 1 if metadata_version >= DIRECTORY_IDS_MIN_VERSION else 0
     if kind is RegisterBrokerRecord:
-        if metadata_version >= CORDONED_DIRECTORIES_FROM:
+        if metadata_version >= CORDONED_DIRECTORIES_MIN_VERSION:
             return 4
-        if metadata_version >= DIRECTORY_IDS_FROM:
+        if metadata_version >= DIRECTORY_IDS_MIN_VERSION:
             return 3
-        return 2 if metadata_version >= _MIGRATION_FROM else 1
+        return 2 if metadata_version >= _MIGRATION_MIN_VERSION else 1
     if kind is BrokerRegistrationChangeRecord:
         return _change_version(record)
     return 0

@@ -14,8 +14,8 @@ from ottla.metadata.configs import (
     nearest,
     parse,
 )
-from ottla.metadata.configs.constraints import validate_broker_relations
-from ottla.metadata.configs.support import names_without_effect
+from ottla.metadata.configs.constraints import validate_broker_constraints
+from ottla.metadata.configs.support import unsupported_names
 from ottla.node.listeners import ListenerConfig, read_address, read_listeners
 from ottla.node.properties import PropertiesError, decode_properties, read_properties
 from ottla.server.connection_quotas import read_overrides
@@ -125,7 +125,7 @@ def _checked(
 ) -> NodeConfig:
     for name, text in static.items():
         _check_one(name, text, static)
-    validate_broker_relations(static)
+    validate_broker_constraints(static)
     node_id = _node_id(static)
     roles = _roles(static)
     _check_quorum(node_id, static)
@@ -138,7 +138,7 @@ def _checked(
     if controllers:
         addresses = ", ".join(str(listener) for listener in controllers)
         notes.append(f"{addresses} is not opened: a single node has nothing to serve to other controllers")
-    idle = names_without_effect(static)
+    idle = unsupported_names(static)
     if idle:
         notes.append(f"set, but without effect so far: {', '.join(idle)}")
     return NodeConfig(

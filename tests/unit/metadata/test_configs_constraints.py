@@ -3,7 +3,7 @@
 import pytest
 
 from ottla.metadata.configs import InvalidConfig, validate_broker_config
-from ottla.metadata.configs.constraints import validate_broker_relations
+from ottla.metadata.configs.constraints import validate_broker_constraints
 
 TAKEN = """
 log.retention.ms=-5
@@ -82,7 +82,7 @@ def configs(line: str) -> dict[str, str]:
 
 @pytest.mark.parametrize("line", TAKEN.split())
 def test_what_goes_together(line: str) -> None:
-    validate_broker_relations(configs(line))
+    validate_broker_constraints(configs(line))
 
 
 @pytest.mark.parametrize("line", REFUSED.split())
@@ -90,7 +90,7 @@ def test_what_does_not(line: str) -> None:
     """The one that is named is one of those that were given."""
     given = configs(line)
     with pytest.raises(InvalidConfig) as refusal:
-        validate_broker_relations(given)
+        validate_broker_constraints(given)
     assert refusal.value.value == given[refusal.value.name]
 
 
@@ -120,5 +120,5 @@ def test_what_does_not(line: str) -> None:
 )
 def test_what_is_said(line: str, message: str) -> None:
     with pytest.raises(InvalidConfig) as refusal:
-        validate_broker_relations(configs(line))
+        validate_broker_constraints(configs(line))
     assert str(refusal.value) == message

@@ -91,9 +91,9 @@ def test_documentation_is_one_sentence_for_every_config() -> None:
 
 def test_every_definition_has_a_sentence_and_every_sentence_a_definition() -> None:
     from ottla.metadata.configs import BROKER_CONFIGS
-    from ottla.metadata.configs.documentation import broker_sentences
+    from ottla.metadata.configs.documentation import broker_documentation
 
-    assert sorted(broker_sentences()) == sorted(BROKER_CONFIGS)
+    assert sorted(broker_documentation()) == sorted(BROKER_CONFIGS)
 
 
 def test_an_unknown_dynamic_config_has_no_documentation_and_no_value() -> None:
@@ -113,7 +113,7 @@ def test_the_reference_is_up_to_date() -> None:
 def test_names_with_an_effect_are_configs() -> None:
     from ottla.metadata.configs import BROKER_CONFIGS, TOPIC_CONFIGS, effects
 
-    assert sorted(effects.BROKER_CONFIGS_WITH_EFFECT - BROKER_CONFIGS.keys()) == []
-    assert sorted(effects.TOPIC_CONFIGS_WITH_EFFECT - TOPIC_CONFIGS.keys()) == []
-    assert sorted(effects.MEANINGLESS_CONFIGS - BROKER_CONFIGS.keys()) == []
-    assert sorted(effects.MEANINGLESS_CONFIGS & effects.BROKER_CONFIGS_WITH_EFFECT) == []
+    assert sorted(effects.SUPPORTED_BROKER_CONFIGS - BROKER_CONFIGS.keys()) == []
+    assert sorted(effects.SUPPORTED_TOPIC_CONFIGS - TOPIC_CONFIGS.keys()) == []
+    assert sorted(effects.INAPPLICABLE_CONFIGS - BROKER_CONFIGS.keys()) == []
+    assert sorted(effects.INAPPLICABLE_CONFIGS & effects.SUPPORTED_BROKER_CONFIGS) == []

@@ -27,7 +27,7 @@ def _at_most() -> list[tuple[str, str]]:
     return pairs
 
 
-def validate_broker_relations(broker: Mapping[str, str]) -> None:
+def validate_broker_constraints(broker: Mapping[str, str]) -> None:
     """InvalidConfig unless a broker may be given all of these together. Each must be valid by itself."""
     if not broker:
         return

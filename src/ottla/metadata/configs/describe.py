@@ -225,6 +225,8 @@ def _broker_entry(
 def _documentation(definition: Definition | None) -> str | None:
     if definition is None:
         return None
-    from ottla.metadata.configs.documentation import sentence  # its texts are read when someone asks for them
+    from ottla.metadata.configs.documentation import (
+        config_documentation,  # its texts are read when someone asks for them
+    )
 
-    return sentence(definition)
+    return config_documentation(definition)

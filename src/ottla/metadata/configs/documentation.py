@@ -1,4 +1,4 @@
-"""One sentence about each config, read only when someone asks for documentation."""
+"""One config_documentation about each config, read only when someone asks for documentation."""
 
 from functools import cache
 
@@ -69,7 +69,7 @@ match Which clients are meant, as name=pattern over their id, software, version 
 """
 
 
-def sentence(definition: Definition) -> str:
+def config_documentation(definition: Definition) -> str:
     """What a config does."""
     return _sentences(definition.update)[definition.name]
 
@@ -84,12 +84,12 @@ def _sentences(update: str) -> dict[str, str]:
             return _read(_GROUP)
         case "client":
             return _read(_CLIENT_METRICS)
-    return broker_sentences()
+    return broker_documentation()
 
 
 @cache
-def broker_sentences() -> dict[str, str]:
-    """Those of a broker; a config that stands in for a topic's or a group's is told by that one's sentence."""
+def broker_documentation() -> dict[str, str]:
+    """Those of a broker; a config that stands in for a topic's or a group's is told by that one's config_documentation."""
     from ottla.metadata.configs import (
         definitions_ottla,
         documentation_broker,

@@ -10,7 +10,7 @@ def _names(text: str) -> frozenset[str]:
     return frozenset(text.split())
 
 
-BROKER_CONFIGS_WITH_EFFECT = _names("""
+SUPPORTED_BROKER_CONFIGS = _names("""
     node.id broker.id process.roles listeners advertised.listeners controller.listener.names listener.security.protocol.map
     inter.broker.listener.name security.inter.broker.protocol controller.quorum.voters controller.quorum.bootstrap.servers
     log.dirs log.dir metadata.log.dir cordoned.log.dirs replica.alter.log.dirs.io.max.bytes.per.second
@@ -36,7 +36,7 @@ BROKER_CONFIGS_WITH_EFFECT = _names("""
     group.min.session.timeout.ms group.max.session.timeout.ms group.initial.rebalance.delay.ms group.max.size
 """)
 
-TOPIC_CONFIGS_WITH_EFFECT = _names("""
+SUPPORTED_TOPIC_CONFIGS = _names("""
     segment.bytes internal.segment.bytes segment.ms segment.jitter.ms segment.index.bytes index.interval.bytes
     max.message.bytes message.timestamp.type message.timestamp.before.max.ms message.timestamp.after.max.ms
     compression.type compression.gzip.level compression.lz4.level compression.zstd.level
@@ -45,10 +45,10 @@ TOPIC_CONFIGS_WITH_EFFECT = _names("""
 """)
 
 _AT_ONCE = "never: a beginning is written down as soon as it moves"
-PARTIAL_EFFECTS = {"log.flush.start.offset.checkpoint.interval.ms": _AT_ONCE}
+PARTIAL_SUPPORT = {"log.flush.start.offset.checkpoint.interval.ms": _AT_ONCE}
 
 # These steer threads, buffers and plug-ins of a Java process: they will not get an effect.
-MEANINGLESS_CONFIGS = _names("""
+INAPPLICABLE_CONFIGS = _names("""
     num.network.threads num.io.threads background.threads num.replica.fetchers
     num.replica.alter.log.dirs.threads group.coordinator.threads group.coordinator.background.threads share.coordinator.threads
     remote.log.manager.thread.pool.size remote.log.manager.copier.thread.pool.size remote.log.manager.expiration.thread.pool.size
@@ -68,13 +68,13 @@ MEANINGLESS_CONFIGS = _names("""
 """)
 
 
-def names_without_effect(static: Mapping[str, str]) -> list[str]:
+def unsupported_names(static: Mapping[str, str]) -> list[str]:
     """Of the broker configs that were set to something else than their default, those that change nothing or not all, sorted."""
     found = []
     for name, text in static.items():
         definition = broker_definition(name)
         if definition is None or (
-            definition.name not in BROKER_CONFIGS_WITH_EFFECT and parse(definition, text) != default_value(definition)
+            definition.name not in SUPPORTED_BROKER_CONFIGS and parse(definition, text) != default_value(definition)
         ):
             found.append(name)
     return sorted(found)

@@ -56,7 +56,7 @@ def split_list(text: str) -> tuple[str, ...]:
     return tuple(dict.fromkeys(re.split(_COMMA, stripped))) if stripped else ()
 
 
-def allowed_in_words(definition: Definition) -> str:
+def describe_allowed(definition: Definition) -> str:
     """What may be given, for a message or the reference."""
     return _words(definition.allowed, definition.type)
 
