@@ -95,7 +95,7 @@ class ClusterDelta:
         self._features: dict[str, int] | None = None
         self._next_producer_id = image.next_producer_id
         self._passthrough: dict[str, dict[Any, Any]] = {}
-        self._spent = False
+        self._applied = False
 
     @property
     def image(self) -> ClusterImage:
@@ -103,7 +103,7 @@ class ClusterDelta:
         return self._image
 
     def replay(self, offset: int, record: Any) -> None:
-        assert not self._spent, "the image that was applied shares this delta's parts"
+        assert not self._applied, "the image that was applied shares this delta's parts"
         self._last_offset = offset
         kind = type(record)
         if kind is BeginTransactionRecord:
@@ -116,15 +116,15 @@ class ClusterDelta:
             held, self._transaction = self._transaction, None
             if kind is EndTransactionRecord:
                 for held_offset, held_record in held:
-                    self._replay_now(held_offset, held_record)
+                    self._apply_record(held_offset, held_record)
         elif self._transaction is not None:
             self._transaction.append((offset, record))
         else:
-            self._replay_now(offset, record)
+            self._apply_record(offset, record)
 
     def apply(self) -> ClusterImage:
         """The next image; parts that no record touched are the old image's own. The delta takes no more records."""
-        self._spent = True
+        self._applied = True
         image = self._image
         by_id, by_name = self._apply_topics()
         return ClusterImage(
@@ -134,9 +134,9 @@ class ClusterDelta:
             controllers=image.controllers if not self._controllers else {**image.controllers, **self._controllers},
             topics_by_id=by_id,
             topics_by_name=by_name,
-            configs=_merged(image.configs, self._configs),
+            configs=_merge_non_empty(image.configs, self._configs),
             next_producer_id=self._next_producer_id,
-            passthrough=_merged(image.passthrough, self._passthrough),
+            passthrough=_merge_non_empty(image.passthrough, self._passthrough),
             open_transaction=None if self._transaction is None else tuple(self._transaction),
             last_offset=self._last_offset,
         )
@@ -166,10 +166,10 @@ class ClusterDelta:
             features=before.features != after.features,
         )
 
-    def _replay_now(self, offset: int, record: Any) -> None:
+    def _apply_record(self, offset: int, record: Any) -> None:
         handler = _HANDLERS.get(type(record))
         if handler is None:
-            self._keep(record, offset)
+            self._pass_through(record, offset)
         else:
             handler(self, record)
 
@@ -184,7 +184,7 @@ class ClusterDelta:
             del by_name[topic.name]
         for topic_id, partitions in self._partitions.items():
             name = self._name_of(topic_id)
-            topic = TopicImage(name, topic_id, _in_order(partitions))
+            topic = TopicImage(name, topic_id, _sorted_partitions(partitions))
             by_id[topic_id] = topic
             by_name[name] = topic
         return by_id, by_name
@@ -327,7 +327,7 @@ class ClusterDelta:
     def _on_producer_ids(self, record: ProducerIdsRecord) -> None:
         self._next_producer_id = record.next_producer_id
 
-    def _on_nothing(self, record: NoOpRecord) -> None:
+    def _on_no_op(self, record: NoOpRecord) -> None:
         """Written by Kafka's controllers so that time passes in the log; it changes nothing."""
 
     def _passthrough_of(self, name: str) -> dict[Any, Any]:
@@ -336,13 +336,13 @@ class ClusterDelta:
             records = self._passthrough[name] = dict(self._image.passthrough.get(name, {}))
         return records
 
-    def _keep(self, record: Any, offset: int) -> None:
+    def _pass_through(self, record: Any, offset: int) -> None:
         kind = type(record)
-        identity = _IDENTITY.get(kind)
+        identity = _PASSTHROUGH_KEYS.get(kind)
         self._passthrough_of(kind.__name__)[offset if identity is None else identity(record)] = record
 
     def _drop_passthrough(self, record: Any) -> None:
-        kind, identity = _REMOVES[type(record)]
+        kind, identity = _PASSTHROUGH_REMOVALS[type(record)]
         self._passthrough_of(kind.__name__).pop(identity(record), None)
 
     def _on_client_quota(self, record: ClientQuotaRecord) -> None:
@@ -409,12 +409,12 @@ def _features(values: Any) -> dict[str, VersionRange]:
     return {value.name: VersionRange(value.min_supported_version, value.max_supported_version) for value in values}
 
 
-def _in_order(partitions: dict[int, PartitionImage]) -> dict[int, PartitionImage]:
+def _sorted_partitions(partitions: dict[int, PartitionImage]) -> dict[int, PartitionImage]:
     indexes = list(partitions)
     return partitions if indexes == sorted(indexes) else dict(sorted(partitions.items()))
 
 
-def _merged(
+def _merge_non_empty(
     before: Mapping[Any, Mapping[Any, Any]], touched: dict[Any, dict[Any, Any]]
 ) -> Mapping[Any, Mapping[Any, Any]]:
     """Groups that became empty go away."""
@@ -423,14 +423,14 @@ def _merged(
     return {key: group for key, group in {**before, **touched}.items() if group}
 
 
-_IDENTITY: dict[type, Callable[[Any], Any]] = {
+_PASSTHROUGH_KEYS: dict[type, Callable[[Any], Any]] = {
     AccessControlEntryRecord: lambda record: record.id,
     DelegationTokenRecord: lambda record: record.token_id,
     UserScramCredentialRecord: lambda record: (record.name, record.mechanism),
     ZkMigrationStateRecord: lambda record: 0,
 }
 
-_REMOVES: dict[type, tuple[type, Callable[[Any], Any]]] = {
+_PASSTHROUGH_REMOVALS: dict[type, tuple[type, Callable[[Any], Any]]] = {
     RemoveAccessControlEntryRecord: (AccessControlEntryRecord, lambda record: record.id),
     RemoveDelegationTokenRecord: (DelegationTokenRecord, lambda record: record.token_id),
     RemoveUserScramCredentialRecord: (UserScramCredentialRecord, lambda record: (record.name, record.mechanism)),
@@ -443,7 +443,7 @@ _HANDLERS: dict[type, Callable[[ClusterDelta, Any], None]] = {
     ConfigRecord: ClusterDelta._on_config,
     FeatureLevelRecord: ClusterDelta._on_feature,
     FenceBrokerRecord: ClusterDelta._on_fence,
-    NoOpRecord: ClusterDelta._on_nothing,
+    NoOpRecord: ClusterDelta._on_no_op,
     PartitionChangeRecord: ClusterDelta._on_partition_change,
     PartitionRecord: ClusterDelta._on_partition,
     ProducerIdsRecord: ClusterDelta._on_producer_ids,

@@ -27,9 +27,9 @@ def bootstrap_features() -> dict[str, int]:
     return {METADATA_VERSION: METADATA_VERSION_4_3, ELIGIBLE_LEADER_REPLICAS_VERSION: 1}
 
 
-def unsupported_features(finalised: Mapping[str, int]) -> dict[str, int]:
-    """What the log has finalised and this version cannot do: to be named at start, and not served."""
+def unsupported_features(finalized: Mapping[str, int]) -> dict[str, int]:
+    """What the log has finalized and this version cannot do: to be named at start, and not served."""
     supported = supported_features()
     return {
-        name: level for name, level in sorted(finalised.items()) if name not in supported or level > supported[name].max
+        name: level for name, level in sorted(finalized.items()) if name not in supported or level > supported[name].max
     }

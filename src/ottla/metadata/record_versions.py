@@ -27,11 +27,11 @@ def record_version(record: Any, metadata_version: int) -> int:
             return 3
         return 2 if metadata_version >= _MIGRATION_MIN_VERSION else 1
     if kind is BrokerRegistrationChangeRecord:
-        return _change_version(record)
+        return _registration_change_version(record)
     return 0
 
 
-def _change_version(record: BrokerRegistrationChangeRecord) -> int:
+def _registration_change_version(record: BrokerRegistrationChangeRecord) -> int:
     """The lowest that carries what is said."""
     if record.cordoned_log_dirs is not None:
         return 3

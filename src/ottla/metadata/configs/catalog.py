@@ -32,7 +32,7 @@ BROKER_CONFIGS = read_table(
     definitions_coordinators.METRICS,
     definitions_security.TLS,
     definitions_security.SASL,
-    definitions_ottla.OWN,
+    definitions_ottla.OTTLA,
 )
 
 TOPIC_SYNONYMS = definitions_topic.SYNONYMS
@@ -54,7 +54,7 @@ _PER_MECHANISM = (
     "sasl.server.callback.handler.class",
     "connections.max.reauth.ms",
 )
-_suggested_name_max = 100
+_SUGGESTION_NAME_LENGTH_MAX = 100
 
 
 def broker_synonyms(name: str) -> tuple[str, ...]:
@@ -76,7 +76,7 @@ def broker_definition(name: str) -> Definition | None:
 
 def nearest(name: str, names: Iterable[str]) -> str | None:
     """The known name that a misspelt one most likely meant."""
-    if len(name) > _suggested_name_max:
+    if len(name) > _SUGGESTION_NAME_LENGTH_MAX:
         return None
     import difflib  # needed after a mistake only
 
@@ -84,7 +84,7 @@ def nearest(name: str, names: Iterable[str]) -> str | None:
     return found[0] if found else None
 
 
-def unknown(name: str, kind: str, definitions: dict[str, Definition]) -> InvalidConfig:
+def unknown_config_error(name: str, kind: str, definitions: dict[str, Definition]) -> InvalidConfig:
     """The error for a name that is no config of this kind."""
     suggestion = nearest(name, (known for known, definition in definitions.items() if not definition.internal))
     return InvalidConfig(
@@ -95,7 +95,7 @@ def unknown(name: str, kind: str, definitions: dict[str, Definition]) -> Invalid
 def topic_definition(name: str) -> Definition:
     definition = TOPIC_CONFIGS.get(name)
     if definition is None:
-        raise unknown(name, "topic", TOPIC_CONFIGS)
+        raise unknown_config_error(name, "topic", TOPIC_CONFIGS)
     return definition
 
 
@@ -111,5 +111,5 @@ def validate_broker_config(name: str, value: str) -> None:
     """InvalidConfig unless a broker's file may hold this."""
     definition = broker_definition(name)
     if definition is None:
-        raise unknown(name, "broker", BROKER_CONFIGS)
+        raise unknown_config_error(name, "broker", BROKER_CONFIGS)
     parse(definition, value)

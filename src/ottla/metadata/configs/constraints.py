@@ -6,20 +6,20 @@ from ottla.metadata.configs.catalog import TOPIC_SYNONYMS
 from ottla.metadata.configs.definition import InvalidConfig
 from ottla.metadata.configs.effective import broker_value, effective_topic_config
 
-_GROUP_KINDS = ("consumer", "share", "streams")
+_GROUP_TYPES = ("consumer", "share", "streams")
 _GROUP_INTERVALS = ("session.timeout.ms", "heartbeat.interval.ms", "assignment.interval.ms")
 _SHARE_LIMITS = ("delivery.count.limit", "record.lock.duration.ms", "partition.max.record.locks")
 _DEDUPE_BYTES_PER_THREAD_MIN = 1 << 20
 
 
-def _at_most() -> list[tuple[str, str]]:
+def _ordered_pairs() -> list[tuple[str, str]]:
     """Pairs of configs of which the first must not be above the second."""
     pairs = [
         ("replica.fetch.wait.max.ms", "replica.socket.timeout.ms"),
         ("replica.fetch.wait.max.ms", "replica.lag.time.max.ms"),
         ("group.streams.num.standby.replicas", "group.streams.max.standby.replicas"),
     ]
-    limited = [(f"group.{kind}", what) for kind in _GROUP_KINDS for what in _GROUP_INTERVALS]
+    limited = [(f"group.{kind}", what) for kind in _GROUP_TYPES for what in _GROUP_INTERVALS]
     limited += [("group.share", what) for what in _SHARE_LIMITS]
     for prefix, what in limited:
         least, value, most = f"{prefix}.min.{what}", f"{prefix}.{what}", f"{prefix}.max.{what}"
@@ -31,22 +31,24 @@ def validate_broker_constraints(broker: Mapping[str, str]) -> None:
     """InvalidConfig unless a broker may be given all of these together. Each must be valid by itself."""
     if not broker:
         return
-    for low, high in _at_most():
-        _check(broker, low, high, is_equal_allowed=True)
-    for kind in _GROUP_KINDS:
-        _check(
+    for low, high in _ordered_pairs():
+        _check_order(broker, low, high, is_equal_allowed=True)
+    for kind in _GROUP_TYPES:
+        _check_order(
             broker, f"group.{kind}.heartbeat.interval.ms", f"group.{kind}.session.timeout.ms", is_equal_allowed=False
         )
     if _number("connections.max.idle.ms", broker) > 0:
-        _check(broker, "connection.failed.authentication.delay.ms", "connections.max.idle.ms", is_equal_allowed=False)
+        _check_order(
+            broker, "connection.failed.authentication.delay.ms", "connections.max.idle.ms", is_equal_allowed=False
+        )
     if _number("queued.max.request.bytes", broker) > 0:
-        _check(broker, "socket.request.max.bytes", "queued.max.request.bytes", is_equal_allowed=True)
-    _check_times(broker)
+        _check_order(broker, "socket.request.max.bytes", "queued.max.request.bytes", is_equal_allowed=True)
+    _check_durations(broker)
     _check_cleaner(broker)
     _check_cordoned(broker)
 
 
-def _check(broker: Mapping[str, str], low: str, high: str, *, is_equal_allowed: bool) -> None:
+def _check_order(broker: Mapping[str, str], low: str, high: str, *, is_equal_allowed: bool) -> None:
     if low not in broker and high not in broker:
         return
     below, above = _number(low, broker), _number(high, broker)
@@ -62,7 +64,7 @@ def _check(broker: Mapping[str, str], low: str, high: str, *, is_equal_allowed: 
     )
 
 
-def _check_times(broker: Mapping[str, str]) -> None:
+def _check_durations(broker: Mapping[str, str]) -> None:
     """Times that may come in several units: what counts is the one that a topic would get."""
     effective = effective_topic_config({}, broker)
     for config, least, is_unlimited_allowed in (
@@ -98,10 +100,10 @@ def _check_cordoned(broker: Mapping[str, str]) -> None:
         raise InvalidConfig("cordoned.log.dirs", text, "names all directories by *, beside others")
     directories = broker_value("log.dirs", broker) or broker_value("log.dir", broker)
     assert isinstance(directories, tuple)
-    strangers = [path for path in cordoned if path not in directories]
-    if strangers:
+    unexpected = [path for path in cordoned if path not in directories]
+    if unexpected:
         raise InvalidConfig(
-            "cordoned.log.dirs", text, f"{strangers[0]} is none of the directories {', '.join(directories)}"
+            "cordoned.log.dirs", text, f"{unexpected[0]} is none of the directories {', '.join(directories)}"
         )
 
 

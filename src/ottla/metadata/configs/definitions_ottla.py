@@ -1,6 +1,6 @@
 """Configs that Kafka does not have: ours, under a prefix of their own. DescribeConfigs shows them where they are set."""
 
-OWN = """
+OTTLA = """
 # name                                    type     importance update allowed default internal
 ottla.metrics.listener                    string   low    static  *         null  internal
 ottla.slow.request.ms                     long     low    static  *         500   internal

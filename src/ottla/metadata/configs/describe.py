@@ -48,10 +48,10 @@ def describe_topic(
     *,
     documentation: bool = False,
 ) -> list[ConfigEntry]:
-    """All configs of a topic, or those asked for by name; names that are unknown are left out."""
+    """All configs of a topic, or those asked for by name; names that are unknown_config_error are left out."""
     effective = effective_topic_config(overrides, broker.merged())
     entries = []
-    for name in _asked(
+    for name in _select(
         names, (name for name, known in TOPIC_CONFIGS.items() if not known.internal or name in overrides)
     ):
         definition = TOPIC_CONFIGS[name]
@@ -60,7 +60,7 @@ def describe_topic(
         if name in TOPIC_SYNONYMS:
             # Kafka looks the file's value up under the first synonym alone: set in hours, it shows the value and calls it a default.
             first = TOPIC_SYNONYMS[name][0][0]
-            synonyms = _broker_values(first, broker, sensitive=False)
+            synonyms = _broker_synonyms(first, broker, sensitive=False)
         if name in overrides:
             synonyms = (Synonym(name, value, ConfigSource.TOPIC), *synonyms)
         entries.append(_entry(definition, value, synonyms, documentation=documentation))
@@ -70,11 +70,11 @@ def describe_topic(
 def describe_broker(
     broker: BrokerLayers, names: Collection[str] | None = None, *, documentation: bool = False
 ) -> list[ConfigEntry]:
-    """All configs of one broker, with the unknown ones it was given, whose values are kept to itself."""
+    """All configs of one broker, with the unknown_config_error ones it was given, whose values are kept to itself."""
     merged = broker.merged()
     listed = [name for name, known in BROKER_CONFIGS.items() if not known.internal or name in merged]
     entries = []
-    for name in _asked(names, [*listed, *(name for name in merged if name not in BROKER_CONFIGS)]):
+    for name in _select(names, [*listed, *(name for name in merged if name not in BROKER_CONFIGS)]):
         definition = broker_definition(name)
         sensitive = definition is None or definition.sensitive
         value = None
@@ -84,7 +84,7 @@ def describe_broker(
             typed = default_value(definition) if text is None else parse(definition, text)
             value = value_text(typed) if name in BROKER_CONFIGS else text
         entries.append(
-            _broker_entry(name, definition, value, _broker_values(name, broker, sensitive=sensitive), documentation)
+            _broker_entry(name, definition, value, _broker_synonyms(name, broker, sensitive=sensitive), documentation)
         )
     return entries
 
@@ -94,11 +94,11 @@ def describe_cluster(
 ) -> list[ConfigEntry]:
     """The dynamic configs that were set for all brokers."""
     entries = []
-    for name in _asked(names, broker.cluster):
+    for name in _select(names, broker.cluster):
         definition = broker_definition(name)
         sensitive = definition is None or definition.sensitive
         value = None if sensitive else broker.cluster[name]
-        synonyms = _broker_values(name, BrokerLayers({}, broker.cluster), sensitive=sensitive, defaults=False)
+        synonyms = _broker_synonyms(name, BrokerLayers({}, broker.cluster), sensitive=sensitive, defaults=False)
         entries.append(_broker_entry(name, definition, value, synonyms, documentation))
     return entries
 
@@ -113,13 +113,13 @@ def describe_group(
     """All configs of a group, whether it exists or not."""
     merged = broker.merged()
     entries = []
-    for name in _asked(names, GROUP_CONFIGS):
+    for name in _select(names, GROUP_CONFIGS):
         definition = GROUP_CONFIGS[name]
         synonym = GROUP_SYNONYMS.get(name)
         if synonym is None:
             synonyms: tuple[Synonym, ...] = (Synonym(name, definition.default, ConfigSource.DEFAULT),)
         else:
-            synonyms = _broker_values(synonym, broker, sensitive=False)
+            synonyms = _broker_synonyms(synonym, broker, sensitive=False)
         text = overrides.get(
             name, definition.default if synonym is None else merged.get(synonym, BROKER_CONFIGS[synonym].default)
         )
@@ -135,7 +135,7 @@ def describe_client_metrics(
 ) -> list[ConfigEntry]:
     """All configs of a client-metrics subscription, whether it exists or not."""
     entries = []
-    for name in _asked(names, CLIENT_METRICS_CONFIGS):
+    for name in _select(names, CLIENT_METRICS_CONFIGS):
         definition = CLIENT_METRICS_CONFIGS[name]
         text = overrides.get(name, definition.default)
         value = None if text is None else value_text(parse(definition, text))
@@ -149,12 +149,12 @@ def created_topic_configs(overrides: Mapping[str, str], broker: BrokerLayers) ->
     entries = []
     for name in sorted(name for name, known in TOPIC_CONFIGS.items() if not known.internal or name in overrides):
         definition = TOPIC_CONFIGS[name]
-        value, source = _created(definition, overrides, broker)
+        value, source = _created_value(definition, overrides, broker)
         entries.append(ConfigEntry(name, value, source, definition.sensitive, False, (), definition.type, None))
     return entries
 
 
-def _created(
+def _created_value(
     definition: Definition, overrides: Mapping[str, str], broker: BrokerLayers
 ) -> tuple[str | None, ConfigSource]:
     if definition.name in overrides:
@@ -171,7 +171,7 @@ def _created(
     return definition.default, ConfigSource.DEFAULT
 
 
-def _asked(names: Collection[str] | None, known: Iterable[str]) -> list[str]:
+def _select(names: Collection[str] | None, known: Iterable[str]) -> list[str]:
     """Sorted; an empty list of names asks for all, as none does."""
     if not names:
         return sorted(known)
@@ -179,7 +179,7 @@ def _asked(names: Collection[str] | None, known: Iterable[str]) -> list[str]:
     return sorted(name for name in known if name in asked)
 
 
-def _broker_values(name: str, broker: BrokerLayers, *, sensitive: bool, defaults: bool = True) -> tuple[Synonym, ...]:
+def _broker_synonyms(name: str, broker: BrokerLayers, *, sensitive: bool, defaults: bool = True) -> tuple[Synonym, ...]:
     """Every value that a broker config has under its synonyms, the strongest first, from the first that goes by its own name on."""
     layers: tuple[tuple[Mapping[str, str], ConfigSource], ...] = (
         (broker.own, ConfigSource.DYNAMIC_BROKER),

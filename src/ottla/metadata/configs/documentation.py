@@ -71,19 +71,19 @@ match Which clients are meant, as name=pattern over their id, software, version 
 
 def config_documentation(definition: Definition) -> str:
     """What a config does."""
-    return _sentences(definition.update)[definition.name]
+    return _documentation_table(definition.update)[definition.name]
 
 
 @cache
-def _sentences(update: str) -> dict[str, str]:
+def _documentation_table(update: str) -> dict[str, str]:
     """Sentences by name, for a topic's configs (`topic`), a group's (`group`), a client's (`client`), else a broker's."""
     match update:
         case "topic":
-            return _read(_TOPIC)
+            return _parse(_TOPIC)
         case "group":
-            return _read(_GROUP)
+            return _parse(_GROUP)
         case "client":
-            return _read(_CLIENT_METRICS)
+            return _parse(_CLIENT_METRICS)
     return broker_documentation()
 
 
@@ -98,20 +98,20 @@ def broker_documentation() -> dict[str, str]:
     )
 
     sentences = {}
-    topics = _read(_TOPIC)
+    topics = _parse(_TOPIC)
     for name, synonyms in TOPIC_SYNONYMS.items():
         sentences[synonyms[0][0]] = f"For topics that do not set {name} themselves: {topics[name]}"
         for synonym, _ in synonyms[1:]:
             sentences[synonym] = (
                 f"The same as {synonyms[0][0]}, which counts where both are set; in the unit that its name says."
             )
-    for name, text in _read(_GROUP).items():
+    for name, text in _parse(_GROUP).items():
         if name in GROUP_SYNONYMS:
             sentences[GROUP_SYNONYMS[name]] = f"For groups that do not set {name} themselves: {text}"
     for module in (documentation_broker, documentation_coordinators, documentation_security, definitions_ottla):
-        sentences |= _read(module.TEXTS)
+        sentences |= _parse(module.TEXTS)
     return sentences
 
 
-def _read(texts: str) -> dict[str, str]:
+def _parse(texts: str) -> dict[str, str]:
     return dict(line.split(" ", 1) for line in texts.splitlines() if line)

@@ -49,7 +49,7 @@ def validate_topic_configs(overrides: Mapping[str, str | None], broker: Mapping[
         assert value is not None
         given[name] = value
     if given.keys() & {"min.compaction.lag.ms", "max.compaction.lag.ms", "remote.storage.enable"}:
-        _validate_together(given, broker)
+        _check_combination(given, broker)
 
 
 def broker_value(name: str, broker: Mapping[str, str]) -> ConfigValue:
@@ -88,7 +88,7 @@ def _inherited(name: str, broker: Mapping[str, str]) -> ConfigValue:
     return None
 
 
-def _validate_together(given: Mapping[str, str], broker: Mapping[str, str]) -> None:
+def _check_combination(given: Mapping[str, str], broker: Mapping[str, str]) -> None:
     effective = effective_topic_config(given, broker)
     shortest, longest = effective["min.compaction.lag.ms"], effective["max.compaction.lag.ms"]
     assert isinstance(shortest, int)

@@ -44,8 +44,8 @@ SUPPORTED_TOPIC_CONFIGS = _names("""
     min.cleanable.dirty.ratio min.compaction.lag.ms max.compaction.lag.ms
 """)
 
-_AT_ONCE = "never: a beginning is written down as soon as it moves"
-PARTIAL_SUPPORT = {"log.flush.start.offset.checkpoint.interval.ms": _AT_ONCE}
+_WRITTEN_IMMEDIATELY = "never: a beginning is written down as soon as it moves"
+PARTIAL_SUPPORT = {"log.flush.start.offset.checkpoint.interval.ms": _WRITTEN_IMMEDIATELY}
 
 # These steer threads, buffers and plug-ins of a Java process: they will not get an effect.
 INAPPLICABLE_CONFIGS = _names("""

@@ -4,7 +4,7 @@ import re
 
 from ottla.metadata.configs.definition import ConfigType, ConfigValue, Definition, InvalidConfig
 
-_BLANK = "".join(map(chr, range(33)))
+_JAVA_WHITESPACE = "".join(map(chr, range(33)))
 # Patterns are compiled when first used: compiling them all would cost more than the rest of the catalogue.
 _COMMA = r"[ \t\n\v\f\r]*,[ \t\n\v\f\r]*"
 _DECIMAL = r"[+-]?(([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?)[fFdD]?"
@@ -15,7 +15,7 @@ _VOTER = r"([0-9]+)@(\[[0-9a-fA-F:.%]+\]|[^:\[\]@]*):([0-9]+)"
 _SERVER = r"(\[[0-9a-fA-F:.%]+\]|[^:\[\]@]+):([0-9]+)"
 _DURATION = r"[+]?P(?=[0-9T+])([+]?[0-9]+D)?(T(?=[0-9+])([+]?[0-9]+H)?([+]?[0-9]+M)?([+]?[0-9]+(\.[0-9]*)?S)?)?"
 _BITS = {ConfigType.SHORT: 16, ConfigType.INT: 32, ConfigType.LONG: 64}
-_WORDS_OF_TYPE = {
+_TYPE_DESCRIPTIONS = {
     ConfigType.SHORT: "a whole number of 16 bits",
     ConfigType.INT: "a whole number of 32 bits",
     ConfigType.LONG: "a whole number of 64 bits",
@@ -25,7 +25,7 @@ _WORDS_OF_TYPE = {
 def parse(definition: Definition, text: str) -> ConfigValue:
     """The typed value of a config's text; InvalidConfig where it is not of the type or not allowed."""
     value = _typed(definition, text)
-    why = _refusal(definition.allowed, value)
+    why = _check_allowed(definition.allowed, value)
     if why is not None:
         raise InvalidConfig(definition.name, None if definition.sensitive else text, why)
     return value
@@ -52,18 +52,18 @@ def value_text(value: ConfigValue) -> str | None:
 
 def split_list(text: str) -> tuple[str, ...]:
     """The members of a list, each once, in the order of their first mention."""
-    stripped = text.strip(_BLANK)
+    stripped = text.strip(_JAVA_WHITESPACE)
     return tuple(dict.fromkeys(re.split(_COMMA, stripped))) if stripped else ()
 
 
 def describe_allowed(definition: Definition) -> str:
     """What may be given, for a message or the reference."""
-    return _words(definition.allowed, definition.type)
+    return _describe(definition.allowed, definition.type)
 
 
 def _typed(definition: Definition, text: str) -> ConfigValue:
     kind = definition.type
-    stripped = text.strip(_BLANK)
+    stripped = text.strip(_JAVA_WHITESPACE)
     match kind:
         case ConfigType.BOOLEAN:
             lower = stripped.lower()
@@ -78,11 +78,11 @@ def _typed(definition: Definition, text: str) -> ConfigValue:
                 limit = 1 << (_BITS[kind] - 1)
                 if -limit <= number < limit:
                     return number
-            raise InvalidConfig(definition.name, text, f"must be {_words(definition.allowed, kind)}")
+            raise InvalidConfig(definition.name, text, f"must be {_describe(definition.allowed, kind)}")
         case ConfigType.DOUBLE:
             value = _double(stripped)
             if value is None:
-                raise InvalidConfig(definition.name, text, f"must be {_words(definition.allowed, kind)}")
+                raise InvalidConfig(definition.name, text, f"must be {_describe(definition.allowed, kind)}")
             return value
         case ConfigType.LIST:
             return split_list(text)
@@ -127,20 +127,20 @@ def _double_text(value: float) -> str:
     return f"{mantissa if '.' in mantissa else mantissa + '.0'}E{int(exponent)}"
 
 
-def _refusal(allowed: str, value: ConfigValue) -> str | None:
+def _check_allowed(allowed: str, value: ConfigValue) -> str | None:
     """Why a value of the right type is not allowed, or None where it is."""
     if allowed == "*":
         return None
     if allowed[0] == "[":
         assert isinstance(value, tuple)
-        return _list_refusal(allowed[1:-1], value)
-    special = _SPECIAL.get(allowed)
+        return _check_list(allowed[1:-1], value)
+    special = _NAMED_RULES.get(allowed)
     if special is not None:
         rule, words = special
         return None if rule(value) else f"must be {words}"
     if isinstance(value, int | float):
         low, _, high = allowed.partition("..")
-        return f"must be {_range_words(low, high)}" if value < float(low) or (high and value > float(high)) else None
+        return f"must be {_describe_range(low, high)}" if value < float(low) or (high and value > float(high)) else None
     assert isinstance(value, str)
     if allowed == "+":
         return None if value else "must not be empty"
@@ -148,10 +148,10 @@ def _refusal(allowed: str, value: ConfigValue) -> str | None:
         fits = value.upper() in allowed[1:].upper().split("|")
     else:
         fits = value in allowed.split("|")
-    return None if fits else f"must be {_words(allowed, ConfigType.STRING)}"
+    return None if fits else f"must be {_describe(allowed, ConfigType.STRING)}"
 
 
-def _list_refusal(allowed: str, value: tuple[str, ...]) -> str | None:
+def _check_list(allowed: str, value: tuple[str, ...]) -> str | None:
     if not value:
         return "must name at least one" if allowed[:1] == "+" else None
     if "" in value:
@@ -160,19 +160,19 @@ def _list_refusal(allowed: str, value: tuple[str, ...]) -> str | None:
     if not members:
         return None
     known = members.split("|")
-    strangers = [member for member in value if member not in known]
-    return f"{strangers[0]!r} is none of {', '.join(known)}" if strangers else None
+    unexpected = [member for member in value if member not in known]
+    return f"{unexpected[0]!r} is none of {', '.join(known)}" if unexpected else None
 
 
-def _words(allowed: str, kind: ConfigType) -> str:
-    if allowed in _SPECIAL:
-        return _SPECIAL[allowed][1]
+def _describe(allowed: str, kind: ConfigType) -> str:
+    if allowed in _NAMED_RULES:
+        return _NAMED_RULES[allowed][1]
     if kind is ConfigType.BOOLEAN:
         return "true or false"
     if kind in (*_BITS, ConfigType.DOUBLE):
-        words = _WORDS_OF_TYPE.get(kind, "a number")
+        words = _TYPE_DESCRIPTIONS.get(kind, "a number")
         low, _, high = allowed.partition("..")
-        return words if allowed == "*" else f"{words}, {_range_words(low, high)}"
+        return words if allowed == "*" else f"{words}, {_describe_range(low, high)}"
     if kind is ConfigType.LIST:
         members = allowed[1:-1].lstrip("+").replace("|", ", ")
         return ("a list" if allowed[:2] != "[+" else "a list that is not empty") + (
@@ -185,7 +185,7 @@ def _words(allowed: str, kind: ConfigType) -> str:
     return "one of " + allowed.lstrip("~").replace("|", ", ") + (" (in any case)" if allowed[0] == "~" else "")
 
 
-def _range_words(low: str, high: str) -> str:
+def _describe_range(low: str, high: str) -> str:
     return f"from {low} to {high}" if high else f"at least {low}"
 
 
@@ -216,7 +216,7 @@ def _is_offset_reset(value: ConfigValue) -> bool:
     return re.fullmatch(_DURATION, value[len("by_duration:") :], re.IGNORECASE) is not None
 
 
-_SPECIAL = {
+_NAMED_RULES = {
     "gzip-level": (_is_gzip_level, "-1 or from 1 to 9"),
     "throttled-replicas": (_are_throttled_replicas, "* or a list of partition:broker, such as 0:1,1:2"),
     "voters": (_are_voters, "a list of id@host:port, such as 1@localhost:9093"),
