@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 from ottla.base.decision import RequestContext
 from ottla.base.ports import Buffer, Connection, File
 from ottla.runtime.slice_scheduler import SLICE_SECONDS
+from ottla.server.connection_state import TRANSITIONS, Event, State
 from ottla.server.dispatch import Api
 from ottla.server.error_counts import Encoded, error_count
 from ottla.server.large_requests import LARGE_BYTES_MIN, check_room, handle_large
@@ -51,6 +52,30 @@ class FileRegion:
         self.size = size
 
 
+class _NoConnection:
+    """Stands for the network's side before it exists and after it is lost: drops what is written."""
+
+    peer_host, peer_port, sent_bytes = "", 0, 0
+
+    def write(self, parts: Sequence[Buffer], *, more: bool = False) -> None: ...
+
+    def send_file(self, file: File, position: int, size: int) -> None: ...
+
+    def buffered_bytes(self) -> int:
+        return 0
+
+    def pause_reading(self) -> None: ...
+
+    def resume_reading(self) -> None: ...
+
+    def close(self) -> None: ...
+
+    def abort(self) -> None: ...
+
+
+NO_CONNECTION: Connection = _NoConnection()
+
+
 class ServerConnection:
     """The Receiver of one accepted connection (see `base.ports`)."""
 
@@ -66,26 +91,24 @@ class ServerConnection:
             server.buffers,
             server.frame_max,
             self._on_frame,
-            on_starved=self.pause_reading,
-            on_room=self._on_room,
-            on_many=self._on_many_frames,
+            on_memory_exhausted=self._on_memory_exhausted,
+            on_memory_available=self._on_memory_available,
+            should_yield=self._should_yield,
         )
         self.get_buffer = self._reader.get_buffer
         self._out: list[Buffer] = []
         self._unsent_bytes = 0
-        self._connection: Connection | None = None
-        self._is_waiting = False
-        self._is_write_paused = False
-        self._is_reading_paused = False
-        self._is_closing = False
+        self._connection: Connection = NO_CONNECTION
+        self._state = State.MUTED
         self._client_id: bytes | None = None
         self._context: RequestContext | None = None
         self._task: asyncio.Task[None] | None = None
-        self._turn_began = 0.0
+        self._slice_began = 0.0
         self.on_lost: Any = None
         """Called when the client goes away while a request of its waits."""
         self.bytes_in = 0
         self.peer_host = ""
+        self.peer_port = 0
         self.active_at = 0.0
         self.activity = -1
         """What `progress` was when the connection was last seen active."""
@@ -95,6 +118,7 @@ class ServerConnection:
     def connection_made(self, connection: Connection) -> None:
         self._connection = connection
         self.peer_host = connection.peer_host
+        self.peer_port = connection.peer_port
         self._server.on_connected(self)
 
     def buffer_updated(self, size: int) -> None:
@@ -104,8 +128,11 @@ class ServerConnection:
         if scheduler.sender is not self:
             scheduler.sender = self
             scheduler.has_other_senders = True
-        if self._reader.is_paused:
-            self.pause_reading()
+        if not self._state.handles_requests:
+            self._connection.pause_reading()
+            if self._state.is_open:
+                self._reader.store(size)
+            return
         try:
             self._reader.received(size)
         except Exception as error:
@@ -115,45 +142,31 @@ class ServerConnection:
             self.flush()
 
     def pause_writing(self) -> None:
-        self._is_write_paused = True
+        self._transition(Event.PAUSE_WRITING)
 
     def resume_writing(self) -> None:
-        self._is_write_paused = False
-        self._resume()
+        self._transition(Event.RESUME_WRITING)
+        self._continue()
 
     def connection_lost(self, error: Exception | None) -> None:
-        connection, self._connection = self._connection, None
+        self._transition(Event.CONNECTION_LOST)
+        connection, self._connection = self._connection, NO_CONNECTION
         self._out.clear()
         if self._scheduler.sender is self:
             self._scheduler.sender = None
         self._reader.release()
-        self._server.on_disconnected(self, 0 if connection is None else connection.sent_bytes)
+        self._server.on_disconnected(self, connection.sent_bytes)
         if self.on_lost is not None:
             self.on_lost()
             self.on_lost = None
 
     # What the server calls
 
-    def pause_reading(self) -> None:
-        if self._connection is not None and not self._is_reading_paused:
-            self._is_reading_paused = True
-            self._connection.pause_reading()
-
-    def resume_reading(self) -> None:
-        if self._connection is not None and self._is_reading_paused:
-            self._is_reading_paused = False
-            self._connection.resume_reading()
-
-    def mute(self) -> None:
-        """Its first bytes will wait, and nothing is read after them. A connection that is being made cannot be told to stop reading yet."""
-        self._is_waiting = True
-        self._reader.pause()
-
     def unmute(self) -> None:
-        """What was held may be handled."""
-        if self._is_waiting:
-            self._is_waiting = False
-            self._resume()
+        """Handle requests from now on: the connection is admitted."""
+        self._transition(Event.UNMUTE)
+        if self._reader.buffered_bytes:
+            self._continue()  # else the socket was never paused, and the network may not have begun to read it
 
     @property
     def listener(self) -> str:
@@ -161,11 +174,11 @@ class ServerConnection:
 
     @property
     def is_closed(self) -> bool:
-        return self._connection is None
+        return self._state is State.CLOSED
 
     @property
     def bytes_out(self) -> int:
-        return 0 if self._connection is None else self._connection.sent_bytes
+        return self._connection.sent_bytes
 
     @property
     def progress(self) -> int:
@@ -179,28 +192,27 @@ class ServerConnection:
         for part in parts:
             if isinstance(part, FileRegion):
                 self.flush(more=True)
-                if self._connection is not None:
-                    self._connection.send_file(part.file, part.position, part.size)
+                self._connection.send_file(part.file, part.position, part.size)
             else:
                 self._out.append(part)
                 self._unsent_bytes += len(part)
         if self._unsent_bytes > UNSENT_BYTES_MAX:
             self.flush()
-        return not self._is_write_paused
+        return self._state.handles_requests
 
     def send_now(self, parts: Sequence[Buffer]) -> bool:
         """Send an answer that holds what is only lent: nothing may wait for it to be gathered with others."""
-        if self._out or self._connection is None:
+        if self._out:
             self._out += parts
             self.flush()
         else:
             self._connection.write(parts)
-        return not self._is_write_paused
+        return self._state.handles_requests
 
     def send_small(self, frame: bytes) -> bool:
         """A few bytes, which leave with the other answers of this turn."""
         self._out.append(frame)
-        return not self._is_write_paused
+        return self._state.handles_requests
 
     def start_task(self, work: Coroutine[Any, Any, None]) -> None:
         """Run what a waiting request waits for. It ends with `answer_later`."""
@@ -208,15 +220,16 @@ class ServerConnection:
 
     def defer(self) -> bool:
         """The request waits: `answer_later` will follow. Returned by a raw handler as its result."""
-        self._is_waiting = True
+        self._transition(Event.DEFER)
         return False
 
     def complete_deferred(self, parts: Sequence[Buffer | FileRegion]) -> None:
         """The answer of a request that waited; an empty one sends nothing (acks=0)."""
-        self._is_waiting = False
+        self._transition(Event.COMPLETE)
         self.on_lost = None
-        self.send(parts)
-        self._resume()
+        if self._state.is_open:
+            self.send(parts)
+            self._continue()
 
     def encode_response(self, api: Api, version: int, correlation_id: int, response: Any) -> bytes:
         """The frame of a response, which is a message or the bytes of one."""
@@ -237,31 +250,27 @@ class ServerConnection:
         if out:
             self._out = []
             self._unsent_bytes = 0
-            if self._connection is not None:
-                self._connection.write(out, more=more)
+            self._connection.write(out, more=more)
 
     def close(self) -> None:
         """Once what was answered has left. Nothing is heard any more: what follows may make no sense."""
         self.flush()
-        self._is_closing = True
-        self.pause_reading()
-        if self._connection is not None:
-            self._connection.close()
+        self._transition(Event.CLOSE)
+        self._connection.pause_reading()
+        self._connection.close()
 
     def abort(self) -> None:
-        if self._connection is not None:
-            self._connection.abort()
+        self._transition(Event.CLOSE)
+        self._connection.abort()
 
     @property
     def peer(self) -> str:
-        return "gone" if self._connection is None else f"{self._connection.peer_host}:{self._connection.peer_port}"
+        return f"{self.peer_host}:{self.peer_port}"
 
     # Frames
 
     def _on_frame(self, buffer: bytearray, view: memoryview, start: int, end: int) -> bool:
         """Handle one request. False holds those behind it."""
-        if self._connection is None:
-            return False
         frame_bytes = end - start
         if frame_bytes >= 10:
             key, version, correlation_id, size = _read_start(buffer, start)
@@ -278,18 +287,6 @@ class ServerConnection:
                         position = skip_tags(buffer, position, end)
                 return api.handle_raw(self, buffer, view, position, end, version, correlation_id)
         return self._on_other_frame(buffer, view, start, end)
-
-    def _on_many_frames(self, is_first: bool) -> bool:
-        """Requests that arrived together are handled together, for a while: then others have their turn, and the rest the next one."""
-        now = self.broker.clock.monotonic()
-        if is_first:
-            self._turn_began = now
-        elif (spent := now - self._turn_began) >= SLICE_SECONDS and spent >= self._scheduler.slice_seconds(now):
-            self._scheduler.after(self._resume)
-            if self._scheduler.latest is self:
-                self._scheduler.latest = None
-            return True
-        return False
 
     def _on_other_frame(self, buffer: bytearray, view: memoryview, start: int, end: int) -> bool:
         """Requests that are handled as messages, and those that cannot be handled."""
@@ -353,25 +350,49 @@ class ServerConnection:
             self, getattr(work, "__qualname__", "work"), int((self.broker.loop.time() - began) * 1000)
         )
 
-    def _on_room(self) -> None:
-        """The frame that had to wait may be received."""
-        if not self._reader.is_paused and not self._is_closing:
-            self.resume_reading()
+    # State
 
-    def _resume(self) -> None:
-        """Go on with what was held, if nothing holds it any more."""
-        if self._is_waiting or self._is_write_paused or self._connection is None or self._is_closing:
+    def _transition(self, event: Event) -> None:
+        self._state = TRANSITIONS[self._state, event]
+
+    def _continue(self) -> None:
+        """In READY: handle what was kept meanwhile, and let the socket be read again, if it was paused."""
+        if not self._state.handles_requests:
             return
-        if self._reader.is_paused:
-            try:
-                self._reader.resume()
-            except Exception as error:
-                self._on_bad_request(error)
-                return
+        try:
+            self._reader.resume()
+        except Exception as error:
+            self._on_bad_request(error)
+            return
         if self._out:
             self.flush()
-        if not self._reader.is_paused and not self._reader.is_waiting_for_memory:
-            self.resume_reading()
+        if self._state.handles_requests:
+            self._connection.resume_reading()
+
+    def _on_memory_exhausted(self) -> None:
+        self._transition(Event.WAIT_FOR_MEMORY)
+        self._connection.pause_reading()
+
+    def _on_memory_available(self) -> None:
+        self._transition(Event.MEMORY_AVAILABLE)
+        self._continue()
+
+    def _should_yield(self, is_first: bool) -> bool:
+        """Whether the rest of a burst waits, so that others have a slice first."""
+        now = self.broker.clock.monotonic()
+        if is_first:
+            self._slice_began = now
+        elif (spent := now - self._slice_began) >= SLICE_SECONDS and spent >= self._scheduler.slice_seconds(now):
+            self._transition(Event.YIELD)
+            self._scheduler.schedule(self._on_slice)
+            if self._scheduler.latest is self:
+                self._scheduler.latest = None
+            return True
+        return False
+
+    def _on_slice(self) -> None:
+        self._transition(Event.NEXT_SLICE)
+        self._continue()
 
     def _on_bad_request(self, error: Exception) -> None:
         """It cannot be parsed, or its handler failed in a way that nobody foresaw."""
@@ -388,10 +409,9 @@ class ServerConnection:
 
     def _context_of(self, client_id: bytes | None) -> RequestContext:
         if self._context is None or client_id != self._client_id:
-            assert self._connection is not None
             name = None if client_id is None else client_id.decode(errors="replace")
             self._client_id = client_id
-            self._context = RequestContext(self._listener, "User:ANONYMOUS", name, self._connection.peer_host)
+            self._context = RequestContext(self._listener, "User:ANONYMOUS", name, self.peer_host)
         return self._context
 
 

@@ -134,7 +134,6 @@ class Server:
             self._admit_or_throttle(connection)
         else:
             self._connections[connection] = None
-            connection.mute()
 
     def on_disconnected(self, connection: ServerConnection, sent_bytes: int) -> None:
         self.closed_bytes_in += connection.bytes_in
@@ -172,7 +171,6 @@ class Server:
         if delay <= 0:
             self._admit(connection)
         elif len(self._throttled) < self._waiting_max:
-            connection.mute()
             self._throttled[connection] = (
                 loop.call_later(delay, self._on_throttle_end, connection) if delay < DELAY_SECONDS_MAX else None
             )
@@ -196,7 +194,6 @@ class Server:
         admission = self.quotas.on_accepted(listener, host)
         if admission is Admission.WAITING and len(self._waiting) < self._waiting_max:
             self._waiting[connection] = None
-            connection.mute()
             return
         if admission is not Admission.ADMITTED:
             self._reject(connection)

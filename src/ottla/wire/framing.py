@@ -43,10 +43,10 @@ class ReceiveBufferPool:
     """The memory that all connections of one loop receive into."""
 
     __slots__ = (
-        "_preallocated_bytes_max",
         "_detached",
         "_pool",
         "_pooled_bytes",
+        "_preallocated_bytes_max",
         "_waiters",
         "budget_bytes",
         "owned_bytes",
@@ -64,7 +64,7 @@ class ReceiveBufferPool:
         """The buffers that connections have taken."""
         self.reserved_bytes = 0
         """What the frames that were let in have announced."""
-        self._waiters: dict[FrameReader, Callable[[], None]] = {}
+        self._waiters: dict[FrameReader, None] = {}
         self._preallocated_bytes_max = preallocated_bytes_max
         self._pool: dict[int, list[bytearray]] = {}
         self._pooled_bytes = 0
@@ -86,12 +86,11 @@ class ReceiveBufferPool:
         self.reserved_bytes -= size
         while self._waiters and not 0 < self.budget_bytes <= self.reserved_bytes:
             reader = next(iter(self._waiters))
-            on_room = self._waiters.pop(reader)
+            del self._waiters[reader]
             reader.on_memory_available()
-            on_room()
 
-    def add_waiter(self, reader: "FrameReader", on_room: Callable[[], None]) -> None:
-        self._waiters[reader] = on_room
+    def add_waiter(self, reader: "FrameReader") -> None:
+        self._waiters[reader] = None
 
     def remove_waiter(self, reader: "FrameReader") -> None:
         self._waiters.pop(reader, None)
@@ -141,10 +140,13 @@ class ReceiveBufferPool:
 
 
 class FrameReader:
-    """One connection's place in its stream. `handle(buffer, start, end)` is called for each frame; it returns False to be called no more
-    for now: the frames that follow are kept until `resume`. `on_starved` is told that nothing more can be received until `on_room` is.
-    Where many frames arrived together, `on_many` is asked after every few of them, and after each that is not small, whether others should
-    have a turn first: the rest is kept until `resume` then, too. The first time, before all but a little, it is told that it is the first.
+    """One connection's position in its stream: calls `handle(buffer, view, start, end)` for each complete frame.
+
+    The reader has no state besides the bytes it owns; whether frames may be handled is its connection's business:
+    `received` handles what has arrived, `store` only keeps it, `resume` handles what was kept. Handling stops when
+    `handle` returns False, and when `should_yield` returns True: the connection calls `resume` later. `should_yield` is
+    asked within a burst, after every few frames and each one that is not small; first with True, before the burst.
+    `on_memory_exhausted` says that a large frame waits for memory, `on_memory_available` that it has got it.
     """
 
     __slots__ = (
@@ -152,17 +154,15 @@ class FrameReader:
         "_filled",
         "_frame_max",
         "_handle",
-        "_is_kept",
-        "_on_many",
-        "_on_room",
-        "_on_starved",
+        "_handled",
+        "_on_memory_available",
+        "_on_memory_exhausted",
         "_own",
         "_own_view",
         "_reserved",
         "_room",
+        "_should_yield",
         "_target",
-        "is_paused",
-        "is_waiting_for_memory",
     )
 
     def __init__(
@@ -171,106 +171,99 @@ class FrameReader:
         frame_max: int,
         handle: Callable[[bytearray, memoryview, int, int], bool],
         *,
-        on_starved: Callable[[], None] | None = None,
-        on_room: Callable[[], None] | None = None,
-        on_many: Callable[[bool], bool] | None = None,
+        on_memory_exhausted: Callable[[], None] | None = None,
+        on_memory_available: Callable[[], None] | None = None,
+        should_yield: Callable[[bool], bool] | None = None,
     ) -> None:
         self._buffers = buffers
         self._frame_max = frame_max
         self._handle = handle
-        self._on_starved = on_starved
-        self._on_room = on_room
-        self._on_many = on_many
+        self._on_memory_exhausted = on_memory_exhausted
+        self._on_memory_available = on_memory_available
+        self._should_yield = should_yield
         self._own: bytearray | None = None
         self._own_view = buffers.shared_view
         self._filled = 0
         self._room = 0  # how much of the own buffer may be filled
         self._target = 0  # how much is needed before there is something to do
         self._reserved = 0
-        self._is_kept = False
-        self.is_paused = False
-        self.is_waiting_for_memory = False
+        self._handled: bytearray | None = None  # the buffer whose frames are being handled, unless `retain` took it
 
     def get_buffer(self, size_hint: int) -> memoryview:
         if self._own is None:
             return self._buffers.shared_view
-        if self.is_paused or self.is_waiting_for_memory:
-            self._grow(self._filled + POOLED_GRAIN_BYTES)
-        elif self._filled == self._room:
-            self._grow(min(self._target, 2 * self._filled))
-        return self._own_view[self._filled : self._room]
+        filled, target = self._filled, self._target
+        if filled == self._room:
+            # Stored bytes are no beginning of a frame: a little more may arrive before the socket is paused.
+            self._grow(min(target, 2 * filled) if filled < target else filled + POOLED_GRAIN_BYTES)
+        return self._own_view[filled : self._room]
 
     def received(self, size: int) -> None:
-        """Raises BadFrame where the stream makes no sense."""
+        """Handle the frames that are complete now. Raises `BadFrame` if the stream makes no sense."""
         if self._own is None:
             buffers = self._buffers
-            if self.is_paused:
-                self._keep(buffers.shared, 0, size)
-            else:
-                self._cut(buffers.shared, buffers.shared_view, size)
+            self._cut(buffers.shared, buffers.shared_view, size)
             return
         self._filled += size
-        if self._filled >= self._target and not self.is_paused:
+        if self._filled >= self._target:
             self._cut_own()
 
-    def pause(self) -> None:
-        """Handle nothing until `resume`: what arrives is kept."""
-        self.is_paused = True
+    def store(self, size: int) -> None:
+        """Keep what has arrived until `resume`."""
+        if self._own is None:
+            self._keep(self._buffers.shared, 0, size, is_stopped=True)
+        else:
+            self._filled += size
 
     def resume(self) -> None:
-        """Handle what was kept. May be called only after `handle` returned False, or `pause`."""
-        self.is_paused = False
-        if self._own is not None:
+        """Handle the complete frames among the bytes that were kept."""
+        if self._own is not None and self._filled >= self._target:
             self._cut_own()
 
     def on_memory_available(self) -> None:
-        """There is room for the frame that had to wait."""
-        if self.is_waiting_for_memory:
-            self.is_waiting_for_memory = False
-            self._buffers.try_reserve(self._target)
-            self._reserved = self._target
+        """The pool has memory for the frame that waits; called once, after `on_memory_exhausted`."""
+        self._buffers.try_reserve(self._target)
+        self._reserved = self._target
+        if self._on_memory_available is not None:
+            self._on_memory_available()
 
     def retain(self, view: memoryview, start: int, end: int) -> bytes | memoryview:
-        """What `handle` was given, for as long as it is wanted: of a large frame the buffer that it was received in, which is not used
-        again, and of a small one a copy."""
+        """Bytes of a frame that stay valid after `handle`: a copy, or for a large frame its buffer, taken from the pool."""
         if end - start < DETACH_BYTES_MIN or view.obj is self._buffers.shared:
             return bytes(view[start:end])
-        self._is_kept = True
+        if self._handled is not None:
+            self._buffers.detach(self._handled)
+            self._handled = None
         return view[start:end]
 
     def release(self) -> None:
-        """The connection is gone. Whoever was to be called is let go, so that nothing waits for somebody to look for cycles."""
-        if self.is_waiting_for_memory:
-            self.is_waiting_for_memory = False
-            self._buffers.remove_waiter(self)
+        """Free all memory, as the connection is closed. Callbacks are dropped: no reference cycle keeps it alive."""
+        self._buffers.remove_waiter(self)
         own, self._own = self._own, None
         self._own_view = self._buffers.shared_view
         if own is not None:
             self._buffers.release(own)
         self._release_reservation()
         self._handle = _handle_nothing
-        self._on_starved = self._on_room = self._on_many = None
+        self._on_memory_exhausted = self._on_memory_available = self._should_yield = None
 
     @property
-    def kept_bytes(self) -> int:
+    def buffered_bytes(self) -> int:
         return self._filled if self._own is not None else 0
 
     def _cut_own(self) -> None:
         own, view, filled = self._own, self._own_view, self._filled
         assert own is not None
-        self._own = None  # `_cut` keeps the rest in a new one
+        self._handled, self._own = own, None  # `_cut` keeps the rest in a new one
         self._own_view = self._buffers.shared_view
         self._filled = 0
-        if self.is_waiting_for_memory:
-            self.is_waiting_for_memory = False  # more than the frame arrived before reading had stopped
-            self._buffers.remove_waiter(self)
+        if not self._reserved:
+            self._buffers.remove_waiter(self)  # the whole frame arrived before the socket was paused
         try:
             self._cut(own, view, filled)
         finally:
-            if self._is_kept:
-                self._is_kept = False
-                self._buffers.detach(own)
-            else:
+            if self._handled is not None:
+                self._handled = None
                 self._buffers.release(own)
             if self._reserved and self._own is None:
                 self._release_reservation()
@@ -278,36 +271,43 @@ class FrameReader:
     def _cut(self, buffer: bytearray, view: memoryview, filled: int) -> None:
         position = handled = 0
         is_first = True
+        is_stopped = False
         handle = self._handle
-        if filled > MANY_BYTES_MIN and self._on_many is not None:
-            is_first = self._on_many(True)
+        if filled > MANY_BYTES_MIN and self._should_yield is not None:
+            is_first = self._should_yield(True)
         while filled - position >= 4:
             size = _read_size(buffer, position)[0]
             if not 0 <= size <= self._frame_max:
-                raise BadFrame(f"a frame of {size} bytes, while at most {self._frame_max} are taken")
+                raise BadFrame(
+                    f"invalid frame size {size}; the limit is {self._frame_max} bytes (socket.request.max.bytes)"
+                )
             end = position + 4 + size
             if end > filled:
                 break
             if not handle(buffer, view, position + 4, end):
-                self.is_paused = True
+                is_stopped = True
                 position = end
                 break
             position = end
             handled += 1
-            if (size > SMALL_BYTES_MAX or not handled % FEW_FRAMES) and position < filled and self._on_many is not None:
-                if self._on_many(is_first):
-                    self.is_paused = True
+            if (
+                (size > SMALL_BYTES_MAX or not handled % FEW_FRAMES)
+                and position < filled
+                and self._should_yield is not None
+            ):
+                if self._should_yield(is_first):
+                    is_stopped = True
                     break
                 is_first = False
         if position < filled:
-            self._keep(buffer, position, filled)
+            self._keep(buffer, position, filled, is_stopped)
 
-    def _keep(self, buffer: bytearray, position: int, filled: int) -> None:
-        """Move what is left to a buffer of its own, with room for the frame that it begins or for the first part of it."""
+    def _keep(self, buffer: bytearray, position: int, filled: int, is_stopped: bool) -> None:
+        """Move the rest to a buffer of its own; unless handling was stopped, with room for the frame that it begins."""
         rest = filled - position
         if self._reserved:
             self._release_reservation()
-        if self.is_paused:
+        if is_stopped:
             target = size = rest
         elif rest < 4:
             target = size = 4
@@ -315,7 +315,7 @@ class FrameReader:
             target = 4 + _read_size(buffer, position)[0]
             size = self._buffers.initial_size(rest, target)
             if target > UNBUDGETED_BYTES_MAX and self._buffers.budget_bytes > 0:
-                size = self._admit(rest, target, size)
+                size = self._reserve(rest, target, size)
         own = self._buffers.take(size)
         own[:rest] = memoryview(buffer)[position:filled]
         self._own = own
@@ -324,15 +324,14 @@ class FrameReader:
         self._room = size
         self._target = target
 
-    def _admit(self, rest: int, target: int, size: int) -> int:
-        """The size of the buffer to make: only what has arrived, where the budget has no room for the frame."""
+    def _reserve(self, rest: int, target: int, size: int) -> int:
+        """Return the size of the buffer for a frame: that of its first bytes if the frame has to wait for memory."""
         if self._buffers.try_reserve(target):
             self._reserved = target
             return size
-        self.is_waiting_for_memory = True
-        self._buffers.add_waiter(self, self._on_room or _nothing)
-        if self._on_starved is not None:
-            self._on_starved()
+        self._buffers.add_waiter(self)
+        if self._on_memory_exhausted is not None:
+            self._on_memory_exhausted()
         return rest
 
     def _release_reservation(self) -> None:
@@ -341,7 +340,7 @@ class FrameReader:
             self._buffers.release_reservation(size)
 
     def _grow(self, room: int) -> None:
-        """More of the frame has arrived; or, while held, a little more may arrive before reading stops."""
+        """Let more of the buffer be filled, in a larger one if need be."""
         own = self._own
         assert own is not None
         if len(own) < room:
@@ -365,7 +364,3 @@ def _has_views(buffer: bytearray) -> bool:
 def _handle_nothing(buffer: bytearray, view: memoryview, start: int, end: int) -> bool:
     """What a connection that is gone does with a frame."""
     return False
-
-
-def _nothing() -> None:
-    """A reader that was not told whom to call is asked for its buffer again anyway."""

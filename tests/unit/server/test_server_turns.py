@@ -39,7 +39,7 @@ def test_requests_that_arrive_together_are_answered_in_order_and_in_turns(monkey
 
         def call_soon(callback: Any, *args: Any, **options: Any) -> Any:
             nonlocal turns
-            turns += getattr(callback, "__name__", "") == "_resume"
+            turns += getattr(callback, "__name__", "") == "_on_slice"
             return resume(callback, *args, **options)
 
         node.broker.loop.call_soon = call_soon  # type: ignore[method-assign]

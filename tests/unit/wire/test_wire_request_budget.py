@@ -25,8 +25,8 @@ class Stream:
             buffers,
             FRAME_MAX,
             self.on_frame,
-            on_starved=lambda: self.events.append("starved"),
-            on_room=lambda: self.events.append("room"),
+            on_memory_exhausted=lambda: self.events.append("waits"),
+            on_memory_available=lambda: self.events.append("memory"),
         )
 
     def on_frame(self, buffer: bytearray, view: memoryview, start: int, end: int) -> bool:
@@ -79,13 +79,13 @@ def test_a_large_frame_waits_for_room_and_a_small_one_does_not() -> None:
     small.feed(pack(">i", UNBUDGETED_BYTES_MAX - 4) + bytes(UNBUDGETED_BYTES_MAX - 4))
     assert (holder.events, waiting.events, small.events, small.frames) == (
         [],
-        ["starved"],
+        ["waits"],
         [],
         [UNBUDGETED_BYTES_MAX - 4],
     )
     holder.feed(bytes(999_999))
     assert holder.frames == [1_000_000]
-    assert waiting.events == ["starved", "room"]
+    assert waiting.events == ["waits", "memory"]
     waiting.feed(bytes(499_999))
     assert waiting.frames == [500_000]
     assert (buffers.reserved_bytes, buffers.owned_bytes, buffers.waiting_count) == (0, 0, 0)
@@ -99,9 +99,9 @@ def test_those_who_wait_are_let_in_in_their_order_and_the_dead_give_way() -> Non
         stream.feed(pack(">i", 100_000) + b"y")
     waiting[0].reader.release()
     holder.reader.release()
-    assert [stream.events for stream in waiting] == [["starved"], ["starved", "room"], ["starved"]]
+    assert [stream.events for stream in waiting] == [["waits"], ["waits", "memory"], ["waits"]]
     waiting[1].reader.release()
-    assert [stream.events for stream in waiting] == [["starved"], ["starved", "room"], ["starved", "room"]]
+    assert [stream.events for stream in waiting] == [["waits"], ["waits", "memory"], ["waits", "memory"]]
     waiting[2].reader.release()
     assert (buffers.reserved_bytes, buffers.owned_bytes) == (0, 0)
 
