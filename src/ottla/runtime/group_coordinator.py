@@ -1,4 +1,4 @@
-"""The group coordinator of a node: requests go to the shard that has their group, and those of many groups to many."""
+"""The group coordinator of a node: dispatch each request to the coordinator shards of its groups."""
 
 import asyncio
 from collections.abc import Callable, Coroutine, Mapping, Sequence
@@ -18,102 +18,110 @@ from ottla.runtime.coordinator_runtime import CoordinatorRuntime
 from ottla.runtime.shard_driver import ShardState, Token
 from ottla.wire.schema import Message
 
-Answer = Any
+ResponseOrFuture = Any
 """A response, or a future of one."""
 
 
 class GroupCoordinator:
-    """What the APIs of groups ask."""
+    """Entry point for the group APIs."""
 
     def __init__(self, broker: Broker, rng: Rng) -> None:
         configs = broker.configs()
         settings = self._settings = group_settings(configs)
         self._broker = broker
-        counts = self.metrics = GroupMetrics()
+        metrics = self.metrics = GroupMetrics()
         codec = broker_value("offsets.topic.compression.codec", configs)
         assert isinstance(codec, int), codec
         self.runtime = CoordinatorRuntime(
-            broker, OFFSETS_TOPIC, lambda: GroupCoordinatorShard(settings, rng, counts), refusal=_refused, codec=codec
+            broker,
+            OFFSETS_TOPIC,
+            lambda: GroupCoordinatorShard(settings, rng, metrics),
+            error_response=_error_response,
+            codec=codec,
         )
 
-    def dispatch(self, group_id: str, request: Message, version: int, context: RequestContext) -> Answer:
-        """One request about one group."""
-        shard = self.runtime.shard_of(group_id)
+    def dispatch(self, group_id: str, request: Message, version: int, context: RequestContext) -> ResponseOrFuture:
+        """Send a request to the shard of a group."""
+        driver = self.runtime.driver_for(group_id)
         call = GroupCall(request, version, context.client_id or "", f"/{context.peer_host}")
-        return self._nobody(call) if shard is None else shard.submit(call)
+        return self._no_coordinator(call) if driver is None else driver.submit(call)
 
     def dispatch_for_member(
         self, group_id: str, request: Message, version: int, context: RequestContext, *, may_wait: bool = False
-    ) -> Answer:
-        """The same for members, who can be refused wherever their group is, and may have to wait for each other."""
-        shard = self.runtime.shard_of(group_id)
+    ) -> ResponseOrFuture:
+        """Like `dispatch`, for requests of group members.
+
+        Invalid ones are rejected even if the shard is not on this node. With `may_wait` the response may have to wait for
+        other members.
+        """
+        driver = self.runtime.driver_for(group_id)
         token = Token(self._broker.loop) if may_wait else None
         call = GroupCall(request, version, context.client_id or "", f"/{context.peer_host}", token)
-        refused = early_rejection(call, self._settings)
-        if refused is not None:
-            return refused
-        return self._nobody(call) if shard is None else shard.submit(call)
+        rejection = early_rejection(call, self._settings)
+        if rejection is not None:
+            return rejection
+        return self._no_coordinator(call) if driver is None else driver.submit(call)
 
-    def dispatch_to_all(self, request: Message, version: int) -> list[Answer]:
-        """What every shard that is here has to say."""
-        return [shard.submit(GroupCall(request, version)) for shard in self.runtime.all()]
+    def dispatch_to_all(self, request: Message, version: int) -> list[ResponseOrFuture]:
+        """Send a request to every shard on this node."""
+        return [driver.submit(GroupCall(request, version)) for driver in self.runtime.drivers()]
 
     def group_ids_by_shard(self, group_ids: Sequence[str]) -> list[list[str]]:
-        """The groups that one shard can be asked for at once."""
+        """Split group ids by shard."""
         groups: dict[int, list[str]] = {}
         for group_id in group_ids:
-            groups.setdefault(self.runtime.index_of(group_id), []).append(group_id)
+            groups.setdefault(self.runtime.partition_for(group_id), []).append(group_id)
         return list(groups.values())
 
     def on_topics_deleted(self, topics: Sequence[tuple[str, Uuid]]) -> None:
-        """Their offsets are forgotten."""
-        for shard in self.runtime.all():
-            shard.execute(lambda machine, _: machine.on_topics_deleted(topics))
+        """Delete the committed offsets of deleted topics."""
+        for driver in self.runtime.drivers():
+            driver.execute(lambda shard, _: shard.on_topics_deleted(topics))
 
     def stats(self) -> GroupStats:
-        """Of the shards that have been loaded."""
+        """Return the group statistics of all active shards."""
         by_state: dict[str, int] = {}
         members = 0
-        for shard in self.runtime.all():
-            if shard.state == ShardState.ACTIVE:
-                assert isinstance(shard.machine, GroupCoordinatorShard), shard.machine
-                told = shard.machine.stats()
-                members += told.members
-                for state, count in told.by_state.items():
+        for driver in self.runtime.drivers():
+            if driver.state == ShardState.ACTIVE:
+                assert isinstance(driver.shard, GroupCoordinatorShard), driver.shard
+                stats = driver.shard.stats()
+                members += stats.members
+                for state, count in stats.by_state.items():
                     by_state[state] = by_state.get(state, 0) + count
         return GroupStats(by_state, members)
 
     def shard_states(self) -> dict[str, int]:
-        """How many shards there are in each state that a shard here may be in."""
+        """Return the number of shards on this node by state."""
         states = dict.fromkeys((ShardState.LOADING, ShardState.ACTIVE, ShardState.FAILED), 0)
-        for shard in self.runtime.all():
-            states[shard.state] = states.get(shard.state, 0) + 1
+        for driver in self.runtime.drivers():
+            states[driver.state] = states.get(driver.state, 0) + 1
         return {state.name.lower(): count for state, count in states.items()}
 
-    def _nobody(self, call: GroupCall) -> Message:
-        """There is no shard here; where there is no topic either, it is made for the client that asks again."""
+    def _no_coordinator(self, call: GroupCall) -> Message:
+        """Return NOT_COORDINATOR. If the offsets topic does not exist, create it, so that the client's retry succeeds."""
         if not self.runtime.partition_count():
             self._broker.internal_topics.create(OFFSETS_TOPIC)
         return error_response(call.request, ErrorCode.NOT_COORDINATOR, call.version)
 
 
 def group_settings(configs: Mapping[str, str]) -> GroupSettings:
-    """The limits of groups, which a node keeps for as long as it runs."""
+    """Return the group configs, which are static."""
     return GroupSettings._make(broker_value(name.replace("_", "."), configs) for name in GroupSettings._fields)
 
 
-def combined(
-    answers: Sequence[Answer], combine: Callable[[list[Any]], Message]
+def combine_responses(
+    responses: Sequence[ResponseOrFuture], combine: Callable[[list[Any]], Message]
 ) -> Message | Coroutine[Any, Any, Message]:
-    """One response of several; a coroutine only where one of them has to be waited for."""
-    if any(asyncio.isfuture(answer) for answer in answers):
-        return _later(answers, combine)
-    return combine(list(answers))
+    """Combine responses into one; return a coroutine only if one of them is not available yet."""
+    if any(asyncio.isfuture(response) for response in responses):
+        return _combine_later(responses, combine)
+    return combine(list(responses))
 
 
-async def _later(answers: Sequence[Answer], combine: Callable[[list[Any]], Message]) -> Message:
-    return combine([await answer if asyncio.isfuture(answer) else answer for answer in answers])
+async def _combine_later(responses: Sequence[ResponseOrFuture], combine: Callable[[list[Any]], Message]) -> Message:
+    return combine([await response if asyncio.isfuture(response) else response for response in responses])
 
 
-def _refused(call: GroupCall, error: ErrorCode) -> Message:
+def _error_response(call: GroupCall, error: ErrorCode) -> Message:
     return error_response(call.request, error, call.version)

@@ -2,19 +2,19 @@
 
 from ottla.base.decision import RequestContext
 from ottla.runtime.broker import Broker
-from ottla.runtime.group_coordinator import Answer, combined
+from ottla.runtime.group_coordinator import ResponseOrFuture, combine_responses
 from ottla.wire.messages.delete_groups import DeleteGroupsRequest, DeleteGroupsResponse
 
 REQUEST = DeleteGroupsRequest
 
 
-def handle(broker: Broker, context: RequestContext, request: DeleteGroupsRequest, version: int) -> Answer:
+def handle(broker: Broker, context: RequestContext, request: DeleteGroupsRequest, version: int) -> ResponseOrFuture:
     groups = broker.group_coordinator
     answers = [
         groups.dispatch(group_ids[0], DeleteGroupsRequest(groups_names=group_ids), version, context)
         for group_ids in groups.group_ids_by_shard(list(dict.fromkeys(request.groups_names)))
     ]
-    return combined(answers, _combine)
+    return combine_responses(answers, _combine)
 
 
 def _combine(answers: list[DeleteGroupsResponse]) -> DeleteGroupsResponse:

@@ -2,7 +2,7 @@
 
 from ottla.base.decision import RequestContext
 from ottla.runtime.broker import Broker
-from ottla.runtime.group_coordinator import Answer, combined
+from ottla.runtime.group_coordinator import ResponseOrFuture, combine_responses
 from ottla.wire.messages.describe_groups import DescribeGroupsRequest, DescribeGroupsResponse
 
 REQUEST = DescribeGroupsRequest
@@ -10,7 +10,7 @@ GROUP_OPERATIONS = 3400
 """Read, delete, describe and the config operations: what everybody may do without an authorizer."""
 
 
-def handle(broker: Broker, context: RequestContext, request: DescribeGroupsRequest, version: int) -> Answer:
+def handle(broker: Broker, context: RequestContext, request: DescribeGroupsRequest, version: int) -> ResponseOrFuture:
     groups = broker.group_coordinator
     answers = [
         groups.dispatch(group_ids[0], DescribeGroupsRequest(groups=group_ids), version, context)
@@ -25,4 +25,4 @@ def handle(broker: Broker, context: RequestContext, request: DescribeGroupsReque
                     group.authorized_operations = GROUP_OPERATIONS
         return DescribeGroupsResponse(groups=found)
 
-    return combined(answers, combine)
+    return combine_responses(answers, combine)

@@ -65,9 +65,9 @@ def _coordinator(broker: Broker, context: RequestContext, key_type: int, key: st
 
 
 def _group_coordinator(broker: Broker, context: RequestContext, key: str, version: int) -> Coordinator:
-    shards = broker.group_coordinator.runtime
-    topic = broker.image.topics_by_name.get(shards.topic)
-    leader = NOBODY if topic is None else topic.partitions[shards.index_of(key)].leader
+    runtime = broker.group_coordinator.runtime
+    topic = broker.image.topics_by_name.get(runtime.topic)
+    leader = NOBODY if topic is None else topic.partitions[runtime.partition_for(key)].leader
     for endpoint in broker.endpoints(context.listener):
         if endpoint.node_id == leader:
             return Coordinator(

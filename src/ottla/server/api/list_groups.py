@@ -3,14 +3,14 @@
 from ottla.base.decision import RequestContext
 from ottla.base.errors import ErrorCode
 from ottla.runtime.broker import Broker
-from ottla.runtime.group_coordinator import Answer, combined
+from ottla.runtime.group_coordinator import ResponseOrFuture, combine_responses
 from ottla.wire.messages.list_groups import ListGroupsRequest, ListGroupsResponse
 
 REQUEST = ListGroupsRequest
 
 
-def handle(broker: Broker, context: RequestContext, request: ListGroupsRequest, version: int) -> Answer:
-    return combined(broker.group_coordinator.dispatch_to_all(request, version), _combine)
+def handle(broker: Broker, context: RequestContext, request: ListGroupsRequest, version: int) -> ResponseOrFuture:
+    return combine_responses(broker.group_coordinator.dispatch_to_all(request, version), _combine)
 
 
 def _combine(answers: list[ListGroupsResponse]) -> ListGroupsResponse:

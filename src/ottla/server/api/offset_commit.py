@@ -10,7 +10,7 @@ from ottla.base.decision import RequestContext
 from ottla.base.errors import ErrorCode
 from ottla.metadata.image import TopicImage
 from ottla.runtime.broker import Broker
-from ottla.runtime.group_coordinator import Answer
+from ottla.runtime.group_coordinator import ResponseOrFuture
 from ottla.wire.messages.offset_commit import (
     OffsetCommitRequest,
     OffsetCommitRequestTopic,
@@ -23,7 +23,7 @@ REQUEST = OffsetCommitRequest
 TOPIC_IDS_MIN_VERSION = 10
 
 
-def handle(broker: Broker, context: RequestContext, request: OffsetCommitRequest, version: int) -> Answer:
+def handle(broker: Broker, context: RequestContext, request: OffsetCommitRequest, version: int) -> ResponseOrFuture:
     image = broker.image
     refused: list[OffsetCommitResponseTopic] = []
     known: list[OffsetCommitRequestTopic] = []

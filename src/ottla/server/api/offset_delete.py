@@ -6,7 +6,7 @@ from typing import Any
 from ottla.base.decision import RequestContext
 from ottla.base.errors import ErrorCode
 from ottla.runtime.broker import Broker
-from ottla.runtime.group_coordinator import Answer
+from ottla.runtime.group_coordinator import ResponseOrFuture
 from ottla.wire.messages.offset_delete import (
     OffsetDeleteRequest,
     OffsetDeleteRequestTopic,
@@ -18,7 +18,7 @@ from ottla.wire.messages.offset_delete import (
 REQUEST = OffsetDeleteRequest
 
 
-def handle(broker: Broker, context: RequestContext, request: OffsetDeleteRequest, version: int) -> Answer:
+def handle(broker: Broker, context: RequestContext, request: OffsetDeleteRequest, version: int) -> ResponseOrFuture:
     if not request.group_id:
         return OffsetDeleteResponse(error_code=ErrorCode.INVALID_GROUP_ID)
     refused: list[OffsetDeleteResponseTopic] = []

@@ -8,7 +8,7 @@ from ottla.base.errors import ErrorCode
 from ottla.base.ids import ZERO_UUID
 from ottla.metadata.image import ClusterImage
 from ottla.runtime.broker import Broker
-from ottla.runtime.group_coordinator import Answer, combined
+from ottla.runtime.group_coordinator import ResponseOrFuture, combine_responses
 from ottla.wire.messages.offset_fetch import (
     OffsetFetchRequest,
     OffsetFetchRequestGroup,
@@ -29,7 +29,7 @@ NO_OFFSET = -1
 NO_EPOCH = -1
 
 
-def handle(broker: Broker, context: RequestContext, request: OffsetFetchRequest, version: int) -> Answer:
+def handle(broker: Broker, context: RequestContext, request: OffsetFetchRequest, version: int) -> ResponseOrFuture:
     if version >= GROUPS_FROM:
         groups = request.groups
     else:
@@ -60,7 +60,7 @@ def handle(broker: Broker, context: RequestContext, request: OffsetFetchRequest,
                     group.topics += unknown[at]
         return OffsetFetchResponse(groups=found) if version >= GROUPS_FROM else _older(found[0], groups[0], version)
 
-    return combined(answers, combine)
+    return combine_responses(answers, combine)
 
 
 def _take_unknown(image: ClusterImage, group: OffsetFetchRequestGroup) -> list[OffsetFetchResponseTopics]:
