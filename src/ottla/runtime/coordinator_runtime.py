@@ -80,7 +80,7 @@ class CoordinatorRuntime:
     def drivers(self) -> Iterator[ShardDriver]:
         """Yield the shards in the order of their partitions."""
         for _, driver in sorted(self._drivers.items()):
-            yield shard
+            yield driver
 
     # Called by the publisher
 
