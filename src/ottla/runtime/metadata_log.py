@@ -1,4 +1,4 @@
-"""The metadata log `__cluster_metadata-0` of a node that is its cluster's only voter: what is flushed here is committed."""
+"""The metadata log `__cluster_metadata-0`. The node is its quorum's only voter, so a flushed record is committed."""
 
 import asyncio
 from collections.abc import Callable, Iterator, Sequence
@@ -41,16 +41,16 @@ DIRECTORY_NAME = f"{METADATA_TOPIC}-0"
 READ_BYTES_MAX = 1 << 20
 
 CommitListener = Callable[[int, Sequence[Any]], None]
-"""Called with the offset of the first record and the records of one append, in the order of the log."""
+"""Called with the first offset and the records of each committed append, in the order of the log."""
 
 
 class MetadataLogFailed(Exception):
-    """Something could not be written or flushed: what is in memory may differ from the disk, and the node has to stop."""
+    """A write or flush failed: memory and disk may differ, and the node has to stop."""
 
 
 @dataclass(slots=True)
 class _Append:
-    """An append that waits for its bytes to reach the disk."""
+    """An append that is not flushed yet."""
 
     first_offset: int
     records: Sequence[Any]
@@ -58,7 +58,7 @@ class _Append:
 
 
 class MetadataLog:
-    """One writer, the controller. `append` gives offsets at once and a future for the commit; flushes are shared by all who wait."""
+    """A log with one writer, the controller. `append` returns a future for the commit; pending appends share a flush."""
 
     def __init__(
         self,
@@ -107,14 +107,14 @@ class MetadataLog:
         snapshot_bytes_max: int = BYTES_BETWEEN_MAX,
         snapshot_interval_max_ms: int = INTERVAL_MAX_MS,
     ) -> "MetadataLog":
-        """Open the log, take leadership in a new epoch and write that down. Whatever the log held before is committed by this."""
+        """Open the log and become leader in a new epoch. This commits all records of earlier epochs."""
         disk.make_directories(directory)
         disk.fsync_directory(directory.rpartition("/")[0])
         snapshot_id, snapshot = load_snapshot(disk, directory)
         state = load_quorum_state(disk, directory, node_id, snapshot)
         log = open_log(disk, directory, config, clock, clean, snapshot_id)
         epoch = max(state.leader_epoch, log.epochs.latest, snapshot_id.epoch if snapshot_id else 0, 0) + 1
-        # The epoch is on the disk before anything is written in it: an epoch that was forgotten could be led twice.
+        # The epoch is on disk before anything is written in it: a lost epoch could be led twice.
         write_quorum_state(disk, directory, QuorumState(node_id, epoch, state.version, (node_id,)))
         snapshots = SnapshotWriter(
             disk,
@@ -145,44 +145,44 @@ class MetadataLog:
 
     @property
     def end_offset(self) -> int:
-        """The offset that the next record gets. Everything below `high_watermark` is committed."""
+        """The offset of the next record. Records below `high_watermark` are committed."""
         return self._log.log_end_offset
 
     def follow(self, listener: CommitListener, image_of: Callable[[], ClusterImage] | None = None) -> None:
-        """From now on the listener hears of every append, once it is committed and before its future is resolved.
+        """Call `listener` with every append once it is committed, before its future is resolved.
 
-        Where it makes an image of what it hears, that image is written as a snapshot when it is time.
+        `image_of` returns the image that the listener maintains. It is written as a snapshot when one is due.
         """
         self._listener = listener
         self._image_of = image_of
 
     def load(self, cluster_id: str) -> ClusterImage:
-        """The image that the snapshot and the log make."""
+        """Build the image from the snapshot and the log."""
         delta = ClusterDelta(ClusterImage(cluster_id))
         for offset, record in self.replay_all():
             delta.replay(offset, record)
         return delta.apply()
 
     def replay_all(self) -> Iterator[tuple[int, Any]]:
-        """All committed records with their offsets; those of the snapshot all have that of its end."""
+        """Yield all committed records with their offsets. Records of the snapshot have the last offset it contains."""
         start = self._log.log_start_offset
         if self._snapshot_id is not None and self._snapshot is not None:
             start = max(start, self._snapshot_id.end_offset)
             for record in self._snapshot.records:
                 self._note_version(record)
                 yield self._snapshot_id.end_offset - 1, record
-            self._snapshot = None  # it is in the image from now on
+            self._snapshot = None  # replayed: free the memory
         elif start > 0:
             raise CorruptMetadataLog(
-                f"{self._log.directory} starts at offset {start}, and the snapshot that goes before it is missing"
+                f"{self._log.directory} starts at offset {start}, but the snapshot of the records before it is missing"
             )
-        for offset, stored in self._read(start, self.high_watermark):
-            record = decode_metadata_record(stored)
+        for offset, value in self._read(start, self.high_watermark):
+            record = decode_metadata_record(value)
             self._note_version(record)
             yield offset, record
 
     def append(self, records: Sequence[Any]) -> "asyncio.Future[int]":
-        """Write the records as one batch, which is there as a whole or not at all. The future gives the last one's offset, in order."""
+        """Write the records as one atomic batch. The future returns the last record's offset; futures resolve in order."""
         loop = asyncio.get_running_loop()
         committed: asyncio.Future[int] = loop.create_future()
         if self._failure is not None:
@@ -201,9 +201,9 @@ class MetadataLog:
             )
         except OSError as error:
             self._metadata_version = version_before
-            # Nothing was written, and nobody has replayed it: on a full disk the request is refused, and others may go better.
+            # Nothing was written or replayed. If the disk is full, reject this request only: smaller ones may succeed.
             committed.set_exception(
-                ApiError(ErrorCode.KAFKA_STORAGE_ERROR, f"there is no room for the metadata log: {error}")
+                ApiError(ErrorCode.KAFKA_STORAGE_ERROR, f"no space left for the metadata log: {error}")
                 if is_disk_full(error)
                 else self._fail(error)
             )
@@ -211,18 +211,18 @@ class MetadataLog:
         self._waiting.append(_Append(first_offset, records, committed))
         self._newest = committed
         if self._flush is None and len(self._waiting) == 1:
-            loop.call_soon(self._maybe_flush)  # not at once: what is appended in the same turn of the loop goes along
+            loop.call_soon(self._maybe_flush)  # later, so that appends of the same event-loop iteration share the flush
         return committed
 
     async def wait_committed(self) -> None:
-        """Return once all that was appended so far is committed; MetadataLogFailed where it never will be."""
+        """Return once all records appended so far are committed. Raises MetadataLogFailed if they never will be."""
         if self._newest is not None and not self._newest.done():
             await asyncio.wait([self._newest])
         if self._failure is not None:
             raise self._failure
 
     async def close(self) -> None:
-        """Commit what was appended, write the indexes, let the files go."""
+        """Commit pending appends, write the indexes and close the files."""
         while self._failure is None and (self._waiting or self._flush is not None):
             self._maybe_flush()
             if self._flush is not None:
@@ -236,7 +236,7 @@ class MetadataLog:
             self._metadata_version = record.feature_level
 
     def _write_leader_change(self) -> None:
-        """The first record of an epoch, which commits those of earlier epochs with it."""
+        """Write the first record of the epoch. Its commit includes the records of earlier epochs."""
         now_ms = self._clock.now_ms()
         message = LeaderChangeMessage(0, self._node_id, [Voter(self._node_id)], [Voter(self._node_id)])
         self._write([control_record(LEADER_CHANGE, message, now_ms)], now_ms, is_control=True)
@@ -252,7 +252,7 @@ class MetadataLog:
         return first_offset
 
     def _read(self, offset: int, limit: int) -> Iterator[tuple[int, bytes]]:
-        """The values of the records from an offset on; the log's own control records are passed over."""
+        """Yield offsets and values of the records from an offset on, without control records."""
         while offset < limit:
             found = self._log.read(offset, READ_BYTES_MAX, limit_offset=limit, min_one_message=True)
             if found is None:
@@ -263,7 +263,7 @@ class MetadataLog:
                     batch = data[position : position + header.size]
                     if not has_valid_checksum(batch):
                         raise CorruptMetadataLog(
-                            f"{self._log.directory}: the batch at offset {header.base_offset} is damaged"
+                            f"{self._log.directory}: wrong checksum of the batch at offset {header.base_offset}"
                         )
                     self._snapshots.count(header.size)
                     if not header.is_control:
@@ -273,12 +273,12 @@ class MetadataLog:
                     next_offset = header.last_offset + 1
             except MalformedMessage as error:
                 raise CorruptMetadataLog(
-                    f"{self._log.directory}: after offset {offset} the log cannot be read: {error}"
+                    f"{self._log.directory}: cannot read the log after offset {offset}: {error}"
                 ) from error
             offset = next_offset
 
     def _maybe_flush(self) -> None:
-        """One flush runs at a time; all that was appended before it starts is committed when it ends."""
+        """Start a flush unless one is running. It commits all records appended before its start."""
         if self._flush is not None or not self._waiting or self._failure is not None:
             return
         flushed, self._waiting = self._waiting, []
@@ -299,7 +299,7 @@ class MetadataLog:
                 if self._listener is not None:
                     self._listener(append.first_offset, append.records)
             except Exception as error:
-                # A broker that cannot follow what is committed would serve something else than its cluster believes.
+                # A broker that cannot apply committed records would serve outdated metadata.
                 self._waiting = flushed[position:] + self._waiting
                 self._fail(error)
                 return
@@ -318,12 +318,12 @@ class MetadataLog:
             self._snapshots.write(image, epoch, self._last_commit_ms, self._on_snapshot)
 
     def _on_snapshot(self, snapshot_id: SnapshotId) -> None:
-        """A new segment starts here, so that those before it can go as a whole when the log is next opened."""
+        """Start a new segment, so that the segments before it can be deleted when the log is next opened."""
         if self._failure is None and self._log.segments[-1].base_offset < snapshot_id.end_offset:
             self._log.roll(now_ms=self._clock.now_ms())
 
     def _fail(self, error: BaseException | None) -> MetadataLogFailed:
-        """After a failed write or flush nobody knows what is on the disk: nothing is answered or written any more."""
+        """Stop accepting and committing appends: after a failed write or flush the state of the disk is unknown."""
         if self._failure is None:
             self._failure = MetadataLogFailed(f"the metadata log in {self._log.directory} failed: {error!r}")
             self._failure.__cause__ = error
@@ -337,9 +337,9 @@ class MetadataLog:
 
 @dataclass(frozen=True, slots=True)
 class _Flush:
-    """What a worker puts on the disk: first the segments that were closed meanwhile, then the one that is written to.
+    """A flush that runs in a worker: first the segments closed since the last flush, then the active one.
 
-    The small files that go with a closed segment are written atomically, which makes the new segment's name durable too.
+    The small files of a closed segment are written atomically, which also fsyncs the directory entry of the new segment.
     """
 
     closed: list[Flushable]
