@@ -256,7 +256,7 @@ def test_async(broker, new_name):
 
 def test_an_unreachable_cluster():
     address = f"127.0.0.1:{free_port()}"
-    reason = f"{address} cannot be reached"
+    reason = f"{address} is unreachable"
     with (
         Admin(bootstrap_servers=address, default_api_timeout_ms=400) as admin,
         pytest.raises(BootstrapError, match=reason),

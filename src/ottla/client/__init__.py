@@ -48,14 +48,15 @@ if TYPE_CHECKING:
     )
 
 _ERRORS = (
-    "BootstrapError", "BrokerError", "BrokerUnreachableError", "BufferExhaustedError", "ClientClosedError", "ClientError",
-    "ClientTimeoutError", "CommitFailedError", "ConfigError", "DisconnectedError", "FencedInstanceIdError", "LogTruncationError",
-    "NoOffsetForPartitionError", "OffsetOutOfRangeError", "OutOfOrderSequenceError", "PartialFailureError", "ProducerFencedError",
-    "RecordTooLargeError", "UnknownTopicOrPartitionError", "UnsupportedVersionError", "WakeupError",
+    "BootstrapError", "BrokerError", "BrokerUnreachableError", "BufferExhaustedError", "ClientClosedError",
+    "ClientError", "ClientTimeoutError", "CommitFailedError", "ConfigError", "DisconnectedError",
+    "FencedInstanceIdError", "LogTruncationError", "NoOffsetForPartitionError", "OffsetOutOfRangeError",
+    "OutOfOrderSequenceError", "PartialFailureError", "ProducerFencedError", "RecordTooLargeError",
+    "UnknownTopicOrPartitionError", "UnsupportedVersionError", "WakeupError",
 )  # fmt: skip
 _RECORDS = (
-    "ConsumerRecord", "OffsetAndMetadata", "OffsetAndTimestamp", "ProducerInterceptor", "ProducerRecord", "RecordMetadata",
-    "TopicPartition",
+    "ConsumerRecord", "OffsetAndMetadata", "OffsetAndTimestamp", "ProducerInterceptor", "ProducerRecord",
+    "RecordMetadata", "TopicPartition",
 )  # fmt: skip
 
 _LAZY_IMPORTS = {
@@ -78,11 +79,12 @@ _LAZY_IMPORTS = {
 """The module of each public name."""
 
 __all__ = [
-    "Admin", "AsyncAdmin", "AsyncConsumer", "AsyncProducer", "BootstrapError", "BrokerError", "BrokerUnreachableError",
-    "BufferExhaustedError", "ClientClosedError", "ClientError", "ClientTimeoutError", "ColumnBatch", "CommitFailedError",
-    "CommittedOffset", "ConfigError", "ConfigResource", "Consumer", "ConsumerRecord", "DisconnectedError", "FencedInstanceIdError",
-    "LogTruncationError", "NewTopic", "NoOffsetForPartitionError", "Node", "OffsetAndMetadata", "OffsetAndTimestamp",
-    "OffsetOutOfRangeError", "OutOfOrderSequenceError", "PartialFailureError", "PartitionInfo", "Producer", "ProducerFencedError",
+    "Admin", "AsyncAdmin", "AsyncConsumer", "AsyncProducer", "BootstrapError", "BrokerError",
+    "BrokerUnreachableError", "BufferExhaustedError", "ClientClosedError", "ClientError", "ClientTimeoutError",
+    "ColumnBatch", "CommitFailedError", "CommittedOffset", "ConfigError", "ConfigResource", "Consumer",
+    "ConsumerRecord", "DisconnectedError", "FencedInstanceIdError", "LogTruncationError", "NewTopic",
+    "NoOffsetForPartitionError", "Node", "OffsetAndMetadata", "OffsetAndTimestamp", "OffsetOutOfRangeError",
+    "OutOfOrderSequenceError", "PartialFailureError", "PartitionInfo", "Producer", "ProducerFencedError",
     "ProducerInterceptor", "ProducerRecord", "RecordMetadata", "RecordTooLargeError", "TopicInfo", "TopicPartition",
     "UnknownTopicOrPartitionError", "UnsupportedVersionError", "WakeupError",
 ]  # fmt: skip

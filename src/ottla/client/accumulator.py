@@ -63,7 +63,10 @@ class PartitionQueue:
         self.open: ProducerBatch | None = None
         self.in_flight: list[ProducerBatch] = []
         self.retrying = 0
-        """Number of waiting batches that were sent before. While there are any, one batch at a time is in flight, to keep order."""
+        """Number of waiting batches that were sent before.
+
+        While there are any, one batch at a time is in flight, to keep order.
+        """
         self.producer_id = -1
         self.epoch = -1
         self.next_sequence = 0
@@ -206,7 +209,10 @@ class RecordAccumulator:
     def _new_batch(
         self, route: TopicRoute, queue: PartitionQueue, is_sticky: bool, timestamp: int, estimate: int
     ) -> ProducerBatch | None:
-        """Close the open batch and create another, perhaps in the next sticky partition. Returns None if memory is short."""
+        """Close the open batch and create another, perhaps in the next sticky partition.
+
+        Returns None if memory is short.
+        """
         settings = self.settings
         if RECORDS_AT + estimate > settings.request_size_max:
             raise RecordTooLargeError(
@@ -271,7 +277,10 @@ class RecordAccumulator:
         return batch
 
     def assign_unkeyed(self, route: TopicRoute, running: "NDArray[Any]") -> "NDArray[Any]":
-        """Return partitions for rows without a key: each in turn for about a batch. `running` has the rows' cumulative bytes."""
+        """Return partitions for rows without a key: each in turn for about a batch.
+
+        `running` has the rows' cumulative bytes.
+        """
         import numpy as np
 
         size = self.settings.batch_size

@@ -1,4 +1,6 @@
-"""What all parts of Admin stand on: retries up to a time, and questions that go to one broker, to leaders or to coordinators."""
+"""What all parts of Admin stand on: retries up to a time, and questions that go to one broker, to leaders or to
+coordinators.
+"""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Hashable, Iterable, Mapping
@@ -37,7 +39,10 @@ LeaderCall = Callable[[int, list[TopicPartition]], Awaitable[Mapping[TopicPartit
 
 
 class AdminCore:
-    """Configs are Kafka's: a mapping with dotted names, keywords with underscores, or both. `ports` are for simulations."""
+    """Configs are Kafka's: a mapping with dotted names, keywords with underscores, or both.
+
+    `ports` are for simulations.
+    """
 
     def __init__(
         self, config: Mapping[str, Any] | None = None, *, ports: ClientPorts | None = None, **keywords: Any
@@ -91,7 +96,9 @@ class AdminCore:
         version_max: int | None = None,
         check: Callable[[R], object] | None = None,
     ) -> R:
-        """One question, until it is answered; `check` raises for errors in the response, and those that pass are tried again."""
+        """One question, until it is answered; `check` raises for errors in the response, and those that pass are tried
+        again.
+        """
 
         async def attempt() -> R:
             if node != ANY_NODE and node not in self._core.cluster.nodes:
@@ -136,7 +143,9 @@ class AdminCore:
     async def _call_leaders(
         self, partitions: Iterable[TopicPartition], call_leader: "LeaderCall[V]", what: str
     ) -> dict[TopicPartition, V]:
-        """Ask the leader of each partition; what passes (a leader that has moved) is tried again, for those partitions alone."""
+        """Ask the leader of each partition; what passes (a leader that has moved) is tried again, for those partitions
+        alone.
+        """
         requested = list(dict.fromkeys(partitions))
         results: dict[TopicPartition, V] = {}
         errors: dict[TopicPartition, ClientError] = {}
@@ -167,7 +176,9 @@ class AdminCore:
 
 
 def result_or_raise(what: str, results: dict[K, V], errors: Mapping[K, ClientError]) -> dict[K, V]:
-    """The results, or an exception: the one error where one thing was asked for, PartialFailureError where several were."""
+    """The results, or an exception: the one error where one thing was asked for, PartialFailureError where several
+    were.
+    """
     if not errors:
         return results
     if len(errors) == 1 and not results:

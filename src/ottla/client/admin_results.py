@@ -11,7 +11,10 @@ from ottla.client.records import TopicPartition
 
 @dataclass(frozen=True, slots=True)
 class NewTopic:
-    """A topic to be made; -1 takes the broker's default. With `assignments`, the brokers of each partition, the numbers do not matter."""
+    """A topic to be made; -1 takes the broker's default.
+
+    With `assignments`, the brokers of each partition, the numbers do not matter.
+    """
 
     name: str
     partitions: int = -1
@@ -56,7 +59,9 @@ class TopicDescription:
 
 @dataclass(frozen=True, slots=True)
 class ConfigResource:
-    """Whose configs: `kind` is "topic", "broker", "broker_logger", "group" or "client_metrics"; a broker "" is the default of all."""
+    """Whose configs: `kind` is "topic", "broker", "broker_logger", "group" or "client_metrics"; a broker "" is the
+    default of all.
+    """
 
     kind: str
     name: str

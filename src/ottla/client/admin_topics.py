@@ -67,7 +67,9 @@ def _raise_retriable(numbers: Iterable[int]) -> None:
 
 
 class TopicAdmin(AdminCore):
-    """Calls about several things return a mapping; where some fail, PartialFailureError tells which, and what of the rest came of it."""
+    """Calls about several things return a mapping; where some fail, PartialFailureError tells which, and what of the
+    rest came of it.
+    """
 
     async def create_topics(
         self, topics: Iterable[NewTopic], *, validate_only: bool = False
@@ -191,7 +193,10 @@ class TopicAdmin(AdminCore):
         assignments: Mapping[str, list[list[int]]] | None = None,
         validate_only: bool = False,
     ) -> None:
-        """Give topics more partitions, up to a new total. Keys move: records of a key so far stay where they are, new ones may not."""
+        """Give topics more partitions, up to a new total.
+
+        Keys move: records of a key so far stay where they are, new ones may not.
+        """
         requested = [
             CreatePartitionsTopic(
                 name=name,
@@ -255,7 +260,9 @@ class TopicAdmin(AdminCore):
         return await self._call_leaders(times, call_leader, "list_offsets")
 
     async def delete_records(self, before: Mapping[PartitionLike, int]) -> dict[TopicPartition, int]:
-        """Give up the records before an offset (-1: all there are); gives the offset that each partition begins with now."""
+        """Give up the records before an offset (-1: all there are); gives the offset that each partition begins with
+        now.
+        """
         offsets = {TopicPartition(*partition): offset for partition, offset in before.items()}
 
         async def call_leader(node: int, partitions: list[TopicPartition]) -> dict[TopicPartition, int | ClientError]:
@@ -317,8 +324,8 @@ class TopicAdmin(AdminCore):
     async def elect_leaders(
         self, partitions: Iterable[PartitionLike] | None = None, *, election: str = "preferred"
     ) -> dict[TopicPartition, ClientError | None]:
-        """Have partitions (None: all) led by their preferred replica, or with "unclean" by any that is left. What came of each:
-        None, or why not (ELECTION_NOT_NEEDED is no failure)."""
+        """Have partitions (None: all) led by their preferred replica, or with "unclean" by any that is left. What
+        came of each: None, or why not (ELECTION_NOT_NEEDED is no failure)."""
         kinds = {"preferred": 0, "unclean": 1}
         grouped: Any = None if partitions is None else by_topic(partitions)
         requested = None if grouped is None else [TopicPartitions(topic, indexes) for topic, indexes in grouped.items()]

@@ -1,4 +1,4 @@
-"""How long to wait before another try: twice as long each time up to a maximum, and never exactly as long as everybody else."""
+"""Exponential backoff with jitter."""
 
 from ottla.base.ports import Rng
 
@@ -7,7 +7,7 @@ _GRAIN = 1 << 20
 
 
 class Backoff:
-    """Exponential, with jitter. The first delay is about `first_ms`."""
+    """Delays that double from about `first_ms` up to `max_ms`, each ±20 %."""
 
     __slots__ = ("_first_ms", "_max_ms", "_rng")
 
@@ -17,7 +17,7 @@ class Backoff:
         self._max_ms = max(first_ms, max_ms)
 
     def delay_ms(self, attempt: int) -> float:
-        """Before try number `attempt`, counted from 1 for the first repetition."""
+        """Return the delay before retry number `attempt`, counted from 1."""
         if self._first_ms <= 0:
             return 0.0
         plain: float = min(self._first_ms * 2 ** min(max(attempt - 1, 0), 30), self._max_ms)

@@ -1,6 +1,7 @@
 """A producer batch, encoded in its wire format as records are sent.
 
-The buffer starts with space for the header, followed by the records. `compress` replaces the records, `seal` writes the header.
+The buffer starts with space for the header, followed by the records. `compress` replaces the records, `seal` writes the
+header.
 """
 
 from bisect import bisect_right
@@ -136,7 +137,10 @@ class ProducerBatch:
     # Outcome
 
     def when_done(self, callback: Callable[[], object]) -> None:
-        """Call `callback` once the batch is done, immediately if it is. A split batch is done when all its parts are."""
+        """Call `callback` once the batch is done, immediately if it is.
+
+        A split batch is done when all its parts are.
+        """
         with self.lock:
             parts = self.parts
             if parts is None and not self.is_done:

@@ -1,10 +1,10 @@
-"""The core that Producer, Consumer and Admin stand on: connections to the brokers of a cluster, metadata that follows it, coordinators.
+"""The base of Producer, Consumer and Admin: connections to brokers, cluster metadata, retries.
 
     core = ClusterClient(config, ports)
     topic = await core.topic("orders", timeout_ms=60_000)
     response = await core.call(topic.partitions[0].leader, ListOffsetsRequest(...), ListOffsetsResponse)
 
-Everything here runs in one event loop. Links are made on first use and made again when they are lost.
+Everything here runs in one event loop. Connections are opened on first use and reopened when lost.
 """
 
 import asyncio
@@ -35,20 +35,20 @@ R = TypeVar("R", bound=Message)
 T = TypeVar("T")
 
 ANY_NODE = -1
-"""As the node of a call: whichever broker is at hand."""
+"""As the node of a call: any broker."""
 CLOSE_WAIT_SECONDS_MAX = 1.0
-"""So long brokers have to close their ends of connections that were closed here."""
+"""Time that `close` waits for brokers to close their ends."""
 IDLE_CHECK_MS_MIN = 1_000
 PREALLOCATED_BYTES_MAX = 64 << 20
-"""For a response up to this size memory is taken at once: it was asked for, and to grow is to copy."""
+"""Responses up to this size get their buffer at once, as growing it means copying."""
 FATAL_TOPIC_ERRORS = (ErrorCode.INVALID_TOPIC_EXCEPTION, ErrorCode.TOPIC_AUTHORIZATION_FAILED)
-"""Errors of a topic that waiting does not mend."""
+"""Topic errors that a retry does not fix."""
 
 UpdateCallback = Callable[[ClusterMetadata], None]
 
 
 class ClusterClient:
-    """Made inside a running loop. `config` has the names of `config.COMMON_OPTIONS`."""
+    """Create it inside a running loop. `config` has the names in `config.COMMON_OPTIONS`."""
 
     def __init__(self, config: Mapping[str, Any], ports: ClientPorts, *, creates_topics: bool = False) -> None:
         self.config = config
@@ -56,7 +56,7 @@ class ClusterClient:
         self.cluster = ClusterMetadata()
         self.loop = asyncio.get_running_loop()
         self.update_callbacks: list[UpdateCallback] = []
-        """Called after each update of the metadata."""
+        """Called after each metadata update."""
         self.retry_backoff = Backoff(ports.rng, config["retry.backoff.ms"], config["retry.backoff.max.ms"])
         self.request_timeout_ms: float = config["request.timeout.ms"]
         self.is_closed = False
@@ -79,26 +79,28 @@ class ClusterClient:
         self._updated_ms = 0.0
 
     def now_ms(self) -> float:
-        """The loop's time: what all deadlines are in."""
+        """Return the event loop's time, which all deadlines use."""
         return self.loop.time() * 1000
 
-    # Links
+    # Connections
 
     async def get_connection(
         self, node: int = ANY_NODE, *, purpose: str = "", deadline_ms: float | None = None
     ) -> BrokerConnection:
-        """A connection that stands, to a broker by its id. Each `purpose` has its own, so that a request that waits long (a fetch, a
-        rebalance) does not hold up others. BrokerUnreachableError where it cannot be made now."""
+        """Return an open connection to a broker. Raises BrokerUnreachableError.
+
+        Each `purpose` has its own connection, so that long waits (fetches, rebalances) do not block other requests.
+        """
         if node == ANY_NODE:
             return await self._any_connection(deadline_ms)
         known = self.cluster.nodes.get(node)
         if known is None:
             self.request_update()
-            raise BrokerUnreachableError(f"Broker {node} is not known to be alive.")
+            raise BrokerUnreachableError(f"Broker {node} is not in the cluster metadata; it may be down.")
         return await self.connect_to(known.host, known.port, purpose=purpose)
 
     def ready_connection(self, node: int, purpose: str = "") -> BrokerConnection | None:
-        """The connection to a broker if it stands already: nothing is waited for."""
+        """Return the connection to a broker if it is open, without waiting."""
         known = self.cluster.nodes.get(node)
         if known is None:
             return None
@@ -106,7 +108,7 @@ class ClusterClient:
         return None if connection is None or connection.is_disconnected else connection
 
     async def connect_to(self, host: str, port: int, *, purpose: str = "") -> BrokerConnection:
-        """As `connection`, by address."""
+        """Return an open connection to an address."""
         if self.is_closed:
             raise ClientClosedError
         key = (host, port, purpose)
@@ -122,7 +124,7 @@ class ClusterClient:
     def _on_connected(self, key: tuple[str, int, str], task: "asyncio.Task[BrokerConnection]") -> None:
         del self._connecting[key]
         if not task.cancelled():
-            task.exception()  # whoever waited has it; they may all have gone
+            task.exception()  # waiting callers got it; mark it retrieved in case all were cancelled
 
     async def _connect(self, key: tuple[str, int, str]) -> BrokerConnection:
         host, port, _ = key
@@ -155,7 +157,7 @@ class ClusterClient:
         return connection
 
     def _close_idle(self) -> None:
-        """End connections that were not used for connections.max.idle.ms, and look again when the next may have become one of them."""
+        """Close connections idle for connections.max.idle.ms, and schedule the next check."""
         self._idle_timer = None
         now_ms = self.now_ms()
         for key, connection in list(self._connections.items()):
@@ -172,10 +174,10 @@ class ClusterClient:
             self._idle_timer = self.loop.call_at(next_ms / 1000, self._close_idle)
 
     async def _any_connection(self, deadline_ms: float | None) -> BrokerConnection:
-        """The least busy of those that stand; else the first broker that can be reached, of those known and then of bootstrap.servers."""
-        standing = [connection for connection in self._connections.values() if not connection.is_disconnected]
-        if standing:
-            return min(standing, key=lambda connection: connection.in_flight)
+        """Return the least busy open connection, else connect to a known broker, else to one of bootstrap.servers."""
+        open_connections = [connection for connection in self._connections.values() if not connection.is_disconnected]
+        if open_connections:
+            return min(open_connections, key=lambda connection: connection.in_flight)
         known = [(node.host, node.port) for node in self.cluster.nodes.values()]
         candidates = list(dict.fromkeys([*self._shuffled(known), *self._shuffled(self._bootstrap)]))
         tried: dict[tuple[str, int], BrokerUnreachableError] = {}
@@ -193,7 +195,7 @@ class ClusterClient:
         )
 
     def _shuffled(self, addresses: list[tuple[str, int]]) -> list[tuple[str, int]]:
-        """In a random order, so that not all clients fall upon the same broker."""
+        """Shuffle the addresses, so that clients spread over the brokers."""
         rest, order = list(addresses), []
         while rest:
             order.append(rest.pop(self.ports.rng.below(len(rest)) if len(rest) > 1 else 0))
@@ -211,7 +213,7 @@ class ClusterClient:
         timeout_ms: float | None = None,
         version_max: int | None = None,
     ) -> R:
-        """One request, one response; no second try. `timeout_ms` is request.timeout.ms unless given."""
+        """Send a request and return the response, without retries. `timeout_ms` defaults to request.timeout.ms."""
         connection = await self.get_connection(node, purpose=purpose)
         wait_ms = connection.throttled_until_ms - self.now_ms()
         if wait_ms > 0:
@@ -220,8 +222,10 @@ class ClusterClient:
         return await connection.call(request, response_type, timeout_ms=timeout_ms, version_max=version_max)
 
     async def retrying(self, attempt: Callable[[], Awaitable[T]], *, timeout_ms: float, what: str) -> T:
-        """Call until it succeeds, fails for good, or the time is up; between tries retry.backoff.ms and more passes. ClientTimeoutError names
-        the last reason."""
+        """Call `attempt` until it succeeds, raises a fatal error, or the time is up; with backoff between attempts.
+
+        Raises ClientTimeoutError with the last error as its reason.
+        """
         deadline_ms = self.now_ms() + timeout_ms
         tries = 0
         failure: ClientError | None = None
@@ -246,7 +250,7 @@ class ClusterClient:
     # Metadata
 
     def track_topics(self, topics: Iterable[str]) -> None:
-        """Keep these topics up to date from now on."""
+        """Include these topics in metadata updates from now on."""
         for topic in topics:
             self._tracked[topic] = None
 
@@ -254,19 +258,18 @@ class ClusterClient:
         for topic in topics:
             self._tracked.pop(topic, None)
 
-    def track_all_topics(self, is_wanted: bool = True) -> None:
-        """Keep all topics up to date: for patterns."""
-        self._tracks_all = is_wanted
+    def track_all_topics(self, is_enabled: bool = True) -> None:
+        """Include all topics in metadata updates, for pattern subscriptions."""
+        self._tracks_all = is_enabled
 
     def request_update(self) -> None:
-        """Metadata is out of date: have it refreshed soon, without waiting for it. However often this is asked for, retry.backoff.ms
-        and more pass between two refreshes."""
+        """Request a metadata update without waiting for it. Updates are at least retry.backoff.ms apart."""
         self._is_stale = True
         if not self.is_closed and self._update_loop is None:
             self._update_loop = self.loop.create_task(self._update_while_stale())
 
     async def update_metadata(self) -> None:
-        """Until the metadata of all watched topics is new. Those who come while one is under way wait for one that begins after it."""
+        """Update the metadata of all tracked topics. A call during an update waits for the next one."""
         running = self._updating
         if running is not None:
             await asyncio.wait((running,))
@@ -283,7 +286,7 @@ class ClusterClient:
         if self._updating is task:
             self._updating = None
         if not task.cancelled():
-            task.exception()  # whoever waited has it; nobody has to
+            task.exception()  # waiting callers got it; mark it retrieved
 
     async def _update_metadata(self) -> None:
         topics = None if self._tracks_all else [MetadataRequestTopic(name=name) for name in self._tracked]
@@ -298,7 +301,10 @@ class ClusterClient:
             callback(self.cluster)
 
     async def _update_while_stale(self) -> None:
-        """Until nobody finds it out of date; those who need it hear of failures by their own deadlines."""
+        """Update until no request is left.
+
+        Failures are retried: callers that need the metadata have their own deadlines.
+        """
         tries = 0
         try:
             while self._is_stale and not self.is_closed:
@@ -322,7 +328,7 @@ class ClusterClient:
         self._age_timer = self.loop.call_later(self.config["metadata.max.age.ms"] / 1000, self.request_update)
 
     async def topic(self, name: str, *, timeout_ms: float, partition: int = 0) -> TopicInfo:
-        """A topic that has the partition, known or asked for until the time is up."""
+        """Return a topic that has the partition, updating metadata until it appears or the time is up."""
         deadline_ms = self.now_ms() + timeout_ms
         tries = 0
         failure: ClientError | None = None
@@ -337,7 +343,7 @@ class ClusterClient:
                 failure = None
             except TimeoutError:
                 raise failure or ClientTimeoutError(
-                    f"Nothing was heard of topic {name!r} within {timeout_ms:.0f} ms."
+                    f"Fetching metadata of topic {name!r} timed out after {timeout_ms:.0f} ms."
                 ) from None
             except ClientError as error:
                 if not error.is_retriable:
@@ -353,7 +359,7 @@ class ClusterClient:
                 about = f"partition {partition} of topic {name!r}"
                 failure = broker_error(code, f"it has partitions 0 to {len(info.partitions) - 1}.", about=about)
             elif failure is None:
-                failure = broker_error(code, f"it was not there for {timeout_ms:.0f} ms.", about=f"topic {name!r}")
+                failure = broker_error(code, f"it did not exist for {timeout_ms:.0f} ms.", about=f"topic {name!r}")
             tries += 1
             delay_ms = self.retry_backoff.delay_ms(tries)
             if self.now_ms() + delay_ms >= deadline_ms:
@@ -361,10 +367,10 @@ class ClusterClient:
                 raise failure
             await asyncio.sleep(delay_ms / 1000)
 
-    # The end
+    # Closing
 
     async def close(self) -> None:
-        """End all connections. What is in flight fails with DisconnectedError."""
+        """Close all connections. Requests in flight fail with DisconnectedError."""
         self.is_closed = True
         for timer in (self._age_timer, self._idle_timer):
             if timer is not None:
@@ -388,11 +394,11 @@ class ClusterClient:
 
 
 def _timeout_error(what: str, timeout_ms: float, failure: ClientError | None) -> ClientError:
-    """The time is up: nobody there is said as it is, anything else as the reason why it took so long."""
+    """Return the error of a call that timed out. An unreachable cluster keeps its own error."""
     if isinstance(failure, BootstrapError):
         return failure
     if failure is None:
-        return ClientTimeoutError(f"{what} did not end within {timeout_ms:.0f} ms.")
+        return ClientTimeoutError(f"{what} timed out after {timeout_ms:.0f} ms.")
     return ClientTimeoutError(
         f"{what} did not succeed within {timeout_ms:.0f} ms. {failure.message}", advice=failure.advice
     )

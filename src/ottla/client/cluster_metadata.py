@@ -1,6 +1,6 @@
-"""What a client knows of the cluster: brokers, topics, and who leads which partition. Who asks, and when, is decided elsewhere.
+"""The client's copy of the cluster metadata: brokers, topics and partition leaders.
 
-Topics are replaced as wholes, so that another thread may look one up while an update is under way.
+Topics are immutable and replaced as a whole, so other threads may look them up during an update.
 """
 
 from collections.abc import Iterable
@@ -9,17 +9,16 @@ from dataclasses import dataclass
 from ottla.base.errors import ErrorCode
 from ottla.base.ids import ZERO_UUID, Uuid
 from ottla.client.errors import error_code
-from ottla.client.records import TopicPartition
 from ottla.wire.messages.metadata import MetadataResponse, MetadataResponseTopic
 
-__all__ = ["NO_LEADER", "ClusterMetadata", "Node", "PartitionInfo", "TopicInfo", "TopicPartition"]
+__all__ = ["NO_LEADER", "ClusterMetadata", "Node", "PartitionInfo", "TopicInfo"]
 
 NO_LEADER = -1
 
 
 @dataclass(frozen=True, slots=True)
 class Node:
-    """A broker, and where it listens."""
+    """A broker and its address."""
 
     id: int
     host: str
@@ -33,7 +32,7 @@ class Node:
 
 @dataclass(frozen=True, slots=True)
 class PartitionInfo:
-    """Who leads a partition (-1: nobody), in which epoch (-1: unknown), and who else has it."""
+    """Leader (-1: none), leader epoch (-1: unknown) and replicas of a partition."""
 
     topic: str
     partition: int
@@ -46,7 +45,7 @@ class PartitionInfo:
 
 @dataclass(frozen=True, slots=True)
 class TopicInfo:
-    """A topic. `partitions[n]` is partition n; `available` are those that have a leader."""
+    """A topic. `partitions[n]` is partition n; `available` are the partitions that have a leader."""
 
     name: str
     id: Uuid
@@ -56,7 +55,7 @@ class TopicInfo:
 
 
 class ClusterMetadata:
-    """The latest that was heard. `errors` holds the topics that could not be had, with why."""
+    """The latest metadata. `errors` has the error codes of topics without metadata."""
 
     def __init__(self) -> None:
         self.cluster_id: str | None = None
@@ -71,14 +70,14 @@ class ClusterMetadata:
         return self.topics.get(name)
 
     def leader(self, topic: str, partition: int) -> int:
-        """The id of the leader, or -1 where there is none or nothing is known."""
+        """Return the leader's id, or -1 if there is none or it is unknown."""
         info = self.topics.get(topic)
         if info is None or not 0 <= partition < len(info.partitions):
             return NO_LEADER
         return info.partitions[partition].leader
 
     def update(self, response: MetadataResponse, *, is_complete: bool = False) -> None:
-        """Take in a response. With `is_complete` topics that it does not name are gone."""
+        """Apply a response. With `is_complete`, remove topics that it does not contain."""
         self.cluster_id = response.cluster_id
         self.controller_id = response.controller_id
         if response.brokers:
@@ -107,7 +106,7 @@ class ClusterMetadata:
         self.errors.pop(name, None)
         before = self.topics.get(name)
         if before is not None and before.id != topic.topic_id:
-            self._remove_topic(name)  # deleted and made again: what was known of it is of another topic
+            self._remove_topic(name)  # recreated: the known partitions belong to another topic
             before = None
         ordered = sorted(topic.partitions, key=lambda each: each.partition_index)
         infos = []
@@ -124,7 +123,7 @@ class ClusterMetadata:
             if before is not None and each.partition_index < len(before.partitions):
                 known = before.partitions[each.partition_index]
                 if known.leader_epoch > info.leader_epoch >= 0:
-                    info = known  # a broker that lags behind must not bring back an old leader
+                    info = known  # a broker with older metadata must not restore an old leader
             infos.append(info)
         available = tuple(info.partition for info in infos if info.leader >= 0)
         self.topics[name] = TopicInfo(name, topic.topic_id, topic.is_internal, tuple(infos), available)
@@ -134,7 +133,7 @@ class ClusterMetadata:
     def set_leader(
         self, topic: str, partition: int, leader: int, leader_epoch: int, nodes: Iterable[Node] = ()
     ) -> bool:
-        """A broker that is not the leader any more may say who is; True where that is news."""
+        """Apply a leader reported by a former leader. Returns True if it is newer than the known one."""
         info = self.topics.get(topic)
         for node in nodes:
             self.nodes[node.id] = node
@@ -150,6 +149,6 @@ class ClusterMetadata:
         return True
 
     def _remove_topic(self, name: str) -> None:
-        gone = self.topics.pop(name, None)
-        if gone is not None:
-            self.topic_names.pop(gone.id, None)
+        removed = self.topics.pop(name, None)
+        if removed is not None:
+            self.topic_names.pop(removed.id, None)

@@ -1,4 +1,4 @@
-"""Records as `consumer.batches()` hands them out: the columns of one fetch response, with the names of its partitions."""
+"""Records as `consumer.batches()` returns them: the columns of one fetch response, with its partitions."""
 
 from functools import cached_property
 from itertools import repeat
@@ -17,11 +17,11 @@ _new = tuple.__new__
 
 
 class ColumnBatch:
-    """Rows of one or more partitions, one partition after another; each partition's rows are in the order of their offsets.
+    """Rows of one or more partitions, grouped by partition, in offset order within each.
 
-    `offsets`, `timestamps`, `timestamp_types`, `partition` and `leader_epochs` are NumPy arrays with an item for each record. `keys` and
-    `values` are BinaryColumns: all bytes side by side, with where each begins; `values[i]` is one of them. `rows` says which rows belong
-    to which partition.
+    `offsets`, `timestamps`, `timestamp_types`, `partition` and `leader_epochs` are NumPy arrays with one item per
+    record. `keys` and `values` are BinaryColumns: concatenated bytes and the offset of each item; `values[i]` is one
+    item. `rows` maps each partition to its rows.
     """
 
     def __init__(self, names: "Sequence[TopicPartition]", columns: RecordColumns) -> None:
@@ -69,7 +69,7 @@ class ColumnBatch:
 
     @cached_property
     def partition(self) -> "NDArray[np.int32]":
-        """The number of each record's partition. Where there are several topics `topic_index` says of which."""
+        """Partition number of each record. With several topics, `topic_index` has the topic of each."""
         import numpy as np
 
         numbers = np.array([name.partition for name in self.topic_partitions], np.int32)
@@ -81,19 +81,21 @@ class ColumnBatch:
 
     @cached_property
     def topic_index(self) -> "NDArray[np.int32]":
-        """Which of `topics` each record is of."""
+        """Index into `topics` for each record."""
         import numpy as np
 
-        index = {topic: place for place, topic in enumerate(self.topics)}
+        index = {topic: position for position, topic in enumerate(self.topics)}
         return np.array([index[name.topic] for name in self.topic_partitions], np.int32)[self.columns.partitions]
 
     @property
     def rows(self) -> dict[TopicPartition, slice]:
-        """The rows of each partition."""
+        """Rows of each partition."""
         return {name: slice(*self.bounds[index : index + 2]) for index, name in enumerate(self.topic_partitions)}
 
     def to_arrow(self, *, headers: bool = False) -> Any:
-        """A `pyarrow.RecordBatch` with topic, partition, offset, timestamp, timestamp_type, key, value and, if wanted, headers."""
+        """Return a `pyarrow.RecordBatch` with topic, partition, offset, timestamp, timestamp_type, key, value and
+        optionally headers.
+        """
         import pyarrow as pa
 
         columns = self.columns
@@ -118,14 +120,14 @@ class ColumnBatch:
         key: "Callable[[bytes], Any] | None" = None,
         value: "Callable[[bytes], Any] | None" = None,
     ) -> list[ConsumerRecord]:
-        """Some of the rows, or all, as records; `key` and `value` make something else of the bytes that are there."""
+        """Return the rows from `start` to `end` as records. `key` and `value` deserialize keys and values."""
         end = len(self) if end is None else min(end, len(self))
-        made: list[ConsumerRecord] = []
+        found: list[ConsumerRecord] = []
         for index, name in enumerate(self.topic_partitions):
             first, last = max(self.bounds[index], start), min(self.bounds[index + 1], end)
             if first < last:
-                made += self._records_of(name, first, last, key, value)
-        return made
+                found += self._records_of(name, first, last, key, value)
+        return found
 
     def _records_of(
         self,
@@ -155,7 +157,7 @@ class ColumnBatch:
             columns.leader_epochs[first:last].tolist(),
             strict=False,
         )
-        # The constructor of a NamedTuple is written in Python: without it a record takes 0.2 µs instead of 0.6.
+        # `tuple.__new__` instead of the NamedTuple constructor, which is Python code: 0.2 µs per record instead of 0.6.
         return map(_new, repeat(ConsumerRecord), fields)
 
     @cached_property

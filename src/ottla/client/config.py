@@ -1,7 +1,7 @@
-"""Configs by Kafka's names, with Kafka's defaults: `linger.ms` in a mapping, `linger_ms` as a keyword.
+"""Configs with Kafka's names and defaults: `linger.ms` in a mapping, `linger_ms` as a keyword.
 
-Unknown names are refused with the nearest one that exists. A name that Kafka knows and that has no effect here is taken and does nothing;
-those of security are refused where they ask for what this client cannot give.
+Unknown names are rejected with the closest known name. Kafka configs without an effect here are accepted and ignored,
+except for TLS and SASL configs, which are rejected.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -14,7 +14,7 @@ LONG_MAX = 2**63 - 1
 
 
 class Option(NamedTuple):
-    """One config: how its value is read, what it is where nobody sets it, and what it may be."""
+    """A config: parser, default and allowed values."""
 
     name: str
     read: Callable[[str, Any], Any]
@@ -25,7 +25,7 @@ class Option(NamedTuple):
 
 
 def read_int(name: str, value: Any) -> int:
-    """A whole number, also as text."""
+    """Parse an integer, also from text."""
     if isinstance(value, bool) or not isinstance(value, int | str):
         raise ConfigError(f"{name} must be a whole number, not {value!r}.")
     try:
@@ -35,7 +35,7 @@ def read_int(name: str, value: Any) -> int:
 
 
 def read_duration(name: str, value: Any) -> float:
-    """Milliseconds; parts of one are taken too."""
+    """Parse milliseconds, which may have a fraction."""
     if isinstance(value, bool) or not isinstance(value, int | float | str):
         raise ConfigError(f"{name} must be a number of milliseconds, not {value!r}.")
     try:
@@ -58,7 +58,7 @@ def read_text(name: str, value: Any) -> str | None:
 
 
 def read_list(name: str, value: Any) -> tuple[str, ...]:
-    """Text with commas, or a sequence of texts."""
+    """Parse comma-separated text or a sequence of texts."""
     if isinstance(value, str):
         return tuple(part.strip() for part in value.split(",") if part.strip())
     if isinstance(value, Sequence) and all(isinstance(part, str) for part in value):
@@ -67,7 +67,7 @@ def read_list(name: str, value: Any) -> tuple[str, ...]:
 
 
 def read_any(name: str, value: Any) -> Any:
-    """Callables and objects: whoever uses them says what is wrong with them."""
+    """Accept any object; it is checked where it is used."""
     return value
 
 
@@ -92,20 +92,19 @@ COMMON_OPTIONS: tuple[Option, ...] = (
     Option("socket.connection.setup.timeout.max.ms", read_duration, 30_000, 0),
     Option("security.protocol", read_text, "PLAINTEXT", choices=("PLAINTEXT",)),
 )
-"""What every client has."""
+"""Configs of every client."""
 
 IGNORED_CONFIGS: tuple[str, ...] = (
-    "auto.include.jmx.reporter", "enable.metrics.push", "metric.reporters", "metrics.num.samples", "metrics.recording.level",
-    "metrics.sample.window.ms", "metadata.recovery.rebootstrap.trigger.ms", "receive.buffer.bytes", "send.buffer.bytes",
-    "security.providers", "config.providers",
-)  # fmt: skip
-"""Names that Kafka's clients know and that change nothing here."""
+    "auto.include.jmx.reporter", "enable.metrics.push", "metric.reporters", "metrics.num.samples",
+    "metrics.recording.level", "metrics.sample.window.ms", "metadata.recovery.rebootstrap.trigger.ms",
+    "receive.buffer.bytes", "send.buffer.bytes", "security.providers", "config.providers", )  # fmt: skip
+"""Configs of Kafka's clients that are accepted and ignored."""
 
 SECURITY_PREFIXES = ("sasl.", "ssl.")
 
 
 class Config(Mapping[str, Any]):
-    """The values by name; `config["linger.ms"]`. Those that nobody set have their defaults."""
+    """Values by name, as in `config["linger.ms"]`, with defaults for those not given."""
 
     __slots__ = ("_given", "_values")
 
@@ -123,14 +122,14 @@ class Config(Mapping[str, Any]):
         return len(self._values)
 
     def is_given(self, name: str) -> bool:
-        """Whether the user set it, be it to its default."""
+        """Return whether the user gave a value, even if it equals the default."""
         return name in self._given
 
 
 def parse(
     mapping: Mapping[str, Any] | None, keywords: Mapping[str, Any], options: Sequence[Option], *, kind: str
 ) -> Config:
-    """The config of a client (`kind` names it in errors): the mapping's dotted names and the keywords' underscored ones."""
+    """Parse dotted names of the mapping and underscored keywords. `kind` names the client in errors."""
     known = {option.name: option for option in options}
     given: dict[str, Any] = {}
     for source, is_keyword in ((mapping or {}, False), (keywords, True)):
@@ -145,7 +144,7 @@ def parse(
         values[option.name] = _read(option, given[option.name]) if option.name in given else option.default
     if not values.get("bootstrap.servers"):
         raise ConfigError(
-            f"{kind} needs bootstrap.servers: the addresses of one or more brokers, for example '127.0.0.1:9092'."
+            f"{kind} needs bootstrap.servers, the addresses of one or more brokers, such as '127.0.0.1:9092'."
         )
     parse_addresses(values["bootstrap.servers"])
     return Config(values, frozenset(given))
@@ -155,7 +154,7 @@ def _check_name(name: str, raw: str, known: Mapping[str, Option], kind: str) -> 
     if name in known or name in IGNORED_CONFIGS:
         return
     if name.startswith(SECURITY_PREFIXES):
-        raise ConfigError(f"{name}: this client speaks PLAINTEXT only, without TLS or SASL.")
+        raise ConfigError(f"{name}: this client supports only PLAINTEXT, without TLS or SASL.")
     from difflib import get_close_matches
 
     nearest = get_close_matches(name, list(known), n=1, cutoff=0.5)
@@ -176,7 +175,7 @@ def _read(option: Option, value: Any) -> Any:
 
 
 def parse_addresses(servers: Sequence[str]) -> list[tuple[str, int]]:
-    """Hosts and ports of "host:port" texts; IPv6 addresses stand in brackets."""
+    """Parse "host:port" texts; IPv6 addresses are in brackets."""
     found = []
     for text in servers:
         host, colon, port = text.rpartition(":")

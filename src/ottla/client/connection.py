@@ -1,4 +1,4 @@
-"""A connection to one broker: the BrokerProtocol, driven over the Network port."""
+"""A connection to one broker: BrokerProtocol over the Network port."""
 
 import asyncio
 from collections.abc import Callable
@@ -15,7 +15,7 @@ R = TypeVar("R", bound=Message)
 
 
 class BrokerConnection:
-    """Requests leave in the order of the calls. Once it is lost it stays so: who needs the broker again makes another."""
+    """Sends requests in the order of the calls. A lost connection is not reopened; create another one."""
 
     def __init__(self, host: str, port: int, client_id: str, network: Network, buffers: ReceiveBufferPool) -> None:
         self.host = host
@@ -30,11 +30,11 @@ class BrokerConnection:
         self._closed: asyncio.Future[None] | None = None
         self.is_disconnected = False
         self.is_write_paused = False
-        """The socket takes no more for now."""
+        """The socket's write buffer is full."""
         self.on_drained: Callable[[], None] | None = None
-        """Called once, when it takes more or is lost."""
+        """Called once, when writing resumes or the connection is lost."""
         self.throttled_until_ms = 0.0
-        """A broker that throttles asks for no requests until then, in the loop's time."""
+        """End of the broker's throttle time, in the event loop's time."""
         self.last_used_ms = self.now_ms()
         self.get_buffer = self._protocol.get_buffer
         self.version_for = self._protocol.version_for
@@ -52,7 +52,7 @@ class BrokerConnection:
         return self._loop.time() * 1000
 
     async def connect(self, timeout_ms: float) -> None:
-        """Connect and negotiate versions, or BrokerUnreachableError."""
+        """Connect and negotiate versions. Raises BrokerUnreachableError."""
         ready: asyncio.Future[None] = self._loop.create_future()
 
         def on_ready() -> None:
@@ -71,18 +71,16 @@ class BrokerConnection:
                 await ready
         except TimeoutError:
             self.close(now=True)
-            raise BrokerUnreachableError(f"{self.address} did not answer within {timeout_ms:.0f} ms.") from None
+            raise BrokerUnreachableError(f"{self.address} did not respond within {timeout_ms:.0f} ms.") from None
         except OSError as error:
-            raise BrokerUnreachableError(f"{self.address} cannot be reached: {error.strerror or error}.") from None
+            raise BrokerUnreachableError(f"{self.address} is unreachable: {error.strerror or error}.") from None
         except DisconnectedError as error:
-            raise BrokerUnreachableError(
-                f"{self.address} closed the connection before it said which versions it speaks."
-            ) from error
+            raise BrokerUnreachableError(f"{self.address} closed the connection during version negotiation.") from error
 
     def call(
         self, request: Message, response_type: type[R], *, timeout_ms: float, version_max: int | None = None
     ) -> "asyncio.Future[R]":
-        """Send a request now; the future holds its response, or DisconnectedError."""
+        """Send a request now. The future gets its response, or DisconnectedError."""
         future: asyncio.Future[R] = self._loop.create_future()
 
         def deliver(version: int, body: bytes | memoryview) -> None:
@@ -97,7 +95,7 @@ class BrokerConnection:
         return future
 
     def send_without_response(self, request: Message, *, version_max: int | None = None) -> None:
-        """Send a request that has no response (acks=0)."""
+        """Send a request without a response (acks=0)."""
         if self._error is not None:
             raise self._error
         version = self._protocol.version_for(type(request), version_max)
@@ -144,24 +142,24 @@ class BrokerConnection:
         self._timer = None
         expired_request = self._protocol.expired_request(self.now_ms() + 1)
         if expired_request is not None:
-            self._disconnect(DisconnectedError(f"{self.address} did not answer in time."))
+            self._disconnect(DisconnectedError(f"{self.address} did not respond in time."))
             return
         next_ms = self._protocol.next_deadline_ms
         if next_ms is not None:
             self._arm(next_ms)
 
-    # What the network calls
+    # Called by the network
 
     def connection_made(self, connection: Connection) -> None:
         self._connection = connection
         if self.is_disconnected:
-            connection.abort()  # its time was up before it stood
+            connection.abort()  # timed out before the connection was established
 
     def buffer_updated(self, size: int) -> None:
         try:
             self._protocol.received(size)
         except (BadFrame, MalformedMessage) as error:
-            self._disconnect(DisconnectedError(f"{self.address} sent what makes no sense: {error}."))
+            self._disconnect(DisconnectedError(f"{self.address} sent invalid data: {error}."))
 
     def pause_writing(self) -> None:
         self.is_write_paused = True
@@ -194,7 +192,7 @@ class BrokerConnection:
         self.resume_writing()
 
     def close(self, *, now: bool = False) -> None:
-        """End it; with `now` without waiting for what was written to leave."""
+        """Close the connection; with `now`, discard data that is not sent yet."""
         connection, self._connection = self._connection, None
         if connection is not None:
             if now:
@@ -202,17 +200,17 @@ class BrokerConnection:
             else:
                 self._closed = self._loop.create_future()
                 connection.close()
-        self._disconnect(DisconnectedError(f"The connection to {self.address} was closed here."))
+        self._disconnect(DisconnectedError(f"The connection to {self.address} was closed by the client."))
 
     async def wait_closed(self) -> None:
-        """After `close`: until what was written has left, and the broker has closed its end."""
+        """After `close`, wait until written data is sent and the broker closed its end."""
         if self._closed is not None:
             await self._closed
 
 
 def _ignore_response(version: int, body: bytes | memoryview) -> None:
-    """A request without a response."""
+    """Callback of a request without a response."""
 
 
 def _ignore_failure(error: ClientError) -> None:
-    """A request without a response."""
+    """Callback of a request without a response."""

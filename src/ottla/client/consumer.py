@@ -34,7 +34,10 @@ T = TypeVar("T")
 
 
 class Consumer:
-    """Configs are Kafka's: a mapping with dotted names, keywords with underscores, or both. Callbacks run in the thread that polls."""
+    """Configs are Kafka's: a mapping with dotted names, keywords with underscores, or both.
+
+    Callbacks run in the thread that polls.
+    """
 
     def __init__(self, config: Mapping[str, Any] | None = None, **keywords: Any) -> None:
         self._config = consumer_config(config, keywords)
@@ -74,8 +77,8 @@ class Consumer:
         on_revoked: RebalanceCallback | None = None,
         on_lost: RebalanceCallback | None = None,
     ) -> None:
-        """Read topics together with the group, by their names or by a compiled pattern that matches whole names. Callbacks are called with
-        lists of partitions, from within `poll` and iterations."""
+        """Read topics together with the group, by their names or by a compiled pattern that matches whole names.
+        Callbacks are called with lists of partitions, from within `poll` and iterations."""
         self._do(self._engine.subscribe, topics, RebalanceListener(on_assigned, on_revoked, on_lost))
 
     def unsubscribe(self) -> None:
@@ -107,8 +110,8 @@ class Consumer:
         return found if isinstance(found, ColumnBatch) else None
 
     def batches(self, timeout: float | None = None) -> Iterator[ColumnBatch]:
-        """Fetch responses as columns, one after another; it ends after `timeout` seconds without one. Deserializers and interceptors are
-        for records: columns hold bytes."""
+        """Fetch responses as columns, one after another; it ends after `timeout` seconds without one. Deserializers
+        and interceptors are for records: columns hold bytes."""
         while (batch := self.poll_batch(timeout)) is not None:
             yield batch
 
@@ -183,7 +186,9 @@ class Consumer:
         offsets: Mapping[TopicPartition, OffsetAndMetadata | int] | None = None,
         callback: "Callable[[dict[TopicPartition, OffsetAndMetadata], ClientError | None], Any] | None" = None,
     ) -> None:
-        """Begin to commit; the callback hears the offsets, and the error if there was one, in the consumer's own thread."""
+        """Begin to commit; the callback hears the offsets, and the error if there was one, in the consumer's own
+        thread.
+        """
         self._do(self._engine.require_committer().commit_soon, offsets, callback)
 
     def committed(self, *partitions: TopicPartition) -> dict[TopicPartition, OffsetAndMetadata | None]:
@@ -195,7 +200,9 @@ class Consumer:
         return self._run(lambda: self._engine.beginning_offsets(partitions))
 
     def end_offsets(self, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, int]:
-        """Behind the last record that can be read: with isolation.level=read_committed, before the first open transaction."""
+        """Behind the last record that can be read: with isolation.level=read_committed, before the first open
+        transaction.
+        """
         return self._run(lambda: self._engine.latest(partitions))
 
     def offsets_for_times(self, times: Mapping[TopicPartition, int]) -> dict[TopicPartition, OffsetAndTimestamp | None]:

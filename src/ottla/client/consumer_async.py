@@ -1,9 +1,7 @@
 """The consumer's face for event loops.
 
-async with AsyncConsumer(bootstrap_servers="127.0.0.1:9092", group_id="billing", auto_offset_reset="earliest") as consumer:
-    consumer.subscribe(["orders"])
-    async for record in consumer:
-        print(record.offset, record.value)
+async with AsyncConsumer(bootstrap_servers="127.0.0.1:9092", group_id="billing", auto_offset_reset="earliest") as
+consumer: consumer.subscribe(["orders"]) async for record in consumer: print(record.offset, record.value)
 
 async for batch in consumer.batches():                 # the same as columns: NumPy arrays, no work for each record
     total += batch.values.offsets[-1]
@@ -36,7 +34,10 @@ CLOSE_SECONDS_MAX = 30.0
 
 
 class AsyncConsumer:
-    """Configs are Kafka's: a mapping with dotted names, keywords with underscores, or both. `ports` are for simulations."""
+    """Configs are Kafka's: a mapping with dotted names, keywords with underscores, or both.
+
+    `ports` are for simulations.
+    """
 
     def __init__(
         self, config: Mapping[str, Any] | None = None, *, ports: ClientPorts | None = None, **keywords: Any
@@ -71,8 +72,8 @@ class AsyncConsumer:
         on_revoked: RebalanceCallback | None = None,
         on_lost: RebalanceCallback | None = None,
     ) -> None:
-        """Read topics together with the group, by their names or by a compiled pattern that matches whole names. Callbacks are called with
-        lists of partitions while the consumer is polled; they may be coroutine functions."""
+        """Read topics together with the group, by their names or by a compiled pattern that matches whole names.
+        Callbacks are called with lists of partitions while the consumer is polled; they may be coroutine functions."""
         self._get_engine().subscribe(topics, RebalanceListener(on_assigned, on_revoked, on_lost))
 
     async def unsubscribe(self) -> None:
@@ -104,8 +105,8 @@ class AsyncConsumer:
         return found if isinstance(found, ColumnBatch) else None
 
     async def batches(self, timeout: float | None = None) -> AsyncIterator[ColumnBatch]:
-        """Fetch responses as columns, one after another; it ends after `timeout` seconds without one. Deserializers and interceptors are
-        for records: columns hold bytes."""
+        """Fetch responses as columns, one after another; it ends after `timeout` seconds without one. Deserializers
+        and interceptors are for records: columns hold bytes."""
         while (batch := await self.poll_batch(timeout)) is not None:
             yield batch
 
@@ -187,7 +188,9 @@ class AsyncConsumer:
         return await self._get_engine().beginning_offsets(partitions)
 
     async def end_offsets(self, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, int]:
-        """Behind the last record that can be read: with isolation.level=read_committed, before the first open transaction."""
+        """Behind the last record that can be read: with isolation.level=read_committed, before the first open
+        transaction.
+        """
         return await self._get_engine().latest(partitions)
 
     async def offsets_for_times(

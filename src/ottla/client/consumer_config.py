@@ -18,7 +18,7 @@ from ottla.client.config import (
 from ottla.client.errors import ConfigError
 
 EARLIEST, LATEST = -2, -1
-"""Timestamps that ListOffsets understands as the beginning and the end."""
+"""ListOffsets timestamps that stand for the beginning and the end of a log."""
 
 CONSUMER_OPTIONS: tuple[Option, ...] = (
     *COMMON_OPTIONS,
@@ -50,7 +50,7 @@ CONSUMER_OPTIONS: tuple[Option, ...] = (
 
 
 def consumer_config(mapping: Mapping[str, Any] | None, keywords: Mapping[str, Any]) -> Config:
-    """Values by name; ConfigError names what is wrong."""
+    """Parse and check the configs. Raises ConfigError."""
     config = parse(mapping, keywords, CONSUMER_OPTIONS, kind="Consumer")
     reset_policy(config["auto.offset.reset"])
     for name in ("key.deserializer", "value.deserializer"):
@@ -64,7 +64,7 @@ def consumer_config(mapping: Mapping[str, Any] | None, keywords: Mapping[str, An
 
 
 class ResetPolicy:
-    """Where to begin where there is no offset: at an end, so many milliseconds ago, or nowhere."""
+    """Start position without an offset: beginning, end, a duration ago, or none."""
 
     __slots__ = ("ago_ms", "timestamp")
 
@@ -73,12 +73,12 @@ class ResetPolicy:
         self.ago_ms = ago_ms
 
     def at(self, now_ms: int) -> int | None:
-        """What to ask ListOffsets for; None where there is nothing to ask: the user has to decide."""
+        """Return the timestamp for ListOffsets, or None if the policy is `none`."""
         return self.timestamp if self.ago_ms is None else now_ms - self.ago_ms
 
 
 def reset_policy(text: str) -> ResetPolicy:
-    """`earliest`, `latest`, `none`, or `by_duration:` with a duration as ISO 8601 writes it, for example `by_duration:PT1H30M`."""
+    """Parse `earliest`, `latest`, `none` or `by_duration:` with an ISO 8601 duration, such as `by_duration:PT1H30M`."""
     match text.lower():
         case "earliest":
             return ResetPolicy(EARLIEST)

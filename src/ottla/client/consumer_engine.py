@@ -1,7 +1,7 @@
 """What both faces of the consumer drive: positions, fetching, the group and committer, in one event loop.
 
-The faces ask for the next step. It is what was asked for, nothing (the time was up), or a call that the user's code is to be given first:
-the faces make it where the user's code runs.
+The faces ask for the next step. It is what was asked for, nothing (the time was up), or a call that the user's code is
+to be given first: the faces make it where the user's code runs.
 """
 
 import asyncio

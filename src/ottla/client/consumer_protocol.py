@@ -1,4 +1,7 @@
-"""Subscriptions and assignments as members of all makes write them: a version, then the message. Later versions begin as earlier ones."""
+"""Subscriptions and assignments as members of all makes write them: a version, then the message.
+
+Later versions begin as earlier ones.
+"""
 
 from collections.abc import Sequence
 from struct import Struct

@@ -1,4 +1,4 @@
-"""Which broker responses for a group: asked once, kept until somebody finds it is another."""
+"""Finds and caches the group coordinator."""
 
 from ottla.client.cluster_client import ANY_NODE, ClusterClient
 from ottla.client.cluster_metadata import Node
@@ -6,19 +6,24 @@ from ottla.client.errors import raise_for
 from ottla.wire.messages.find_coordinator import FindCoordinatorRequest, FindCoordinatorResponse
 
 GROUP = 0
-"""The kind of what is looked for."""
+"""Kafka's coordinator key type of groups."""
 _MULTI_KEY_MIN_VERSION = 4
 
 
 class CoordinatorFinder:
-    """`await find(group)` gives the id of a broker; `forget` after NOT_COORDINATOR, COORDINATOR_NOT_AVAILABLE or a lost connection."""
+    """Caches the coordinator of each group.
+
+    Call `mark_unknown` after NOT_COORDINATOR, COORDINATOR_NOT_AVAILABLE or a lost connection.
+    """
 
     def __init__(self, core: ClusterClient) -> None:
         self._core = core
         self._known: dict[str, int] = {}
 
     async def find(self, group: str) -> int:
-        """One try: BrokerError with a code that may be retriable (the broker may still be making its internal topic)."""
+        """Return the coordinator's broker id. Makes one attempt: a BrokerError may be retriable, for example while
+        the broker creates its internal topic.
+        """
         known = self._known.get(group)
         if known is not None:
             return known

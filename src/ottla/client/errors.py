@@ -12,13 +12,14 @@ _E = ErrorCode
 
 RETRIABLE: frozenset[ErrorCode] = frozenset(
     (
-        _E.CORRUPT_MESSAGE, _E.UNKNOWN_TOPIC_OR_PARTITION, _E.LEADER_NOT_AVAILABLE, _E.NOT_LEADER_OR_FOLLOWER, _E.REQUEST_TIMED_OUT,
-        _E.REPLICA_NOT_AVAILABLE, _E.NETWORK_EXCEPTION, _E.COORDINATOR_LOAD_IN_PROGRESS, _E.COORDINATOR_NOT_AVAILABLE,
-        _E.NOT_COORDINATOR, _E.NOT_ENOUGH_REPLICAS, _E.NOT_ENOUGH_REPLICAS_AFTER_APPEND, _E.NOT_CONTROLLER, _E.KAFKA_STORAGE_ERROR,
-        _E.FETCH_SESSION_ID_NOT_FOUND, _E.INVALID_FETCH_SESSION_EPOCH, _E.LISTENER_NOT_FOUND, _E.FENCED_LEADER_EPOCH,
-        _E.UNKNOWN_LEADER_EPOCH, _E.OFFSET_NOT_AVAILABLE, _E.PREFERRED_LEADER_NOT_AVAILABLE, _E.ELIGIBLE_LEADERS_NOT_AVAILABLE,
-        _E.UNSTABLE_OFFSET_COMMIT, _E.THROTTLING_QUOTA_EXCEEDED, _E.CONCURRENT_TRANSACTIONS, _E.UNKNOWN_TOPIC_ID,
-        _E.INCONSISTENT_TOPIC_ID, _E.FETCH_SESSION_TOPIC_ID_ERROR,
+        _E.CORRUPT_MESSAGE, _E.UNKNOWN_TOPIC_OR_PARTITION, _E.LEADER_NOT_AVAILABLE, _E.NOT_LEADER_OR_FOLLOWER,
+        _E.REQUEST_TIMED_OUT, _E.REPLICA_NOT_AVAILABLE, _E.NETWORK_EXCEPTION, _E.COORDINATOR_LOAD_IN_PROGRESS,
+        _E.COORDINATOR_NOT_AVAILABLE, _E.NOT_COORDINATOR, _E.NOT_ENOUGH_REPLICAS, _E.NOT_ENOUGH_REPLICAS_AFTER_APPEND,
+        _E.NOT_CONTROLLER, _E.KAFKA_STORAGE_ERROR, _E.FETCH_SESSION_ID_NOT_FOUND, _E.INVALID_FETCH_SESSION_EPOCH,
+        _E.LISTENER_NOT_FOUND, _E.FENCED_LEADER_EPOCH, _E.UNKNOWN_LEADER_EPOCH, _E.OFFSET_NOT_AVAILABLE,
+        _E.PREFERRED_LEADER_NOT_AVAILABLE, _E.ELIGIBLE_LEADERS_NOT_AVAILABLE, _E.UNSTABLE_OFFSET_COMMIT,
+        _E.THROTTLING_QUOTA_EXCEEDED, _E.CONCURRENT_TRANSACTIONS, _E.UNKNOWN_TOPIC_ID, _E.INCONSISTENT_TOPIC_ID,
+        _E.FETCH_SESSION_TOPIC_ID_ERROR,
     )
 )  # fmt: skip
 """Retriable errors: the same request may succeed later."""
@@ -26,8 +27,9 @@ RETRIABLE: frozenset[ErrorCode] = frozenset(
 STALE_METADATA: frozenset[ErrorCode] = frozenset(
     (
         _E.UNKNOWN_TOPIC_OR_PARTITION, _E.LEADER_NOT_AVAILABLE, _E.NOT_LEADER_OR_FOLLOWER, _E.REPLICA_NOT_AVAILABLE,
-        _E.NETWORK_EXCEPTION, _E.KAFKA_STORAGE_ERROR, _E.LISTENER_NOT_FOUND, _E.FENCED_LEADER_EPOCH, _E.UNKNOWN_LEADER_EPOCH,
-        _E.UNKNOWN_TOPIC_ID, _E.INCONSISTENT_TOPIC_ID, _E.PREFERRED_LEADER_NOT_AVAILABLE, _E.ELIGIBLE_LEADERS_NOT_AVAILABLE,
+        _E.NETWORK_EXCEPTION, _E.KAFKA_STORAGE_ERROR, _E.LISTENER_NOT_FOUND, _E.FENCED_LEADER_EPOCH,
+        _E.UNKNOWN_LEADER_EPOCH, _E.UNKNOWN_TOPIC_ID, _E.INCONSISTENT_TOPIC_ID, _E.PREFERRED_LEADER_NOT_AVAILABLE,
+        _E.ELIGIBLE_LEADERS_NOT_AVAILABLE,
     )
 )  # fmt: skip
 """Errors that call for a metadata update before the retry."""
@@ -56,7 +58,7 @@ ADVICE: dict[ErrorCode, str] = {
     _E.PRODUCER_FENCED: "A newer producer replaced this one; create a new producer.",
     _E.INVALID_PRODUCER_EPOCH: "A newer producer replaced this one; create a new producer.",
     _E.OUT_OF_ORDER_SEQUENCE_NUMBER: "Earlier records were lost; to send them again, create a new producer.",
-    _E.INVALID_TIMESTAMP: "The record's timestamp is too far from the broker's time; see message.timestamp.before.max.ms and .after.max.ms.",
+    _E.INVALID_TIMESTAMP: "Use a timestamp within message.timestamp.before.max.ms and .after.max.ms of the broker's.",
     _E.INVALID_RECORD: "The broker rejected the record; compacted topics, for example, require keys.",
     _E.UNSUPPORTED_COMPRESSION_TYPE: "Use another compression.type.",
     _E.ELECTION_NOT_NEEDED: "Nothing to do: the partition already has this leader.",
@@ -215,7 +217,8 @@ class LogTruncationError(ClientError):
     def __init__(self, partition: "TopicPartition", offset: int, end_offset: int) -> None:
         self.partition, self.offset, self.end_offset = partition, offset, end_offset
         super().__init__(
-            f"{partition} was truncated: position is {offset}, but the new leader's log diverges at offset {end_offset}.",
+            f"{partition} was truncated: position is {offset}, "
+            f"but the new leader's log diverges at offset {end_offset}.",
             advice="Seek to the point of divergence and read on from there.",
         )
 

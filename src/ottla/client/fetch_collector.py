@@ -1,4 +1,4 @@
-"""Handing out what was fetched: as whole results in columns, or as records, some at a time. Positions move with what is handed out."""
+"""Returns fetched records: complete responses as columns, or records in portions. Moves positions accordingly."""
 
 from collections.abc import Callable, Iterator
 from itertools import islice
@@ -15,7 +15,7 @@ from ottla.wire.errors import MalformedMessage
 
 
 class _PartitionRows:
-    """The rows of one partition that were not handed out yet."""
+    """Rows of one partition that are not returned yet."""
 
     __slots__ = ("end", "epoch", "next_offset", "partition", "row", "seek_id")
 
@@ -31,7 +31,7 @@ class _PartitionRows:
 
 
 class Chunk:
-    """Records that are iterated over. How far the iteration has come is seen from its iterator, so that a record costs nothing."""
+    """Records to iterate over. The list iterator itself tracks the progress, so that iterating costs nothing extra."""
 
     __slots__ = ("_iterator", "_size", "after", "partition", "records")
 
@@ -39,7 +39,7 @@ class Chunk:
         self.partition = partition
         self.records = records
         self.after = after
-        """Offset and epoch of the position when all was taken."""
+        """Offset and epoch of the position after the last record."""
         self._size = len(records)
         self._iterator = iter(records)
 
@@ -48,7 +48,7 @@ class Chunk:
 
     @property
     def reached(self) -> tuple[int, int] | None:
-        """Offset and epoch behind the last record that was taken; None where none was."""
+        """Offset and epoch after the last record that was taken, or None if none was."""
         left: int = self._iterator.__length_hint__()  # type: ignore[attr-defined]
         if left == 0:
             return self.after
@@ -62,13 +62,13 @@ class Chunk:
         return self._iterator.__length_hint__() == 0  # type: ignore[attr-defined,no-any-return]
 
     def drop(self) -> None:
-        """The iteration ends at its next step."""
+        """End the iteration at its next step."""
         self.records.clear()
         self._size = 0
 
 
 class FetchCollector:
-    """Takes results from the fetcher, decodes them, and keeps the one that is being handed out."""
+    """Takes results from the fetcher and decodes them, one at a time."""
 
     def __init__(
         self,
@@ -93,10 +93,10 @@ class FetchCollector:
         self._chunk: Chunk | None = None
         self.records_returned = 0
 
-    # What is asked for
+    # Reading
 
     def next_batch(self) -> ColumnBatch | None:
-        """The next response that has records, as a whole."""
+        """Return the next response with records, as columns."""
         self._rewind_partial()
         batch = self._decode_next()
         if batch is None:
@@ -109,7 +109,7 @@ class FetchCollector:
         return batch
 
     def next_records(self, records_max: int) -> list[ConsumerRecord]:
-        """Up to so many records, of one partition after another. Empty where nothing was fetched."""
+        """Return up to `records_max` buffered records, partition by partition."""
         self.sync_position()
         if self._chunk is not None:
             taken = list(islice(self._chunk, records_max))
@@ -129,7 +129,7 @@ class FetchCollector:
         return self._intercept(taken) if self._intercept is not None and taken else taken
 
     def next_chunk(self, records_max: int) -> Chunk | None:
-        """Records of one partition to iterate over; the position follows the iteration. One that was left half taken comes again."""
+        """Return records of one partition to iterate over; the position follows. Returns an unfinished chunk again."""
         self.sync_position()
         if self._chunk is not None:
             return self._chunk
@@ -142,7 +142,7 @@ class FetchCollector:
         return self._chunk
 
     def sync_position(self) -> None:
-        """Let the position say how far an iteration has come."""
+        """Move the position to where the current iteration is."""
         chunk = self._chunk
         if chunk is None:
             return
@@ -153,7 +153,7 @@ class FetchCollector:
             self._chunk = None
 
     def discard(self, partition: TopicPartition) -> None:
-        """The partition is sought elsewhere, paused or taken away: what is being iterated over ends there."""
+        """Drop the rest of a partition's records, after a seek, pause or removal. Ends an iteration over them."""
         chunk = self._chunk
         if chunk is not None and chunk.partition == partition:
             self.sync_position()
@@ -162,16 +162,16 @@ class FetchCollector:
         self._paused.pop(partition, None)
 
     def pause(self, partition: TopicPartition) -> None:
-        """Records that were not taken yet are fetched again later; results that wait are kept."""
-        kept = self._paused.get(partition)
+        """Hold back a partition's buffered results. Records of a partly read result are fetched again later."""
+        held_back = self._paused.get(partition)
         started = (self._chunk is not None and self._chunk.partition == partition) or any(
             s.partition == partition for s in self._remaining
         )
         self.discard(partition)
         if started:
             self._positions.states[partition].rewind()
-        elif kept:
-            self._paused[partition] = kept
+        elif held_back:
+            self._paused[partition] = held_back
 
     def resume(self, partition: TopicPartition) -> None:
         parts = self._paused.pop(partition, None)
@@ -179,10 +179,10 @@ class FetchCollector:
             for part in reversed(parts):
                 self._fetcher.requeue([part])
 
-    # How it is made
+    # Decoding
 
     def _next_rows(self, rows_max: int) -> tuple[_PartitionRows, list[ConsumerRecord], tuple[int, int]] | None:
-        """Records of the next rows that is still wanted, and the offset and epoch of the position behind them."""
+        """Return records of the next valid rows, and the offset and epoch of the position after them."""
         while True:
             while self._remaining and self._batch is not None:
                 rows = self._remaining[0]
@@ -208,7 +208,7 @@ class FetchCollector:
                 return None
 
     def _rewind_partial(self) -> None:
-        """What was begun record by record cannot go on as columns: the rest is fetched again."""
+        """Refetch the rest of results that were partly read as records: it cannot be returned as columns."""
         chunk = self._chunk
         begun = [rows.partition for rows in self._remaining]
         if chunk is not None:
@@ -225,12 +225,12 @@ class FetchCollector:
         self._remaining = []
 
     def _decode_next(self) -> ColumnBatch | None:
-        """The next response with rows, as `_batch` and `_remaining`."""
+        """Decode the next result with rows into `_batch` and `_remaining`."""
         while True:
-            response = self._fetcher.take()
-            if response is None:
+            result = self._fetcher.take()
+            if result is None:
                 return None
-            parts = self._current_parts(response.parts)
+            parts = self._current_parts(result.parts)
             if not parts:
                 continue
             try:
@@ -262,8 +262,8 @@ class FetchCollector:
             self._remaining = []
 
     def _current_parts(self, parts: list[CompletedFetch]) -> list[CompletedFetch]:
-        """Those whose place is still read; those of paused partitions are kept for later."""
-        wanted = []
+        """Return the parts whose position is still current; hold back those of paused partitions."""
+        current = []
         for part in parts:
             state = self._positions.states.get(part.partition)
             if state is None or state.seek_id != part.seek_id:
@@ -271,11 +271,11 @@ class FetchCollector:
             if state.is_paused:
                 self._paused.setdefault(part.partition, []).append(part)
                 continue
-            wanted.append(part)
-        return wanted
+            current.append(part)
+        return current
 
     def _on_corrupt_data(self, parts: list[CompletedFetch], error: MalformedMessage) -> None:
-        """One damaged partition does not take others with it: they are decoded one by one, and the damaged one is told."""
+        """Raise for a corrupt partition. With several partitions, first requeue each on its own to find it."""
         if len(parts) > 1:
             for part in reversed(parts):
                 self._fetcher.requeue([part])
@@ -283,4 +283,4 @@ class FetchCollector:
         part = parts[0]
         self._positions.states[part.partition].rewind()
         about = f"{part.partition} from offset {part.fetch_offset}"
-        raise broker_error(ErrorCode.CORRUPT_MESSAGE, f"{error}; seek behind it to go on", about=about)
+        raise broker_error(ErrorCode.CORRUPT_MESSAGE, f"{error}; seek past it to continue", about=about)

@@ -1,4 +1,4 @@
-"""An incremental fetch session with one broker, without I/O: only what changed is asked for, and only what is new is handle_response."""
+"""An incremental fetch session with one broker, without I/O: requests and responses contain only what changed."""
 
 from collections.abc import Mapping
 from typing import NamedTuple
@@ -11,38 +11,40 @@ NO_SESSION = 0
 FIRST_EPOCH = 0
 EPOCH_MAX = 2**31 - 1
 TOPIC_ID_MIN_VERSION = 13
-"""The version in which topics go by their ids."""
+"""From this version on, Fetch identifies topics by id."""
 
 
 class FetchTarget(NamedTuple):
-    """What is wanted of one partition."""
+    """Fetch position and limits of one partition."""
 
     topic_id: Uuid
     fetch_offset: int
     leader_epoch: int
-    """The one that this client knows of: a broker that knows a later one says so."""
+    """The leader epoch known to the client; a broker with a newer one responds with an error."""
     bytes_max: int
 
 
 class FetchSessionHandler:
-    """`request` says what to send next, `handle_response` and `handle_error` what came of it. One request is under way at a time."""
+    """Builds fetch requests of a session. One request is in flight at a time; pass its outcome to `handle_response` or
+    `handle_error`.
+    """
 
     def __init__(self) -> None:
         self.id = NO_SESSION
         self._epoch = FIRST_EPOCH
         self._known: dict[TopicPartition, FetchTarget] = {}
-        """What the broker remembers."""
+        """Partitions in the broker's session."""
 
     def next_request(self, targets: Mapping[TopicPartition, FetchTarget]) -> FetchRequest:
-        """Topics, what is forgotten and the session's numbers; the other fields are the caller's."""
+        """Return a request with its topics, forgotten topics and session fields set; the caller sets the rest."""
         if self._epoch == FIRST_EPOCH:
-            changed, gone = dict(targets), {}
+            changed, removed = dict(targets), {}
         else:
             known = self._known
             changed = {key: target for key, target in targets.items() if known.get(key) != target}
-            gone = {key: target for key, target in known.items() if key not in targets}
-            # A topic that was made again has another id: the broker is to forget the old one.
-            gone |= {
+            removed = {key: target for key, target in known.items() if key not in targets}
+            # A recreated topic has a new id: forget the old one.
+            removed |= {
                 key: known[key]
                 for key, target in changed.items()
                 if key in known and known[key].topic_id != target.topic_id
@@ -52,29 +54,29 @@ class FetchSessionHandler:
             session_id=self.id,
             session_epoch=self._epoch,
             topics=_topics(changed),
-            forgotten_topics_data=_forgotten(gone),
+            forgotten_topics_data=_forgotten(removed),
         )
 
     @property
     def version_max(self) -> int | None:
-        """Topics without ids, as old brokers have them, can only be asked for by name."""
+        """Highest usable version: topics without ids, from old brokers, can only be fetched by name."""
         return (
             TOPIC_ID_MIN_VERSION - 1 if any(target.topic_id == ZERO_UUID for target in self._known.values()) else None
         )
 
     def handle_response(self, response: FetchResponse) -> bool:
-        """Take in a response; False where it says that the session is gone, and the next request starts another."""
+        """Apply a response. Returns False if the session was lost; the next request then starts a new one."""
         if response.error_code:
             self.handle_error()
             return False
         if self._epoch == FIRST_EPOCH:
             self.id = response.session_id
-        # A broker that keeps no session responses without an id: then everything is asked for each time.
+        # A broker without a session responds with id 0: then every request is a full one.
         self._epoch = FIRST_EPOCH if self.id == NO_SESSION else 1 if self._epoch == EPOCH_MAX else self._epoch + 1
         return True
 
     def handle_error(self) -> None:
-        """Whether the last request reached the broker is not known: begin anew."""
+        """Start a new session: the last request may or may not have reached the broker."""
         self.id = NO_SESSION
         self._epoch = FIRST_EPOCH
 

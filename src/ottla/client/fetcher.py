@@ -1,7 +1,7 @@
-"""Fetching ahead: one request under way to each broker, and a few results that wait to be handed out.
+"""Prefetching: one fetch in flight per broker, and a few responses buffered for the consumer.
 
-While the user works on one response the next are on their way. Memory is bounded by the results that may wait for each broker, each of at
-most `fetch.max.bytes` (and one batch above it, where that is larger).
+The next responses arrive while the user processes one. Memory is limited by the buffered responses of each broker, each
+up to `fetch.max.bytes` (or one batch, if that is larger).
 """
 
 import asyncio
@@ -24,10 +24,10 @@ from ottla.wire.batches import HEADER, LENGTH_AT, LENGTH_OVERHEAD, RECORDS_AT
 from ottla.wire.messages.fetch import FetchResponse, PartitionData
 
 BUFFERED_RESPONSES_MAX = 2
-"""Of each broker: one that is next, and one that arrived behind it."""
+"""Per broker: the next one, and one that arrived after it."""
 READ_COMMITTED = 1
 FETCH_PURPOSE = "fetch"
-"""Fetches wait at the broker, so they have a connection of their own."""
+"""Fetches wait at the broker, so they have their own connection."""
 
 _read_length = Struct(">i").unpack_from
 
@@ -42,7 +42,7 @@ _RETRIABLE_ERRORS = frozenset(
 
 
 class CompletedFetch(NamedTuple):
-    """What one response holds of one partition."""
+    """Records of one partition in a fetch response."""
 
     partition: TopicPartition
     seek_id: int
@@ -57,7 +57,7 @@ class FetchResult(NamedTuple):
 
 
 class Fetcher:
-    """`results` are those that wait. `on_update` is called when there is one more, or a failure."""
+    """Sends fetches and buffers `results`. Calls `on_update` after each result or failure."""
 
     def __init__(
         self,
@@ -71,7 +71,7 @@ class Fetcher:
         self._positions = positions
         self._on_update = on_update
         self._reset = reset
-        """Called where an offset is out of range."""
+        """Called when an offset is out of range."""
         self._bytes_max: int = config["fetch.max.bytes"]
         self._partition_bytes_max: int = config["max.partition.fetch.bytes"]
         self._min_bytes: int = config["fetch.min.bytes"]
@@ -93,24 +93,24 @@ class Fetcher:
 
     @property
     def buffered_bytes(self) -> int:
-        return sum(len(part.records) for response in self.results for part in response.parts)
+        return sum(len(part.records) for result in self.results for part in result.parts)
 
     def take(self) -> FetchResult | None:
-        """The next response; room for another is made by that."""
+        """Return the next result, if any. This frees space for another fetch."""
         if not self.results:
             return None
-        response = self.results.popleft()
-        if response.node != NO_REPLICA:
-            self._buffered_counts[response.node] -= 1
+        result = self.results.popleft()
+        if result.node != NO_REPLICA:
+            self._buffered_counts[result.node] -= 1
         self.fetch()
-        return response
+        return result
 
     def fetch(self) -> None:
-        """Send to each broker that has something to read, has no request under way, and whose results do not pile up."""
+        """Send a fetch to each broker with fetchable partitions, no fetch in flight and space in its buffer."""
         if self._core.is_closed:
             return
-        now_ms, wanted, later_ms = self._core.now_ms(), self._fetch_targets(), None
-        for node, targets in wanted.items():
+        now_ms, by_node, later_ms = self._core.now_ms(), self._fetch_targets(), None
+        for node, targets in by_node.items():
             if node in self._in_flight or self._buffered_counts.get(node, 0) >= BUFFERED_RESPONSES_MAX:
                 continue
             wait_ms = self._retry_at_ms.get(node, 0) - now_ms
@@ -131,15 +131,15 @@ class Fetcher:
     def _on_done(self, node: int, task: "asyncio.Task[None]") -> None:
         self._in_flight.pop(node, None)
         failure = None if task.cancelled() else task.exception()
-        if isinstance(failure, Exception):  # a mistake of this client: whoever polls has to see it
+        if isinstance(failure, Exception):  # a bug in this client: raise it from the next poll
             self._retry_at_ms[node] = self._core.now_ms() + self._core.retry_backoff.delay_ms(1)
             self._fail(failure)
         self.fetch()
 
     def _fetch_targets(self) -> dict[int, dict[TopicPartition, FetchTarget]]:
-        """What may be fetched now, by the broker to ask."""
+        """Return the fetchable partitions by broker."""
         found: dict[int, dict[TopicPartition, FetchTarget]] = {}
-        now_ms, soonest_ms, is_lost = self._core.now_ms(), None, False
+        now_ms, soonest_ms, is_leaderless = self._core.now_ms(), None, False
         topics = self._core.cluster.topics
         for partition, state in self._positions.states.items():
             if not state.is_fetchable:
@@ -149,7 +149,7 @@ class Fetcher:
                 continue
             topic = topics.get(partition.topic)
             if topic is None or partition.partition >= len(topic.partitions):
-                is_lost = True
+                is_leaderless = True
                 continue
             info = topic.partitions[partition.partition]
             node = info.leader
@@ -159,11 +159,11 @@ class Fetcher:
                 else:
                     state.replica = NO_REPLICA
             if node < 0:
-                is_lost = True
+                is_leaderless = True
                 continue
             target = FetchTarget(topic.id, state.fetch_offset, info.leader_epoch, self._partition_bytes_max)
             found.setdefault(node, {})[partition] = target
-        if is_lost:
+        if is_leaderless:
             soonest_ms = min(soonest_ms or inf, self._request_leaders(now_ms))
         else:
             self._leader_lookups = 0
@@ -172,7 +172,10 @@ class Fetcher:
         return found
 
     def _request_leaders(self, now_ms: float) -> float:
-        """Metadata is asked for again while partitions have no leader, more and more seldom; returned is when the next time is."""
+        """Request a metadata update, with backoff, while partitions have no leader.
+
+        Returns the time of the next request.
+        """
         if now_ms >= self._next_leader_lookup_ms:
             self._leader_lookups += 1
             self._next_leader_lookup_ms = now_ms + self._core.retry_backoff.delay_ms(self._leader_lookups)
@@ -182,7 +185,10 @@ class Fetcher:
     async def _fetch_from(
         self, node: int, targets: dict[TopicPartition, FetchTarget], seek_ids: dict[TopicPartition, int]
     ) -> None:
-        """One request. Partitions may go or be sought elsewhere meanwhile: the seek_ids of their places tell."""
+        """Send one fetch.
+
+        Results of partitions that were removed or sought meanwhile have an old seek id and are dropped.
+        """
         session = self._sessions.setdefault(node, FetchSessionHandler())
         try:
             connection = await self._core.get_connection(node, purpose=FETCH_PURPOSE)
@@ -242,7 +248,7 @@ class Fetcher:
                 partition = TopicPartition(name, data.partition_index)
                 state = self._positions.states.get(partition)
                 if state is None or seek_ids.get(partition) != state.seek_id:
-                    continue  # nobody reads there any more
+                    continue  # removed, or sought meanwhile
                 if data.error_code:
                     self._on_error(node, partition, data, nodes)
                     continue
@@ -268,7 +274,7 @@ class Fetcher:
             return None
         end = end_of_batches(data.records)
         if end is None:
-            return None  # cut off inside its first batch: there was no room for it in this response
+            return None  # the first batch is incomplete: it exceeded the limit of this response
         self.fetched_bytes += len(data.records)
         next_offset, epoch = end
         state.fetch_offset, state.fetch_epoch = max(next_offset, fetch_offset), epoch
@@ -281,11 +287,11 @@ class Fetcher:
         now_ms = self._core.now_ms()
         if code == ErrorCode.OFFSET_OUT_OF_RANGE:
             if state.replica == node:
-                state.replica = NO_REPLICA  # a follower may be behind: its leader knows better
+                state.replica = NO_REPLICA  # a follower may lag: ask the leader
                 return
             if state.fetch_offset == state.offset:
                 self._reset(partition)
-            # Otherwise what was fetched before is handed out first, and then the same response comes again.
+            # Otherwise return the buffered records first; the next fetch gets the same error.
             state.retry_at_ms = now_ms + self._core.retry_backoff.delay_ms(1)
             return
         if code in _RETRIABLE_ERRORS:
@@ -308,7 +314,7 @@ class Fetcher:
         self._fail(error)
 
     def requeue(self, parts: list[CompletedFetch]) -> None:
-        """Hand these out next: they were parked while their partition was paused."""
+        """Return these next. They were held back while their partition was paused."""
         self.results.appendleft(FetchResult(NO_REPLICA, parts))
         self._on_update()
 
@@ -323,7 +329,7 @@ class Fetcher:
 
 
 def end_of_batches(records: Buffer) -> tuple[int, int] | None:
-    """The offset behind the last whole batch, and its leader epoch; None where there is no whole one."""
+    """Return the offset after the last complete batch and its leader epoch, or None if there is no complete batch."""
     position, end, last = 0, len(records), None
     while end - position >= RECORDS_AT:
         size = _read_length(records, position + LENGTH_AT)[0] + LENGTH_OVERHEAD

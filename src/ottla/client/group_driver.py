@@ -1,4 +1,6 @@
-"""Drives a Membership: sends what it asks for to the coordinator, computes assignments where this member leads, keeps its timers."""
+"""Drives a Membership: sends what it asks for to the coordinator, computes assignments where this member leads, keeps
+its timers.
+"""
 
 import asyncio
 from collections import deque
@@ -54,7 +56,9 @@ _RESPONSE_TYPES: Mapping[type[Message], type[Message]] = {
 
 
 class GroupDriver:
-    """`rebalance_effects` holds what the user is to be told (PrepareJoin, ApplyAssignment); `failures` what it has to know. `on_update` is called with either."""
+    """`rebalance_effects` holds what the user is to be told (PrepareJoin, ApplyAssignment); `failures` what it has to
+    know. `on_update` is called with either.
+    """
 
     def __init__(
         self,

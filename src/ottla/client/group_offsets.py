@@ -29,10 +29,13 @@ from ottla.wire.messages.offset_fetch import (
 MULTI_GROUP_MIN_VERSION = 8
 """Versions of OffsetFetch from here on ask for several groups at once."""
 TOPIC_NAME_MAX_VERSION = 9
-"""Up to this version of both APIs topics go by their names: what is committed for a topic that the client has not looked up needs no id."""
+"""Up to this version of both APIs topics go by their names: what is committed for a topic that the client has not
+looked up needs no id.
+"""
 COORDINATOR_MOVED_ERRORS = (ErrorCode.NOT_COORDINATOR, ErrorCode.COORDINATOR_NOT_AVAILABLE)
 COORDINATOR_PURPOSE = "group"
-"""The connection for what a group's coordinator is asked: a JoinGroup that waits must not hold up a fetch of records."""
+"""The connection for what a group's coordinator is asked: a JoinGroup that waits must not hold up a fetch of records.
+"""
 
 
 class ConsumerGroupMetadata:
@@ -47,7 +50,9 @@ class ConsumerGroupMetadata:
 
 
 class GroupOffsetsClient:
-    """Each call is one try; errors that pass are ClientErrors that say so, and the coordinator is looked for again after them."""
+    """Each call is one try; errors that pass are ClientErrors that say so, and the coordinator is looked for again
+    after them.
+    """
 
     def __init__(
         self, core: ClusterClient, coordinators: CoordinatorFinder, group: str, *, read_committed: bool

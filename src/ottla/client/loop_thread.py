@@ -1,4 +1,4 @@
-"""An event loop on a thread of its own: what the blocking face runs the other one on."""
+"""An event loop on its own thread, for the blocking clients."""
 
 import asyncio
 import threading
@@ -15,7 +15,7 @@ Work: TypeAlias = Callable[[], Coroutine[Any, Any, T]]
 
 
 def new_event_loop() -> asyncio.AbstractEventLoop:
-    """uvloop's where it is installed: it halves the cost of a request."""
+    """Return a uvloop event loop if installed, which halves the cost of a request."""
     try:
         import uvloop
     except ImportError:
@@ -25,7 +25,10 @@ def new_event_loop() -> asyncio.AbstractEventLoop:
 
 
 class EventLoopThread:
-    """Starts with its first use. Its thread does not keep the process alive: close what must be finished."""
+    """A running event loop.
+
+    Its daemon thread does not keep the process alive, so close clients to finish their work.
+    """
 
     def __init__(self, name: str) -> None:
         self.loop = new_event_loop()
@@ -37,10 +40,15 @@ class EventLoopThread:
         self.loop.run_forever()
 
     def run(self, work: Work[T], timeout: float | None = None, what: str = "The call") -> T:
-        """Run a coroutine there and wait for it, for at most `timeout` seconds. It is made there, too: were it made here, an interrupt
-        before it is handed over would leave one that complains that nobody awaited it."""
+        """Run a coroutine in the loop and wait for at most `timeout` seconds.
+
+        The coroutine is created in the loop as well: a KeyboardInterrupt before the handover would otherwise leave a
+        coroutine that was never awaited.
+        """
         if threading.current_thread() is self._thread:
-            raise RuntimeError("a callback cannot wait for its own client: use the Async face, or another thread")
+            raise RuntimeError(
+                "blocking call from a client callback would deadlock; use the async client or another thread"
+            )
         if self.loop.is_closed():
             raise ClientClosedError
         outcome: Future[T] = Future()
@@ -51,7 +59,7 @@ class EventLoopThread:
             if outcome.done():
                 raise
             outcome.cancel()
-            raise ClientTimeoutError(f"{what} did not end within {timeout} s.") from None
+            raise ClientTimeoutError(f"{what} timed out after {timeout} s.") from None
         except BaseException:
             outcome.cancel()
             raise
@@ -72,7 +80,7 @@ class EventLoopThread:
         outcome.add_done_callback(cancel)
 
     def call_soon(self, callback: Callable[..., object], *arguments: object) -> None:
-        """Call it there, from any thread."""
+        """Schedule a callback in the loop, from any thread."""
         self.loop.call_soon_threadsafe(callback, *arguments)
 
     def close(self) -> None:
@@ -84,7 +92,7 @@ class EventLoopThread:
 
 
 def _copy_result(outcome: "Future[T]", task: "asyncio.Task[T]") -> None:
-    """To the thread that waits, if it still does."""
+    """Copy the task's result to the future of the waiting thread, unless it was cancelled."""
     if task.cancelled():
         outcome.cancel()
         outcome.set_running_or_notify_cancel()

@@ -1,8 +1,8 @@
 """A member of a classic group as a machine without I/O: events go in, effects come out.
 
-The member joins, is told the generation, gets its partitions, and says every few seconds that it lives. What it gives up and what it gets
-is told to the user between those steps, and only while the user polls: so a user who stopped polling is found out, and the group goes on
-without it.
+The member joins, is told the generation, gets its partitions, and says every few seconds that it lives. What it gives
+up and what it gets is told to the user between those steps, and only while the user polls: so a user who stopped
+polling is found out, and the group goes on without it.
 """
 
 from collections.abc import Mapping, Sequence
@@ -210,7 +210,7 @@ class Membership:
         self.is_leader = response.leader == response.member_id
         self._last_response_ms = now_ms
         self._heartbeat_at_ms = now_ms + self.settings.heartbeat_interval_ms
-        if self.is_leader and not answer.skip_assignment:
+        if self.is_leader and not response.skip_assignment:
             self._enter(MemberState.COMPUTING)
             return [ComputeAssignment(response.protocol_name or "", self.generation, tuple(response.members))]
         self._enter(MemberState.SYNCING)

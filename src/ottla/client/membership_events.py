@@ -153,7 +153,10 @@ class Send:
 
 @dataclass(frozen=True, slots=True)
 class PrepareJoin:
-    """Commit if that is automatic, then tell the user what it gives up; then comes JoinPrepared. Lost ones are another's already."""
+    """Commit if that is automatic, then tell the user what it gives up; then comes JoinPrepared.
+
+    Lost ones are another's already.
+    """
 
     revoked: tuple[TopicPartition, ...] = ()
     lost: tuple[TopicPartition, ...] = ()
@@ -161,7 +164,9 @@ class PrepareJoin:
 
 @dataclass(frozen=True, slots=True)
 class ApplyAssignment:
-    """Tell the user what is revoked, read `assigned` from now on, tell the user what is added; then comes AssignmentApplied."""
+    """Tell the user what is revoked, read `assigned` from now on, tell the user what is added; then comes
+    AssignmentApplied.
+    """
 
     assigned: tuple[TopicPartition, ...]
     added: tuple[TopicPartition, ...]

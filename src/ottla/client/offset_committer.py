@@ -80,7 +80,8 @@ class OffsetCommitter:
     async def _commit(self, offsets: Mapping[TopicPartition, OffsetAndMetadata]) -> None:
         member = self._group.member
         if member.topics and not member.is_member:
-            # A group without members would take it from anybody: but this one's partitions may be another's a moment later.
+            # A group without members would take it from anybody: but this one's partitions may be another's a moment
+            # later.
             raise CommitFailedError(ErrorCode.UNKNOWN_MEMBER_ID)
         await self._offsets.commit(offsets, self._group.group_metadata)
         self.done += 1
@@ -107,7 +108,9 @@ class OffsetCommitter:
             return  # the group decides who reads on from where: what was read twice is read twice
 
     async def commit(self, offsets: Mapping[TopicPartition, OffsetAndMetadata | int] | None = None) -> None:
-        """What was handed out, or these offsets; until it is done, or CommitFailedError where the group has gone on without this member."""
+        """What was handed out, or these offsets; until it is done, or CommitFailedError where the group has gone on
+        without this member.
+        """
         wanted = self._consumed() if offsets is None else _offsets(offsets)
         if not wanted:
             return
@@ -121,7 +124,10 @@ class OffsetCommitter:
         offsets: Mapping[TopicPartition, OffsetAndMetadata | int] | None,
         callback: Callable[[Offsets, ClientError | None], Any] | None,
     ) -> None:
-        """Begin a commit. The callback hears how it ended; one that failed is not tried again, as a later one may have come first."""
+        """Begin a commit.
+
+        The callback hears how it ended; one that failed is not tried again, as a later one may have come first.
+        """
         wanted = self._consumed() if offsets is None else _offsets(offsets)
         if not wanted:
             return

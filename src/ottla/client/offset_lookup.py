@@ -1,4 +1,4 @@
-"""Asking leaders where things are: the offsets that belong to timestamps, and where an epoch of a leader ended."""
+"""Offsets from partition leaders: by timestamp, and the end offset of a leader epoch."""
 
 import asyncio
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -24,11 +24,11 @@ from ottla.wire.messages.offset_for_leader_epoch import (
 
 T = TypeVar("T")
 CONSUMER_REPLICA_ID = -1
-"""As the replica id of whoever is none."""
+"""Replica id of clients that are not replicas."""
 
 
 class FoundOffset(NamedTuple):
-    """-1 as the offset says that there is none at or after the timestamp."""
+    """`offset` is -1 if there is no record at or after the timestamp."""
 
     offset: int
     timestamp: int
@@ -36,14 +36,14 @@ class FoundOffset(NamedTuple):
 
 
 class EpochEnd(NamedTuple):
-    """The last epoch up to the one asked for, and where it ended; -1 where the leader knows nothing of it."""
+    """End offset of the largest epoch up to the requested one; -1 if the leader does not know it."""
 
     leader_epoch: int
     end_offset: int
 
 
 class Outcome(Generic[T]):
-    """What was found for some partitions, and why not for others."""
+    """Results of some partitions and errors of others."""
 
     __slots__ = ("failed", "found")
 
@@ -52,7 +52,7 @@ class Outcome(Generic[T]):
         self.failed: dict[TopicPartition, ClientError] = {}
 
     def take(self, responses: Iterable[tuple[TopicPartition, int, T]], about: str) -> None:
-        """Error codes and what came with them."""
+        """Add results; an error code other than 0 becomes an error."""
         for partition, error, value in responses:
             if error:
                 self.failed[partition] = broker_error(error, about=f"{about} of {partition}")
@@ -60,21 +60,21 @@ class Outcome(Generic[T]):
                 self.found[partition] = value
 
     def all_or_raise(self) -> dict[TopicPartition, T]:
-        """For those who need all; a failure that lasts is raised before one that passes."""
+        """Return the results. Raises if any partition failed, with fatal errors first."""
         for error in sorted(self.failed.values(), key=lambda error: error.is_retriable):
             raise error
         return self.found
 
 
 class OffsetLookup:
-    """Each call is one try at every leader that is concerned."""
+    """Each call makes one attempt at every leader involved."""
 
     def __init__(self, core: ClusterClient, *, read_committed: bool) -> None:
         self._core = core
         self._isolation = int(read_committed)
 
     async def by_timestamp(self, requested: Mapping[TopicPartition, int]) -> Outcome[FoundOffset]:
-        """Timestamps are milliseconds, or one of the numbers that stand for an end of the log."""
+        """Look up milliseconds, or the special timestamps of ListOffsets."""
 
         async def call_leader(node: int, partitions: Sequence[TopicPartition], outcome: Outcome[FoundOffset]) -> None:
             topics = [

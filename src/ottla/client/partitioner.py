@@ -1,5 +1,8 @@
-"""Which partition a record goes to. Records with a key go by Kafka's hash of it, so that all clients agree; others stick to one partition
-until a batch of it is full (`accumulator`), go round robin, or go where a function of yours says."""
+"""Choice of a record's partition.
+
+Records with a key use Kafka's hash, as all clients do. Other records use a sticky partition (`accumulator`), round
+robin or a function given by the user.
+"""
 
 from collections.abc import Callable
 from struct import unpack_from
@@ -8,7 +11,7 @@ from typing import Any
 from ottla.client.errors import ConfigError
 
 Partitioner = Callable[[str, bytes | None, bytes | None, int], int]
-"""Topic, key, value and how many partitions there are: the number of one of them."""
+"""Called with topic, key, value and partition count; returns a partition number."""
 
 _M = 0x5BD1E995
 _U32 = 0xFFFF_FFFF
@@ -18,7 +21,7 @@ CACHED_KEY_BYTES_MAX = 64
 
 
 def murmur2(data: bytes) -> int:
-    """The 32-bit hash of Kafka's clients, as an unsigned number."""
+    """Return the 32-bit hash used by Kafka's clients, as an unsigned number."""
     length = len(data)
     h = SEED ^ length
     words = length >> 2
@@ -33,7 +36,7 @@ def murmur2(data: bytes) -> int:
 
 
 class KeyHashes:
-    """The positive hashes of the keys that were used lately: a hash takes microseconds in Python, a look-up a tenth of one."""
+    """Cache of recent keys' positive hashes: a hash takes microseconds in Python, a lookup 0.1 µs."""
 
     __slots__ = ("_known",)
 
@@ -52,7 +55,7 @@ class KeyHashes:
 
 
 class RoundRobin:
-    """Each record of a topic goes to the partition after that of the last one, whatever its key."""
+    """Sends each record of a topic to the partition after the previous record's, whatever its key."""
 
     def __init__(self) -> None:
         self._next: dict[str, int] = {}
@@ -64,7 +67,10 @@ class RoundRobin:
 
 
 def partitioner_named(given: Any) -> Partitioner | None:
-    """What `partitioner.class` says: a function, or the name of Kafka's round robin; None is the default."""
+    """Return the partitioner for a value of `partitioner.class`: a function, or the name of Kafka's round robin.
+
+    None is the default.
+    """
     if given is None:
         return None
     if isinstance(given, str):
@@ -77,5 +83,5 @@ def partitioner_named(given: Any) -> Partitioner | None:
         raise ConfigError(
             f"partitioner.class must be a function of topic, key, value and the number of partitions, not {given!r}."
         )
-    made: Partitioner = given
-    return made
+    partitioner: Partitioner = given
+    return partitioner

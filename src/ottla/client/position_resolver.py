@@ -1,5 +1,6 @@
-"""Finds the place of partitions that have none: what the group committed, or else what `auto.offset.reset` says; and asks new leaders
-whether they have the log that was read.
+"""Finds missing positions and validates positions after leader changes.
+
+A partition without a position starts at the group's committed offset, or where `auto.offset.reset` says.
 """
 
 import asyncio
@@ -30,7 +31,7 @@ NO_OFFSET = -1
 
 
 class PositionResolver:
-    """`maybe_start` starts the work if there is some; `on_update` is called whenever something changed, `failures` hold what went wrong."""
+    """`maybe_start` starts the work in a task. Calls `on_update` after each change; errors go to `failures`."""
 
     def __init__(
         self,
@@ -52,7 +53,7 @@ class PositionResolver:
         core.update_callbacks.append(self._on_metadata)
 
     def maybe_start(self) -> None:
-        """From now on, until every partition has its place."""
+        """Start resolving if any partition needs it."""
         if self._task is None and not self._core.is_closed and self._has_work():
             self._task = self._core.loop.create_task(self._run())
             self._task.add_done_callback(self._on_done)
@@ -64,7 +65,7 @@ class PositionResolver:
     def _on_done(self, task: "asyncio.Task[None]") -> None:
         self._task = None
         failure = None if task.cancelled() else task.exception()
-        if isinstance(failure, Exception):  # a mistake of this client: whoever polls has to see it
+        if isinstance(failure, Exception):  # a bug in this client: raise it from the next poll
             self._fail(failure)
 
     def _on_metadata(self, cluster: ClusterMetadata) -> None:
@@ -75,7 +76,7 @@ class PositionResolver:
         self.maybe_start()
 
     def reset(self, partition: TopicPartition) -> None:
-        """The offset is not there: go where the policy says, or tell."""
+        """Move an out-of-range position according to the reset policy, or report OffsetOutOfRangeError."""
         state = self._positions.require(partition)
         at = self._policy.at(self._core.ports.clock.now_ms())
         if at is None:
@@ -137,15 +138,15 @@ class PositionResolver:
 
     async def _reset_positions(self) -> ClientError | None:
         states = self._positions.states
-        wanted = self._positions.awaiting_reset()
-        if not wanted:
+        to_reset = self._positions.awaiting_reset()
+        if not to_reset:
             return None
-        seek_ids = {partition: states[partition].seek_id for partition in wanted}
-        outcome = await self._lookup.by_timestamp(wanted)
+        seek_ids = {partition: states[partition].seek_id for partition in to_reset}
+        outcome = await self._lookup.by_timestamp(to_reset)
         missing: dict[TopicPartition, int] = {}
         for partition, found in outcome.found.items():
             if found.offset == NO_OFFSET:
-                missing[partition] = LATEST  # nothing is that young: go on at the end
+                missing[partition] = LATEST  # no record is that new: use the end
         if missing:
             ends = await self._lookup.by_timestamp(missing)
             outcome.found |= ends.found
@@ -158,11 +159,11 @@ class PositionResolver:
 
     async def _validate_positions(self) -> ClientError | None:
         states = self._positions.states
-        doubtful = self._positions.awaiting_validation()
-        if not doubtful:
+        to_validate = self._positions.awaiting_validation()
+        if not to_validate:
             return None
-        seek_ids = {partition: states[partition].seek_id for partition in doubtful}
-        outcome = await self._lookup.ends_of_epochs({partition: states[partition].epoch for partition in doubtful})
+        seek_ids = {partition: states[partition].seek_id for partition in to_validate}
+        outcome = await self._lookup.ends_of_epochs({partition: states[partition].epoch for partition in to_validate})
         failed = list(outcome.failed.values())
         for partition, end in outcome.found.items():
             if partition in states and states[partition].seek_id == seek_ids[partition]:
@@ -172,7 +173,7 @@ class PositionResolver:
         for partition, error in outcome.failed.items():
             state = states.get(partition)
             if error.code == ErrorCode.UNSUPPORTED_VERSION and state is not None:
-                state.is_awaiting_validation = False  # a broker that is too old to be asked
+                state.is_awaiting_validation = False  # an old broker cannot validate
                 failed.remove(error)
         return _first(failed)
 
@@ -201,6 +202,6 @@ class PositionResolver:
 
 
 def _first(errors: Iterable[ClientError]) -> ClientError | None:
-    """One that lasts rather than one that passes."""
+    """Return a fatal error if there is one, else a retriable one."""
     found = sorted(errors, key=lambda error: error.is_retriable)
     return found[0] if found else None

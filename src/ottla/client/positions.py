@@ -1,4 +1,4 @@
-"""Which partitions a consumer reads, and how far it has come in each: values and rules, without I/O."""
+"""Assigned partitions and the position in each, without I/O."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import count
@@ -10,11 +10,11 @@ NO_REPLICA = -1
 
 
 class PartitionState:
-    """One partition that is read.
+    """State of an assigned partition.
 
-    `offset` is what the user has come to; `fetch_offset` runs ahead of it, as responses wait to be handed out. `seek_id` changes with every
-    seek, so that what was fetched for a place that nobody reads any more is known for that; no two places have the same one, also where a
-    partition goes and comes back.
+    `offset` is the user's position; `fetch_offset` is ahead of it by the buffered records. `seek_id` changes with every
+    seek, so that results fetched for an earlier position are recognized. It is unique, also if a partition is removed
+    and added again.
     """
 
     __slots__ = (
@@ -39,15 +39,15 @@ class PartitionState:
     def __init__(self, seek_ids: Iterator[int]) -> None:
         self.offset: int | None = None
         self.epoch = NO_EPOCH
-        """Of the record before `offset`: a leader that is not of this line may have other records there."""
+        """Leader epoch of the record before `offset`, for validation against a new leader."""
         self.fetch_offset = 0
         self.fetch_epoch = NO_EPOCH
         self.leader_epoch = NO_EPOCH
-        """Of the leader that was last known: when it changes, what was read is compared with what the new one has."""
+        """Leader epoch of the known leader. When it changes, the position is validated."""
         self.reset_at: int | None = None
-        """The timestamp (or one of ListOffsets' numbers) whose offset is to be looked up."""
+        """Timestamp (or special ListOffsets timestamp) whose offset becomes the position."""
         self.is_awaiting_validation = False
-        """The leader changed: whether its log is the one that was read is to be asked."""
+        """The leader changed: check that its log contains what was read."""
         self.is_paused = False
         self._seek_ids = seek_ids
         self.seek_id = next(seek_ids)
@@ -55,10 +55,10 @@ class PartitionState:
         self.last_stable_offset = -1
         self.log_start_offset = -1
         self.replica = NO_REPLICA
-        """A nearer replica that the leader named."""
+        """Preferred read replica named by the leader."""
         self.replica_until_ms = 0.0
         self.retry_at_ms = 0.0
-        """After an error the partition is left alone for a moment."""
+        """Do not fetch the partition before this time, after an error."""
 
     @property
     def is_fetchable(self) -> bool:
@@ -67,7 +67,7 @@ class PartitionState:
         )
 
     def on_leader_epoch(self, leader_epoch: int) -> bool:
-        """A leader is known. True where it is another than before, and the place has to be looked at."""
+        """Update the leader epoch. Returns True if the position needs validation."""
         is_new = 0 <= self.leader_epoch < leader_epoch or (self.leader_epoch == NO_EPOCH and self.epoch != leader_epoch)
         self.leader_epoch = max(leader_epoch, self.leader_epoch)
         if not is_new or self.offset is None or self.epoch == NO_EPOCH or self.is_awaiting_validation:
@@ -76,7 +76,7 @@ class PartitionState:
         return True
 
     def seek(self, offset: int, epoch: int = NO_EPOCH) -> None:
-        """Go on elsewhere. What is under way for the old place is dropped."""
+        """Move to an offset. Fetches in flight for the old position are dropped."""
         self.offset = self.fetch_offset = offset
         self.epoch = self.fetch_epoch = epoch
         self.reset_at = None
@@ -84,47 +84,47 @@ class PartitionState:
         self.seek_id = next(self._seek_ids)
 
     def request_reset(self, timestamp: int) -> None:
-        """Go where a lookup will say."""
+        """Move to the offset of a timestamp, once it is looked up."""
         self.offset = None
         self.reset_at = timestamp
         self.replica = NO_REPLICA
         self.seek_id = next(self._seek_ids)
 
     def request_validation(self) -> None:
-        """CompletedFetch but not handed out: it may be of a log that is no more."""
+        """Validate the position. Buffered records are fetched again: a truncation may have removed them."""
         assert self.offset is not None
         self.fetch_offset, self.fetch_epoch = self.offset, self.epoch
         self.is_awaiting_validation = True
         self.seek_id = next(self._seek_ids)
 
     def rewind(self) -> None:
-        """Fetch again what was not handed out."""
+        """Fetch the records after the position again."""
         if self.offset is not None:
             self.fetch_offset, self.fetch_epoch = self.offset, self.epoch
             self.seek_id = next(self._seek_ids)
 
     def lag(self, *, read_committed: bool) -> int | None:
-        """How many offsets are between the position and the end; None where nothing is known yet."""
+        """Return the number of offsets between position and end, or None if unknown."""
         end = self.last_stable_offset if read_committed else self.high_watermark
         return None if self.offset is None or end < 0 else max(end - self.offset, 0)
 
 
 class Positions:
-    """The partitions that are assigned, by name, in the order in which they came."""
+    """States of the assigned partitions, in the order of assignment."""
 
     def __init__(self) -> None:
         self.states: dict[TopicPartition, PartitionState] = {}
-        """Always the same dictionary: whoever waits for a response looks into it afterwards."""
+        """Always the same dict object: callers keep it across awaits."""
         self._seek_ids = count(1)
 
     def __contains__(self, partition: TopicPartition) -> bool:
         return partition in self.states
 
     def replace(self, partitions: Iterable[TopicPartition]) -> None:
-        """From now on these and no others; those that stay keep their place."""
-        wanted = {partition: self.states.get(partition) or PartitionState(self._seek_ids) for partition in partitions}
+        """Assign exactly these partitions. Those already assigned keep their state."""
+        assigned = {partition: self.states.get(partition) or PartitionState(self._seek_ids) for partition in partitions}
         self.states.clear()
-        self.states.update(wanted)
+        self.states.update(assigned)
 
     def require(self, partition: TopicPartition) -> PartitionState:
         state = self.states.get(partition)
@@ -133,7 +133,7 @@ class Positions:
         return state
 
     def without_position(self) -> list[TopicPartition]:
-        """Those of which neither an offset nor where to look it up is known."""
+        """Return partitions without an offset and without a pending reset."""
         return [
             partition for partition, state in self.states.items() if state.offset is None and state.reset_at is None
         ]
@@ -149,7 +149,7 @@ class Positions:
         ]
 
     def consumed(self) -> dict[TopicPartition, OffsetAndMetadata]:
-        """What there is to commit."""
+        """Return the offsets to commit."""
         return {
             partition: OffsetAndMetadata(state.offset, "", state.epoch)
             for partition, state in self.states.items()
@@ -157,7 +157,7 @@ class Positions:
         }
 
     def advance(self, partition: TopicPartition, offset: int, epoch: int) -> None:
-        """The user was given everything before an offset."""
+        """Move the position: all records before `offset` were returned."""
         state = self.states.get(partition)
         if state is not None and state.offset is not None:
             state.offset = offset
@@ -169,7 +169,7 @@ class Positions:
 
 
 def by_topic(partitions: Sequence[TopicPartition]) -> dict[str, list[int]]:
-    """Partition numbers by topic, in order."""
+    """Return sorted partition numbers by topic."""
     found: dict[str, list[int]] = {}
     for partition in sorted(partitions):
         found.setdefault(partition.topic, []).append(partition.partition)

@@ -1,4 +1,5 @@
-"""The producer's face for code that blocks. Records are encoded by the thread that sends them; a thread of the producer delivers them.
+"""The producer's face for code that blocks. Records are encoded by the thread that sends them; a thread of the producer
+delivers them.
 
 with Producer(bootstrap_servers="127.0.0.1:9092") as producer:
     future = producer.send("orders", b"one")
@@ -27,7 +28,9 @@ class BlockingSendFuture(SendFuture):
     __slots__ = ()
 
     def result(self, timeout: float | None = None) -> RecordMetadata:
-        """Wait for at most `timeout` seconds; ClientTimeoutError where that is too short, which says nothing of the record."""
+        """Wait for at most `timeout` seconds; ClientTimeoutError where that is too short, which says nothing of the
+        record.
+        """
         if not self.done():
             event = threading.Event()
             self._when_done(event.set)
@@ -66,7 +69,10 @@ class BlockingColumnSendFuture(ColumnSendFuture):
 
 
 class Producer:
-    """Safe to use from many threads. Configs are Kafka's: a mapping with dotted names, keywords with underscores, or both."""
+    """Safe to use from many threads.
+
+    Configs are Kafka's: a mapping with dotted names, keywords with underscores, or both.
+    """
 
     def __init__(self, config: Mapping[str, Any] | None = None, **keywords: Any) -> None:
         self._settings = producer_settings(config, keywords)
@@ -87,7 +93,10 @@ class Producer:
         timestamp: int | None = None,
         headers: HeadersLike | None = None,
     ) -> BlockingSendFuture:
-        """Put a record into a batch and return. Blocks for the topic's metadata and for memory only, at most max.block.ms."""
+        """Put a record into a batch and return.
+
+        Blocks for the topic's metadata and for memory only, at most max.block.ms.
+        """
         if (
             self._takes_bytes_only
             and type(value) is bytes
@@ -121,8 +130,9 @@ class Producer:
         partitions: Any = None,
         headers: Any = None,
     ) -> BlockingColumnSendFuture:
-        """Send all rows of columns: Arrow arrays of bytes or text (`values`, `keys`), times, partitions (-1 or null: by the key) and
-        lists of headers. They are encoded by this thread, without work in Python for each row; blocks for metadata and for memory."""
+        """Send all rows of columns: Arrow arrays of bytes or text (`values`, `keys`), times, partitions (-1 or null:
+        by the key) and lists of headers. They are encoded by this thread, without work in Python for each row;
+        blocks for metadata and for memory."""
         from ottla.client.column_producer import check_partitions, encode_rows, split_rows, to_columns
 
         if self._is_closed:
@@ -144,7 +154,9 @@ class Producer:
         return BlockingColumnSendFuture(topic, batches)
 
     def flush(self, timeout: float | None = None) -> None:
-        """Wait until all records that were sent before this call are acknowledged or have failed; ClientTimeoutError after `timeout` seconds."""
+        """Wait until all records that were sent before this call are acknowledged or have failed; ClientTimeoutError
+        after `timeout` seconds.
+        """
         if not self._is_closed:
             self._loop_thread.run(self._engine.flush, timeout, "flush")
 

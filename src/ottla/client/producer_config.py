@@ -1,4 +1,4 @@
-"""The producer's configs, and how they depend on one another."""
+"""The producer's configs and the checks between them."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -21,7 +21,7 @@ from ottla.client.errors import ConfigError
 from ottla.client.partitioner import Partitioner, partitioner_named
 
 IDEMPOTENT_IN_FLIGHT_MAX = 5
-"""As many batches of a producer as a broker remembers for each partition."""
+"""Number of batches per producer and partition that a broker can deduplicate."""
 CODECS = ("none", "gzip", "snappy", "lz4", "zstd")
 _SNAPPY = CODECS.index("snappy")
 
@@ -65,7 +65,7 @@ PRODUCER_OPTIONS: tuple[Option, ...] = (
 
 @dataclass(frozen=True, slots=True)
 class ProducerSettings:
-    """What the machinery of the producer needs, read once."""
+    """The producer's configs, parsed."""
 
     config: Config
     acks: int
@@ -89,11 +89,11 @@ class ProducerSettings:
 
 
 def producer_settings(mapping: Mapping[str, Any] | None, keywords: Mapping[str, Any]) -> ProducerSettings:
-    """Read and check; ConfigError says what is wrong."""
+    """Parse and check the configs. Raises ConfigError."""
     config = parse(mapping, keywords, PRODUCER_OPTIONS, kind="The producer")
     if config["transactional.id"] is not None:
         raise ConfigError(
-            "transactional.id: this client has no transactions yet; without it the producer is idempotent."
+            "transactional.id: this client does not support transactions yet; the producer is idempotent without it."
         )
     codec = CODECS.index(config["compression.type"])
     name = CODECS[codec]
@@ -126,7 +126,7 @@ def producer_settings(mapping: Mapping[str, Any] | None, keywords: Mapping[str, 
 
 
 def _is_idempotent(config: Config) -> bool:
-    """On, unless it is switched off or another config that was given rules it out."""
+    """Return whether the producer is idempotent: by default, unless it is disabled or a given config conflicts."""
     if not config["enable.idempotence"]:
         return False
     against = []
@@ -142,7 +142,7 @@ def _is_idempotent(config: Config) -> bool:
 
 
 def _delivery_timeout(config: Config) -> float:
-    """It spans at least one lingering and one request."""
+    """Return delivery.timeout.ms, which must be at least linger.ms plus request.timeout.ms."""
     least: float = min(config["linger.ms"] + config["request.timeout.ms"], LONG_MAX)
     timeout: float = config["delivery.timeout.ms"]
     if timeout >= least:

@@ -1,7 +1,7 @@
-"""One connection as requests and responses, without I/O: it is told which bytes came and says which to send.
+"""The protocol of one connection, without I/O: requests to bytes, received bytes to responses.
 
-Responses come in the order of the requests. Versions are negotiated once, by ApiVersions; each request then takes the highest version that
-both sides speak.
+A broker responds in the order of the requests. Versions are negotiated once, with ApiVersions; each request then uses
+the highest version that both sides support.
 """
 
 from collections import deque
@@ -21,7 +21,7 @@ from ottla.wire.schema import Message, decode, encode
 M = TypeVar("M", bound=Message)
 
 FRAME_BYTES_MAX = 256 << 20
-"""No broker sends more at once: fetch.max.bytes is 50 MiB, and one batch above it."""
+"""Upper limit of a response. fetch.max.bytes is 50 MiB by default, and a batch may exceed it."""
 SOFTWARE_NAME = "ottla-client"
 SOFTWARE_VERSION = "0.1.0"
 
@@ -29,11 +29,11 @@ _head = Struct(">ihhih").pack
 _correlation = Struct(">i").unpack_from
 
 OnResponse = Callable[[int, bytes | memoryview], None]
-"""Version and body."""
+"""Called with a response's version and body."""
 
 
 class InFlightRequest:
-    """A request whose response has not come."""
+    """A request that waits for its response."""
 
     __slots__ = ("correlation_id", "deadline_ms", "deliver", "fail", "is_flexible", "version")
 
@@ -55,7 +55,7 @@ class InFlightRequest:
 
 
 class BrokerProtocol:
-    """Bytes to send are returned by `start_negotiation` and `request`; bytes that came go to `get_buffer` and `received`."""
+    """`start_negotiation` and `request` return bytes to send; received bytes go through `get_buffer` and `received`."""
 
     def __init__(self, client_id: str, buffers: ReceiveBufferPool) -> None:
         self._client_id = client_id.encode()
@@ -66,7 +66,7 @@ class BrokerProtocol:
         self._chosen: dict[int, int] = {}
         self.get_buffer = self._reader.get_buffer
         self.received = self._reader.received
-        """Raises BadFrame or MalformedMessage where the stream makes no sense: close the connection then."""
+        """Raises BadFrame or MalformedMessage if the stream is invalid; close the connection then."""
         self.features: dict[str, tuple[int, int]] = {}
 
     @property
@@ -87,7 +87,11 @@ class BrokerProtocol:
         deadline_ms: float,
         version: int = ApiVersionsRequest.MAX_VERSION,
     ) -> bytes:
-        """The first request. A broker that does not know its version says so in version 0, and `on_retry` gets the next attempt's bytes."""
+        """Return the first request.
+
+        A broker that does not support its version responds in version 0; `on_retry` then gets the bytes of the next
+        attempt.
+        """
 
         def deliver(sent: int, body: bytes | memoryview) -> None:
             if sent and int.from_bytes(body[:2], "big") == ErrorCode.UNSUPPORTED_VERSION:
@@ -98,11 +102,7 @@ class BrokerProtocol:
                 return
             response, _ = decode(ApiVersionsResponse, sent, body)
             if response.error_code:
-                fail(
-                    UnsupportedVersionError(
-                        f"The broker refused to say which versions it speaks (error {response.error_code})."
-                    )
-                )
+                fail(UnsupportedVersionError(f"ApiVersions failed with error {response.error_code}."))
                 return
             self._versions = {entry.api_key: (entry.min_version, entry.max_version) for entry in response.api_keys}
             self._chosen = {}
@@ -119,7 +119,7 @@ class BrokerProtocol:
         return max(low, request.MIN_VERSION) <= min(high, request.MAX_VERSION)
 
     def version_for(self, request: type[Message], version_max: int | None = None) -> int:
-        """The highest version that both sides speak, or UnsupportedVersionError."""
+        """Return the highest common version. Raises UnsupportedVersionError if there is none."""
         if version_max is None:
             chosen = self._chosen.get(request.API_KEY)
             if chosen is not None:
@@ -127,10 +127,11 @@ class BrokerProtocol:
         low, high = self._versions.get(request.API_KEY, (0, -1))
         version = min(high, request.MAX_VERSION if version_max is None else min(version_max, request.MAX_VERSION))
         if version < max(low, request.MIN_VERSION):
-            theirs = f"versions {low} to {high}" if high >= low else "no version"
-            ours = f"{request.MIN_VERSION} to {request.MAX_VERSION if version_max is None else version_max}"
             name = request.__name__.removesuffix("Request")
-            raise UnsupportedVersionError(f"The broker speaks {theirs} of {name}, this client {ours}.")
+            if high < low:
+                raise UnsupportedVersionError(f"{name}: not supported by the broker.")
+            ours = f"{request.MIN_VERSION}-{request.MAX_VERSION if version_max is None else version_max}"
+            raise UnsupportedVersionError(f"{name}: no common version (broker {low}-{high}, client {ours}).")
         if version_max is None:
             self._chosen[request.API_KEY] = version
         return version
@@ -146,12 +147,12 @@ class BrokerProtocol:
         fail: Callable[[ClientError], None],
         deadline_ms: float,
     ) -> bytes:
-        """The frame of a request. Without an `response` (acks=0) none is waited for."""
+        """Return the frame of a request. Without a `response_type` (acks=0) no response is expected."""
         flexible = version >= request.FLEXIBLE_FROM
         body = encode(request, version)
         if response_type is None:
             return self._head(request.API_KEY, version, flexible, len(body)) + body
-        # The response to ApiVersions never has tags in its header: its reader may not know the version yet.
+        # ApiVersions responses never have header tags: the client may not know the version yet.
         response_flexible = version >= response_type.FLEXIBLE_FROM and request.API_KEY != ApiVersionsRequest.API_KEY
         return self._frame(request.API_KEY, version, flexible, response_flexible, body, deliver, fail, deadline_ms)
 
@@ -180,27 +181,27 @@ class BrokerProtocol:
 
     def _on_frame(self, buffer: bytearray, view: memoryview, start: int, end: int) -> bool:
         if not self._in_flight or end - start < 4:
-            raise MalformedMessage("a response that nobody asked for")
+            raise MalformedMessage("unexpected response: no request is in flight")
         request = self._in_flight[0]
         (correlation_id,) = _correlation(buffer, start)
         if correlation_id != request.correlation_id:
-            raise MalformedMessage(f"response {correlation_id} came where {request.correlation_id} was due")
+            raise MalformedMessage(f"correlation id {correlation_id} instead of {request.correlation_id}")
         self._in_flight.popleft()
         position = skip_tags(buffer, start + 4, end) if request.is_flexible else start + 4
         try:
             request.deliver(request.version, self._reader.retain(view, position, end))
         except MalformedMessage as error:
-            request.fail(DisconnectedError(f"The broker's response could not be read: {error}."))
+            request.fail(DisconnectedError(f"Invalid response from the broker: {error}."))
             raise
         return True
 
     def expired_request(self, now_ms: float) -> InFlightRequest | None:
-        """A request that has waited for too long, if there is one. As responses are in order, the connection is of no use then."""
+        """Return a request past its deadline. The connection is unusable then, as responses come in order."""
         return next((request for request in self._in_flight if request.deadline_ms <= now_ms), None)
 
     def fail_all(self, error: ClientError) -> None:
-        """The connection has ended: everything in flight fails with it."""
+        """Fail all requests in flight, after the connection was lost."""
         self._reader.release()
-        request, self._in_flight = self._in_flight, deque()
-        for each in request:
-            each.fail(error)
+        requests, self._in_flight = self._in_flight, deque()
+        for request in requests:
+            request.fail(error)

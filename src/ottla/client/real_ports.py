@@ -1,4 +1,4 @@
-"""The world that a client outside a simulation lives in: the one place of `client` that imports `io`."""
+"""The real ports. Only this module of `client` imports `io`."""
 
 import asyncio
 from dataclasses import dataclass

@@ -45,7 +45,8 @@ class SendFuture:
             return None, error
 
     def add_done_callback(self: F, callback: Callable[[F], object]) -> None:
-        """Call `callback` with this future once it is done: in the client's event loop, or immediately if it is done already.
+        """Call `callback` with this future once it is done: in the client's event loop, or immediately if it is done
+        already.
 
         Exceptions raised in the loop go to the loop's exception handler, so that they do not affect other records.
         """

@@ -1,8 +1,10 @@
-"""Which batches go to which broker, when, and what becomes of them: a state machine that is told the time and the responses.
+"""Which batches go to which broker, when, and what becomes of them: a state machine that is told the time and the
+responses.
 
-Order and once-only delivery rest on three rules. A batch keeps its sequence however often it is sent. While a batch waits to be sent again,
-its partition has one batch under way at a time, the oldest first. Where a sequence is lost for good (a batch expired, or was refused after
-others had followed it), the partition goes on under the next epoch, from sequence 0, once nothing of it is under way.
+Order and once-only delivery rest on three rules. A batch keeps its sequence however often it is sent. While a batch
+waits to be sent again, its partition has one batch under way at a time, the oldest first. Where a sequence is lost for
+good (a batch expired, or was refused after others had followed it), the partition goes on under the next epoch, from
+sequence 0, once nothing of it is under way.
 """
 
 from collections.abc import Callable
@@ -36,7 +38,9 @@ class PendingProduce:
 
 
 class Sender:
-    """`poll` until it gives nothing; then again at `next_ms`, when a batch was added, a response came or the cluster changed."""
+    """`poll` until it gives nothing; then again at `next_ms`, when a batch was added, a response came or the cluster
+    changed.
+    """
 
     def __init__(
         self, settings: ProducerSettings, accumulator: RecordAccumulator, cluster: ClusterMetadata, backoff: Backoff
@@ -161,7 +165,9 @@ class Sender:
         queue.next_sequence = queue.next_sequence + batch.count & SEQUENCE_MASK
 
     def _bump_epoch(self, queue: PartitionQueue) -> bool:
-        """Begin anew under an epoch that the partition's leader has not seen; False where a new producer id is needed first."""
+        """Begin anew under an epoch that the partition's leader has not seen; False where a new producer id is needed
+        first.
+        """
         assert self.identity is not None
         if (queue.producer_id, queue.epoch) == self.identity:
             producer_id, epoch = self.identity
@@ -219,7 +225,9 @@ class Sender:
             counts["retries"] += batch.count if batch.attempts > 1 else 0
 
     def on_request_failed(self, pending: PendingProduce, error: ClientError, now_ms: float) -> None:
-        """No response came: whether the batches were appended is unknown, so they are sent again under the same sequences."""
+        """No response came: whether the batches were appended is unknown, so they are sent again under the same
+        sequences.
+        """
         self._in_flight[pending.node] -= 1
         for queue, batch in pending.batches:
             self._on_result(queue, batch, error.code, error, now_ms, is_answer=False)

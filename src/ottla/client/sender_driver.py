@@ -132,7 +132,10 @@ class SenderDriver:
     # One request
 
     def _prepare(self, pending: PendingProduce) -> None:
-        """Compress what is to be compressed. Requests to a broker leave in order, so those behind a large one wait for it."""
+        """Compress what is to be compressed.
+
+        Requests to a broker leave in order, so those behind a large one wait for it.
+        """
         codec = self._settings.codec
         plain = [batch for _, batch in pending.batches if not batch.codec] if codec else []
         outbox = self._outbox.setdefault(pending.node, deque())

@@ -197,5 +197,5 @@ def test_assignors_go_by_java_names_too() -> None:
         "sticky",
         "range",
     ]
-    with pytest.raises(ValueError, match="no assignor is called 'rang'"):
+    with pytest.raises(ValueError, match="unknown assignor 'rang'"):
         assignors_named(["rang"])

@@ -60,7 +60,7 @@ def test_a_time_that_is_up_cancels_the_work(background):
         finally:
             cancelled.set()
 
-    with pytest.raises(ClientTimeoutError, match=r"flush did not end within 0\.01 s"):
+    with pytest.raises(ClientTimeoutError, match=r"flush timed out after 0\.01 s"):
         background.run(forever, 0.01, "flush")
     assert cancelled.wait(10)
 
@@ -69,7 +69,7 @@ def test_a_callback_cannot_wait_for_its_own_loop(background):
     async def inside():
         return background.run(lambda: double(1))
 
-    with pytest.raises(RuntimeError, match="cannot wait for its own client"):
+    with pytest.raises(RuntimeError, match="would deadlock"):
         background.run(inside)
 
 

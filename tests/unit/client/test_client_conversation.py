@@ -116,9 +116,9 @@ def test_the_highest_version_of_both_is_taken():
 def test_what_the_broker_cannot():
     talk = Talk(((METADATA, 14, 15),)).agree()
     assert not talk.protocol.supports(OffsetDeleteRequest)
-    with pytest.raises(UnsupportedVersionError, match="speaks no version of OffsetDelete, this client 0 to 0"):
+    with pytest.raises(UnsupportedVersionError, match="OffsetDelete: not supported by the broker"):
         talk.protocol.version_for(OffsetDeleteRequest)
-    with pytest.raises(UnsupportedVersionError, match="speaks versions 14 to 15 of Metadata, this client 0 to 13"):
+    with pytest.raises(UnsupportedVersionError, match=r"Metadata: no common version \(broker 14-15, client 0-13\)"):
         talk.protocol.version_for(MetadataRequest)
 
 

@@ -1,7 +1,7 @@
-"""How the leader of a group spreads partitions over its members: pure functions, by the names that Kafka's consumers use.
+"""Assignors: how the group leader assigns partitions to members. Pure functions, with the names of Kafka's assignors.
 
-Each assignor is a module with the same rules for everybody: a partition goes to one member that subscribed to its topic, and the same
-members and topics give the same response, whatever order they come in.
+An assignor gives each partition to one member that subscribed to its topic. The same members and topics give the same
+assignment, in whatever order they are passed.
 """
 
 from ottla.client.assignors.base import Assignment, Assignor, Member, Topics
@@ -11,8 +11,8 @@ from ottla.client.assignors.round_robin import RoundRobinAssignor
 from ottla.client.assignors.sticky import StickyAssignor
 
 __all__ = [
-    "Assignment", "Assignor", "CooperativeStickyAssignor", "Member", "RangeAssignor", "RoundRobinAssignor", "StickyAssignor", "Topics",
-    "assignors_named",
+    "Assignment", "Assignor", "CooperativeStickyAssignor", "Member", "RangeAssignor", "RoundRobinAssignor",
+    "StickyAssignor", "Topics", "assignors_named",
 ]  # fmt: skip
 
 _JAVA_NAMES = {
@@ -24,7 +24,10 @@ _JAVA_NAMES = {
 
 
 def assignors_named(names: "list[str | Assignor] | tuple[str | Assignor, ...]") -> "list[Assignor]":
-    """Assignors by their names or by those of Java's classes; an assignor of one's own is taken as it is. ValueError for others."""
+    """Return assignors by their names or Java class names; Assignor objects are returned as they are.
+
+    Raises ValueError for unknown names.
+    """
     known: dict[str, type] = {
         cls.name: cls for cls in (RangeAssignor, RoundRobinAssignor, StickyAssignor, CooperativeStickyAssignor)
     }
@@ -35,6 +38,6 @@ def assignors_named(names: "list[str | Assignor] | tuple[str | Assignor, ...]") 
             continue
         cls = known.get(_JAVA_NAMES.get(given, given))
         if cls is None:
-            raise ValueError(f"no assignor is called {given!r}; there are {', '.join(known)}")
+            raise ValueError(f"unknown assignor {given!r}; known are {', '.join(known)}")
         found.append(cls())
     return found

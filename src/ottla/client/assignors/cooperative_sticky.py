@@ -1,5 +1,7 @@
-"""cooperative-sticky: as sticky, but members go on with what they keep; what moves is given back first and handed over by a second
-rebalance."""
+"""cooperative-sticky: like sticky, but members keep reading what stays theirs.
+
+Partitions that move are revoked first and assigned in a second rebalance.
+"""
 
 from collections.abc import Sequence
 from struct import Struct
@@ -12,7 +14,7 @@ _i32 = Struct(">i")
 
 
 class CooperativeStickyAssignor:
-    """A partition that another member still owns is given to nobody: its owner sees that it has to go, and joins again without it."""
+    """Leaves a partition unassigned while another member owns it. That member revokes it and rejoins."""
 
     name = "cooperative-sticky"
     is_cooperative = True
@@ -35,7 +37,7 @@ class CooperativeStickyAssignor:
 
 
 def _generation(member: Member) -> int:
-    """Members whose subscription is too old to have it put it into their user data."""
+    """Return the generation. Subscriptions of old versions have it in their user data."""
     if member.generation != NO_GENERATION or member.user_data is None or len(member.user_data) < 4:
         return member.generation
     generation: int = _i32.unpack_from(member.user_data)[0]

@@ -1,4 +1,4 @@
-"""range: each member gets neighbouring partitions of every topic, so that topics with equal counts are read side by side."""
+"""range: each member gets consecutive partitions of every topic, so topics with equal counts are co-partitioned."""
 
 from collections.abc import Sequence
 
@@ -7,7 +7,7 @@ from ottla.client.records import TopicPartition
 
 
 class _Quota:
-    """How much of one topic each member may still get."""
+    """How many partitions of one topic each member may still get."""
 
     def __init__(self, topic: str, members: Sequence[Member], count: int) -> None:
         self.topic = topic
@@ -16,7 +16,7 @@ class _Quota:
         self._base, self._extra = divmod(count, len(members))
         self._taken = dict.fromkeys((member.member_id for member in members), 0)
 
-    def room(self, member: Member) -> int:
+    def capacity(self, member: Member) -> int:
         return max(self._base + (self._extra > 0) - self._taken[member.member_id], 0)
 
     def take(self, member: Member, partitions: Sequence[int]) -> list[TopicPartition]:
@@ -24,13 +24,13 @@ class _Quota:
         self._taken[member.member_id] = before + len(partitions)
         if before <= self._base < before + len(partitions):
             self._extra -= 1
-        gone = set(partitions)
-        self.left = [index for index in self.left if index not in gone]
+        taken = set(partitions)
+        self.left = [index for index in self.left if index not in taken]
         return [TopicPartition(self.topic, index) for index in partitions]
 
 
 class RangeAssignor:
-    """Where racks are known, members near a partition's replicas come first, of all co-partitioned topics together."""
+    """With racks, prefers members near the replicas, for all co-partitioned topics together."""
 
     name = "range"
     is_cooperative = False
@@ -55,7 +55,7 @@ class RangeAssignor:
                     self._match_racks([quota], topics, assignment)
         for quota in quotas:
             for member in quota.members:
-                assignment[member.member_id] += quota.take(member, quota.left[: quota.room(member)])
+                assignment[member.member_id] += quota.take(member, quota.left[: quota.capacity(member)])
         return {member_id: sorted(partitions) for member_id, partitions in assignment.items()}
 
     @staticmethod
@@ -68,7 +68,7 @@ class RangeAssignor:
             for member in members:
                 if all(
                     index in quota.left
-                    and quota.room(member)
+                    and quota.capacity(member)
                     and member.rack in topics.racks.get(TopicPartition(quota.topic, index), ())
                     for quota in quotas
                 ):

@@ -1,4 +1,4 @@
-"""roundrobin: all partitions of all topics are dealt out one by one, in order, to members that subscribed to them."""
+"""roundrobin: all partitions of all topics are assigned in turn to the members that subscribed to them."""
 
 from collections.abc import Sequence
 
@@ -7,7 +7,7 @@ from ottla.client.records import TopicPartition
 
 
 class RoundRobinAssignor:
-    """With equal subscriptions no member has more than one partition above another."""
+    """With equal subscriptions, members differ by at most one partition."""
 
     name = "roundrobin"
     is_cooperative = False

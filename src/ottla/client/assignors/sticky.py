@@ -1,4 +1,7 @@
-"""sticky: as even as can be, and members keep what they had. All of it is given back during a rebalance, so user data remembers it."""
+"""sticky: balanced, and members keep their partitions.
+
+They are revoked during a rebalance; user data remembers them.
+"""
 
 from collections.abc import Sequence
 from struct import Struct, error
@@ -12,7 +15,7 @@ _i16 = Struct(">h")
 
 
 class StickyAssignor:
-    """Members of other makes that are in the same group read the same user data."""
+    """Uses the user data format of other clients' sticky assignors."""
 
     name = "sticky"
     is_cooperative = False
@@ -25,14 +28,14 @@ class StickyAssignor:
 
 
 def remembered(member: Member) -> tuple[tuple[TopicPartition, ...], int]:
-    """What a member had and since which generation, from its user data or else from what it says that it owns."""
+    """Return what a member owned and since which generation, from its user data or its subscription."""
     if member.user_data:
         return decode_user_data(member.user_data)
     return member.owned, member.generation
 
 
 def encode_user_data(owned: Sequence[TopicPartition], generation: int) -> bytes:
-    """Topics with their partitions, then the generation."""
+    """Encode topics with their partitions, then the generation."""
     by_topic: dict[str, list[int]] = {}
     for partition in sorted(owned):
         by_topic.setdefault(partition.topic, []).append(partition.partition)
@@ -44,7 +47,7 @@ def encode_user_data(owned: Sequence[TopicPartition], generation: int) -> bytes:
 
 
 def decode_user_data(data: bytes) -> tuple[tuple[TopicPartition, ...], int]:
-    """The inverse; old members leave the generation out, and what cannot be read counts as nothing owned."""
+    """Decode user data. Old members omit the generation; invalid data means no owned partitions."""
     owned: list[TopicPartition] = []
     try:
         (topic_count,), position = _i32.unpack_from(data), 4

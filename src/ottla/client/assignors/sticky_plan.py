@@ -1,4 +1,4 @@
-"""Balance with as little change as possible: what sticky and cooperative-sticky have in common."""
+"""Balanced assignment with few changes, for sticky and cooperative-sticky."""
 
 from collections.abc import Iterable, Mapping, Sequence
 
@@ -9,7 +9,7 @@ from ottla.client.records import TopicPartition
 def plan(
     members: Sequence[Member], topics: Topics, owned: Mapping[str, tuple[Iterable[TopicPartition], int]]
 ) -> Assignment:
-    """`owned` says by member id what it has, and since which generation."""
+    """Return the assignment. `owned` has the partitions and generation of each member id."""
     subscribers = members_by_topic(members, topics)
     kept = _claims(members, subscribers, topics, owned)
     ordered = sorted(members, key=lambda member: member.order)
@@ -27,7 +27,7 @@ def _claims(
     topics: Topics,
     owned: Mapping[str, tuple[Iterable[TopicPartition], int]],
 ) -> Assignment:
-    """What each member may keep. Of two claims the one of the later generation counts, and neither where both are of the same."""
+    """Return what each member may keep: of two claims the later generation wins, and neither if they are equal."""
     allowed = {topic: {member.member_id for member in group} for topic, group in subscribers.items()}
     best: dict[TopicPartition, tuple[int, str | None]] = {}
     for member in sorted(members, key=lambda member: member.order):
@@ -52,35 +52,35 @@ def _claims(
 
 
 def _even(ordered: Sequence[Member], topics: Topics, names: Sequence[str], kept: Assignment) -> Assignment:
-    """All members subscribed to the same topics: each gets its share, and some get one more."""
+    """Assign with equal subscriptions: each member gets its share, and some get one more."""
     total = sum(topics.counts[name] for name in names)
     share, extra = divmod(total, len(ordered))
     assignment: Assignment = {}
     for member in ordered:
-        mine = kept[member.member_id]
+        own = kept[member.member_id]
         limit = share
-        if len(mine) > share and extra > 0:
+        if len(own) > share and extra > 0:
             limit, extra = share + 1, extra - 1
-        assignment[member.member_id] = mine[:limit]
+        assignment[member.member_id] = own[:limit]
     taken = {partition for partitions in assignment.values() for partition in partitions}
     free = [partition for name in names for partition in topics.partitions(name) if partition not in taken]
-    room = {member.member_id: share - len(assignment[member.member_id]) for member in ordered}
+    capacity = {member.member_id: share - len(assignment[member.member_id]) for member in ordered}
     for member in ordered:
         if extra > 0 and len(assignment[member.member_id]) <= share:
-            room[member.member_id] += 1
+            capacity[member.member_id] += 1
             extra -= 1
     racks = {member.member_id: member.rack for member in ordered if member.rack}
     if racks and topics.racks:
-        free = _near_first(free, topics, ordered, room, assignment)
-    # One after another, so that the partitions of a topic are spread.
-    waiting = [member.member_id for member in ordered if room[member.member_id] > 0]
+        free = _near_first(free, topics, ordered, capacity, assignment)
+    # In turn, so that the partitions of a topic are spread over members.
+    waiting = [member.member_id for member in ordered if capacity[member.member_id] > 0]
     while free and waiting:
         for member_id in list(waiting):
             if not free:
                 break
             assignment[member_id].append(free.pop(0))
-            room[member_id] -= 1
-            if room[member_id] == 0:
+            capacity[member_id] -= 1
+            if capacity[member_id] == 0:
                 waiting.remove(member_id)
     return assignment
 
@@ -89,29 +89,31 @@ def _near_first(
     free: Sequence[TopicPartition],
     topics: Topics,
     ordered: Sequence[Member],
-    room: dict[str, int],
+    capacity: dict[str, int],
     assignment: Assignment,
 ) -> list[TopicPartition]:
-    """Free partitions go to members in the rack of one of their replicas; returned are those that have none."""
+    """Assign free partitions to members in the rack of a replica. Returns the partitions without such a member."""
     left = []
     for partition in free:
         racks = topics.racks.get(partition, ())
-        near = [member for member in ordered if room[member.member_id] > 0 and member.rack in racks]
+        near = [member for member in ordered if capacity[member.member_id] > 0 and member.rack in racks]
         if not near:
             left.append(partition)
             continue
         chosen = min(near, key=lambda member: len(assignment[member.member_id]))
         assignment[chosen.member_id].append(partition)
-        room[chosen.member_id] -= 1
+        capacity[chosen.member_id] -= 1
     return left
 
 
 def _uneven(
     ordered: Sequence[Member], topics: Topics, subscribers: Mapping[str, Sequence[str]], kept: Assignment
 ) -> Assignment:
-    """Subscriptions differ: free partitions go to whoever has least, those with the fewest takers first, and then moves even it out.
+    """Assign with different subscriptions.
 
-    A move goes to a member with at least two fewer, which brings the squares of the counts down: so it ends.
+    Free partitions, those with the fewest subscribers first, go to the subscriber with the fewest partitions. Then
+    moves even out the counts. Each move goes to a member with at least two fewer partitions, which lowers the sum of
+    squares, so the loop terminates.
     """
     assignment: Assignment = {member.member_id: list(kept[member.member_id]) for member in ordered}
     owner = {partition: member_id for member_id, partitions in assignment.items() for partition in partitions}
