@@ -1,4 +1,4 @@
-"""A shard between its machine and its log: what is appended, when it is replayed, and who is answered when."""
+"""The shard driver: what is appended, when it is replayed, and when calls are answered."""
 
 import asyncio
 import errno
@@ -21,17 +21,17 @@ MAX_BYTES = 1000
 
 
 class Call(NamedTuple):
-    """Writes `values`, if any; is answered with `answer`, waits, or ends the waits of others."""
+    """Writes `values`; is answered with `response`, or waits; completes the calls in `completes`."""
 
-    answer: str = "done"
+    response: str = "done"
     values: tuple[bytes, ...] = ()
     waits: bool = False
     completes: tuple[Any, ...] = ()
     token: Any = None
 
 
-class BookMachine:
-    """Decides what its calls say, and keeps book of all that happens to it."""
+class RecordingShard:
+    """A shard that decides as its calls say, and records what it is called with."""
 
     def __init__(self) -> None:
         self.replayed: list[tuple[int, bytes, bytes | None]] = []
@@ -46,7 +46,7 @@ class BookMachine:
             self.waiting.append(call.token)
         return Decision(
             tuple((b"key", value) for value in call.values),
-            None if call.waits else call.answer,
+            None if call.waits else call.response,
             call.waits,
             tuple((token, "completed") for token in call.completes),
         )
@@ -74,7 +74,7 @@ class BookMachine:
 
 
 class LaggingPartition(InternalPartition):
-    """Its followers have nothing until it is said that they do."""
+    """A partition whose high watermark advances only when the test says so."""
 
     def append_coordinator_batch(self, batch: bytearray, count: int, now_ms: int) -> int:
         before = self.high_watermark
@@ -83,13 +83,13 @@ class LaggingPartition(InternalPartition):
         return end
 
 
-class Bench:
-    """A shard in a simulated world, active, with a book for a machine."""
+class Fixture:
+    """An active shard driver in a simulated world."""
 
-    def __init__(self, world: World, kind: type[InternalPartition] = InternalPartition) -> None:
+    def __init__(self, world: World, partition_class: type[InternalPartition] = InternalPartition) -> None:
         self.loop = world.loop
         self.ports = world.start("node")
-        self.lost: list[ShardDriver] = []
+        self.diverged: list[ShardDriver] = []
         log = PartitionLog.open(
             self.ports.disk,
             "/data/__x-0",
@@ -98,28 +98,28 @@ class Bench:
             now_ms=0,
             clean=True,
         )
-        self.partition = kind("__x", log.topic_id, 0, 3, log)
-        self.machine = BookMachine()
+        self.partition = partition_class("__x", log.topic_id, 0, 3, log)
+        self.shard = RecordingShard()
         start = world.loop.time()
-        around = ShardContext(
+        context = ShardContext(
             loop=world.loop,
             now_ms=lambda: round((world.loop.time() - start) * 1000),
-            refusal=lambda call, error: f"refused: {error.name}",
+            error_response=lambda call, error: f"error: {error.name}",
             codec=0,
             on_state_diverged=self.on_state_diverged,
         )
-        self.shard = ShardDriver(self.partition, self.machine, around)
-        self.shard.activate()
+        self.driver = ShardDriver(self.partition, self.shard, context)
+        self.driver.activate()
 
-    def on_state_diverged(self, shard: ShardDriver) -> None:
-        self.lost.append(shard)
-        shard.close()
+    def on_state_diverged(self, driver: ShardDriver) -> None:
+        self.diverged.append(driver)
+        driver.close()
 
     def waiting(self, **fields: Any) -> Call:
         return Call(waits=True, token=Token(self.loop), **fields)
 
     def batches(self) -> list[list[bytes | None]]:
-        """The values of each batch in the log."""
+        """Return the values of each batch in the log."""
         found = self.partition.log.read(
             0, 1 << 20, limit_offset=self.partition.log.log_end_offset, min_one_message=True
         )
@@ -135,235 +135,240 @@ class Bench:
 @pytest.fixture
 def play() -> Callable[..., None]:
     def play(
-        act: Callable[[Bench], Coroutine[Any, Any, None]], kind: type[InternalPartition] = InternalPartition
+        scenario: Callable[[Fixture], Coroutine[Any, Any, None]],
+        partition_class: type[InternalPartition] = InternalPartition,
     ) -> None:
         with World(1, cold_reads=0.0) as world:
 
-            async def tell() -> None:
-                await act(Bench(world, kind))
+            async def run() -> None:
+                await scenario(Fixture(world, partition_class))
 
-            world.run(tell())
+            world.run(run())
 
     return play
 
 
-def test_one_call_is_appended_replayed_and_answered_at_once(play):
-    async def act(bench: Bench) -> None:
-        assert bench.shard.submit(Call("first", (b"1", b"2"))) == "first"
-        assert bench.shard.submit(Call("second", (b"3",))) == "second"
-        assert bench.shard.submit(Call("nothing to write")) == "nothing to write"
-        assert bench.machine.replayed == [(0, b"key", b"1"), (1, b"key", b"2"), (2, b"key", b"3")]
-        assert bench.batches() == [[b"1", b"2"], [b"3"]]
+def test_single_call_is_appended_replayed_and_answered_at_once(play):
+    async def scenario(fixture: Fixture) -> None:
+        assert fixture.driver.submit(Call("first", (b"1", b"2"))) == "first"
+        assert fixture.driver.submit(Call("second", (b"3",))) == "second"
+        assert fixture.driver.submit(Call("nothing to write")) == "nothing to write"
+        assert fixture.shard.replayed == [(0, b"key", b"1"), (1, b"key", b"2"), (2, b"key", b"3")]
+        assert fixture.batches() == [[b"1", b"2"], [b"3"]]
 
-    play(act)
+    play(scenario)
 
 
-def test_answers_wait_for_the_high_watermark_and_so_do_reads(play):
-    async def act(bench: Bench) -> None:
-        written = bench.shard.submit(Call("written", (b"1",)))
-        read = bench.shard.submit(Call("read"))
-        later = bench.shard.submit(Call("later", (b"2",)))
+def test_responses_wait_for_the_high_watermark_even_without_records(play):
+    async def scenario(fixture: Fixture) -> None:
+        written = fixture.driver.submit(Call("written", (b"1",)))
+        read = fixture.driver.submit(Call("read"))
+        later = fixture.driver.submit(Call("later", (b"2",)))
         assert [written.done(), read.done(), later.done()] == [False, False, False]
-        assert len(bench.machine.replayed) == 2  # the next decision counts with it, though nobody may be told
-        bench.partition.advance_high_watermark(1)
+        assert len(fixture.shard.replayed) == 2  # replayed before it is committed, for the next decision
+        fixture.partition.advance_high_watermark(1)
         assert (written.result(), read.result(), later.done()) == ("written", "read", False)
-        bench.partition.advance_high_watermark(2)
+        fixture.partition.advance_high_watermark(2)
         assert later.result() == "later"
-        assert bench.shard.submit(Call("all is committed")) == "all is committed"
+        assert fixture.driver.submit(Call("all is committed")) == "all is committed"
 
-    play(act, LaggingPartition)
+    play(scenario, LaggingPartition)
 
 
-def test_one_who_waits_is_answered_by_another_call(play):
-    async def act(bench: Bench) -> None:
-        call = bench.waiting()
-        waiting = bench.shard.submit(call)
+def test_waiting_call_is_completed_by_another_call(play):
+    async def scenario(fixture: Fixture) -> None:
+        call = fixture.waiting()
+        waiting = fixture.driver.submit(call)
         assert not waiting.done()
-        assert bench.shard.submit(Call("last", (b"1",), completes=(call.token,))) == "last"
+        assert fixture.driver.submit(Call("last", (b"1",), completes=(call.token,))) == "last"
         assert waiting.result() == "completed"
 
-    play(act)
+    play(scenario)
 
 
-def test_who_waits_is_not_told_of_what_is_not_committed(play):
-    async def act(bench: Bench) -> None:
-        call = bench.waiting()
-        waiting = bench.shard.submit(call)
-        last = bench.shard.submit(Call("last", (b"1",), completes=(call.token,)))
+def test_completion_of_a_waiting_call_waits_for_the_commit(play):
+    async def scenario(fixture: Fixture) -> None:
+        call = fixture.waiting()
+        waiting = fixture.driver.submit(call)
+        last = fixture.driver.submit(Call("last", (b"1",), completes=(call.token,)))
         assert (waiting.done(), last.done()) == (False, False)
-        bench.partition.advance_high_watermark(1)
+        fixture.partition.advance_high_watermark(1)
         assert (waiting.result(), last.result()) == ("completed", "last")
 
-    play(act, LaggingPartition)
+    play(scenario, LaggingPartition)
 
 
-def test_calls_of_one_turn_share_a_batch(play):
-    """After a while it is looked whether others write at the same time; as long as they do, all wait for the turn's end."""
+def test_calls_of_one_iteration_share_a_batch(play):
+    """One call in 64 is delayed; while other calls share its batch, all are delayed to the end of the iteration."""
 
-    async def act(bench: Bench) -> None:
+    async def scenario(fixture: Fixture) -> None:
         for _ in range(IMMEDIATE_APPENDS_MAX):
-            assert bench.shard.submit(Call("alone", (b"x",))) == "alone"
+            assert fixture.driver.submit(Call("alone", (b"x",))) == "alone"
         for _ in range(2):
-            together = [bench.shard.submit(Call(name, (name.encode(),))) for name in "abc"]
-            read = bench.shard.submit(Call("read"))
-            assert not any(answer.done() for answer in (*together, read))
+            together = [fixture.driver.submit(Call(name, (name.encode(),))) for name in "abc"]
+            read = fixture.driver.submit(Call("read"))
+            assert not any(response.done() for response in (*together, read))
             assert await asyncio.gather(*together, read) == ["a", "b", "c", "read"]
-        assert bench.batches()[IMMEDIATE_APPENDS_MAX:] == [[b"a", b"b", b"c"]] * 2
-        assert [offset for offset, _, _ in bench.machine.replayed] == list(range(IMMEDIATE_APPENDS_MAX + 6))
-        assert await bench.shard.submit(Call("nobody else", (b"y",))) == "nobody else"
-        assert bench.shard.submit(Call("alone again", (b"z",))) == "alone again"
+        assert fixture.batches()[IMMEDIATE_APPENDS_MAX:] == [[b"a", b"b", b"c"]] * 2
+        assert [offset for offset, _, _ in fixture.shard.replayed] == list(range(IMMEDIATE_APPENDS_MAX + 6))
+        assert await fixture.driver.submit(Call("nobody else", (b"y",))) == "nobody else"
+        assert fixture.driver.submit(Call("alone again", (b"z",))) == "alone again"
 
-    play(act)
+    play(scenario)
 
 
-def test_a_round_holds_no_more_than_a_batch(play):
-    async def act(bench: Bench) -> None:
+def test_shared_batch_is_limited_to_the_maximum_batch_size(play):
+    async def scenario(fixture: Fixture) -> None:
         for _ in range(IMMEDIATE_APPENDS_MAX):
-            bench.shard.submit(Call(values=(b"",)))
-        answers = [bench.shard.submit(Call(f"{at}", (b"%d" % at * 300,))) for at in range(5)]
-        found = [await answer if asyncio.isfuture(answer) else answer for answer in answers]
+            fixture.driver.submit(Call(values=(b"",)))
+        responses = [fixture.driver.submit(Call(f"{at}", (b"%d" % at * 300,))) for at in range(5)]
+        found = [await response if asyncio.isfuture(response) else response for response in responses]
         assert found == ["0", "1", "2", "3", "4"]
-        assert [len(batch) for batch in bench.batches()[IMMEDIATE_APPENDS_MAX:]] in ([2, 1, 2], [2, 1, 1, 1], [2, 2, 1])
-        assert [value for batch in bench.batches()[IMMEDIATE_APPENDS_MAX:] for value in batch] == [
+        assert [len(batch) for batch in fixture.batches()[IMMEDIATE_APPENDS_MAX:]] in (
+            [2, 1, 2],
+            [2, 1, 1, 1],
+            [2, 2, 1],
+        )
+        assert [value for batch in fixture.batches()[IMMEDIATE_APPENDS_MAX:] for value in batch] == [
             b"%d" % at * 300 for at in range(5)
         ]
 
-    play(act)
+    play(scenario)
 
 
-def test_records_that_are_too_large_are_refused_and_not_replayed(play):
-    async def act(bench: Bench) -> None:
-        assert bench.shard.submit(Call("large", (b"x" * 2000,))) == "failed with MESSAGE_TOO_LARGE"
-        assert (bench.machine.replayed, bench.batches()) == ([], [])
-        assert bench.shard.submit(Call("small", (b"x",))) == "small"
+def test_too_large_records_are_rejected_and_not_replayed(play):
+    async def scenario(fixture: Fixture) -> None:
+        assert fixture.driver.submit(Call("large", (b"x" * 2000,))) == "failed with MESSAGE_TOO_LARGE"
+        assert (fixture.shard.replayed, fixture.batches()) == ([], [])
+        assert fixture.driver.submit(Call("small", (b"x",))) == "small"
 
-    play(act)
-
-
-def test_a_disk_that_fails_refuses_one_call(play):
-    async def act(bench: Bench) -> None:
-        bench.ports.disk.fail("append", 1, errno.ENOSPC)
-        assert bench.shard.submit(Call("full", (b"x",))) == "failed with KAFKA_STORAGE_ERROR"
-        assert bench.machine.failed == [ErrorCode.KAFKA_STORAGE_ERROR]
-        assert bench.shard.submit(Call("room", (b"y",))) == "room"
-        assert bench.batches() == [[b"y"]]
-
-    play(act)
+    play(scenario)
 
 
-def test_a_round_that_is_lost_takes_the_shard_with_it(play):
-    """Its records were replayed: the machine knows what the log does not."""
+def test_failed_append_fails_only_its_call(play):
+    async def scenario(fixture: Fixture) -> None:
+        fixture.ports.disk.fail("append", 1, errno.ENOSPC)
+        assert fixture.driver.submit(Call("full", (b"x",))) == "failed with KAFKA_STORAGE_ERROR"
+        assert fixture.shard.failed == [ErrorCode.KAFKA_STORAGE_ERROR]
+        assert fixture.driver.submit(Call("room", (b"y",))) == "room"
+        assert fixture.batches() == [[b"y"]]
 
-    async def act(bench: Bench) -> None:
+    play(scenario)
+
+
+def test_shard_is_closed_when_a_shared_batch_cannot_be_appended(play):
+    """Its records are already replayed, so the state is ahead of the log."""
+
+    async def scenario(fixture: Fixture) -> None:
         for _ in range(IMMEDIATE_APPENDS_MAX):
-            bench.shard.submit(Call(values=(b"x",)))
-        call = bench.waiting()
-        waiting = bench.shard.submit(call)
-        bench.ports.disk.fail("append", 1, errno.EIO)
-        answers = [bench.shard.submit(Call(values=(b"a",))), bench.shard.submit(Call(values=(b"b",)))]
-        assert await asyncio.gather(*answers, waiting) == ["refused: NOT_COORDINATOR"] * 2 + ["unloaded"]
-        assert bench.lost == [bench.shard]
-        assert bench.shard.state == ShardState.CLOSED
-        assert bench.shard.submit(Call(values=(b"x",))) == "refused: NOT_COORDINATOR"
+            fixture.driver.submit(Call(values=(b"x",)))
+        call = fixture.waiting()
+        waiting = fixture.driver.submit(call)
+        fixture.ports.disk.fail("append", 1, errno.EIO)
+        responses = [fixture.driver.submit(Call(values=(b"a",))), fixture.driver.submit(Call(values=(b"b",)))]
+        assert await asyncio.gather(*responses, waiting) == ["error: NOT_COORDINATOR"] * 2 + ["unloaded"]
+        assert fixture.diverged == [fixture.driver]
+        assert fixture.driver.state == ShardState.CLOSED
+        assert fixture.driver.submit(Call(values=(b"x",))) == "error: NOT_COORDINATOR"
 
-    play(act)
+    play(scenario)
 
 
-def test_whom_a_decision_was_to_answer_hears_of_it_when_the_shard_is_lost(play):
-    """The decision's records have no room in the round before them, which cannot be appended."""
+def test_completions_of_a_decision_fail_when_the_shard_is_closed(play):
+    """The decision's records do not fit in the current batch, and appending that batch fails."""
 
-    async def act(bench: Bench) -> None:
+    async def scenario(fixture: Fixture) -> None:
         for _ in range(IMMEDIATE_APPENDS_MAX):
-            bench.shard.submit(Call(values=(b"x",)))
-        call = bench.waiting()
-        waiting = bench.shard.submit(call)
-        bench.machine.waiting.clear()  # it was decided what to answer
-        bench.ports.disk.fail("append", 1, errno.EIO)
-        first = bench.shard.submit(Call(values=(b"a" * 600,)))
-        assert bench.shard.submit(Call(values=(b"b" * 600,), completes=(call.token,))) == "refused: NOT_COORDINATOR"
-        assert (first.result(), waiting.result()) == ("refused: NOT_COORDINATOR", "refused: NOT_COORDINATOR")
+            fixture.driver.submit(Call(values=(b"x",)))
+        call = fixture.waiting()
+        waiting = fixture.driver.submit(call)
+        fixture.shard.waiting.clear()  # the decision completes it
+        fixture.ports.disk.fail("append", 1, errno.EIO)
+        first = fixture.driver.submit(Call(values=(b"a" * 600,)))
+        assert fixture.driver.submit(Call(values=(b"b" * 600,), completes=(call.token,))) == "error: NOT_COORDINATOR"
+        assert (first.result(), waiting.result()) == ("error: NOT_COORDINATOR", "error: NOT_COORDINATOR")
 
-    play(act)
+    play(scenario)
 
 
 @pytest.mark.parametrize("count", [1, 5])
-def test_what_time_decides_ends_with_a_shard_that_is_lost(play, count):
-    """Nothing of it is written any more: the partition is another shard's already."""
+def test_decision_without_a_call_stops_when_the_shard_is_closed(play, count):
+    """None of its records are written: the partition already has another shard."""
 
-    async def act(bench: Bench) -> None:
+    async def scenario(fixture: Fixture) -> None:
         for _ in range(IMMEDIATE_APPENDS_MAX):
-            bench.shard.submit(Call(values=(b"x",)))
-        call = bench.waiting()
-        waiting = bench.shard.submit(call)
-        bench.machine.waiting.clear()
-        bench.ports.disk.fail("append", 1, errno.EIO)
-        first = bench.shard.submit(Call(values=(b"a" * 600,)))
-        bench.shard.execute(
-            lambda machine, now_ms: Decision(((b"key", b"b" * 600),) * count, completions=((call.token, "at last"),))
+            fixture.driver.submit(Call(values=(b"x",)))
+        call = fixture.waiting()
+        waiting = fixture.driver.submit(call)
+        fixture.shard.waiting.clear()
+        fixture.ports.disk.fail("append", 1, errno.EIO)
+        first = fixture.driver.submit(Call(values=(b"a" * 600,)))
+        fixture.driver.execute(
+            lambda shard, now_ms: Decision(((b"key", b"b" * 600),) * count, completions=((call.token, "at last"),))
         )
-        assert (first.result(), waiting.result()) == ("refused: NOT_COORDINATOR", "refused: NOT_COORDINATOR")
+        assert (first.result(), waiting.result()) == ("error: NOT_COORDINATOR", "error: NOT_COORDINATOR")
         await asyncio.sleep(1)
-        assert bench.batches() == [[b"x"]] * IMMEDIATE_APPENDS_MAX
+        assert fixture.batches() == [[b"x"]] * IMMEDIATE_APPENDS_MAX
 
-    play(act)
+    play(scenario)
 
 
-def test_a_shard_that_is_closed_answers_everybody(play):
-    async def act(bench: Bench) -> None:
-        call, completed = bench.waiting(), bench.waiting()
-        waiting, ending = bench.shard.submit(call), bench.shard.submit(completed)
-        bench.machine.waiting.remove(completed.token)
-        written = bench.shard.submit(Call("written", (b"1",), completes=(completed.token,)))
-        bench.shard.close()
+def test_closed_shard_answers_all_pending_calls(play):
+    async def scenario(fixture: Fixture) -> None:
+        call, completed = fixture.waiting(), fixture.waiting()
+        waiting, ending = fixture.driver.submit(call), fixture.driver.submit(completed)
+        fixture.shard.waiting.remove(completed.token)
+        written = fixture.driver.submit(Call("written", (b"1",), completes=(completed.token,)))
+        fixture.driver.close()
         assert (waiting.result(), written.result(), ending.result()) == (
             "unloaded",
-            "refused: NOT_COORDINATOR",
-            "refused: NOT_COORDINATOR",
+            "error: NOT_COORDINATOR",
+            "error: NOT_COORDINATOR",
         )
-        bench.partition.advance_high_watermark(1)  # which is no concern of it any more
+        fixture.partition.advance_high_watermark(1)  # has no effect on the closed shard
 
-    play(act, LaggingPartition)
-
-
-def test_while_it_is_loaded_and_after_it_failed(play):
-    async def act(bench: Bench) -> None:
-        bench.shard.state = ShardState.LOADING
-        assert bench.shard.submit(Call()) == "refused: COORDINATOR_LOAD_IN_PROGRESS"
-        bench.shard.fail()
-        assert bench.shard.submit(Call()) == "refused: NOT_COORDINATOR"
-
-    play(act)
+    play(scenario, LaggingPartition)
 
 
-def test_time_comes_at_the_earliest_deadline(play):
-    async def act(bench: Bench) -> None:
-        bench.machine.deadline_ms = 5000
-        bench.shard.submit(Call())
-        bench.machine.deadline_ms = 3000
-        bench.shard.submit(Call())
+def test_loading_and_failed_shards_answer_with_errors(play):
+    async def scenario(fixture: Fixture) -> None:
+        fixture.driver.state = ShardState.LOADING
+        assert fixture.driver.submit(Call()) == "error: COORDINATOR_LOAD_IN_PROGRESS"
+        fixture.driver.fail()
+        assert fixture.driver.submit(Call()) == "error: NOT_COORDINATOR"
+
+    play(scenario)
+
+
+def test_timer_fires_at_the_earliest_deadline(play):
+    async def scenario(fixture: Fixture) -> None:
+        fixture.shard.deadline_ms = 5000
+        fixture.driver.submit(Call())
+        fixture.shard.deadline_ms = 3000
+        fixture.driver.submit(Call())
         await asyncio.sleep(4)
-        assert bench.machine.times == [3000]
-        bench.machine.deadline_ms = 6000
-        bench.shard.submit(Call())
-        bench.machine.deadline_ms = 9000  # a heartbeat came: the timer fires, and finds nothing to do
+        assert fixture.shard.times == [3000]
+        fixture.shard.deadline_ms = 6000
+        fixture.driver.submit(Call())
+        fixture.shard.deadline_ms = 9000  # as after a heartbeat: the timer fires early and is set again
         await asyncio.sleep(3)
-        assert bench.machine.times == [3000]
+        assert fixture.shard.times == [3000]
         await asyncio.sleep(3)
-        assert bench.machine.times == [3000, 9000]
+        assert fixture.shard.times == [3000, 9000]
 
-    play(act)
+    play(scenario)
 
 
-def test_what_time_decides_may_be_more_than_a_batch_holds(play):
-    async def act(bench: Bench) -> None:
-        call = bench.waiting()
-        waiting = bench.shard.submit(call)
+def test_decision_without_a_call_is_split_into_batches(play):
+    async def scenario(fixture: Fixture) -> None:
+        call = fixture.waiting()
+        waiting = fixture.driver.submit(call)
         records = tuple((b"key", b"%d" % at * 100) for at in range(10, 30))
-        bench.machine.deadline_ms, bench.machine.due = 10, Decision(records, completions=((call.token, "at last"),))
-        bench.shard.submit(Call())
+        fixture.shard.deadline_ms, fixture.shard.due = 10, Decision(records, completions=((call.token, "at last"),))
+        fixture.driver.submit(Call())
         await asyncio.sleep(1)
         assert waiting.result() == "at last"
-        assert [value for batch in bench.batches() for value in batch] == [value for _, value in records]
-        assert len(bench.batches()) > 4
+        assert [value for batch in fixture.batches() for value in batch] == [value for _, value in records]
+        assert len(fixture.batches()) > 4
 
-    play(act)
+    play(scenario)
