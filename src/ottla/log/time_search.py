@@ -6,8 +6,8 @@ from collections.abc import Iterator, Sequence
 from ottla.base.ports import Buffer
 from ottla.log.batch_scan import scan_batches
 from ottla.log.segment import LogSegment
-from ottla.wire.batches import RECORDS_AT, BatchHeader
-from ottla.wire.record_walk import scan_records
+from ottla.wire.batches import BatchHeader, read_payload
+from ottla.wire.record_scan import scan_records
 
 OUTPUT_MAX = 128 << 20
 """Upper limit of a decompressed batch. Larger ones are rejected by Produce."""
@@ -61,11 +61,7 @@ def latest(segments: Sequence[LogSegment]) -> Found | None:
 def _times(header: BatchHeader, batch: Buffer) -> Iterator[tuple[int, int]]:
     """Yield timestamp and offset of each record. Other fields are not decoded: a batch of a few kilobytes may hold a
     million records."""
-    payload = bytes(memoryview(batch)[RECORDS_AT : header.size])
-    if header.codec:
-        from ottla.wire.compression import decompress
-
-        payload = decompress(header.codec, payload, OUTPUT_MAX)
-    for timestamp_delta, offset_delta, _ in scan_records(payload, 0, header.record_count, lengths_matter=False):
+    payload = read_payload(batch, header, output_max=OUTPUT_MAX)
+    for timestamp_delta, offset_delta, *_ in scan_records(payload, header.record_count, check_lengths=False):
         timestamp = header.max_timestamp if header.has_log_append_time else header.base_timestamp + timestamp_delta
         yield timestamp, header.base_offset + offset_delta

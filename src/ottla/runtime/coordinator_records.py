@@ -8,7 +8,6 @@ from collections.abc import Iterator, Sequence
 
 from ottla.base.ports import Buffer
 from ottla.wire.batches import (
-    CODEC_MASK,
     CONTROL_BIT,
     HEADER,
     LENGTH_OVERHEAD,
@@ -20,14 +19,17 @@ from ottla.wire.batches import (
     RECORDS_AT,
     TRANSACTIONAL_BIT,
     BatchHeader,
-    decode_records,
     iterate_batches,
+    read_payload,
     write_checksum,
 )
+from ottla.wire.record_scan import scan_records
 from ottla.wire.varint import varint
 
 KeyValue = tuple[bytes, bytes | None]
 """A record; one without a value is a tombstone."""
+LoadedRecord = tuple[int, bytes | None, bytes | None]
+"""Offset, key and value of a record that was read."""
 
 RECORD_OVERHEAD_MAX = 32
 """Upper limit of the bytes of a record besides its key and value."""
@@ -105,33 +107,30 @@ class BatchReader:
     """Reader of a log, batch by batch. Records of a transaction are returned once its commit marker is read."""
 
     def __init__(self) -> None:
-        self._open: dict[int, list[tuple[int, bytes | None, bytes | None]]] = {}
+        self._open: dict[int, list[LoadedRecord]] = {}
         """By producer id."""
 
     @property
     def open_transactions(self) -> int:
         return len(self._open)
 
-    def read(self, data: bytes) -> Iterator[tuple[int, list[tuple[int, bytes | None, bytes | None]]]]:
+    def read(self, data: bytes) -> Iterator[tuple[int, list[LoadedRecord]]]:
         """Yield for each complete batch the offset after it, and the records to replay: offsets, keys and values."""
         for position, header in iterate_batches(data):
-            attributes = header.attributes
-            if not attributes & (CODEC_MASK | CONTROL_BIT | TRANSACTIONAL_BIT):
-                yield header.last_offset + 1, _read_plain(data, position, header)
-            else:
-                yield header.last_offset + 1, self._read_other(header, data[position : position + header.size])
+            records = _read_records(data, position, header)
+            if header.attributes & (CONTROL_BIT | TRANSACTIONAL_BIT):
+                records = self._visible(header, records)
+            yield header.last_offset + 1, records
 
-    def _read_other(self, header: BatchHeader, batch: bytes) -> list[tuple[int, bytes | None, bytes | None]]:
-        records = [(record.offset, record.key, record.value) for record in decode_records(batch)]
-        if header.is_control:
-            if not header.is_transactional:
-                return []
-            written = self._open.pop(header.producer_id, [])
-            return written if records and _is_commit(records[0][1]) else []
-        if header.is_transactional:
+    def _visible(self, header: BatchHeader, records: list[LoadedRecord]) -> list[LoadedRecord]:
+        """Return the records that a batch of a transaction, or its marker, makes visible."""
+        if not header.is_control:
             self._open.setdefault(header.producer_id, []).extend(records)
             return []
-        return records
+        if not header.is_transactional:
+            return []
+        written = self._open.pop(header.producer_id, [])
+        return written if records and _is_commit(records[0][1]) else []
 
 
 def _is_commit(key: bytes | None) -> bool:
@@ -139,69 +138,14 @@ def _is_commit(key: bytes | None) -> bool:
     return key is not None and len(key) >= 4 and int.from_bytes(key[2:4], "big") == _COMMIT
 
 
-def _read_plain(data: Buffer, position: int, header: BatchHeader) -> list[tuple[int, bytes | None, bytes | None]]:
-    """Decode a batch that is not compressed, transactional or a control batch.
-
-    Reads lengths of one or two bytes in place: 1.1 µs per record, compared to 5 µs with `decode_records`. It
-    stays in one function, over the limit of 50 lines, because calls per field would slow this hot path.
-    """
-    end = position + header.size
-    at = position + RECORDS_AT
-    found: list[tuple[int, bytes | None, bytes | None]] = []
-    offset = header.base_offset
-    try:
-        for _ in range(header.record_count):
-            size = data[at]
-            at += 1
-            if size > 127:
-                more = data[at]
-                at += 1
-                if more > 127:
-                    return _read_slowly(data, position, header)
-                size = size & 127 | more << 7
-            stop = at + (size >> 1)
-            delta = data[at + 2]
-            if data[at + 1] > 127 or delta > 127:
-                return _read_slowly(data, position, header)
-            at += 3
-            length = data[at]
-            at += 1
-            if length & 1:
-                return _read_slowly(data, position, header)
-            if length > 127:
-                more = data[at]
-                at += 1
-                if more > 127:
-                    return _read_slowly(data, position, header)
-                length = length & 127 | more << 7
-            key = bytes(data[at : at + (length >> 1)])
-            at += length >> 1
-            length = data[at]
-            at += 1
-            value: bytes | None
-            if length == 1:
-                value = None
-            else:
-                if length > 127:
-                    more = data[at]
-                    at += 1
-                    if more > 127:
-                        return _read_slowly(data, position, header)
-                    length = length & 127 | more << 7
-                if length & 1:
-                    return _read_slowly(data, position, header)
-                value = bytes(data[at : at + (length >> 1)])
-                at += length >> 1
-            if data[at] or at + 1 != stop:
-                return _read_slowly(data, position, header)
-            at = stop
-            found.append((offset + (delta >> 1), key, value))
-    except IndexError:
-        return _read_slowly(data, position, header)
-    return found if at == end else _read_slowly(data, position, header)
-
-
-def _read_slowly(data: Buffer, position: int, header: BatchHeader) -> list[tuple[int, bytes | None, bytes | None]]:
-    """Decode any batch. Raises MalformedMessage."""
-    records = decode_records(bytes(memoryview(data)[position : position + header.size]))
-    return [(record.offset, record.key, record.value) for record in records]
+def _read_records(data: Buffer, position: int, header: BatchHeader) -> list[LoadedRecord]:
+    """Return the records of the batch at a position."""
+    base_offset, payload = header.base_offset, read_payload(data, header, position)
+    return [
+        (
+            base_offset + offset_delta,
+            None if key_size < 0 else payload[key_at : key_at + key_size],
+            None if value_size < 0 else payload[value_at : value_at + value_size],
+        )
+        for _, offset_delta, key_at, key_size, value_at, value_size, _ in scan_records(payload, header.record_count)
+    ]

@@ -28,14 +28,14 @@ from ottla.wire.batches import (
 from ottla.wire.crc import crc32c
 from ottla.wire.errors import MalformedMessage
 from ottla.wire.record_columns import scan
-from ottla.wire.record_walk import (
+from ottla.wire.record_scan import (
     RECORD_BYTES_MIN,
-    LengthTooLong,
+    RecordLengthTooLong,
     RecordStats,
-    SteppedRecord,
-    extent_of,
+    ScannedRecord,
+    collect_stats,
+    collect_stats_fast,
     scan_records,
-    walk,
 )
 from ottla.wire.rejection import BatchRejected, RecordError
 
@@ -173,7 +173,7 @@ def validate_batch(
     if count > RECORDS_MAX:
         _too_many(count, len(data))
     is_kept_compressed = codec != 0 and codec == target
-    extent = walk(data, 0, count, wants_offsets=is_kept_compressed) if count <= WALK_MAX else None
+    extent = collect_stats_fast(data, count, check_offsets=is_kept_compressed) if count <= WALK_MAX else None
     lowest, highest, has_null_key, offsets_rise = extent or _scan(
         data, count, codec, effort, is_kept_compressed=is_kept_compressed, is_one_time=base_timestamp == max_timestamp
     )
@@ -197,7 +197,7 @@ def validate_batch(
         )
     ):
         # Something may be wrong with single records, which is found out one by one.
-        stepped = scan_records(data, 0, count, lengths_matter=False)
+        stepped = scan_records(data, count, check_lengths=False)
         if (
             lowest > now_ms + rules.timestamp_after_max_ms >= 0
             and highest <= LONG_MAX
@@ -259,12 +259,12 @@ def _scan(
             if count > effort.stepped_max:
                 raise BudgetExceeded
             data = bytes(data)
-            extent = walk(data, 0, count, wants_offsets=is_kept_compressed)
+            extent = collect_stats_fast(data, count, check_offsets=is_kept_compressed)
     if extent is None:
         try:
-            extent = extent_of(scan_records(data, 0, count, lengths_matter=not is_kept_compressed))
+            extent = collect_stats(data, count, check_lengths=not is_kept_compressed)
         except MalformedMessage as error:
-            is_length_too_long = isinstance(error, LengthTooLong) and codec == 0
+            is_length_too_long = isinstance(error, RecordLengthTooLong) and codec == 0
             raise BatchRejected(
                 ErrorCode.UNKNOWN_SERVER_ERROR if is_length_too_long else ErrorCode.INVALID_RECORD, str(error)
             ) from None
@@ -287,7 +287,7 @@ def _decompressed(codec: int, payload: bytes, effort: ValidationBudget) -> bytes
 
 
 def _check_each(
-    stepped: Iterable[SteppedRecord],
+    stepped: Iterable[ScannedRecord],
     rules: BatchRules,
     now_ms: int,
     base_timestamp: int,
@@ -300,12 +300,12 @@ def _check_each(
     has_bad_timestamp = False
     highest = LONG_MIN
     count = refused = 0
-    for index, record in enumerate(stepped):
+    for index, (timestamp_delta, _, _, key_size, _, _, _) in enumerate(stepped):
         count += 1
-        timestamp = _wrapped(base_timestamp + record.timestamp_delta) if append_time_said is None else append_time_said
+        timestamp = _wrapped(base_timestamp + timestamp_delta) if append_time_said is None else append_time_said
         highest = max(highest, timestamp)
         why = None
-        if rules.compacted and not record.has_key:
+        if rules.compacted and key_size < 0:
             why = "a compacted topic takes no record without a key"
         elif rules.log_append_time or timestamp == NO_TIMESTAMP:
             if append_time_said is not None:

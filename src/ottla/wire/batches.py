@@ -7,8 +7,8 @@ from typing import NamedTuple
 from ottla.base.ports import Buffer
 from ottla.wire.crc import crc32c
 from ottla.wire.errors import MalformedMessage
-from ottla.wire.record_walk import HEADERS_MAX
-from ottla.wire.varint import read_varint, read_varlong, varint, varlong
+from ottla.wire.record_scan import read_headers, scan_records
+from ottla.wire.varint import varint, varlong
 
 HEADER = Struct(">qiibIhiqqqhii")
 """The fields of BatchHeader, in order."""
@@ -45,7 +45,9 @@ NO_PRODUCER_EPOCH = -1
 NO_SEQUENCE = -1
 NO_LEADER_EPOCH = -1
 
-_i64 = Struct(">q")
+OUTPUT_BYTES_MAX = 1 << 30
+"""Default limit for the records of one batch after decompression."""
+
 _u32 = Struct(">I")
 
 RecordHeaders = tuple[tuple[str, bytes | None], ...]
@@ -129,64 +131,40 @@ def has_valid_checksum(batch: Buffer) -> bool:
     return crc32c(memoryview(batch)[ATTRIBUTES_AT:]) == stored
 
 
-def decode_records(batch: Buffer, *, output_max: int = 1 << 30) -> list[Record]:
-    """The records of one whole batch, decompressed up to a maximum; MalformedMessage where they are not records."""
-    header = read_header(batch)
-    payload = bytes(memoryview(batch)[RECORDS_AT : header.size])
-    if header.codec:
-        from ottla.wire.compression import decompress
+def read_payload(
+    buffer: Buffer, header: BatchHeader, position: int = 0, *, output_max: int = OUTPUT_BYTES_MAX
+) -> bytes:
+    """Return the records of the batch at a position, decompressed; raise MalformedMessage if they exceed `output_max` bytes."""
+    payload = bytes(memoryview(buffer)[position + RECORDS_AT : position + header.size])
+    if not header.codec:
+        return payload
+    from ottla.wire.compression import decompress
 
-        payload = decompress(header.codec, payload, output_max)
-    return decode_payload(header, payload)
+    return decompress(header.codec, payload, output_max)
+
+
+def decode_records(batch: Buffer, *, output_max: int = OUTPUT_BYTES_MAX) -> list[Record]:
+    """Return the records of one complete batch; raise MalformedMessage if it does not contain valid records."""
+    header = read_header(batch)
+    return decode_payload(header, read_payload(batch, header, output_max=output_max))
 
 
 def decode_payload(header: BatchHeader, payload: bytes) -> list[Record]:
-    """The records that a header and its decompressed payload are of."""
-    position = 0
-    records = []
-    try:
-        for _ in range(header.record_count):
-            record, position = _decode_record(payload, position, header)
-            records.append(record)
-    except IndexError:
-        raise MalformedMessage("a record is cut off by the end of its batch") from None
-    if position != len(payload):
-        raise MalformedMessage(f"{len(payload) - position} bytes after the last record of a batch")
-    return records
-
-
-def _decode_record(data: bytes, position: int, header: BatchHeader) -> tuple[Record, int]:
-    size, position = read_varint(data, position)
-    end = position + size
-    timestamp_delta, position = read_varlong(
-        data, position + 1
-    )  # the byte before it holds attributes that nothing uses
-    offset_delta, position = read_varint(data, position)
-    key, position = _decode_bytes(data, position)
-    value, position = _decode_bytes(data, position)
-    header_count, position = read_varint(data, position)
-    if not 0 <= header_count <= min(len(data) - position, HEADERS_MAX):
-        raise MalformedMessage(f"a record with {header_count} headers")
-    headers = []
-    for _ in range(header_count):
-        name, position = _decode_bytes(data, position)
-        if name is None:
-            raise MalformedMessage("a record header without a key")
-        content, position = _decode_bytes(data, position)
-        headers.append((name.decode("utf-8", "replace"), content))
-    if position != end:
-        raise MalformedMessage(f"a record of {size} bytes whose fields take {size + position - end}")
-    timestamp = header.max_timestamp if header.has_log_append_time else header.base_timestamp + timestamp_delta
-    return Record(header.base_offset + offset_delta, timestamp, key, value, tuple(headers)), position
-
-
-def _decode_bytes(data: bytes, position: int) -> tuple[bytes | None, int]:
-    size, position = read_varint(data, position)
-    if size < 0:
-        return None, position
-    if size > len(data) - position:
-        raise MalformedMessage("a field that is longer than its batch")
-    return data[position : position + size], position + size
+    """Return the records of a batch, given its header and its decompressed payload."""
+    base_offset, base_timestamp = header.base_offset, header.base_timestamp
+    append_time = header.max_timestamp if header.has_log_append_time else None
+    return [
+        Record(
+            base_offset + offset_delta,
+            base_timestamp + timestamp_delta if append_time is None else append_time,
+            None if key_size < 0 else payload[key_at : key_at + key_size],
+            None if value_size < 0 else payload[value_at : value_at + value_size],
+            read_headers(payload, headers_at) if payload[headers_at] else (),
+        )
+        for timestamp_delta, offset_delta, key_at, key_size, value_at, value_size, headers_at in scan_records(
+            payload, header.record_count
+        )
+    ]
 
 
 def build_batch(

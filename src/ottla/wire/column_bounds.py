@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from ottla.wire import record_boundaries
 from ottla.wire.column_fields import read_varints
 from ottla.wire.errors import MalformedMessage
-from ottla.wire.record_walk import RECORD_BYTES_MIN
+from ottla.wire.record_scan import RECORD_BYTES_MIN
 from ottla.wire.varint import read_varint
 
 if TYPE_CHECKING:

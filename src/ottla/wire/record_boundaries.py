@@ -11,7 +11,7 @@ from __future__ import annotations
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
-from ottla.wire.record_walk import RECORD_BYTES_MIN, RecordStats
+from ottla.wire.record_scan import RECORD_BYTES_MIN, RecordStats
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

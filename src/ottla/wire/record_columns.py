@@ -1,4 +1,4 @@
-"""The records of a large batch, looked at all together. What cannot be read so is left to `record_walk.scan_records`.
+"""The records of a large batch, looked at all together. What cannot be read so is left to `record_scan.scan_records`.
 
 Records of one form are a grid. Of others `record_boundaries` finds where they start, and says whether they are plain; else their fields are
 read as columns with NumPy. Where it does not find them they are found one by one, which takes 0.13 µs each.
@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from ottla.wire.errors import MalformedMessage
 from ottla.wire.record_boundaries import FastPathMiss, find_bounds, scan_plain
-from ottla.wire.record_walk import RecordStats
+from ottla.wire.record_scan import RecordStats
 from ottla.wire.uniform_records import may_be_grid, scan_grid
 
 if TYPE_CHECKING:

@@ -28,7 +28,7 @@ from ottla.wire.crc import crc32c
 from ottla.wire.errors import MalformedMessage
 from ottla.wire.record_boundaries import FastPathMiss, find_bounds, scan_plain
 from ottla.wire.record_columns import scan
-from ottla.wire.record_walk import RecordStats, extent_of, scan_records, walk
+from ottla.wire.record_scan import RecordStats, collect_stats, collect_stats_fast
 from ottla.wire.uniform_records import scan_grid
 
 WRITTEN = Path(__file__).parents[2] / "data" / "compressed_batches.json"
@@ -155,10 +155,10 @@ def test_the_ways_of_reading_records_agree(shape: object, count: int, data: st.D
         plain[data.draw(st.integers(0, len(plain) - 1))] = data.draw(st.integers(0, 255))
     octets = bytes(plain)
     try:
-        truth: RecordStats | None = extent_of(scan_records(octets, 0, count, lengths_matter=True))
+        truth: RecordStats | None = collect_stats(octets, count)
     except MalformedMessage:
         truth = None
-    for found in (walk(octets, 0, count, wants_offsets=True), scan(octets, count, wants_offsets=True)):
+    for found in (collect_stats_fast(octets, count, check_offsets=True), scan(octets, count, wants_offsets=True)):
         assert found is None or found == truth
 
 
@@ -169,7 +169,7 @@ def test_a_negative_length_among_many_is_not_overlooked(size: Callable[[int], in
     octets = bytearray(payload(records))
     octets[len(payload(records[:250]))] ^= 1
     assert scan(bytes(octets), 500, wants_offsets=False) is None
-    assert walk(bytes(octets), 0, 500) is None
+    assert collect_stats_fast(bytes(octets), 500) is None
 
 
 @pytest.mark.parametrize("count", [51, 64, 65, 300, 9000])
@@ -200,9 +200,7 @@ def test_large_batches_of_usual_records_are_read_in_columns(count: int, kind: st
 def test_headers_and_seconds_between_records_are_usual(make: Callable[[int], Record]) -> None:
     """None here would be right but slow, too."""
     records = [make(i) for i in range(150)]
-    assert walk(payload(records), 0, 150, wants_offsets=True) == extent_of(
-        scan_records(payload(records), 0, 150, lengths_matter=True)
-    )
+    assert collect_stats_fast(payload(records), 150, check_offsets=True) == collect_stats(payload(records), 150)
 
 
 @pytest.mark.parametrize("key", [None, b"", b"a key of some length"])
@@ -244,7 +242,7 @@ def test_records_of_one_form_are_a_grid(count: int, key: bytes | None, value: by
         changed[damaged] ^= 1
         found = scan_grid(bytes(changed), count)
         try:
-            assert found in (None, extent_of(scan_records(bytes(changed), 0, count, lengths_matter=True)))
+            assert found in (None, collect_stats(bytes(changed), count))
         except MalformedMessage:
             assert found is None
         if size > 1000:
