@@ -11,7 +11,7 @@ import pytest
 from bench.peers import ApacheKafka, PeerUnavailable, kafka_tool
 from ottla.io.disk import RealDisk
 from ottla.log import offset_checkpoint_file
-from ottla.log.compaction import Cleaned
+from ottla.log.compaction_plan import Cleaned
 from ottla.log.config import LogConfig
 from ottla.log.partition_directory import read_topic_id
 from ottla.log.partition_log import PartitionLog

@@ -6,8 +6,8 @@ from dataclasses import dataclass, field
 import pytest
 
 from ottla.log import offset_checkpoint_file
-from ottla.log.compaction import Cleaned
-from ottla.log.compaction_swap import mark_deleted, remove_deleted_segments
+from ottla.log.compaction_plan import Cleaned
+from ottla.log.compaction_segments import mark_deleted, remove_deleted_segments
 from ottla.log.config import LogConfig
 from ottla.log.offset_checkpoint_file import CLEAN_OFFSETS_FILE
 from ottla.log.partition_log import PartitionLog

@@ -1,8 +1,9 @@
-"""What stays of a batch: all of it, some of its records, an empty batch that keeps its offsets and sequence, or nothing.
+"""Filtering of batches: all of a batch is retained, some of its records, an empty batch with its offsets and sequence,
+or nothing.
 
-A batch keeps its first and last offset whatever it loses. Records are copied as the bytes that they are; only where a batch gets its delete
-horizon (the time from which its tombstones, or its marker, may go) are their timestamps written anew, since the horizon stands where the
-timestamp was that they count from.
+A batch that loses records keeps its first and last offset. Records are copied byte by byte. They are re-encoded only if
+their batch gets a delete horizon (the time from which its tombstones or its marker may be removed): it replaces the
+base timestamp of their deltas.
 """
 
 from collections.abc import Mapping
@@ -12,8 +13,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ottla.base.ports import Buffer
-from ottla.log.compaction_output import CleanedSegment
 from ottla.log.compaction_records import Payloads, Rows, Window, are_tombstones, payloads, read_key_places, read_rows
+from ottla.log.compaction_segments import CleanedSegmentWriter
 from ottla.log.compaction_transactions import TransactionFilter
 from ottla.log.offset_map import Column, Octets, OffsetMap
 from ottla.log.transaction_index import AbortedTransaction
@@ -36,25 +37,26 @@ from ottla.wire.compression import compress
 from ottla.wire.varint import varint, varlong
 
 SPAN_MAX = 1 << 28
-"""So many offsets are told from one another by a byte each; of more, those that stay are searched for."""
+"""Dirty parts of up to so many offsets use a byte per offset to mark retained ones; larger ones, a binary search."""
 
 
 class ProducerEnd(NamedTuple):
-    """The last thing that a producer which is still known wrote: its batch stays, since its epoch and sequence are in it."""
+    """End of what an active producer wrote. That batch stays, at least as an empty one, for its epoch and sequence."""
 
     last_offset: int
-    """-1 where only a marker is known of it."""
+    """-1 if only a marker of it is known."""
     epoch: int
 
 
 class RetainedOffsets:
-    """Which records are the latest of their keys. Those from `first_dirty` to `last` were all put into the table."""
+    """Tells which records are the latest of their keys. The map contains all keys from offset `first_dirty` to
+    `last`."""
 
-    def __init__(self, table: OffsetMap, first_dirty: int, last: int) -> None:
-        self._table = table
+    def __init__(self, offset_map: OffsetMap, first_dirty: int, last: int) -> None:
+        self._offset_map = offset_map
         self._first_dirty = first_dirty
         self.last = last
-        latest = table.all_latest()
+        latest = offset_map.latest_offsets()
         latest = latest[(latest >= first_dirty) & (latest <= last)]
         span = last + 1 - first_dirty
         self._is_latest: NDArray[np.bool_] | None = None
@@ -64,36 +66,36 @@ class RetainedOffsets:
         else:
             self._latest = np.sort(latest)
 
-    def among(self, octets: Octets, rows: Rows) -> NDArray[np.bool_]:
-        """Which rows stay, as far as their keys say. Those behind the last offset that was looked at all stay."""
+    def mask(self, octets: Octets, rows: Rows) -> NDArray[np.bool_]:
+        """Return which rows are retained, judging by their keys. All rows after `last` are."""
         offsets = rows.offsets
         if len(offsets) and int(offsets[0]) >= self._first_dirty:
-            stays = self._among_dirty(offsets)
+            is_retained = self._mask_by_offset(offsets)
         else:
-            stays = self._by_keys(octets, rows)
-        return stays | (offsets > self.last)
+            is_retained = self._mask_by_key(octets, rows)
+        return is_retained | (offsets > self.last)
 
-    def _among_dirty(self, offsets: Column) -> NDArray[np.bool_]:
+    def _mask_by_offset(self, offsets: Column) -> NDArray[np.bool_]:
         if self._is_latest is not None:
             return self._is_latest.take(offsets - self._first_dirty, mode="clip")
-        places = np.searchsorted(self._latest, offsets)
-        found: NDArray[np.bool_] = self._latest.take(places, mode="clip") == offsets
+        indexes = np.searchsorted(self._latest, offsets)
+        found: NDArray[np.bool_] = self._latest.take(indexes, mode="clip") == offsets
         return found
 
-    def _by_keys(self, octets: Octets, rows: Rows) -> NDArray[np.bool_]:
+    def _mask_by_key(self, octets: Octets, rows: Rows) -> NDArray[np.bool_]:
         sizes, starts, _ = read_key_places(octets, rows.after_offset, rows.ends)
         has_key = sizes >= 0
-        latest = self._table.latest(self._table.read_keys(octets, np.where(has_key, starts, 0), np.maximum(sizes, 0)))
-        stays: NDArray[np.bool_] = has_key & (rows.offsets >= latest)
-        return stays
+        keys = self._offset_map.read_keys(octets, np.where(has_key, starts, 0), np.maximum(sizes, 0))
+        is_retained: NDArray[np.bool_] = has_key & (rows.offsets >= self._offset_map.latest(keys))
+        return is_retained
 
 
 class BatchFilter:
-    """One round of cleaning: it is given all batches in their order."""
+    """Filter of one cleaner run. Gets all batches of the log in order."""
 
     def __init__(
         self,
-        survivors: RetainedOffsets,
+        retained: RetainedOffsets,
         transactions: TransactionFilter,
         producers: Mapping[int, ProducerEnd],
         *,
@@ -101,40 +103,41 @@ class BatchFilter:
         delete_retention_ms: int,
         end_offset: int,
     ) -> None:
-        self._survivors = survivors
+        self._retained = retained
         self._transactions = transactions
         self._producers = producers
         self._now_ms = now_ms
         self._horizon_ms = now_ms + delete_retention_ms
         self._end_offsets = {end_offset: None}
-        """Of all that may be cleaned, and of the group. The batch before it is never lost: where the log ends must not be forgotten, nor
-        which segments were replaced, nor may it look as if a segment were missing."""
+        """Of the cleanable part, and of each group. The batch before such an offset stays, at least as an empty one: it
+        tells where the log ends and which segments a new one replaces, and leaves no gap that looks like a missing
+        segment."""
 
     def begin_group(self, end_offset: int) -> None:
-        """What follows becomes one segment, up to this offset."""
+        """Start a group: the following batches, up to this offset, become one segment."""
         self._end_offsets[end_offset] = None
 
-    def clean(self, window: Window, output: CleanedSegment) -> None:
-        """Write what stays of a window."""
-        fates, chosen = self._judge(window)
-        found = kept = None
+    def clean(self, window: Window, output: CleanedSegmentWriter) -> None:
+        """Write what is retained of a window."""
+        outcomes, chosen = self._classify(window)
+        records = None
         if chosen:
-            found = payloads(window, chosen)
-            kept = _Kept(found, self._survivors, [window.batches[index][1] for index in chosen], now_ms=self._now_ms)
+            headers = [window.batches[index][1] for index in chosen]
+            records = _RetainedRecords(payloads(window, chosen), self._retained, headers, now_ms=self._now_ms)
         row_batch = 0
-        for (at, header), fate in zip(window.batches, fates, strict=True):
+        for (at, header), outcome in zip(window.batches, outcomes, strict=True):
             batch: Buffer | None
-            if fate is _EMPTY:
+            if outcome is _EMPTY:
                 batch = self._empty(header)
-            elif fate is _RECORDS:
-                assert kept is not None
-                batch = self._records_of(window.data[at : at + header.size], header, kept, row_batch)
+            elif outcome is _FILTER:
+                assert records is not None
+                batch = self._filtered(window.data[at : at + header.size], header, records, row_batch)
                 row_batch += 1
-            elif fate is _MARK:
+            elif outcome is _ADD_HORIZON:
                 batch = _with_horizon(
                     header, [_split_only_record(window.data[at : at + header.size], header)], self._horizon_ms
                 )
-            elif fate is _WHOLE:
+            elif outcome is _KEEP:
                 batch = window.data[at : at + header.size]
             else:
                 batch = None
@@ -142,36 +145,36 @@ class BatchFilter:
                 output.append(batch, header.last_offset, HEADER.unpack_from(batch)[8])
         output.write()
 
-    def take_aborted(self) -> list[AbortedTransaction]:
-        """The aborted transactions whose markers were met since this was last asked, and of which something is left."""
-        return self._transactions.take_retained_aborted()
+    def drain_aborted(self) -> list[AbortedTransaction]:
+        """Return the aborted transactions with retained batches whose markers were read since the last call."""
+        return self._transactions.drain_retained_aborted()
 
-    def _judge(self, window: Window) -> tuple[list[str], list[int]]:
-        """What becomes of each batch, and which of them must be looked into."""
-        fates, chosen = [], []
+    def _classify(self, window: Window) -> tuple[list[str], list[int]]:
+        """Return the outcome for each batch, and the indexes of those whose records must be read."""
+        outcomes, chosen = [], []
         for index, (at, header) in enumerate(window.batches):
             has_horizon = header.attributes & DELETE_HORIZON_BIT != 0
-            fate = _WHOLE
+            outcome = _KEEP
             if header.is_control:
                 if self._transactions.is_marker_discardable(header, window.data[at : at + header.size]):
-                    fate = _MARK
+                    outcome = _ADD_HORIZON
                     if has_horizon:
-                        fate = _EMPTY if header.base_timestamp <= self._now_ms else _WHOLE
+                        outcome = _EMPTY if header.base_timestamp <= self._now_ms else _KEEP
             elif self._transactions.is_discardable(header):
-                fate = _EMPTY
+                outcome = _EMPTY
             else:
-                fate = _RECORDS
+                outcome = _FILTER
             if header.record_count <= 0:
-                fate = _EMPTY
-            if fate is _EMPTY and not self._is_needed(header):
-                fate = _NOTHING
-            if fate is _RECORDS:
+                outcome = _EMPTY
+            if outcome is _EMPTY and not self._is_needed(header):
+                outcome = _DISCARD
+            if outcome is _FILTER:
                 chosen.append(index)
-            fates.append(fate)
-        return fates, chosen
+            outcomes.append(outcome)
+        return outcomes, chosen
 
     def _is_needed(self, header: BatchHeader) -> bool:
-        """Whether a batch stays even without its records."""
+        """Whether a batch must stay even without records."""
         if header.last_offset + 1 in self._end_offsets:
             return True
         end = self._producers.get(header.producer_id) if header.producer_id >= 0 else None
@@ -204,78 +207,85 @@ class BatchFilter:
         write_checksum(batch)
         return batch
 
-    def _records_of(self, original: memoryview, header: BatchHeader, kept: "_Kept", index: int) -> Buffer | None:
-        first, behind = kept.bounds[index], kept.bounds[index + 1]
-        if first == behind:
+    def _filtered(
+        self, original: memoryview, header: BatchHeader, records: "_RetainedRecords", index: int
+    ) -> Buffer | None:
+        first, end = records.bounds[index], records.bounds[index + 1]
+        if first == end:
             return self._empty(header) if self._is_needed(header) else None
-        needs_horizon = kept.has_tombstone[index] and not header.attributes & DELETE_HORIZON_BIT
+        needs_horizon = records.has_tombstone[index] and not header.attributes & DELETE_HORIZON_BIT
         if needs_horizon:
-            return _with_horizon(header, kept.split(header, first, behind), self._horizon_ms)
-        if behind - first == header.record_count:
+            return _with_horizon(header, records.split(header, first, end), self._horizon_ms)
+        if end - first == header.record_count:
             return original
-        payload: Buffer = memoryview(kept.data[kept.places[first] : kept.places[behind]])  # type: ignore[arg-type]
+        start, stop = records.positions[first], records.positions[end]
+        payload: Buffer = memoryview(records.data[start:stop])  # type: ignore[arg-type]
         max_timestamp = (
-            header.max_timestamp if header.has_log_append_time else header.base_timestamp + kept.highest[index]
+            header.max_timestamp if header.has_log_append_time else header.base_timestamp + records.highest[index]
         )
-        return _build(header, payload, behind - first, header.base_timestamp, max_timestamp, header.attributes)
+        return _build(header, payload, end - first, header.base_timestamp, max_timestamp, header.attributes)
 
 
-_NOTHING, _EMPTY, _RECORDS, _MARK, _WHOLE = "nothing", "empty", "records", "mark", "whole"
-"""What becomes of a batch: it goes; it stays without records; its records are looked at; a marker gets its delete horizon; all stays."""
+_DISCARD, _EMPTY, _FILTER, _ADD_HORIZON, _KEEP = "discard", "empty", "filter", "add horizon", "keep"
+"""Outcome for a batch: remove it, keep it without records, filter its records, give a marker a delete horizon, or keep
+it unchanged."""
 
 
-class _Kept:
-    """The records of a window that stay, side by side."""
+class _RetainedRecords:
+    """The retained records of a window, in columns."""
 
-    def __init__(self, found: Payloads, survivors: RetainedOffsets, headers: list[BatchHeader], *, now_ms: int) -> None:
+    def __init__(self, found: Payloads, retained: RetainedOffsets, headers: list[BatchHeader], *, now_ms: int) -> None:
         octets = found.octets
         rows = read_rows(found)
-        stays = np.flatnonzero(survivors.among(octets, rows))
-        batch_of_row = np.repeat(np.arange(len(headers)), found.counts)[stays]
-        _, _, after_key = read_key_places(octets, rows.after_offset[stays], rows.ends[stays])
+        selected = np.flatnonzero(retained.mask(octets, rows))
+        batch_of_row = np.repeat(np.arange(len(headers)), found.counts)[selected]
+        _, _, after_key = read_key_places(octets, rows.after_offset[selected], rows.ends[selected])
         tombstones = are_tombstones(octets, after_key)
         if tombstones.any():
-            # Those whose time has come go. One that is not latest is already gone, and those behind the last offset stay.
-            expired = np.array(
+            # Remove expired tombstones, except those after the last offset in the map. Superseded ones are not selected
+            # anyway.
+            is_expired = np.array(
                 [header.attributes & DELETE_HORIZON_BIT != 0 and header.base_timestamp <= now_ms for header in headers]
             )
-            goes = tombstones & expired[batch_of_row] & (rows.offsets[stays] <= survivors.last)
-            stays, batch_of_row, tombstones = stays[~goes], batch_of_row[~goes], tombstones[~goes]
+            keeps = ~(tombstones & is_expired[batch_of_row] & (rows.offsets[selected] <= retained.last))
+            selected, batch_of_row, tombstones = selected[keeps], batch_of_row[keeps], tombstones[keeps]
         self._octets = octets
-        self._starts, self._ends, self._attributes_at = rows.starts[stays], rows.ends[stays], rows.attributes_at[stays]
-        self._after_time, self._time_deltas = rows.after_time[stays], rows.time_deltas[stays]
+        self._starts, self._ends = rows.starts[selected], rows.ends[selected]
+        self._attributes_at = rows.attributes_at[selected]
+        self._after_time, self._time_deltas = rows.after_time[selected], rows.time_deltas[selected]
         bounds = np.searchsorted(batch_of_row, np.arange(len(headers) + 1))
         self.bounds: list[int] = bounds.tolist()
-        """Where the rows of each batch begin, and where the last ones end."""
+        """Index of the first row of each batch, and after the last row."""
         self.has_tombstone: list[bool] = (np.bincount(batch_of_row[tombstones], minlength=len(headers)) > 0).tolist()
         self.highest = _highest(self._time_deltas, bounds)
-        self.places, self.data = self._gather(bounds, found.counts)
+        self.positions, self.data = self._gather(bounds, found.counts)
 
     def _gather(self, bounds: Column, counts: Column) -> tuple[list[int], Octets]:
-        """The bytes of those rows whose batch is written anew; a batch that keeps all its records is copied as it is."""
+        """Return the bytes of rows in batches that lose others, and their positions. Complete batches are copied from
+        the window."""
         is_partial = np.diff(bounds) != counts
         sizes = np.where(np.repeat(is_partial, np.diff(bounds)), self._ends - self._starts, 0)
-        places, data = gather(self._octets, self._starts, sizes)
-        return places.tolist(), data
+        positions, data = gather(self._octets, self._starts, sizes)
+        return positions.tolist(), data
 
-    def split(self, header: BatchHeader, first: int, behind: int) -> list[tuple[int, int, bytes]]:
-        """The attributes of each record, its timestamp, and its bytes behind that."""
+    def split(self, header: BatchHeader, first: int, end: int) -> list[tuple[int, int, bytes]]:
+        """Return attributes, timestamp and the remaining bytes of each record."""
         data = self._octets
         records = []
-        for attributes_at, after_time, end, delta in zip(
-            self._attributes_at[first:behind].tolist(),
-            self._after_time[first:behind].tolist(),
-            self._ends[first:behind].tolist(),
-            self._time_deltas[first:behind].tolist(),
+        for attributes_at, after_time, record_end, delta in zip(
+            self._attributes_at[first:end].tolist(),
+            self._after_time[first:end].tolist(),
+            self._ends[first:end].tolist(),
+            self._time_deltas[first:end].tolist(),
             strict=True,
         ):
             timestamp = header.max_timestamp if header.has_log_append_time else header.base_timestamp + delta
-            records.append((int(data[attributes_at]), timestamp, data[after_time:end].tobytes()))
+            records.append((int(data[attributes_at]), timestamp, data[after_time:record_end].tobytes()))
         return records
 
 
 def _highest(deltas: Column, bounds: Column) -> list[int]:
-    """The highest timestamp delta of each batch's rows; anything where there are none."""
+    """Return the highest timestamp delta of each batch's rows (an arbitrary number for a batch without rows)."""
     if not len(deltas):
         return [0] * (len(bounds) - 1)
     highest: list[int] = np.maximum.reduceat(deltas, np.minimum(bounds[:-1], len(deltas) - 1)).tolist()
@@ -283,7 +293,7 @@ def _highest(deltas: Column, bounds: Column) -> list[int]:
 
 
 def _split_only_record(batch: memoryview, header: BatchHeader) -> tuple[int, int, bytes]:
-    """Of a marker, as `split` has it."""
+    """Like `split`, for a marker."""
     octets = np.frombuffer(bytes(batch) + bytes(8), np.uint8)
     rows = read_rows(
         Payloads(octets, *(np.array([value], np.int64) for value in (RECORDS_AT, header.size, 1, header.base_offset)))
@@ -294,7 +304,7 @@ def _split_only_record(batch: memoryview, header: BatchHeader) -> tuple[int, int
 
 
 def _with_horizon(header: BatchHeader, records: list[tuple[int, int, bytes]], horizon_ms: int) -> bytearray:
-    """The records with timestamps that count from the delete horizon."""
+    """Return the batch with the delete horizon as base timestamp."""
     payload = bytearray()
     for attributes, timestamp, rest in records:
         delta = varlong(timestamp - horizon_ms)

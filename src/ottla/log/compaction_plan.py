@@ -1,24 +1,27 @@
-"""Which part of a log may be compacted now, and whether it is worth it: looked at on the loop, by sizes and times that are known there."""
+"""What to compact: planning on the loop, from known sizes and times, and the messages between broker and cleaner
+process."""
 
-from typing import NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ottla.log.config import LONG_MAX
 from ottla.log.offset_index import MutableOffsetIndex
-from ottla.log.partition_log import PartitionLog
 from ottla.log.segment import LogSegment
+
+if TYPE_CHECKING:
+    from ottla.log.partition_log import PartitionLog
 
 
 class CompactionPlan(NamedTuple):
-    """What could be cleaned of one log: from the first dirty offset to the first segment that may not be touched."""
+    """What could be cleaned of one log: from the first dirty offset to the first segment that must stay."""
 
     segments: tuple[LogSegment, ...]
-    """All before `end_offset`, the clean ones too."""
+    """All before `end_offset`, including clean ones."""
     first_dirty_offset: int
     end_offset: int
     clean_bytes: int
     dirty_bytes: int
     is_overdue: bool
-    """Whether `max.compaction.lag.ms` has passed, so that the ratio does not matter."""
+    """Whether `max.compaction.lag.ms` has passed, so that the dirty ratio does not matter."""
 
     @property
     def dirty_ratio(self) -> float:
@@ -26,8 +29,99 @@ class CompactionPlan(NamedTuple):
         return self.dirty_bytes / total if total else 0.0
 
 
-def plan_compaction(log: PartitionLog, *, clean_to: int | None, high_watermark: int, now_ms: int) -> CompactionPlan:
-    """`clean_to`: what lies before was cleaned; None where that was never done. Whoever asks compares the ratio with the topic's."""
+class CompactionRequest(NamedTuple):
+    """A cleaner run over one log."""
+
+    directory: str
+    bases: tuple[int, ...]
+    """Base offsets of the segments before `end_offset`, in order."""
+    sizes: tuple[int, ...]
+    index_sizes: tuple[int, ...]
+    """Size of the larger index of each segment, in bytes."""
+    first_dirty_offset: int
+    end_offset: int
+    """Base offset of the first segment that must not be cleaned."""
+    now_ms: int
+    delete_retention_ms: int
+    segment_bytes: int
+    segment_index_bytes: int
+    index_interval_bytes: int
+    key_memory_bytes: int
+    """Once the keys take this much memory, this run adds no more."""
+    bytes_per_second: float
+    producers: tuple[tuple[int, int, int], ...] = ()
+    """Id of each active producer, last offset of its records or -1, and epoch."""
+    seed: int = 0
+
+    def encode(self) -> bytes:
+        import json  # here and below: a node that never compacts need not load it
+
+        return json.dumps(self._asdict()).encode()
+
+    @classmethod
+    def decode(cls, data: bytes) -> "CompactionRequest":
+        import json
+
+        fields = json.loads(data)
+        lists = {name: tuple(fields[name]) for name in ("bases", "sizes", "index_sizes")}
+        return cls(**{**fields, **lists, "producers": tuple(tuple(producer) for producer in fields["producers"])})
+
+
+class SegmentGroupCleaned(NamedTuple):
+    """The files of one group are complete: the segments with these base offsets become one, with the first of the
+    offsets."""
+
+    bases: tuple[int, ...]
+    size: int
+
+
+class Cleaned(NamedTuple):
+    """The run is complete."""
+
+    end_offset: int
+    """The log is clean up to here."""
+    keys: int
+    read_bytes: int
+    written_bytes: int
+
+
+class CleaningFailed(NamedTuple):
+    """The log cannot be cleaned, and a retry would fail too."""
+
+    reason: str
+
+
+class SegmentsMissing(NamedTuple):
+    """A segment was deleted meanwhile: plan again."""
+
+    reason: str
+
+
+Report = SegmentGroupCleaned | Cleaned | CleaningFailed | SegmentsMissing
+_REPORTS: dict[str, Any] = {
+    report.__name__: report for report in (SegmentGroupCleaned, Cleaned, CleaningFailed, SegmentsMissing)
+}
+
+
+def encode_report(report: Report) -> bytes:
+    import json
+
+    return json.dumps([type(report).__name__, report._asdict()]).encode()
+
+
+def decode_report(data: bytes) -> Report:
+    import json
+
+    name, fields = json.loads(data)
+    if "bases" in fields:
+        fields["bases"] = tuple(fields["bases"])
+    report: Report = _REPORTS[name](**fields)
+    return report
+
+
+def plan_compaction(log: "PartitionLog", *, clean_to: int | None, high_watermark: int, now_ms: int) -> CompactionPlan:
+    """Plan compaction of a log that is clean up to `clean_to`, or None. The caller compares the dirty ratio with the
+    topic's limit."""
     config = log.config
     first_dirty = (
         log.log_start_offset
@@ -41,7 +135,7 @@ def plan_compaction(log: PartitionLog, *, clean_to: int | None, high_watermark: 
     for index, segment in enumerate(closed):
         next_base = log.segments[index + 1].base_offset
         if next_base > stable or isinstance(segment.offset_index, MutableOffsetIndex):
-            break  # the latter: a worker is about to write its index files
+            break  # its index is still in memory: a worker is about to write the files
         if (
             next_base > first_dirty
             and config.min_compaction_lag_ms > 0

@@ -1,6 +1,7 @@
 """A segment's records as compaction sees them: windows of whole batches, and the fields that it needs as columns.
 
-What Python does here it does for each batch; what is done for each record NumPy does, for all records of a window at once.
+What Python does here it does for each batch; what is done for each record NumPy does, for all records of a window at
+once.
 """
 
 from collections.abc import Iterator, Sequence

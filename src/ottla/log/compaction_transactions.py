@@ -1,6 +1,8 @@
-"""Which batches belong to aborted transactions, and which markers may go: a marker stays until nothing of its transaction is left.
+"""Transactions in compaction: batches of aborted ones are removed; a marker stays until no batch of its transaction is
+left.
 
-The transactions are found in the log itself, and not in a transaction index: what compaction decides by must be what is there.
+Transactions are read from the batches and not from the transaction index, because compaction must decide by what is in
+the log.
 """
 
 from collections.abc import Iterable, Iterator
@@ -11,23 +13,24 @@ from ottla.log.transaction_index import AbortedTransaction, read_marker
 from ottla.wire.batches import HEADER, LENGTH_OVERHEAD, RECORDS_AT, BatchHeader
 
 HOP_BYTES = 8 << 10
-"""Behind a larger batch only the next header is read, and not what follows it."""
+"""After a larger batch only the next header is read, not a full window."""
 READ_BYTES = 64 << 10
 
 _make = BatchHeader._make
 
 
 class Transactions(NamedTuple):
-    """Those of a log up to some offset."""
+    """Transactions of a log up to some offset."""
 
     aborted: list[AbortedTransaction]
-    """By their first offsets."""
+    """Sorted by first offset."""
     first_open_offset: int | None
-    """Where the first one starts that had not ended."""
+    """Start of the first open transaction."""
 
 
 def find_transactions(files: Iterable[tuple[File, int]]) -> Transactions:
-    """Of the batches in these files, each with its size. Damage is for others to find: a file is read as far as it can be."""
+    """Find the transactions in these files, each given with its size. Stops reading a file at corruption; other code
+    reports it."""
     aborted: list[AbortedTransaction] = []
     open_at: dict[int, int] = {}
     for file, size in files:
@@ -47,7 +50,7 @@ def find_transactions(files: Iterable[tuple[File, int]]) -> Transactions:
 
 
 def headers(file: File, size: int) -> Iterator[tuple[int, BatchHeader]]:
-    """Position and header of each batch. What is behind damage is not looked at."""
+    """Yield position and header of each batch, up to the first corrupt one."""
     position, last_size = 0, 0
     while size - position >= RECORDS_AT:
         data = file.read_at(position, RECORDS_AT if last_size > HOP_BYTES else READ_BYTES)
@@ -65,19 +68,19 @@ def headers(file: File, size: int) -> Iterator[tuple[int, BatchHeader]]:
 
 
 class TransactionFilter:
-    """Goes through the batches in their order, and says of each whether its transaction allows it to go."""
+    """Reads the headers of all batches in order and tells which are discardable."""
 
     def __init__(self, transactions: Transactions) -> None:
         self._pending = list(reversed(transactions.aborted))
         self._aborted: dict[int, tuple[AbortedTransaction, bool]] = {}
-        """By producer; with whether a batch of it was seen."""
+        """Current one of each producer, and whether a batch of it was seen."""
         self._committed: dict[int, None] = {}
-        """Producers of whose current transaction, which was not aborted, a batch was seen."""
-        self.kept: list[AbortedTransaction] = []
-        """Aborted transactions of which batches were seen: the next transaction index has them."""
+        """Producers with batches in a current transaction that was not aborted."""
+        self.retained: list[AbortedTransaction] = []
+        """Aborted transactions with batches, for the transaction index of the new segment."""
 
     def is_discardable(self, header: BatchHeader) -> bool:
-        """A batch of records: whether it was aborted."""
+        """Whether a batch of records belongs to an aborted transaction."""
         self._begin(header.last_offset)
         if not header.is_transactional:
             return False
@@ -89,7 +92,8 @@ class TransactionFilter:
         return True
 
     def is_marker_discardable(self, header: BatchHeader, batch: Buffer) -> bool:
-        """A marker: whether nothing of its transaction is left. One that an earlier compaction has emptied is of no use."""
+        """Whether no batch is left of a marker's transaction. A marker without records, emptied by compaction, is
+        always discardable."""
         self._begin(header.last_offset)
         if header.record_count <= 0:
             return True
@@ -99,7 +103,7 @@ class TransactionFilter:
         if marker.is_abort:
             aborted = self._aborted.pop(header.producer_id, None)
             if aborted is not None and aborted[1]:
-                self.kept.append(aborted[0])
+                self.retained.append(aborted[0])
                 return False
             return True
         if header.producer_id not in self._committed:
@@ -107,9 +111,9 @@ class TransactionFilter:
         del self._committed[header.producer_id]
         return False
 
-    def take_retained_aborted(self) -> list[AbortedTransaction]:
-        kept, self.kept = self.kept, []
-        return kept
+    def drain_retained_aborted(self) -> list[AbortedTransaction]:
+        retained, self.retained = self.retained, []
+        return retained
 
     def _begin(self, offset: int) -> None:
         while self._pending and self._pending[-1].first_offset <= offset:

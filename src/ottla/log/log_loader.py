@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from ottla.base.ports import Disk
 from ottla.log import leader_epoch_cache, offset_index, time_index
 from ottla.log.batch_scan import scan_batches, scan_headers
-from ottla.log.compaction_swap import finish_swaps
+from ottla.log.compaction_segments import finish_swaps
 from ottla.log.config import LONG_MAX, LogConfig
 from ottla.log.file_cache import FileCache
 from ottla.log.leader_epoch_cache import LeaderEpochCache

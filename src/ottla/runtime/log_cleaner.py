@@ -13,16 +13,17 @@ from typing import Any, cast
 from ottla.base.errors import is_disk_full
 from ottla.base.ports import Disk, Processes, ProcessFailed, Rng
 from ottla.log import offset_checkpoint_file
-from ottla.log.compaction import (
+from ottla.log.compaction_plan import (
     Cleaned,
     CleaningFailed,
+    CompactionPlan,
     CompactionRequest,
     SegmentGroupCleaned,
     SegmentsMissing,
     decode_report,
+    plan_compaction,
 )
-from ottla.log.compaction_plan import CompactionPlan, plan_compaction
-from ottla.log.compaction_swap import SegmentSwap, remove_unfinished
+from ottla.log.compaction_segments import SegmentSwap, remove_unfinished
 from ottla.log.offset_checkpoint_file import CLEAN_OFFSETS_FILE
 from ottla.log.partition_log import PartitionLog
 from ottla.metadata.configs import broker_value
@@ -259,7 +260,7 @@ class LogCleaner:
         return cleaned
 
     async def _swap(self, partition: Partition, partition_log: PartitionLog, report: SegmentGroupCleaned) -> None:
-        """Replace old segments by a cleaned one. `compaction_swap` explains the order of the steps."""
+        """Replace old segments by a cleaned one. `compaction_segments` explains the order of the steps."""
         workers, directory = self._broker.workers, partition_log.directory
         swap = SegmentSwap(partition_log, report.bases, report.size, now_ms=self._broker.clock.now_ms())
         if not swap.begin():

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from functools import partial
 
 from ottla.base.ports import Workers
-from ottla.log.compaction_swap import mark_deleted, remove_deleted_segments
+from ottla.log.compaction_segments import mark_deleted, remove_deleted_segments
 from ottla.log.segment import LogSegment
 from ottla.runtime.partition import Partition
 

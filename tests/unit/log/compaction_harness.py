@@ -1,16 +1,17 @@
 """Compaction without a node: a round over a log, in one go, as the cleaner and its process do it between them."""
 
-from ottla.log.compaction import (
+from ottla.log.compaction import serve
+from ottla.log.compaction_plan import (
     Cleaned,
     CleaningFailed,
+    CompactionPlan,
     CompactionRequest,
     SegmentGroupCleaned,
     SegmentsMissing,
     decode_report,
-    serve,
+    plan_compaction,
 )
-from ottla.log.compaction_plan import CompactionPlan, plan_compaction
-from ottla.log.compaction_swap import SegmentSwap, remove_deleted_segments, remove_unfinished
+from ottla.log.compaction_segments import SegmentSwap, remove_deleted_segments, remove_unfinished
 from ottla.log.partition_log import PartitionLog
 from ottla.wire.batches import Record, build_batch
 

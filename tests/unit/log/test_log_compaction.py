@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from ottla.log.compaction import Cleaned, CleaningFailed, SegmentsMissing, serve
-from ottla.log.compaction_plan import plan_compaction
+from ottla.log.compaction import serve
+from ottla.log.compaction_plan import Cleaned, CleaningFailed, SegmentsMissing, plan_compaction
 from ottla.log.partition_log import PartitionLog
 from ottla.wire.batches import DELETE_HORIZON_BIT, BatchHeader, Record, decode_records, read_header
 from tests.unit.log.compaction_harness import append_marker, append_records, clean, request

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ottla.log.compaction import Cleaned
+from ottla.log.compaction_plan import Cleaned
 from ottla.log.config import LogConfig
 from ottla.log.partition_log import PartitionLog
 from ottla.sim.disk import SimulatedDisk

@@ -4,7 +4,7 @@ import shutil
 from pathlib import Path
 
 from ottla.io.disk import RealDisk
-from ottla.log.compaction_swap import CLEANED_SUFFIX, SWAP_SUFFIX, SegmentSwap, finish_swaps, remove_unfinished
+from ottla.log.compaction_segments import CLEANED_SUFFIX, SWAP_SUFFIX, SegmentSwap, finish_swaps, remove_unfinished
 from ottla.log.partition_log import PartitionLog
 from tests.unit.log.compaction_harness import append_records, clean
 from tests.unit.log.log_fixtures import NOW, open_log, stored_records
