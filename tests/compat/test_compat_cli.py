@@ -64,7 +64,7 @@ def test_a_topic_from_its_making_to_its_end(ottla: Ottla, new_name: Callable[[],
         "topic", "list", "--json"
     )
     ottla("produce", name, "-k", "k", "-v", "v", "-p", "1")
-    assert "Say --yes" in ottla("topic", "alter", name, "-p", "3", code=1)
+    assert "Pass --yes" in ottla("topic", "alter", name, "-p", "3", code=1)
     assert ottla("topic", "alter", name, "-p", "3", "--unset", "retention.ms", "--yes", "--json") == {
         "name": name, "partitions": 3, "configs": {"retention.ms": None},
     }  # fmt: skip
@@ -151,7 +151,7 @@ def test_a_group_from_its_first_read_to_its_end(
         assert "NON_EMPTY_GROUP" in ottla("group", "delete", group, "--yes", code=1)
     assert group in [each["group"] for each in ottla("group", "list", "--state", "Empty", "--json")]
     assert ottla("group", "delete", group, "--yes", "--json") == [group]
-    assert f"there is no group '{group}'" in ottla("group", "describe", group, code=1)
+    assert f"group '{group}' does not exist" in ottla("group", "describe", group, code=1)
 
 
 def test_a_group_of_the_newer_protocol(
@@ -177,7 +177,9 @@ def test_a_group_of_the_newer_protocol(
     while record is None:
         record = consumer.poll(1)
     consumer.commit(record, asynchronous=False)
-    assert f"{group}  Stable, of type consumer: its members cannot be shown yet\n" == ottla("group", "describe", group)
+    assert f"{group}  Stable, type consumer: describing its members is not supported yet\n" == ottla(
+        "group", "describe", group
+    )
     assert ottla("group", "describe", group, "--json")[0]["members"] is None
     assert ottla("group", "lag", group, "--json")["total"] == 2
     assert "Stop its consumers" in ottla(
@@ -220,7 +222,7 @@ def test_configs(ottla: Ottla, make_topic: MakeTopic, new_name: Callable[[], str
         ottla("config", "unset", kind, name, config)
         assert ottla("config", "describe", kind, name, config, "--json")[0]["source"] == "default"
     assert ottla("config", "describe", "broker", "1", "num.partitions", "--json")[0]["name"] == "num.partitions"
-    assert "there is no broker '77'" in ottla("config", "describe", "broker", "77", code=1)
+    assert "broker '77' does not exist" in ottla("config", "describe", "broker", "77", code=1)
 
 
 def test_the_cluster(ottla: Ottla) -> None:

@@ -183,7 +183,7 @@ class GroupDemo:
             self._snapshots.popleft()
         for sentence in self._change_log.update(snapshot):
             self._view.log(snapshot.at_s, sentence)
-            if " left the group" in sentence and self._killed_at_s is not None:
+            if " is no longer in the group" in sentence and self._killed_at_s is not None:
                 self._taken_over_after_s, self._killed_at_s = snapshot.at_s - self._killed_at_s, None
         if not is_shown:  # keep the view as it was before the consumers were stopped
             return

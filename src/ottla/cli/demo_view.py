@@ -81,7 +81,7 @@ class ChangeLog:
         if snapshot.state != "Stable" or any(partition.owner is None for partition in snapshot.partitions):
             return []
         changes = [f"{name} joined the group" for name in snapshot.members if name not in self.members]
-        changes += [f"{name} left the group" for name in self.members if name not in snapshot.members]
+        changes += [f"{name} is no longer in the group" for name in self.members if name not in snapshot.members]
         moves: dict[tuple[str, str], list[int]] = {}
         for partition in snapshot.partitions:
             assert partition.owner is not None

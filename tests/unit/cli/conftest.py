@@ -1,4 +1,4 @@
-"""The command line called in this process, against a broker that all tests of this room share."""
+"""Fixtures that run `ottla` commands in this process, against a broker shared by the tests of this package."""
 
 import io
 import itertools
@@ -16,7 +16,7 @@ from ottla.testing.broker import Broker
 
 
 @dataclass(frozen=True, slots=True)
-class Ended:
+class Result:
     code: int
     out: str
     err: str
@@ -33,16 +33,16 @@ class Ended:
 @pytest.fixture
 def ottla(
     ottla_session_broker: Broker, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> Callable[..., Ended]:
-    """`ottla(words, ..., given=b"...")`: run a command; its code, and what it wrote."""
+) -> Callable[..., Result]:
+    """Return a function that runs a command: `ottla(argument, ..., stdin=b"...")`."""
     monkeypatch.setenv("OTTLA_BOOTSTRAP", ottla_session_broker.bootstrap)
 
-    def run(*words: str, given: bytes = b"") -> Ended:
-        monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(given)))
+    def run(*arguments: str, stdin: bytes = b"") -> Result:
+        monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(stdin)))
         capsys.readouterr()
-        code = main(list(words))
+        code = main(list(arguments))
         written = capsys.readouterr()
-        return Ended(code, written.out, written.err)
+        return Result(code, written.out, written.err)
 
     return run
 
@@ -55,5 +55,5 @@ def _names() -> Callable[[], str]:
 
 @pytest.fixture
 def name(_names: Callable[[], str]) -> str:
-    """A name that no other test uses."""
+    """A unique name for a topic or group."""
     return _names()

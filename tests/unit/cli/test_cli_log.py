@@ -1,4 +1,4 @@
-"""`ottla log`: what is written by a log is told as it is, and whatever is changed in it is found, and said with its place."""
+"""`ottla log`: dump, stats, and verify, which finds every kind of damage and reports its position."""
 
 import json
 import struct
@@ -21,7 +21,7 @@ SEGMENT_BYTES = 700
 
 @pytest.fixture
 def partition(tmp_path: Path) -> Path:
-    """Three segments of an idempotent producer's batches, closed in order."""
+    """Three segments with batches of an idempotent producer, closed cleanly."""
     directory = tmp_path / "data" / "orders-0"
     config = LogConfig(segment_bytes=SEGMENT_BYTES, index_interval_bytes=100)
     log = PartitionLog.open(
@@ -42,20 +42,22 @@ def files(directory: Path) -> dict[str, bytes]:
     return {str(path): path.read_bytes() for path in sorted(directory.rglob("*")) if path.is_file()}
 
 
-def told(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, Any]:
+def run_json(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, Any]:
     code = run(["log", *arguments, "--json"])
     lines = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
     return code, lines if arguments[0] == "dump" else lines[0]
 
 
-def test_a_sound_log_has_no_problems_and_is_left_as_it_is(partition: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_verify_finds_no_problems_in_a_valid_log_and_changes_nothing(
+    partition: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     before = files(partition)
-    code, found = told(capsys, "verify", str(partition.parent))
+    code, found = run_json(capsys, "verify", str(partition.parent))
     assert (code, found) == (0, {"files": len(before), "batches": 8, "records": 16, "problems": []})
     assert files(partition) == before
 
 
-def flip(path: Path, position: int) -> None:
+def flip_bit(path: Path, position: int) -> None:
     data = bytearray(path.read_bytes())
     data[position] ^= 1
     path.write_bytes(data)
@@ -65,7 +67,7 @@ def last(partition: Path, suffix: str) -> Path:
     return sorted(partition.glob(f"*{suffix}"))[-1]
 
 
-def cut_in_half(partition: Path) -> None:
+def truncate(partition: Path) -> None:
     path = partition / f"{NAME}.log"
     path.write_bytes(path.read_bytes()[:-10])
 
@@ -93,21 +95,25 @@ def copy_batch(partition: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("damage", "where", "said"),
+    ("damage", "suffix", "text"),
     [
-        (lambda partition: flip(partition / f"{NAME}.log", 80), ".log", "the checksum of the batch at offset 0"),
-        (cut_in_half, ".log", "bytes that are no whole batch"),
-        (shift_index, ".index", "no batch begins at position"),
-        (lambda partition: (partition / f"{NAME}.index").write_bytes(b"\0\0\0"), ".index", "half an entry"),
+        (
+            lambda partition: flip_bit(partition / f"{NAME}.log", 80),
+            ".log",
+            "invalid checksum of the batch at offset 0",
+        ),
+        (truncate, ".log", "bytes of an incomplete batch"),
+        (shift_index, ".index", "no batch starts at position"),
+        (lambda partition: (partition / f"{NAME}.index").write_bytes(b"\0\0\0"), ".index", "incomplete entry"),
         (age_time_index, ".timeindex", "later than"),
-        (swap_epochs, ".log", "in leader-epoch-checkpoint"),
+        (swap_epochs, ".log", "but leader-epoch-checkpoint says"),
         (
             lambda partition: (partition / "leader-epoch-checkpoint").write_text("0\n3\n0 0\n"),
             "leader-epoch-checkpoint",
             "not a complete",
         ),
-        (copy_batch, ".log", "was to come"),
-        (lambda partition: flip(last(partition, ".snapshot"), 20), ".snapshot", "corrupt producer snapshot"),
+        (copy_batch, ".log", "expected at least"),
+        (lambda partition: flip_bit(last(partition, ".snapshot"), 20), ".snapshot", "corrupt producer snapshot"),
         (
             lambda partition: (partition / "partition.metadata").write_bytes(b"\xff"),
             "partition.metadata",
@@ -115,31 +121,33 @@ def copy_batch(partition: Path) -> None:
         ),
     ],
 )
-def test_what_is_wrong_is_found(
-    partition: Path, capsys: pytest.CaptureFixture[str], damage: Callable[[Path], None], where: str, said: str
+def test_verify_finds_damage(
+    partition: Path, capsys: pytest.CaptureFixture[str], damage: Callable[[Path], None], suffix: str, text: str
 ) -> None:
     damage(partition)
     before = files(partition)
-    code, found = told(capsys, "verify", str(partition))
+    code, found = run_json(capsys, "verify", str(partition))
     assert code == 1
     assert [
-        problem for problem in found["problems"] if problem["file"].endswith(where) and said in problem["problem"]
+        problem for problem in found["problems"] if problem["file"].endswith(suffix) and text in problem["problem"]
     ], found
     assert files(partition) == before
 
 
-def test_a_snapshot_that_the_log_does_not_bear_out(partition: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """One of another log in its place: whole, and not of these batches."""
+def test_verify_finds_a_snapshot_that_does_not_match_the_log(
+    partition: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The snapshot is valid, but of another log."""
     from ottla.log.producer_state import ProducerStateManager
 
     table = ProducerStateManager()
     table.add_batch(7, 0, 90, 2, 6, 1000)
     snapshot = last(partition, ".snapshot")
     snapshot.write_bytes(table.encode())
-    code, found = told(capsys, "verify", str(partition))
+    code, found = run_json(capsys, "verify", str(partition))
     assert (code, [problem["file"] for problem in found["problems"]]) == (1, [str(snapshot)])
     assert (
-        "producer 7 has epoch, sequence and offset (0, 91, 7), and (0, 15, 15) in the log"
+        "producer 7 has epoch, sequence and offset (0, 91, 7), but (0, 15, 15) in the log"
         in found["problems"][0]["problem"]
     )
 
@@ -154,30 +162,30 @@ def test_a_snapshot_that_the_log_does_not_bear_out(partition: Path, capsys: pyte
     ],
 )
 @pytest.mark.parametrize(
-    ("offset", "said"),
-    [(0, []), (16, []), (17, ["orders-0 is said to have come to offset 17, and its log ends at 16"])],
+    ("offset", "texts"),
+    [(0, []), (16, []), (17, ["offset 17 of orders-0 is after the log end offset 16"])],
 )
-def test_an_offset_in_a_checkpoint_that_the_log_has_not_come_to(
-    partition: Path, capsys: pytest.CaptureFixture[str], name: str, offset: int, said: list[str]
+def test_verify_finds_checkpoint_offsets_after_the_log_end(
+    partition: Path, capsys: pytest.CaptureFixture[str], name: str, offset: int, texts: list[str]
 ) -> None:
     checkpoint = partition.parent / name
     checkpoint.write_text(f"0\n2\ngone 0 99\norders 0 {offset}\n")
-    code, found = told(capsys, "verify", str(partition.parent))
+    code, found = run_json(capsys, "verify", str(partition.parent))
     assert (code, found["problems"]) == (
-        int(bool(said)),
-        [{"file": str(checkpoint), "position": -1, "problem": text} for text in said],
+        int(bool(texts)),
+        [{"file": str(checkpoint), "position": -1, "problem": text} for text in texts],
     )
-    assert told(capsys, "verify", str(checkpoint))[0] == 0, "of logs that are not looked at nothing is known"
+    assert run_json(capsys, "verify", str(checkpoint))[0] == 0, "without its logs, a checkpoint cannot be checked"
 
 
-def test_a_checkpoint_that_is_not_whole(partition: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_verify_finds_an_incomplete_checkpoint(partition: Path, capsys: pytest.CaptureFixture[str]) -> None:
     checkpoint = partition.parent / "recovery-point-offset-checkpoint"
     checkpoint.write_text("0\n2\norders 0 99\n")
-    code, found = told(capsys, "verify", str(partition.parent))
+    code, found = run_json(capsys, "verify", str(partition.parent))
     assert (code, [problem["file"] for problem in found["problems"]]) == (1, [str(checkpoint)])
 
 
-def test_a_log_that_grew_a_segment_meanwhile_may_have_come_further(partition: Path) -> None:
+def test_verify_allows_a_log_that_has_grown_meanwhile(partition: Path) -> None:
     from ottla.cli.log_files import find_log_files
     from ottla.cli.log_verify import Verifier
 
@@ -187,8 +195,8 @@ def test_a_log_that_grew_a_segment_meanwhile_may_have_come_further(partition: Pa
     assert Verifier().verify(listed).problems == []
 
 
-def test_batches_and_records_are_dumped(partition: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    code, found = told(capsys, "dump", "--records", *[str(path) for path in sorted(partition.glob("*.log"))])
+def test_dump_of_batches_and_records(partition: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    code, found = run_json(capsys, "dump", "--records", *[str(path) for path in sorted(partition.glob("*.log"))])
     assert (
         code,
         [(entry["base_offset"], entry["last_offset"], entry["codec"], entry["leader_epoch"]) for entry in found],
@@ -205,8 +213,8 @@ def test_batches_and_records_are_dumped(partition: Path, capsys: pytest.CaptureF
     ]
 
 
-def test_every_file_is_dumped(partition: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    code, found = told(capsys, "dump", str(partition))
+def test_dump_of_every_file_type(partition: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    code, found = run_json(capsys, "dump", str(partition))
     assert code == 0
     assert {entry["kind"] for entry in found} == {
         "segment",
@@ -225,7 +233,7 @@ def test_every_file_is_dumped(partition: Path, capsys: pytest.CaptureFixture[str
 
 
 def test_stats(partition: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    code, found = told(capsys, "stats", str(partition.parent))
+    code, found = run_json(capsys, "stats", str(partition.parent))
     (stats,), (topic,) = found["partitions"], found["topics"]
     assert (code, stats["name"], topic["name"]) == (0, "orders-0", "orders")
     assert {
@@ -256,11 +264,11 @@ def test_stats(partition: Path, capsys: pytest.CaptureFixture[str]) -> None:
     }
     assert stats["codecs"] == {"none": 2, "gzip": 2, "snappy": 2, "lz4": 1, "zstd": 1}
     assert stats["log_bytes"] == sum(path.stat().st_size for path in partition.glob("*.log"))
-    code, quick = told(capsys, "stats", "--quick", str(partition))
+    code, quick = run_json(capsys, "stats", "--quick", str(partition))
     assert (code, "distinct_keys" in quick["partitions"][0], quick["partitions"][0]["records"]) == (0, False, 16)
 
 
-def test_text_for_people(partition: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_text_output(partition: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert run(["log", "verify", str(partition)]) == 0
     assert capsys.readouterr().out.endswith("8 batches, 16 records: no problems\n")
     assert run(["log", "dump", "--records", str(partition / f"{NAME}.log")]) == 0
@@ -270,10 +278,10 @@ def test_text_for_people(partition: Path, capsys: pytest.CaptureFixture[str]) ->
 
 
 @pytest.mark.parametrize(
-    ("name", "said"),
-    [("nowhere", "no such file"), ("other.txt", "nothing that a broker writes"), ("", "nothing there")],
+    ("name", "text"),
+    [("nowhere", "no such file"), ("other.txt", "not the name of a broker file"), ("", "no broker files found")],
 )
-def test_what_is_no_log(tmp_path: Path, capsys: pytest.CaptureFixture[str], name: str, said: str) -> None:
+def test_unknown_files_are_rejected(tmp_path: Path, capsys: pytest.CaptureFixture[str], name: str, text: str) -> None:
     (tmp_path / "other.txt").write_text("x")
     assert run(["log", "dump", str(tmp_path / name)]) == 1
-    assert said in capsys.readouterr().err
+    assert text in capsys.readouterr().err

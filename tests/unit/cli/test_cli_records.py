@@ -1,4 +1,4 @@
-"""Records as lines and as JSON, times and durations, figures: what people write, and what they get."""
+"""Records as lines and JSON, times and durations, and performance figures."""
 
 import io
 import json
@@ -21,7 +21,7 @@ def record(
     return ConsumerRecord("t", 1, 2, 3, 0, key, value, headers)
 
 
-def test_json_of_a_record() -> None:
+def test_record_as_json() -> None:
     assert json.loads(to_json(record(b"k", "ä".encode(), (("h", b"1"), ("h", None), ("b", b"\xff"))))) == {
         "topic": "t", "partition": 1, "offset": 2, "timestamp": 3, "timestamp_type": "create", "key": "k", "value": "ä",
         "headers": [{"key": "h", "value": "1"}, {"key": "h", "value": None}, {"key": "b", "value_base64": "/w=="}],
@@ -32,13 +32,13 @@ def test_json_of_a_record() -> None:
 @pytest.mark.parametrize(
     "original", [record(b"k", b"v"), record(None, None), record(b"\xff\x00", b"\xfe", (("h", None), ("h", b"\xff")))]
 )
-def test_what_is_written_is_read(original: ConsumerRecord) -> None:
+def test_json_round_trip(original: ConsumerRecord) -> None:
     assert from_json(to_json(original), 1) == InputRecord(
         original.value, original.key, list(original.headers) or None, 3, 1
     )
 
 
-def test_json_that_people_write() -> None:
+def test_json_written_by_hand() -> None:
     assert from_json(
         b'{"value": {"a": [1, "\xc3\xa4"]}, "key": 7, "headers": {"x": "y", "z": null}}', 1
     ) == InputRecord('{"a":[1,"ä"]}'.encode(), b"7", [("x", b"y"), ("z", None)])
@@ -47,19 +47,19 @@ def test_json_that_people_write() -> None:
 @pytest.mark.parametrize(
     ("line", "message"),
     [
-        (b"x", "line 4 is no JSON"),
-        (b"[1]", "line 4 is no object"),
-        (b'{"timestamp": "now"}', "line 4: timestamp and partition must be whole numbers"),
+        (b"x", "line 4 is not JSON"),
+        (b"[1]", "line 4 is not an object"),
+        (b'{"timestamp": "now"}', "line 4: timestamp and partition must be integers"),
         (b'{"headers": 3}', "line 4: headers must be an object"),
         (b'{"value_base64": "!"}', "line 4: "),
     ],
 )
-def test_json_that_is_none(line: bytes, message: str) -> None:
+def test_invalid_json(line: bytes, message: str) -> None:
     with pytest.raises(CliError, match=message):
         from_json(line, 4)
 
 
-def test_lines() -> None:
+def test_line_format() -> None:
     both = [record(b"k", b"v", (("h", b"1"), ("i", None))), record(None, None)]
     assert LineFormat().write(both) == b"v\n\n"
     assert LineFormat(null=b"NULL", end=b"\0").write(both) == b"v\0NULL\0"
@@ -75,15 +75,15 @@ def test_lines() -> None:
     (b"||", b"a||b||", [b"a", b"b"]),
     (b"||", b"", []),
 ])  # fmt: skip
-def test_records_of_a_stream(
+def test_split_records(
     end: bytes, data: bytes, found: list[bytes], piece: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """However the bytes come in."""
+    """The result does not depend on the chunk size."""
     monkeypatch.setattr("ottla.cli.records.CHUNK_BYTES", piece)
     assert list(split_records(io.BytesIO(data), end)) == found
 
 
-def test_separators_that_are_hard_to_type() -> None:
+def test_separator_escapes() -> None:
     assert (parse_separator(r"\t"), parse_separator(r"\0"), parse_separator("::"), parse_separator(r"\r\n")) == (
         b"\t",
         b"\0",
@@ -102,7 +102,7 @@ def test_separators_that_are_hard_to_type() -> None:
         ("2026-01-31T12:00:00.250+01:00", 1_769_857_200_250),
     ],
 )
-def test_moments(text: str, found: int) -> None:
+def test_times(text: str, found: int) -> None:
     assert parse_time_ms(text, now_ms=NOW_MS) == found
 
 
@@ -122,14 +122,14 @@ def test_durations(text: str, found: int) -> None:
 
 
 @pytest.mark.parametrize("text", ["", "m", "1", "P", "PT", "1y", "yesterday", "@x"])
-def test_no_time_at_all(text: str) -> None:
-    with pytest.raises(typer.BadParameter, match="is no time"):
+def test_invalid_times_and_durations(text: str) -> None:
+    with pytest.raises(typer.BadParameter, match="is not a time"):
         parse_time_ms(text, now_ms=NOW_MS)
-    with pytest.raises(typer.BadParameter, match="is no duration"):
+    with pytest.raises(typer.BadParameter, match="is not a duration"):
         parse_duration_ms(text)
 
 
-def test_figures() -> None:
+def test_latencies_and_rates() -> None:
     thousand = [n / 1000 for n in range(1, 1001)]
     assert latencies(thousand) == {"average": 500.5, "p50": 500, "p95": 950, "p99": 990, "p99_9": 999, "max": 1000}
     assert latencies([0.001]) == dict.fromkeys(("average", "p50", "p95", "p99", "p99_9", "max"), 1.0)

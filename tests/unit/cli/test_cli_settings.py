@@ -1,4 +1,4 @@
-"""The words of `ottla start` become Kafka's configs; what is called wrongly is said without a traceback."""
+"""Options of `ottla start` become node configs; usage errors print no traceback."""
 
 import pathlib
 
@@ -9,12 +9,12 @@ from ottla.cli.settings import UsageError, node_settings
 from ottla.node.config import node_config
 
 
-def settings(*words: str, temporary: str | None = None) -> dict[str, str]:
-    arguments = make_parser().parse_args(["start", *words])
+def settings(*options: str, temporary: str | None = None) -> dict[str, str]:
+    arguments = make_parser().parse_args(["start", *options])
     return node_settings(arguments, temporary=temporary, canonical_host=lambda: "machine.example")[0]
 
 
-def test_nothing_said_is_a_node_on_this_machine_only() -> None:
+def test_defaults_listen_on_loopback_only() -> None:
     assert settings() == {
         "listeners": "PLAINTEXT://127.0.0.1:9092",
         "log.dirs": "ottla-data",
@@ -23,7 +23,7 @@ def test_nothing_said_is_a_node_on_this_machine_only() -> None:
 
 
 @pytest.mark.parametrize(
-    ("words", "listeners", "advertised"),
+    ("options", "listeners", "advertised"),
     [
         (["--port", "9192"], "PLAINTEXT://127.0.0.1:9192", "PLAINTEXT://127.0.0.1:9192"),
         (["--port", "0"], "PLAINTEXT://127.0.0.1:0", "PLAINTEXT://127.0.0.1:0"),
@@ -38,13 +38,13 @@ def test_nothing_said_is_a_node_on_this_machine_only() -> None:
         (["--set", "listeners=PLAINTEXT://a:1", "--port", "2"], "PLAINTEXT://a:2", "PLAINTEXT://a:2"),
     ],
 )
-def test_where_to_listen(words: list[str], listeners: str, advertised: str) -> None:
-    found = settings(*words)
+def test_listeners(options: list[str], listeners: str, advertised: str) -> None:
+    found = settings(*options)
     assert (found["listeners"], found["advertised.listeners"]) == (listeners, advertised)
     node_config(found)
 
 
-def test_options_move_the_first_listener_for_clients_of_a_file(tmp_path: pathlib.Path) -> None:
+def test_options_change_the_first_client_listener_of_a_file(tmp_path: pathlib.Path) -> None:
     file = tmp_path / "server.properties"
     file.write_text(
         "controller.listener.names=CONTROLLER\nlisteners=CONTROLLER://:9093,PLAINTEXT://:9092\n"
@@ -58,7 +58,7 @@ def test_options_move_the_first_listener_for_clients_of_a_file(tmp_path: pathlib
     assert settings(str(file))["listeners"] == "CONTROLLER://:9093,PLAINTEXT://:9092"
 
 
-def test_settings_win_over_the_file_and_are_trimmed(tmp_path: pathlib.Path) -> None:
+def test_set_overrides_the_file_and_is_trimmed(tmp_path: pathlib.Path) -> None:
     file = tmp_path / "server.properties"
     file.write_text("num.partitions=1\nlog.dirs=/a\n")
     assert settings(str(file), "--set", "num.partitions = 4", "--set", "x=a=b") == {
@@ -68,16 +68,16 @@ def test_settings_win_over_the_file_and_are_trimmed(tmp_path: pathlib.Path) -> N
     }
 
 
-def test_a_temporary_directory_wins_over_the_file_but_not_over_a_setting() -> None:
+def test_ephemeral_overrides_the_file_but_not_set() -> None:
     assert settings("--ephemeral", temporary="/t")["log.dirs"] == "/t"
-    with pytest.raises(UsageError, match="--ephemeral chooses its own directory"):
+    with pytest.raises(UsageError, match="--ephemeral uses a temporary directory"):
         settings("--ephemeral", "--set", "log.dirs=/a", temporary="/t")
 
 
-@pytest.mark.parametrize("words", [["--set", "num.partitions"], ["--set", "=4"], ["--advertise", "a:b"], ["--advertise", ":1"],
+@pytest.mark.parametrize("options", [["--set", "num.partitions"], ["--set", "=4"], ["--advertise", "a:b"], ["--advertise", ":1"],
                                    ["--set", "controller.listener.names=PLAINTEXT", "--port", "1"]])  # fmt: skip
-def test_called_wrongly(words: list[str], capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["start", *words]) == 2
+def test_usage_errors(options: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["start", *options]) == 2
     output = capsys.readouterr()
     assert output.out == ""
     assert output.err.startswith("ottla: ")
@@ -85,18 +85,18 @@ def test_called_wrongly(words: list[str], capsys: pytest.CaptureFixture[str]) ->
 
 
 @pytest.mark.parametrize(
-    "words",
+    "options",
     ["start --port x", "start --port 65536", "begin", "start --data a --ephemeral", "start --log-level loud"],
 )
-def test_words_that_are_none(words: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_argparse_errors(options: str, capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit) as ended:
-        main(words.split())
+        main(options.split())
     assert ended.value.code == 2
     assert "usage: ottla" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(
-    ("words", "message"),
+    ("options", "message"),
     [
         (
             ["--set", "num.partition=4"],
@@ -114,8 +114,10 @@ def test_words_that_are_none(words: str, capsys: pytest.CaptureFixture[str]) -> 
         (["/no/such/file"], "/no/such/file: cannot be read: No such file or directory"),
     ],
 )
-def test_a_bad_config_is_said_on_one_line(words: list[str], message: str, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["start", *words]) == 1
+def test_invalid_config_is_reported_on_one_line(
+    options: list[str], message: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["start", *options]) == 1
     output = capsys.readouterr()
     assert (output.out, output.err) == ("", f"ottla: {message}\n")
 
@@ -130,17 +132,15 @@ def test_version(capsys: pytest.CaptureFixture[str]) -> None:
     assert capsys.readouterr().out == f"ottla {__version__}\n" * 2
 
 
-def test_no_words_show_what_there_is(capsys: pytest.CaptureFixture[str]) -> None:
+def test_no_arguments_print_help(capsys: pytest.CaptureFixture[str]) -> None:
     assert main([]) == 2
     assert "ottla start --ephemeral" in capsys.readouterr().out
 
 
-def test_another_system_gets_a_clear_answer(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_windows_is_rejected(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     monkeypatch.setattr("sys.platform", "win32")
     assert main(["start"]) == 1
     assert (
         capsys.readouterr().err
-        == "ottla: Ottla runs on Linux (and, untested, on macOS). On Windows, run it inside WSL 2.\n"
+        == "ottla: Windows is not supported; run Ottla in WSL 2 (Linux is supported, macOS is untested).\n"
     )

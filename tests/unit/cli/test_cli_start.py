@@ -1,4 +1,4 @@
-"""`ottla start` as a process: what it prints, how it ends, and what it says when it cannot start."""
+"""`ottla start` as a process: its output, exit codes, and errors."""
 
 import os
 import pathlib
@@ -22,17 +22,17 @@ OTTLA = [sys.executable, "-m", "ottla"]
 
 
 class Process:
-    """A started `ottla start`, with the lines it has printed."""
+    """A running `ottla start` and its output."""
 
-    def __init__(self, *words: str, directory: pathlib.Path) -> None:
+    def __init__(self, *options: str, directory: pathlib.Path) -> None:
         environment = os.environ | {"PYTHONUNBUFFERED": "1"}
         self.process = subprocess.Popen(
-            [*OTTLA, "start", *words], stdout=subprocess.PIPE, stderr=subprocess.PIPE, cwd=directory, env=environment
+            [*OTTLA, "start", *options], stdout=subprocess.PIPE, stderr=subprocess.PIPE, cwd=directory, env=environment
         )
         self.output = ""
 
-    def wait_until_it_serves(self) -> str:
-        """Everything it printed up to the end of its announcement; fails with its errors where it ends before."""
+    def wait_until_started(self) -> str:
+        """Return the output up to the end of the announcement. Fails with stderr if the process exits before."""
         assert self.process.stdout is not None
         deadline = time.monotonic() + SECONDS_MAX
         while "earliest" not in self.output or not self.output.endswith("\n\n"):
@@ -40,13 +40,13 @@ class Process:
             chunk = os.read(self.process.stdout.fileno(), 65536).decode() if ready else ""
             if not chunk:
                 self.process.kill()
-                raise AssertionError(f"it does not serve: {self.output}{self.process.communicate()[1].decode()}")
+                raise AssertionError(f"it did not start: {self.output}{self.process.communicate()[1].decode()}")
             self.output += chunk
         return self.output
 
     @property
     def bootstrap(self) -> str:
-        found = re.search(r"serves at (\S+)", self.output)
+        found = re.search(r"listening on (\S+)", self.output)
         assert found is not None, self.output
         return found[1]
 
@@ -57,38 +57,38 @@ class Process:
         return pathlib.Path(found[1])
 
     def end(self, number: signal.Signals = signal.SIGTERM) -> tuple[int, str]:
-        """Send a signal; the exit code, and what it said on stderr."""
+        """Send a signal; return the exit code and stderr."""
         self.process.send_signal(number)
         _, errors = self.process.communicate(timeout=SECONDS_MAX)
         return self.process.returncode, errors.decode()
 
 
 @contextmanager
-def started(*words: str, directory: pathlib.Path) -> Iterator[Process]:
-    process = Process(*words, directory=directory)
+def started(*options: str, directory: pathlib.Path) -> Iterator[Process]:
+    process = Process(*options, directory=directory)
     try:
-        process.wait_until_it_serves()
+        process.wait_until_started()
         yield process
     finally:
         if process.process.poll() is None:
             process.end()
 
 
-def refused(*words: str, directory: pathlib.Path) -> str:
-    """What a start that must fail says."""
+def start_error(*options: str, directory: pathlib.Path) -> str:
+    """Return stderr of a start that must fail."""
     done = subprocess.run(
-        [*OTTLA, "start", *words], capture_output=True, text=True, cwd=directory, timeout=SECONDS_MAX, check=False
+        [*OTTLA, "start", *options], capture_output=True, text=True, cwd=directory, timeout=SECONDS_MAX, check=False
     )
     assert (done.returncode, done.stdout) == (1, ""), done
     assert "Traceback" not in done.stderr
     return done.stderr
 
 
-def test_it_says_where_it_serves_and_ends_with_0(tmp_path: pathlib.Path) -> None:
+def test_announcement_and_exit_code(tmp_path: pathlib.Path) -> None:
     with started("--port", "0", directory=tmp_path) as process:
         data = tmp_path / "ottla-data"
         assert process.output.splitlines()[:5] == [
-            f"Ottla {__version__} serves at {process.bootstrap}",
+            f"Ottla {__version__} listening on {process.bootstrap}",
             f"  data    {data}",
             "  stop    Ctrl-C",
             f"  reset   stop it, then rm -r {data}",
@@ -100,8 +100,8 @@ def test_it_says_where_it_serves_and_ends_with_0(tmp_path: pathlib.Path) -> None
         assert data.exists()
 
 
-def test_the_printed_lines_run_as_printed(tmp_path: pathlib.Path) -> None:
-    """Three lines of Python, copied from the terminal, produce and consume."""
+def test_printed_example_runs(tmp_path: pathlib.Path) -> None:
+    """The three printed lines of Python produce and consume a record."""
     with started("--port", "0", "--ephemeral", directory=tmp_path) as process:
         printed = textwrap.dedent("\n".join(line for line in process.output.splitlines() if line.startswith("    ")))
         assert len(printed.splitlines()) == 3
@@ -112,7 +112,7 @@ def test_the_printed_lines_run_as_printed(tmp_path: pathlib.Path) -> None:
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
-def test_an_ephemeral_node_leaves_nothing(number: signal.Signals, tmp_path: pathlib.Path) -> None:
+def test_ephemeral_data_is_deleted(number: signal.Signals, tmp_path: pathlib.Path) -> None:
     with started("--port", "0", "--ephemeral", directory=tmp_path) as process:
         data = process.data
         assert "(removed at exit)" in process.output
@@ -122,7 +122,7 @@ def test_an_ephemeral_node_leaves_nothing(number: signal.Signals, tmp_path: path
         assert list(tmp_path.iterdir()) == []
 
 
-def test_an_ephemeral_node_that_cannot_start_leaves_nothing(tmp_path: pathlib.Path) -> None:
+def test_ephemeral_data_is_deleted_if_the_start_fails(tmp_path: pathlib.Path) -> None:
     program = (
         "import sys, tempfile; from ottla.cli import main, start\n"
         f"start.temporary_directory = lambda: tempfile.mkdtemp(dir={str(tmp_path)!r})\n"
@@ -136,40 +136,40 @@ def test_an_ephemeral_node_that_cannot_start_leaves_nothing(tmp_path: pathlib.Pa
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_taken_port_is_told_with_who_holds_it(tmp_path: pathlib.Path) -> None:
+def test_port_in_use_names_its_owner(tmp_path: pathlib.Path) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
-        message = refused("--port", str(port), directory=tmp_path)
+        message = start_error("--port", str(port), directory=tmp_path)
     holder = rf" by .+ \(pid {os.getpid()}\)" if sys.platform == "linux" else ".*"
     advice = r"stop it, or choose another port with --port, such as --port \d+"
     assert re.fullmatch(rf"ottla: the port {port} is taken{holder}: {advice}\n", message)
 
 
-def test_a_directory_belongs_to_one_node_at_a_time(tmp_path: pathlib.Path) -> None:
+def test_directory_in_use(tmp_path: pathlib.Path) -> None:
     with started("--port", "0", directory=tmp_path):
-        message = refused("--port", "0", directory=tmp_path)
+        message = start_error("--port", "0", directory=tmp_path)
         assert message == (
             f"ottla: the directory {tmp_path / 'ottla-data'} is in use by another node: "
             "stop that one, or choose another directory with --data\n"
         )
 
 
-def test_a_directory_belongs_to_one_cluster(tmp_path: pathlib.Path) -> None:
+def test_directory_of_another_cluster_or_node(tmp_path: pathlib.Path) -> None:
     with started("--port", "0", "--cluster-id", "MkU3OEVBNTcwNTJENDM2Qg", directory=tmp_path) as process:
         assert "cluster.id=MkU3OEVBNTcwNTJENDM2Qg\n" in (tmp_path / "ottla-data" / "meta.properties").read_text()
         assert process.end()[0] == 0
-    message = refused("--port", "0", "--cluster-id", "AAAAAAAAAAAAAAAAAAAAAQ", directory=tmp_path)
+    message = start_error("--port", "0", "--cluster-id", "AAAAAAAAAAAAAAAAAAAAAQ", directory=tmp_path)
     assert "MkU3OEVBNTcwNTJENDM2Qg" in message
     assert "AAAAAAAAAAAAAAAAAAAAAQ" in message
     assert message.count("\n") == 1
-    message = refused("--port", "0", "--set", "node.id=2", directory=tmp_path)
+    message = start_error("--port", "0", "--set", "node.id=2", directory=tmp_path)
     assert message.count("\n") == 1
 
 
-def test_a_directory_that_cannot_be_one(tmp_path: pathlib.Path) -> None:
+def test_data_path_is_a_file(tmp_path: pathlib.Path) -> None:
     (tmp_path / "file").write_text("")
     for name in ("file", "file/below"):
-        message = refused("--port", "0", "--data", name, directory=tmp_path)
+        message = start_error("--port", "0", "--data", name, directory=tmp_path)
         assert (
             message
             == f"ottla: {tmp_path / name} cannot be a directory: a file is in its place; --data chooses another\n"
@@ -177,28 +177,28 @@ def test_a_directory_that_cannot_be_one(tmp_path: pathlib.Path) -> None:
 
 
 @pytest.mark.skipif(os.getuid() == 0, reason="root may write everywhere")
-def test_a_directory_that_may_not_be_written(tmp_path: pathlib.Path) -> None:
+def test_directory_not_writable(tmp_path: pathlib.Path) -> None:
     (tmp_path / "closed").mkdir(mode=0o500)
-    message = refused("--port", "0", "--data", "closed/data", directory=tmp_path)
+    message = start_error("--port", "0", "--data", "closed/data", directory=tmp_path)
     assert message.startswith(f"ottla: cannot write to {tmp_path / 'closed'}")
 
 
-def test_an_address_of_another_machine(tmp_path: pathlib.Path) -> None:
-    message = refused("--host", "192.0.2.1", "--port", "0", directory=tmp_path)
+def test_host_of_another_machine(tmp_path: pathlib.Path) -> None:
+    message = start_error("--host", "192.0.2.1", "--port", "0", directory=tmp_path)
     assert message == (
         "ottla: cannot listen at 192.0.2.1:0: 192.0.2.1 is not an address of this machine; --host names one that is\n"
     )
 
 
-def test_a_misspelt_config_is_told_with_its_line(tmp_path: pathlib.Path) -> None:
+def test_unknown_config_is_reported_with_its_line(tmp_path: pathlib.Path) -> None:
     (tmp_path / "server.properties").write_text("log.dirs=data\nlog.segment.byte=1\n")
-    message = refused("server.properties", directory=tmp_path)
+    message = start_error("server.properties", directory=tmp_path)
     assert message == (
         "ottla: server.properties:2: log.segment.byte: is not a config that Kafka 4.3 knows; did you mean log.segment.bytes?\n"
     )
 
 
-def test_kafkas_file_is_served_and_what_has_no_effect_is_said(tmp_path: pathlib.Path) -> None:
+def test_kafka_config_file_and_notes_about_unsupported_configs(tmp_path: pathlib.Path) -> None:
     with socket.create_server(("127.0.0.1", 0)) as free:
         port = free.getsockname()[1]
     (tmp_path / "server.properties").write_text(
@@ -215,7 +215,7 @@ def test_kafkas_file_is_served_and_what_has_no_effect_is_said(tmp_path: pathlib.
         )
 
 
-def test_it_serves_although_nobody_reads_what_it_says(tmp_path: pathlib.Path) -> None:
+def test_closed_stdout_does_not_stop_the_node(tmp_path: pathlib.Path) -> None:
     with socket.create_server(("127.0.0.1", 0)) as free:
         port = free.getsockname()[1]
     reading, writing = os.pipe()
@@ -234,7 +234,7 @@ def test_it_serves_although_nobody_reads_what_it_says(tmp_path: pathlib.Path) ->
         assert (process.returncode, errors) == (0, "")
 
 
-def test_data_stays_over_a_restart(tmp_path: pathlib.Path) -> None:
+def test_data_is_kept_across_restarts(tmp_path: pathlib.Path) -> None:
     identities = []
     for _ in range(2):
         with started("--port", "0", directory=tmp_path) as process:
@@ -243,7 +243,7 @@ def test_data_stays_over_a_restart(tmp_path: pathlib.Path) -> None:
     assert identities[0] == identities[1]
 
 
-IMPATIENT = """
+HANGING_NODE = """
 import asyncio, sys
 from ottla.node import main
 from ottla.node.config import node_config
@@ -265,9 +265,9 @@ main.run(node_config({}), on_serving=lambda node: print("serving", flush=True), 
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
-def test_a_second_signal_ends_it_at_once(number: signal.Signals) -> None:
-    """A node that hangs while it stops can still be ended, and what is temporary is removed."""
-    with subprocess.Popen([sys.executable, "-c", IMPATIENT], stdout=subprocess.PIPE, text=True) as process:
+def test_second_signal_exits_at_once(number: signal.Signals) -> None:
+    """A node that hangs during shutdown can still be stopped, and temporary data is deleted."""
+    with subprocess.Popen([sys.executable, "-c", HANGING_NODE], stdout=subprocess.PIPE, text=True) as process:
         assert process.stdout is not None
         try:
             assert process.stdout.readline() == "serving\n"
@@ -280,7 +280,7 @@ def test_a_second_signal_ends_it_at_once(number: signal.Signals) -> None:
             process.kill()
 
 
-RECOVERING = """
+RECOVERING_NODE = """
 import asyncio, sys
 from ottla.cli import main
 from ottla.node import main as node_main
@@ -298,22 +298,22 @@ sys.exit(main.main(["start", "--ephemeral"]))
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
-def test_a_signal_ends_a_recovery(number: signal.Signals) -> None:
+def test_signal_interrupts_recovery(number: signal.Signals) -> None:
     with subprocess.Popen(
-        [sys.executable, "-c", RECOVERING], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+        [sys.executable, "-c", RECOVERING_NODE], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
     ) as process:
         assert process.stdout is not None
         try:
             assert process.stdout.readline() == "recovering\n"
             process.send_signal(number)
-            output, told = process.communicate(timeout=SECONDS_MAX)
+            output, errors = process.communicate(timeout=SECONDS_MAX)
         finally:
             process.kill()
     assert (process.returncode, output) == (0, "")
-    assert told.endswith(" warning ottla.node the node was stopped in its recovery: the next start begins anew\n")
+    assert errors.endswith(" warning ottla.node the node was stopped in its recovery: the next start begins anew\n")
 
 
-FAILING = """
+FAILING_NODE = """
 import asyncio, sys
 from ottla.cli import main
 from ottla.node import main as node_main
@@ -334,14 +334,14 @@ sys.exit(main.main(["start", "--ephemeral"]))
 """
 
 
-def test_a_node_that_cannot_go_on_stops_and_says_why() -> None:
+def test_fatal_error_stops_the_node() -> None:
     done = subprocess.run(
-        [sys.executable, "-c", FAILING], capture_output=True, text=True, timeout=SECONDS_MAX, check=False
+        [sys.executable, "-c", FAILING_NODE], capture_output=True, text=True, timeout=SECONDS_MAX, check=False
     )
     assert (done.returncode, done.stderr) == (1, "ottla: the node has stopped: the disk is gone\n")
     assert done.stdout.endswith("stopped\n")
 
 
-def test_the_module_is_the_command() -> None:
+def test_python_m_ottla() -> None:
     done = subprocess.run([*OTTLA, "version"], capture_output=True, text=True, check=True)
     assert done.stdout == f"ottla {__version__}\n"

@@ -1,4 +1,4 @@
-"""`ottla topic`, `ottla config` and `ottla cluster`: what they do, say, ask and refuse."""
+"""`ottla topic`, `ottla config` and `ottla cluster`."""
 
 import io
 import re
@@ -8,9 +8,9 @@ from collections.abc import Callable
 import pytest
 
 from ottla.cli.main import main
-from tests.unit.cli.conftest import Ended
+from tests.unit.cli.conftest import Result
 
-Ottla = Callable[..., Ended]
+Ottla = Callable[..., Result]
 
 
 def own_configs(ottla: Ottla, name: str) -> list[str]:
@@ -22,8 +22,8 @@ def own_configs(ottla: Ottla, name: str) -> list[str]:
 
 
 class TestTopic:
-    def test_made_listed_described_deleted(self, ottla: Ottla, name: str) -> None:
-        assert ottla("topic", "create", name, "--partitions", "2", "--config", "retention.ms=1000") == Ended(
+    def test_create_list_describe_delete(self, ottla: Ottla, name: str) -> None:
+        assert ottla("topic", "create", name, "--partitions", "2", "--config", "retention.ms=1000") == Result(
             0, f"{name}: created, 2 partitions\n", ""
         )
         assert re.search(rf"^{name} +2 +1$", ottla("topic", "list").out, re.MULTILINE)
@@ -36,7 +36,7 @@ class TestTopic:
             ["0", "1", "0", "1", "1", "0", "0"],
             ["1", "1", "0", "1", "1", "0", "0"],
         ]
-        assert ottla("topic", "delete", name, "--yes") == Ended(0, f"{name}: deleted\n", "")
+        assert ottla("topic", "delete", name, "--yes") == Result(0, f"{name}: deleted\n", "")
         assert name not in ottla("topic", "list").out
 
     def test_json(self, ottla: Ottla, name: str) -> None:
@@ -54,38 +54,39 @@ class TestTopic:
         ]
         assert ottla("topic", "delete", name, "--yes", "--json").json == [name]
 
-    def test_one_that_exists(self, ottla: Ottla, name: str) -> None:
+    def test_existing_topic(self, ottla: Ottla, name: str) -> None:
         ottla("topic", "create", name)
-        refused = ottla("topic", "create", name)
-        assert refused.code == 1
-        assert refused.err.startswith(f"ottla: TOPIC_ALREADY_EXISTS (topic '{name}')")
-        assert ottla("topic", "create", name, "--if-not-exists") == Ended(0, f"{name}: exists already\n", "")
+        failed = ottla("topic", "create", name)
+        assert failed.code == 1
+        assert failed.err.startswith(f"ottla: TOPIC_ALREADY_EXISTS (topic '{name}')")
+        assert ottla("topic", "create", name, "--if-not-exists") == Result(0, f"{name}: already exists\n", "")
 
-    def test_one_that_does_not(self, ottla: Ottla, name: str) -> None:
+    def test_missing_topic(self, ottla: Ottla, name: str) -> None:
         ottla("topic", "create", f"{name}-orders")
-        for words in (["describe"], ["alter", "-p", "3"], ["delete", "--yes"]):
-            refused = ottla("topic", *words, f"{name}-ordres")
-            assert (refused.code, refused.out) == (1, "")
-            assert refused.err.splitlines() == [
-                f"ottla: there is no topic '{name}-ordres'",
-                f"       Did you mean {name}-orders? `ottla topic list` shows all there are.",
+        for arguments in (["describe"], ["alter", "-p", "3"], ["delete", "--yes"]):
+            failed = ottla("topic", *arguments, f"{name}-ordres")
+            assert (failed.code, failed.out) == (1, "")
+            assert failed.err.splitlines() == [
+                f"ottla: topic '{name}-ordres' does not exist",
+                f"       Did you mean {name}-orders? `ottla topic list` shows all topics.",
             ]
-        assert ottla("topic", "delete", f"{name}-x", "--if-exists").out == f"{name}-x: was not there\n"
+        assert ottla("topic", "delete", f"{name}-x", "--if-exists").out == f"{name}-x: did not exist\n"
 
-    def test_a_dry_run_makes_nothing(self, ottla: Ottla, name: str) -> None:
-        assert ottla("topic", "create", name, "-p", "3", "--dry-run").out == f"{name}: could be created, 3 partitions\n"
+    def test_dry_run_creates_nothing(self, ottla: Ottla, name: str) -> None:
+        assert ottla("topic", "create", name, "-p", "3", "--dry-run").out == f"{name}: can be created, 3 partitions\n"
         assert name not in ottla("topic", "list").out
 
-    def test_nothing_is_deleted_unasked(self, ottla: Ottla, name: str) -> None:
+    def test_delete_needs_confirmation(self, ottla: Ottla, name: str) -> None:
         ottla("topic", "create", name)
-        assert ottla("topic", "delete", name) == Ended(
+        assert ottla("topic", "delete", name) == Result(
             1,
             "",
-            f"ottla: Delete {name} with all records: nobody is there to be asked\n       Say --yes if that is what you want.\n",
+            f'ottla: cannot confirm "Delete {name} with all records": stdin is not a terminal\n'
+            "       Pass --yes to skip the question.\n",
         )
         assert name in ottla("topic", "list").out
 
-    def test_at_a_terminal_it_asks(
+    def test_delete_asks_on_a_terminal(
         self, ottla: Ottla, name: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
     ) -> None:
         ottla("topic", "create", name)
@@ -98,23 +99,23 @@ class TestTopic:
             assert (name in ottla("topic", "list").out) == is_there
 
 
-class TestMorePartitions:
-    def test_of_an_empty_topic_are_no_question(self, ottla: Ottla, name: str) -> None:
+class TestAddPartitions:
+    def test_empty_topic_needs_no_confirmation(self, ottla: Ottla, name: str) -> None:
         ottla("topic", "create", name, "-p", "1")
-        assert ottla("topic", "alter", name, "--partitions", "2") == Ended(0, f"{name}: 2 partitions\n", "")
+        assert ottla("topic", "alter", name, "--partitions", "2") == Result(0, f"{name}: 2 partitions\n", "")
 
-    def test_of_one_without_keys_are_none_either(self, ottla: Ottla, name: str) -> None:
+    def test_records_without_keys_need_no_confirmation(self, ottla: Ottla, name: str) -> None:
         ottla("topic", "create", name, "-p", "1")
         ottla("produce", name, "-v", "a", "-v", "b")
         assert ottla("topic", "alter", name, "--partitions", "2").code == 0
 
-    def test_of_one_with_keys_are(self, ottla: Ottla, name: str) -> None:
+    def test_records_with_keys_need_confirmation(self, ottla: Ottla, name: str) -> None:
         ottla("topic", "create", name, "-p", "1")
         ottla("produce", name, "-v", "a", "-k", "key")
-        refused = ottla("topic", "alter", name, "--partitions", "2")
-        assert refused.code == 1
-        assert "most keys move to another partition" in refused.err
-        assert refused.err.endswith("Say --yes if that is what you want.\n")
+        failed = ottla("topic", "alter", name, "--partitions", "2")
+        assert failed.code == 1
+        assert "moves most keys to another partition" in failed.err
+        assert failed.err.endswith("Pass --yes to skip the question.\n")
         assert ottla("topic", "alter", name, "--partitions", "2", "--dry-run").code == 0
         assert len(ottla("topic", "describe", name, "--json").json[0]["partitions"]) == 1
         assert ottla("topic", "alter", name, "--partitions", "2", "--yes", "--json").json == {
@@ -123,29 +124,29 @@ class TestMorePartitions:
             "configs": {},
         }
 
-    def test_cannot_become_fewer(self, ottla: Ottla, name: str) -> None:
+    def test_partitions_cannot_be_reduced(self, ottla: Ottla, name: str) -> None:
         ottla("topic", "create", name, "-p", "2")
-        refused = ottla("topic", "alter", name, "--partitions", "1")
-        assert refused.err.startswith(f"ottla: {name} has 2 partitions, and they cannot become fewer\n")
+        failed = ottla("topic", "alter", name, "--partitions", "1")
+        assert failed.err.startswith(f"ottla: {name} has 2 partitions; the number cannot be reduced to 1\n")
 
-    def test_are_not_added_where_a_config_is_wrong(self, ottla: Ottla, name: str) -> None:
+    def test_invalid_config_adds_no_partitions(self, ottla: Ottla, name: str) -> None:
         ottla("topic", "create", name, "-p", "1")
-        assert ottla("topic", "alter", name, "-p", "2", "-c", "retention.mss=1") == Ended(
+        assert ottla("topic", "alter", name, "-p", "2", "-c", "retention.mss=1") == Result(
             1, "", f"ottla: topic {name} has no config 'retention.mss'\n"
-            f"       Did you mean retention.ms? `ottla config describe topic {name} --all` shows all there are.\n",
+            f"       Did you mean retention.ms? `ottla config describe topic {name} --all` shows all configs.\n",
         )  # fmt: skip
         assert len(ottla("topic", "describe", name, "--json").json[0]["partitions"]) == 1
 
-    def test_something_is_to_be_said(self, ottla: Ottla, name: str) -> None:
+    def test_nothing_to_alter(self, ottla: Ottla, name: str) -> None:
         assert ottla("topic", "alter", name).code == 2
 
 
 class TestConfig:
-    def test_set_shown_and_unset(self, ottla: Ottla, name: str) -> None:
+    def test_set_describe_unset(self, ottla: Ottla, name: str) -> None:
         ottla("topic", "create", name)
         assert (
             ottla("config", "describe", "group", name).out
-            == f"group {name}: nothing is set; --all shows the defaults\n"
+            == f"group {name}: no configs are set; --all shows the defaults\n"
         )
         assert ottla("config", "set", "topic", name, "retention.ms=5", "cleanup.policy=compact").out == (
             f"topic {name}: retention.ms = 5, cleanup.policy = compact\n"
@@ -163,7 +164,7 @@ class TestConfig:
         }  # fmt: skip
         assert own_configs(ottla, name) == ["cleanup.policy"]
 
-    def test_by_name_with_what_it_means(self, ottla: Ottla, name: str) -> None:
+    def test_documentation(self, ottla: Ottla, name: str) -> None:
         ottla("topic", "create", name)
         first, second = ottla("config", "describe", "topic", name, "retention.ms", "--doc").out.splitlines()
         assert first == "retention.ms = 604800000  (default)"
@@ -172,23 +173,23 @@ class TestConfig:
         assert (entry["value"], entry["source"], entry["documentation"]) == ("604800000", "default", second.strip())
 
     @pytest.mark.parametrize("kind", ["broker", "group", "client-metrics"])
-    def test_of_other_kinds(self, ottla: Ottla, kind: str, name: str) -> None:
+    def test_other_resource_types(self, ottla: Ottla, kind: str, name: str) -> None:
         shown = ottla("config", "describe", kind, "1" if kind == "broker" else name, "--all", "--json")
         assert shown.code == 0, shown.err
         assert len(shown.json) > 2
 
-    def test_a_dry_run_changes_nothing(self, ottla: Ottla, name: str) -> None:
+    def test_dry_run_changes_nothing(self, ottla: Ottla, name: str) -> None:
         ottla("topic", "create", name)
-        told = ottla("config", "set", "topic", name, "retention.ms=5", "--dry-run").out
-        assert told == f"topic {name}: could be changed: retention.ms = 5\n"
+        document = ottla("config", "set", "topic", name, "retention.ms=5", "--dry-run").out
+        assert document == f"topic {name}: valid: retention.ms = 5\n"
         assert own_configs(ottla, name) == []
 
-    def test_whose_is_not_there(self, ottla: Ottla) -> None:
+    def test_missing_broker(self, ottla: Ottla) -> None:
         assert ottla("config", "describe", "broker", "7").err == (
-            "ottla: there is no broker '7'\n       There are 1, and 'default' for all of them.\n"
+            "ottla: broker '7' does not exist\n       Brokers: 1; 'default' is the cluster-wide default.\n"
         )
 
-    def test_names_that_are_none(self, ottla: Ottla, name: str) -> None:
+    def test_unknown_and_invalid_configs(self, ottla: Ottla, name: str) -> None:
         ottla("topic", "create", name)
         assert ottla("config", "describe", "topic", name, "retention").err.startswith(
             f"ottla: topic {name} has no config 'retention'"
@@ -199,11 +200,15 @@ class TestConfig:
         assert "INVALID_CONFIG" in wrong.err
 
 
-def test_the_cluster(ottla: Ottla) -> None:
-    told = ottla("cluster", "describe", "--json").json
-    assert (told["controller"], [each["id"] for each in told["brokers"]], told["quorum"]["leader"]) == (1, [1], 1)
-    assert [each["lag"] for each in told["quorum"]["voters"]] == [0]
-    assert {"name": "metadata.version", "level": 30, "supported_min": 7, "supported_max": 30} in told["features"]
+def test_cluster_describe(ottla: Ottla) -> None:
+    document = ottla("cluster", "describe", "--json").json
+    assert (document["controller"], [each["id"] for each in document["brokers"]], document["quorum"]["leader"]) == (
+        1,
+        [1],
+        1,
+    )
+    assert [each["lag"] for each in document["quorum"]["voters"]] == [0]
+    assert {"name": "metadata.version", "level": 30, "supported_min": 7, "supported_max": 30} in document["features"]
     shown = ottla("cluster", "describe").out
-    assert shown.startswith(f"cluster {told['cluster_id']}, controller 1\n\nBrokers\n")
+    assert shown.startswith(f"cluster {document['cluster_id']}, controller 1\n\nBrokers\n")
     assert "\nQuorum: leader 1, epoch " in shown

@@ -1,4 +1,4 @@
-"""`ottla produce`, `ottla consume`, `ottla group`, `ottla perf` and `ottla format`, through a broker."""
+"""`ottla produce`, `consume`, `group`, `perf` and `format`, against a broker."""
 
 import json
 import pathlib
@@ -8,9 +8,9 @@ from collections.abc import Callable
 import pytest
 
 from ottla.testing.broker import Broker
-from tests.unit.cli.conftest import Ended
+from tests.unit.cli.conftest import Result
 
-Ottla = Callable[..., Ended]
+Ottla = Callable[..., Result]
 DAY_MS = 86_400_000
 
 
@@ -22,20 +22,20 @@ def topic(ottla_session_broker: Broker, name: str) -> str:
 
 class TestProduce:
     def test_lines(self, ottla: Ottla, topic: str) -> None:
-        sent = ottla("produce", topic, given=b"one\n\nthree")
+        sent = ottla("produce", topic, stdin=b"one\n\nthree")
         assert (sent.code, sent.out) == (0, "")
         assert sent.err.startswith(f"3 records to {topic} in ")
-        assert ottla("consume", topic) == Ended(0, "one\n\nthree\n", "")
+        assert ottla("consume", topic) == Result(0, "one\n\nthree\n", "")
 
     def test_files(self, ottla: Ottla, topic: str, tmp_path: pathlib.Path) -> None:
         for each in ("a", "b"):
             (tmp_path / each).write_text(f"{each}1\n{each}2\n")
-        ottla("produce", topic, str(tmp_path / "a"), "-", str(tmp_path / "b"), given=b"between\n")
+        ottla("produce", topic, str(tmp_path / "a"), "-", str(tmp_path / "b"), stdin=b"between\n")
         ottla("produce", topic, str(tmp_path / "a"), "--whole")
         assert ottla("consume", topic).out == "a1\na2\nbetween\nb1\nb2\na1\na2\n\n"
 
-    def test_all_parts_of_a_record(self, ottla: Ottla, topic: str) -> None:
-        words = [
+    def test_all_fields_of_a_record(self, ottla: Ottla, topic: str) -> None:
+        arguments = [
             "--keys",
             "--key-separator",
             "::",
@@ -48,7 +48,7 @@ class TestProduce:
             "--null",
             "NONE",
         ]
-        sent = ottla("produce", topic, *words, "--report", given=b"k::v\nl::NONE\n")
+        sent = ottla("produce", topic, *arguments, "--report", stdin=b"k::v\nl::NONE\n")
         assert sent.lines == [
             {"topic": topic, "partition": 0, "offset": offset, "timestamp": 1_769_860_800_000} for offset in (0, 1)
         ]
@@ -70,24 +70,24 @@ class TestProduce:
     def test_json_copies_a_topic(self, ottla: Ottla, topic: str) -> None:
         ottla("topic", "create", f"{topic}-copy", "-p", "1")
         ottla("produce", topic, "-v", "ä", "-k", "k", "-H", "h=1", "--timestamp", "@5")
-        ottla("produce", topic, "--record-separator", "\\0", given=b"\xff\xfe\nsame record\0")
+        ottla("produce", topic, "--record-separator", "\\0", stdin=b"\xff\xfe\nsame record\0")
         written = ottla("consume", topic, "--json").out
-        assert ottla("produce", f"{topic}-copy", "--json", given=written.encode()).code == 0
+        assert ottla("produce", f"{topic}-copy", "--json", stdin=written.encode()).code == 0
         assert ottla("consume", f"{topic}-copy", "--json").out == written.replace(topic, f"{topic}-copy")
 
     @pytest.mark.parametrize("codec", ["gzip", "snappy", "lz4", "zstd"])
     def test_compression_and_acks(self, ottla: Ottla, topic: str, codec: str) -> None:
-        assert ottla("produce", topic, "--compression", codec, "--acks", "1", given=b"a\nb\n").code == 0
+        assert ottla("produce", topic, "--compression", codec, "--acks", "1", stdin=b"a\nb\n").code == 0
         assert ottla("consume", topic).out == "a\nb\n"
 
-    def test_what_is_wrong_is_said(self, ottla: Ottla, topic: str) -> None:
-        sent, why, advice = ottla("produce", topic, "--keys", given=b"k\tv\nx\n").err.splitlines()
+    def test_errors(self, ottla: Ottla, topic: str) -> None:
+        sent, why, advice = ottla("produce", topic, "--keys", stdin=b"k\tv\nx\n").err.splitlines()
         assert sent.startswith(f"1 record to {topic} in ")
         assert (why, advice) == (
-            "ottla: line 2 has no b'\\t' between key and value",
-            "       Name another with --key-separator.",
+            "ottla: line 2 has no key separator b'\\t'",
+            "       Set another one with --key-separator.",
         )
-        assert "line 1 is no JSON" in ottla("produce", topic, "--json", given=b"x\n").err
+        assert "line 1 is not JSON" in ottla("produce", topic, "--json", stdin=b"x\n").err
         assert ottla("produce", topic, "-v", "a", "file").code == 2
         assert ottla("produce", topic, "--timestamp", "soon", "-v", "a").code == 2
         assert "compression.type must be one of" in ottla("produce", topic, "--compression", "zip", "-v", "a").err
@@ -98,7 +98,7 @@ class TestProduce:
 
 
 class TestConsume:
-    def test_from_where(self, ottla: Ottla, topic: str) -> None:
+    def test_start_position(self, ottla: Ottla, topic: str) -> None:
         now_ms = int(time.time() * 1000)
         for value, ago in (("old", 3), ("older", 2), ("new", 0)):
             ottla("produce", topic, "-v", value, "--timestamp", f"@{now_ms - ago * DAY_MS}")
@@ -106,7 +106,7 @@ class TestConsume:
             "beginning": "old\nolder\nnew\n", "end": "", "1": "older\nnew\n", "-1": "new\n", "99": "", "-99": "old\nolder\nnew\n",
             "1h": "new\n", f"@{now_ms - 2 * DAY_MS}": "older\nnew\n", "2020-01-01": "old\nolder\nnew\n",
         }.items():  # fmt: skip
-            assert ottla("consume", topic, f"--from={where}") == Ended(0, found, ""), where
+            assert ottla("consume", topic, f"--from={where}") == Result(0, found, ""), where
         assert ottla("consume", topic, "--from-beginning", "--max", "2").out == "old\nolder\n"
         assert ottla("consume", topic, "--from=soon").code == 2
 
@@ -119,7 +119,7 @@ class TestConsume:
         assert sorted(ottla("consume", f"{name}-a", f"{name}-b", "-p", "1").out.split()) == ["a1", "b1"]
         assert ottla("consume", f"{name}-a", "-p", "2").code == 2
 
-    def test_with_a_group_it_goes_on_where_it_was(self, ottla: Ottla, topic: str) -> None:
+    def test_group_resumes_at_committed_offset(self, ottla: Ottla, topic: str) -> None:
         ottla("produce", topic, "-v", "1", "-v", "2", "-v", "3")
         assert ottla("consume", topic, "--group", topic, "--max", "2").out == "1\n2\n"
         assert ottla("consume", topic, "--group", topic).out == "3\n"
@@ -127,22 +127,22 @@ class TestConsume:
         assert ottla("consume", topic, "--group", topic, "-p", "0").code == 2
         assert ottla("consume", topic, "--group", topic, "--from", "1").code == 2
 
-    def test_no_such_topic(self, ottla: Ottla, name: str) -> None:
-        refused = ottla("consume", name)
-        assert (refused.code, refused.out) == (1, "")
-        assert refused.err.startswith(f"ottla: there is no topic '{name}'\n")
+    def test_unknown_topic(self, ottla: Ottla, name: str) -> None:
+        failed = ottla("consume", name)
+        assert (failed.code, failed.out) == (1, "")
+        assert failed.err.startswith(f"ottla: topic '{name}' does not exist\n")
         assert name not in ottla("topic", "list").out
 
 
 class TestGroup:
     @pytest.fixture
     def group(self, ottla: Ottla, topic: str) -> str:
-        """Of ten records it has read four."""
-        ottla("produce", topic, given=b"\n".join(b"%d" % number for number in range(10)))
+        """A group that has read four of ten records."""
+        ottla("produce", topic, stdin=b"\n".join(b"%d" % number for number in range(10)))
         ottla("consume", topic, "--group", topic, "--max", "4")
         return topic
 
-    def test_seen(self, ottla: Ottla, group: str) -> None:
+    def test_list_and_describe(self, ottla: Ottla, group: str) -> None:
         assert {"group": group, "state": "Empty", "type": "classic", "protocol_type": "consumer"} in [
             {**each, "type": each["type"].lower()} for each in ottla("group", "list", "--json").json
         ]
@@ -151,13 +151,13 @@ class TestGroup:
             for each in ottla("group", "list", "--state", "Stable", "--json").json
             if each["group"] == group
         ] == []
-        (told,) = ottla("group", "describe", group, "--json").json
-        assert (told["state"], told["members"], told["coordinator"]) == ("Empty", [], 1)
+        (document,) = ottla("group", "describe", group, "--json").json
+        assert (document["state"], document["members"], document["coordinator"]) == ("Empty", [], 1)
         assert ottla("group", "describe", group).out == f"{group}  Empty, 0 members, coordinator 1\n"
 
     def test_lag(self, ottla: Ottla, group: str) -> None:
-        told = ottla("group", "lag", group, "--json").json
-        assert told.pop("time") > 0
+        document = ottla("group", "lag", group, "--json").json
+        assert document.pop("time") > 0
         row = {
             "group": group,
             "topic": group,
@@ -168,19 +168,19 @@ class TestGroup:
             "member_id": None,
             "host": None,
         }
-        assert told == {"total": 6, "partitions": [row]}
+        assert document == {"total": 6, "partitions": [row]}
         shown = ottla("group", "lag", group).out.splitlines()
         assert shown[1].split() == [group, group, "0", "4", "10", "6", "-", "-"]
-        assert shown[-1] == "lag in all: 6"
+        assert shown[-1] == "total lag: 6"
 
-    def test_of_a_topic_that_is_gone(self, ottla: Ottla, group: str) -> None:
-        """The broker forgets the offsets of a topic with it; until it has, they have no end to be compared with."""
+    def test_lag_of_a_deleted_topic(self, ottla: Ottla, group: str) -> None:
+        """The broker deletes the offsets of a deleted topic; until then they have no end offset to compare with."""
         ottla("topic", "delete", group, "--yes")
-        told = ottla("group", "lag", group, "--json")
-        assert (told.code, told.json["total"]) == (0, 0)
+        document = ottla("group", "lag", group, "--json")
+        assert (document.code, document.json["total"]) == (0, 0)
 
     @pytest.mark.parametrize(
-        ("words", "new"),
+        ("arguments", "new"),
         [
             (["--to-earliest"], 0),
             (["--to-latest"], 10),
@@ -195,28 +195,28 @@ class TestGroup:
             (["--by-duration", "1h"], 0),
         ],
     )
-    def test_offsets_are_reset(self, ottla: Ottla, group: str, words: list[str], new: int) -> None:
-        """First only shown, then done."""
-        told = {"group": group, "partitions": [{"topic": group, "partition": 0, "old": 4, "new": new}]}
-        assert ottla("group", "reset-offsets", group, "--topic", group, *words, "--json").json == {
-            **told,
+    def test_reset_offsets(self, ottla: Ottla, group: str, arguments: list[str], new: int) -> None:
+        """First as a dry run, then executed."""
+        document = {"group": group, "partitions": [{"topic": group, "partition": 0, "old": 4, "new": new}]}
+        assert ottla("group", "reset-offsets", group, "--topic", group, *arguments, "--json").json == {
+            **document,
             "is_executed": False,
         }
         assert ottla("group", "lag", group, "--json").json["total"] == 6
-        done = ottla("group", "reset-offsets", group, "--all-topics", *words, "--execute", "--json")
-        assert done.json == {**told, "is_executed": True}
+        done = ottla("group", "reset-offsets", group, "--all-topics", *arguments, "--execute", "--json")
+        assert done.json == {**document, "is_executed": True}
         assert ottla("group", "lag", group, "--json").json["total"] == 10 - new
 
-    def test_a_reset_says_what_it_would_do(self, ottla: Ottla, group: str) -> None:
-        told = ottla("group", "reset-offsets", group, "--topic", f"{group}:0", "--to-earliest")
-        assert [line.split() for line in told.out.splitlines()] == [
+    def test_reset_is_a_dry_run_by_default(self, ottla: Ottla, group: str) -> None:
+        document = ottla("group", "reset-offsets", group, "--topic", f"{group}:0", "--to-earliest")
+        assert [line.split() for line in document.out.splitlines()] == [
             ["topic", "partition", "old", "new"],
             [group, "0", "4", "0"],
         ]
-        assert told.err == "\nNothing was changed: say --execute to do it.\n"
+        assert document.err == "\nDry run, nothing was changed; pass --execute to apply.\n"
 
     @pytest.mark.parametrize(
-        ("words", "code"),
+        ("arguments", "code"),
         [
             (["--to-earliest"], 2),
             (["--all-topics"], 2),
@@ -226,60 +226,64 @@ class TestGroup:
             (["--all-topics", "--by-duration", "soon"], 2),
         ],
     )
-    def test_resets_that_are_refused(self, ottla: Ottla, group: str, words: list[str], code: int) -> None:
-        assert ottla("group", "reset-offsets", group, *words, "--execute").code == code
+    def test_rejected_resets(self, ottla: Ottla, group: str, arguments: list[str], code: int) -> None:
+        assert ottla("group", "reset-offsets", group, *arguments, "--execute").code == code
         assert ottla("group", "lag", group, "--json").json["total"] == 6
 
-    def test_a_group_may_begin_with_a_reset(self, ottla: Ottla, topic: str) -> None:
+    def test_reset_creates_a_group(self, ottla: Ottla, topic: str) -> None:
         ottla("produce", topic, "-v", "a", "-v", "b")
         assert ottla("group", "reset-offsets", topic, "-t", topic, "--to-offset", "1", "--execute").code == 0
         assert ottla("consume", topic, "--group", topic).out == "b\n"
 
-    def test_deleted(self, ottla: Ottla, group: str) -> None:
+    def test_delete(self, ottla: Ottla, group: str) -> None:
         assert ottla("group", "delete", group).code == 1
-        assert ottla("group", "delete", group, "--yes") == Ended(0, f"{group}: deleted\n", "")
-        refused = ottla("group", "describe", group)
-        assert refused.err.startswith(f"ottla: there is no group '{group}'\n")
+        assert ottla("group", "delete", group, "--yes") == Result(0, f"{group}: deleted\n", "")
+        failed = ottla("group", "describe", group)
+        assert failed.err.startswith(f"ottla: group '{group}' does not exist\n")
 
 
 class TestPerf:
-    def test_there_and_back(self, ottla: Ottla, topic: str) -> None:
+    def test_produce_and_consume(self, ottla: Ottla, topic: str) -> None:
         sent = ottla("perf", "produce", topic, "--records", "2000", "--size", "50", "--json").json
         assert (sent["records"], sent["bytes"], set(sent["latency_ms"])) == (
             2000, 100_000, {"average", "p50", "p95", "p99", "p99_9", "max"},
         )  # fmt: skip
-        for words in ([], ["--one-by-one"]):
-            read = ottla("perf", "consume", topic, *words, "--json").json
+        for arguments in ([], ["--one-by-one"]):
+            read = ottla("perf", "consume", topic, *arguments, "--json").json
             assert (read["records"], read["bytes"]) == (2000, 100_000)
         shown = ottla("perf", "consume", topic).out
         assert shown.startswith("2,000 records, 0.1 MB in ")
 
     def test_latency(self, ottla: Ottla, topic: str) -> None:
-        told = ottla("perf", "latency", topic, "--records", "5", "--json").json
-        assert told["records"] == 5
-        assert 0 < told["latency_ms"]["p50"] <= told["latency_ms"]["max"]
+        document = ottla("perf", "latency", topic, "--records", "5", "--json").json
+        assert document["records"] == 5
+        assert 0 < document["latency_ms"]["p50"] <= document["latency_ms"]["max"]
 
     @pytest.mark.parametrize("word", ["produce", "consume", "latency"])
-    def test_no_such_topic(self, ottla: Ottla, name: str, word: str) -> None:
-        assert ottla("perf", word, name).err.startswith(f"ottla: there is no topic '{name}'\n")
+    def test_unknown_topic(self, ottla: Ottla, name: str, word: str) -> None:
+        assert ottla("perf", word, name).err.startswith(f"ottla: topic '{name}' does not exist\n")
 
 
 class TestFormat:
-    def test_new_directories(self, ottla: Ottla, tmp_path: pathlib.Path) -> None:
+    def test_format_new_directories(self, ottla: Ottla, tmp_path: pathlib.Path) -> None:
         data = tmp_path / "data"
         cluster_id = "MkU3OEVBNTcwNTJENDM2Qg"
-        told = ottla("format", "--data", str(data), "--cluster-id", cluster_id, "--json").json
-        assert (told["cluster_id"], told["node_id"], told["directories"][0]["is_new"]) == (cluster_id, 1, True)
+        document = ottla("format", "--data", str(data), "--cluster-id", cluster_id, "--json").json
+        assert (document["cluster_id"], document["node_id"], document["directories"][0]["is_new"]) == (
+            cluster_id,
+            1,
+            True,
+        )
         assert f"cluster.id={cluster_id}\n" in (data / "meta.properties").read_text()
-        refused = ottla("format", "--data", str(data))
-        assert refused == Ended(
-            1, "", f"ottla: {data}: formatted already\n       Say --ignore-formatted to leave them as they are.\n"
+        failed = ottla("format", "--data", str(data))
+        assert failed == Result(
+            1, "", f"ottla: {data}: already formatted\n       Pass --ignore-formatted to leave them as they are.\n"
         )
         again = ottla("format", "--data", str(data), "--ignore-formatted", "--json").json
-        assert again["directories"] == [{**told["directories"][0], "is_new": False}]
+        assert again["directories"] == [{**document["directories"][0], "is_new": False}]
 
-    def test_a_node_starts_on_it_and_it_stays_clean(self, ottla: Ottla, tmp_path: pathlib.Path) -> None:
-        """To look at directories is not to start on them: what says that they were left in order is still there."""
+    def test_format_keeps_the_clean_shutdown_marker(self, ottla: Ottla, tmp_path: pathlib.Path) -> None:
+        """Checking formatted directories does not count as a start: the marker of a clean shutdown stays."""
         data = tmp_path / "data"
         assert ottla("format", "--data", str(data)).code == 0
         with Broker(data=data):
@@ -289,7 +293,7 @@ class TestFormat:
         assert (data / ".kafka_cleanshutdown").read_bytes() == marker
         assert json.loads(marker)["brokerEpoch"] >= 0
 
-    def test_what_cannot_be(self, ottla: Ottla, tmp_path: pathlib.Path) -> None:
+    def test_invalid_configs(self, ottla: Ottla, tmp_path: pathlib.Path) -> None:
         assert ottla("format", "--data", str(tmp_path / "x"), "-t", "short").err.startswith(
             "ottla: 'short' cannot be a cluster id"
         )
