@@ -117,7 +117,7 @@ def _default(definition: Definition) -> str:
 
 def _allowed(definition: Definition) -> str:
     """The type has a column of its own, so that the range is enough."""
-    return re.sub("a whole number of [0-9]+ bits(, )?|a number(, )?", "", describe_allowed(definition)) or "any"
+    return re.sub("a [0-9]+-bit integer(, )?|a number(, )?", "", describe_allowed(definition)) or "any"
 
 
 def _row(cells: Iterable[str]) -> str:

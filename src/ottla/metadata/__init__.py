@@ -1,1 +1,1 @@
-"""The cluster's metadata: a frozen image, the deltas that make the next one, and the catalogue of configs."""
+"""Cluster metadata: an immutable image, deltas that produce the next image, and the catalog of configs."""

@@ -1,4 +1,4 @@
-"""What a run of metadata records changes in an image, and the image that results."""
+"""Replays metadata records on an image and produces the next image."""
 
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
@@ -49,17 +49,17 @@ NO_RECOVERY_CHANGE = -1
 
 
 class ReplayError(Exception):
-    """A record contradicts the image it is replayed on: the log is damaged or was not written by a controller."""
+    """A record contradicts the image it is replayed on: the log is corrupt or was not written by a controller."""
 
 
 class TopicChange(NamedTuple):
-    """A topic that was there before and still is."""
+    """A topic that exists in both images."""
 
     before: TopicImage
     after: TopicImage
 
     def partitions(self) -> dict[int, tuple[PartitionImage | None, PartitionImage]]:
-        """The partitions that changed or are new. Partitions are never taken away from a topic."""
+        """Return partitions that changed or are new. Partitions are never removed from a topic."""
         old = self.before.partitions
         return {
             index: (old.get(index), new) for index, new in self.after.partitions.items() if old.get(index) is not new
@@ -67,7 +67,7 @@ class TopicChange(NamedTuple):
 
 
 class ImageChanges(NamedTuple):
-    """From one image to the next: what those who follow the metadata have to look at."""
+    """Differences between two consecutive images."""
 
     created: tuple[TopicImage, ...] = ()
     changed: tuple[TopicChange, ...] = ()
@@ -78,7 +78,7 @@ class ImageChanges(NamedTuple):
 
 
 class ClusterDelta:
-    """Collects records on top of an image. Records of a metadata transaction take effect together, at its end."""
+    """Changes on top of an image. Records of a metadata transaction take effect together when it ends."""
 
     def __init__(self, image: ClusterImage) -> None:
         self._image = image
@@ -103,27 +103,30 @@ class ClusterDelta:
         return self._image
 
     def replay(self, offset: int, record: Any) -> None:
-        assert not self._applied, "the image that was applied shares this delta's parts"
+        assert not self._applied, "replay after apply would change the image"
         self._last_offset = offset
-        kind = type(record)
-        if kind is BeginTransactionRecord:
+        record_type = type(record)
+        if record_type is BeginTransactionRecord:
             if self._transaction is not None:
-                raise ReplayError(f"a metadata transaction begins at offset {offset} while another is open")
+                raise ReplayError(f"metadata transaction begins at offset {offset} while another is open")
             self._transaction = []
-        elif kind is EndTransactionRecord or kind is AbortTransactionRecord:
+        elif record_type is EndTransactionRecord or record_type is AbortTransactionRecord:
             if self._transaction is None:
-                raise ReplayError(f"a metadata transaction ends at offset {offset}, but none is open")
-            held, self._transaction = self._transaction, None
-            if kind is EndTransactionRecord:
-                for held_offset, held_record in held:
-                    self._apply_record(held_offset, held_record)
+                raise ReplayError(f"metadata transaction ends at offset {offset}, but none is open")
+            buffered, self._transaction = self._transaction, None
+            if record_type is EndTransactionRecord:
+                for buffered_offset, buffered_record in buffered:
+                    self._apply_record(buffered_offset, buffered_record)
         elif self._transaction is not None:
             self._transaction.append((offset, record))
         else:
             self._apply_record(offset, record)
 
     def apply(self) -> ClusterImage:
-        """The next image; parts that no record touched are the old image's own. The delta takes no more records."""
+        """Return the next image, which shares unchanged parts with the old one.
+
+        No records can be replayed afterwards.
+        """
         self._applied = True
         image = self._image
         by_id, by_name = self._apply_topics()
@@ -142,7 +145,7 @@ class ClusterDelta:
         )
 
     def changes(self, after: ClusterImage) -> ImageChanges:
-        """What `after`, the result of `apply`, differs in from the image this delta started from."""
+        """Return the differences between the image this delta started from and `after`, the result of `apply`."""
         before = self._image
         touched = [topic_id for topic_id in self._partitions if topic_id in after.topics_by_id]
         return ImageChanges(
@@ -200,19 +203,19 @@ class ClusterDelta:
         return self._image.topics_by_id[topic_id].name if name is None else name
 
     def _partitions_of(self, topic_id: Uuid) -> dict[int, PartitionImage]:
-        """The topic's partitions, copied the first time a record touches them."""
+        """Return the topic's partitions, copied when a record first changes them."""
         partitions = self._partitions.get(topic_id)
         if partitions is None:
             topic = None if topic_id in self._deleted else self._image.topics_by_id.get(topic_id)
             if topic is None:
-                raise ReplayError(f"a record names the topic id {topic_id.hex()}, which does not exist")
+                raise ReplayError(f"record for unknown topic id {topic_id.hex()}")
             partitions = self._partitions[topic_id] = dict(topic.partitions)
         return partitions
 
     def _on_topic(self, record: TopicRecord) -> None:
         topic_id = Uuid(record.topic_id)
         if topic_id in self._partitions or topic_id in self._image.topics_by_id:
-            raise ReplayError(f"the topic {record.name} is created twice under one id")
+            raise ReplayError(f"topic {record.name} is created twice with the same id")
         self._names[topic_id] = record.name
         self._partitions[topic_id] = {}
 
@@ -223,7 +226,7 @@ class ClusterDelta:
         partitions = self._partitions_of(Uuid(record.topic_id))
         before = partitions.get(record.partition_id)
         if before is None:
-            raise ReplayError(f"a record changes partition {record.partition_id}, which does not exist")
+            raise ReplayError(f"record changes unknown partition {record.partition_id}")
         partitions[record.partition_id] = merge_partition_change(before, record)
 
     def _on_remove_topic(self, record: RemoveTopicRecord) -> None:
@@ -243,7 +246,7 @@ class ClusterDelta:
             known = self._image.topics_by_name.get(record.topic_name)
             topic_id = created.get(record.topic_name) or (known.topic_id if known else None)
             if topic_id is None:
-                raise ReplayError(f"a record names the topic {record.topic_name}, which does not exist")
+                raise ReplayError(f"record for unknown topic {record.topic_name}")
             topic_ids = [topic_id]
         else:
             topic_ids = [topic_id for topic_id in self._image.topics_by_id if topic_id not in self._deleted]
@@ -274,7 +277,7 @@ class ClusterDelta:
     def _broker(self, broker_id: int, epoch: int) -> BrokerRegistration:
         registration = self._brokers[broker_id] if broker_id in self._brokers else self._image.brokers.get(broker_id)
         if registration is None or registration.epoch != epoch:
-            raise ReplayError(f"a record names epoch {epoch} of broker {broker_id}, which is not registered so")
+            raise ReplayError(f"record for broker {broker_id} in epoch {epoch}, which is not registered")
         return registration
 
     def _on_register_broker(self, record: RegisterBrokerRecord) -> None:
@@ -328,7 +331,7 @@ class ClusterDelta:
         self._next_producer_id = record.next_producer_id
 
     def _on_no_op(self, record: NoOpRecord) -> None:
-        """Written by Kafka's controllers so that time passes in the log; it changes nothing."""
+        """Ignore records that Kafka's controllers write as a heartbeat of the log."""
 
     def _passthrough_of(self, name: str) -> dict[Any, Any]:
         records = self._passthrough.get(name)
@@ -337,13 +340,13 @@ class ClusterDelta:
         return records
 
     def _pass_through(self, record: Any, offset: int) -> None:
-        kind = type(record)
-        identity = _PASSTHROUGH_KEYS.get(kind)
-        self._passthrough_of(kind.__name__)[offset if identity is None else identity(record)] = record
+        record_type = type(record)
+        identity = _PASSTHROUGH_KEYS.get(record_type)
+        self._passthrough_of(record_type.__name__)[offset if identity is None else identity(record)] = record
 
     def _drop_passthrough(self, record: Any) -> None:
-        kind, identity = _PASSTHROUGH_REMOVALS[type(record)]
-        self._passthrough_of(kind.__name__).pop(identity(record), None)
+        record_type, identity = _PASSTHROUGH_REMOVALS[type(record)]
+        self._passthrough_of(record_type.__name__).pop(identity(record), None)
 
     def _on_client_quota(self, record: ClientQuotaRecord) -> None:
         key = (tuple((entity.entity_type, entity.entity_name) for entity in record.entity), record.key)
@@ -355,7 +358,10 @@ class ClusterDelta:
 
 
 def merge_partition_change(before: PartitionImage, record: PartitionChangeRecord) -> PartitionImage:
-    """A field that is null (or its stand-in) stays; the partition epoch always rises, the leader's with every election."""
+    """Apply a change record: null (or -1, -2) fields stay.
+
+    The partition epoch always increases, the leader epoch per election.
+    """
 
     def changed(new: Any, old: tuple[int, ...]) -> tuple[int, ...]:
         return old if new is None else tuple(new)
@@ -387,7 +393,7 @@ def _new_partition(record: PartitionRecord) -> PartitionImage:
         leader=record.leader,
         leader_epoch=record.leader_epoch,
         partition_epoch=record.partition_epoch,
-        # Logs from before directories had ids say nothing of them: zeros, one per replica, mean "not known".
+        # Records from before directory ids have none: use one zero id ("unknown") per replica.
         directories=_uuids(record.directories) or (ZERO_UUID,) * len(record.replicas),
         removing_replicas=tuple(record.removing_replicas),
         adding_replicas=tuple(record.adding_replicas),
@@ -417,10 +423,10 @@ def _sorted_partitions(partitions: dict[int, PartitionImage]) -> dict[int, Parti
 def _merge_non_empty(
     before: Mapping[Any, Mapping[Any, Any]], touched: dict[Any, dict[Any, Any]]
 ) -> Mapping[Any, Mapping[Any, Any]]:
-    """Groups that became empty go away."""
+    """Overlay the changed mappings, dropping those that became empty."""
     if not touched:
         return before
-    return {key: group for key, group in {**before, **touched}.items() if group}
+    return {key: values for key, values in {**before, **touched}.items() if values}
 
 
 _PASSTHROUGH_KEYS: dict[type, Callable[[Any], Any]] = {

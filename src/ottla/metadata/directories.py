@@ -1,4 +1,4 @@
-"""Ids of log directories, and those that stand for none."""
+"""Log directory ids, and reserved ids for replicas without a directory."""
 
 from collections.abc import Sequence
 
@@ -8,7 +8,7 @@ DIRECTORY_MIGRATING = Uuid(bytes(16))
 DIRECTORY_UNASSIGNED = Uuid(bytes(15) + b"\x01")
 DIRECTORY_LOST = Uuid(bytes(15) + b"\x02")
 RESERVED_DIRECTORIES_MAX = 100
-"""Directory ids below this number are not directories; the three above are the ones in use."""
+"""Ids below this number are reserved; only the three above are in use."""
 
 
 def is_reserved_directory(directory: Uuid) -> bool:
@@ -16,7 +16,10 @@ def is_reserved_directory(directory: Uuid) -> bool:
 
 
 def may_be_online(directory: Uuid, log_dirs: Sequence[Uuid]) -> bool:
-    """Whether a replica's directory is one that its broker has, or is not known yet; a broker without any is of before there were ids."""
+    """Whether the broker has the replica's directory, or the directory is not known yet.
+
+    A broker without directory ids registered with a version before directory ids.
+    """
     if is_reserved_directory(directory):
         return directory != DIRECTORY_LOST
     return not log_dirs or directory in log_dirs

@@ -1,4 +1,4 @@
-"""The features of a cluster: which levels this version works at, and which of them a new cluster starts with."""
+"""Feature levels: those that this version supports, and those of a new cluster."""
 
 from collections.abc import Mapping
 
@@ -11,11 +11,14 @@ METADATA_VERSION_4_3 = 30
 DIRECTORY_IDS_MIN_VERSION = 17
 ELR_MIN_VERSION = 23
 CORDONED_DIRECTORIES_MIN_VERSION = 30
-"""Since which metadata version a cluster knows of these."""
+"""Metadata versions that introduced these."""
 
 
 def supported_features() -> dict[str, VersionRange]:
-    """What a node says of itself when it registers. Features that are not built yet (transactions, groups) are not among them."""
+    """Return the feature levels a node registers with.
+
+    Features not implemented yet (transactions, groups) are not included.
+    """
     return {
         ELIGIBLE_LEADER_REPLICAS_VERSION: VersionRange(0, 1),
         METADATA_VERSION: VersionRange(METADATA_VERSION_MIN, METADATA_VERSION_4_3),
@@ -23,12 +26,12 @@ def supported_features() -> dict[str, VersionRange]:
 
 
 def bootstrap_features() -> dict[str, int]:
-    """Finalised from the first record on; a feature that is not named is at level 0."""
+    """Return the levels of a new cluster. Features that are not listed are at level 0."""
     return {METADATA_VERSION: METADATA_VERSION_4_3, ELIGIBLE_LEADER_REPLICAS_VERSION: 1}
 
 
 def unsupported_features(finalized: Mapping[str, int]) -> dict[str, int]:
-    """What the log has finalized and this version cannot do: to be named at start, and not served."""
+    """Return finalized levels that this version does not support. They are logged at startup and not served."""
     supported = supported_features()
     return {
         name: level for name, level in sorted(finalized.items()) if name not in supported or level > supported[name].max

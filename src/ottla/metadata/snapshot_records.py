@@ -1,4 +1,4 @@
-"""The records that make an image from nothing: what a snapshot of the metadata log holds."""
+"""Records of a metadata snapshot: replaying them recreates the image."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -29,8 +29,8 @@ NO_BROKER = -1
 
 
 def image_records(image: ClusterImage) -> Iterator[Any]:
-    """The metadata version comes first: it says how to read the rest. What is passthrough and not served goes along as it came."""
-    assert image.open_transaction is None, "a transaction that has not ended is not in the image yet"
+    """Yield the records of an image. The metadata version comes first, since it determines how to read the others."""
+    assert image.open_transaction is None, "snapshot during an open transaction"
     for name in sorted(image.features, key=lambda name: (name != METADATA_VERSION, name)):
         yield FeatureLevelRecord(name, image.features[name])
     for broker in image.brokers.values():

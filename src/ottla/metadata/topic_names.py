@@ -1,4 +1,4 @@
-"""Which names a topic may have: they become directories, and parts of metric names."""
+"""Validation of topic names, which become directories and parts of metric names."""
 
 from ottla.base.errors import ApiError, ErrorCode
 
@@ -10,27 +10,27 @@ _LEGAL = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ01234567
 
 
 def topic_name_error(name: str) -> str | None:
-    """What is wrong with a name, in words for its user; None for a legal one."""
+    """Return an error message for an invalid name, None for a valid one."""
     if not name:
-        why = "it is empty"
+        reason = "it is empty"
     elif name in (".", ".."):
-        why = "it would name a directory that is not its own"
+        reason = "'.' and '..' are reserved"
     elif len(name) > NAME_CHARACTERS_MAX:
-        why = f"it has {len(name)} characters, and {NAME_CHARACTERS_MAX} are allowed"
+        reason = f"it has {len(name)} characters; the limit is {NAME_CHARACTERS_MAX}"
     elif not _LEGAL.issuperset(name):
-        why = "only ASCII letters, digits, '.', '_' and '-' are allowed"
+        reason = "only ASCII letters, digits, '.', '_' and '-' are allowed"
     else:
         return None
-    return f"{name!r} cannot be the name of a topic: {why}"
+    return f"invalid topic name {name!r}: {reason}"
 
 
 def check_topic_name(name: str) -> None:
-    """ApiError unless the name can be a directory of its own."""
-    fault = topic_name_error(name)
-    if fault is not None:
-        raise ApiError(ErrorCode.INVALID_TOPIC_EXCEPTION, fault)
+    """Raise ApiError if the name is invalid."""
+    error = topic_name_error(name)
+    if error is not None:
+        raise ApiError(ErrorCode.INVALID_TOPIC_EXCEPTION, error)
 
 
 def collision_key(name: str) -> str | None:
-    """Names that differ in '.' and '_' alone become the same metric name; None where a name has neither."""
+    """Return the key that names share if they differ only in '.' and '_'; None if the name has neither."""
     return name.replace(".", "_") if "." in name or "_" in name else None

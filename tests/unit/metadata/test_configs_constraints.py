@@ -111,10 +111,10 @@ def test_what_does_not(line: str) -> None:
             "connections.max.idle.ms=9",
             "connections.max.idle.ms = '9': must be above connection.failed.authentication.delay.ms, which is 100",
         ),
-        ("cordoned.log.dirs=/b", "cordoned.log.dirs = '/b': /b is none of the directories /a"),
+        ("cordoned.log.dirs=/b", "cordoned.log.dirs = '/b': /b is not one of the log directories /a"),
         (
             "log.cleaner.threads=200",
-            "log.cleaner.threads = '200': leaves 671088 bytes for each thread, and more than a megabyte is needed",
+            "log.cleaner.threads = '200': leaves 671088 bytes per cleaner thread; more than 1 MB is required",
         ),
     ],
 )

@@ -111,9 +111,9 @@ def test_the_reference_is_up_to_date() -> None:
 
 
 def test_names_with_an_effect_are_configs() -> None:
-    from ottla.metadata.configs import BROKER_CONFIGS, TOPIC_CONFIGS, effects
+    from ottla.metadata.configs import BROKER_CONFIGS, TOPIC_CONFIGS, support
 
-    assert sorted(effects.SUPPORTED_BROKER_CONFIGS - BROKER_CONFIGS.keys()) == []
-    assert sorted(effects.SUPPORTED_TOPIC_CONFIGS - TOPIC_CONFIGS.keys()) == []
-    assert sorted(effects.INAPPLICABLE_CONFIGS - BROKER_CONFIGS.keys()) == []
-    assert sorted(effects.INAPPLICABLE_CONFIGS & effects.SUPPORTED_BROKER_CONFIGS) == []
+    assert sorted(support.SUPPORTED_BROKER_CONFIGS - BROKER_CONFIGS.keys()) == []
+    assert sorted(support.SUPPORTED_TOPIC_CONFIGS - TOPIC_CONFIGS.keys()) == []
+    assert sorted(support.INAPPLICABLE_CONFIGS - BROKER_CONFIGS.keys()) == []
+    assert sorted(support.INAPPLICABLE_CONFIGS & support.SUPPORTED_BROKER_CONFIGS) == []

@@ -139,7 +139,7 @@ def test_listeners(settings: dict[str, str], listener: ListenerConfig) -> None:
             "must be broker,controller: so far a node is both, and cannot be without the role controller",
         ),
         ({"process.roles": "controller"}, "cannot be without the role broker"),
-        ({"process.roles": "brocker"}, "process.roles = 'brocker': 'brocker' is none of broker, controller"),
+        ({"process.roles": "brocker"}, "process.roles = 'brocker': 'brocker' is not one of broker, controller"),
         ({"node.id": "-1"}, "node.id = '-1': must be at least 0"),
         ({"node.id": "1", "broker.id": "2"}, "broker.id = '2': must be the same as node.id, which is 1"),
         ({"controller.quorum.voters": "1@a:1,2@b:1"}, "controller.quorum.voters = '1@a:1,2@b:1': names 2 voters"),
@@ -157,8 +157,8 @@ def test_listeners(settings: dict[str, str], listener: ListenerConfig) -> None:
         ({"num.partition": "3"}, "num.partition: is not a config that Kafka 4.3 knows; did you mean num.partitions?"),
         ({"zookeeper.connect": "a"}, "zookeeper.connect: ZooKeeper is gone since Kafka 4.0; remove the line"),
         ({"leader.replication.throttled.rate": "5"}, "leader.replication.throttled.rate: is not a config"),
-        ({"num.partitions": "many"}, "num.partitions = 'many': must be a whole number of 32 bits, at least 1"),
-        ({"log.dirs": ""}, "log.dirs = '': must name at least one"),
+        ({"num.partitions": "many"}, "num.partitions = 'many': must be a 32-bit integer, at least 1"),
+        ({"log.dirs": ""}, "log.dirs = '': must not be empty"),
     ],
 )
 def test_what_cannot_be_taken(settings: dict[str, str], message: str) -> None:
@@ -200,6 +200,6 @@ def test_typed_values() -> None:
 
 
 def test_both_names_of_the_id_are_kept() -> None:
-    assert refused(broker_id="x").startswith("broker.id = 'x': must be a whole number")
+    assert refused(broker_id="x").startswith("broker.id = 'x': must be a 32-bit integer")
     config = configured(broker_id="7")
     assert (config.node_id, config.static["node.id"], config.static["broker.id"]) == (7, "7", "7")

@@ -1,6 +1,9 @@
-"""The catalogue of configs: every config that Kafka 4.3 knows, what may be given, whose value counts.
+"""Catalog of configs: every config of Kafka 4.3, its allowed values, and which value is effective.
 
-`configs.describe` and `configs.documentation` are imported by those who answer for them.
+- `definitions_*`: tables of configs, by subject; `definition` parses them, `catalog` combines them
+- `documentation_*`: their descriptions, by the same subjects, loaded on demand by `documentation`
+- `values`: parsing and formatting of values; `effective`: precedence; `constraints`: rules between configs
+- `support`: which configs have an effect in Ottla; `describe`: entries for DescribeConfigs and CreateTopics
 """
 
 from ottla.metadata.configs.catalog import (

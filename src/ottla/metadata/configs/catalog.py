@@ -1,21 +1,20 @@
-"""All configs that Kafka 4.3 knows, by resource; how their names stand for one another; what to say about a name that is none."""
+"""All configs of Kafka 4.3 by resource type, their synonyms, and suggestions for unknown names."""
 
 from collections.abc import Iterable
 
 from ottla.metadata.configs import (
     definitions_broker,
     definitions_coordinators,
-    definitions_group,
     definitions_ottla,
+    definitions_resources,
     definitions_security,
-    definitions_topic,
 )
 from ottla.metadata.configs.definition import Definition, InvalidConfig, read_table
 from ottla.metadata.configs.values import parse
 
-TOPIC_CONFIGS = read_table(definitions_topic.TOPIC)
-GROUP_CONFIGS = read_table(definitions_group.GROUP)
-CLIENT_METRICS_CONFIGS = read_table(definitions_group.CLIENT_METRICS)
+TOPIC_CONFIGS = read_table(definitions_resources.TOPIC)
+GROUP_CONFIGS = read_table(definitions_resources.GROUP)
+CLIENT_METRICS_CONFIGS = read_table(definitions_resources.CLIENT_METRICS)
 BROKER_CONFIGS = read_table(
     definitions_broker.NODE,
     definitions_broker.METADATA_LOG,
@@ -35,7 +34,7 @@ BROKER_CONFIGS = read_table(
     definitions_ottla.OTTLA,
 )
 
-TOPIC_SYNONYMS = definitions_topic.SYNONYMS
+TOPIC_SYNONYMS = definitions_resources.SYNONYMS
 GROUP_SYNONYMS = {name: f"group.{name}" for name in GROUP_CONFIGS if f"group.{name}" in BROKER_CONFIGS}
 
 _UNIT_VARIANTS = (
@@ -58,7 +57,10 @@ _SUGGESTION_NAME_LENGTH_MAX = 100
 
 
 def broker_synonyms(name: str) -> tuple[str, ...]:
-    """The names that may hold this config's value, the strongest first; a listener's own config falls back to the one for all."""
+    """Return the names that may set this config, in order of precedence.
+
+    Listener configs fall back to the general name.
+    """
     if not name.startswith(_LISTENER_PREFIX):
         return _BROKER_SYNONYMS.get(name, (name,))
     base = name[len(_LISTENER_PREFIX) :].partition(".")[2]
@@ -66,7 +68,7 @@ def broker_synonyms(name: str) -> tuple[str, ...]:
 
 
 def broker_definition(name: str) -> Definition | None:
-    """The definition behind a broker config's name, also where it is one listener's."""
+    """Return the definition of a broker config, including `listener.name.*` configs."""
     for synonym in broker_synonyms(name) if name not in BROKER_CONFIGS else (name,):
         found = BROKER_CONFIGS.get(synonym)
         if found is not None:
@@ -75,20 +77,19 @@ def broker_definition(name: str) -> Definition | None:
 
 
 def nearest(name: str, names: Iterable[str]) -> str | None:
-    """The known name that a misspelt one most likely meant."""
+    """Return the most similar known name."""
     if len(name) > _SUGGESTION_NAME_LENGTH_MAX:
         return None
-    import difflib  # needed after a mistake only
+    import difflib  # rarely needed, so not imported at startup
 
     found = difflib.get_close_matches(name, list(names), n=1, cutoff=0.6)
     return found[0] if found else None
 
 
-def unknown_config_error(name: str, kind: str, definitions: dict[str, Definition]) -> InvalidConfig:
-    """The error for a name that is no config of this kind."""
+def unknown_config_error(name: str, resource: str, definitions: dict[str, Definition]) -> InvalidConfig:
     suggestion = nearest(name, (known for known, definition in definitions.items() if not definition.internal))
     return InvalidConfig(
-        name, None, f"is not a {kind} config" + (f"; did you mean {suggestion}?" if suggestion else "")
+        name, None, f"unknown {resource} config" + (f"; did you mean {suggestion}?" if suggestion else "")
     )
 
 
@@ -100,7 +101,7 @@ def topic_definition(name: str) -> Definition:
 
 
 def validate_topic_config(name: str, value: str | None) -> None:
-    """InvalidConfig unless a topic may be given this."""
+    """Raise InvalidConfig unless a topic may have this value."""
     definition = topic_definition(name)
     if value is None:
         raise InvalidConfig(name, None, "needs a value")
@@ -108,7 +109,7 @@ def validate_topic_config(name: str, value: str | None) -> None:
 
 
 def validate_broker_config(name: str, value: str) -> None:
-    """InvalidConfig unless a broker's file may hold this."""
+    """Raise InvalidConfig unless a broker's config file may have this value."""
     definition = broker_definition(name)
     if definition is None:
         raise unknown_config_error(name, "broker", BROKER_CONFIGS)

@@ -1,4 +1,4 @@
-"""What must hold between a broker's configs: Kafka refuses to start where it does not, and so does a node."""
+"""Constraints between broker configs. A node that violates one does not start, as in Kafka."""
 
 from collections.abc import Mapping
 
@@ -13,29 +13,32 @@ _DEDUPE_BYTES_PER_THREAD_MIN = 1 << 20
 
 
 def _ordered_pairs() -> list[tuple[str, str]]:
-    """Pairs of configs of which the first must not be above the second."""
+    """Return pairs of configs where the first must be at most the second."""
     pairs = [
         ("replica.fetch.wait.max.ms", "replica.socket.timeout.ms"),
         ("replica.fetch.wait.max.ms", "replica.lag.time.max.ms"),
         ("group.streams.num.standby.replicas", "group.streams.max.standby.replicas"),
     ]
-    limited = [(f"group.{kind}", what) for kind in _GROUP_TYPES for what in _GROUP_INTERVALS]
-    limited += [("group.share", what) for what in _SHARE_LIMITS]
-    for prefix, what in limited:
-        least, value, most = f"{prefix}.min.{what}", f"{prefix}.{what}", f"{prefix}.max.{what}"
+    limited = [(f"group.{group_type}", name) for group_type in _GROUP_TYPES for name in _GROUP_INTERVALS]
+    limited += [("group.share", name) for name in _SHARE_LIMITS]
+    for prefix, name in limited:
+        least, value, most = f"{prefix}.min.{name}", f"{prefix}.{name}", f"{prefix}.max.{name}"
         pairs += [(least, most), (least, value), (value, most)]
     return pairs
 
 
 def validate_broker_constraints(broker: Mapping[str, str]) -> None:
-    """InvalidConfig unless a broker may be given all of these together. Each must be valid by itself."""
+    """Raise InvalidConfig unless a broker may have these values together. Each value must be valid on its own."""
     if not broker:
         return
     for low, high in _ordered_pairs():
         _check_order(broker, low, high, is_equal_allowed=True)
-    for kind in _GROUP_TYPES:
+    for group_type in _GROUP_TYPES:
         _check_order(
-            broker, f"group.{kind}.heartbeat.interval.ms", f"group.{kind}.session.timeout.ms", is_equal_allowed=False
+            broker,
+            f"group.{group_type}.heartbeat.interval.ms",
+            f"group.{group_type}.session.timeout.ms",
+            is_equal_allowed=False,
         )
     if _number("connections.max.idle.ms", broker) > 0:
         _check_order(
@@ -54,7 +57,7 @@ def _check_order(broker: Mapping[str, str], low: str, high: str, *, is_equal_all
     below, above = _number(low, broker), _number(high, broker)
     if below < above or (below == above and is_equal_allowed):
         return
-    # Whoever set one of the two is told about that one.
+    # Report the config that was set, not the one that has its default.
     if low in broker:
         raise InvalidConfig(
             low, broker[low], f"must be {'at most' if is_equal_allowed else 'below'} {high}, which is {above}"
@@ -65,7 +68,7 @@ def _check_order(broker: Mapping[str, str], low: str, high: str, *, is_equal_all
 
 
 def _check_durations(broker: Mapping[str, str]) -> None:
-    """Times that may come in several units: what counts is the one that a topic would get."""
+    """Check durations that have several units, by the value that a topic would inherit."""
     effective = effective_topic_config({}, broker)
     for config, least, is_unlimited_allowed in (
         ("segment.ms", 1, False),
@@ -87,7 +90,7 @@ def _check_cleaner(broker: Mapping[str, str]) -> None:
     if size // threads <= _DEDUPE_BYTES_PER_THREAD_MIN:
         name = "log.cleaner.dedupe.buffer.size" if "log.cleaner.dedupe.buffer.size" in broker else "log.cleaner.threads"
         raise InvalidConfig(
-            name, broker[name], f"leaves {size // threads} bytes for each thread, and more than a megabyte is needed"
+            name, broker[name], f"leaves {size // threads} bytes per cleaner thread; more than 1 MB is required"
         )
 
 
@@ -97,13 +100,13 @@ def _check_cordoned(broker: Mapping[str, str]) -> None:
         return
     text = broker["cordoned.log.dirs"]
     if "*" in cordoned:
-        raise InvalidConfig("cordoned.log.dirs", text, "names all directories by *, beside others")
+        raise InvalidConfig("cordoned.log.dirs", text, "* cannot be combined with other directories")
     directories = broker_value("log.dirs", broker) or broker_value("log.dir", broker)
     assert isinstance(directories, tuple)
     unexpected = [path for path in cordoned if path not in directories]
     if unexpected:
         raise InvalidConfig(
-            "cordoned.log.dirs", text, f"{unexpected[0]} is none of the directories {', '.join(directories)}"
+            "cordoned.log.dirs", text, f"{unexpected[0]} is not one of the log directories {', '.join(directories)}"
         )
 
 

@@ -1,4 +1,4 @@
-"""What a config is: its name, type, default, what is allowed, and who may change it while a node runs."""
+"""Definition of a config: name, type, default, allowed values, and whether it can be changed at runtime."""
 
 from enum import IntEnum
 from typing import NamedTuple
@@ -7,7 +7,7 @@ ConfigValue = bool | int | float | str | tuple[str, ...] | None
 
 
 class ConfigType(IntEnum):
-    """The numbers are those that DescribeConfigs answers."""
+    """Config types, with the numbers of DescribeConfigs."""
 
     UNKNOWN = 0
     BOOLEAN = 1
@@ -22,7 +22,7 @@ class ConfigType(IntEnum):
 
 
 class ConfigSource(IntEnum):
-    """Where a value comes from; the numbers are those that DescribeConfigs and CreateTopics answer."""
+    """Where a value comes from, with the numbers of DescribeConfigs and CreateTopics."""
 
     UNKNOWN = 0
     TOPIC = 1
@@ -36,18 +36,18 @@ class ConfigSource(IntEnum):
 
 
 class Definition(NamedTuple):
-    """One config. `allowed` is kept in the tables' notation and read by `values.parse`; a tuple, since there are hundreds at start."""
+    """One config. `allowed` is in the tables' notation, which `values.parse` interprets."""
 
     name: str
     type: ConfigType
     importance: str
     update: str
-    """`static` (the file alone), `broker` or `cluster` (dynamic, for one broker or for all), `topic`, `group`, `client`."""
+    """`static` (config file only), `broker` or `cluster` (dynamic, also cluster-wide), `topic`, `group`, `client`."""
     allowed: str
     default: str | None
     required: bool
     internal: bool
-    """Understood, but shown by DescribeConfigs only where it is set."""
+    """Internal configs are shown by DescribeConfigs only if they are set."""
 
     @property
     def sensitive(self) -> bool:
@@ -59,7 +59,7 @@ class Definition(NamedTuple):
 
 
 class InvalidConfig(ValueError):
-    """A config that cannot be taken: its name, the value as it was given, and what would be allowed."""
+    """A config value that is not allowed."""
 
     def __init__(self, name: str, value: str | None, why: str) -> None:
         super().__init__(name, value, why)
@@ -85,12 +85,11 @@ _TYPES = {
 
 
 def read_table(*tables: str) -> dict[str, Definition]:
-    """Definitions by name, from tables of one config a line:
+    """Parse tables with one config per line: `name type importance update allowed default [internal]`.
 
-    `name type importance update allowed default [internal]`, where
-    - `allowed` is `*` (anything), `0..`, `1..9` (a range), `a|b` (one of), `~a|b` (one of, in any case), `+` (not empty), `[]` (a list),
-      `[+]` (a list that is not empty), `[a|b]` and `[+a|b]` (a list of these), or the name of a special rule;
-    - `default` is `-` where the config must be given, `null` where it has no value unless given, `""` where it is empty.
+    - `allowed` is `*` (anything), `0..` or `1..9` (a range), `a|b` (one of), `~a|b` (one of, ignoring case), `+` (not
+      empty), `[]` (a list), `[+]` (a non-empty list), `[a|b]` or `[+a|b]` (a list of these), or the name of a rule.
+    - `default` is `-` if the config is required, `null` if it has no value by default, `""` for the empty string.
     """
     definitions = {}
     for table in tables:

@@ -1,7 +1,7 @@
-"""A broker's configs about the node itself, the network, topics, logs and replicas, as `definition.read_table` reads them."""
+"""Broker configs of node, quorum, network, topics, logs and replication, in the notation of `definition.read_table`."""
 
 NODE = """
-# who the node is, its quorum
+# node id, roles, quorum
 broker.id                                      int      high   static  *         -1
 request.timeout.ms                             int      high   static  *         30000
 config.providers                               list     low    cluster []        ""
@@ -74,7 +74,7 @@ num.network.threads                       int      high   cluster 1..       3
 """  # noqa: E501
 
 TOPICS = """
-# topics, and what a request may ask for
+# topics and request limits
 message.max.bytes                         int      high   cluster 0..       1048588
 delete.topic.enable                       bool     high   static  *         true
 compression.type                          string   high   cluster uncompressed|zstd|lz4|snappy|gzip|producer producer

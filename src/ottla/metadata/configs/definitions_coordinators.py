@@ -1,4 +1,4 @@
-"""A broker's configs about groups, transactions, tiered storage, quotas and metrics, as `definition.read_table` reads them."""
+"""Broker configs of groups, transactions, tiered storage, quotas and metrics."""
 
 GROUPS = """
 # classic and consumer groups

@@ -1,4 +1,4 @@
-"""Configs that Kafka does not have: ours, under a prefix of their own. DescribeConfigs shows them where they are set."""
+"""Ottla's own configs, with their descriptions. DescribeConfigs shows them only if they are set."""
 
 OTTLA = """
 # name                                    type     importance update allowed default internal
@@ -8,7 +8,7 @@ ottla.auto.create.topics.max              int      low    static  0..       1000
 """
 
 TEXTS = """
-ottla.metrics.listener Where metrics are served over HTTP at /metrics in Prometheus' text form, as host:port; nowhere unless it is set.
-ottla.slow.request.ms A request that takes longer than this, or an event loop that is held up for so long, is logged, once in a second at most; -1 never does.
-ottla.auto.create.topics.max Topics are created by being asked for only while there are fewer than this; CreateTopics has no such limit.
-"""  # noqa: E501
+ottla.metrics.listener Address of the Prometheus endpoint /metrics, as host:port; disabled by default.
+ottla.slow.request.ms Slower requests and event-loop blocks are logged, at most one per second; -1 disables it.
+ottla.auto.create.topics.max Topics are auto-created only while there are fewer; CreateTopics has no limit.
+"""

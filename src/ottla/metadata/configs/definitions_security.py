@@ -1,4 +1,4 @@
-"""A broker's configs about TLS, SASL and authorization, as `definition.read_table` reads them."""
+"""Broker configs of TLS, SASL and authorization."""
 
 TLS = """
 # TLS, principals, tokens

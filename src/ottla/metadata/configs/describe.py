@@ -1,4 +1,4 @@
-"""What DescribeConfigs and CreateTopics answer about configs: values as Kafka prints them, where each comes from, its synonyms."""
+"""Config entries for DescribeConfigs and CreateTopics: values in Kafka's format, sources and synonyms."""
 
 from collections.abc import Collection, Iterable, Mapping
 from typing import NamedTuple
@@ -19,7 +19,7 @@ from ottla.metadata.configs.values import default_value, parse, value_text
 
 
 class Synonym(NamedTuple):
-    """One place where a value may come from; the first of a list counts."""
+    """One possible source of a value. In a list, the first is effective."""
 
     name: str
     value: str | None
@@ -48,7 +48,7 @@ def describe_topic(
     *,
     documentation: bool = False,
 ) -> list[ConfigEntry]:
-    """All configs of a topic, or those asked for by name; names that are unknown_config_error are left out."""
+    """Return all configs of a topic, or those in `names`. Unknown names are omitted."""
     effective = effective_topic_config(overrides, broker.merged())
     entries = []
     for name in _select(
@@ -58,9 +58,9 @@ def describe_topic(
         value = value_text(effective[name])
         synonyms: tuple[Synonym, ...] = ()
         if name in TOPIC_SYNONYMS:
-            # Kafka looks the file's value up under the first synonym alone: set in hours, it shows the value and calls it a default.
+            # As in Kafka, only the first synonym is looked up: a value set in hours is shown with source DEFAULT.
             first = TOPIC_SYNONYMS[name][0][0]
-            synonyms = _broker_synonyms(first, broker, sensitive=False)
+            synonyms = _synonym_values(first, broker, sensitive=False)
         if name in overrides:
             synonyms = (Synonym(name, value, ConfigSource.TOPIC), *synonyms)
         entries.append(_entry(definition, value, synonyms, documentation=documentation))
@@ -70,7 +70,7 @@ def describe_topic(
 def describe_broker(
     broker: BrokerLayers, names: Collection[str] | None = None, *, documentation: bool = False
 ) -> list[ConfigEntry]:
-    """All configs of one broker, with the unknown_config_error ones it was given, whose values are kept to itself."""
+    """Return all configs of one broker. Unknown configs are included without their values."""
     merged = broker.merged()
     listed = [name for name, known in BROKER_CONFIGS.items() if not known.internal or name in merged]
     entries = []
@@ -80,11 +80,11 @@ def describe_broker(
         value = None
         if definition is not None and not sensitive:
             text = merged.get(name)
-            # A listener's own config stays the text that was given: Kafka parses only those it has under their full name.
+            # As in Kafka, listener configs are returned as given; only configs known by their full name are parsed.
             typed = default_value(definition) if text is None else parse(definition, text)
             value = value_text(typed) if name in BROKER_CONFIGS else text
         entries.append(
-            _broker_entry(name, definition, value, _broker_synonyms(name, broker, sensitive=sensitive), documentation)
+            _broker_entry(name, definition, value, _synonym_values(name, broker, sensitive=sensitive), documentation)
         )
     return entries
 
@@ -92,13 +92,13 @@ def describe_broker(
 def describe_cluster(
     broker: BrokerLayers, names: Collection[str] | None = None, *, documentation: bool = False
 ) -> list[ConfigEntry]:
-    """The dynamic configs that were set for all brokers."""
+    """Return the cluster-wide dynamic broker configs."""
     entries = []
     for name in _select(names, broker.cluster):
         definition = broker_definition(name)
         sensitive = definition is None or definition.sensitive
         value = None if sensitive else broker.cluster[name]
-        synonyms = _broker_synonyms(name, BrokerLayers({}, broker.cluster), sensitive=sensitive, defaults=False)
+        synonyms = _synonym_values(name, BrokerLayers({}, broker.cluster), sensitive=sensitive, defaults=False)
         entries.append(_broker_entry(name, definition, value, synonyms, documentation))
     return entries
 
@@ -110,7 +110,7 @@ def describe_group(
     *,
     documentation: bool = False,
 ) -> list[ConfigEntry]:
-    """All configs of a group, whether it exists or not."""
+    """Return all configs of a group, which need not exist."""
     merged = broker.merged()
     entries = []
     for name in _select(names, GROUP_CONFIGS):
@@ -119,7 +119,7 @@ def describe_group(
         if synonym is None:
             synonyms: tuple[Synonym, ...] = (Synonym(name, definition.default, ConfigSource.DEFAULT),)
         else:
-            synonyms = _broker_synonyms(synonym, broker, sensitive=False)
+            synonyms = _synonym_values(synonym, broker, sensitive=False)
         text = overrides.get(
             name, definition.default if synonym is None else merged.get(synonym, BROKER_CONFIGS[synonym].default)
         )
@@ -133,7 +133,7 @@ def describe_group(
 def describe_client_metrics(
     overrides: Mapping[str, str], names: Collection[str] | None = None, *, documentation: bool = False
 ) -> list[ConfigEntry]:
-    """All configs of a client-metrics subscription, whether it exists or not."""
+    """Return all configs of a client-metrics subscription, which need not exist."""
     entries = []
     for name in _select(names, CLIENT_METRICS_CONFIGS):
         definition = CLIENT_METRICS_CONFIGS[name]
@@ -145,7 +145,7 @@ def describe_client_metrics(
 
 
 def created_topic_configs(overrides: Mapping[str, str], broker: BrokerLayers) -> list[ConfigEntry]:
-    """What CreateTopics answers: texts as they were given, and the source looked up through all synonyms."""
+    """Return entries for CreateTopics: values as given, and sources looked up through all synonyms."""
     entries = []
     for name in sorted(name for name, known in TOPIC_CONFIGS.items() if not known.internal or name in overrides):
         definition = TOPIC_CONFIGS[name]
@@ -172,15 +172,15 @@ def _created_value(
 
 
 def _select(names: Collection[str] | None, known: Iterable[str]) -> list[str]:
-    """Sorted; an empty list of names asks for all, as none does."""
+    """Return the requested known names, sorted; all if `names` is empty."""
     if not names:
         return sorted(known)
-    asked = frozenset(names)
-    return sorted(name for name in known if name in asked)
+    requested = frozenset(names)
+    return sorted(name for name in known if name in requested)
 
 
-def _broker_synonyms(name: str, broker: BrokerLayers, *, sensitive: bool, defaults: bool = True) -> tuple[Synonym, ...]:
-    """Every value that a broker config has under its synonyms, the strongest first, from the first that goes by its own name on."""
+def _synonym_values(name: str, broker: BrokerLayers, *, sensitive: bool, defaults: bool = True) -> tuple[Synonym, ...]:
+    """Return all values of a config's synonyms in order of precedence, from the first with the config's own name on."""
     layers: tuple[tuple[Mapping[str, str], ConfigSource], ...] = (
         (broker.own, ConfigSource.DYNAMIC_BROKER),
         (broker.cluster, ConfigSource.DYNAMIC_CLUSTER),
@@ -218,15 +218,16 @@ def _broker_entry(
     source = synonyms[0].source if synonyms else ConfigSource.DEFAULT
     read_only = name not in BROKER_CONFIGS or not BROKER_CONFIGS[name].dynamic
     text = _documentation(definition) if documentation else None
-    kind = ConfigType.UNKNOWN if definition is None else definition.type
-    return ConfigEntry(name, value, source, definition is None or definition.sensitive, read_only, synonyms, kind, text)
+    config_type = ConfigType.UNKNOWN if definition is None else definition.type
+    sensitive = definition is None or definition.sensitive
+    return ConfigEntry(name, value, source, sensitive, read_only, synonyms, config_type, text)
 
 
 def _documentation(definition: Definition | None) -> str | None:
     if definition is None:
         return None
     from ottla.metadata.configs.documentation import (
-        config_documentation,  # its texts are read when someone asks for them
+        config_documentation,  # loaded on demand
     )
 
     return config_documentation(definition)

@@ -1,4 +1,4 @@
-"""Which value counts: a topic's own, else what the brokers are given, else the default."""
+"""Effective values: a topic's own, otherwise the brokers', otherwise the default."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -18,7 +18,7 @@ TypedConfig = dict[str, ConfigValue]
 
 @dataclass(frozen=True, slots=True)
 class BrokerLayers:
-    """The texts that one broker was given: in its file, for all brokers, and for itself alone."""
+    """Config values of one broker: from its file, cluster-wide dynamic, and its own dynamic ones."""
 
     static: Mapping[str, str]
     cluster: Mapping[str, str] = field(default_factory=dict)
@@ -29,7 +29,7 @@ class BrokerLayers:
 
 
 def effective_topic_config(overrides: Mapping[str, str], broker: Mapping[str, str]) -> TypedConfig:
-    """A topic's typed configs by name. `broker` holds a broker's set configs, the dynamic ones over those of its file."""
+    """Return a topic's typed configs by name. `broker` has the merged layers of a broker."""
     effective: TypedConfig = {}
     for name, definition in TOPIC_CONFIGS.items():
         text = overrides.get(name)
@@ -42,7 +42,7 @@ def effective_topic_config(overrides: Mapping[str, str], broker: Mapping[str, st
 
 
 def validate_topic_configs(overrides: Mapping[str, str | None], broker: Mapping[str, str]) -> None:
-    """InvalidConfig unless a topic may have all of these together."""
+    """Raise InvalidConfig unless a topic may have these values together."""
     given: dict[str, str] = {}
     for name, value in overrides.items():
         validate_topic_config(name, value)
@@ -53,7 +53,7 @@ def validate_topic_configs(overrides: Mapping[str, str | None], broker: Mapping[
 
 
 def broker_value(name: str, broker: Mapping[str, str]) -> ConfigValue:
-    """One broker config's typed value, or its default where it is not set."""
+    """Return a broker config's typed value, or its default."""
     definition = BROKER_CONFIGS[name]
     text = broker.get(name)
     return default_value(definition) if text is None else parse(definition, text)
@@ -62,9 +62,10 @@ def broker_value(name: str, broker: Mapping[str, str]) -> ConfigValue:
 def merged_broker_config(
     static: Mapping[str, str], cluster: Mapping[str, str], own: Mapping[str, str]
 ) -> dict[str, str]:
-    """A broker's set configs: its own dynamic ones over the cluster's over those of its file.
+    """Merge a broker's layers: its own dynamic configs override cluster-wide ones, which override its file.
 
-    A dynamic config replaces all names it is a synonym of, as in Kafka, so that a file's `log.retention.hours` does not outlive it.
+    As in Kafka, a dynamic config also replaces its synonyms: `log.retention.ms` overrides the file's
+    `log.retention.hours`.
     """
     merged = dict(static)
     for layer in (cluster, own):
@@ -82,7 +83,7 @@ def _inherited(name: str, broker: Mapping[str, str]) -> ConfigValue:
             continue
         value = parse(BROKER_CONFIGS[synonym], text)
         if isinstance(value, int) and not isinstance(value, bool):
-            # A broker takes any negative number for "keep forever", a topic only -1.
+            # Brokers accept any negative value for unlimited, topics only -1.
             return -1 if name == "retention.ms" and value < 0 else value * unit
         return value
     return None

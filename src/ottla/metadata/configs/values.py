@@ -1,11 +1,11 @@
-"""Reading and printing values: what Kafka takes as a number, a truth, a list, and how it prints them again."""
+"""Parsing and formatting of config values, as in Kafka."""
 
 import re
 
 from ottla.metadata.configs.definition import ConfigType, ConfigValue, Definition, InvalidConfig
 
 _JAVA_WHITESPACE = "".join(map(chr, range(33)))
-# Patterns are compiled when first used: compiling them all would cost more than the rest of the catalogue.
+# Patterns are compiled on first use: compiling all of them would take longer than loading the rest of the catalog.
 _COMMA = r"[ \t\n\v\f\r]*,[ \t\n\v\f\r]*"
 _DECIMAL = r"[+-]?(([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?)[fFdD]?"
 _HEXADECIMAL = r"[+-]?0[xX]([0-9a-fA-F]+\.?[0-9a-fA-F]*|\.[0-9a-fA-F]+)[pP][+-]?[0-9]+[fFdD]?"
@@ -16,18 +16,18 @@ _SERVER = r"(\[[0-9a-fA-F:.%]+\]|[^:\[\]@]+):([0-9]+)"
 _DURATION = r"[+]?P(?=[0-9T+])([+]?[0-9]+D)?(T(?=[0-9+])([+]?[0-9]+H)?([+]?[0-9]+M)?([+]?[0-9]+(\.[0-9]*)?S)?)?"
 _BITS = {ConfigType.SHORT: 16, ConfigType.INT: 32, ConfigType.LONG: 64}
 _TYPE_DESCRIPTIONS = {
-    ConfigType.SHORT: "a whole number of 16 bits",
-    ConfigType.INT: "a whole number of 32 bits",
-    ConfigType.LONG: "a whole number of 64 bits",
+    ConfigType.SHORT: "a 16-bit integer",
+    ConfigType.INT: "a 32-bit integer",
+    ConfigType.LONG: "a 64-bit integer",
 }
 
 
 def parse(definition: Definition, text: str) -> ConfigValue:
-    """The typed value of a config's text; InvalidConfig where it is not of the type or not allowed."""
+    """Return the typed value of a text. Raises InvalidConfig if it has the wrong type or is not allowed."""
     value = _typed(definition, text)
-    why = _check_allowed(definition.allowed, value)
-    if why is not None:
-        raise InvalidConfig(definition.name, None if definition.sensitive else text, why)
+    error = _check_allowed(definition.allowed, value)
+    if error is not None:
+        raise InvalidConfig(definition.name, None if definition.sensitive else text, error)
     return value
 
 
@@ -36,7 +36,7 @@ def default_value(definition: Definition) -> ConfigValue:
 
 
 def value_text(value: ConfigValue) -> str | None:
-    """A typed value as Kafka prints it."""
+    """Format a typed value as Kafka does."""
     match value:
         case None | str():
             return value
@@ -51,38 +51,38 @@ def value_text(value: ConfigValue) -> str | None:
 
 
 def split_list(text: str) -> tuple[str, ...]:
-    """The members of a list, each once, in the order of their first mention."""
+    """Split a list, without duplicates, in the order of first occurrence."""
     stripped = text.strip(_JAVA_WHITESPACE)
     return tuple(dict.fromkeys(re.split(_COMMA, stripped))) if stripped else ()
 
 
 def describe_allowed(definition: Definition) -> str:
-    """What may be given, for a message or the reference."""
+    """Describe the allowed values, for error messages and docs/CONFIGS.md."""
     return _describe(definition.allowed, definition.type)
 
 
 def _typed(definition: Definition, text: str) -> ConfigValue:
-    kind = definition.type
+    config_type = definition.type
     stripped = text.strip(_JAVA_WHITESPACE)
-    match kind:
+    match config_type:
         case ConfigType.BOOLEAN:
             lower = stripped.lower()
             if lower in ("true", "false"):
                 return lower == "true"
             raise InvalidConfig(definition.name, text, "must be true or false")
         case ConfigType.INT | ConfigType.LONG | ConfigType.SHORT:
-            # Kafka counts in fixed widths, so a number that is too wide is no number; the length is bounded before it is converted.
+            # Numbers that do not fit the type are invalid. The length is checked first to bound the conversion.
             digits = stripped[1:] if stripped[:1] in ("+", "-") else stripped
             if len(digits) < 64 and digits.isdecimal():
                 number = int(stripped)
-                limit = 1 << (_BITS[kind] - 1)
+                limit = 1 << (_BITS[config_type] - 1)
                 if -limit <= number < limit:
                     return number
-            raise InvalidConfig(definition.name, text, f"must be {_describe(definition.allowed, kind)}")
+            raise InvalidConfig(definition.name, text, f"must be {_describe(definition.allowed, config_type)}")
         case ConfigType.DOUBLE:
             value = _double(stripped)
             if value is None:
-                raise InvalidConfig(definition.name, text, f"must be {_describe(definition.allowed, kind)}")
+                raise InvalidConfig(definition.name, text, f"must be {_describe(definition.allowed, config_type)}")
             return value
         case ConfigType.LIST:
             return split_list(text)
@@ -91,7 +91,7 @@ def _typed(definition: Definition, text: str) -> ConfigValue:
 
 
 def _double(text: str) -> float | None:
-    """As Java reads one: with an f or d behind it, in hexadecimal, NaN and Infinity in this spelling alone."""
+    """Parse like Java's `Double.valueOf`: f or d suffix, hexadecimal, case-sensitive NaN and Infinity."""
     if len(text) > 1024:
         return None
     if re.fullmatch(_DECIMAL, text):
@@ -108,7 +108,7 @@ def _double(text: str) -> float | None:
 
 
 def _double_text(value: float) -> str:
-    """As Java prints one: digits alone between 0.001 and ten million, else one digit before the point and an exponent."""
+    """Format like Java's `Double.toString`: plain from 0.001 to ten million, otherwise with an exponent."""
     if value != value:
         return "NaN"
     if value in (float("inf"), float("-inf")):
@@ -128,7 +128,7 @@ def _double_text(value: float) -> str:
 
 
 def _check_allowed(allowed: str, value: ConfigValue) -> str | None:
-    """Why a value of the right type is not allowed, or None where it is."""
+    """Return the error for a value of the right type that is not allowed."""
     if allowed == "*":
         return None
     if allowed[0] == "[":
@@ -136,8 +136,8 @@ def _check_allowed(allowed: str, value: ConfigValue) -> str | None:
         return _check_list(allowed[1:-1], value)
     special = _NAMED_RULES.get(allowed)
     if special is not None:
-        rule, words = special
-        return None if rule(value) else f"must be {words}"
+        rule, description = special
+        return None if rule(value) else f"must be {description}"
     if isinstance(value, int | float):
         low, _, high = allowed.partition("..")
         return f"must be {_describe_range(low, high)}" if value < float(low) or (high and value > float(high)) else None
@@ -153,36 +153,34 @@ def _check_allowed(allowed: str, value: ConfigValue) -> str | None:
 
 def _check_list(allowed: str, value: tuple[str, ...]) -> str | None:
     if not value:
-        return "must name at least one" if allowed[:1] == "+" else None
+        return "must not be empty" if allowed[:1] == "+" else None
     if "" in value:
-        return "has an empty member: every member between commas must be named"
+        return "must not have empty members"
     members = allowed.lstrip("+")
     if not members:
         return None
     known = members.split("|")
     unexpected = [member for member in value if member not in known]
-    return f"{unexpected[0]!r} is none of {', '.join(known)}" if unexpected else None
+    return f"{unexpected[0]!r} is not one of {', '.join(known)}" if unexpected else None
 
 
-def _describe(allowed: str, kind: ConfigType) -> str:
+def _describe(allowed: str, config_type: ConfigType) -> str:
     if allowed in _NAMED_RULES:
         return _NAMED_RULES[allowed][1]
-    if kind is ConfigType.BOOLEAN:
+    if config_type is ConfigType.BOOLEAN:
         return "true or false"
-    if kind in (*_BITS, ConfigType.DOUBLE):
-        words = _TYPE_DESCRIPTIONS.get(kind, "a number")
+    if config_type in (*_BITS, ConfigType.DOUBLE):
+        type_name = _TYPE_DESCRIPTIONS.get(config_type, "a number")
         low, _, high = allowed.partition("..")
-        return words if allowed == "*" else f"{words}, {_describe_range(low, high)}"
-    if kind is ConfigType.LIST:
+        return type_name if allowed == "*" else f"{type_name}, {_describe_range(low, high)}"
+    if config_type is ConfigType.LIST:
         members = allowed[1:-1].lstrip("+").replace("|", ", ")
-        return ("a list" if allowed[:2] != "[+" else "a list that is not empty") + (
-            f" of: {members}" if members else ""
-        )
+        return ("a list" if allowed[:2] != "[+" else "a non-empty list") + (f" of: {members}" if members else "")
     if allowed == "+":
         return "not empty"
     if allowed == "*":
         return "any text"
-    return "one of " + allowed.lstrip("~").replace("|", ", ") + (" (in any case)" if allowed[0] == "~" else "")
+    return "one of " + allowed.lstrip("~").replace("|", ", ") + (" (ignoring case)" if allowed[0] == "~" else "")
 
 
 def _describe_range(low: str, high: str) -> str:

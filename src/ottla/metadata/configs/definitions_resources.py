@@ -1,4 +1,4 @@
-"""The configs of a topic, as `definition.read_table` reads them, and the broker configs that stand in where a topic has none."""
+"""Configs of topics, groups and client-metrics subscriptions, and the broker configs that topics inherit from."""
 
 TOPIC = """
 segment.bytes                           int      medium topic   1048576.. 1073741824
@@ -37,10 +37,36 @@ remote.log.delete.on.disable            bool     medium topic   *         false
 internal.segment.bytes                  int      medium topic   *         null internal
 """
 
+GROUP = """
+consumer.session.timeout.ms        int      medium group   1..       45000
+consumer.heartbeat.interval.ms     int      medium group   1..       5000
+consumer.assignment.interval.ms    int      medium group   0..       1000
+share.session.timeout.ms           int      medium group   1..       45000
+share.heartbeat.interval.ms        int      medium group   1..       5000
+share.record.lock.duration.ms      int      medium group   1000..    30000
+share.delivery.count.limit         int      medium group   2..       5
+share.partition.max.record.locks   int      medium group   100..     2000
+share.auto.offset.reset            string   medium group   offset-reset latest
+share.isolation.level              string   medium group   read_committed|read_uncommitted read_uncommitted
+share.renew.acknowledge.enable     bool     medium group   *         true
+share.assignment.interval.ms       int      medium group   0..       1000
+streams.session.timeout.ms         int      medium group   1..       45000
+streams.heartbeat.interval.ms      int      medium group   1..       5000
+streams.num.standby.replicas       int      medium group   0..       0
+streams.initial.rebalance.delay.ms int      medium group   0..       3000
+streams.assignment.interval.ms     int      medium group   0..       1000
+"""
+
+CLIENT_METRICS = """
+metrics     list     medium client  []        ""
+interval.ms int      medium client  *         300000
+match       list     medium client  []        ""
+"""
+
 _MINUTE_MS = 60_000
 _HOUR_MS = 3_600_000
 
-# The broker configs whose value a topic takes that has none of its own: the first that is set counts, times its unit.
+# Broker configs that a topic inherits from if it has no value: the first that is set applies, multiplied by its unit.
 SYNONYMS: dict[str, tuple[tuple[str, int], ...]] = {
     "cleanup.policy": (("log.cleanup.policy", 1),),
     "compression.gzip.level": (("compression.gzip.level", 1),),
