@@ -37,10 +37,10 @@ _REMOVED = {
 class ConfigError(Exception):
     """A configuration that cannot be used: which config, and what would be allowed."""
 
-    def __init__(self, name: str, why: str, value: str | None = None, where: str | None = None) -> None:
-        super().__init__(name, why, value, where)
+    def __init__(self, name: str, reason: str, value: str | None = None, where: str | None = None) -> None:
+        super().__init__(name, reason, value, where)
         self.name = name
-        self.why = why
+        self.reason = reason
         self.value = value
         self.where = where
         """The file and line it was read from."""
@@ -48,9 +48,9 @@ class ConfigError(Exception):
     def __str__(self) -> str:
         place = f"{self.where}: " if self.where else ""
         return (
-            f"{place}{self.name}: {self.why}"
+            f"{place}{self.name}: {self.reason}"
             if self.value is None
-            else f"{place}{self.name} = {self.value!r}: {self.why}"
+            else f"{place}{self.name} = {self.value!r}: {self.reason}"
         )
 
 
@@ -117,7 +117,7 @@ def node_config(
     try:
         return _checked(dict(properties), cluster_id, directory or os.getcwd(), canonical_host)
     except (ConfigError, InvalidConfig) as error:
-        raise ConfigError(error.name, error.why, error.value, (places or {}).get(error.name)) from error
+        raise ConfigError(error.name, error.reason, error.value, (places or {}).get(error.name)) from error
 
 
 def _checked(
@@ -199,8 +199,8 @@ def _roles(static: dict[str, str]) -> tuple[str, ...]:
     assert isinstance(roles, tuple)
     missing = [role for role in _ROLES if role not in roles]
     if missing:
-        why = f"must be broker,controller: so far a node is both, and cannot be without the role {missing[0]}"
-        raise ConfigError("process.roles", why, text)
+        reason = f"must be broker,controller: so far a node is both, and cannot be without the role {missing[0]}"
+        raise ConfigError("process.roles", reason, text)
     return roles
 
 
@@ -210,14 +210,14 @@ def _check_quorum(node_id: int, static: Mapping[str, str]) -> None:
     assert isinstance(voters, tuple)
     assert isinstance(servers, tuple)
     if len(voters) > 1:
-        why = f"names {len(voters)} voters: so far the quorum is this node alone, so it must be {node_id}@host:port or left out"
-        raise ConfigError("controller.quorum.voters", why, static["controller.quorum.voters"])
+        reason = f"names {len(voters)} voters: so far the quorum is this node alone, so it must be {node_id}@host:port or left out"
+        raise ConfigError("controller.quorum.voters", reason, static["controller.quorum.voters"])
     if voters and int(voters[0].partition("@")[0]) != node_id:
-        why = f"must name this node, whose node.id is {node_id}: so far the quorum is this node alone"
-        raise ConfigError("controller.quorum.voters", why, static["controller.quorum.voters"])
+        reason = f"must name this node, whose node.id is {node_id}: so far the quorum is this node alone"
+        raise ConfigError("controller.quorum.voters", reason, static["controller.quorum.voters"])
     if len(servers) > 1:
-        why = f"names {len(servers)} controllers: so far the quorum is this node alone, so it must be one host:port or left out"
-        raise ConfigError("controller.quorum.bootstrap.servers", why, static["controller.quorum.bootstrap.servers"])
+        reason = f"names {len(servers)} controllers: so far the quorum is this node alone, so it must be one host:port or left out"
+        raise ConfigError("controller.quorum.bootstrap.servers", reason, static["controller.quorum.bootstrap.servers"])
 
 
 def _log_dirs(static: Mapping[str, str]) -> tuple[str, ...]:

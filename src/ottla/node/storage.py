@@ -238,9 +238,9 @@ def _read_meta(disk: Disk, path: str) -> MetaProperties | None:
     return MetaProperties(cluster_id, node_id, directory_id)
 
 
-def _damaged(file: str, why: str) -> StorageError:
+def _damaged(file: str, reason: str) -> StorageError:
     return StorageError(
-        f"{file} cannot be used: {why}. Restore it from a backup, or remove the whole directory if its data is not needed"
+        f"{file} cannot be used: {reason}. Restore it from a backup, or remove the whole directory if its data is not needed"
     )
 
 

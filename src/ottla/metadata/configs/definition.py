@@ -61,14 +61,14 @@ class Definition(NamedTuple):
 class InvalidConfig(ValueError):
     """A config value that is not allowed."""
 
-    def __init__(self, name: str, value: str | None, why: str) -> None:
-        super().__init__(name, value, why)
+    def __init__(self, name: str, value: str | None, reason: str) -> None:
+        super().__init__(name, value, reason)
         self.name = name
         self.value = value
-        self.why = why
+        self.reason = reason
 
     def __str__(self) -> str:
-        return f"{self.name}: {self.why}" if self.value is None else f"{self.name} = {self.value!r}: {self.why}"
+        return f"{self.name}: {self.reason}" if self.value is None else f"{self.name} = {self.value!r}: {self.reason}"
 
 
 _TYPES = {
