@@ -1,11 +1,11 @@
-"""Configs that Kafka 4.3 refuses together are refused, and those it takes are taken: each line was tried on Kafka's own class."""
+"""Configs that Kafka 4.3 refuses together are error, and those it takes are taken: each line was tried on Kafka's own class."""
 
 import pytest
 
 from ottla.metadata.configs import InvalidConfig, validate_broker_config
 from ottla.metadata.configs.constraints import validate_broker_constraints
 
-TAKEN = """
+VALID = """
 log.retention.ms=-5
 cordoned.log.dirs=/a
 cordoned.log.dirs=*
@@ -20,7 +20,7 @@ group.share.max.delivery.count.limit=5;group.share.min.delivery.count.limit=5
 remote.log.storage.system.enable=true
 default.replication.factor=0
 """
-REFUSED = """
+INVALID = """
 log.roll.ms=0
 log.roll.ms=-1
 log.roll.jitter.ms=-1
@@ -80,18 +80,18 @@ def configs(line: str) -> dict[str, str]:
     return {"log.dirs": "/a"} | given
 
 
-@pytest.mark.parametrize("line", TAKEN.split())
-def test_what_goes_together(line: str) -> None:
+@pytest.mark.parametrize("line", VALID.split())
+def test_valid_combination_is_accepted(line: str) -> None:
     validate_broker_constraints(configs(line))
 
 
-@pytest.mark.parametrize("line", REFUSED.split())
-def test_what_does_not(line: str) -> None:
+@pytest.mark.parametrize("line", INVALID.split())
+def test_invalid_combination_is_rejected(line: str) -> None:
     """The one that is named is one of those that were given."""
     given = configs(line)
-    with pytest.raises(InvalidConfig) as refusal:
+    with pytest.raises(InvalidConfig) as error:
         validate_broker_constraints(given)
-    assert refusal.value.value == given[refusal.value.name]
+    assert error.value.value == given[error.value.name]
 
 
 @pytest.mark.parametrize(
@@ -118,7 +118,7 @@ def test_what_does_not(line: str) -> None:
         ),
     ],
 )
-def test_what_is_said(line: str, message: str) -> None:
-    with pytest.raises(InvalidConfig) as refusal:
+def test_constraint_error_message(line: str, message: str) -> None:
+    with pytest.raises(InvalidConfig) as error:
         validate_broker_constraints(configs(line))
-    assert str(refusal.value) == message
+    assert str(error.value) == message

@@ -1,4 +1,4 @@
-"""Configs are described as Apache Kafka 4.3 describes them: the answers of a real broker are the expectation."""
+"""Configs are describe as Apache Kafka 4.3 describes them: the answers of a real broker are the expectation."""
 
 import json
 import pathlib
@@ -31,7 +31,7 @@ def layers(node: dict[str, Any]) -> BrokerLayers:
     return BrokerLayers(node["static"] | {"broker.id": node["static"]["node.id"]}, node["cluster"], node["broker"])
 
 
-def described(node: dict[str, Any], resource: dict[str, Any], names: list[str] | None = None) -> list[ConfigEntry]:
+def describe(node: dict[str, Any], resource: dict[str, Any], names: list[str] | None = None) -> list[ConfigEntry]:
     match resource["type"]:
         case "topic":
             return describe_topic(resource["overrides"], layers(node), names)
@@ -51,31 +51,31 @@ def row(entry: ConfigEntry) -> list[Any]:
 
 
 @pytest.mark.parametrize(("node", "resource"), RESOURCES)
-def test_a_resource_is_described_as_kafka_does(node: dict[str, Any], resource: dict[str, Any]) -> None:
-    assert [row(entry) for entry in described(node, resource)] == resource["entries"]
+def test_described_entries_match_kafka(node: dict[str, Any], resource: dict[str, Any]) -> None:
+    assert [row(entry) for entry in describe(node, resource)] == resource["entries"]
 
 
 @pytest.mark.parametrize(("node", "resource"), RESOURCES)
-def test_names_choose_entries_and_no_names_mean_all(node: dict[str, Any], resource: dict[str, Any]) -> None:
-    everything = described(node, resource)
+def test_names_select_entries(node: dict[str, Any], resource: dict[str, Any]) -> None:
+    everything = describe(node, resource)
     chosen = everything[::3]
-    assert described(node, resource, []) == everything
-    assert described(node, resource, [entry.name for entry in chosen] + ["no.such.config"]) == chosen
+    assert describe(node, resource, []) == everything
+    assert describe(node, resource, [entry.name for entry in chosen] + ["no.such.config"]) == chosen
 
 
 @pytest.mark.parametrize("created", RECORDED["created"], ids=range(len(RECORDED["created"])))
-def test_a_created_topic_is_answered_with_its_configs(created: dict[str, Any]) -> None:
+def test_created_topic_configs_match_kafka(created: dict[str, Any]) -> None:
     entries = created_topic_configs(created["overrides"], layers(RECORDED["nodes"][created["node"]]))
     assert [
         [entry.name, entry.value, entry.source, entry.read_only, entry.is_sensitive] for entry in entries
     ] == created["entries"]
 
 
-def test_documentation_is_one_sentence_for_every_config() -> None:
+def test_every_config_has_one_sentence_of_documentation() -> None:
     """Only where it was asked for, and for every config that a catalogue has."""
     node = RECORDED["nodes"][0]
     for resource in node["resources"]:
-        assert {entry.documentation for entry in described(node, resource)} == {None}
+        assert {entry.documentation for entry in describe(node, resource)} == {None}
     entries = [
         *describe_topic({"internal.segment.bytes": "1"}, layers(node), documentation=True),
         *describe_broker(BrokerLayers(dict.fromkeys(("group.max.size",), "1")), documentation=True),
@@ -89,19 +89,19 @@ def test_documentation_is_one_sentence_for_every_config() -> None:
         assert "\n" not in entry.documentation
 
 
-def test_every_definition_has_a_sentence_and_every_sentence_a_definition() -> None:
+def test_documentation_covers_exactly_the_definitions() -> None:
     from ottla.metadata.configs import BROKER_CONFIGS
     from ottla.metadata.configs.documentation import broker_documentation
 
     assert sorted(broker_documentation()) == sorted(BROKER_CONFIGS)
 
 
-def test_an_unknown_dynamic_config_has_no_documentation_and_no_value() -> None:
+def test_unknown_dynamic_config_has_no_documentation_or_value() -> None:
     (entry,) = describe_broker(BrokerLayers({}, {}, {"my.own": "secret"}), ["my.own"], documentation=True)
     assert (entry.value, entry.is_sensitive, entry.documentation, entry.is_default) == (None, True, None, False)
 
 
-def test_the_reference_is_up_to_date() -> None:
+def test_config_reference_is_up_to_date() -> None:
     """`docs/CONFIGS.md` is what `tools/document_configs.py` writes."""
     root = pathlib.Path(__file__).parents[3]
     assert (
@@ -110,7 +110,7 @@ def test_the_reference_is_up_to_date() -> None:
     )
 
 
-def test_names_with_an_effect_are_configs() -> None:
+def test_supported_configs_exist() -> None:
     from ottla.metadata.configs import BROKER_CONFIGS, TOPIC_CONFIGS, support
 
     assert sorted(support.SUPPORTED_BROKER_CONFIGS - BROKER_CONFIGS.keys()) == []

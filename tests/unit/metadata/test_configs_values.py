@@ -63,7 +63,7 @@ def allowed(validator: str | None, definition: Definition) -> bool:
     return re.findall(r"\w+", definition.allowed) == names
 
 
-def test_the_catalogue_is_kafkas() -> None:
+def test_catalog_matches_kafka() -> None:
     """Names, types, defaults, ranges, importance, and which are dynamic: as Kafka's own definitions have them."""
     seen: dict[str, list[str]] = {section: [] for section in CATALOGUE}
     for section, name, kind, has_default, default, validator, importance, internal, mode in RECORDED:
@@ -86,14 +86,14 @@ def test_the_catalogue_is_kafkas() -> None:
     assert kafkas == {k: sorted(v) for k, v in seen.items()}
 
 
-def test_every_default_is_allowed_and_prints_as_itself() -> None:
+def test_defaults_are_valid_and_format_unchanged() -> None:
     for definitions in CATALOGUE.values():
         for definition in definitions.values():
             if definition.default is not None:
                 assert value_text(parse(definition, definition.default)) == definition.default
 
 
-TAKEN: list[tuple[str, str, ConfigValue]] = [
+VALID: list[tuple[str, str, ConfigValue]] = [
     ("retention.ms", " 5 ", 5),
     ("retention.ms", "+5", 5),
     ("retention.ms", "٣", 3),
@@ -116,7 +116,7 @@ TAKEN: list[tuple[str, str, ConfigValue]] = [
     ("internal.segment.bytes", "-100", -100),
     ("local.retention.ms", "999999999999", 999999999999),
 ]
-REFUSED = [
+INVALID = [
     ("retention.ms", None),
     ("retention.ms", ""),
     ("retention.ms", "-5"),
@@ -152,24 +152,24 @@ REFUSED = [
 ]
 
 
-@pytest.mark.parametrize(("name", "text", "value"), TAKEN)
-def test_what_a_topic_may_be_given(name: str, text: str, value: ConfigValue) -> None:
+@pytest.mark.parametrize(("name", "text", "value"), VALID)
+def test_valid_topic_config(name: str, text: str, value: ConfigValue) -> None:
     validate_topic_config(name, text)
     assert parse(TOPIC_CONFIGS[name], text) == value
 
 
-def test_nan_is_a_number() -> None:
+def test_nan_is_accepted() -> None:
     value = parse(TOPIC_CONFIGS["min.cleanable.dirty.ratio"], "NaN")
     assert isinstance(value, float)
     assert math.isnan(value)
     assert value_text(value) == "NaN"
 
 
-@pytest.mark.parametrize(("name", "text"), REFUSED)
-def test_what_a_topic_may_not_be_given(name: str, text: str | None) -> None:
-    with pytest.raises(InvalidConfig) as refusal:
+@pytest.mark.parametrize(("name", "text"), INVALID)
+def test_invalid_topic_config(name: str, text: str | None) -> None:
+    with pytest.raises(InvalidConfig) as error:
         validate_topic_config(name, text)
-    assert refusal.value.name == name
+    assert error.value.name == name
 
 
 @pytest.mark.parametrize(
@@ -192,13 +192,13 @@ def test_what_a_topic_may_not_be_given(name: str, text: str | None) -> None:
         ("preallocate", "yes", "preallocate = 'yes': must be true or false"),
     ],
 )
-def test_a_refusal_says_what_is_allowed(name: str, text: str | None, message: str) -> None:
-    with pytest.raises(InvalidConfig) as refusal:
+def test_topic_config_error_message(name: str, text: str | None, message: str) -> None:
+    with pytest.raises(InvalidConfig) as error:
         validate_topic_config(name, text)
-    assert str(refusal.value) == message
+    assert str(error.value) == message
 
 
-def test_configs_that_do_not_go_together() -> None:
+def test_conflicting_topic_configs() -> None:
     validate_topic_configs({"min.compaction.lag.ms": "5", "max.compaction.lag.ms": "5"}, {})
     with pytest.raises(InvalidConfig, match=re.escape("at most max.compaction.lag.ms, which is 5")):
         validate_topic_configs({"min.compaction.lag.ms": "10", "max.compaction.lag.ms": "5"}, {})
@@ -225,7 +225,7 @@ def test_configs_that_do_not_go_together() -> None:
         ("num.partition", "1", "unknown broker config; did you mean num.partitions?"),
     ],
 )
-def test_a_broker_config_is_refused(name: str, text: str, message: str) -> None:
+def test_invalid_broker_config(name: str, text: str, message: str) -> None:
     with pytest.raises(InvalidConfig, match=re.escape(message)):
         validate_broker_config(name, text)
 
@@ -240,22 +240,22 @@ def test_a_broker_config_is_refused(name: str, text: str, message: str) -> None:
         ("ssl.keystore.location", "/a"),
     ],
 )
-def test_a_broker_config_is_taken(name: str, text: str) -> None:
+def test_valid_broker_config(name: str, text: str) -> None:
     validate_broker_config(name, text)
 
 
-def test_a_secret_is_not_repeated_in_a_message() -> None:
+def test_error_message_hides_sensitive_value() -> None:
     error = InvalidConfig("ssl.key.password", None, "must not be empty")
     assert str(error) == "ssl.key.password: must not be empty"
 
 
 @pytest.mark.parametrize("text", ["latest", "EARLIEST", "by_duration:PT1H", "by_duration:P1DT2H"])
-def test_where_a_share_group_may_begin(text: str) -> None:
+def test_valid_share_offset_reset(text: str) -> None:
     assert parse(GROUP_CONFIGS["share.auto.offset.reset"], text) == text
 
 
 @pytest.mark.parametrize("text", ["none", "", "by_duration:", "by_duration:P", "by_duration:-PT1H"])
-def test_where_a_share_group_may_not_begin(text: str) -> None:
+def test_invalid_share_offset_reset(text: str) -> None:
     with pytest.raises(InvalidConfig):
         parse(GROUP_CONFIGS["share.auto.offset.reset"], text)
 
@@ -269,19 +269,19 @@ def test_where_a_share_group_may_not_begin(text: str) -> None:
         (True, "true"), (False, "false"), (12, "12"), ((), ""), (("a", "b"), "a,b"), (None, None), ("x", "x"),
     ],
 )  # fmt: skip
-def test_values_print_as_kafka_prints_them(value: ConfigValue, text: str | None) -> None:
+def test_values_format_like_kafka(value: ConfigValue, text: str | None) -> None:
     assert value_text(value) == text
 
 
 @given(st.floats(allow_nan=False))
-def test_a_printed_double_reads_back(value: float) -> None:
+def test_formatted_double_parses_to_same_value(value: float) -> None:
     text = value_text(value)
     assert text is not None
     assert parse(BROKER_CONFIGS["log.cleaner.io.max.bytes.per.second"], text) == value
 
 
 @given(st.text(max_size=30), st.sampled_from(sorted(TOPIC_CONFIGS)))
-def test_any_text_is_taken_or_refused(text: str, name: str) -> None:
+def test_any_text_is_accepted_or_rejected(text: str, name: str) -> None:
     try:
         value = parse(TOPIC_CONFIGS[name], text)
     except InvalidConfig:
@@ -309,20 +309,20 @@ EFFECTIVE: list[tuple[dict[str, str], dict[str, str], str, ConfigValue]] = [
 
 
 @pytest.mark.parametrize(("overrides", "broker", "name", "value"), EFFECTIVE)
-def test_which_value_counts(overrides: dict[str, str], broker: dict[str, str], name: str, value: ConfigValue) -> None:
+def test_effective_value(overrides: dict[str, str], broker: dict[str, str], name: str, value: ConfigValue) -> None:
     effective = effective_topic_config(overrides, broker)
     assert effective[name] == value
     assert list(effective) == list(TOPIC_CONFIGS)
 
 
-def test_a_dynamic_config_replaces_its_synonyms() -> None:
+def test_dynamic_config_replaces_its_synonyms() -> None:
     static = {"log.retention.hours": "24", "num.partitions": "3"}
     merged = merged_broker_config(static, {"log.retention.ms": "5"}, {"log.cleaner.threads": "2"})
     assert merged == {"num.partitions": "3", "log.retention.ms": "5", "log.cleaner.threads": "2"}
     assert (broker_value("num.partitions", merged), broker_value("log.retention.hours", merged)) == (3, 168)
 
 
-def test_the_catalogue_costs_little_at_start() -> None:
+def test_catalog_imports_no_documentation() -> None:
     """No documentation and no matching of names is loaded with it."""
     program = (
         "import sys, ottla.metadata.configs; print([m for m in sys.modules if 'documentation' in m or m == 'difflib'])"

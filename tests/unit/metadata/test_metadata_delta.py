@@ -102,7 +102,7 @@ def image() -> ClusterImage:
     )
 
 
-def test_topics_appear_by_id_and_by_name(image: ClusterImage) -> None:
+def test_topics_are_found_by_id_and_name(image: ClusterImage) -> None:
     """One topic is one object, whichever way it is found."""
     a = TopicImage("a", id_of(1), {0: PARTITION, 1: PARTITION})
     b = TopicImage("b", id_of(2), {0: PARTITION})
@@ -116,7 +116,7 @@ def test_topics_appear_by_id_and_by_name(image: ClusterImage) -> None:
     assert image.topics_by_id[id_of(1)] is image.topics_by_name["a"]
 
 
-def test_a_change_leaves_everything_else_shared(image: ClusterImage) -> None:
+def test_unchanged_parts_are_shared(image: ClusterImage) -> None:
     """Only the topic that a record names is a new object; the old image is as it was."""
     before = image.topics_by_name["a"]
     after, changes = step(image, PartitionChangeRecord(partition_id=1, topic_id=id_of(1), isr=[1]))
@@ -158,14 +158,14 @@ def test_partition_changes(image: ClusterImage, record: dict[str, Any], expected
     assert after.topics_by_name["b"].partitions == {0: expected}
 
 
-def test_partitions_are_kept_in_order(image: ClusterImage) -> None:
+def test_partitions_are_sorted(image: ClusterImage) -> None:
     """A snapshot may list them in any order."""
     after, changes = step(image, partition_record(1, 3), partition_record(1, 2))
     assert list(after.topics_by_name["a"].partitions) == [0, 1, 2, 3]
     assert changes.changed[0].partitions() == {2: (None, PARTITION), 3: (None, PARTITION)}
 
 
-def test_a_removed_topic_takes_its_configs_along(image: ClusterImage) -> None:
+def test_removed_topic_loses_its_configs(image: ClusterImage) -> None:
     after, changes = step(image, RemoveTopicRecord(id_of(1)))
     assert (list(after.topics_by_name), list(after.topics_by_id), after.configs) == (["b"], [id_of(2)], {})
     assert changes == ImageChanges(
@@ -173,7 +173,7 @@ def test_a_removed_topic_takes_its_configs_along(image: ClusterImage) -> None:
     )
 
 
-def test_a_name_can_be_taken_again_at_once(image: ClusterImage) -> None:
+def test_name_can_be_reused_within_one_delta(image: ClusterImage) -> None:
     """Deleted and created anew within one delta: another id, and none of the old configs."""
     after, changes = step(image, RemoveTopicRecord(id_of(1)), TopicRecord("a", id_of(9)), partition_record(9, 0))
     new = TopicImage("a", id_of(9), {0: PARTITION})
@@ -182,7 +182,7 @@ def test_a_name_can_be_taken_again_at_once(image: ClusterImage) -> None:
     assert (changes.deleted, changes.created, changes.changed) == ((image.topics_by_name["a"],), (new,), ())
 
 
-def test_created_and_removed_within_one_delta_is_nothing(image: ClusterImage) -> None:
+def test_topic_created_and_removed_within_one_delta(image: ClusterImage) -> None:
     after, changes = step(
         image,
         TopicRecord("c", id_of(3)),
@@ -198,7 +198,7 @@ def test_created_and_removed_within_one_delta_is_nothing(image: ClusterImage) ->
     assert changes == ImageChanges()
 
 
-def test_configs_are_set_and_taken_away(image: ClusterImage) -> None:
+def test_configs_are_set_and_deleted(image: ClusterImage) -> None:
     """A resource without values is no longer there."""
     broker = ConfigResource(ResourceType.BROKER, "1")
     after, changes = step(
@@ -213,7 +213,7 @@ def test_configs_are_set_and_taken_away(image: ClusterImage) -> None:
     assert changes == ImageChanges(configs=(broker, ConfigResource(ResourceType.TOPIC, "a")))
 
 
-def test_the_life_of_a_broker() -> None:
+def test_broker_lifecycle() -> None:
     registered = RegisterBrokerRecord(
         broker_id=1,
         incarnation_id=id_of(5),
@@ -288,7 +288,7 @@ def test_controllers_features_and_producer_ids() -> None:
     }
 
 
-def test_clearing_eligible_leaders(image: ClusterImage) -> None:
+def test_clear_elr(image: ClusterImage) -> None:
     """One topic or all of them; partitions that have none are not touched."""
     image = replayed(
         image,
@@ -303,13 +303,13 @@ def test_clearing_eligible_leaders(image: ClusterImage) -> None:
     assert replayed(every, ClearElrRecord("")).topics_by_name["a"] is every.topics_by_name["a"]
 
 
-def test_a_topic_is_made_with_a_minimum_of_replicas(image):
+def test_clear_elr_of_topic_without_partitions(image):
     """Kafka then clears its eligible leaders before its partitions are made: there are none yet."""
     made = replayed(image, TopicRecord("new", Uuid(b"n" * 16)), ClearElrRecord("new"), ClearElrRecord(""))
     assert dict(made.topics_by_name["new"].partitions) == {}
 
 
-def test_a_transaction_takes_effect_at_its_end(image: ClusterImage) -> None:
+def test_transaction_takes_effect_at_its_end(image: ClusterImage) -> None:
     """Also where its records come in several deltas: what is open waits in the image."""
     opened = replayed(image, BeginTransactionRecord("t"), TopicRecord("c", id_of(3)), partition_record(3, 0))
     assert opened.topics_by_id is image.topics_by_id
@@ -322,7 +322,7 @@ def test_a_transaction_takes_effect_at_its_end(image: ClusterImage) -> None:
     assert (aborted.topics_by_id, aborted.open_transaction) == (image.topics_by_id, None)
 
 
-def test_what_is_not_served_is_kept() -> None:
+def test_unserved_records_pass_through() -> None:
     """ACLs, quotas, credentials and tokens live on and can be removed; a record that nobody understands is kept by its offset."""
     acl = AccessControlEntryRecord(id_of(1), 2, "t", 3, "User:a", "*", 3, 3)
     quota = ClientQuotaRecord([EntityData("user", None)], "producer_byte_rate", 5.0, False)
@@ -368,17 +368,17 @@ def test_what_is_not_served_is_kept() -> None:
         [ClearElrRecord("nope")],
     ],
 )
-def test_contradictions_are_not_passed_over(image: ClusterImage, records: list[Any]) -> None:
+def test_contradicting_records_raise(image: ClusterImage, records: list[Any]) -> None:
     with pytest.raises(ReplayError):
         replayed(image, *records)
 
 
-def test_directories_of_older_logs_are_unknown() -> None:
+def test_records_without_directories() -> None:
     image = replayed(ClusterImage(CLUSTER), TopicRecord("a", id_of(1)), partition_record(1, 0, directories=[]))
     assert image.topics_by_name["a"].partitions[0].directories == (ZERO_UUID, ZERO_UUID)
 
 
-def test_one_change_among_many_topics_is_cheap() -> None:
+def test_single_change_among_many_topics_is_cheap() -> None:
     """A thousand topics of ten partitions: a change costs well under a millisecond, as no other partition is copied."""
     records: list[Any] = []
     for number in range(1, 1001):

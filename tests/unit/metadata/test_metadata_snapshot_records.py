@@ -87,7 +87,7 @@ def full_image() -> ClusterImage:
     )
 
 
-def test_everything_comes_back() -> None:
+def test_snapshot_restores_image() -> None:
     """Through the bytes as well, in the versions that the cluster's level asks for."""
     image = full_image()
     records = list(image_records(image))
@@ -97,12 +97,12 @@ def test_everything_comes_back() -> None:
     assert replayed(decode_metadata_record(value) for value in stored) == image
 
 
-def test_nothing_makes_nothing() -> None:
+def test_empty_image_has_no_records() -> None:
     assert list(image_records(ClusterImage(CLUSTER))) == []
 
 
 @given(st.dictionaries(st.integers(1, 50), st.integers(1, 5), max_size=20), st.integers(0, 2**40))
-def test_any_topics_come_back(topics: dict[int, int], next_producer_id: int) -> None:
+def test_snapshot_restores_any_topics(topics: dict[int, int], next_producer_id: int) -> None:
     records: list[Any] = [ProducerIdsRecord(1, 1, next_producer_id)]
     for number, partitions in topics.items():
         records.append(TopicRecord(f"t{number}", id_of(number)))
@@ -124,7 +124,7 @@ def test_any_topics_come_back(topics: dict[int, int], next_producer_id: int) -> 
         assert replayed(image_records(image)) == image
 
 
-def test_versions_follow_the_metadata_version() -> None:
+def test_record_versions_follow_metadata_version() -> None:
     """Apache Kafka's own choices at its levels; every record can be written at every level from the lowest on."""
     partition, change, broker = PartitionRecord(), PartitionChangeRecord(), RegisterBrokerRecord()
     assert [record_version(partition, level) for level in (7, 16, 17, 22, 23, 30)] == [0, 0, 1, 1, 2, 2]
@@ -142,7 +142,7 @@ def test_versions_follow_the_metadata_version() -> None:
             assert cls.MIN_VERSION <= record_version(cls(), level) <= cls.MAX_VERSION
 
 
-def test_features_that_are_not_built_are_not_claimed() -> None:
+def test_unimplemented_features_are_not_supported() -> None:
     """What a new cluster starts at is what this version can do."""
     assert unsupported_features(bootstrap_features()) == {}
     assert unsupported_features({"metadata.version": 31, "transaction.version": 2}) == {
