@@ -1,8 +1,9 @@
-"""One client's connection: requests are handled one after another, and answers leave in that order.
+"""One client connection: requests are handled one at a time, in order, and so are responses.
 
-A request that has to wait (a fetch for data, a topic for its commit) holds the ones behind it, as in Kafka; their bytes stay where
-they are, and once some arrive that cannot be handled, reading stops until the wait is over. A client that does not read its answers
-is held in the same way. A connection so holds at most one answer more than the socket takes, and a bounded number of request bytes.
+While a request is deferred (a fetch waits for data, CreateTopics for its commit), later requests wait, as in Kafka:
+their bytes stay in the receive buffer, and the socket is paused when more arrive. A client that does not read its
+responses is paused in the same way. A connection therefore buffers a bounded number of request bytes, and at most one
+response more than the socket takes. What it waits for is its `State` (`server/connection_state.py`).
 """
 
 import asyncio
@@ -27,9 +28,9 @@ if TYPE_CHECKING:
     from ottla.server.server import Server
 
 UNSENT_BYTES_MAX = 64 << 10
-"""Answers are gathered up to this size before they are written."""
+"""Responses to a burst of requests are gathered up to this size before they are written."""
 MESSAGE_BYTES_MAX = 16 << 20
-"""What is read becomes objects, many times its bytes: requests without records are kept far below what Produce may have."""
+"""Upper limit of requests without records: decoded into objects, they take many times their bytes."""
 
 _read_start = Struct(">hhih").unpack_from
 _frame_start = Struct(">ii").pack
@@ -38,11 +39,11 @@ _frame_start_flexible = Struct(">iib").pack
 PRODUCE = 0
 API_VERSIONS = 18
 _AT_ONCE = (Message, bytes)
-"""What a handler returns that need not be waited for."""
+"""What a handler returns if it responds immediately; otherwise it returns an awaitable."""
 
 
 class FileRegion:
-    """A stretch of a file inside an answer: it goes from the page cache to the socket without being read."""
+    """Part of a response that `sendfile` takes from the page cache to the socket."""
 
     __slots__ = ("file", "position", "size")
 
@@ -53,7 +54,7 @@ class FileRegion:
 
 
 class _NoConnection:
-    """Stands for the network's side before it exists and after it is lost: drops what is written."""
+    """Takes the place of the network connection before there is one and after it is lost; drops what is written."""
 
     peer_host, peer_port, sent_bytes = "", 0, 0
 
@@ -105,15 +106,15 @@ class ServerConnection:
         self._task: asyncio.Task[None] | None = None
         self._slice_began = 0.0
         self.on_lost: Any = None
-        """Called when the client goes away while a request of its waits."""
+        """Called when the client disconnects while a request is deferred."""
         self.bytes_in = 0
         self.peer_host = ""
         self.peer_port = 0
         self.active_at = 0.0
-        self.activity = -1
-        """What `progress` was when the connection was last seen active."""
+        self.last_progress = -1
+        """The value of `progress` at `active_at`."""
 
-    # What the network calls
+    # Called by the network
 
     def connection_made(self, connection: Connection) -> None:
         self._connection = connection
@@ -160,13 +161,13 @@ class ServerConnection:
             self.on_lost()
             self.on_lost = None
 
-    # What the server calls
+    # Called by the server
 
     def unmute(self) -> None:
-        """Handle requests from now on: the connection is admitted."""
+        """Start handling requests: the connection is admitted."""
         self._transition(Event.UNMUTE)
         if self._reader.buffered_bytes:
-            self._continue()  # else the socket was never paused, and the network may not have begun to read it
+            self._continue()  # otherwise the socket was never paused; its transport may not even be reading yet
 
     @property
     def listener(self) -> str:
@@ -182,13 +183,13 @@ class ServerConnection:
 
     @property
     def progress(self) -> int:
-        """Grows with every byte that moves in either direction."""
+        """Number of bytes received and sent."""
         return self.bytes_in + self.bytes_out
 
-    # What handlers call
+    # Called by handlers
 
     def send(self, parts: Sequence[Buffer | FileRegion]) -> bool:
-        """Send an answer; the result says whether the next request may be handled now."""
+        """Send a response; return whether the next request may be handled now."""
         for part in parts:
             if isinstance(part, FileRegion):
                 self.flush(more=True)
@@ -201,7 +202,7 @@ class ServerConnection:
         return self._state.handles_requests
 
     def send_now(self, parts: Sequence[Buffer]) -> bool:
-        """Send an answer that holds what is only lent: nothing may wait for it to be gathered with others."""
+        """Write a response immediately, as it contains a view of a shared buffer; return as `send`."""
         if self._out:
             self._out += parts
             self.flush()
@@ -210,21 +211,21 @@ class ServerConnection:
         return self._state.handles_requests
 
     def send_small(self, frame: bytes) -> bool:
-        """A few bytes, which leave with the other answers of this turn."""
+        """Send a few bytes together with the other responses of this callback; return as `send`."""
         self._out.append(frame)
         return self._state.handles_requests
 
     def start_task(self, work: Coroutine[Any, Any, None]) -> None:
-        """Run what a waiting request waits for. It ends with `answer_later`."""
+        """Run the rest of a deferred request; `work` ends with `complete_deferred`."""
         self._task = asyncio.ensure_future(self._guard(work, self.broker.loop.time()))
 
     def defer(self) -> bool:
-        """The request waits: `answer_later` will follow. Returned by a raw handler as its result."""
+        """Announce that `complete_deferred` will send the response; a raw handler returns the result."""
         self._transition(Event.DEFER)
         return False
 
     def complete_deferred(self, parts: Sequence[Buffer | FileRegion]) -> None:
-        """The answer of a request that waited; an empty one sends nothing (acks=0)."""
+        """Send the response of a deferred request, nothing if it is empty (acks=0), and go on with the next request."""
         self._transition(Event.COMPLETE)
         self.on_lost = None
         if self._state.is_open:
@@ -232,7 +233,7 @@ class ServerConnection:
             self._continue()
 
     def encode_response(self, api: Api, version: int, correlation_id: int, response: Any) -> bytes:
-        """The frame of a response, which is a message or the bytes of one."""
+        """Return the frame of a response: a message, or its encoded bytes."""
         if isinstance(response, bytes):
             body = response
         elif isinstance(response, Encoded):
@@ -253,7 +254,7 @@ class ServerConnection:
             self._connection.write(out, more=more)
 
     def close(self) -> None:
-        """Once what was answered has left. Nothing is heard any more: what follows may make no sense."""
+        """Close after the responses sent so far; further requests are discarded."""
         self.flush()
         self._transition(Event.CLOSE)
         self._connection.pause_reading()
@@ -270,7 +271,7 @@ class ServerConnection:
     # Frames
 
     def _on_frame(self, buffer: bytearray, view: memoryview, start: int, end: int) -> bool:
-        """Handle one request. False holds those behind it."""
+        """Handle one request; return whether the next one may be handled now."""
         frame_bytes = end - start
         if frame_bytes >= 10:
             key, version, correlation_id, size = _read_start(buffer, start)
@@ -282,28 +283,30 @@ class ServerConnection:
                 position = start + 10 + (size if size > 0 else 0)
                 if version >= api.flexible_from:
                     if position < end and not buffer[position]:
-                        position += 1  # no tags: a call less in nearly every request
+                        position += 1  # no tags, as in nearly every request: saves a call
                     else:
                         position = skip_tags(buffer, position, end)
                 return api.handle_raw(self, buffer, view, position, end, version, correlation_id)
         return self._on_other_frame(buffer, view, start, end)
 
     def _on_other_frame(self, buffer: bytearray, view: memoryview, start: int, end: int) -> bool:
-        """Requests that are handled as messages, and those that cannot be handled."""
+        """Handle a request that is decoded into a message, or reject one that is not supported."""
         key, version, correlation_id, client_id, position = read_request_header(buffer, start, end)
         api = self.apis.get(key)
         if api is None:
-            raise MalformedMessage(f"a request for API key {key}, which is not served here")
+            raise MalformedMessage(f"unsupported API key {key}")
         if not api.is_loaded:
             api.load()
             if api.handle_raw is not None:
                 return self._on_frame(buffer, view, start, end)
         if not api.first <= version <= api.last and key != API_VERSIONS:
-            raise MalformedMessage(f"version {version} of API key {key}, while {api.first} to {api.last} are served")
+            raise MalformedMessage(
+                f"unsupported version {version} of API key {key}; supported versions are {api.first}-{api.last}"
+            )
         if version >= api.flexible_from:
             position = skip_tags(buffer, position, end)
         if version > api.last:
-            version = -1  # a client of the future: it is told what there is
+            version = -1  # ApiVersions of a newer client: the response lists the supported versions
         api.requests += 1
         if end - start > MESSAGE_BYTES_MAX:
             raise _too_large(end - start)
@@ -322,7 +325,7 @@ class ServerConnection:
         response = api.handle(self.broker, self._context_of(client_id), request, version)
         version = max(version, 0)
         if not isinstance(response, _AT_ONCE):
-            if asyncio.isfuture(response):  # it waits for others, as long as they take: no task, and not slow
+            if asyncio.isfuture(response):  # waits for other clients: no task, not logged as slow
                 response.add_done_callback(partial(self._on_answered, api, version, correlation_id))
             else:
                 self.start_task(self._finish(api, version, correlation_id, response))
@@ -356,7 +359,7 @@ class ServerConnection:
         self._state = TRANSITIONS[self._state, event]
 
     def _continue(self) -> None:
-        """In READY: handle what was kept meanwhile, and let the socket be read again, if it was paused."""
+        """In READY, handle the bytes that were kept and resume the socket."""
         if not self._state.handles_requests:
             return
         try:
@@ -378,7 +381,7 @@ class ServerConnection:
         self._continue()
 
     def _should_yield(self, is_first: bool) -> bool:
-        """Whether the rest of a burst waits, so that others have a slice first."""
+        """Whether the rest of a burst has to wait, as its time slice is used up."""
         now = self.broker.clock.monotonic()
         if is_first:
             self._slice_began = now
@@ -395,17 +398,13 @@ class ServerConnection:
         self._continue()
 
     def _on_bad_request(self, error: Exception) -> None:
-        """It cannot be parsed, or its handler failed in a way that nobody foresaw."""
+        """Close the connection: the request is malformed, or its handler raised an unexpected error."""
         if isinstance(error, BadFrame | MalformedMessage):
-            self._refuse(error)
+            self._server.on_malformed_request(self, error)
+            self.close()  # as in Kafka; responses to earlier requests are sent first
         else:
             self._server.on_failure(self, error)
             self.abort()
-
-    def _refuse(self, error: Exception) -> None:
-        """What cannot be parsed cannot be answered either: Kafka closes the connection, after the answers that were due before."""
-        self._server.on_malformed_request(self, error)
-        self.close()
 
     def _context_of(self, client_id: bytes | None) -> RequestContext:
         if self._context is None or client_id != self._client_id:
@@ -417,5 +416,5 @@ class ServerConnection:
 
 def _too_large(size: int) -> MalformedMessage:
     return MalformedMessage(
-        f"a request of {size} bytes, while at most {MESSAGE_BYTES_MAX} are taken where no records are in it"
+        f"request of {size} bytes exceeds the {MESSAGE_BYTES_MAX}-byte limit for requests without records"
     )

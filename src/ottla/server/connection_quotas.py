@@ -1,5 +1,8 @@
-"""How many connections there may be: altogether, at a listener, from one address; and how many may come in a second. As in Kafka, one
-address's surplus is closed, whoever comes while all places are taken waits until one is free, and whoever comes too fast waits a while."""
+"""Limits on connections: in total, per listener, per address, and on how many are created per second.
+
+As in Kafka, connections over the limit of their address are closed; those over the total or their listener's limit wait
+for a free slot; those over the creation rate are delayed.
+"""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -11,20 +14,20 @@ _OVERRIDES = "max.connections.per.ip.overrides"
 _RATE = "max.connection.creation.rate"
 UNLIMITED = (1 << 31) - 1
 BURST_SECONDS = 10
-"""Who has been quiet for so long may come as often at once as in all of that time: Kafka's window for rates."""
+"""A burst may use up what the rate allowed in this time (Kafka's window for rates)."""
 
 
 class Admission(Enum):
-    """What becomes of a new connection."""
+    """What happens to a new connection."""
 
-    ADMITTED = "it is served"
-    WAITING = "it is not read from until another one ends"
-    REJECTED = "it is closed"
+    ADMITTED = "requests are handled"
+    WAITING = "not read until another connection closes"
+    REJECTED = "closed"
 
 
 @dataclass(frozen=True, slots=True)
 class ConnectionSettings:
-    """The configs behind the limits, typed."""
+    """The connection limits, parsed from the configs."""
 
     total_max: int
     per_address_max: int
@@ -32,14 +35,14 @@ class ConnectionSettings:
     per_listener_max: Mapping[str, int] = field(default_factory=dict)
     total_rate: int = UNLIMITED
     per_listener_rate: Mapping[str, int] = field(default_factory=dict)
-    """Connections in a second."""
+    """Connections per second."""
 
     def address_max(self, host: str) -> int:
         return self.per_address_overrides.get(host, self.per_address_max)
 
 
 def connection_settings(layers: BrokerLayers, listeners: list[str]) -> ConnectionSettings:
-    """ValueError where the overrides are no list of host:number."""
+    """Parse the limits. Raises ValueError if the overrides are not a list of host:number."""
     broker = layers.merged()
     total_max, per_address_max = broker_value("max.connections", broker), broker_value("max.connections.per.ip", broker)
     total_rate = broker_value(_RATE, broker)
@@ -57,7 +60,7 @@ def connection_settings(layers: BrokerLayers, listeners: list[str]) -> Connectio
 
 
 def _listener_values(name: str, broker: Mapping[str, str], listeners: list[str]) -> dict[str, int]:
-    """What is set for single listeners."""
+    """Return the values of `listener.name.NAME.<name>`, by listener."""
     found = {}
     for listener in listeners:
         text = broker.get(f"listener.name.{listener.lower()}.{name}")
@@ -69,20 +72,22 @@ def _listener_values(name: str, broker: Mapping[str, str], listeners: list[str])
 
 
 def read_overrides(text: str) -> dict[str, int]:
-    """`host:number` by host; ValueError where something else stands there."""
+    """Parse a list of host:number. Raises ValueError for anything else."""
     overrides = {}
     for entry in text.split(","):
         if entry.strip():
             host, colon, number = entry.strip().rpartition(":")
             if not colon or not host.strip() or not number.strip().isdecimal():
-                raise ValueError(f"must be a list of host:number; {entry.strip()!r} is none")
+                raise ValueError(f"must be a list of host:number, got {entry.strip()!r}")
             overrides[host.strip().strip("[]")] = int(number)
     return overrides
 
 
 class ConnectionQuotas:
-    """Who is connected. The listener between brokers, where there are others beside it, does not wait for the places of all: a cluster
-    whose clients took them could not heal itself."""
+    """Counts of open connections against the limits.
+
+    The protected listener (between brokers) is exempt from the total limit: clients must not lock brokers out.
+    """
 
     def __init__(self, settings: ConnectionSettings, protected_listener: str | None = None) -> None:
         self.settings = settings
@@ -92,7 +97,7 @@ class ConnectionQuotas:
         self._by_address: dict[str, int] = {}
 
     def on_accepted(self, listener: str, host: str) -> Admission:
-        """A connection that is admitted is counted until `on_closed`."""
+        """Decide about a new connection; an admitted one counts until `on_closed`."""
         if not self.has_slot(listener):
             return Admission.WAITING
         if self._by_address.get(host, 0) >= self.settings.address_max(host):
@@ -116,12 +121,12 @@ class ConnectionQuotas:
         return listener == self._protected or self.total < self.settings.total_max
 
     def is_closable(self, listener: str) -> bool:
-        """Whether there are more than there should be, and those of this listener are the ones to go."""
+        """Return whether the total limit is exceeded and connections of this listener may be closed for it."""
         return self.total > self.settings.total_max and listener != self._protected
 
 
 class RateLimiter:
-    """So many in a second, and in a burst what was not used for a while."""
+    """A rate per second that allows bursts of what was not used recently."""
 
     __slots__ = ("_at", "_left", "_rate")
 
@@ -131,7 +136,7 @@ class RateLimiter:
         self._at = now
 
     def acquire(self, now: float) -> float:
-        """The seconds to wait: the place of one that waits is taken, so that the next one waits for longer."""
+        """Take one slot and return the seconds to wait for it; the next caller waits longer."""
         if self._rate == UNLIMITED:
             return 0.0
         self._left = min(self._left + (now - self._at) * self._rate, self._rate * BURST_SECONDS) - 1
@@ -145,7 +150,7 @@ class RateLimiter:
 
 
 class ConnectionRateLimiter:
-    """Of all connections, and of each listener that has a rate of its own. Brokers wait for their listener's only."""
+    """The total creation rate and those of listeners. The protected listener is exempt from the total."""
 
     def __init__(self, settings: ConnectionSettings, now: float, protected_listener: str | None = None) -> None:
         self._total = RateLimiter(settings.total_rate, now)
@@ -158,7 +163,7 @@ class ConnectionRateLimiter:
         return max(0.0 if listener == self._protected else total, 0.0 if own is None else own.acquire(now))
 
     def release(self, listener: str) -> None:
-        """The one that took it was sent away."""
+        """Return the slot of a connection that was rejected."""
         self._total.release()
         own = self._by_listener.get(listener)
         if own is not None:

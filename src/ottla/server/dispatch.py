@@ -1,7 +1,7 @@
-"""Which APIs there are, at which versions, and where their handlers stand. This table is the coverage report.
+"""The supported APIs, their versions and their handlers.
 
-A handler module has either `handle(broker, context, request, version)`, which returns a response or a coroutine that does, or
-`handle_raw(connection, buffer, view, position, end, version, correlation_id)` for what is too hot for message objects.
+A handler module defines `handle(broker, context, request, version)`, which returns a response or an awaitable, or, if
+message objects would be too slow, `handle_raw(connection, buffer, view, position, end, version, correlation_id)`.
 """
 
 from collections.abc import Callable
@@ -14,7 +14,7 @@ RawHandler = Callable[[Any, bytearray, memoryview, int, int, int, int], bool]
 
 
 class Api:
-    """One API: its key, the versions that are served, and, once somebody asked, its handler."""
+    """One API: its key, supported versions, counters, and its handler once that is loaded."""
 
     __slots__ = (
         "advertised_from",
@@ -41,18 +41,18 @@ class Api:
         self.last = last
         self.flexible_from = flexible_from
         self.advertised_from = first if advertised_from is None else advertised_from
-        # An ApiVersions answer has a header without tags at every version: the client cannot know yet what the broker speaks.
+        # ApiVersions responses never have tags in their header: the client does not know the broker's versions yet.
         self.response_is_flexible_from = flexible_from if key != 18 else 1 << 15
         self.requests = 0
         self.errors = 0
-        """Error codes that were answered in messages."""
+        """Number of error codes sent in responses."""
         self.is_loaded = False
         self.handle_raw: RawHandler | None = None
         self.handle: Callable[..., Any] | None = None
         self.request: type[Message] | None = None
 
     def load(self) -> None:
-        """Import the handler and its messages: start-up pays only for what is used."""
+        """Import the handler and its messages on first use, which keeps startup fast."""
         handlers = import_module(f"ottla.server.api.{self.module}")
         self.handle_raw = getattr(handlers, "handle_raw", None)
         self.handle = getattr(handlers, "handle", None)
@@ -61,9 +61,9 @@ class Api:
 
 
 def served_apis() -> dict[int, Api]:
-    """Fresh entries, by key."""
+    """Create the entries of all APIs, by key."""
     apis = (
-        Api(0, "produce", 3, 13, 9, advertised_from=0),  # librdkafka asks for 0 and then uses a newer one (KAFKA-18659)
+        Api(0, "produce", 3, 13, 9, advertised_from=0),  # librdkafka requires 0, then uses a newer one (KAFKA-18659)
         Api(1, "fetch", 4, 18, 12),
         Api(2, "list_offsets", 1, 11, 6),
         Api(3, "metadata", 0, 13, 9),

@@ -1,6 +1,6 @@
-"""What a node tells of itself, in Prometheus' text form.
+"""The node's metrics in Prometheus' text format.
 
-Everything is counted where it happens by an addition, and put together only when somebody asks.
+Counters are plain integers, incremented where things happen and collected when the page is requested.
 """
 
 from collections.abc import Callable, Iterable
@@ -12,11 +12,11 @@ from ottla.server.server import Server
 
 CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 TOPICS_MAX = 100
-"""Topics with lines of their own; the others are told as a sum."""
+"""Upper limit of topics with samples of their own; the total covers all."""
 
 
 class ProcessFacts(NamedTuple):
-    """What only the operating system knows."""
+    """Figures that the operating system provides."""
 
     resident_bytes: int
     cpu_seconds: float
@@ -24,11 +24,11 @@ class ProcessFacts(NamedTuple):
 
 
 Sample = tuple[str, int | float]
-"""Labels, as they are written, and a value."""
+"""Formatted labels and a value."""
 
 
 class Metrics:
-    """One node's metrics."""
+    """The metrics of one node."""
 
     def __init__(self, server: Server, *, process_facts: Callable[[], ProcessFacts] | None = None) -> None:
         self._server = server
@@ -52,12 +52,15 @@ class Metrics:
 
     def _process(self) -> list[str]:
         lines = _metric(
-            "process_start_time_seconds", "gauge", "When the node was started.", [("", self._started_ms / 1000)]
+            "process_start_time_seconds",
+            "gauge",
+            "Start time of the node, in seconds since the epoch.",
+            [("", self._started_ms / 1000)],
         )
         if self._process_facts is not None:
             facts = self._process_facts()
-            lines += _metric("process_resident_memory_bytes", "gauge", "Memory in use.", [("", facts.resident_bytes)])
-            lines += _metric("process_cpu_seconds_total", "counter", "Processor time used.", [("", facts.cpu_seconds)])
+            lines += _metric("process_resident_memory_bytes", "gauge", "Resident memory.", [("", facts.resident_bytes)])
+            lines += _metric("process_cpu_seconds_total", "counter", "CPU time used.", [("", facts.cpu_seconds)])
             lines += _metric("process_open_fds", "gauge", "Open files and sockets.", [("", facts.open_descriptors)])
         return lines
 
@@ -67,15 +70,16 @@ class Metrics:
         return [
             *_metric("ottla_connections", "gauge", "Open connections.", by_listener),
             *_metric(
-                "ottla_connections_waiting", "gauge", "Connections that wait for a place.", [("", server.waiting_count)]
+                "ottla_connections_waiting",
+                "gauge",
+                "Connections waiting to be admitted.",
+                [("", server.waiting_count)],
             ),
-            *_metric(
-                "ottla_connections_accepted_total", "counter", "Connections that were let in.", [("", server.accepted)]
-            ),
+            *_metric("ottla_connections_accepted_total", "counter", "Connections admitted.", [("", server.accepted)]),
             *_metric(
                 "ottla_connections_closed_total",
                 "counter",
-                "Connections that the node has closed, by the reason.",
+                "Connections closed by the broker, by reason.",
                 [
                     (_label("reason", "limit"), server.rejected),
                     (_label("reason", "idle"), server.idle_closed),
@@ -83,24 +87,24 @@ class Metrics:
                     (_label("reason", "failed"), server.failed),
                 ],
             ),
-            *_metric("ottla_received_bytes_total", "counter", "Bytes from clients.", [("", server.bytes_in)]),
-            *_metric("ottla_sent_bytes_total", "counter", "Bytes to clients.", [("", server.bytes_out)]),
+            *_metric("ottla_received_bytes_total", "counter", "Bytes received from clients.", [("", server.bytes_in)]),
+            *_metric("ottla_sent_bytes_total", "counter", "Bytes sent to clients.", [("", server.bytes_out)]),
             *_metric(
                 "ottla_request_buffer_bytes",
                 "gauge",
-                "Memory that unfinished requests hold.",
+                "Memory used by incomplete requests.",
                 [("", server.buffers.owned_bytes)],
             ),
             *_metric(
                 "ottla_request_queued_bytes",
                 "gauge",
-                "What unfinished requests count in queued.max.request.bytes.",
+                "Bytes reserved by incomplete requests under queued.max.request.bytes.",
                 [("", server.buffers.reserved_bytes)],
             ),
             *_metric(
                 "ottla_requests_waiting_for_memory",
                 "gauge",
-                "Requests that are not read because of queued.max.request.bytes.",
+                "Requests not read because queued.max.request.bytes is used up.",
                 [("", server.buffers.waiting_count)],
             ),
         ]
@@ -111,13 +115,13 @@ class Metrics:
             *_metric(
                 "ottla_requests_total",
                 "counter",
-                "Requests that were handled.",
+                "Requests handled, by API.",
                 [(_label("api", api.module), api.requests) for api in apis],
             ),
             *_metric(
                 "ottla_request_errors_total",
                 "counter",
-                "Error codes in answers.",
+                "Error codes in responses, by API.",
                 [(_label("api", api.module), api.errors) for api in apis],
             ),
         ]
@@ -129,7 +133,7 @@ def _loop_lag(lag: LoopLag) -> list[str]:
         total += count
         samples.append(f'{name}_bucket{{le="{bound}"}} {total}')
     return [
-        f"# HELP {name} How late the event loop calls a timer.",
+        f"# HELP {name} Event loop lag, measured by a timer.",
         f"# TYPE {name} histogram",
         *samples,
         f"{name}_sum {lag.sum_seconds:.6f}",
@@ -144,26 +148,26 @@ def _storage(broker: Broker) -> list[str]:
     for partition in partitions:
         ends[partition.topic] = ends.get(partition.topic, 0) + partition.log.log_end_offset
         delayed_fetches.update(dict.fromkeys(partition.delayed_fetches))
-    told = sorted(ends)[:TOPICS_MAX]
+    listed = sorted(ends)[:TOPICS_MAX]
     return [
         *_metric("ottla_topics", "gauge", "Topics.", [("", len(broker.image.topics_by_name))]),
-        *_metric("ottla_partitions", "gauge", "Partitions that are here.", [("", len(partitions))]),
+        *_metric("ottla_partitions", "gauge", "Partitions on this node.", [("", len(partitions))]),
         *_metric(
             "ottla_log_end_offset_sum",
             "counter",
-            "The ends of all logs, added up: it grows by one with every record.",
+            "Sum of all log end offsets; grows by one with every record.",
             [("", sum(ends.values()))],
         ),
         *_metric(
             "ottla_topic_log_end_offset_sum",
             "counter",
-            f"The same by topic, for the first {TOPICS_MAX} by name.",
-            [(_label("topic", topic), ends[topic]) for topic in told],
+            f"Sum of log end offsets per topic, for the first {TOPICS_MAX} topics by name.",
+            [(_label("topic", topic), ends[topic]) for topic in listed],
         ),
         *_metric(
             "ottla_log_directories",
             "gauge",
-            "Log directories, by what they can be used for.",
+            "Usable log directories, by state.",
             [
                 (
                     _label("state", "online"),
@@ -181,15 +185,15 @@ def _storage(broker: Broker) -> list[str]:
         *_metric(
             "ottla_offline_partitions",
             "gauge",
-            "Partitions that cannot be used, as their directory has failed.",
+            "Partitions whose log directory has failed.",
             [("", sum(map(len, broker.offline.values())))],
         ),
-        *_metric("ottla_delayed_fetches", "gauge", "Fetches that wait for data.", [("", len(delayed_fetches))]),
+        *_metric("ottla_delayed_fetches", "gauge", "Fetch requests waiting for data.", [("", len(delayed_fetches))]),
     ]
 
 
 def _cleaner(broker: Broker) -> list[str]:
-    """Nothing where logs are not compacted."""
+    """Return no lines if the log cleaner is disabled."""
     cleaner = broker.log_cleaner
     if cleaner is None:
         return []
@@ -198,30 +202,30 @@ def _cleaner(broker: Broker) -> list[str]:
         *_metric(
             "ottla_uncleanable_partitions",
             "gauge",
-            "Partitions that are not compacted any more, as they could not be.",
+            "Partitions excluded from compaction after a failure.",
             [("", cleaner.uncleanable_count)],
         ),
         *_metric(
             "ottla_cleaner_runs_total",
             "counter",
-            "Logs that were compacted, each time that one was.",
+            "Completed compactions of a log.",
             [("", counts.runs)],
         ),
-        *_metric("ottla_cleaner_read_bytes_total", "counter", "What compaction has read.", [("", counts.read_bytes)]),
+        *_metric("ottla_cleaner_read_bytes_total", "counter", "Bytes read by compaction.", [("", counts.read_bytes)]),
         *_metric(
-            "ottla_cleaner_written_bytes_total", "counter", "What compaction has written.", [("", counts.written_bytes)]
+            "ottla_cleaner_written_bytes_total", "counter", "Bytes written by compaction.", [("", counts.written_bytes)]
         ),
         *_metric(
             "ottla_cleaner_max_dirty_ratio",
             "gauge",
-            "The largest share of uncompacted bytes that a compacted log has.",
+            "Largest dirty ratio of the compacted logs.",
             [("", round(cleaner.max_dirty_ratio(), 4))],
         ),
     ]
 
 
 def _groups(broker: Broker) -> list[str]:
-    """Nothing while the node has no coordinator of groups."""
+    """Return no lines until there is a group coordinator."""
     groups = broker.coordinators.group_coordinator_if_loaded
     if groups is None:
         return []
@@ -230,7 +234,7 @@ def _groups(broker: Broker) -> list[str]:
         *_metric(
             "ottla_group_coordinator_partitions",
             "gauge",
-            "Partitions of __consumer_offsets that are led here, by what their groups can be asked.",
+            "Partitions of __consumer_offsets led by this node, by state.",
             [(_label("state", state), count) for state, count in groups.shard_states().items()],
         ),
         *_metric(
@@ -239,30 +243,28 @@ def _groups(broker: Broker) -> list[str]:
             "Groups, by state.",
             [(_label("state", state), count) for state, count in stats.by_state.items()],
         ),
-        *_metric("ottla_group_members", "gauge", "Members of all groups.", [("", stats.members)]),
+        *_metric("ottla_group_members", "gauge", "Group members.", [("", stats.members)]),
         *_metric(
             "ottla_group_members_expired_total",
             "counter",
-            "Members that were removed as nothing was heard of them.",
+            "Members removed after their session timed out.",
             [("", counts.expired_members)],
         ),
-        *_metric("ottla_group_rebalances_total", "counter", "Rebalances that have begun.", [("", counts.rebalances)]),
-        *_metric(
-            "ottla_group_offset_commits_total", "counter", "Offsets that were committed.", [("", counts.offset_commits)]
-        ),
+        *_metric("ottla_group_rebalances_total", "counter", "Rebalances started.", [("", counts.rebalances)]),
+        *_metric("ottla_group_offset_commits_total", "counter", "Offsets committed.", [("", counts.offset_commits)]),
         *_metric(
             "ottla_group_offsets_expired_total",
             "counter",
-            "Committed offsets that were forgotten when their time was over.",
+            "Committed offsets removed after their retention time.",
             [("", counts.expired_offsets)],
         ),
     ]
 
 
-def _metric(name: str, kind: str, about: str, samples: Iterable[Sample]) -> list[str]:
+def _metric(name: str, metric_type: str, description: str, samples: Iterable[Sample]) -> list[str]:
     return [
-        f"# HELP {name} {about}",
-        f"# TYPE {name} {kind}",
+        f"# HELP {name} {description}",
+        f"# TYPE {name} {metric_type}",
         *(f"{name}{labels} {value}" for labels, value in samples),
     ]
 

@@ -1,4 +1,4 @@
-"""The listeners and the connections that came through them: who is let in, who has to wait, and who is sent away."""
+"""The listeners and their connections: admits, throttles, rejects and closes connections."""
 
 import asyncio
 import logging
@@ -19,15 +19,15 @@ log = logging.getLogger("ottla.server")
 
 CLOSE_SECONDS_MAX = 1.0
 DELAY_SECONDS_MAX = 86_400.0
-"""Who would have to wait for longer waits until the limits are changed."""
+"""A connection that would be throttled for longer waits until the limits change."""
 SWEEP_SECONDS_MAX = 5.0
 SWEEP_SECONDS_MIN = 0.05
 SWEEPS_PER_IDLE_TIME = 20
-"""An idle connection is closed late by one part of this many."""
+"""Idle connections are closed at most 1/20 of the idle time late."""
 
 
 class Server:
-    """What all connections of a node share."""
+    """What all connections of a node share, and the limits on them."""
 
     def __init__(self, broker: Broker, network: Network, rng: Rng, *, protected_listener: str | None = None) -> None:
         self.broker = broker
@@ -41,9 +41,9 @@ class Server:
         self.closed_bytes_in = 0
         self.closed_bytes_out = 0
         self.accepted = self.rejected = self.idle_closed = 0
-        """Connections: let in, sent away because of a limit, and closed for having been idle."""
+        """Connections: admitted, rejected because of a limit, closed because they were idle."""
         self.malformed = self.failed = 0
-        """Requests that ended their connection: nonsense, and those that failed here."""
+        """Requests that closed their connection: malformed ones, and those whose handler failed."""
         self.lag = LoopLag(broker.loop, self._on_lag)
         self._network = network
         self._listeners: list[Listener] = []
@@ -51,7 +51,7 @@ class Server:
         self._connections: dict[ServerConnection, None] = {}
         self._waiting: dict[ServerConnection, None] = {}
         self._throttled: dict[ServerConnection, asyncio.TimerHandle | None] = {}
-        """Those who came too fast, until their time has come."""
+        """Connections over the creation rate, each with its timer."""
         self._waiting_max = self._number("socket.listen.backlog.size")
         self._configs = broker.image.configs
         self._protected = protected_listener
@@ -71,7 +71,7 @@ class Server:
         broker.api_ranges = tuple((api.key, api.advertised_from, api.last) for api in self.apis.values())
 
     async def listen(self, name: str, host: str, port: int) -> int:
-        """Serve clients at this address; the port that was taken is returned. OSError where it cannot be had."""
+        """Listen on an address and return the port. Raises OSError if it is not available."""
         listener = await self._network.listen(host, port, lambda: ServerConnection(self, name))
         self._listeners.append(listener)
         self._names.append(name)
@@ -79,7 +79,7 @@ class Server:
         return listener.port
 
     def open(self) -> None:
-        """The node is ready: those who connected meanwhile are heard now."""
+        """Admit connections from now on, those that were accepted during startup first."""
         protected = self._protected if len(self._names) > 1 else None
         self.quotas = ConnectionQuotas(connection_settings(self._layers(), self._names), protected)
         self.quotas.by_listener.update(dict.fromkeys(self._names, 0))
@@ -100,7 +100,7 @@ class Server:
             self._sweep_timer.cancel()
 
     async def close_connections(self) -> None:
-        """Let clients read the answers that were made. Requests that still wait are not answered, and those who do not end are cut off."""
+        """Close all connections after the responses sent so far; abort those that are still open after a second."""
         for connection in [*self._connections, *self._waiting, *self._throttled]:
             connection.close()
         if self._connections or self._waiting or self._throttled:
@@ -126,7 +126,7 @@ class Server:
     def waiting_count(self) -> int:
         return len(self._waiting) + len(self._throttled)
 
-    # What connections call
+    # Called by connections
 
     def on_connected(self, connection: ServerConnection) -> None:
         if self._is_open:
@@ -152,20 +152,20 @@ class Server:
 
     def on_malformed_request(self, connection: ServerConnection, error: Exception) -> None:
         self.malformed += 1
-        self._malformed_log.emit("closed the connection from %s: it sent %s", connection.peer, error)
+        self._malformed_log.emit("closing connection from %s: %s", connection.peer, error)
 
     def on_failure(self, connection: ServerConnection, error: Exception) -> None:
         self.failed += 1
-        self._failure_log.emit("a request from %s failed; its connection is closed", connection.peer, error=error)
+        self._failure_log.emit("closing connection from %s: a request failed", connection.peer, error=error)
 
     def maybe_log_slow(self, connection: ServerConnection, what: str, took_ms: int) -> None:
         if 0 <= self._slow_ms < took_ms:
-            self._slow_log.emit("a request from %s took %d ms: %s", connection.peer, took_ms, what)
+            self._slow_log.emit("slow request from %s: %d ms in %s", connection.peer, took_ms, what)
 
-    # CachedPartitions
+    # Admission
 
     def _admit_or_throttle(self, connection: ServerConnection) -> None:
-        """Let a new connection in, later where more came than may come in a second."""
+        """Admit a connection, with a delay if its listener's creation rate is exceeded."""
         loop = self.broker.loop
         delay = self._rate_limiter.acquire(connection.listener, loop.time())
         if delay <= 0:
@@ -185,7 +185,9 @@ class Server:
     def _reject(self, connection: ServerConnection) -> None:
         self.rejected += 1
         self._limit_log.emit(
-            "a connection from %s to %s is refused: there are too many", connection.peer_host, connection.listener
+            "rejecting connection from %s on listener %s: connection limit reached",
+            connection.peer_host,
+            connection.listener,
         )
         connection.abort()
 
@@ -205,23 +207,23 @@ class Server:
         self._close_idlest()
 
     def _admit_waiting(self) -> None:
-        """Those who waited longest, where there is a place for them now."""
+        """Admit waiting connections, the oldest first, as far as there are free slots."""
         for connection in list(self._waiting):
             if self.quotas.has_slot(connection.listener):
                 del self._waiting[connection]
                 self._admit(connection)
 
     def _close_idlest(self) -> None:
-        """Where there are more than there may be, the one that has been quiet for longest goes."""
+        """Close the connections that were idle longest while there are more than the limit."""
         surplus = self.quotas.total - self.quotas.settings.total_max
         if surplus > 0:
             going = [connection for connection in self._connections if self.quotas.is_closable(connection.listener)]
             for connection in sorted(going, key=lambda connection: connection.active_at)[:surplus]:
-                self._limit_log.emit("the connection from %s is closed: there are too many", connection.peer)
+                self._limit_log.emit("closing connection from %s: connection limit exceeded", connection.peer)
                 connection.abort()
 
     def _sweep(self) -> None:
-        """One timer for all: who has moved no byte for too long is closed."""
+        """Close idle connections; one timer serves them all."""
         now, idle = self.broker.loop.time(), self._idle_seconds
         self._maybe_apply_configs()
         if orphans := self.fetch_sessions.orphans(self.broker.clock.now_ms()):
@@ -229,8 +231,8 @@ class Server:
         if idle >= 0:
             for connection in list(self._connections):
                 progress = connection.progress
-                if progress != connection.activity:
-                    connection.activity = progress
+                if progress != connection.last_progress:
+                    connection.last_progress = progress
                     connection.active_at = now
                 elif now - connection.active_at >= idle:
                     self.idle_closed += 1
@@ -243,7 +245,7 @@ class Server:
         self._sweep_timer = self.broker.loop.call_later(interval, self._sweep)
 
     async def _close_sessions(self, session_ids: list[int]) -> None:
-        """In slices, as hundreds of sessions of thousands of partitions may go at once."""
+        """Close sessions in time slices, as there may be hundreds, each with thousands of partitions."""
         for session_id in session_ids:
             session = self.fetch_sessions.close(session_id)
             if session is not None:
@@ -253,7 +255,7 @@ class Server:
     # Configs
 
     def _maybe_apply_configs(self) -> None:
-        """Limits can be changed while the node runs."""
+        """Apply connection limits that were changed at runtime."""
         configs = self.broker.image.configs
         if configs is self._configs:
             return
@@ -261,7 +263,7 @@ class Server:
         try:
             settings = connection_settings(self._layers(), self._names)
         except ValueError as error:
-            log.warning("the limits of connections stay as they are: max.connections.per.ip.overrides %s", error)
+            log.warning("keeping the current connection limits: max.connections.per.ip.overrides %s", error)
             return
         if settings != self.quotas.settings:
             self._rate_limiter = ConnectionRateLimiter(
@@ -286,11 +288,11 @@ class Server:
         return value
 
     def _on_lag(self, seconds: float) -> None:
-        """A loop that was held up for long is told of, with what was handled meanwhile: that is most likely why."""
+        """Log that the event loop was blocked, with the requests handled in that time as the likely cause."""
         before, self._request_counts = self._request_counts, {key: api.requests for key, api in self.apis.items()}
         if 0 <= self._slow_ms < seconds * 1000:
             counts = [(api.module, api.requests - before.get(key, 0)) for key, api in self.apis.items()]
             handled = ", ".join(f"{count} {name}" for name, count in counts if count) or "none"
             self._slow_log.emit(
-                "the event loop was held up for %d ms; requests handled meanwhile: %s", seconds * 1000, handled
+                "event loop blocked for %d ms; requests handled in that time: %s", seconds * 1000, handled
             )

@@ -1,12 +1,12 @@
-"""Cuts a stream of bytes into frames, without any I/O of its own.
+"""Splits a stream of bytes into frames, without doing I/O.
 
-Bytes are received into one buffer that all connections of a loop share, and frames that arrived whole are handled right there.
-Only what is left over, the beginning of a frame, moves to a buffer of its own; the rest of the frame is then received straight into
-it. An idle connection therefore owns no buffer at all.
+All connections of a loop receive into one shared buffer, and frames that arrive complete are handled there. Only the
+beginning of an incomplete frame moves to a buffer of its own, and the rest of the frame is received directly into it.
+An idle connection therefore owns no buffer.
 
-A size that is only announced costs nothing: a buffer is made for a whole frame at once where that is little, else it grows with what has
-really arrived. A budget (`queued.max.request.bytes`) may bound what all unfinished frames announce together; a stream whose frame does not
-fit into it is not read until there is room.
+An announced size costs no memory: the buffer of a large frame grows with the bytes received; only that of a small one
+is allocated at once. A budget (`queued.max.request.bytes`) can limit what all incomplete frames announce together; a
+connection whose frame exceeds it is not read until memory is released.
 """
 
 from collections import deque
@@ -17,30 +17,30 @@ RECEIVE_BYTES = 256 << 10
 POOLED_BYTES_MAX = 8 << 20
 POOLED_GRAIN_BYTES = 64 << 10
 UNBUDGETED_BYTES_MAX = 64 << 10
-"""Frames up to this size need no room in the budget, so that large ones that never end cannot pause up everything."""
+"""Frames up to this size do not count against the budget: large ones that never complete cannot block them."""
 PREALLOCATED_BYTES_MAX = 2 << 20
 PREALLOCATED_TOTAL_BYTES_MAX = 64 << 20
-"""Buffers are made for whole frames up to the first size while all owned buffers together stay below the second."""
+"""Frames up to the first size get their whole buffer at once, while all owned buffers stay below the second."""
 GROWN_BYTES_MIN = 4 << 10
 DETACH_BYTES_MIN = 256 << 10
-"""To copy less is cheaper than to do without its buffer."""
+"""Frames below this size are copied, which is cheaper than detaching their buffer."""
 DETACHED_MAX, DETACHED_BYTES_MAX = 6, 48 << 20
-"""A consumer has as many answers at a time: two that wait, one that arrives, and those that are worked on."""
+"""Detached buffers to remember. A consumer has as many responses: two buffered, one arriving, the others being read."""
 FEW_FRAMES = 4
 SMALL_BYTES_MAX = 1 << 10
-"""A frame of up to this size takes little time."""
+"""Frames up to this size take little time."""
 MANY_BYTES_MIN = 2 << 10
-"""What arrived together and is smaller is a few small frames at most, or one."""
+"""Less than this received at once is one frame, or a few small ones: no burst."""
 
 _read_size = Struct(">i").unpack_from
 
 
 class BadFrame(ValueError):
-    """A size that no frame can have: the stream cannot be followed any further."""
+    """An invalid frame size: the rest of the stream cannot be parsed."""
 
 
 class ReceiveBufferPool:
-    """The memory that all connections of one loop receive into."""
+    """The receive memory of all connections of one loop."""
 
     __slots__ = (
         "_detached",
@@ -59,11 +59,11 @@ class ReceiveBufferPool:
         self.shared = bytearray(RECEIVE_BYTES)
         self.shared_view = memoryview(self.shared)
         self.budget_bytes = budget_bytes
-        """What unfinished large frames may announce together; no limit where it is not positive."""
+        """Upper limit of what incomplete large frames announce together; none if it is not positive."""
         self.owned_bytes = 0
-        """The buffers that connections have taken."""
+        """Total size of the buffers that connections own."""
         self.reserved_bytes = 0
-        """What the frames that were let in have announced."""
+        """Total announced size of the incomplete frames that hold a reservation."""
         self._waiters: dict[FrameReader, None] = {}
         self._preallocated_bytes_max = preallocated_bytes_max
         self._pool: dict[int, list[bytearray]] = {}
@@ -75,14 +75,14 @@ class ReceiveBufferPool:
         return len(self._waiters)
 
     def try_reserve(self, size: int) -> bool:
-        """Let a frame in. As in Kafka the last one may go beyond the budget, so that none is too large for it."""
+        """Reserve memory for a frame. As in Kafka the last one may exceed the budget: no frame is too large for it."""
         if 0 < self.budget_bytes <= self.reserved_bytes:
             return False
         self.reserved_bytes += size
         return True
 
     def release_reservation(self, size: int) -> None:
-        """The frame was handled, or its connection is gone: others have waited for the room, the first of them for longest."""
+        """Release the memory of a frame that was handled, or whose connection closed, to the readers that wait."""
         self.reserved_bytes -= size
         while self._waiters and not 0 < self.budget_bytes <= self.reserved_bytes:
             reader = next(iter(self._waiters))
@@ -96,13 +96,13 @@ class ReceiveBufferPool:
         self._waiters.pop(reader, None)
 
     def initial_size(self, rest: int, target: int) -> int:
-        """How large a buffer to make for a frame of which some bytes have arrived."""
+        """Return the size of the first buffer for a frame of which `rest` bytes have arrived."""
         if target <= self._preallocated_bytes_max and self.owned_bytes + target <= PREALLOCATED_TOTAL_BYTES_MAX:
             return target
         return min(target, max(2 * rest, GROWN_BYTES_MIN))
 
     def take(self, size: int) -> bytearray:
-        """At least `size` bytes, rounded up so that they can be used again."""
+        """Return a buffer of at least `size` bytes, rounded up so that it can be pooled."""
         grains = -(-size // POOLED_GRAIN_BYTES)
         waiting = self._pool.get(grains)
         if waiting:
@@ -116,14 +116,14 @@ class ReceiveBufferPool:
         return buffer
 
     def detach(self, buffer: bytearray) -> None:
-        """Somebody keeps it for now. The last few are remembered, as they can be used again when nobody looks at them any more."""
+        """Give up a buffer that is still in use. The last few are remembered, and reclaimed once they have no views."""
         self.owned_bytes -= len(buffer)
         self._detached.append(buffer)
         while sum(map(len, self._detached)) > DETACHED_BYTES_MAX:
             self._detached.popleft()
 
     def _reclaim_detached(self, size: int) -> bytearray | None:
-        """One of that size that was given away, and that nobody looks at any more."""
+        """Return a detached buffer of this size that has no views any more, if there is one."""
         for index, buffer in enumerate(self._detached):
             if len(buffer) == size and not _has_views(buffer):
                 del self._detached[index]
@@ -131,7 +131,7 @@ class ReceiveBufferPool:
         return None
 
     def release(self, buffer: bytearray) -> None:
-        """Fresh memory costs a page fault per 4 kB: keep some of it."""
+        """Take a buffer back; some are pooled, as new memory costs a page fault per 4 kB."""
         size = len(buffer)
         self.owned_bytes -= size
         if size % POOLED_GRAIN_BYTES == 0 and size and self._pooled_bytes + size <= POOLED_BYTES_MAX:
@@ -142,11 +142,11 @@ class ReceiveBufferPool:
 class FrameReader:
     """One connection's position in its stream: calls `handle(buffer, view, start, end)` for each complete frame.
 
-    The reader has no state besides the bytes it owns; whether frames may be handled is its connection's business:
-    `received` handles what has arrived, `store` only keeps it, `resume` handles what was kept. Handling stops when
-    `handle` returns False, and when `should_yield` returns True: the connection calls `resume` later. `should_yield` is
-    asked within a burst, after every few frames and each one that is not small; first with True, before the burst.
-    `on_memory_exhausted` says that a large frame waits for memory, `on_memory_available` that it has got it.
+    The reader has no state but the bytes it owns. Its connection decides whether frames are handled: `received`
+    handles what arrived, `store` only keeps it, `resume` handles what was kept. Handling stops when `handle` returns
+    False or `should_yield` returns True, and the connection calls `resume` later. `should_yield(is_first)` is
+    asked before a burst of frames and within it, after every few small frames and each larger one.
+    `on_memory_exhausted` is called when a large frame has to wait for memory, `on_memory_available` when it has it.
     """
 
     __slots__ = (
@@ -185,7 +185,7 @@ class FrameReader:
         self._own_view = buffers.shared_view
         self._filled = 0
         self._room = 0  # how much of the own buffer may be filled
-        self._target = 0  # how much is needed before there is something to do
+        self._target = 0  # how many bytes are needed before a frame can be handled
         self._reserved = 0
         self._handled: bytearray | None = None  # the buffer whose frames are being handled, unless `retain` took it
 
@@ -194,12 +194,12 @@ class FrameReader:
             return self._buffers.shared_view
         filled, target = self._filled, self._target
         if filled == self._room:
-            # Stored bytes are no beginning of a frame: a little more may arrive before the socket is paused.
+            # Stored bytes need not begin a frame; a little more may arrive before the socket is paused.
             self._grow(min(target, 2 * filled) if filled < target else filled + POOLED_GRAIN_BYTES)
         return self._own_view[filled : self._room]
 
     def received(self, size: int) -> None:
-        """Handle the frames that are complete now. Raises `BadFrame` if the stream makes no sense."""
+        """Handle the frames that are complete. Raises `BadFrame` if a frame size is invalid."""
         if self._own is None:
             buffers = self._buffers
             self._cut(buffers.shared, buffers.shared_view, size)
@@ -228,7 +228,7 @@ class FrameReader:
             self._on_memory_available()
 
     def retain(self, view: memoryview, start: int, end: int) -> bytes | memoryview:
-        """Bytes of a frame that stay valid after `handle`: a copy, or for a large frame its buffer, taken from the pool."""
+        """Return bytes that stay valid after `handle`: a copy, or of a large frame a view of its detached buffer."""
         if end - start < DETACH_BYTES_MIN or view.obj is self._buffers.shared:
             return bytes(view[start:end])
         if self._handled is not None:
@@ -303,7 +303,7 @@ class FrameReader:
             self._keep(buffer, position, filled, is_stopped)
 
     def _keep(self, buffer: bytearray, position: int, filled: int, is_stopped: bool) -> None:
-        """Move the rest to a buffer of its own; unless handling was stopped, with room for the frame that it begins."""
+        """Move the rest to a buffer of its own, sized for the frame that it begins unless handling was stopped."""
         rest = filled - position
         if self._reserved:
             self._release_reservation()
@@ -340,7 +340,7 @@ class FrameReader:
             self._buffers.release_reservation(size)
 
     def _grow(self, room: int) -> None:
-        """Let more of the buffer be filled, in a larger one if need be."""
+        """Let `room` bytes of the buffer be filled, moving to a larger one if necessary."""
         own = self._own
         assert own is not None
         if len(own) < room:
@@ -353,7 +353,7 @@ class FrameReader:
 
 
 def _has_views(buffer: bytearray) -> bool:
-    """Whether there are views of it: Python refuses to resize it then."""
+    """Return whether the buffer has memoryviews: Python does not resize it then."""
     try:
         buffer.append(buffer.pop())
     except BufferError:
@@ -362,5 +362,5 @@ def _has_views(buffer: bytearray) -> bool:
 
 
 def _handle_nothing(buffer: bytearray, view: memoryview, start: int, end: int) -> bool:
-    """What a connection that is gone does with a frame."""
+    """Handler of a closed connection."""
     return False

@@ -107,7 +107,7 @@ def test_a_line_is_logged_once_in_a_second_and_the_others_are_counted(caplog):
             occasional.emit("it was %d", number)
     assert [record.getMessage() for record in caplog.records] == [
         "it was 0",
-        "it was 3 (2 lines like this were left out)",
+        "it was 3 (2 similar messages suppressed)",
         "it was 4",
     ]
 
