@@ -1,2 +1,1 @@
-"""One partition on disk: segments, indexes, checkpoints and producer state, in Kafka's own formats, through the Disk
-port."""
+"""One partition on disk: segments, indexes, checkpoints, producer state, in Kafka's formats, through the Disk port."""

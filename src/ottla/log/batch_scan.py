@@ -15,8 +15,7 @@ _make = BatchHeader._make
 def scan_fields(
     file: File, position: int, end: int, *, window_bytes: int = WINDOW_BYTES
 ) -> Iterator[tuple[int, tuple[int, ...], memoryview]]:
-    """Yield position, header fields and bytes of each batch from a position on. Stops at bytes that cannot be a
-    complete batch."""
+    """Yield position, header fields and bytes of each batch from a position on, up to the first incomplete batch."""
     while end - position >= RECORDS_AT:
         window = memoryview(file.read_at(position, min(window_bytes, end - position)))
         at, available = 0, len(window)

@@ -25,8 +25,7 @@ from ottla.log.segment import LOG_SUFFIX
 
 
 def serve(disk: Disk, request: bytes) -> Iterator[bytes | float]:
-    """Run a request. Yields reports as bytes; a number is the time in seconds that the work since the last one must
-    take at least."""
+    """Run a request. Yields reports as bytes; a number is the minimum time in seconds since the previous number."""
     try:
         for step in Cleaner(disk, CompactionRequest.decode(request)).run():
             yield step if isinstance(step, float) else encode_report(step)
@@ -78,8 +77,7 @@ class Cleaner:
     def _read_keys(
         self, offset_map: OffsetMap, transactions: TransactionFilter, end_offset: int
     ) -> Iterator[int | float]:
-        """Add the keys of the dirty part to the map. Yields the last offset that was read, and the time that reading
-        may take."""
+        """Add the keys of the dirty part to the map. Yields the last offset read, and as floats the times to spend."""
         request = self._request
         for index, (file, size) in enumerate(self._files()):
             base = request.bases[index]
@@ -159,8 +157,7 @@ class Cleaner:
 
 
 def group_segments(request: CompactionRequest, *, end_offset: int, clean_to: int) -> list[list[int]]:
-    """Group segments that become one, so that neither its size, its indexes nor its offset range exceed the limits of a
-    segment."""
+    """Group segments that become one, within the limits on size, index size and offset range of a segment."""
     groups: list[list[int]] = []
     size = index_size = 0
     for index, base in enumerate(request.bases):

@@ -49,8 +49,7 @@ class ProducerEnd(NamedTuple):
 
 
 class RetainedOffsets:
-    """Tells which records are the latest of their keys. The map contains all keys from offset `first_dirty` to
-    `last`."""
+    """Tells which records are the latest of their keys. The map has all keys from offset `first_dirty` to `last`."""
 
     def __init__(self, offset_map: OffsetMap, first_dirty: int, last: int) -> None:
         self._offset_map = offset_map
@@ -227,8 +226,7 @@ class BatchFilter:
 
 
 _DISCARD, _EMPTY, _FILTER, _ADD_HORIZON, _KEEP = "discard", "empty", "filter", "add horizon", "keep"
-"""Outcome for a batch: remove it, keep it without records, filter its records, give a marker a delete horizon, or keep
-it unchanged."""
+"""Outcome for a batch: remove it, empty it, filter its records, give a marker a delete horizon, or keep it."""
 
 
 class _RetainedRecords:
@@ -261,8 +259,7 @@ class _RetainedRecords:
         self.positions, self.data = self._gather(bounds, found.counts)
 
     def _gather(self, bounds: Column, counts: Column) -> tuple[list[int], Octets]:
-        """Return the bytes of rows in batches that lose others, and their positions. Complete batches are copied from
-        the window."""
+        """Return the bytes of rows in batches that lose others, and their positions."""
         is_partial = np.diff(bounds) != counts
         sizes = np.where(np.repeat(is_partial, np.diff(bounds)), self._ends - self._starts, 0)
         positions, data = gather(self._octets, self._starts, sizes)

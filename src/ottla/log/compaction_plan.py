@@ -1,5 +1,4 @@
-"""What to compact: planning on the loop, from known sizes and times, and the messages between broker and cleaner
-process."""
+"""Planning of compaction on the loop, and the messages between the broker and the cleaner process."""
 
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -68,8 +67,7 @@ class CompactionRequest(NamedTuple):
 
 
 class SegmentGroupCleaned(NamedTuple):
-    """The files of one group are complete: the segments with these base offsets become one, with the first of the
-    offsets."""
+    """The files of one group are complete: the segments with these base offsets become one."""
 
     bases: tuple[int, ...]
     size: int
@@ -120,8 +118,7 @@ def decode_report(data: bytes) -> Report:
 
 
 def plan_compaction(log: "PartitionLog", *, clean_to: int | None, high_watermark: int, now_ms: int) -> CompactionPlan:
-    """Plan compaction of a log that is clean up to `clean_to`, or None. The caller compares the dirty ratio with the
-    topic's limit."""
+    """Plan compaction of a log that is clean up to `clean_to`. The caller compares the dirty ratio with its limit."""
     config = log.config
     first_dirty = (
         log.log_start_offset

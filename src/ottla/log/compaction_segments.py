@@ -44,8 +44,7 @@ class SegmentTooLarge(Exception):
 
 
 class CleanedSegmentWriter:
-    """Writes the segment that a group of segments becomes, in files that end in `.cleaned`. Batches are buffered up to
-    1 MB."""
+    """Writes the `.cleaned` files of the segment that a group of segments becomes. Buffers batches up to 1 MB."""
 
     def __init__(self, disk: Disk, directory: str, base_offset: int, *, index_interval_bytes: int) -> None:
         self._disk = disk
@@ -92,8 +91,7 @@ class CleanedSegmentWriter:
             self._buffered_bytes = 0
 
     def finish(self, aborted: Sequence[AbortedTransaction]) -> None:
-        """Write and fsync everything. The file names become durable with the fsync of the directory after their next
-        rename."""
+        """Write and fsync everything. The names become durable by an fsync of the directory after their next rename."""
         self.write()
         self._file.fsync()
         self._file.close()
@@ -142,8 +140,7 @@ class SegmentSwap:
             mark_deleted(segment, keep_snapshot=segment.base_offset == self._new.base_offset)
 
     def finish(self) -> None:
-        """Rename the new files to their final names, once all old ones are marked deleted. Fsync the directory
-        afterwards."""
+        """Give the new files their final names, once all old ones are marked deleted. Then fsync the directory."""
         self._new.rename("")
 
 
@@ -208,8 +205,7 @@ def _remove_replaced(disk: Disk, directory: str, names: list[str], logs: list[st
 
 
 def _end_of(disk: Disk, directory: str, name: str) -> int:
-    """Return the offset after the last batch of a segment. An empty one replaces at least the segment with its own
-    name."""
+    """Return the offset after the last batch. An empty segment replaces at least the one with its own name."""
     base_offset = int(name[:OFFSET_DIGITS])
     file = disk.open_read_only(f"{directory}/{name}")
     try:

@@ -29,8 +29,7 @@ class Transactions(NamedTuple):
 
 
 def find_transactions(files: Iterable[tuple[File, int]]) -> Transactions:
-    """Find the transactions in these files, each given with its size. Stops reading a file at corruption; other code
-    reports it."""
+    """Find the transactions in these files, given with their sizes. Reads a file up to the first corrupt batch."""
     aborted: list[AbortedTransaction] = []
     open_at: dict[int, int] = {}
     for file, size in files:
@@ -92,8 +91,7 @@ class TransactionFilter:
         return True
 
     def is_marker_discardable(self, header: BatchHeader, batch: Buffer) -> bool:
-        """Whether no batch is left of a marker's transaction. A marker without records, emptied by compaction, is
-        always discardable."""
+        """Whether no batch is left of a marker's transaction. A marker emptied by compaction is discardable too."""
         self._begin(header.last_offset)
         if header.record_count <= 0:
             return True

@@ -59,8 +59,7 @@ class LogConfig:
 
     @property
     def segment_age_max_ms(self) -> int:
-        """Age at which the active segment is closed. As it is never compacted, `max.compaction.lag.ms` limits its age
-        too."""
+        """Age at which the active segment is closed. It is never compacted, so `max.compaction.lag.ms` applies too."""
         age = (
             min(self.segment_ms, self.max_compaction_lag_ms)
             if self.compacted and self.max_compaction_lag_ms > 0
@@ -69,8 +68,7 @@ class LogConfig:
         return age - self.segment_jitter_ms
 
     def rules(self) -> BatchRules:
-        """Return the rules for validating batches. Logs with equal rules share one object, so that it stays in the CPU
-        caches."""
+        """Return the rules for validating batches. Logs with equal rules share one object, to stay in CPU caches."""
         return _shared(
             BatchRules(
                 max_message_bytes=self.max_message_bytes,

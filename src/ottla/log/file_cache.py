@@ -1,5 +1,4 @@
-"""Limit on open files and mapped indexes: segments open their files here, and those not used for a while are
-evicted."""
+"""Limit on open files and mapped indexes: segments open files here, and those not used for a while are evicted."""
 
 from typing import TYPE_CHECKING
 

@@ -30,8 +30,7 @@ class ClosedSegment:
 
 
 class AtomicWrite(NamedTuple):
-    """A small file, encoded on the loop and written by a worker. Writing it also fsyncs its directory, with the names
-    of new segments."""
+    """A small file, encoded on the loop and written by a worker, which fsyncs its directory too."""
 
     disk: Disk
     path: str

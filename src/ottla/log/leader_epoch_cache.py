@@ -27,8 +27,7 @@ class LeaderEpochCache:
         return list(zip(self._epochs, self._starts, strict=True))
 
     def assign(self, epoch: int, start_offset: int) -> None:
-        """Record that a leader of this epoch writes at this offset. Remove conflicting entries: those leaders' writes
-        were truncated."""
+        """Record that a leader of this epoch writes at this offset. Remove conflicting entries of truncated leaders."""
         if epoch < 0 or (self._epochs and epoch == self._epochs[-1] and start_offset >= self._starts[-1]):
             return
         while self._epochs and (self._epochs[-1] >= epoch or self._starts[-1] >= start_offset):

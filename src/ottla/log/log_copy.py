@@ -1,5 +1,4 @@
-"""Copying a log into another directory while it is appended to: first its segments, then the batches appended
-meanwhile."""
+"""Copying a log into another directory while it is appended to: its segments first, then newer batches."""
 
 from typing import NamedTuple
 
@@ -26,8 +25,7 @@ class SegmentCopy(NamedTuple):
 
 
 class LogCopy:
-    """Create it on the loop; call `start`, `copy` and `finish` from a worker. Nothing else uses the new log until it is
-    complete."""
+    """Create it on the loop; call `start`, `copy` and `finish` from a worker. The new log has no other user."""
 
     def __init__(self, disk: Disk, source: PartitionLog, directory: str) -> None:
         self._disk = disk

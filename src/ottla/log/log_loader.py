@@ -160,8 +160,7 @@ def _recover(
 
 
 def _first_untrusted(segments: list[LogSegment], recovery_point: int) -> int:
-    """Return the index of the segment with the recovery point, or of an earlier one with a corrupt transaction
-    index."""
+    """Return the index of the segment with the recovery point, or of one with a corrupt transaction index."""
     last = max((index for index, segment in enumerate(segments) if segment.base_offset <= recovery_point), default=0)
     corrupt = (index for index, segment in enumerate(segments[:last]) if not segment.is_transaction_index_valid())
     return next(corrupt, last)
@@ -174,8 +173,7 @@ def _is_next(config: LogConfig, gaps: OffsetGaps, segments: list[LogSegment], in
 
 
 def _flush(disk: Disk, directory: str, segments: list[LogSegment]) -> None:
-    """Fsync records that a killed process left in the page cache, for topics whose consumers may only see flushed
-    records."""
+    """Fsync recovered records that may be in the page cache only, for topics that expose flushed records only."""
     for segment in segments:
         segment.open_file().fsync()
     disk.fsync_directory(directory)
@@ -196,8 +194,7 @@ def _remove_leftovers(disk: Disk, directory: str) -> list[str]:
 
 
 def _resume(segment: LogSegment) -> int | None:
-    """Load the index files of the last segment for further appends and return its end offset, or None if they do not
-    match the log."""
+    """Load the indexes of the last segment for further appends. Return its end offset, or None if they do not fit."""
     if not segment.has_index_files():
         return None
     size = segment.size
@@ -263,8 +260,7 @@ def _load_producers(
 
 
 def _remove_snapshots(disk: Disk, directory: str, names: list[str], loaded: LoadedLog) -> None:
-    """Remove snapshots after the log end offset. Of the others keep, as Kafka does, one for each segment and the
-    newest."""
+    """Remove snapshots after the log end offset. As in Kafka, keep one for each segment, and the newest."""
     bases = {segment.base_offset: None for segment in loaded.segments}
     offsets = _snapshot_offsets(names)
     newest = max((offset for offset in offsets if offset <= loaded.log_end_offset), default=-1)
@@ -310,8 +306,7 @@ def apply_log_start_offset(loaded: LoadedLog, start_offset: int, disk: Disk, dir
 
 
 def _complete_epochs_from_start(loaded: LoadedLog, start_offset: int) -> None:
-    """Add epochs that were removed for a log start offset which a power failure then took back; the batches still have
-    them."""
+    """Restore epochs that were removed for a log start offset which a power failure then took back."""
     known = loaded.epochs.entries()
     if not known or known[0][1] <= start_offset:
         return

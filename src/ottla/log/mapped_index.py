@@ -1,5 +1,4 @@
-"""Base of the two memory-mapped indexes: a file of sorted entries, which Apache Kafka pads with zeros while the segment
-is active."""
+"""Base of the two mapped indexes: a file of sorted entries, which Apache Kafka pads with zeros."""
 
 from bisect import bisect_right
 from collections.abc import Callable

@@ -17,8 +17,7 @@ _relative = Struct(">i")
 
 
 class MutableOffsetIndex:
-    """Index of the active segment: two sorted arrays, 8 bytes per entry. Written when the segment is closed; rebuilt
-    after a crash."""
+    """Index of the active segment: two sorted arrays, 8 bytes per entry. Written when the segment is closed."""
 
     __slots__ = ("base_offset", "positions", "relatives")
 
@@ -39,8 +38,7 @@ class MutableOffsetIndex:
         return self.position_range(offset)[0]
 
     def position_range(self, offset: int) -> tuple[int, int | None]:
-        """Return the first and last position where the batch that holds the offset may start; None for the last if
-        unknown."""
+        """Return the first and the last position (None if unknown) where the batch that holds the offset may start."""
         relatives, positions, relative = self.relatives, self.positions, offset - self.base_offset
         index = bisect_right(relatives, relative)
         start = positions[index - 1] if index else 0
@@ -125,14 +123,12 @@ OffsetIndex = MutableOffsetIndex | MappedOffsetIndex
 
 
 def count_valid(data: Entries) -> int:
-    """Return the number of entries before the padding. Positions increase, so only the first entry may have position
-    0."""
+    """Return the number of entries before the padding. Only the first entry may have position 0."""
     return count_before_padding(data, _entry, lambda i: not _relative.unpack_from(data, i * ENTRY_BYTES + 4)[0])
 
 
 def is_valid_index(data: Entries, log_size: int) -> bool:
-    """Whether a file can be the index of a log of that size: complete entries, the last of which points into the
-    log."""
+    """Whether a file can be the index of a log of that size: complete entries, the last of which is in the log."""
     if len(data) % ENTRY_BYTES:
         return False
     count = count_valid(data)

@@ -23,8 +23,7 @@ PADDING = bytes(WORD)
 KEY_BYTES_MAX = 256
 """Longer keys are stored in the dictionary."""
 PROBES_MAX = 64
-"""A key without a slot after so many probes is stored in the dictionary: clients may choose keys with colliding
-hashes."""
+"""Keys without a slot after so many probes go to the dictionary: clients may choose keys with colliding hashes."""
 SLOTS_MIN = 1 << 12
 NO_ENTRY = -1
 NO_OFFSET = -1

@@ -53,8 +53,7 @@ class ColdRead(Exception):
 
 
 class PartitionLog:
-    """Has one writer and assigns offsets. Call methods from the loop's thread unless their docstring allows a
-    worker."""
+    """Has one writer and assigns offsets. Call its methods on the loop unless their docstring allows a worker."""
 
     __slots__ = (
         "_active",
@@ -228,8 +227,7 @@ class PartitionLog:
         return base_offset, append_time
 
     def append_preassigned(self, batch: bytearray | memoryview, *, now_ms: int) -> None:
-        """Write one batch whose offsets, epoch and checksum are already set. Its base offset must be the log end
-        offset."""
+        """Write one batch whose offsets, epoch and checksum are set. It must start at the log end offset."""
         header = read_header(batch)
         assert (header.base_offset, header.size) == (self.log_end_offset, len(batch)), (
             header,
@@ -302,15 +300,13 @@ class PartitionLog:
         )
 
     def offset_for_timestamp(self, timestamp_ms: int) -> time_search.Found | None:
-        """Return timestamp, offset and leader epoch of the first record at or after a time. May be called in a
-        worker."""
+        """Return timestamp, offset and epoch of the first record at or after a time. May be called in a worker."""
         return self._search(
             lambda segments: time_search.first_at_or_after(segments, timestamp_ms, self.log_start_offset)
         )
 
     def offset_of_max_timestamp(self) -> time_search.Found | None:
-        """Return timestamp, offset and leader epoch of the first record with the highest timestamp. May be called in a
-        worker."""
+        """Return timestamp, offset and epoch of the first record with the highest time. May be called in a worker."""
         return self._search(time_search.latest)
 
     def _search(self, search: Callable[[Sequence[LogSegment]], time_search.Found | None]) -> time_search.Found | None:
@@ -334,8 +330,7 @@ class PartitionLog:
             self.epochs.truncate_from_start(offset)
 
     def detach_below_start(self) -> list[LogSegment]:
-        """Take segments that end before the log start offset out of the log. Their files may still be read; the caller
-        deletes them."""
+        """Remove segments that end before the log start offset from the log. The caller deletes their files."""
         count = max(bisect_right(self._base_offsets, self.log_start_offset) - 1, 0)
         return self._replace(0, count, [])
 
@@ -410,8 +405,7 @@ class PartitionLog:
         return timestamp - first if first is not None and first >= 0 else now_ms - self._active.created_ms
 
     def roll(self, *, now_ms: int) -> None:
-        """Close the active segment and start a new one at the log end offset. A worker writes the closed one's indexes
-        later."""
+        """Close the active segment and start a new one at the log end offset. A worker writes the indexes later."""
         closed = self._active
         if closed.size == 0:
             return  # the new one would have the same name
@@ -433,8 +427,7 @@ class PartitionLog:
             self._flush_queue.add_file(f"{self.directory}/{leader_epoch_cache.FILE_NAME}", self.epochs.encode())
 
     def plan_flush(self, *, to_end: bool) -> FlushPlan | None:
-        """Plan a flush up to the log end offset, or of the closed segments only. Return None if there is nothing to
-        do."""
+        """Plan a flush up to the log end offset, or of the closed segments only. None if there is nothing to do."""
         end = self.log_end_offset if to_end else self._active.base_offset
         if end <= self.recovery_point and not self.has_unflushed:
             return None
@@ -459,8 +452,7 @@ class PartitionLog:
         return bool(self._flush_queue) or self.epochs.is_dirty
 
     def active_file(self) -> File:
-        """The file of the active segment. To make all records durable, flush the items of `drain_unflushed` and then
-        this file."""
+        """The file of the active segment. Flush the items of `drain_unflushed` before this file."""
         return self._active.open_file()
 
     def flush(self) -> None:

@@ -14,8 +14,7 @@ from ottla.wire.rejection import BatchRejected
 
 BATCHES_PER_PRODUCER_MAX = 5
 PRODUCERS_MAX = 100_000
-"""Per partition. Beyond that, the producers idle for longest are removed, so that invented ids cannot exhaust
-memory."""
+"""Limit per partition. Beyond it the idlest producers are removed, so that invented ids cannot exhaust memory."""
 
 SEQUENCE_MASK = 0x7FFF_FFFF
 """Sequences wrap from 2**31 - 1 to 0."""
@@ -60,8 +59,7 @@ class ProducerStateManager:
         return list(self._producers.items())
 
     def check(self, producer_id: int, epoch: int, base_sequence: int, count: int) -> BatchMetadata | None:
-        """Return the batch that this one duplicates, or None if it is the next one. Raises BatchRejected if it is
-        neither."""
+        """Return the batch that this one duplicates, or None for the next one. Raises BatchRejected if neither."""
         producer = self._producers.get(producer_id)
         if producer is None:
             if epoch < NO_PRODUCER_EPOCH:
@@ -118,8 +116,7 @@ class ProducerStateManager:
         producer.last_timestamp = timestamp
 
     def on_batch(self, header: BatchHeader, batch: Buffer) -> AbortedTransaction | None:
-        """Update the state from a stored batch of any kind. Return the transaction that it aborts, if it is such a
-        marker."""
+        """Update the state from a stored batch of any type. Return the transaction that it aborts, if it does."""
         if header.producer_id < 0:
             return None
         if header.is_control:

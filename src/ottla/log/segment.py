@@ -27,8 +27,7 @@ scan = Struct(">qi11xi").unpack_from
 """Base offset, length and last offset delta of a batch."""
 
 TAIL_LENGTH_MAX = 2 * 256
-"""Positions of up to 256 batches appended since the last index entry. Reads at the end of the log use them instead of
-searching the index."""
+"""Up to 256 batches since the last index entry have known positions: reads at the log's end skip the index search."""
 NO_TAIL = 1 << 63
 NO_HINT = (-1, 0)
 
@@ -75,8 +74,7 @@ class LogSegment:
         self.files = files
         self.stem = f"{directory}/{base_offset:020d}"
         self.suffix = ""
-        """Appended to all its file names while it replaces other segments (`.cleaned`, `.swap`), and once deleted
-        (`.deleted`)."""
+        """Suffix of all its file names during a swap (`.cleaned`, `.swap`) and once deleted (`.deleted`)."""
         self.base_offset = base_offset
         self.created_ms = created_ms
         self.size = 0
@@ -86,8 +84,7 @@ class LogSegment:
         self.offset_index: OffsetIndex | None = None
         self.time_index: TimeIndex | None = None
         self.aborted: list[AbortedTransaction] | None = None
-        """Those whose markers are in this segment while it is active. For a closed one they are in the transaction
-        index file."""
+        """Those whose markers are in this active segment. For a closed segment they are in the transaction index."""
         self.last_entry_position = 0
         """Position of the batch with the last index entry."""
         self.first_timestamp: int | None = None
@@ -217,8 +214,7 @@ class LogSegment:
             file.close()
 
     def locate(self, offset: int, read_at: ReadAt) -> tuple[int, int] | None:
-        """Return position and size of the batch that holds an offset, or of the next one, or None if the segment ends
-        before it."""
+        """Return position and size of the batch that holds an offset, or of the next; None after the end."""
         if offset >= self.tail_offset:
             return self.locate_in_tail(offset)
         position = self.offsets().position_of(offset)
@@ -263,8 +259,7 @@ class LogSegment:
             self.time_index.maybe_append(self.max_timestamp, self.max_timestamp_offset)
 
     def flush(self, file: File) -> None:
-        """Write the indexes of a closed segment and fsync it. Call from a worker with the file, which was opened on the
-        loop."""
+        """Write the indexes of a closed segment and fsync it. Call from a worker with a file opened on the loop."""
         self.write_indexes()
         self.use_index_files()
         file.fsync()
@@ -305,8 +300,7 @@ class LogSegment:
         self.files = files
 
     def rename(self, suffix: str) -> None:
-        """Change the suffix of its files; open files stay usable. Rename the log first: it decides what the others
-        belong to."""
+        """Change the suffix of its files; open files stay usable. The log is first, as the others belong to it."""
         for extension in reversed(SUFFIXES):
             if self.disk.exists(self.stem + extension + self.suffix):
                 self.disk.rename(self.stem + extension + self.suffix, self.stem + extension + suffix)

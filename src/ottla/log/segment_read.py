@@ -1,5 +1,4 @@
-"""Locating records in a segment, and reading those that are in the page cache with one `preadv2` into a buffer shared
-by all reads."""
+"""Locating records in a segment, and reading cached ones with one `preadv2` into a buffer shared by all reads."""
 
 from typing import NamedTuple
 
@@ -16,8 +15,7 @@ TRUNCATE_BYTES_MIN = 32 << 10
 
 Leaving it out took 4 to 7 % more CPU at 16 kB, and 7 to 13 % less at 64 kB."""
 STEPS_MAX = 3
-"""If more batches follow the last index entry, they are small: stepping over them costs more than sending an incomplete
-one."""
+"""If more batches follow the last index entry, they are small, and sending an incomplete one is cheaper."""
 
 
 class LogSlice(NamedTuple):

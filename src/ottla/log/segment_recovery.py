@@ -116,8 +116,7 @@ def recover_segment(
 
 
 def index_closed(segment: LogSegment, config: LogConfig) -> None:
-    """Rebuild the index files of a closed segment. Its batches were flushed and are not validated: its readers detect
-    corruption."""
+    """Rebuild the index files of a closed segment. Its flushed batches are not validated: readers detect corruption."""
     size = segment.size
     segment.size = 0
     segment.start_indexes()

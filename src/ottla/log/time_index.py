@@ -111,8 +111,7 @@ TimeIndex = MutableTimeIndex | MappedTimeIndex
 
 
 def count_valid(data: Entries) -> int:
-    """Return the number of entries before the padding. Timestamps increase, so only the first entry may have timestamp
-    0."""
+    """Return the number of entries before the padding. Only the first entry may have timestamp 0."""
     if len(data) // ENTRY_BYTES == 1:
         return 1  # a single entry of zeros is valid: a record of the year 1970, as no file is padded to one entry
     return count_before_padding(data, _entry, lambda i: _entry.unpack_from(data, i * ENTRY_BYTES) == (0, 0))

@@ -1,5 +1,4 @@
-"""Searching a log by time. Runs in workers while the loop appends: opens its own files and only reads the growing
-indexes."""
+"""Searching a log by time. Runs in workers while the loop appends, with files of their own."""
 
 from collections.abc import Iterator, Sequence
 
@@ -59,8 +58,7 @@ def latest(segments: Sequence[LogSegment]) -> Found | None:
 
 
 def _times(header: BatchHeader, batch: Buffer) -> Iterator[tuple[int, int]]:
-    """Yield timestamp and offset of each record. Other fields are not decoded: a batch of a few kilobytes may hold a
-    million records."""
+    """Yield timestamp and offset of each record. Decodes nothing else: a few kilobytes may hold a million records."""
     payload = read_payload(batch, header, output_max=OUTPUT_MAX)
     for timestamp_delta, offset_delta, *_ in scan_records(payload, header.record_count, check_lengths=False):
         timestamp = header.max_timestamp if header.has_log_append_time else header.base_timestamp + timestamp_delta

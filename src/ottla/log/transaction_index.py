@@ -38,8 +38,7 @@ class Marker(NamedTuple):
 
 
 def read_marker(batch: Buffer) -> Marker | None:
-    """Return the marker in a control batch, or None if it contains another control record or was emptied by
-    compaction."""
+    """Return the marker in a control batch, or None if it has another record, or none after compaction."""
     records = decode_records(batch)
     if not records:
         return None
