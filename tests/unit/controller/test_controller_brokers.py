@@ -71,7 +71,7 @@ def registration(**changes: Any) -> RegisterBroker:
 
 def test_activation_of_empty_log_writes_bootstrap_records() -> None:
     """In one transaction, with the cluster's min.insync.replicas that eligible leader replicas require."""
-    controller = Controller(ClusterImage(CLUSTER), ControllerSettings(1, {"min.insync.replicas": "2"}), rng=None)  # type: ignore[arg-type]
+    controller = Controller(ClusterImage(CLUSTER), ControllerSettings(1, {"min.insync.replicas": "2"}), rng=None)
     assert controller.activate(1, bootstrap_records()) == Decision(
         (
             BeginTransactionRecord("Bootstrap records"),
@@ -85,7 +85,7 @@ def test_activation_of_empty_log_writes_bootstrap_records() -> None:
 
 def test_activation_aborts_and_repeats_unfinished_bootstrap(new_controller: Any) -> None:
     """A crash while writing the bootstrap records leaves a transaction open."""
-    controller = Controller(ClusterImage(CLUSTER), ControllerSettings(1), rng=None)  # type: ignore[arg-type]
+    controller = Controller(ClusterImage(CLUSTER), ControllerSettings(1), rng=None)
     first = controller.activate(1, bootstrap_records())
     for number, record in enumerate(first.records[:3]):
         controller.replay(1 + number, record)

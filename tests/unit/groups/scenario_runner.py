@@ -8,6 +8,7 @@ from typing import Any, Protocol
 
 from ottla.base.decision import Decision
 from ottla.base.errors import ErrorCode
+from ottla.base.ids import Uuid
 from ottla.groups.interface import GroupCall, GroupRecord, GroupSettings
 from ottla.groups.shard import GroupCoordinatorShard
 from ottla.wire.messages.join_group import JoinGroupResponse
@@ -23,7 +24,7 @@ from ottla.wire.records.group import (
 )
 from ottla.wire.schema import Message, decode, encode
 
-TOPIC_IDS = {"t1": b"1" * 16, "t2": b"2" * 16}
+TOPIC_IDS = {"t1": Uuid(b"1" * 16), "t2": Uuid(b"2" * 16)}
 SETTINGS = GroupSettings(
     group_min_session_timeout_ms=500,
     group_max_size=3,

@@ -28,7 +28,7 @@ WRITTEN_BY_KAFKA = {
         7, -1, "hello", 1794745937844, 1794746037844
     ),
     "00040000000000000007ffffffff0668656c6c6f000001a1df31afe401001093e7c4a7a23b48729faf98f46d92e142": CommittedOffset(
-        7, -1, "hello", 1794745937892, -1, TOPIC_ID  # type: ignore[arg-type]
+        7, -1, "hello", 1794745937892, -1, TOPIC_ID
     ),
 }  # fmt: skip
 
@@ -55,8 +55,8 @@ def test_offset_values_of_all_versions_are_read(version: int, metadata: str) -> 
 @pytest.mark.parametrize("metadata", ["", "m", "é" * 63, "x" * 126, "x" * 127, "x" * 4096])
 @pytest.mark.parametrize("topic_id", [bytes(16), TOPIC_ID])
 def test_offset_values_match_compiled_codec(metadata: str, topic_id: bytes) -> None:
-    committed = CommittedOffset(3, 4, metadata, 5, -1, topic_id)  # type: ignore[arg-type]
-    message = OffsetCommitValue(offset=3, leader_epoch=4, metadata=metadata, commit_timestamp=5, topic_id=topic_id)  # type: ignore[arg-type]
+    committed = CommittedOffset(3, 4, metadata, 5, -1, topic_id)
+    message = OffsetCommitValue(offset=3, leader_epoch=4, metadata=metadata, commit_timestamp=5, topic_id=topic_id)
     assert offset_value(committed) == b"\x00\x04" + encode(message, 4)
     assert read_offset_value(offset_value(committed)) == committed
 

@@ -1,4 +1,4 @@
-"""Configs that Kafka 4.3 refuses together are error, and those it takes are taken: each line was tried on Kafka's own class."""
+"""Combinations of broker configs that Kafka 4.3 accepts or rejects. Each line was checked with Kafka's own class."""
 
 import pytest
 
@@ -87,11 +87,11 @@ def test_valid_combination_is_accepted(line: str) -> None:
 
 @pytest.mark.parametrize("line", INVALID.split())
 def test_invalid_combination_is_rejected(line: str) -> None:
-    """The one that is named is one of those that were given."""
+    """The error names one of the given configs."""
     given = configs(line)
-    with pytest.raises(InvalidConfig) as error:
+    with pytest.raises(InvalidConfig) as raised:
         validate_broker_constraints(given)
-    assert error.value.value == given[error.value.name]
+    assert raised.value.value == given[raised.value.name]
 
 
 @pytest.mark.parametrize(
@@ -119,6 +119,6 @@ def test_invalid_combination_is_rejected(line: str) -> None:
     ],
 )
 def test_constraint_error_message(line: str, message: str) -> None:
-    with pytest.raises(InvalidConfig) as error:
+    with pytest.raises(InvalidConfig) as raised:
         validate_broker_constraints(configs(line))
-    assert str(error.value) == message
+    assert str(raised.value) == message

@@ -1,4 +1,4 @@
-"""Configs are describe as Apache Kafka 4.3 describes them: the answers of a real broker are the expectation."""
+"""Config entries match responses recorded from Apache Kafka 4.3."""
 
 import json
 import pathlib
@@ -72,7 +72,7 @@ def test_created_topic_configs_match_kafka(created: dict[str, Any]) -> None:
 
 
 def test_every_config_has_one_sentence_of_documentation() -> None:
-    """Only where it was asked for, and for every config that a catalogue has."""
+    """Only if requested, and for every config of the catalog."""
     node = RECORDED["nodes"][0]
     for resource in node["resources"]:
         assert {entry.documentation for entry in describe(node, resource)} == {None}

@@ -1,4 +1,4 @@
-"""The catalogue holds what Kafka 4.3 defines, and takes and refuses the values that Kafka takes and refuses."""
+"""The catalog matches Kafka 4.3: definitions, and accepted and rejected values."""
 
 import json
 import math
@@ -52,7 +52,7 @@ SPECIAL = {
 
 
 def allowed(validator: str | None, definition: Definition) -> bool:
-    """Whether the notation says what Kafka's own validator prints of itself."""
+    """Whether our notation matches the text of Kafka's validator."""
     if validator is None:
         return definition.allowed == "*"
     if validator in SPECIAL:
@@ -64,7 +64,7 @@ def allowed(validator: str | None, definition: Definition) -> bool:
 
 
 def test_catalog_matches_kafka() -> None:
-    """Names, types, defaults, ranges, importance, and which are dynamic: as Kafka's own definitions have them."""
+    """Names, types, defaults, ranges, importance and dynamic updates match Kafka's definitions."""
     seen: dict[str, list[str]] = {section: [] for section in CATALOGUE}
     for section, name, kind, has_default, default, validator, importance, internal, mode in RECORDED:
         definition = CATALOGUE[section][name]
@@ -167,9 +167,9 @@ def test_nan_is_accepted() -> None:
 
 @pytest.mark.parametrize(("name", "text"), INVALID)
 def test_invalid_topic_config(name: str, text: str | None) -> None:
-    with pytest.raises(InvalidConfig) as error:
+    with pytest.raises(InvalidConfig) as raised:
         validate_topic_config(name, text)
-    assert error.value.name == name
+    assert raised.value.name == name
 
 
 @pytest.mark.parametrize(
@@ -193,9 +193,9 @@ def test_invalid_topic_config(name: str, text: str | None) -> None:
     ],
 )
 def test_topic_config_error_message(name: str, text: str | None, message: str) -> None:
-    with pytest.raises(InvalidConfig) as error:
+    with pytest.raises(InvalidConfig) as raised:
         validate_topic_config(name, text)
-    assert str(error.value) == message
+    assert str(raised.value) == message
 
 
 def test_conflicting_topic_configs() -> None:
@@ -263,9 +263,12 @@ def test_invalid_share_offset_reset(text: str) -> None:
 @pytest.mark.parametrize(
     ("value", "text"),
     [
-        (0.001, "0.001"), (0.00099, "9.9E-4"), (1e-5, "1.0E-5"), (0.5, "0.5"), (1.0, "1.0"), (9999999.0, "9999999.0"), (1e7, "1.0E7"),
-        (12345678.0, "1.2345678E7"), (-12345678.5, "-1.23456785E7"), (1e16, "1.0E16"), (1.7976931348623157e308, "1.7976931348623157E308"),
-        (2147483647.0, "2.147483647E9"), (0.0, "0.0"), (-0.0, "-0.0"), (float("inf"), "Infinity"), (float("-inf"), "-Infinity"),
+        (0.001, "0.001"), (0.00099, "9.9E-4"), (1e-5, "1.0E-5"), (0.5, "0.5"), (1.0, "1.0"), (9999999.0, "9999999.0"),
+        (1e7, "1.0E7"),
+        (12345678.0, "1.2345678E7"), (-12345678.5, "-1.23456785E7"), (1e16, "1.0E16"),
+        (1.7976931348623157e308, "1.7976931348623157E308"),
+        (2147483647.0, "2.147483647E9"), (0.0, "0.0"), (-0.0, "-0.0"), (float("inf"), "Infinity"),
+        (float("-inf"), "-Infinity"),
         (True, "true"), (False, "false"), (12, "12"), ((), ""), (("a", "b"), "a,b"), (None, None), ("x", "x"),
     ],
 )  # fmt: skip
@@ -323,7 +326,7 @@ def test_dynamic_config_replaces_its_synonyms() -> None:
 
 
 def test_catalog_imports_no_documentation() -> None:
-    """No documentation and no matching of names is loaded with it."""
+    """Importing the catalog loads neither documentation nor difflib, which keeps startup fast."""
     program = (
         "import sys, ottla.metadata.configs; print([m for m in sys.modules if 'documentation' in m or m == 'difflib'])"
     )

@@ -1,4 +1,4 @@
-"""A delta makes the next image: what each record changes, and what stays shared."""
+"""Deltas: what each record changes in the image, and which parts stay shared."""
 
 import time
 from typing import Any
@@ -103,7 +103,7 @@ def image() -> ClusterImage:
 
 
 def test_topics_are_found_by_id_and_name(image: ClusterImage) -> None:
-    """One topic is one object, whichever way it is found."""
+    """Both lookups return the same object."""
     a = TopicImage("a", id_of(1), {0: PARTITION, 1: PARTITION})
     b = TopicImage("b", id_of(2), {0: PARTITION})
     assert image == ClusterImage(
@@ -117,7 +117,7 @@ def test_topics_are_found_by_id_and_name(image: ClusterImage) -> None:
 
 
 def test_unchanged_parts_are_shared(image: ClusterImage) -> None:
-    """Only the topic that a record names is a new object; the old image is as it was."""
+    """Only the changed topic is a new object; the old image is unchanged."""
     before = image.topics_by_name["a"]
     after, changes = step(image, PartitionChangeRecord(partition_id=1, topic_id=id_of(1), isr=[1]))
     changed = PartitionImage((1, 2), (1,), 1, 0, 1, (DIR, DIR))
@@ -153,7 +153,7 @@ def test_unchanged_parts_are_shared(image: ClusterImage) -> None:
     ],
 )
 def test_partition_changes(image: ClusterImage, record: dict[str, Any], expected: PartitionImage) -> None:
-    """The partition epoch rises with every change, the leader epoch whenever a leader is named, even the same one."""
+    """The partition epoch increases with every change, the leader epoch whenever a leader is set, even the same one."""
     after = replayed(image, PartitionChangeRecord(partition_id=0, topic_id=id_of(2), **record))
     assert after.topics_by_name["b"].partitions == {0: expected}
 
@@ -174,7 +174,7 @@ def test_removed_topic_loses_its_configs(image: ClusterImage) -> None:
 
 
 def test_name_can_be_reused_within_one_delta(image: ClusterImage) -> None:
-    """Deleted and created anew within one delta: another id, and none of the old configs."""
+    """Deleted and recreated within one delta: a new id, without the old configs."""
     after, changes = step(image, RemoveTopicRecord(id_of(1)), TopicRecord("a", id_of(9)), partition_record(9, 0))
     new = TopicImage("a", id_of(9), {0: PARTITION})
     assert after.topics_by_name["a"] == new
@@ -199,7 +199,7 @@ def test_topic_created_and_removed_within_one_delta(image: ClusterImage) -> None
 
 
 def test_configs_are_set_and_deleted(image: ClusterImage) -> None:
-    """A resource without values is no longer there."""
+    """A resource without values is removed."""
     broker = ConfigResource(ResourceType.BROKER, "1")
     after, changes = step(
         image,
@@ -289,7 +289,7 @@ def test_controllers_features_and_producer_ids() -> None:
 
 
 def test_clear_elr(image: ClusterImage) -> None:
-    """One topic or all of them; partitions that have none are not touched."""
+    """For one topic or all; partitions without ELR are unchanged."""
     image = replayed(
         image,
         PartitionChangeRecord(partition_id=0, topic_id=id_of(1), eligible_leader_replicas=[2]),
@@ -304,13 +304,13 @@ def test_clear_elr(image: ClusterImage) -> None:
 
 
 def test_clear_elr_of_topic_without_partitions(image):
-    """Kafka then clears its eligible leaders before its partitions are made: there are none yet."""
+    """Kafka writes ClearElr before the partitions of a topic created with min.insync.replicas."""
     made = replayed(image, TopicRecord("new", Uuid(b"n" * 16)), ClearElrRecord("new"), ClearElrRecord(""))
     assert dict(made.topics_by_name["new"].partitions) == {}
 
 
 def test_transaction_takes_effect_at_its_end(image: ClusterImage) -> None:
-    """Also where its records come in several deltas: what is open waits in the image."""
+    """Also if its records span several deltas: an open transaction is stored in the image."""
     opened = replayed(image, BeginTransactionRecord("t"), TopicRecord("c", id_of(3)), partition_record(3, 0))
     assert opened.topics_by_id is image.topics_by_id
     assert opened.open_transaction == ((7, TopicRecord("c", id_of(3))), (8, partition_record(3, 0)))
@@ -323,7 +323,7 @@ def test_transaction_takes_effect_at_its_end(image: ClusterImage) -> None:
 
 
 def test_unserved_records_pass_through() -> None:
-    """ACLs, quotas, credentials and tokens live on and can be removed; a record that nobody understands is kept by its offset."""
+    """ACLs, quotas, credentials and tokens are stored and can be removed; unknown records are stored by offset."""
     acl = AccessControlEntryRecord(id_of(1), 2, "t", 3, "User:a", "*", 3, 3)
     quota = ClientQuotaRecord([EntityData("user", None)], "producer_byte_rate", 5.0, False)
     scram = UserScramCredentialRecord("u", 1, b"s", b"k", b"v", 4096)
@@ -379,7 +379,7 @@ def test_records_without_directories() -> None:
 
 
 def test_single_change_among_many_topics_is_cheap() -> None:
-    """A thousand topics of ten partitions: a change costs well under a millisecond, as no other partition is copied."""
+    """A thousand topics with ten partitions: a change takes well under a millisecond, since nothing else is copied."""
     records: list[Any] = []
     for number in range(1, 1001):
         records.append(TopicRecord(f"t{number}", id_of(number)))

@@ -1,4 +1,4 @@
-"""A snapshot's records make the image that they were taken from."""
+"""Replaying a snapshot's records restores the image."""
 
 from typing import Any
 
@@ -88,7 +88,7 @@ def full_image() -> ClusterImage:
 
 
 def test_snapshot_restores_image() -> None:
-    """Through the bytes as well, in the versions that the cluster's level asks for."""
+    """Also through encoding, in the record versions of the cluster's metadata version."""
     image = full_image()
     records = list(image_records(image))
     assert records[0] == FeatureLevelRecord("metadata.version", 30)
@@ -125,7 +125,7 @@ def test_snapshot_restores_any_topics(topics: dict[int, int], next_producer_id: 
 
 
 def test_record_versions_follow_metadata_version() -> None:
-    """Apache Kafka's own choices at its levels; every record can be written at every level from the lowest on."""
+    """The same versions as in Kafka; every record can be written at every supported level."""
     partition, change, broker = PartitionRecord(), PartitionChangeRecord(), RegisterBrokerRecord()
     assert [record_version(partition, level) for level in (7, 16, 17, 22, 23, 30)] == [0, 0, 1, 1, 2, 2]
     assert [record_version(change, level) for level in (7, 16, 17, 22, 23, 30)] == [0, 0, 1, 1, 2, 2]
@@ -143,7 +143,7 @@ def test_record_versions_follow_metadata_version() -> None:
 
 
 def test_unimplemented_features_are_not_supported() -> None:
-    """What a new cluster starts at is what this version can do."""
+    """A new cluster's feature levels are supported by this version."""
     assert unsupported_features(bootstrap_features()) == {}
     assert unsupported_features({"metadata.version": 31, "transaction.version": 2}) == {
         "metadata.version": 31,
