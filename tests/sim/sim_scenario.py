@@ -91,8 +91,8 @@ class Story:
             await self.start_node(may_crash=True)
             await asyncio.sleep(self.random.uniform(0.0, 2.0))
         self.is_over = True
-        self.world.spare("node")
-        if self.node is not None and self.node.failed.done():
+        self.world.cancel_faults("node")
+        if self.node is not None and self.node.on_failed.done():
             await self.crash_node()  # it said that it cannot go on
             await self.start_node()
         await asyncio.gather(*workload)
@@ -135,7 +135,7 @@ class Story:
                 self.world.crash("node", self.keep)
                 self.note_crash()
                 continue
-            self.world.spare("node")
+            self.world.cancel_faults("node")
             return
 
     async def crash_node(self) -> None:
@@ -144,7 +144,7 @@ class Story:
             self.world.crash_in("node", self.random.randint(1, 300), self.keep)
         await asyncio.wait((self.ports.crashed,), timeout=self.random.uniform(0.05, 6.0))
         if self.world.is_running("node"):
-            self.world.spare("node")
+            self.world.cancel_faults("node")
             self.world.crash("node", self.keep)
         self.note_crash()
         await asyncio.sleep(self.random.uniform(0.0, 1.0))
@@ -152,7 +152,7 @@ class Story:
     def note_crash(self) -> None:
         self.crashes += 1
         if self.keep == "flushed":
-            self.history.forget_reads()
+            self.history.discard_observations()
 
     async def stop_node(self) -> None:
         assert self.node is not None
@@ -247,10 +247,10 @@ class Story:
         if answer.error_code == ErrorCode.OFFSET_OUT_OF_RANGE and self.keep == "flushed":
             return 0
         if answer.error_code == ErrorCode.KAFKA_STORAGE_ERROR and self.has_faults:
-            raise Disconnected("the only directory has failed: the node stops")
+            raise Disconnected("the only directory has on_failed: the node stops")
         assert answer.error_code == 0, (partition, offset, answer.error_code)
         records = records_of(answer.records, offset)
-        self.history.polled(partition, records, answer.high_watermark, known_before=known_before)
+        self.history.on_fetched(partition, records, answer.high_watermark, known_before=known_before)
         if source.random() < 0.05:
             return source.randint(0, offset)
         return records[-1].offset + 1 if records else offset
@@ -274,7 +274,7 @@ class Story:
                 more = records_of(answer.records, len(records))
                 if not more:
                     break
-                self.history.polled(partition, more, answer.high_watermark, known_before=known_before)
+                self.history.on_fetched(partition, more, answer.high_watermark, known_before=known_before)
                 records += more
             assert answer.high_watermark == len(records), (partition, answer.high_watermark, len(records))
             found[partition] = records

@@ -58,7 +58,7 @@ class Producer:
 
     async def send(self, client: SimulatedClient) -> None:
         partition = self.random.choice(self.story.partitions())
-        send = self.story.history.sending(self.name, partition, self.values(), is_idempotent=False)
+        send = self.story.history.on_send(self.name, partition, self.values(), is_idempotent=False)
         batch = self.batch(send)
         if self.acks == 0:
             client.send(client.produce_request(*partition, batch, acks=0), self.random.randint(7, 13))
@@ -67,10 +67,10 @@ class Producer:
         answer = await client.produce(*partition, batch, acks=self.acks, version=self.random.randint(7, 13))
         self.story.expect_no_power_cut_since(crashes)
         if answer.error_code == ErrorCode.KAFKA_STORAGE_ERROR and self.story.has_faults:
-            self.story.history.failed(send)
+            self.story.history.on_failed(send)
             return
         assert answer.error_code == 0, (partition, answer.error_code, answer.error_message)
-        self.story.history.acked(send, answer.base_offset)
+        self.story.history.on_acked(send, answer.base_offset)
 
     def values(self) -> list[bytes]:
         values = []
@@ -94,12 +94,12 @@ class IdempotentProducer(Producer):
     def __init__(self, story: "Story", name: str) -> None:
         super().__init__(story, name, acks=-1)
         self.pending: list[tuple[Send, bytearray, int]] = []
-        self.acked: list[tuple[Send, bytearray, int]] = []  # of one partition, as many as a log remembers
+        self.on_acked: list[tuple[Send, bytearray, int]] = []  # of one partition, as many as a log remembers
         self.producer_id = -1
         self.producer_epoch = -1
         self.sequences: dict[Partition, int] = {}
         self.partition: Partition = ("", 0)
-        self.crashes = 0  # how many there had been when the pending batches were made
+        self.crashes = 0  # how many there had been when the pending batches were connected_to_peer
 
     async def run(self) -> None:
         while not self.story.is_over or self.pending:
@@ -135,24 +135,24 @@ class IdempotentProducer(Producer):
 
     def doubled(self) -> Sequence[tuple[Send, bytearray, int]]:
         """Something that was answered, to be sent again as if it had not been: one of the last five that the log has seen at most."""
-        if not self.acked or self.random.random() < 0.5:
+        if not self.on_acked or self.random.random() < 0.5:
             return []
         if not self.pending and self.crashes == self.story.crashes:
-            return [self.random.choice(self.acked)]
-        return self.acked[-1:] if len(self.pending) < BATCHES_REMEMBERED else []
+            return [self.random.choice(self.on_acked)]
+        return self.on_acked[-1:] if len(self.pending) < BATCHES_REMEMBERED else []
 
     def prepare(self) -> None:
         """Some batches for one partition, numbered on."""
         partition = self.random.choice(self.story.partitions())
         if partition != self.partition:
             self.partition = partition
-            self.acked.clear()
+            self.on_acked.clear()
         if self.crashes != self.story.crashes:
             self.crashes = self.story.crashes
-            del self.acked[:-1]
+            del self.on_acked[:-1]
         for _ in range(self.random.randint(1, IN_FLIGHT_MAX)):
             sequence = self.sequences.get(partition, 0)
-            send = self.story.history.sending(
+            send = self.story.history.on_send(
                 f"{self.name}/{self.producer_id}", partition, self.values(), is_idempotent=True
             )
             batch = self.batch(
@@ -174,10 +174,10 @@ class IdempotentProducer(Producer):
             self.begin_anew()
             return
         assert answer.error_code == 0, (send.partition, send.values[0][:20], answer.error_code, answer.error_message)
-        self.story.history.acked(send, answer.base_offset)
+        self.story.history.on_acked(send, answer.base_offset)
         if any(one[0] is send for one in self.pending):
             self.pending = [one for one in self.pending if one[0] is not send]
-            self.acked = [*self.acked, (send, batch, version)][-BATCHES_REMEMBERED:]
+            self.on_acked = [*self.on_acked, (send, batch, version)][-BATCHES_REMEMBERED:]
 
     def may_be_forgotten(self, send: Send) -> bool:
         """A power cut takes what the log knew of its producers. A killed process leaves a snapshot, if a segment was rolled, and in that
@@ -188,7 +188,7 @@ class IdempotentProducer(Producer):
 
     def begin_anew(self) -> None:
         self.pending.clear()
-        self.acked.clear()
+        self.on_acked.clear()
         self.sequences.clear()
         self.producer_id = -1
 
@@ -270,10 +270,12 @@ class SessionReader:
                     self.next_offsets[partition] = 0
                     continue
                 if part.error_code == ErrorCode.KAFKA_STORAGE_ERROR and self.story.has_faults:
-                    raise Disconnected("the only directory has failed: the node stops")
+                    raise Disconnected("the only directory has on_failed: the node stops")
                 assert part.error_code == 0, (partition, part.error_code)
                 records = records_of(part.records, self.offsets.get(partition, self.next_offsets[partition]))
-                self.story.history.polled(partition, records, part.high_watermark, known_before=known_before[partition])
+                self.story.history.on_fetched(
+                    partition, records, part.high_watermark, known_before=known_before[partition]
+                )
                 if records:
                     self.next_offsets[partition] = records[-1].offset + 1
 
@@ -292,7 +294,7 @@ class Administrator:
         for number in range(self.topics_max):
             if self.story.is_over:
                 return
-            name = f"made-{number}"
+            name = f"connected_to_peer-{number}"
             count = self.random.randint(1, 3)
             await self.until_answered(lambda client, name=name, count=count: self.create(client, name, count))
             self.partitions[name] = count

@@ -155,8 +155,8 @@ class SimulatedDisk:
         """The nth `call` from now on raises this errno, once, having done nothing."""
         self._faults.setdefault(call, {})[nth] = number
 
-    def break_below(self, path: str, number: int, calls: Iterable[str] | None = None) -> None:
-        """From now on all calls, or these, that concern a path or what lies below it raise this errno: a disk that has failed."""
+    def fail_below(self, path: str, number: int, calls: Iterable[str] | None = None) -> None:
+        """From now on all calls, or these, that concern a path or what lies below it raise this errno: a disk that has on_failed."""
         self._broken[path] = number, None if calls is None else frozenset(calls)
 
     def crash_in(self, changes: int, on_crash: Callable[[], None]) -> None:
@@ -165,8 +165,8 @@ class SimulatedDisk:
         self._crash_in = changes
         self._on_crash = on_crash
 
-    def spare(self) -> None:
-        """Call off what `fail`, `break_below` and `crash_in` planned."""
+    def cancel_faults(self) -> None:
+        """Call off what `fail`, `fail_below` and `crash_in` planned."""
         self._faults.clear()
         self._broken.clear()
         self._crash_in = 0
@@ -270,13 +270,13 @@ class SimulatedDisk:
 
     def remove_tree(self, path: str) -> None:
         """One name at a time: a crash leaves half a tree."""
-        for name, node in sorted(self.storage.get_folder(path).names.items()):
+        for name, node in sorted(self.storage.get_directory(path).names.items()):
             if isinstance(node, Directory):
                 self.remove_tree(f"{path}/{name}")
             else:
                 self.remove(f"{path}/{name}")
-        self.step("remove_folder", path)
-        self.storage.remove_folder(path)
+        self.step("remove_directory", path)
+        self.storage.remove_directory(path)
 
     def fsync_directory(self, path: str) -> None:
         self.step("fsync_directory", path)
@@ -298,12 +298,22 @@ class SimulatedDisk:
         return SimulatedLock(locks, inode, self.process)
 
     def list(self, path: str) -> list[str]:
-        names = sorted(self.storage.get_folder(path).names)
+        names = sorted(self.storage.get_directory(path).names)
         self.step("list", path, ",".join(names))
         return names
 
 
 _CHANGES = frozenset(
-    {"create", "truncate", "fsync", "make_directories", "rename", "remove", "remove_folder", "fsync_directory", "lock"}
+    {
+        "create",
+        "truncate",
+        "fsync",
+        "make_directories",
+        "rename",
+        "remove",
+        "remove_directory",
+        "fsync_directory",
+        "lock",
+    }
 )
 """Steps, besides writes, in which a process may be told to die."""

@@ -18,7 +18,7 @@ class Send:
         self.partition = partition
         self.values = tuple(values)
         self.is_idempotent = is_idempotent
-        self.outcome: Literal["unknown", "acked", "failed"] = "unknown"
+        self.outcome: Literal["unknown", "on_acked", "on_failed"] = "unknown"
         self.base_offset = -1
 
 
@@ -31,36 +31,36 @@ class History:
         self._high_watermarks: dict[Partition, int] = {}
         self._violations: list[str] = []
 
-    def sending(self, producer: str, partition: Partition, values: Sequence[bytes], *, is_idempotent: bool) -> Send:
+    def on_send(self, producer: str, partition: Partition, values: Sequence[bytes], *, is_idempotent: bool) -> Send:
         send = Send(producer, partition, values, is_idempotent=is_idempotent)
         self._sends.append(send)
         return send
 
-    def acked(self, send: Send, base_offset: int) -> None:
-        if send.outcome == "acked" and send.base_offset != base_offset:
+    def on_acked(self, send: Send, base_offset: int) -> None:
+        if send.outcome == "on_acked" and send.base_offset != base_offset:
             self._violations.append(
-                f"4: {_short(send.values)} was acked at {send.base_offset} and again at {base_offset}"
+                f"4: {_short(send.values)} was on_acked at {send.base_offset} and again at {base_offset}"
             )
-        send.outcome = "acked"
+        send.outcome = "on_acked"
         send.base_offset = base_offset
         for index, value in enumerate(send.values):
-            self._saw(send.partition, base_offset + index, value)
+            self._observe(send.partition, base_offset + index, value)
 
-    def failed(self, send: Send) -> None:
+    def on_failed(self, send: Send) -> None:
         """The answer said that it was not appended."""
         assert send.outcome == "unknown", send.outcome
-        send.outcome = "failed"
+        send.outcome = "on_failed"
 
     def high_watermark(self, partition: Partition) -> int:
         """The highest that anyone has heard of: to be asked before a read, and told after it."""
         return self._high_watermarks.get(partition, 0)
 
-    def polled(
+    def on_fetched(
         self, partition: Partition, records: Sequence[Record], high_watermark: int, *, known_before: int
     ) -> None:
         """A read, and what was known of the high watermark when it was asked for; answers of several readers may overtake each other."""
         for record in records:
-            self._saw(partition, record.offset, record.value)
+            self._observe(partition, record.offset, record.value)
             if record.offset >= high_watermark:
                 self._violations.append(
                     f"19: {partition} gave offset {record.offset} above its high watermark {high_watermark}"
@@ -71,16 +71,16 @@ class History:
             )
         self._high_watermarks[partition] = max(self.high_watermark(partition), high_watermark)
 
-    def forget_reads(self) -> None:
-        """Power was lost, and with it what had not been flushed: what was read and acked so far is no promise any more."""
+    def discard_observations(self) -> None:
+        """Power was lost, and with it what had not been flushed: what was read and on_acked so far is no promise any more."""
         self._values.clear()
         self._high_watermarks.clear()
         for send in self._sends:
-            if send.outcome == "acked":
+            if send.outcome == "on_acked":
                 send.outcome = "unknown"
                 send.base_offset = -1
 
-    def _saw(self, partition: Partition, offset: int, value: bytes | None) -> None:
+    def _observe(self, partition: Partition, offset: int, value: bytes | None) -> None:
         values = self._values.setdefault(partition, {})
         if values.setdefault(offset, value) != value:
             self._violations.append(
@@ -117,22 +117,22 @@ class History:
                 continue
             places = [found.get(value, []) for value in send.values]
             known.update(dict.fromkeys(send.values))
-            if send.outcome == "failed" and any(places):
+            if send.outcome == "on_failed" and any(places):
                 violations.append(f"5: {_short(send.values)} of {partition} was refused and is at {places}")
             if send.is_idempotent and any(len(offsets) > 1 for offsets in places):
                 violations.append(f"4: {_short(send.values)} of {partition} is at {places}")
             if any(len(offsets) != len(places[0]) for offsets in places):
                 violations.append(f"2: only a part of {_short(send.values)} of {partition} is there: {places}")
             elif places[0]:
-                first = send.base_offset if send.outcome == "acked" else places[0][0]
+                first = send.base_offset if send.outcome == "on_acked" else places[0][0]
                 if send.is_idempotent and first <= last.get(send.producer, -1):
                     violations.append(
                         f"8: {_short(send.values)} of {partition} is at {first}, behind what {send.producer} sent later"
                     )
                 last[send.producer] = max(places[-1])
-        strange = [value for value in found if value not in known]
+        unexpected = [value for value in found if value not in known]
         violations += [
-            f"1: {partition} has {_short([value])}, which nobody sent, at {found[value]}" for value in strange
+            f"1: {partition} has {_short([value])}, which nobody sent, at {found[value]}" for value in unexpected
         ]
         return violations
 

@@ -18,21 +18,21 @@ def check_log_files(files: Iterable[tuple[str, bytes]]) -> list[str]:
     wrong = []
     ends: dict[str, int] = {}
     for path, data in sorted(found.items()):
-        folder, _, name = path.rpartition("/")
+        directory, _, name = path.rpartition("/")
         stem, _, kind = name.rpartition(".")
-        if kind != "log" or not stem.isdigit() or "." in folder.rpartition("/")[2]:
+        if kind != "log" or not stem.isdigit() or "." in directory.rpartition("/")[2]:
             continue
         base_offset = int(stem)
-        if base_offset != ends.get(folder, base_offset):
-            wrong.append(f"{path} begins at {base_offset}, while the segment before it ends at {ends[folder]}")
+        if base_offset != ends.get(directory, base_offset):
+            wrong.append(f"{path} begins at {base_offset}, while the segment before it ends at {ends[directory]}")
         batches, problems = _batches(path, data, base_offset)
         wrong += problems
-        ends[folder] = batches[-1][1].last_offset + 1 if batches else base_offset
+        ends[directory] = batches[-1][1].last_offset + 1 if batches else base_offset
         wrong += _check_offset_index(
-            f"{folder}/{stem}.index", found.get(f"{folder}/{stem}.index"), base_offset, batches
+            f"{directory}/{stem}.index", found.get(f"{directory}/{stem}.index"), base_offset, batches
         )
         wrong += _check_time_index(
-            f"{folder}/{stem}.timeindex", found.get(f"{folder}/{stem}.timeindex"), base_offset, batches
+            f"{directory}/{stem}.timeindex", found.get(f"{directory}/{stem}.timeindex"), base_offset, batches
         )
     return wrong
 

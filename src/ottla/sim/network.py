@@ -23,7 +23,7 @@ _WINDOW_BYTES_MAX = 256 << 10
 _PIECE_BYTES_MAX = 64 << 10
 _FIRST_FREE_PORT = 49152
 
-_FilePart = tuple[File, int, int]
+_FileRegion = tuple[File, int, int]
 
 
 class SimulatedConnection:
@@ -34,7 +34,7 @@ class SimulatedConnection:
     ) -> None:
         self._fabric = fabric
         self._receiver: Receiver
-        self._queue: deque[memoryview | _FilePart] = deque()
+        self._queue: deque[memoryview | _FileRegion] = deque()
         self._queued_bytes = 0
         self._wire = bytearray()  # what is on its way to this end
         self._is_reading = True
@@ -51,7 +51,7 @@ class SimulatedConnection:
         self.peer_port = peer_port
         self.sent_bytes = 0
 
-    def made(self, receiver: Callable[[], Receiver]) -> None:
+    def connected_to_peer(self, receiver: Callable[[], Receiver]) -> None:
         self._receiver = receiver()
         self._receiver.connection_made(self)
 
@@ -66,7 +66,7 @@ class SimulatedConnection:
         if data:
             self._queue.append(memoryview(data))
             self._queued_bytes += len(data)
-        self._move()
+        self._fill_wire()
         self._maybe_pause()
 
     def send_file(self, file: File, position: int, size: int) -> None:
@@ -77,7 +77,7 @@ class SimulatedConnection:
         if size:
             self._queue.append((file, position, size))
             self._queued_bytes += size
-        self._move()
+        self._fill_wire()
         self._maybe_pause()
 
     def buffered_bytes(self) -> int:
@@ -108,8 +108,8 @@ class SimulatedConnection:
 
     # What the wire does.
 
-    def _move(self) -> None:
-        """Put on the wire what it takes: writes whole, files piece by piece, when their turn comes."""
+    def _fill_wire(self) -> None:
+        """Put on the wire what it takes: writes whole, files chunk_size by chunk_size, when their turn comes."""
         peer = self.peer
         try:
             while self._queue and len(peer._wire) < self._fabric.window_bytes:
@@ -140,18 +140,18 @@ class SimulatedConnection:
             self._is_paused = True
             self._receiver.pause_writing()
 
-    def _on_room(self) -> None:
+    def _on_wire_drained(self) -> None:
         """The wire has taken bytes off: move on, and let the receiver write again once nothing waits."""
         if self._is_lost:
             return
-        self._move()
+        self._fill_wire()
         if not self._queue and self._is_paused and not self._is_closing and not self._is_lost:
             self._is_paused = False
             self._receiver.resume_writing()
         self._maybe_finish()
 
     def schedule_delivery(self) -> None:
-        """One piece at a time is under way to an end, so that none overtakes another."""
+        """One chunk_size at a time is under way to an end, so that none overtakes another."""
         has_news = self._is_reset or self._has_ended or (self._wire and self._is_reading)
         if has_news and self._delivery is None and not self._is_lost:
             self._delivery = self._fabric.later(self.context, self._deliver)
@@ -166,11 +166,11 @@ class SimulatedConnection:
         if self._is_reset:
             self._lose(ConnectionResetError(errno.ECONNRESET, "the peer has gone"))
         elif self._wire and self._is_reading:
-            self._receive(self._fabric.piece(len(self._wire)))
+            self._receive(self._fabric.chunk_size(len(self._wire)))
             self.schedule_delivery()
         elif self._has_ended and (not self._wire or self._is_closing):
             self._is_closing = True  # as asyncio does at the end of a stream, unless the protocol objects
-            self._move()
+            self._fill_wire()
             self._maybe_finish()
 
     def _receive(self, size: int) -> None:
@@ -182,7 +182,7 @@ class SimulatedConnection:
         self._fabric.note(self, "receive", self._wire[:size])
         del self._wire[:size]
         if not self.peer._is_lost and self.peer._queued_bytes:
-            self._fabric.soon(self.peer.context, self.peer._on_room)
+            self._fabric.soon(self.peer.context, self.peer._on_wire_drained)
         self._receiver.buffer_updated(size)
 
     def _maybe_finish(self) -> None:
@@ -311,8 +311,8 @@ class NetworkFabric:
         near.peer, far.peer = far, near
         self._connections[near] = None
         self._connections[far] = None
-        self.soon(far.context, far.made, listener.receiver)
-        near.made(lambda: receiver)
+        self.soon(far.context, far.connected_to_peer, listener.receiver)
+        near.connected_to_peer(lambda: receiver)
         return near
 
     def _is_cut_either_way(self, one: str, other: str) -> bool:
@@ -339,7 +339,7 @@ class NetworkFabric:
     def later(self, context: Context, callback: Callable[[], None]) -> asyncio.TimerHandle:
         return self._loop.call_later(self._delay(), callback, context=context)
 
-    def piece(self, size: int) -> int:
+    def chunk_size(self, size: int) -> int:
         """How many of the bytes on a wire arrive together: mostly all, sometimes some, now and then hardly any."""
         kind = self._random.random()
         if kind < 0.04:

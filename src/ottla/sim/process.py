@@ -34,9 +34,9 @@ class Process:
     def own(self, task: asyncio.Task[Any]) -> None:
         """Hold a task until it ends: a collected coroutine would run its `finally`, which a dead process does not."""
         self._tasks[task] = None
-        task.add_done_callback(self._disown)
+        task.add_done_callback(self._release_task)
 
-    def _disown(self, task: asyncio.Task[Any]) -> None:
+    def _release_task(self, task: asyncio.Task[Any]) -> None:
         self._tasks.pop(task, None)
 
     def die(self) -> None:

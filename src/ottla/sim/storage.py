@@ -23,13 +23,13 @@ def os_error(number: int, path: str) -> OSError:
 class Inode:
     """A file's bytes. A change is a position and the bytes written there, or a size and None for a truncation."""
 
-    __slots__ = ("_doomed", "_durable", "_pending", "cached")
+    __slots__ = ("_lost_changes", "_durable", "_pending", "cached")
 
     def __init__(self) -> None:
         self.cached = bytearray()
         self._durable = bytearray()
         self._pending: list[tuple[int, bytes | None]] = []
-        self._doomed: list[tuple[int, bytes | None]] = []
+        self._lost_changes: list[tuple[int, bytes | None]] = []
 
     def write(self, position: int, data: Buffer) -> None:
         self._change((position, bytes(data)))
@@ -48,12 +48,12 @@ class Inode:
 
     def fail_fsync(self) -> None:
         """A kernel that could not write a page forgets that it is dirty: the next flush succeeds without it."""
-        self._doomed += self._pending
+        self._lost_changes += self._pending
         self._pending.clear()
 
     def lose_power(self, source: random.Random) -> None:
-        unflushed = self._doomed + self._pending
-        self._doomed.clear()
+        unflushed = self._lost_changes + self._pending
+        self._lost_changes.clear()
         self._pending.clear()
         match source.choice(("none", "all", "first", "some")) if unflushed else "none":
             case "all":
@@ -102,20 +102,22 @@ class Directory:
 
 Node = Inode | Directory
 
-_Naming = tuple[Directory, str, Node | None]
-"""A name in a folder means this from now on, or nothing."""
+_NameChange = tuple[Directory, str, Node | None]
+"""A name in a directory means this from now on, or nothing."""
 
 
 class Storage:
     """The tree. Absolute paths only. It outlives the processes that use it."""
 
-    __slots__ = ("_namings", "_random", "_root", "locks")
+    __slots__ = ("_name_changes", "_random", "_root", "locks")
 
     def __init__(self, source: random.Random) -> None:
         self._random = source
         self._root = Directory()
         self.locks: dict[Inode, Process] = {}  # a lock ends with its process
-        self._namings: list[tuple[_Naming, ...]] = []  # not yet durable, in order; those of one tuple happen together
+        self._name_changes: list[
+            tuple[_NameChange, ...]
+        ] = []  # not yet durable, in order; those of one tuple happen together
 
     def find(self, path: str) -> Node | None:
         """What a path names, or None where nothing is, or where its way leads through a file."""
@@ -147,36 +149,36 @@ class Storage:
             raise os_error(errno.EISDIR, path)
         return node
 
-    def get_folder(self, path: str) -> Directory:
+    def get_directory(self, path: str) -> Directory:
         node = self.get(path)
         if isinstance(node, Inode):
             raise os_error(errno.ENOTDIR, path)
         return node
 
     def create(self, path: str) -> Inode:
-        folder, name = self._place(path)
-        found = folder.names.get(name)
+        directory, name = self._locate(path)
+        found = directory.names.get(name)
         if isinstance(found, Directory):
             raise os_error(errno.EISDIR, path)
         if found is None:
             found = Inode()
-            self._name((folder, name, found))
+            self._name((directory, name, found))
         return found
 
     def make_directories(self, path: str) -> None:
-        folder = self._root
+        directory = self._root
         for part in _parts(path):
-            found = folder.names.get(part)
+            found = directory.names.get(part)
             if isinstance(found, Inode):
                 raise os_error(errno.EEXIST if part == _parts(path)[-1] else errno.ENOTDIR, path)
             if found is None:
                 found = Directory()
-                self._name((folder, part, found))
-            folder = found
+                self._name((directory, part, found))
+            directory = found
 
     def rename(self, source: str, target: str) -> None:
-        from_folder, from_name = self._place(source)
-        to_folder, to_name = self._place(target)
+        from_folder, from_name = self._locate(source)
+        to_folder, to_name = self._locate(target)
         moved = self.get(source)
         replaced = to_folder.names.get(to_name)
         if (source.rstrip("/") + "/").startswith(target.rstrip("/") + "/") and replaced is not moved:
@@ -195,45 +197,45 @@ class Storage:
 
     def remove(self, path: str) -> None:
         self.get_file(path)
-        folder, name = self._place(path)
-        self._name((folder, name, None))
+        directory, name = self._locate(path)
+        self._name((directory, name, None))
 
-    def remove_folder(self, path: str) -> None:
-        if self.get_folder(path).names:
+    def remove_directory(self, path: str) -> None:
+        if self.get_directory(path).names:
             raise os_error(errno.ENOTEMPTY, path)
-        folder, name = self._place(path)
-        self._name((folder, name, None))
+        directory, name = self._locate(path)
+        self._name((directory, name, None))
 
     def fsync_directory(self, path: str) -> None:
         """Make the names in a directory durable, with whatever had to happen before them."""
-        needed = [self.get_folder(path)]
-        kept: list[tuple[_Naming, ...]] = []
-        durable: list[tuple[_Naming, ...]] = []
-        for namings in reversed(self._namings):
-            if any(folder in needed for folder, _, _ in namings):
-                needed += [folder for folder, _, _ in namings]
-                durable.append(namings)
+        needed = [self.get_directory(path)]
+        kept: list[tuple[_NameChange, ...]] = []
+        durable: list[tuple[_NameChange, ...]] = []
+        for name_changes in reversed(self._name_changes):
+            if any(directory in needed for directory, _, _ in name_changes):
+                needed += [directory for directory, _, _ in name_changes]
+                durable.append(name_changes)
             else:
-                kept.append(namings)
-        self._namings = kept[::-1]
-        for namings in reversed(durable):
-            _make_durable(namings)
+                kept.append(name_changes)
+        self._name_changes = kept[::-1]
+        for name_changes in reversed(durable):
+            _make_durable(name_changes)
 
     def lose_power(self) -> None:
         """Each directory keeps its unflushed changes up to some moment; each file some of its unflushed bytes."""
         blocked: list[Directory] = []
-        for namings in self._namings:
-            folders = [folder for folder, _, _ in namings]
-            if any(folder in blocked for folder in folders) or self._random.random() < 0.25:
-                blocked += folders
+        for name_changes in self._name_changes:
+            directories = [directory for directory, _, _ in name_changes]
+            if any(directory in blocked for directory in directories) or self._random.random() < 0.25:
+                blocked += directories
             else:
-                _make_durable(namings)
-        self._namings.clear()
+                _make_durable(name_changes)
+        self._name_changes.clear()
         self._lose_power_below(self._root)
 
-    def _lose_power_below(self, folder: Directory) -> None:
-        folder.names = dict(sorted(folder.durable.items()))
-        for node in folder.names.values():
+    def _lose_power_below(self, directory: Directory) -> None:
+        directory.names = dict(sorted(directory.durable.items()))
+        for node in directory.names.values():
             if isinstance(node, Directory):
                 self._lose_power_below(node)
             else:
@@ -243,31 +245,31 @@ class Storage:
         """All files and what the page cache holds of them, for a test to look at."""
         return _files_below("", self._root)
 
-    def _name(self, *namings: _Naming) -> None:
-        for folder, name, node in namings:
+    def _name(self, *name_changes: _NameChange) -> None:
+        for directory, name, node in name_changes:
             if node is None:
-                del folder.names[name]
+                del directory.names[name]
             else:
-                folder.names[name] = node
-        self._namings.append(namings)
+                directory.names[name] = node
+        self._name_changes.append(name_changes)
 
-    def _place(self, path: str) -> tuple[Directory, str]:
+    def _locate(self, path: str) -> tuple[Directory, str]:
         parts = _parts(path)
         if not parts:
             raise os_error(errno.EBUSY, path)
-        return self.get_folder("/" + "/".join(parts[:-1])), parts[-1]
+        return self.get_directory("/" + "/".join(parts[:-1])), parts[-1]
 
 
-def _make_durable(namings: tuple[_Naming, ...]) -> None:
-    for folder, name, node in namings:
+def _make_durable(name_changes: tuple[_NameChange, ...]) -> None:
+    for directory, name, node in name_changes:
         if node is None:
-            folder.durable.pop(name, None)
+            directory.durable.pop(name, None)
         else:
-            folder.durable[name] = node
+            directory.durable[name] = node
 
 
-def _files_below(path: str, folder: Directory) -> Iterator[tuple[str, bytes]]:
-    for name, node in sorted(folder.names.items()):
+def _files_below(path: str, directory: Directory) -> Iterator[tuple[str, bytes]]:
+    for name, node in sorted(directory.names.items()):
         if isinstance(node, Directory):
             yield from _files_below(f"{path}/{name}", node)
         else:

@@ -133,9 +133,9 @@ class World:
         """Crash in the midst of the nth change that the process makes to its disk from now on."""
         self._running[name].disk.crash_in(changes, lambda: self.crash(name, keep))
 
-    def spare(self, name: str) -> None:
+    def cancel_faults(self, name: str) -> None:
         """Call off faults and crashes that were planned and have not come."""
-        self._running[name].disk.spare()
+        self._running[name].disk.cancel_faults()
 
     def is_running(self, name: str) -> bool:
         return name in self._running

@@ -268,8 +268,8 @@ def test_a_rename_moves_a_file_whole():
     """After a power cut a moved file is at one of its places, even between directories."""
     for seed in range(100):
         disk = _disk(seed)
-        for folder in ("/a", "/b"):
-            disk.make_directories(folder)
+        for directory in ("/a", "/b"):
+            disk.make_directories(directory)
         disk.fsync_directory("/")
         disk.open("/a/f", create=True).fsync()
         disk.fsync_directory("/a")

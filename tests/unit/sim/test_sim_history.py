@@ -16,18 +16,18 @@ def records(*values, start=0):
 
 
 def sent(history, *values, producer="p", is_idempotent=True):
-    return history.sending(producer, P, values, is_idempotent=is_idempotent)
+    return history.on_send(producer, P, values, is_idempotent=is_idempotent)
 
 
 def test_a_history_in_order_has_nothing_wrong():
     history = History()
-    history.acked(sent(history, b"a", b"b"), 0)
+    history.on_acked(sent(history, b"a", b"b"), 0)
     sent(history, b"lost")
     sent(history, b"unknown")
-    history.failed(sent(history, b"refused"))
-    history.polled(P, records(b"a", b"b"), 2, known_before=0)
-    history.polled(P, records(b"unknown", start=2), 3, known_before=history.high_watermark(P))
-    history.polled(P, [], 2, known_before=0)  # asked for before, and heard later
+    history.on_failed(sent(history, b"refused"))
+    history.on_fetched(P, records(b"a", b"b"), 2, known_before=0)
+    history.on_fetched(P, records(b"unknown", start=2), 3, known_before=history.high_watermark(P))
+    history.on_fetched(P, [], 2, known_before=0)  # asked for before, and heard later
     assert history.check({P: records(b"a", b"b", b"unknown")}) == []
 
 
@@ -40,20 +40,20 @@ def violation(tell, final):
 def test_an_offset_with_two_values():
     def tell(history):
         sent(history, b"a"), sent(history, b"b")
-        history.polled(P, records(b"a"), 1, known_before=0)
-        history.polled(P, records(b"b"), 1, known_before=0)
+        history.on_fetched(P, records(b"a"), 1, known_before=0)
+        history.on_fetched(P, records(b"b"), 1, known_before=0)
 
     assert "1" in violation(tell, records(b"a", b"b"))
 
 
 def test_an_acked_record_that_is_gone():
-    assert violation(lambda history: history.acked(sent(history, b"a"), 0), []) == ["1, 3"]
+    assert violation(lambda history: history.on_acked(sent(history, b"a"), 0), []) == ["1, 3"]
 
 
 def test_a_record_that_was_read_and_is_gone():
     def tell(history):
         sent(history, b"a")
-        history.polled(P, records(b"a"), 1, known_before=0)
+        history.on_fetched(P, records(b"a"), 1, known_before=0)
 
     assert violation(tell, []) == ["1, 3"]
 
@@ -66,14 +66,14 @@ def test_a_value_twice_from_an_idempotent_producer():
 def test_a_batch_acked_at_two_offsets():
     def tell(history):
         send = sent(history, b"a")
-        history.acked(send, 0)
-        history.acked(send, 1)
+        history.on_acked(send, 0)
+        history.on_acked(send, 1)
 
     assert "4" in violation(tell, records(b"a", b"a"))
 
 
 def test_a_refused_record_that_is_there():
-    assert violation(lambda history: history.failed(sent(history, b"a")), records(b"a")) == ["5"]
+    assert violation(lambda history: history.on_failed(sent(history, b"a")), records(b"a")) == ["5"]
 
 
 def test_a_part_of_a_batch():
@@ -97,21 +97,21 @@ def test_a_value_from_nowhere():
 def test_a_high_watermark_that_falls_or_is_passed():
     def tell(history):
         sent(history, b"a")
-        history.polled(P, records(b"a"), 1, known_before=0)
-        history.polled(P, [], 0, known_before=history.high_watermark(P))
+        history.on_fetched(P, records(b"a"), 1, known_before=0)
+        history.on_fetched(P, [], 0, known_before=history.high_watermark(P))
 
     assert violation(tell, records(b"a")) == ["19"]
     above = violation(
-        lambda history: (sent(history, b"a"), history.polled(P, records(b"a"), 0, known_before=0)), records(b"a")
+        lambda history: (sent(history, b"a"), history.on_fetched(P, records(b"a"), 0, known_before=0)), records(b"a")
     )
     assert above == ["19"]
 
 
 def test_a_power_cut_voids_what_was_promised():
     history = History()
-    history.acked(sent(history, b"a"), 0)
-    history.polled(P, records(b"a"), 1, known_before=0)
-    history.forget_reads()
+    history.on_acked(sent(history, b"a"), 0)
+    history.on_fetched(P, records(b"a"), 1, known_before=0)
+    history.discard_observations()
     assert history.check({P: []}) == []
 
 
