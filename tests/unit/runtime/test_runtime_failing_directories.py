@@ -120,7 +120,7 @@ def test_a_failed_write_takes_its_directory_offline(world: World, number: int) -
 
     async def story(machine: Machine) -> None:
         bad, good = await machine.in_bad(), await machine.in_good()
-        machine.ports.disk.break_below(BAD, number)
+        machine.ports.disk.fail_below(BAD, number)
         assert await machine.produce(*bad) == (STORAGE_ERROR, -1)
         assert await machine.produce(*bad) == (STORAGE_ERROR, -1)
         assert await machine.produce(*good) == (0, 1)
@@ -140,7 +140,7 @@ def test_a_failed_write_takes_its_directory_offline(world: World, number: int) -
 def test_new_topics_go_to_what_is_left(world: World) -> None:
     async def story(machine: Machine) -> dict[str, str]:
         bad = await machine.in_bad()
-        machine.ports.disk.break_below(BAD, errno.EIO)
+        machine.ports.disk.fail_below(BAD, errno.EIO)
         await machine.produce(*bad)
         await machine.client.create_topic("u", 3)
         assert [await machine.produce("u", index) for index in range(3)] == [(0, 0)] * 3
@@ -156,7 +156,7 @@ def test_a_directory_that_fails_while_a_topic_is_made_in_it(world: World) -> Non
     """The topic is made all the same, in the other one."""
 
     async def story(machine: Machine) -> tuple[Any, dict[str, str]]:
-        machine.ports.disk.break_below(BAD, errno.EIO)
+        machine.ports.disk.fail_below(BAD, errno.EIO)
         await machine.client.create_topic("t", 4)
         for _ in range(100):
             if len(machine.homes()) == 4:
@@ -172,7 +172,7 @@ def test_it_is_back_after_a_restart(world: World) -> None:
 
     async def story(machine: Machine) -> None:
         bad = await machine.in_bad()
-        machine.ports.disk.break_below(BAD, errno.EIO)
+        machine.ports.disk.fail_below(BAD, errno.EIO)
         await machine.produce(*bad)
         await machine.stop()
         await machine.start()
@@ -192,7 +192,7 @@ def test_a_directory_that_fails_at_the_start(world: World, calls: list[str] | No
         def broken(name: str) -> SimulatedPorts:
             ports = start(name)
             if name == "node":
-                ports.disk.break_below(BAD, errno.EIO, calls)
+                ports.disk.fail_below(BAD, errno.EIO, calls)
             return ports
 
         machine.world.start = broken  # type: ignore[method-assign]
@@ -213,7 +213,7 @@ def test_a_new_cluster_needs_all_of_them(world: World) -> None:
 
     def broken(name: str) -> SimulatedPorts:
         ports = start(name)
-        ports.disk.break_below(BAD, errno.EACCES)
+        ports.disk.fail_below(BAD, errno.EACCES)
         return ports
 
     world.start = broken  # type: ignore[method-assign]
@@ -243,7 +243,7 @@ def test_an_empty_directory_in_its_place_hides_nothing(world: World) -> None:
 def test_a_topic_can_be_deleted_though_it_is_offline(world: World) -> None:
     async def story(machine: Machine) -> None:
         bad = await machine.in_bad()
-        machine.ports.disk.break_below(BAD, errno.EIO)
+        machine.ports.disk.fail_below(BAD, errno.EIO)
         await machine.produce(*bad)
         request = DeleteTopicsRequest(topics=[DeleteTopicState(name="t")], timeout_ms=1000)
         answer = await machine.client.call(request, DeleteTopicsResponse, 6)
@@ -261,7 +261,7 @@ def test_where_the_metadata_log_is_nothing_goes_on(world: World) -> None:
     async def story(machine: Machine) -> str:
         await machine.in_bad()
         good = await machine.in_good()
-        machine.ports.disk.break_below(GOOD, errno.EIO)
+        machine.ports.disk.fail_below(GOOD, errno.EIO)
         await machine.produce(*good)
         return str(machine.node.failed.exception())
 
@@ -273,7 +273,7 @@ def test_a_full_disk_refuses_and_recovers(world: World) -> None:
 
     async def story(machine: Machine) -> None:
         bad, good = await machine.in_bad(), await machine.in_good()
-        machine.ports.disk.break_below(BAD, errno.ENOSPC, ["append", "write_at", "create"])
+        machine.ports.disk.fail_below(BAD, errno.ENOSPC, ["append", "write_at", "create"])
         assert [await machine.produce(*bad) for _ in range(3)] == [(STORAGE_ERROR, -1)] * 3
         assert await machine.produce(*good) == (0, 1)
         assert await machine.described() == {GOOD: (0, 2), BAD: (0, 2)}
@@ -289,7 +289,7 @@ def test_a_full_disk_refuses_and_recovers(world: World) -> None:
 def test_a_topic_that_there_was_no_room_for_is_made_later(world: World) -> None:
     async def story(machine: Machine) -> None:
         for path in (GOOD, BAD):
-            machine.ports.disk.break_below(path + "/t-0", errno.ENOSPC)
+            machine.ports.disk.fail_below(path + "/t-0", errno.ENOSPC)
         await machine.client.create_topic("t", 1)
         assert await machine.produce("t") == (STORAGE_ERROR, -1)
         machine.ports.disk.spare()
@@ -330,7 +330,7 @@ def test_whichever_call_fails(world: World, call: str, number: int) -> None:
     async def story(machine: Machine) -> None:
         bad, good = await machine.in_bad(), await machine.in_good()
         acked = {bad: 1, good: 1}
-        machine.ports.disk.break_below(BAD, number, [call])
+        machine.ports.disk.fail_below(BAD, number, [call])
         for turn in range(12):
             for place in (bad, good):
                 code, offset = await machine.produce(*place)

@@ -155,7 +155,7 @@ def test_what_is_refused(world: World) -> None:
         assert await machine.described() == {home: [False], machine.other(): []}
         other = machine.other()
         if other != "/a":
-            machine.ports.disk.break_below(other, errno.EIO)
+            machine.ports.disk.fail_below(other, errno.EIO)
             await machine.described()
             assert await machine.alter(other) == ErrorCode.KAFKA_STORAGE_ERROR
 
