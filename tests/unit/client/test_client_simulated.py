@@ -81,7 +81,7 @@ def run_with_crashes(seed, *, records=400, keep="page-cache", **configs):
                 case "crash in a write":
                     world.crash_in("node", random.randint(1, 10), keep)
                     await asyncio.wait((ports.crashed,), timeout=1)
-                    world.spare("node") if world.is_running("node") else None
+                    world.cancel_faults("node") if world.is_running("node") else None
                 case "answers lost":  # until they are given up, though the records are in the log
                     world.fabric.cut("node", "client")
                     await asyncio.sleep(random.uniform(0, 3))

@@ -280,7 +280,7 @@ def test_a_full_disk_refuses_and_recovers(world: World) -> None:
         assert 'state="full"} 1' in Metrics(machine.node._server).text()
         answer = await machine.client.fetch(*bad, 0)
         assert (answer.error_code, len(records_of(answer.records, 0))) == (0, 1)
-        machine.ports.disk.spare()
+        machine.ports.disk.cancel_faults()
         assert await machine.produce(*bad) == (0, 1)
 
     run(world, story)
@@ -292,7 +292,7 @@ def test_a_topic_that_there_was_no_room_for_is_made_later(world: World) -> None:
             machine.ports.disk.fail_below(path + "/t-0", errno.ENOSPC)
         await machine.client.create_topic("t", 1)
         assert await machine.produce("t") == (STORAGE_ERROR, -1)
-        machine.ports.disk.spare()
+        machine.ports.disk.cancel_faults()
         before = world.loop.time()
         while (answer := await machine.produce("t")) == (STORAGE_ERROR, -1):
             assert world.loop.time() < before + 10
