@@ -98,9 +98,9 @@ class Shortener:
         return answer.offset
 
     def expect_a_directory(self, error_code: int) -> None:
-        """Where disks fail, the only directory may have on_failed just now: the node stops, and is started again."""
+        """Where disks fail, the only directory may have failed just now: the node stops, and is started again."""
         if error_code == ErrorCode.KAFKA_STORAGE_ERROR and self.story.has_faults:
-            raise Disconnected("the only directory has on_failed")
+            raise Disconnected("the only directory has failed")
 
     async def check(self, client: SimulatedClient) -> None:
         self.start = start = await self.offset(client, EARLIEST)

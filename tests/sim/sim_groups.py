@@ -57,7 +57,7 @@ class GroupBook:
         self.owners: dict[tuple[str, int, int], str] = {}
         """By generation and partition. Generations begin anew when a group has been forgotten, so the leader's name for it counts too."""
         self.sent: dict[int, int] = dict.fromkeys(range(PARTITIONS), 0)
-        self.on_acked: dict[int, int] = dict.fromkeys(range(PARTITIONS), -1)
+        self.acked: dict[int, int] = dict.fromkeys(range(PARTITIONS), -1)
         self.commits = self.generations = 0
 
     def own(self, era: str, generation: int, partition: int, member: str) -> None:
@@ -72,7 +72,7 @@ class GroupBook:
 
     def on_acked(self, partition: int, offset: int) -> None:
         self.commits += 1
-        self.on_acked[partition] = max(self.on_acked[partition], offset)
+        self.acked[partition] = max(self.acked[partition], offset)
 
     def check(self, found: dict[int, int], acked_before: dict[int, int]) -> None:
         for partition, offset in found.items():
@@ -245,7 +245,7 @@ class GroupStory(Story):
         await asyncio.sleep(self.random.uniform(5.0, 30.0))
         self.is_over = True
         self.world.cancel_faults("node")
-        if self.node is not None and self.node.on_failed.done():
+        if self.node is not None and self.node.failed.done():
             await self.crash_node()
             await self.start_node()
         await asyncio.gather(*workload)
@@ -283,7 +283,7 @@ class GroupStory(Story):
         )
         while True:
             client = await self.connected()
-            acked_before, crashes = dict(book.on_acked), self.crashes
+            acked_before, crashes = dict(book.acked), self.crashes
             answer = (await client.call(request, OffsetFetchResponse, 9)).groups[0]
             client.close()
             if answer.error_code not in AGAIN:

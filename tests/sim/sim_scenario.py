@@ -92,7 +92,7 @@ class Story:
             await asyncio.sleep(self.random.uniform(0.0, 2.0))
         self.is_over = True
         self.world.cancel_faults("node")
-        if self.node is not None and self.node.on_failed.done():
+        if self.node is not None and self.node.failed.done():
             await self.crash_node()  # it said that it cannot go on
             await self.start_node()
         await asyncio.gather(*workload)
@@ -247,7 +247,7 @@ class Story:
         if answer.error_code == ErrorCode.OFFSET_OUT_OF_RANGE and self.keep == "flushed":
             return 0
         if answer.error_code == ErrorCode.KAFKA_STORAGE_ERROR and self.has_faults:
-            raise Disconnected("the only directory has on_failed: the node stops")
+            raise Disconnected("the only directory has failed: the node stops")
         assert answer.error_code == 0, (partition, offset, answer.error_code)
         records = records_of(answer.records, offset)
         self.history.on_fetched(partition, records, answer.high_watermark, known_before=known_before)

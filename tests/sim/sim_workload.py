@@ -94,12 +94,12 @@ class IdempotentProducer(Producer):
     def __init__(self, story: "Story", name: str) -> None:
         super().__init__(story, name, acks=-1)
         self.pending: list[tuple[Send, bytearray, int]] = []
-        self.on_acked: list[tuple[Send, bytearray, int]] = []  # of one partition, as many as a log remembers
+        self.acked: list[tuple[Send, bytearray, int]] = []  # of one partition, as many as a log remembers
         self.producer_id = -1
         self.producer_epoch = -1
         self.sequences: dict[Partition, int] = {}
         self.partition: Partition = ("", 0)
-        self.crashes = 0  # how many there had been when the pending batches were connected_to_peer
+        self.crashes = 0  # how many there had been when the pending batches were made
 
     async def run(self) -> None:
         while not self.story.is_over or self.pending:
@@ -135,21 +135,21 @@ class IdempotentProducer(Producer):
 
     def doubled(self) -> Sequence[tuple[Send, bytearray, int]]:
         """Something that was answered, to be sent again as if it had not been: one of the last five that the log has seen at most."""
-        if not self.on_acked or self.random.random() < 0.5:
+        if not self.acked or self.random.random() < 0.5:
             return []
         if not self.pending and self.crashes == self.story.crashes:
-            return [self.random.choice(self.on_acked)]
-        return self.on_acked[-1:] if len(self.pending) < BATCHES_REMEMBERED else []
+            return [self.random.choice(self.acked)]
+        return self.acked[-1:] if len(self.pending) < BATCHES_REMEMBERED else []
 
     def prepare(self) -> None:
         """Some batches for one partition, numbered on."""
         partition = self.random.choice(self.story.partitions())
         if partition != self.partition:
             self.partition = partition
-            self.on_acked.clear()
+            self.acked.clear()
         if self.crashes != self.story.crashes:
             self.crashes = self.story.crashes
-            del self.on_acked[:-1]
+            del self.acked[:-1]
         for _ in range(self.random.randint(1, IN_FLIGHT_MAX)):
             sequence = self.sequences.get(partition, 0)
             send = self.story.history.on_send(
@@ -177,7 +177,7 @@ class IdempotentProducer(Producer):
         self.story.history.on_acked(send, answer.base_offset)
         if any(one[0] is send for one in self.pending):
             self.pending = [one for one in self.pending if one[0] is not send]
-            self.on_acked = [*self.on_acked, (send, batch, version)][-BATCHES_REMEMBERED:]
+            self.acked = [*self.acked, (send, batch, version)][-BATCHES_REMEMBERED:]
 
     def may_be_forgotten(self, send: Send) -> bool:
         """A power cut takes what the log knew of its producers. A killed process leaves a snapshot, if a segment was rolled, and in that
@@ -188,7 +188,7 @@ class IdempotentProducer(Producer):
 
     def begin_anew(self) -> None:
         self.pending.clear()
-        self.on_acked.clear()
+        self.acked.clear()
         self.sequences.clear()
         self.producer_id = -1
 
@@ -270,7 +270,7 @@ class SessionReader:
                     self.next_offsets[partition] = 0
                     continue
                 if part.error_code == ErrorCode.KAFKA_STORAGE_ERROR and self.story.has_faults:
-                    raise Disconnected("the only directory has on_failed: the node stops")
+                    raise Disconnected("the only directory has failed: the node stops")
                 assert part.error_code == 0, (partition, part.error_code)
                 records = records_of(part.records, self.offsets.get(partition, self.next_offsets[partition]))
                 self.story.history.on_fetched(
@@ -294,7 +294,7 @@ class Administrator:
         for number in range(self.topics_max):
             if self.story.is_over:
                 return
-            name = f"connected_to_peer-{number}"
+            name = f"made-{number}"
             count = self.random.randint(1, 3)
             await self.until_answered(lambda client, name=name, count=count: self.create(client, name, count))
             self.partitions[name] = count

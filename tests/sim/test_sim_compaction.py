@@ -30,16 +30,16 @@ class CompactionStory(Story):
 
     sent: dict[bytes, bytes]
     """The key of each value; those of tombstones are not known."""
-    on_acked: dict[int, Record]
+    acked: dict[int, Record]
     unsure: dict[bytes, None]
-    """Keys of sends that were not answered: something later than what was on_acked may be there."""
+    """Keys of sends that were not answered: something later than what was acked may be there."""
     cleanings = 0
 
     async def tell(self) -> None:
         self.config = simulated_config(
             log__cleaner__backoff__ms="100", log__cleaner__io__max__bytes__per__second="100000"
         )
-        self.sent, self.on_acked, self.unsure = {}, {}, {}
+        self.sent, self.acked, self.unsure = {}, {}, {}
         await self.start_node()
         client = await self.connected()
         configs = {**CONFIGS, "flush.messages": "1"} if self.keep == "flushed" else CONFIGS
@@ -84,7 +84,7 @@ class CompactionStory(Story):
                             self.sent[value] = key
                     answer = await self.send(client, records, source.randrange(5))
                     for at, record in enumerate(records):
-                        self.on_acked[answer + at] = record._replace(offset=answer + at)
+                        self.acked[answer + at] = record._replace(offset=answer + at)
                     await asyncio.sleep(source.uniform(0.0, 0.05))
             except Disconnected:
                 await asyncio.sleep(0.1)
@@ -126,7 +126,7 @@ class CompactionStory(Story):
 
     def check_known(self, found: dict[int, Record]) -> None:
         for offset, record in found.items():
-            known = self.on_acked.get(offset)
+            known = self.acked.get(offset)
             if self.keep == "page-cache" or known is None:
                 assert known is None or (record.key, record.value) == (known.key, known.value), (record, known)
             if record.value is not None:
@@ -136,7 +136,7 @@ class CompactionStory(Story):
         self.check_known(found)
         for key in KEYS:
             promised = max(
-                (record for record in self.on_acked.values() if record.key == key),
+                (record for record in self.acked.values() if record.key == key),
                 key=lambda record: record.offset,
                 default=None,
             )

@@ -23,7 +23,7 @@ def test_a_power_cut_leaves_a_log_that_makes_sense(sim_seed):
 
 
 def test_writes_that_fail_are_refused_and_nothing_else_is_lost(sim_seed):
-    """A full or failing disk: the one batch is not on_acked, or the node says that it cannot go on; what was on_acked stays."""
+    """A full or failing disk: the one batch is not acked, or the node says that it cannot go on; what was acked stays."""
     sim_scenario.play(sim_seed, keep="page-cache", has_faults=True)
 
 

@@ -1,4 +1,4 @@
-"""Wall time connected_to_peer of virtual time and an offset."""
+"""Wall time made of virtual time and an offset."""
 
 from ottla.sim.loop import SimulatedLoop
 from ottla.sim.process import Process

@@ -156,7 +156,7 @@ class SimulatedDisk:
         self._faults.setdefault(call, {})[nth] = number
 
     def fail_below(self, path: str, number: int, calls: Iterable[str] | None = None) -> None:
-        """From now on all calls, or these, that concern a path or what lies below it raise this errno: a disk that has on_failed."""
+        """From now on all calls, or these, that concern a path or what lies below it raise this errno: a disk that has failed."""
         self._broken[path] = number, None if calls is None else frozenset(calls)
 
     def crash_in(self, changes: int, on_crash: Callable[[], None]) -> None:

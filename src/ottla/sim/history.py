@@ -18,7 +18,7 @@ class Send:
         self.partition = partition
         self.values = tuple(values)
         self.is_idempotent = is_idempotent
-        self.outcome: Literal["unknown", "on_acked", "on_failed"] = "unknown"
+        self.outcome: Literal["unknown", "acked", "failed"] = "unknown"
         self.base_offset = -1
 
 
@@ -37,11 +37,11 @@ class History:
         return send
 
     def on_acked(self, send: Send, base_offset: int) -> None:
-        if send.outcome == "on_acked" and send.base_offset != base_offset:
+        if send.outcome == "acked" and send.base_offset != base_offset:
             self._violations.append(
-                f"4: {_short(send.values)} was on_acked at {send.base_offset} and again at {base_offset}"
+                f"4: {_short(send.values)} was acked at {send.base_offset} and again at {base_offset}"
             )
-        send.outcome = "on_acked"
+        send.outcome = "acked"
         send.base_offset = base_offset
         for index, value in enumerate(send.values):
             self._observe(send.partition, base_offset + index, value)
@@ -49,7 +49,7 @@ class History:
     def on_failed(self, send: Send) -> None:
         """The answer said that it was not appended."""
         assert send.outcome == "unknown", send.outcome
-        send.outcome = "on_failed"
+        send.outcome = "failed"
 
     def high_watermark(self, partition: Partition) -> int:
         """The highest that anyone has heard of: to be asked before a read, and told after it."""
@@ -72,11 +72,11 @@ class History:
         self._high_watermarks[partition] = max(self.high_watermark(partition), high_watermark)
 
     def discard_observations(self) -> None:
-        """Power was lost, and with it what had not been flushed: what was read and on_acked so far is no promise any more."""
+        """Power was lost, and with it what had not been flushed: what was read and acked so far is no promise any more."""
         self._values.clear()
         self._high_watermarks.clear()
         for send in self._sends:
-            if send.outcome == "on_acked":
+            if send.outcome == "acked":
                 send.outcome = "unknown"
                 send.base_offset = -1
 
@@ -117,14 +117,14 @@ class History:
                 continue
             places = [found.get(value, []) for value in send.values]
             known.update(dict.fromkeys(send.values))
-            if send.outcome == "on_failed" and any(places):
+            if send.outcome == "failed" and any(places):
                 violations.append(f"5: {_short(send.values)} of {partition} was refused and is at {places}")
             if send.is_idempotent and any(len(offsets) > 1 for offsets in places):
                 violations.append(f"4: {_short(send.values)} of {partition} is at {places}")
             if any(len(offsets) != len(places[0]) for offsets in places):
                 violations.append(f"2: only a part of {_short(send.values)} of {partition} is there: {places}")
             elif places[0]:
-                first = send.base_offset if send.outcome == "on_acked" else places[0][0]
+                first = send.base_offset if send.outcome == "acked" else places[0][0]
                 if send.is_idempotent and first <= last.get(send.producer, -1):
                     violations.append(
                         f"8: {_short(send.values)} of {partition} is at {first}, behind what {send.producer} sent later"

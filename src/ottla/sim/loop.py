@@ -101,7 +101,7 @@ class SimulatedLoop(asyncio.BaseEventLoop):
         if self.steps > self._steps_max:
             raise TooManySteps(f"more than {self._steps_max} steps, at {self._now:.6f} s: {handle!r}")
         handle._run()
-        del handle  # a task's traceback refers to this frame: without it a on_failed task would be a reference cycle
+        del handle  # a task's traceback refers to this frame: without it a failed task would be a reference cycle
         if self._failure is not None:
             failure, self._failure = self._failure, None
             raise CallbackFailed(

@@ -51,7 +51,7 @@ class SimulatedConnection:
         self.peer_port = peer_port
         self.sent_bytes = 0
 
-    def connected_to_peer(self, receiver: Callable[[], Receiver]) -> None:
+    def start(self, receiver: Callable[[], Receiver]) -> None:
         self._receiver = receiver()
         self._receiver.connection_made(self)
 
@@ -109,7 +109,7 @@ class SimulatedConnection:
     # What the wire does.
 
     def _fill_wire(self) -> None:
-        """Put on the wire what it takes: writes whole, files chunk_size by chunk_size, when their turn comes."""
+        """Put on the wire what it takes: writes whole, files piece by piece, when their turn comes."""
         peer = self.peer
         try:
             while self._queue and len(peer._wire) < self._fabric.window_bytes:
@@ -151,7 +151,7 @@ class SimulatedConnection:
         self._maybe_finish()
 
     def schedule_delivery(self) -> None:
-        """One chunk_size at a time is under way to an end, so that none overtakes another."""
+        """One piece at a time is under way to an end, so that none overtakes another."""
         has_news = self._is_reset or self._has_ended or (self._wire and self._is_reading)
         if has_news and self._delivery is None and not self._is_lost:
             self._delivery = self._fabric.later(self.context, self._deliver)
@@ -311,8 +311,8 @@ class NetworkFabric:
         near.peer, far.peer = far, near
         self._connections[near] = None
         self._connections[far] = None
-        self.soon(far.context, far.connected_to_peer, listener.receiver)
-        near.connected_to_peer(lambda: receiver)
+        self.soon(far.context, far.start, listener.receiver)
+        near.start(lambda: receiver)
         return near
 
     def _is_cut_either_way(self, one: str, other: str) -> bool:

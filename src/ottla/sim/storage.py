@@ -23,7 +23,7 @@ def os_error(number: int, path: str) -> OSError:
 class Inode:
     """A file's bytes. A change is a position and the bytes written there, or a size and None for a truncation."""
 
-    __slots__ = ("_lost_changes", "_durable", "_pending", "cached")
+    __slots__ = ("_durable", "_lost_changes", "_pending", "cached")
 
     def __init__(self) -> None:
         self.cached = bytearray()

@@ -1,4 +1,4 @@
-"""Workers without threads: a chunk_size of work is an event of the loop, some time later, and its result another."""
+"""Workers without threads: a piece of work is an event of the loop, some time later, and its result another."""
 
 import asyncio
 import random

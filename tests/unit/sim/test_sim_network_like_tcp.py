@@ -11,7 +11,7 @@ BIG = 48 << 20  # more than the buffers of both sockets ever take (tcp_wmem and 
 
 
 class Server:
-    """Notes the calls connected_to_peer of it. Runs of `data` are one note, as pieces differ."""
+    """Notes the calls made of it. Runs of `data` are one note, as pieces differ."""
 
     def __init__(self, act):
         self.notes = []
@@ -26,8 +26,8 @@ class Server:
 
     def connection_made(self, connection):
         self.connection = connection
-        self.note("connected_to_peer")
-        self.act(self, "connected_to_peer")
+        self.note("made")
+        self.act(self, "made")
 
     def get_buffer(self, size_hint):
         return memoryview(self.buffer)
@@ -189,12 +189,12 @@ def resume(server):
 
 
 SCENARIOS = {
-    "nothing": (act_nothing, nothing_more, ["connected_to_peer", "lost"]),
-    "echo": (act_echo, echo, ["connected_to_peer", "data", "lost"]),
-    "close": (act_close, server_closes, ["connected_to_peer", "data", "pause", "lost"]),
-    "abort": (act_abort, server_aborts, ["connected_to_peer", "data", "lost"]),
-    "back-pressure": (act_fill, back_pressure, ["connected_to_peer", "data", "pause", "resume", "lost"]),
-    "pause": (act_pause, paused, ["connected_to_peer", "data", "resumed", "data", "lost"]),
+    "nothing": (act_nothing, nothing_more, ["made", "lost"]),
+    "echo": (act_echo, echo, ["made", "data", "lost"]),
+    "close": (act_close, server_closes, ["made", "data", "pause", "lost"]),
+    "abort": (act_abort, server_aborts, ["made", "data", "lost"]),
+    "back-pressure": (act_fill, back_pressure, ["made", "data", "pause", "resume", "lost"]),
+    "pause": (act_pause, paused, ["made", "data", "resumed", "data", "lost"]),
 }
 
 
