@@ -188,8 +188,8 @@ class ClusterAdmin(AdminCore):
         *,
         validate_only: bool = False,
     ) -> None:
-        """Change single configs and leave the others: a mapping sets them (None: back to the default), a list of (operation, name,
-        value) appends and subtracts as well."""
+        """Change single configs and leave the others: a mapping sets them (None: back to the default), a list of
+        (operation, name, value) appends and subtracts as well."""
         results: dict[ConfigResource, None] = {}
         errors: dict[ConfigResource, ClientError] = {}
         for node, group in _by_node(changes).items():

@@ -39,7 +39,9 @@ NO_GENERATION = -1
 
 class GroupAdmin(AdminCore):
     async def list_groups(self, *, states: Iterable[str] = (), types: Iterable[str] = ()) -> dict[str, GroupListing]:
-        """The groups of all brokers, perhaps of some states ("Stable", "Empty", ...) or types ("classic", "consumer", ...) only."""
+        """The groups of all brokers, perhaps of some states ("Stable", "Empty", ...) or types ("classic", "consumer",
+        ...) only.
+        """
         request = ListGroupsRequest(list(states), list(types))
         found: dict[str, GroupListing] = {}
         for node in await self._broker_ids():
@@ -53,8 +55,8 @@ class GroupAdmin(AdminCore):
         return dict(sorted(found.items()))
 
     async def describe_groups(self, groups: Iterable[str]) -> dict[str, GroupDescription]:
-        """State, members and what is assigned to them. A group that does not exist fails with GROUP_ID_NOT_FOUND; brokers that do not know
-        version 6 of the question (Kafka before 4.0) describe it as one in the state "Dead"."""
+        """State, members and what is assigned to them. A group that does not exist fails with GROUP_ID_NOT_FOUND;
+        brokers that do not know version 6 of the question (Kafka before 4.0) describe it as one in the state "Dead"."""
         results: dict[str, GroupDescription] = {}
         errors: dict[str, ClientError] = {}
         for group in groups:

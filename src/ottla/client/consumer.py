@@ -1,11 +1,11 @@
-"""The consumer's face for code that blocks; an event loop on a thread of its own fetches ahead and sends heartbeats.
+"""The blocking consumer. An event loop on its own thread prefetches records and sends heartbeats.
 
     with Consumer(bootstrap_servers="127.0.0.1:9092", group_id="billing", auto_offset_reset="earliest") as consumer:
         consumer.subscribe(["orders"])
         for record in consumer:
             print(record.offset, record.value)
 
-A consumer belongs to one thread at a time; `wakeup` alone may be called from any.
+A consumer may be used by one thread at a time; only `wakeup` is thread-safe.
 """
 
 import re
@@ -16,14 +16,8 @@ from ottla.client.cluster_metadata import PartitionInfo
 from ottla.client.column_batch import ColumnBatch
 from ottla.client.consumer_async import CLOSE_SECONDS_MAX
 from ottla.client.consumer_config import EARLIEST, LATEST, consumer_config
-from ottla.client.consumer_engine import (
-    ConsumerEngine,
-    PendingCallback,
-    RebalanceCallback,
-    RebalanceListener,
-    Step,
-    StepKind,
-)
+from ottla.client.consumer_engine import ConsumerEngine, PendingCallback, Step, StepKind
+from ottla.client.consumer_subscription import RebalanceCallback, RebalanceListener
 from ottla.client.errors import ClientClosedError, ClientError
 from ottla.client.fetch_collector import Chunk
 from ottla.client.loop_thread import EventLoopThread, Work
@@ -36,7 +30,7 @@ T = TypeVar("T")
 class Consumer:
     """Configs are Kafka's: a mapping with dotted names, keywords with underscores, or both.
 
-    Callbacks run in the thread that polls.
+    Callbacks run in the polling thread.
     """
 
     def __init__(self, config: Mapping[str, Any] | None = None, **keywords: Any) -> None:
@@ -55,7 +49,7 @@ class Consumer:
             raise
 
     def _do(self, call: Callable[..., T], *arguments: Any) -> T:
-        """Call it in the loop's thread, and wait."""
+        """Call a function in the loop's thread and wait for its result."""
 
         async def work() -> T:
             return call(*arguments)
@@ -67,7 +61,7 @@ class Consumer:
             raise ClientClosedError("The consumer is closed.")
         return self._loop_thread.run(work)
 
-    # What is read
+    # Subscription
 
     def subscribe(
         self,
@@ -77,17 +71,19 @@ class Consumer:
         on_revoked: RebalanceCallback | None = None,
         on_lost: RebalanceCallback | None = None,
     ) -> None:
-        """Read topics together with the group, by their names or by a compiled pattern that matches whole names.
-        Callbacks are called with lists of partitions, from within `poll` and iterations."""
-        self._do(self._engine.subscribe, topics, RebalanceListener(on_assigned, on_revoked, on_lost))
+        """Subscribe to topics as a group member, by names or by a compiled pattern that matches the full name.
+
+        Callbacks get a list of partitions and are called from `poll` and iterations.
+        """
+        self._do(self._engine.subscription.subscribe, topics, RebalanceListener(on_assigned, on_revoked, on_lost))
 
     def unsubscribe(self) -> None:
-        """Leave the group, and read nothing."""
+        """Leave the group and read nothing."""
         self._run(self._engine.unsubscribe)
 
     def assign(self, partitions: Iterable[TopicPartition]) -> None:
-        """Read these partitions, without a group's say. Those that stay keep their place."""
-        self._do(self._engine.assign, partitions)
+        """Read these partitions, without group management. Partitions already assigned keep their positions."""
+        self._do(self._engine.subscription.assign, partitions)
 
     @property
     def assignment(self) -> list[TopicPartition]:
@@ -95,23 +91,25 @@ class Consumer:
 
     @property
     def subscription(self) -> list[str]:
-        return self._do(lambda: list(self._engine.subscribed or ()))
+        return self._do(lambda: list(self._engine.subscription.topics or ()))
 
     # Records
 
     def poll(self, timeout: float | None = None, *, max_records: int | None = None) -> list[ConsumerRecord]:
-        """Up to `max_records` (max.poll.records) records; an empty list after `timeout` seconds without any."""
+        """Return up to `max_records` (max.poll.records) records; an empty list after `timeout` seconds without any."""
         found = self._step(StepKind.RECORDS, timeout, max_records)
         return found if isinstance(found, list) else []
 
     def poll_batch(self, timeout: float | None = None) -> ColumnBatch | None:
-        """The next fetch response as columns; None after `timeout` seconds without one."""
+        """Return the next fetch response as columns, or None after `timeout` seconds without one."""
         found = self._step(StepKind.BATCH, timeout)
         return found if isinstance(found, ColumnBatch) else None
 
     def batches(self, timeout: float | None = None) -> Iterator[ColumnBatch]:
-        """Fetch responses as columns, one after another; it ends after `timeout` seconds without one. Deserializers
-        and interceptors are for records: columns hold bytes."""
+        """Iterate over fetch responses as columns, until `timeout` seconds pass without one.
+
+        Columns hold bytes: deserializers and interceptors do not apply.
+        """
         while (batch := self.poll_batch(timeout)) is not None:
             yield batch
 
@@ -129,36 +127,36 @@ class Consumer:
         return step
 
     def wakeup(self) -> None:
-        """Make a poll that waits, or the next one, raise WakeupError. May be called from any thread."""
+        """Make the current or next poll raise WakeupError. Thread-safe."""
         if not self._is_closed:
             self._loop_thread.call_soon(self._engine.wakeup)
 
-    # Places
+    # Positions
 
     def seek(self, partition: TopicPartition, offset: int) -> None:
-        """Go on at an offset."""
-        self._do(self._engine.seek, partition, offset)
+        """Continue at an offset."""
+        self._do(self._engine.subscription.seek, partition, offset)
 
     def seek_to_beginning(self, *partitions: TopicPartition) -> None:
-        """Of these partitions, or of all."""
-        self._do(self._engine.seek_to_timestamp, partitions, EARLIEST)
+        """Move these partitions, or all, to their first record."""
+        self._do(self._engine.subscription.seek_to_timestamp, partitions, EARLIEST)
 
     def seek_to_end(self, *partitions: TopicPartition) -> None:
-        """Of these partitions, or of all."""
-        self._do(self._engine.seek_to_timestamp, partitions, LATEST)
+        """Move these partitions, or all, to their end."""
+        self._do(self._engine.subscription.seek_to_timestamp, partitions, LATEST)
 
     def seek_to_time(self, timestamp: int, *partitions: TopicPartition) -> None:
-        """To the first record at or after a time in milliseconds, or to the end where there is none."""
+        """Move to the first record at or after a time in milliseconds, or to the end if there is none."""
         if timestamp < 0:
-            raise ValueError("a time is not negative")
-        self._do(self._engine.seek_to_timestamp, partitions, timestamp)
+            raise ValueError(f"timestamp must be >= 0, got {timestamp}")
+        self._do(self._engine.subscription.seek_to_timestamp, partitions, timestamp)
 
     def pause(self, *partitions: TopicPartition) -> None:
-        """Hand out nothing of these until they are resumed."""
-        self._do(self._engine.pause, partitions)
+        """Return no records of these partitions until they are resumed."""
+        self._do(self._engine.subscription.pause, partitions)
 
     def resume(self, *partitions: TopicPartition) -> None:
-        self._do(self._engine.resume, partitions)
+        self._do(self._engine.subscription.resume, partitions)
 
     @property
     def paused(self) -> list[TopicPartition]:
@@ -167,17 +165,17 @@ class Consumer:
         )
 
     def position(self, partition: TopicPartition) -> int:
-        """The offset of the next record that will be handed out."""
+        """Return the offset of the next record to be returned."""
         return self._run(lambda: self._engine.position(partition))
 
     def lag(self, partition: TopicPartition) -> int | None:
-        """How far the end is away, as of the last fetch; None before the first."""
+        """Return the number of offsets up to the end as of the last fetch, or None before the first fetch."""
         return self._do(self._engine.lag, partition)
 
     # Offsets
 
     def commit(self, offsets: Mapping[TopicPartition, OffsetAndMetadata | int] | None = None) -> None:
-        """Commit these offsets, or those of all records that were handed out, and wait until it is done."""
+        """Commit these offsets, or those of all returned records, and wait for the broker."""
         committer = self._engine.require_committer()
         self._run(lambda: committer.commit(offsets))
 
@@ -186,40 +184,36 @@ class Consumer:
         offsets: Mapping[TopicPartition, OffsetAndMetadata | int] | None = None,
         callback: "Callable[[dict[TopicPartition, OffsetAndMetadata], ClientError | None], Any] | None" = None,
     ) -> None:
-        """Begin to commit; the callback hears the offsets, and the error if there was one, in the consumer's own
-        thread.
-        """
+        """Start a commit. `callback` gets the offsets and the error, if any, in the consumer's own thread."""
         self._do(self._engine.require_committer().commit_soon, offsets, callback)
 
     def committed(self, *partitions: TopicPartition) -> dict[TopicPartition, OffsetAndMetadata | None]:
-        """What the group committed for these partitions, or for those that are assigned; None where it did not."""
-        committer, wanted = self._engine.require_committer(), partitions or self.assignment
-        return self._run(lambda: committer.committed(wanted))
+        """Return the committed offsets of these partitions, or of the assigned ones; None where there is none."""
+        committer, requested = self._engine.require_committer(), partitions or self.assignment
+        return self._run(lambda: committer.committed(requested))
 
     def beginning_offsets(self, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, int]:
         return self._run(lambda: self._engine.beginning_offsets(partitions))
 
     def end_offsets(self, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, int]:
-        """Behind the last record that can be read: with isolation.level=read_committed, before the first open
-        transaction.
-        """
-        return self._run(lambda: self._engine.latest(partitions))
+        """Return the offset after the last readable record: with read_committed, that of the first open transaction."""
+        return self._run(lambda: self._engine.end_offsets(partitions))
 
     def offsets_for_times(self, times: Mapping[TopicPartition, int]) -> dict[TopicPartition, OffsetAndTimestamp | None]:
-        """The first record at or after a time in milliseconds, for each partition; None where there is none."""
+        """Return the first record at or after a time in milliseconds for each partition, or None."""
         return self._run(lambda: self._engine.offsets_for_times(times))
 
     def partitions_for(self, topic: str) -> tuple[PartitionInfo, ...]:
         return self._run(lambda: self._engine.core.topic(topic, timeout_ms=self._engine.api_timeout_ms)).partitions
 
     def metrics(self) -> dict[str, float]:
-        """Counters, and how far behind each partition is."""
+        """Return counters and the lag of each partition."""
         return self._do(self._engine.metrics)
 
-    # The end
+    # Closing
 
     def close(self, timeout: float = CLOSE_SECONDS_MAX) -> None:
-        """Commit if that is automatic, leave the group, end all connections."""
+        """Commit if automatic, leave the group and close all connections."""
         if self._is_closed:
             return
         try:
@@ -235,5 +229,5 @@ class Consumer:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(self, *ended: object) -> None:
+    def __exit__(self, *exc_info: object) -> None:
         self.close()

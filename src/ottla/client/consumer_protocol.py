@@ -1,6 +1,6 @@
-"""Subscriptions and assignments as members of all makes write them: a version, then the message.
+"""Kafka's consumer protocol: subscriptions and assignments that all clients read.
 
-Later versions begin as earlier ones.
+The data starts with a version, and later versions start with the fields of earlier ones.
 """
 
 from collections.abc import Sequence
@@ -32,7 +32,7 @@ def encode_subscription(
 
 
 def decode_subscription(data: bytes, member_id: str, instance_id: str | None) -> Member:
-    """A member as it described itself, in whichever version."""
+    """Return the member described by a subscription of any version."""
     version: int = _version.unpack_from(data)[0]
     found, _ = decode(ConsumerProtocolSubscription, min(max(version, 0), VERSION), data, 2)
     owned = tuple(TopicPartition(each.topic, index) for each in found.owned_partitions for index in each.partitions)
@@ -50,7 +50,7 @@ def encode_assignment(partitions: Sequence[TopicPartition], user_data: bytes | N
 
 
 def decode_assignment(data: bytes) -> tuple[TopicPartition, ...]:
-    """Empty bytes, as members get them that the leader forgot, are no partitions."""
+    """Return the assigned partitions. A member that the leader left out gets empty data: no partitions."""
     if not data:
         return ()
     version: int = _version.unpack_from(data)[0]

@@ -1,6 +1,4 @@
-"""Drives a Membership: sends what it asks for to the coordinator, computes assignments where this member leads, keeps
-its timers.
-"""
+"""Runs a Membership: sends its requests to the coordinator, computes assignments as the leader, keeps its timer."""
 
 import asyncio
 from collections import deque
@@ -44,11 +42,11 @@ from ottla.wire.messages.sync_group import SyncGroupRequest, SyncGroupResponse
 from ottla.wire.schema import Message
 
 JOIN_PURPOSE = "join"
-"""JoinGroup and SyncGroup wait for other members, and must not hold up heartbeats and commits."""
+"""JoinGroup and SyncGroup wait for other members, so they must not delay heartbeats and commits."""
 JOIN_TIMEOUT_MARGIN_MS = 5_000
-"""A coordinator waits for members as long as they said; its response takes a moment more."""
+"""Time for the response after the coordinator's own wait for members."""
 BATCH_LEAVE_MIN_VERSION = 3
-"""Before that version a member leaves alone."""
+"""From this version on, LeaveGroup has a list of members."""
 _RESPONSE_TYPES: Mapping[type[Message], type[Message]] = {
     JoinGroupRequest: JoinGroupResponse, SyncGroupRequest: SyncGroupResponse, HeartbeatRequest: HeartbeatResponse,
     LeaveGroupRequest: LeaveGroupResponse,
@@ -56,8 +54,10 @@ _RESPONSE_TYPES: Mapping[type[Message], type[Message]] = {
 
 
 class GroupDriver:
-    """`rebalance_effects` holds what the user is to be told (PrepareJoin, ApplyAssignment); `failures` what it has to
-    know. `on_update` is called with either.
+    """`rebalance_effects` has rebalance steps that involve the user (PrepareJoin, ApplyAssignment), `failures` has
+    errors.
+
+    Calls `on_update` when either changes.
     """
 
     def __init__(
@@ -76,20 +76,20 @@ class GroupDriver:
         self._tasks: dict[asyncio.Task[None], None] = {}
         self._timer: asyncio.TimerHandle | None = None
         self._assigned_counts: dict[str, int] | None = None
-        """The topics that this member spread as the leader, with their counts."""
+        """Partition counts of the topics that this member assigned as the leader."""
         self.rebalances = 0
         core.update_callbacks.append(self._on_metadata)
 
     @property
     def group_metadata(self) -> ConsumerGroupMetadata:
-        """As commits are signed."""
+        """The member data sent with commits."""
         member = self.member
         return ConsumerGroupMetadata(
             member.member_id, member.generation, member.settings.instance_id if member.is_member else None
         )
 
     def step(self, event: Event, *, now_ms_min: float = 0) -> None:
-        """Let the machine have it, and do what it asks for."""
+        """Pass an event to the state machine and run its effects."""
         for effect in self.member.step(event, max(self._core.now_ms(), now_ms_min)):
             self._run(effect)
         self._arm()
@@ -123,7 +123,7 @@ class GroupDriver:
     def _on_done(self, task: "asyncio.Task[None]") -> None:
         self._tasks.pop(task, None)
         failure = None if task.cancelled() else task.exception()
-        if isinstance(failure, Exception):  # a mistake of this client, or of an assignor: whoever polls has to see it
+        if isinstance(failure, Exception):  # a bug in this client or an assignor: raise it from the next poll
             self.failures.append(failure)
             self._on_update()
 
@@ -137,7 +137,7 @@ class GroupDriver:
 
     def _on_timer(self, due_ms: float) -> None:
         self._timer = None
-        self.step(Tick(), now_ms_min=due_ms)  # seconds and back to milliseconds may fall short of it by a hair
+        self.step(Tick(), now_ms_min=due_ms)  # rounding to seconds and back may give an earlier time
 
     async def _send(self, request: JoinGroupRequest | SyncGroupRequest | HeartbeatRequest | LeaveGroupRequest) -> None:
         settings = self.member.settings
@@ -169,13 +169,13 @@ class GroupDriver:
         ):
             self.step(ResponseReceived(request, response))
 
-    # Leading
+    # Group leader
 
-    async def _compute_assignment(self, wanted: ComputeAssignment) -> None:
+    async def _compute_assignment(self, effect: ComputeAssignment) -> None:
         tries = 0
-        while self.member.generation == wanted.generation and not self._core.is_closed:
+        while self.member.generation == effect.generation and not self._core.is_closed:
             try:
-                self.step(AssignmentComputed(wanted.generation, await self._run_assignor(wanted)))
+                self.step(AssignmentComputed(effect.generation, await self._run_assignor(effect)))
                 return
             except ClientClosedError:
                 return
@@ -186,18 +186,18 @@ class GroupDriver:
                 tries += 1
                 await asyncio.sleep(self._core.retry_backoff.delay_ms(tries) / 1000)
 
-    async def _run_assignor(self, wanted: ComputeAssignment) -> dict[str, bytes]:
-        assignor = next((each for each in self.member.settings.assignors if each.name == wanted.protocol), None)
+    async def _run_assignor(self, effect: ComputeAssignment) -> dict[str, bytes]:
+        assignor = next((each for each in self.member.settings.assignors if each.name == effect.protocol), None)
         if assignor is None:
-            why = f"the group chose the assignor {wanted.protocol!r}, which this member did not offer"
-            raise broker_error(ErrorCode.INCONSISTENT_GROUP_PROTOCOL, why)
+            reason = f"the group chose assignor {effect.protocol!r}, which this member does not support"
+            raise broker_error(ErrorCode.INCONSISTENT_GROUP_PROTOCOL, reason)
         try:
             members = [
-                decode_subscription(each.metadata, each.member_id, each.group_instance_id) for each in wanted.members
+                decode_subscription(each.metadata, each.member_id, each.group_instance_id) for each in effect.members
             ]
         except MalformedMessage as error:
             raise broker_error(
-                ErrorCode.INCONSISTENT_GROUP_PROTOCOL, f"a member's subscription cannot be read: {error}"
+                ErrorCode.INCONSISTENT_GROUP_PROTOCOL, f"invalid subscription of a member: {error}"
             ) from error
         topics = sorted({topic for member in members for topic in member.topics})
         self._core.track_topics(topics)
@@ -216,27 +216,27 @@ class GroupDriver:
         if any(node.rack for node in cluster.nodes.values()):
             for topic in known:
                 for each in topic.partitions:
-                    places = (cluster.nodes[node].rack for node in each.replicas if node in cluster.nodes)
+                    replica_racks = (cluster.nodes[node].rack for node in each.replicas if node in cluster.nodes)
                     racks[TopicPartition(topic.name, each.partition)] = tuple(
-                        dict.fromkeys(rack for rack in places if rack)
+                        dict.fromkeys(rack for rack in replica_racks if rack)
                     )
         return Topics({topic.name: len(topic.partitions) for topic in known}, racks)
 
     def _on_metadata(self, cluster: ClusterMetadata) -> None:
         if self._assigned_counts is None or not self.member.is_leader:
             return
-        now = {
+        counts = {
             topic: len(cluster.topics[topic].partitions) if topic in cluster.topics else 0
             for topic in self._assigned_counts
         }
-        if now != self._assigned_counts and self.member.is_stable:
+        if counts != self._assigned_counts and self.member.is_stable:
             self._assigned_counts = None
             self.step(TopicsChanged())
 
-    # The end
+    # Closing
 
     async def leave(self, reason: str) -> None:
-        """Say goodbye, and wait until that has left."""
+        """Leave the group and wait until the request is sent."""
         before = list(self._tasks)
         for task in before:
             task.cancel()

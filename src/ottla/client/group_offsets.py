@@ -1,4 +1,4 @@
-"""Committed offsets: reading and writing what a group has come to, by its coordinator."""
+"""Fetching and committing a group's offsets."""
 
 from collections.abc import Mapping, Sequence
 
@@ -27,19 +27,16 @@ from ottla.wire.messages.offset_fetch import (
 )
 
 MULTI_GROUP_MIN_VERSION = 8
-"""Versions of OffsetFetch from here on ask for several groups at once."""
+"""From this version on, OffsetFetch has several groups per request."""
 TOPIC_NAME_MAX_VERSION = 9
-"""Up to this version of both APIs topics go by their names: what is committed for a topic that the client has not
-looked up needs no id.
-"""
+"""Up to this version, both APIs identify topics by name, which needs no metadata lookup."""
 COORDINATOR_MOVED_ERRORS = (ErrorCode.NOT_COORDINATOR, ErrorCode.COORDINATOR_NOT_AVAILABLE)
 COORDINATOR_PURPOSE = "group"
-"""The connection for what a group's coordinator is asked: a JoinGroup that waits must not hold up a fetch of records.
-"""
+"""Connection for group requests, separate from fetches."""
 
 
 class ConsumerGroupMetadata:
-    """Who commits: the member of a generation, or somebody outside of it."""
+    """The member that commits, or a non-member."""
 
     __slots__ = ("generation", "instance_id", "member_id")
 
@@ -50,9 +47,7 @@ class ConsumerGroupMetadata:
 
 
 class GroupOffsetsClient:
-    """Each call is one try; errors that pass are ClientErrors that say so, and the coordinator is looked for again
-    after them.
-    """
+    """Each call makes one attempt. After errors that may mean a new coordinator, the next call looks it up again."""
 
     def __init__(
         self, core: ClusterClient, coordinators: CoordinatorFinder, group: str, *, read_committed: bool
@@ -63,16 +58,16 @@ class GroupOffsetsClient:
         self._read_committed = read_committed
 
     async def fetch(self, partitions: Sequence[TopicPartition]) -> dict[TopicPartition, OffsetAndMetadata]:
-        """Those of the partitions that have a committed offset."""
+        """Return the committed offsets of the partitions that have one."""
         connection = await self._connection()
         topics = by_topic(partitions)
         version = min(connection.version_for(OffsetFetchRequest), TOPIC_NAME_MAX_VERSION)
         request = OffsetFetchRequest(require_stable=self._read_committed)
         if version >= MULTI_GROUP_MIN_VERSION:
-            wanted = [
+            requested = [
                 OffsetFetchRequestTopics(name=topic, partition_indexes=indexes) for topic, indexes in topics.items()
             ]
-            request.groups = [OffsetFetchRequestGroup(group_id=self._group, topics=wanted)]
+            request.groups = [OffsetFetchRequestGroup(group_id=self._group, topics=requested)]
         else:
             request.group_id = self._group
             request.topics = [
@@ -113,7 +108,7 @@ class GroupOffsetsClient:
                 )
 
     async def commit(self, offsets: Mapping[TopicPartition, OffsetAndMetadata], member: ConsumerGroupMetadata) -> None:
-        """All of them, or the error of the first that was refused."""
+        """Commit all offsets. Raises the first partition's error."""
         connection = await self._connection()
         topics = [
             OffsetCommitRequestTopic(

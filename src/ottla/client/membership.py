@@ -1,8 +1,7 @@
-"""A member of a classic group as a machine without I/O: events go in, effects come out.
+"""Membership in a classic consumer group as a state machine without I/O: events in, effects out.
 
-The member joins, is told the generation, gets its partitions, and says every few seconds that it lives. What it gives
-up and what it gets is told to the user between those steps, and only while the user polls: so a user who stopped
-polling is found out, and the group goes on without it.
+A member joins, gets a generation, gets its assignment and sends heartbeats. Rebalance callbacks run between these
+steps, and only while the user polls, so a user that stops polling is detected and leaves the group.
 """
 
 from collections.abc import Mapping, Sequence
@@ -55,7 +54,7 @@ MEMBERSHIP_LOST_ERRORS = (_E.UNKNOWN_MEMBER_ID, _E.ILLEGAL_GENERATION)
 
 
 class Membership:
-    """`step` is the only thing that changes it. `deadline_ms` says when the next Tick is due."""
+    """Only `step` changes the state. `deadline_ms` is the time of the next Tick."""
 
     def __init__(self, settings: MemberSettings) -> None:
         self.settings = settings
@@ -67,7 +66,7 @@ class Membership:
         self.topics: tuple[str, ...] = ()
         self.owned: tuple[TopicPartition, ...] = ()
         self._remembered: tuple[tuple[TopicPartition, ...], int] = ((), NO_GENERATION)
-        """What this member had last, for assignors that leave it that."""
+        """The last assignment, for sticky assignors."""
         self._is_lost = False
         self._must_join = False
         self._applying: ApplyAssignment | None = None
@@ -84,7 +83,7 @@ class Membership:
 
     @property
     def is_member(self) -> bool:
-        """Whether the coordinator counts on this member."""
+        """Whether the coordinator counts this consumer as a member."""
         return self.generation != NO_GENERATION
 
     @property
@@ -188,7 +187,7 @@ class Membership:
         if isinstance(response, HeartbeatResponse):
             return self._on_heartbeat(request, response.error_code, now_ms)
         if request is not self._pending:
-            return []  # of an attempt that was given up
+            return []  # of an abandoned attempt
         self._pending = None
         if isinstance(response, JoinGroupResponse):
             return self._on_joined(response, now_ms)
@@ -245,9 +244,9 @@ class Membership:
         if code != _E.NONE:
             return self._on_join_error(code, now_ms)
         assigned = decode_assignment(response.assignment)
-        kept, given = dict.fromkeys(self.owned), dict.fromkeys(assigned)
+        before, after = dict.fromkeys(self.owned), dict.fromkeys(assigned)
         self._applying = ApplyAssignment(
-            assigned, tuple(p for p in assigned if p not in kept), tuple(p for p in self.owned if p not in given)
+            assigned, tuple(p for p in assigned if p not in before), tuple(p for p in self.owned if p not in after)
         )
         self._enter(MemberState.APPLYING)
         return [self._applying]
@@ -255,11 +254,11 @@ class Membership:
     def _on_assignment_applied(self) -> list[Effect]:
         if self.state is not MemberState.APPLYING or self._applying is None:
             return []
-        adopted, self._applying = self._applying, None
-        self.owned = adopted.assigned
+        applied, self._applying = self._applying, None
+        self.owned = applied.assigned
         self._remembered = (self.owned, self.generation)
-        # What this member gave up is nobody's: whoever is to have it gets it in the next generation.
-        self._must_join = self._must_join or bool(adopted.revoked)
+        # Revoked partitions are unassigned until the next generation, so join again.
+        self._must_join = self._must_join or bool(applied.revoked)
         self._enter(MemberState.STABLE)
         return [Wake()] if self._must_join else []
 
@@ -296,7 +295,7 @@ class Membership:
             return [Fail(error)]
         return [MarkCoordinatorUnknown(), *self._rejoin(now_ms, self.settings.retry_ms)]
 
-    # Staying
+    # Heartbeats
 
     def _on_heartbeat(self, request: object, number: int, now_ms: float) -> list[Effect]:
         if request is not self._heartbeat:
@@ -316,7 +315,7 @@ class Membership:
             return []
         if code in MEMBERSHIP_LOST_ERRORS:
             if self.state not in (MemberState.STABLE, MemberState.PREPARING, MemberState.APPLYING):
-                return []  # the request that is under way hears the same
+                return []  # the request in flight gets the same error
             self._on_membership_lost(keep_member=code == _E.ILLEGAL_GENERATION)
             return [Wake()]
         if code in COORDINATOR_ERRORS:
@@ -330,7 +329,7 @@ class Membership:
         if self.state in (MemberState.UNJOINED, MemberState.FAILED):
             return []
         if now_ms - self._polled_at_ms >= self.settings.poll_interval_ms_max:
-            effects = self._leave_request("the user has not polled for max.poll.interval.ms")
+            effects = self._leave_request("the consumer did not poll for max.poll.interval.ms")
             self._on_membership_lost(keep_member=False)
             return effects
         effects = []
@@ -338,7 +337,7 @@ class Membership:
             effects += self._join()
         if self._heartbeat_at_ms is not None and self._heartbeat is None and now_ms >= self._heartbeat_at_ms:
             if now_ms - self._last_response_ms > self.settings.session_timeout_ms:
-                effects.append(MarkCoordinatorUnknown())  # it may have moved: another may know this member
+                effects.append(MarkCoordinatorUnknown())  # the coordinator may have moved
             self._heartbeat = HeartbeatRequest(
                 group_id=self.settings.group_id,
                 generation_id=self.generation,
@@ -348,10 +347,10 @@ class Membership:
             effects.append(Send(self._heartbeat))
         return effects
 
-    # Going
+    # Leaving
 
     def _on_membership_lost(self, *, keep_member: bool) -> None:
-        """The group has gone on without this member: what it has is lost to it, and it hears so when it polls."""
+        """The group rebalanced without this member: its partitions are lost. The next poll calls `on_lost`."""
         self._reset_membership(keep_member=keep_member)
         if self.state is MemberState.APPLYING and self._applying is not None:
             self.owned = self._applying.assigned
@@ -370,11 +369,11 @@ class Membership:
         self.is_leader = False
 
     def _leave_request(self, reason: str) -> list[Effect]:
-        """Static members do not say goodbye: their place is kept until they are back."""
+        """Return a LeaveGroup request, except for static members: they keep their assignment until they return."""
         if not self.member_id or self.settings.instance_id is not None:
             return []
-        who = MemberIdentity(member_id=self.member_id, group_instance_id=None, reason=reason)
-        return [Send(LeaveGroupRequest(group_id=self.settings.group_id, members=[who]))]
+        member = MemberIdentity(member_id=self.member_id, group_instance_id=None, reason=reason)
+        return [Send(LeaveGroupRequest(group_id=self.settings.group_id, members=[member]))]
 
     def _leave(self, reason: str) -> list[Effect]:
         effects = self._leave_request(reason)

@@ -1,4 +1,4 @@
-"""The words of membership: its phases, what can happen to it, and what it asks for."""
+"""States, events and effects of `membership.Membership`."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -16,13 +16,13 @@ from ottla.wire.messages.sync_group import SyncGroupRequest, SyncGroupResponse
 class MemberState(Enum):
     UNJOINED = auto()
     PREPARING = auto()
-    """The user hears what it gives up."""
+    """Before a join: `on_revoked` or `on_lost` runs."""
     JOINING = auto()
     COMPUTING = auto()
-    """This member leads: it spreads the partitions."""
+    """This member is the leader and computes the assignment."""
     SYNCING = auto()
     APPLYING = auto()
-    """The user hears what it gets."""
+    """After a sync: `on_assigned` runs."""
     STABLE = auto()
     FAILED = auto()
 
@@ -47,7 +47,7 @@ VALID_TRANSITIONS: dict[MemberState, tuple[MemberState, ...]] = {
 
 @dataclass(frozen=True, slots=True)
 class MemberSettings:
-    """What does not change while a consumer lives."""
+    """Settings that do not change during a consumer's lifetime."""
 
     group_id: str
     assignors: tuple[Assignor, ...]
@@ -60,7 +60,7 @@ class MemberSettings:
 
     @property
     def is_cooperative(self) -> bool:
-        """Members keep their partitions during a rebalance only where every assignor that may be chosen allows it."""
+        """Members keep partitions during a rebalance only if all configured assignors are cooperative."""
         return all(assignor.is_cooperative for assignor in self.assignors)
 
 
@@ -69,34 +69,34 @@ class MemberSettings:
 
 @dataclass(frozen=True, slots=True)
 class Polled:
-    """The user asks for records: it lives, and may be told things."""
+    """The user polled: it is alive, and callbacks may run."""
 
 
 @dataclass(frozen=True, slots=True)
 class Subscribed:
-    """These topics are wanted from now on."""
+    """The subscription changed."""
 
     topics: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class TopicsChanged:
-    """The leader sees other partitions than those that it spread."""
+    """The leader's metadata has other partitions than those it assigned."""
 
 
 @dataclass(frozen=True, slots=True)
 class JoinPrepared:
-    """The user was told what it gives up."""
+    """The steps before a join are done."""
 
 
 @dataclass(frozen=True, slots=True)
 class AssignmentApplied:
-    """The user was told what it has."""
+    """The new assignment is in effect."""
 
 
 @dataclass(frozen=True, slots=True)
 class AssignmentComputed:
-    """The assignments of all members, encoded."""
+    """Encoded assignments of all members."""
 
     generation: int
     assignments: Mapping[str, bytes]
@@ -110,7 +110,7 @@ class ResponseReceived:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class RequestFailed:
-    """A request failed on its way."""
+    """A request failed without a response."""
 
     request: JoinGroupRequest | SyncGroupRequest | HeartbeatRequest
     error: ClientError
@@ -118,12 +118,12 @@ class RequestFailed:
 
 @dataclass(frozen=True, slots=True)
 class Tick:
-    """Time has passed."""
+    """`deadline_ms` passed."""
 
 
 @dataclass(frozen=True, slots=True)
 class Leave:
-    """The user goes."""
+    """The consumer unsubscribed or closed."""
 
     reason: str
 
@@ -146,16 +146,16 @@ Event = (
 
 @dataclass(frozen=True, slots=True)
 class Send:
-    """To the coordinator. Of a LeaveGroup no response is waited for."""
+    """Send a request to the coordinator. LeaveGroup's response is ignored."""
 
     request: JoinGroupRequest | SyncGroupRequest | HeartbeatRequest | LeaveGroupRequest
 
 
 @dataclass(frozen=True, slots=True)
 class PrepareJoin:
-    """Commit if that is automatic, then tell the user what it gives up; then comes JoinPrepared.
+    """Before rejoining: auto-commit if enabled, then call `on_revoked`, or `on_lost` for partitions already reassigned.
 
-    Lost ones are another's already.
+    The driver replies with JoinPrepared.
     """
 
     revoked: tuple[TopicPartition, ...] = ()
@@ -164,8 +164,9 @@ class PrepareJoin:
 
 @dataclass(frozen=True, slots=True)
 class ApplyAssignment:
-    """Tell the user what is revoked, read `assigned` from now on, tell the user what is added; then comes
-    AssignmentApplied.
+    """Call `on_revoked`, read `assigned` from now on, call `on_assigned` with `added`.
+
+    The driver replies with AssignmentApplied.
     """
 
     assigned: tuple[TopicPartition, ...]
@@ -175,7 +176,7 @@ class ApplyAssignment:
 
 @dataclass(frozen=True, slots=True)
 class ComputeAssignment:
-    """Spread the partitions of all subscribed topics over the members; then comes AssignmentComputed."""
+    """Assign the partitions of all subscribed topics to the members. The driver replies with AssignmentComputed."""
 
     protocol: str
     generation: int
@@ -184,17 +185,17 @@ class ComputeAssignment:
 
 @dataclass(frozen=True, slots=True)
 class MarkCoordinatorUnknown:
-    """Look for it again before the next request."""
+    """Look the coordinator up again before the next request."""
 
 
 @dataclass(frozen=True, slots=True)
 class Wake:
-    """There is something to do at the next poll: one that waits is to look."""
+    """Wake a waiting poll: the next poll has something to do."""
 
 
 @dataclass(frozen=True, slots=True)
 class Fail:
-    """The user has to know."""
+    """Raise this error from the next poll."""
 
     error: ClientError
 

@@ -1,4 +1,4 @@
-"""When offsets are committed: now and then by themselves, before partitions are given up, and when the user says so."""
+"""Offset commits: automatic, before rebalances, and on request."""
 
 import asyncio
 from collections.abc import Callable, Mapping, Sequence
@@ -20,11 +20,11 @@ GROUP_MOVED_ON_ERRORS = (
     ErrorCode.STALE_MEMBER_EPOCH,
 )
 BEFORE_REBALANCE_MS_MAX = 5_000
-"""A commit before a rebalance must not cost the member its place."""
+"""A longer commit could cost the member its membership."""
 
 
 class OffsetCommitter:
-    """`consumed` gives what there is to commit."""
+    """Commits the offsets that `consumed` returns."""
 
     def __init__(
         self,
@@ -47,16 +47,16 @@ class OffsetCommitter:
         self._last: Offsets = {}
         self._tasks: dict[asyncio.Task[None], None] = {}
         self._running_commit: asyncio.Task[None] | None = None
-        self.done = 0
+        self.commit_count = 0
 
     def maybe_commit(self) -> None:
-        """If it is time: what was handed out before this poll, without waiting for it."""
+        """If an automatic commit is due, commit what was returned before this poll, without waiting."""
         if self.due_ms is None or self._core.now_ms() < self.due_ms:
             return
         self.due_ms = self._core.now_ms() + self._interval_ms
-        news = self._uncommitted()
-        if news and self._running_commit is None:
-            task = self._running_commit = self._core.loop.create_task(self._commit_quietly(news))
+        offsets = self._uncommitted()
+        if offsets and self._running_commit is None:
+            task = self._running_commit = self._core.loop.create_task(self._commit_quietly(offsets))
             task.add_done_callback(self._on_done)
 
     def _on_done(self, task: "asyncio.Task[None]") -> None:
@@ -65,13 +65,13 @@ class OffsetCommitter:
             task.result()
 
     def _uncommitted(self) -> Offsets:
-        """What changed since the last commit."""
+        """Return the offsets that changed since the last commit."""
         return {
             partition: offset for partition, offset in self._consumed().items() if self._last.get(partition) != offset
         }
 
     async def _commit_quietly(self, offsets: Offsets) -> None:
-        """Once: what fails is committed with the next one, or was another's already."""
+        """Commit once. After a failure the next automatic commit covers the offsets, or the partitions moved anyway."""
         try:
             await self._commit(offsets)
         except ClientError:
@@ -80,42 +80,45 @@ class OffsetCommitter:
     async def _commit(self, offsets: Mapping[TopicPartition, OffsetAndMetadata]) -> None:
         member = self._group.member
         if member.topics and not member.is_member:
-            # A group without members would take it from anybody: but this one's partitions may be another's a moment
+            # An empty group accepts commits from non-members, but another member may own these partitions a moment
             # later.
             raise CommitFailedError(ErrorCode.UNKNOWN_MEMBER_ID)
         await self._offsets.commit(offsets, self._group.group_metadata)
-        self.done += 1
+        self.commit_count += 1
         self._last.update(offsets)
         for interceptor in self._interceptors:
             if hasattr(interceptor, "on_commit"):
                 interceptor.on_commit(dict(offsets))
 
     async def commit_before_rebalance(self) -> None:
-        """The last chance for what was read: tried for a moment, if commits are automatic."""
+        """Commit before partitions are revoked, if automatic commits are enabled. Retries briefly."""
         if self._running_commit is not None:
             await asyncio.wait((self._running_commit,))
-        news = self._uncommitted() if self.is_automatic else {}
-        if not news:
+        offsets = self._uncommitted() if self.is_automatic else {}
+        if not offsets:
             return
         self.due_ms = self._core.now_ms() + self._interval_ms
         try:
             await self._core.retrying(
-                lambda: self._commit(news),
+                lambda: self._commit(offsets),
                 timeout_ms=min(self._timeout_ms, BEFORE_REBALANCE_MS_MAX),
-                what="The commit before a rebalance",
+                what="Committing offsets before a rebalance",
             )
         except ClientError:
-            return  # the group decides who reads on from where: what was read twice is read twice
+            return  # the next owner reads the uncommitted records again
 
     async def commit(self, offsets: Mapping[TopicPartition, OffsetAndMetadata | int] | None = None) -> None:
-        """What was handed out, or these offsets; until it is done, or CommitFailedError where the group has gone on
-        without this member.
+        """Commit these offsets, or those of all returned records.
+
+        Raises CommitFailedError if the member left the group.
         """
-        wanted = self._consumed() if offsets is None else _offsets(offsets)
-        if not wanted:
+        to_commit = self._consumed() if offsets is None else _as_offsets(offsets)
+        if not to_commit:
             return
         try:
-            await self._core.retrying(lambda: self._commit(wanted), timeout_ms=self._timeout_ms, what="The commit")
+            await self._core.retrying(
+                lambda: self._commit(to_commit), timeout_ms=self._timeout_ms, what="Committing offsets"
+            )
         except ClientError as error:
             raise self._translate_error(error) from error
 
@@ -124,22 +127,22 @@ class OffsetCommitter:
         offsets: Mapping[TopicPartition, OffsetAndMetadata | int] | None,
         callback: Callable[[Offsets, ClientError | None], Any] | None,
     ) -> None:
-        """Begin a commit.
+        """Start a commit and call `callback` with its outcome.
 
-        The callback hears how it ended; one that failed is not tried again, as a later one may have come first.
+        A failed commit is not retried: a later one may already have succeeded.
         """
-        wanted = self._consumed() if offsets is None else _offsets(offsets)
-        if not wanted:
+        to_commit = self._consumed() if offsets is None else _as_offsets(offsets)
+        if not to_commit:
             return
 
         async def work() -> None:
             failure: ClientError | None = None
             try:
-                await self._commit(wanted)
+                await self._commit(to_commit)
             except ClientError as error:
                 failure = self._translate_error(error)
             if callback is not None:
-                callback(dict(wanted), failure)
+                callback(dict(to_commit), failure)
 
         task = self._core.loop.create_task(work())
         self._tasks[task] = None
@@ -154,19 +157,19 @@ class OffsetCommitter:
 
     async def committed(self, partitions: Sequence[TopicPartition]) -> dict[TopicPartition, OffsetAndMetadata | None]:
         found = await self._core.retrying(
-            lambda: self._offsets.fetch(partitions), timeout_ms=self._timeout_ms, what="The lookup of committed offsets"
+            lambda: self._offsets.fetch(partitions), timeout_ms=self._timeout_ms, what="Fetching committed offsets"
         )
         return {partition: found.get(partition) for partition in partitions}
 
     async def close(self) -> None:
-        """Until commits that were begun have ended."""
+        """Wait for commits that were started."""
         waiting = [*self._tasks, *([self._running_commit] if self._running_commit is not None else [])]
         if waiting:
             await asyncio.wait(waiting)
 
 
-def _offsets(given: Mapping[TopicPartition, OffsetAndMetadata | int]) -> Offsets:
-    """Plain numbers stand for offsets without metadata."""
+def _as_offsets(given: Mapping[TopicPartition, OffsetAndMetadata | int]) -> Offsets:
+    """Return the offsets; plain numbers become offsets without metadata."""
     return {
         TopicPartition(*partition): OffsetAndMetadata(offset) if isinstance(offset, int) else offset
         for partition, offset in given.items()

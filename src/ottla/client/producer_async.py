@@ -204,7 +204,10 @@ class ProducerEngine:
 
 
 class AsyncProducer:
-    """Configs are Kafka's: a mapping with dotted names, keywords with underscores, or both. `ports` are for simulations."""
+    """Configs are Kafka's: a mapping with dotted names, keywords with underscores, or both.
+
+    `ports` are for simulations.
+    """
 
     def __init__(
         self, config: Mapping[str, Any] | None = None, *, ports: ClientPorts | None = None, **keywords: Any
@@ -275,8 +278,9 @@ class AsyncProducer:
         partitions: Any = None,
         headers: Any = None,
     ) -> "AsyncColumnSendFuture":
-        """Send all rows of columns: Arrow arrays of bytes or text (`values`, `keys`), times, partitions (-1 or null: by the key) and
-        lists of headers. Waits for metadata and for memory; `await` the result for how many records each partition has taken."""
+        """Send all rows of columns: Arrow arrays of bytes or text (`values`, `keys`), times, partitions (-1 or null:
+        by the key) and lists of headers. Waits for metadata and for memory; `await` the result for how many records
+        each partition has taken."""
         from ottla.client.column_producer import check_partitions, encode_rows, split_rows, to_columns
 
         engine = self._engine or self._get_engine()

@@ -203,7 +203,7 @@ def test_who_does_not_poll_leaves():
         Send(
             LeaveGroupRequest(
                 group_id="g",
-                members=[MemberIdentity(member_id="m", reason="the user has not polled for max.poll.interval.ms")],
+                members=[MemberIdentity(member_id="m", reason="the consumer did not poll for max.poll.interval.ms")],
             )
         )
     ]
