@@ -1,4 +1,4 @@
-"""What a request can do to others: nothing. Failures inside handlers, bombs, names that would be paths, topics that come by asking."""
+"""Malformed and hostile requests affect only their own connection."""
 
 import asyncio
 import logging
@@ -37,8 +37,8 @@ class Client:
             return None
 
     async def ask(self, request, version):
-        answer = await self.send(request_bytes(request, version, 1))
-        return None if answer is None else read_response(type(request), version, answer)[1]
+        response = await self.send(request_bytes(request, version, 1))
+        return None if response is None else read_response(type(request), version, response)[1]
 
     def close(self):
         self.writer.close()
@@ -51,27 +51,27 @@ async def running():
 
 
 @pytest.mark.parametrize("error", [MemoryError(), RecursionError("too deep"), KeyError("x"), AssertionError()])
-async def test_a_handler_that_fails_ends_its_connection_only(running, caplog, error):
+async def test_failing_handler_closes_only_its_connection(running, caplog, error):
     def fail(*arguments):
         raise error
 
     api = running.node._server.apis[DESCRIBE_CLUSTER]
     api.load()
     api.handle = fail
-    witness = await Client.to(running)
+    other = await Client.to(running)
     with caplog.at_level(logging.ERROR, "ottla"):
         for _ in range(5):
             client = await Client.to(running)
             assert await client.send(header_bytes(DESCRIBE_CLUSTER, 0, 1, "x", flexible=True) + b"\0\0") is None
             client.close()
-    assert len(caplog.records) == 1  # those that follow within a second are counted only
+    assert len(caplog.records) == 1  # the others within a second are only counted
     assert caplog.records[0].exc_info[1] is error
     assert running.node._server.failed == 5
-    assert await witness.ask(MetadataRequest(topics=[]), 12) is not None
-    witness.close()
+    assert await other.ask(MetadataRequest(topics=[]), 12) is not None
+    other.close()
 
 
-async def test_a_coroutine_that_fails_ends_its_connection_only(running, caplog):
+async def test_failing_coroutine_closes_only_its_connection(running, caplog):
     async def fail(*arguments):
         raise MemoryError
 
@@ -86,8 +86,8 @@ async def test_a_coroutine_that_fails_ends_its_connection_only(running, caplog):
 
 
 @pytest.mark.parametrize("name", ["..", ".", "a/b", "../../tmp/x", "a\0b", "", "x" * 250, "a b", "é"])
-async def test_names_never_become_paths(running, name):
-    """Neither by CreateTopics, nor by asking for a topic, nor by producing to it."""
+async def test_invalid_topic_names_create_no_directories(running, name):
+    """Neither by CreateTopics, nor by Metadata, nor by Produce."""
     before = sorted(os.listdir(running.data))
     client = await Client.to(running)
     created = await client.ask(
@@ -105,8 +105,8 @@ async def test_names_never_become_paths(running, name):
     client.close()
 
 
-async def test_topics_that_come_by_asking_are_bounded(running, monkeypatch):
-    """At most so many at a time, and none once there are enough; CreateTopics goes on."""
+async def test_auto_created_topics_are_limited(running, monkeypatch):
+    """In number, and in how many are created at a time; CreateTopics is not affected."""
     monkeypatch.setattr(runtime_broker, "PENDING_CREATIONS_MAX", 20)
     broker = running.node.broker
     client = await Client.to(running)
@@ -138,7 +138,7 @@ async def test_topics_that_come_by_asking_are_bounded(running, monkeypatch):
         (0, 3, struct.pack(">hhii", -1, 1, 1000, 300_000) + (b"\0\1a" + struct.pack(">i", -5)) * 300_000),
     ],
 )
-async def test_counts_that_would_become_mountains_of_objects(running, key, version, body):
+async def test_excessive_array_lengths_close_the_connection(running, key, version, body):
     client = await Client.to(running)
     assert await client.send(header_bytes(key, version, 1, "x", flexible=False) + body) is None
     client.close()

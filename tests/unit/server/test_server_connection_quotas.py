@@ -1,4 +1,4 @@
-"""Who is let in, who waits and who is refused."""
+"""Connection limits, the rate-limited log and the measurement of event loop lag."""
 
 import asyncio
 import logging
@@ -31,7 +31,7 @@ from ottla.wire.messages.incremental_alter_configs import (
 ADMITTED, WAITING, REJECTED = Admission.ADMITTED, Admission.WAITING, Admission.REJECTED
 
 
-def test_settings_come_from_all_layers():
+def test_connection_settings_merge_all_config_layers():
     layers = BrokerLayers(
         {"max.connections": "9", "listener.name.inside.max.connections": "7"},
         {"max.connections.per.ip": "5"},
@@ -42,7 +42,7 @@ def test_settings_come_from_all_layers():
     )
 
 
-def test_rates_come_from_all_layers():
+def test_connection_rates_merge_all_config_layers():
     layers = BrokerLayers(
         {"max.connection.creation.rate": "9", "listener.name.inside.max.connection.creation.rate": "7"}, {}, {}
     )
@@ -50,31 +50,31 @@ def test_rates_come_from_all_layers():
     assert (settings.total_rate, settings.per_listener_rate) == (9, {"INSIDE": 7})
 
 
-def test_a_pace_lets_a_burst_through_and_then_one_after_the_other():
-    pace = RateLimiter(2, 0.0)
-    assert [pace.acquire(0.0) for _ in range(23)] == [0.0] * 20 + [0.5, 1.0, 1.5]
-    assert pace.acquire(1.5) == 0.5
-    pace.release()
-    assert pace.acquire(1.5) == 0.5
-    assert [pace.acquire(1000.0) for _ in range(21)] == [0.0] * 20 + [0.5]
+def test_rate_limiter_allows_a_burst_and_then_spreads_connections():
+    limiter = RateLimiter(2, 0.0)
+    assert [limiter.acquire(0.0) for _ in range(23)] == [0.0] * 20 + [0.5, 1.0, 1.5]
+    assert limiter.acquire(1.5) == 0.5
+    limiter.release()
+    assert limiter.acquire(1.5) == 0.5
+    assert [limiter.acquire(1000.0) for _ in range(21)] == [0.0] * 20 + [0.5]
     assert [RateLimiter(0, 0.0).acquire(5.0), RateLimiter((1 << 31) - 1, 0.0).acquire(0.0)] == [float("inf"), 0.0]
 
 
-def test_brokers_wait_for_their_listener_only():
-    paces = ConnectionRateLimiter(
+def test_protected_listener_is_exempt_from_the_total_rate():
+    limiter = ConnectionRateLimiter(
         ConnectionSettings(9, 9, total_rate=1, per_listener_rate={"BROKERS": 2}), 0.0, "BROKERS"
     )
-    assert [paces.acquire("CLIENTS", 0.0) for _ in range(12)] == [0.0] * 10 + [1.0, 2.0]
-    assert [paces.acquire("BROKERS", 0.0) for _ in range(21)] == [0.0] * 20 + [0.5]
+    assert [limiter.acquire("CLIENTS", 0.0) for _ in range(12)] == [0.0] * 10 + [1.0, 2.0]
+    assert [limiter.acquire("BROKERS", 0.0) for _ in range(21)] == [0.0] * 20 + [0.5]
 
 
 @pytest.mark.parametrize("text", ["here", "host:", ":5", "host:many", "host:-1", "a:1,b"])
-def test_overrides_that_are_none(text):
+def test_read_overrides_rejects_other_formats(text):
     with pytest.raises(ValueError, match="must be a list of host:number"):
         read_overrides(text)
 
 
-def test_an_address_has_its_share_and_gets_it_back():
+def test_address_limit_rejects_surplus_and_frees_slots():
     counts = ConnectionQuotas(ConnectionSettings(100, 2, {"special": 1}))
     assert [counts.on_accepted("L", "a") for _ in range(3)] == [ADMITTED, ADMITTED, REJECTED]
     assert [counts.on_accepted("L", "special") for _ in range(2)] == [ADMITTED, REJECTED]
@@ -83,7 +83,7 @@ def test_an_address_has_its_share_and_gets_it_back():
     assert (counts.total, counts.by_listener) == (3, {"L": 3})
 
 
-def test_places_of_all_and_of_a_listener():
+def test_total_and_listener_limits_make_connections_wait():
     counts = ConnectionQuotas(ConnectionSettings(3, 100, {}, {"SMALL": 1}))
     assert [counts.on_accepted("SMALL", "a") for _ in range(2)] == [ADMITTED, WAITING]
     assert [counts.on_accepted("LARGE", "a") for _ in range(3)] == [ADMITTED, ADMITTED, WAITING]
@@ -91,7 +91,7 @@ def test_places_of_all_and_of_a_listener():
     assert (counts.has_slot("SMALL"), counts.has_slot("LARGE")) == (False, True)
 
 
-def test_brokers_come_in_where_clients_took_all_places():
+def test_protected_listener_is_exempt_from_the_total_limit():
     counts = ConnectionQuotas(ConnectionSettings(1, 100), protected_listener="BROKERS")
     assert counts.on_accepted("CLIENTS", "a") is ADMITTED
     assert not counts.is_closable("CLIENTS")
@@ -99,12 +99,12 @@ def test_brokers_come_in_where_clients_took_all_places():
     assert (counts.is_closable("CLIENTS"), counts.is_closable("BROKERS")) == (True, False)
 
 
-def test_a_line_is_logged_once_in_a_second_and_the_others_are_counted(caplog):
+def test_rate_limited_log_emits_once_a_second_and_counts_the_rest(caplog):
     times = iter((0.0, 0.2, 0.9, 1.0, 5.0))
-    occasional = RateLimitedLog(logging.getLogger("test.occasional"), logging.WARNING, lambda: next(times))
+    limited_log = RateLimitedLog(logging.getLogger("test.limited_log"), logging.WARNING, lambda: next(times))
     with caplog.at_level(logging.WARNING):
         for number in range(5):
-            occasional.emit("it was %d", number)
+            limited_log.emit("it was %d", number)
     assert [record.getMessage() for record in caplog.records] == [
         "it was 0",
         "it was 3 (2 similar messages suppressed)",
@@ -113,7 +113,7 @@ def test_a_line_is_logged_once_in_a_second_and_the_others_are_counted(caplog):
 
 
 class Timers:
-    """A loop whose one timer rings when the test says so."""
+    """A loop with one timer, fired by the test."""
 
     def __init__(self):
         self.now = 0.0
@@ -130,14 +130,14 @@ class Timers:
         self.callback = None
 
 
-def test_lag_is_how_late_the_timer_rings():
-    loop, heard = Timers(), []
-    lag = LoopLag(loop, heard.append)
+def test_loop_lag_is_how_late_the_timer_fires():
+    loop, measured = Timers(), []
+    lag = LoopLag(loop, measured.append)
     lag.start()
     for late in (0.0, 0.0005, 0.03, 9.0):
         loop.now = loop.due + late
         loop.callback()
-    assert [round(seconds, 4) for seconds in heard] == [0.0, 0.0005, 0.03, 9.0]
+    assert [round(seconds, 4) for seconds in measured] == [0.0, 0.0005, 0.03, 9.0]
     assert lag.counts == [2, 0, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 1]
     assert round(lag.sum_seconds, 4) == 9.0305
     lag.stop()
@@ -150,11 +150,11 @@ def config_with(**settings):
 
 
 async def connected_at(world, network, count):
-    """When each of so many clients, who come at once, has its first answer; None where it is sent away."""
+    """Connect `count` clients at once; return the second of each one's first response, None if it was rejected."""
     loop = asyncio.get_running_loop()
     began, times = loop.time(), {}
 
-    async def come(number):
+    async def connect(number):
         client = SimulatedClient(network, "node", 9092)
         try:
             await client.connect()
@@ -164,12 +164,12 @@ async def connected_at(world, network, count):
             times[number] = None
         client.close()
 
-    await asyncio.gather(*(come(number) for number in range(count)))
+    await asyncio.gather(*(connect(number) for number in range(count)))
     return [times[number] for number in sorted(times)]
 
 
-def test_who_comes_too_fast_waits_and_too_many_are_sent_away():
-    async def story(world):
+def test_connections_over_the_rate_are_delayed_and_over_the_backlog_rejected():
+    async def scenario(world):
         ports = world.start("node")
         config = config_with(**{"max.connection.creation.rate": "1", "socket.listen.backlog.size": "3"})
         node = await world.within(ports, assemble(ports, config))
@@ -181,11 +181,11 @@ def test_who_comes_too_fast_waits_and_too_many_are_sent_away():
         await world.within(ports, node.stop())
 
     with World(3) as world:
-        world.run(story(world))
+        world.run(scenario(world))
 
 
-def test_a_rate_changes_while_some_wait():
-    async def story(world):
+def test_rate_change_applies_to_delayed_connections():
+    async def scenario(world):
         ports = world.start("node")
         node = await world.within(ports, assemble(ports, config_with(**{"max.connection.creation.rate": "0"})))
         network = world.start("client").network
@@ -199,4 +199,4 @@ def test_a_rate_changes_while_some_wait():
         await world.within(ports, node.stop())
 
     with World(4) as world:
-        world.run(story(world))
+        world.run(scenario(world))

@@ -1,4 +1,4 @@
-"""The page of metrics, and the little HTTP around it."""
+"""The metrics page and its HTTP server."""
 
 import asyncio
 import re
@@ -18,21 +18,21 @@ from ottla.wire.schema import whole
 async def http(port, request):
     reader, writer = await asyncio.open_connection("127.0.0.1", port)
     writer.write(request)
-    answer = await asyncio.wait_for(reader.read(), 10)
+    response = await asyncio.wait_for(reader.read(), 10)
     writer.close()
-    head, _, body = answer.partition(b"\r\n\r\n")
+    head, _, body = response.partition(b"\r\n\r\n")
     return head.split(b"\r\n")[0].decode(), body.decode()
 
 
 @pytest.fixture
-async def told():
+async def broker_with_metrics():
     async with AsyncBroker(config={"ottla.metrics.listener": "127.0.0.1:0"}) as broker:
         yield broker
 
 
-async def test_every_line_is_a_comment_or_a_sample(told):
-    await told.create_topic("events", 3)
-    status, page = await http(told.node.metrics_port, b"GET /metrics HTTP/1.1\r\nHost: here\r\n\r\n")
+async def test_metrics_page_contains_only_comments_and_samples(broker_with_metrics):
+    await broker_with_metrics.create_topic("events", 3)
+    status, page = await http(broker_with_metrics.node.metrics_port, b"GET /metrics HTTP/1.1\r\nHost: here\r\n\r\n")
     assert status == "HTTP/1.1 200 OK"
     for line in page.splitlines():
         assert re.fullmatch(r'# (HELP|TYPE) \w+ .+|\w+(\{\w+="[^"]*"\})? [0-9.e+-]+', line), line
@@ -41,14 +41,14 @@ async def test_every_line_is_a_comment_or_a_sample(told):
     assert 'ottla_connections{listener="PLAINTEXT"} 0\n' in page
 
 
-async def test_groups_are_told_of_once_there_are_some(told):
+async def test_group_metrics_appear_with_the_first_group(broker_with_metrics):
     async def lines():
-        _, page = await http(told.node.metrics_port, b"GET /metrics HTTP/1.1\r\n\r\n")
+        _, page = await http(broker_with_metrics.node.metrics_port, b"GET /metrics HTTP/1.1\r\n\r\n")
         return [line for line in page.splitlines() if line.startswith("ottla_group")]
 
     assert await lines() == []
-    await told.create_topic("events")
-    async with AsyncConsumer(bootstrap_servers=told.bootstrap, group_id="g") as consumer:
+    await broker_with_metrics.create_topic("events")
+    async with AsyncConsumer(bootstrap_servers=broker_with_metrics.bootstrap, group_id="g") as consumer:
         consumer.subscribe(["events"])
         while not consumer.assignment:
             await consumer.poll(0.05)
@@ -79,30 +79,32 @@ async def test_groups_are_told_of_once_there_are_some(told):
         (b"HEAD /metrics HTTP/1.1", "200 OK"),
     ],
 )
-async def test_other_requests(told, request_line, status):
-    found, body = await http(told.node.metrics_port, request_line + b"\r\n\r\n")
+async def test_metrics_server_status_codes(broker_with_metrics, request_line, status):
+    found, body = await http(broker_with_metrics.node.metrics_port, request_line + b"\r\n\r\n")
     assert found == f"HTTP/1.1 {status}"
     assert bool(body) is not request_line.startswith(b"HEAD")
 
 
-async def test_a_request_without_end_is_answered_once(told):
-    status, _ = await http(told.node.metrics_port, b"GET /metrics HTTP/1.1\r\nX: ".ljust(REQUEST_BYTES_MAX, b"x"))
+async def test_metrics_server_rejects_an_oversized_header(broker_with_metrics):
+    status, _ = await http(
+        broker_with_metrics.node.metrics_port, b"GET /metrics HTTP/1.1\r\nX: ".ljust(REQUEST_BYTES_MAX, b"x")
+    )
     assert status == "HTTP/1.1 431 Request Header Fields Too Large"
 
 
-async def test_only_so_many_ask_at_once(told):
-    async def ask():
-        reader, writer = await asyncio.open_connection("127.0.0.1", told.node.metrics_port)
+async def test_metrics_server_limits_its_connections(broker_with_metrics):
+    async def connect():
+        reader, writer = await asyncio.open_connection("127.0.0.1", broker_with_metrics.node.metrics_port)
         return reader, writer
 
-    open_ones = [await ask() for _ in range(16)]
-    reader, writer = await ask()
+    opened = [await connect() for _ in range(16)]
+    reader, writer = await connect()
     assert await asyncio.wait_for(reader.read(), 10) == b""
-    for _, each in [*open_ones, (reader, writer)]:
+    for _, each in [*opened, (reader, writer)]:
         each.close()
 
 
-def test_errors_are_counted_wherever_a_message_has_them():
+def test_error_count_covers_nested_error_codes():
     created = CreateTopicsResponse(
         topics=[CreatableTopicResult(name="a", error_code=0), CreatableTopicResult(name="b", error_code=36)]
     )

@@ -1,4 +1,4 @@
-"""Frames come out as they went in, however the stream was cut, and wait where their handler says so."""
+"""FrameReader and its buffers: any split of the stream gives the same frames, also when handling is paused."""
 
 from struct import pack
 
@@ -16,11 +16,11 @@ def frame(body: bytes) -> bytes:
 
 
 class Collector:
-    """Takes frames, and holds the stream after those that it was told to."""
+    """A connection that keeps its frames, and pauses after given ones."""
 
-    def __init__(self, *, hold_after: tuple[int, ...] = ()) -> None:
+    def __init__(self, *, pause_after: tuple[int, ...] = ()) -> None:
         self.frames: list[bytes] = []
-        self.hold_after = hold_after
+        self.pause_after = pause_after
         self.is_paused = False
         self.reader = FrameReader(ReceiveBufferPool(), FRAME_MAX, self.on_frame)
 
@@ -28,7 +28,7 @@ class Collector:
         assert not self.is_paused
         self.frames.append(bytes(view[start:end]))
         assert bytes(buffer[start:end]) == self.frames[-1]
-        self.is_paused = len(self.frames) in self.hold_after
+        self.is_paused = len(self.frames) in self.pause_after
         return not self.is_paused
 
     def feed(self, data: bytes) -> None:
@@ -42,7 +42,7 @@ class Collector:
 
 
 def fill(reader: FrameReader, data: memoryview, *, is_paused: bool = False) -> int:
-    """As much as the reader has space for."""
+    """Give the reader as much as it has space for, and return how much."""
     target = reader.get_buffer(-1)
     count = min(len(target), len(data))
     target[:count] = data[:count]
@@ -59,10 +59,10 @@ def feed(reader: FrameReader, stream: bytes) -> None:
 bodies = st.lists(st.one_of(st.binary(max_size=40), st.integers(0, 600_000).map(lambda size: b"x" * size)), max_size=12)
 
 
-# Many small cuts of a long stream are many draws, which takes a while on a busy machine.
+# Many small pieces of a long stream are many draws, which takes a while on a busy machine.
 @settings(suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
 @given(bodies, st.data())
-def test_any_cut_gives_the_same_frames(expected: list[bytes], data: st.DataObject) -> None:
+def test_any_split_gives_the_same_frames(expected: list[bytes], data: st.DataObject) -> None:
     stream = b"".join(frame(body) for body in expected)
     collector = Collector()
     position = 0
@@ -75,25 +75,25 @@ def test_any_cut_gives_the_same_frames(expected: list[bytes], data: st.DataObjec
 
 
 @given(st.lists(st.binary(max_size=50), min_size=1, max_size=8), st.sets(st.integers(1, 8)), st.data())
-def test_held_frames_wait_and_keep_their_order(
-    expected: list[bytes], hold_after: set[int], data: st.DataObject
+def test_frames_keep_their_order_across_pauses(
+    expected: list[bytes], pause_after: set[int], data: st.DataObject
 ) -> None:
     stream = b"".join(frame(body) for body in expected)
-    collector = Collector(hold_after=tuple(sorted(hold_after)))
+    collector = Collector(pause_after=tuple(sorted(pause_after)))
     position = 0
     while position < len(stream):
         size = data.draw(st.integers(1, len(stream)))
         collector.feed(stream[position : position + size])
         position += size
-    for _ in range(len(hold_after)):
+    for _ in range(len(pause_after)):
         if collector.is_paused:
             before = len(collector.frames)
-            assert before in hold_after
+            assert before in pause_after
             collector.resume()
     assert collector.frames == expected
 
 
-def test_one_byte_at_a_time() -> None:
+def test_frames_may_arrive_byte_by_byte() -> None:
     collector = Collector()
     for byte in frame(b"abc") + frame(b"") + frame(b"d"):
         collector.feed(bytes((byte,)))
@@ -101,20 +101,20 @@ def test_one_byte_at_a_time() -> None:
 
 
 @pytest.mark.parametrize("size", [-1, FRAME_MAX + 1, -(2**31), 2**31 - 1])
-def test_a_size_that_no_frame_has_ends_the_stream(size: int) -> None:
+def test_invalid_frame_size_is_rejected(size: int) -> None:
     collector = Collector()
     with pytest.raises(BadFrame):
         collector.feed(frame(b"first") + pack(">i", size) + b"rest")
     assert collector.frames == [b"first"]
 
 
-def test_an_idle_connection_owns_no_buffer() -> None:
+def test_idle_connection_owns_no_buffer() -> None:
     collector = Collector()
     collector.feed(frame(b"x" * 500_000))
     assert collector.reader.buffered_bytes == 0
 
 
-def test_returned_buffers_are_used_again_up_to_a_maximum() -> None:
+def test_released_buffers_are_pooled_up_to_a_limit() -> None:
     buffers = ReceiveBufferPool()
     taken = [buffers.take(1 << 20) for _ in range(2 * POOLED_BYTES_MAX // (1 << 20))]
     for buffer in taken:
@@ -124,8 +124,8 @@ def test_returned_buffers_are_used_again_up_to_a_maximum() -> None:
 
 
 @pytest.mark.parametrize("size", [10, 300_000, 3_000_000])
-def test_what_is_to_last_is_not_overwritten(size: int) -> None:
-    """By the frames that follow, of the same size, for which buffers are used again."""
+def test_retained_frames_are_not_overwritten(size: int) -> None:
+    """Later frames of the same size reuse pooled buffers, but not a retained one."""
     kept: list[bytes | memoryview] = []
 
     def handle(buffer: bytearray, view: memoryview, start: int, end: int) -> bool:
@@ -140,14 +140,14 @@ def test_what_is_to_last_is_not_overwritten(size: int) -> None:
     assert buffers.owned_bytes == 0
 
 
-def test_what_nobody_looks_at_any_more_is_used_again() -> None:
-    """And what somebody still looks at is not, however many frames follow."""
+def test_detached_buffers_without_views_are_reclaimed() -> None:
+    """Buffers that still have views are not, however many frames follow."""
     kept: list[memoryview] = []
 
     def handle(buffer: bytearray, view: memoryview, start: int, end: int) -> bool:
-        lasting = reader.retain(view, start, end)
-        assert isinstance(lasting, memoryview)
-        kept.append(lasting)
+        retained = reader.retain(view, start, end)
+        assert isinstance(retained, memoryview)
+        kept.append(retained)
         return True
 
     reader = FrameReader(ReceiveBufferPool(), 5_000_000, handle)
@@ -159,10 +159,10 @@ def test_what_nobody_looks_at_any_more_is_used_again() -> None:
             seen.update(id(each.obj) for each in others)
             del kept[-3:], others, first
     assert [bytes(each) for each in kept] == [bytes([number]) * 1_000_000 for number in range(0, 40, 4)]
-    assert len(seen) < 15  # of thirty that were let go
+    assert len(seen) < 15  # of thirty that have lost their views
 
 
-def test_what_was_given_away_is_remembered_up_to_a_maximum() -> None:
+def test_detached_buffers_are_remembered_up_to_a_limit() -> None:
     buffers = ReceiveBufferPool()
     for _ in range(5):
         buffers.detach(buffers.take(DETACHED_BYTES_MAX // 3))
@@ -171,8 +171,8 @@ def test_what_was_given_away_is_remembered_up_to_a_maximum() -> None:
     assert not buffers._detached
 
 
-def test_many_frames_are_handled_in_turns() -> None:
-    """After every few of them it is asked whether others should come first; nothing is lost or handled twice."""
+def test_burst_of_small_frames_is_handled_in_slices() -> None:
+    """`should_yield` is asked after every few frames; no frame is lost or handled twice."""
     handled: list[int] = []
     asked: list[bool] = []
 
@@ -190,13 +190,13 @@ def test_many_frames_are_handled_in_turns() -> None:
     reader.get_buffer(-1)[: len(stream)] = stream
     reader.received(len(stream))
     assert (handled, asked, reader.buffered_bytes) == (list(range(8)), [True, False], 22 * 5 + 2)
-    for turns in range(1, 5):
+    for slices in range(1, 5):
         reader.resume()
-        assert handled == list(range(min(8 + 8 * turns, 30)))
+        assert handled == list(range(min(8 + 8 * slices, 30)))
     assert (reader.buffered_bytes, len(reader.get_buffer(-1))) == (2, 2)  # of the size of the next frame
 
 
-def test_after_each_large_frame_others_may_have_a_turn() -> None:
+def test_burst_may_yield_after_each_larger_frame() -> None:
     handled: list[int] = []
 
     def handle(buffer: bytearray, view: memoryview, start: int, end: int) -> bool:
@@ -208,7 +208,7 @@ def test_after_each_large_frame_others_may_have_a_turn() -> None:
     reader.get_buffer(-1)[: len(stream)] = stream
     reader.received(len(stream))
     assert (handled, reader.buffered_bytes) == ([0], 6 * 2004)
-    for turns in range(1, 7):
+    for slices in range(1, 7):
         reader.resume()
-        assert handled == list(range(1 + turns))
+        assert handled == list(range(1 + slices))
     assert reader.buffered_bytes == 0
