@@ -1,4 +1,4 @@
-"""Requests that make sense, and ways to spoil them: bits, lengths, counts, missing, added and doubled bytes, batches checksummed anew."""
+"""Requests that make sense, and ways to spoil them: bits, lengths, counts, missing, added and duplicates bytes, batches checksummed anew."""
 
 import importlib
 import pkgutil

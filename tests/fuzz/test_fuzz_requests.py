@@ -1,6 +1,6 @@
-"""Spoilt requests to a node over the simulated network: it answers well-formed messages or closes, and goes on serving others.
+"""Mutated requests over the simulated network: the node sends well-formed responses or closes the connection.
 
-A failure is replayed by `pytest tests/fuzz --seed N`.
+`pytest tests/fuzz --seed N` replays a failure.
 """
 
 import asyncio
@@ -22,7 +22,7 @@ from ottla.wire.schema import decode
 from tests.fuzz.mutations import Requests, messages, mutate
 from tests.sim import sim_scenario
 
-pytestmark = pytest.mark.timeout(60)  # a seed takes less than a second: one that spins should not hold up the others
+pytestmark = pytest.mark.timeout(60)  # a seed takes less than a second; one that loops must not block the others
 
 CONNECTIONS = 200
 REQUESTS_MAX = 4
@@ -32,7 +32,7 @@ _RESPONSES = messages("Response")
 
 
 class Fuzzer:
-    """A connection that sends what it is given and keeps the frames that come back."""
+    """A client connection that keeps the frames it receives."""
 
     def __init__(self):
         self.reader = FrameReader(ReceiveBufferPool(), 100 << 20, self.on_frame)
@@ -50,7 +50,7 @@ class Fuzzer:
         self.connection = connection
 
     def pause_writing(self):
-        """It writes little."""
+        """The fuzzer writes little."""
 
     def resume_writing(self):
         """See `pause_writing`."""
@@ -60,7 +60,7 @@ class Fuzzer:
 
 
 def requests_in(stream):
-    """The frames of what was sent: spoilt sizes may have made others of them than were meant."""
+    """Split what was sent into requests as the broker does: mutated sizes may give other requests than were generated."""
     position = 0
     while position + 12 <= len(stream):
         size = int.from_bytes(stream[position : position + 4], "big", signed=True)
@@ -71,18 +71,18 @@ def requests_in(stream):
         position += 4 + size
 
 
-def check_answers(sent, frames, apis):
-    """Every answer is to a request that was sent, in their order, and is a whole message of the version that was asked for."""
+def check_responses(sent, frames, apis):
+    """Assert that each frame is the complete response of a request that was sent, in order and of its version."""
     rest = requests_in(b"".join(sent))
     for frame in frames:
         correlation_id = int.from_bytes(frame[:4], "big", signed=True)
-        asked = (request for request in rest if _head(request)[2] == correlation_id)
-        assert any(is_answer(frame, *_head(request)[:2], apis) for request in asked), (
-            f"{frame[:100]!r} answers nothing that was asked"
+        matching = (request for request in rest if _head(request)[2] == correlation_id)
+        assert any(is_response(frame, *_head(request)[:2], apis) for request in matching), (
+            f"{frame[:100]!r} is no response to any request that was sent"
         )
 
 
-def is_answer(frame, key, version, apis):
+def is_response(frame, key, version, apis):
     api = apis.get(key)
     if api is None:
         return False
@@ -98,12 +98,12 @@ def is_answer(frame, key, version, apis):
     return end == len(frame)
 
 
-async def attack(world, network, requests, source, apis, served):
+async def attack(world, network, requests, source, apis, request_types):
     fuzzer = Fuzzer()
     await network.connect("node", sim_scenario.PORT, fuzzer)
     sent = []
     for number in range(source.randint(1, REQUESTS_MAX)):
-        cls = source.choice(served)
+        cls = source.choice(request_types)
         api = apis[cls.API_KEY]
         version = source.randint(api.first, api.last)
         frame = mutate(requests.request(cls, version, number), source)
@@ -117,7 +117,7 @@ async def attack(world, network, requests, source, apis, served):
     if not fuzzer.lost.done():
         source.choice((fuzzer.connection.close, fuzzer.connection.abort))()
         await fuzzer.lost
-    check_answers(sent, fuzzer.frames, apis)
+    check_responses(sent, fuzzer.frames, apis)
     return len(fuzzer.frames)
 
 
@@ -136,17 +136,17 @@ async def run_attack(world):
         result = await witness.create_topic(name, 2, {"cleanup.policy": "compact"} if name == "compacted" else {})
         assert result.error_code == 0, result
     apis = served_apis()
-    served = [cls for key, cls in messages("Request").items() if key in apis]
-    assert [cls.API_KEY for cls in served] == sorted(apis)
+    request_types = [cls for key, cls in messages("Request").items() if key in apis]
+    assert [cls.API_KEY for cls in request_types] == sorted(apis)
     requests = Requests(source, [(name, witness.topic_ids[name]) for name in names[1:]])
-    answers = 0
+    responses = 0
     for number in range(CONNECTIONS):
-        answers += await attack(world, network, requests, source, apis, served)
+        responses += await attack(world, network, requests, source, apis, request_types)
         batch = build_batch([Record(value=b"%d" % number)])
-        answer = await asyncio.wait_for(witness.produce("witness", 0, batch, acks=-1), 5)
-        assert (answer.error_code, answer.base_offset) == (0, number)
+        response = await asyncio.wait_for(witness.produce("witness", 0, batch, acks=-1), 5)
+        assert (response.error_code, response.base_offset) == (0, number)
     server = node._server
-    while server.quotas.total > 1:  # what the last ones sent is still under way
+    while server.quotas.total > 1:  # the last requests are still on their way
         await asyncio.sleep(0.1)
     assert (server.buffers.owned_bytes, server.buffers.reserved_bytes, server.buffers.waiting_count) == (0, 0, 0)
     assert server.failed == 0
@@ -156,17 +156,17 @@ async def run_attack(world):
     ]
     witness.close()
     await world.within(ports, node.stop())
-    return answers
+    return responses
 
 
-def test_spoilt_requests_hurt_nobody_else(sim_seed):
-    loud = sim_scenario.LoudLog()
+def test_mutated_requests_affect_only_their_connection(sim_seed):
+    loud = sim_scenario.ErrorLogHandler()
     logger = logging.getLogger("ottla")
     logger.addHandler(loud)
     try:
         with World(sim_seed) as world:
-            answers = world.run(run_attack(world))
+            responses = world.run(run_attack(world))
     finally:
         logger.removeHandler(loud)
     assert not loud.errors, "\n".join(loud.errors)
-    assert answers > CONNECTIONS // 10  # or it would have been closed before it looked at anything
+    assert responses > CONNECTIONS // 10  # otherwise connections were closed before anything was parsed

@@ -16,20 +16,20 @@ from ottla.wire.messages.delete_records import (
 )
 
 if TYPE_CHECKING:
-    from tests.sim.sim_scenario import Story
+    from tests.sim.sim_scenario import Scenario
 
 TOPIC = "shortened"
 LATEST, EARLIEST = -1, -2
 ROUNDS_MAX = 25
 
 
-class Shortener:
+class RecordDeleter:
     """Fills a topic of its own and deletes its beginning, again and again. The log never begins before what was answered, nor after what
     was asked for, and has no gaps."""
 
-    def __init__(self, story: "Story") -> None:
+    def __init__(self, story: "Scenario") -> None:
         self.story = story
-        self.random = stream(story.world.seed, "shortener")
+        self.random = stream(story.world.seed, "record_deleter")
         self.topics: dict[str, int] = {}
         self.low = 0
         self.asked = 0
@@ -82,7 +82,7 @@ class Shortener:
         )
         self.story.expect_no_power_cut_since(crashes)
         result = answer.topics[0].partitions[0]
-        self.expect_a_directory(result.error_code)
+        self.check_storage_error(result.error_code)
         assert (result.error_code, result.low_watermark) == (0, end if wanted == -1 else wanted), (
             wanted,
             start,
@@ -93,11 +93,11 @@ class Shortener:
 
     async def offset(self, client: SimulatedClient, which: int) -> int:
         answer = await client.list_offsets(TOPIC, 0, which, version=self.random.randint(1, 11))
-        self.expect_a_directory(answer.error_code)
+        self.check_storage_error(answer.error_code)
         assert answer.error_code == 0, answer.error_code
         return answer.offset
 
-    def expect_a_directory(self, error_code: int) -> None:
+    def check_storage_error(self, error_code: int) -> None:
         """Where disks fail, the only directory may have failed just now: the node stops, and is started again."""
         if error_code == ErrorCode.KAFKA_STORAGE_ERROR and self.story.has_faults:
             raise Disconnected("the only directory has failed")
@@ -109,24 +109,24 @@ class Shortener:
         assert end >= start, (start, end)
         if start:
             gone = await client.fetch(TOPIC, 0, start - 1, version=self.random.randint(4, 12))
-            self.expect_a_directory(gone.error_code)
+            self.check_storage_error(gone.error_code)
             assert gone.error_code == ErrorCode.OFFSET_OUT_OF_RANGE, gone.error_code
         at = start
         while at < end:
             answer = await client.fetch(TOPIC, 0, at, version=self.random.randint(4, 12))
-            self.expect_a_directory(answer.error_code)
+            self.check_storage_error(answer.error_code)
             assert answer.error_code == 0, answer.error_code
             offsets = [record.offset for record in records_of(answer.records, at)]
             assert offsets, (at, end)
             assert offsets == list(range(at, at + len(offsets))), (at, offsets)
             at += len(offsets)
 
-    def is_of_deleted(self, fault: str) -> bool:
+    def is_expected_problem(self, fault: str) -> bool:
         """A segment that was deleted keeps its file for a while, and no index is written for it."""
         found = re.match(rf".*/{TOPIC}-0/(\d+)\.(time)?index is missing$", fault)
         return found is not None and int(found[1]) < self.start
 
-    async def check_last(self) -> None:
+    async def check_final(self) -> None:
         """At the end of the story, and after a restart."""
         client = await self.story.connected()
         if self.topics:

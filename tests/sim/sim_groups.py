@@ -30,7 +30,7 @@ from ottla.wire.messages.offset_fetch import (
     OffsetFetchResponse,
 )
 from ottla.wire.messages.sync_group import SyncGroupRequest, SyncGroupRequestAssignment, SyncGroupResponse
-from tests.sim.sim_scenario import Story, simulated_config
+from tests.sim.sim_scenario import Scenario, simulated_config
 
 TOPIC = "work"
 PARTITIONS = 5
@@ -49,7 +49,7 @@ class Refused(Exception):
         self.error = ErrorCode(error)
 
 
-class GroupBook:
+class GroupTracker:
     """What is known of one group, from the answers that its members got."""
 
     def __init__(self, name: str) -> None:
@@ -84,7 +84,7 @@ class GroupBook:
 class GroupMember:
     """Joins, is given partitions, commits, and one day goes: in order, or without a word. Then it is somebody else."""
 
-    def __init__(self, story: "GroupStory", group: str, name: str) -> None:
+    def __init__(self, story: "GroupScenario", group: str, name: str) -> None:
         self.story = story
         self.book = story.books[group]
         self.group = group
@@ -99,7 +99,7 @@ class GroupMember:
             try:
                 await self.find(client)
                 while not self.story.is_over:
-                    await self.take_part(client)
+                    await self.run_generation(client)
             except Refused as refused:
                 if refused.error in OUT:
                     self.member_id = ""
@@ -115,7 +115,7 @@ class GroupMember:
         answer = await client.call(FindCoordinatorRequest(coordinator_keys=[self.group]), FindCoordinatorResponse)
         _expect(answer.coordinators[0].error_code)
 
-    async def take_part(self, client: SimulatedClient) -> None:
+    async def run_generation(self, client: SimulatedClient) -> None:
         """One generation, from its beginning to the next one's."""
         crashes = self.story.crashes
         joined = await self.join(client)
@@ -224,13 +224,13 @@ def _expect(error: int) -> None:
         raise Refused(error)
 
 
-class GroupStory(Story):
+class GroupScenario(Scenario):
     """The node's life as in every story, with groups as its only clients."""
 
     def __init__(self, world: World, keep: Keep, *, has_faults: bool = False) -> None:
         super().__init__(world, keep, has_faults=has_faults)
         self.config = simulated_config(offsets__topic__num__partitions="2", group__initial__rebalance__delay__ms="500")
-        self.books = {name: GroupBook(name) for name in GROUPS}
+        self.books = {name: GroupTracker(name) for name in GROUPS}
 
     async def tell(self) -> None:
         await self.start_node()
@@ -259,9 +259,9 @@ class GroupStory(Story):
         members = [
             GroupMember(self, group, f"{group}-m{at}") for group in GROUPS for at in range(self.random.randint(1, 4))
         ]
-        return [*(member.run() for member in members), self.look_now_and_then(), self.disturb()]
+        return [*(member.run() for member in members), self.observe_offsets(), self.inject_faults()]
 
-    async def look_now_and_then(self) -> None:
+    async def observe_offsets(self) -> None:
         source = stream(self.world.seed, "observer")
         while not self.is_over:
             await asyncio.sleep(source.uniform(0.0, 3.0))
@@ -270,7 +270,7 @@ class GroupStory(Story):
             except Disconnected:
                 continue
 
-    async def look(self, book: GroupBook) -> dict[int, int]:
+    async def look(self, book: GroupTracker) -> dict[int, int]:
         """The group's offsets, which must be those of the book."""
         request = OffsetFetchRequest(
             groups=[

@@ -32,7 +32,7 @@ from ottla.wire.messages.offset_for_leader_epoch import (
     OffsetForLeaderPartition,
     OffsetForLeaderTopic,
 )
-from tests.sim.sim_delete_records import Shortener
+from tests.sim.sim_delete_records import RecordDeleter
 from tests.sim.sim_workload import Administrator, IdempotentProducer, Producer, SessionReader
 
 PORT = 9092
@@ -40,7 +40,7 @@ STEPS_MAX = 500_000
 LATEST, EARLIEST, MAX_TIMESTAMP = -1, -2, -3
 
 
-class LoudLog(logging.Handler):
+class ErrorLogHandler(logging.Handler):
     """An error in the log is a failure, since it is where a node puts what it must not raise."""
 
     def __init__(self, *, expected: str | None = None) -> None:
@@ -61,7 +61,7 @@ def simulated_config(**properties: str) -> NodeConfig:
     return node_config(settings, cluster_id="AAAAAAAAAAAAAAAAAAAAAA", directory="/", canonical_host=lambda: "node")
 
 
-class Story:
+class Scenario:
     """One run. `keep` says what crashes leave: the page cache (a killed process) or what was flushed (a power cut)."""
 
     def __init__(self, world: World, keep: Keep, *, has_faults: bool = False) -> None:
@@ -78,7 +78,7 @@ class Story:
         self.topic_ids: dict[str, Any] = {}
         self.is_rolled: dict[str, bool] = {}
         self.administrator = Administrator(self)
-        self.shortener = Shortener(self)
+        self.record_deleter = RecordDeleter(self)
         self.is_over = False
         self.crashes = 0
 
@@ -100,18 +100,18 @@ class Story:
         self.check(before)
         await self.check_offsets(before)
         await self.check_epochs()
-        await self.shortener.check_last()
+        await self.record_deleter.check_final()
         await self.administrator.check()
         await self.stop_node()
         wrong = [
             fault
             for fault in check_log_files(self.world.storage("node").files())
-            if not self.shortener.is_of_deleted(fault)
+            if not self.record_deleter.is_expected_problem(fault)
         ]
         assert not wrong, wrong
         await self.start_node()
         assert await self.read_all() == before
-        await self.shortener.check_last()
+        await self.record_deleter.check_final()
         await self.stop_node()
 
     def spawn(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
@@ -128,12 +128,12 @@ class Story:
             try:
                 self.node = await self.world.within(self.ports, assemble(self.ports, self.config))
             except ProcessCrashed:
-                self.note_crash()
+                self.on_crash()
                 continue
             except (OSError, StartError, MetadataLogFailed):
                 assert self.has_faults
                 self.world.crash("node", self.keep)
-                self.note_crash()
+                self.on_crash()
                 continue
             self.world.cancel_faults("node")
             return
@@ -146,10 +146,10 @@ class Story:
         if self.world.is_running("node"):
             self.world.cancel_faults("node")
             self.world.crash("node", self.keep)
-        self.note_crash()
+        self.on_crash()
         await asyncio.sleep(self.random.uniform(0.0, 1.0))
 
-    def note_crash(self) -> None:
+    def on_crash(self) -> None:
         self.crashes += 1
         if self.keep == "flushed":
             self.history.discard_observations()
@@ -198,7 +198,7 @@ class Story:
     def workload(self) -> Sequence[Coroutine[Any, Any, None]]:
         producers = [Producer(self, f"p{number}", acks=acks) for number, acks in enumerate((1, -1, 0))]
         idempotent = [IdempotentProducer(self, f"i{number}") for number in range(2)]
-        readers = [self.read_along(partition) for partition in self.partitions()]
+        readers = [self.follow_partition(partition) for partition in self.partitions()]
         readers += [
             SessionReader(self, version).run() for version in (self.random.randint(7, 12), self.random.randint(13, 18))
         ]
@@ -206,11 +206,11 @@ class Story:
             *(producer.run() for producer in (*producers, *idempotent)),
             *readers,
             self.administrator.run(),
-            self.shortener.run(),
-            self.disturb(),
+            self.record_deleter.run(),
+            self.inject_faults(),
         ]
 
-    async def disturb(self) -> None:
+    async def inject_faults(self) -> None:
         """Links that are cut for a while, and a clock that jumps."""
         source = stream(self.world.seed, "disturbance")
         while not self.is_over:
@@ -225,7 +225,7 @@ class Story:
                 case "clock":
                     self.ports.clock.offset_ms += source.randint(-3000, 3000)
 
-    async def read_along(self, partition: Partition) -> None:
+    async def follow_partition(self, partition: Partition) -> None:
         """A consumer that follows a partition, goes back now and then, and tells what it saw."""
         offset = 0
         source = stream(self.world.seed, f"reader/{partition}")
@@ -345,9 +345,9 @@ class Story:
             offset = headers[-1].last_offset + 1
 
 
-def play(seed: int, keep: Keep, *, has_faults: bool = False, kind: type[Story] = Story) -> World:
+def play(seed: int, keep: Keep, *, has_faults: bool = False, kind: type[Scenario] = Scenario) -> World:
     """The whole story of a seed; its world is returned for its trace. AssertionError or another where it ends badly."""
-    loud = LoudLog(expected=r"\[Errno (5|28)\]|OSError\((5|28)," if has_faults else None)
+    loud = ErrorLogHandler(expected=r"\[Errno (5|28)\]|OSError\((5|28)," if has_faults else None)
     logger = logging.getLogger("ottla")
     logger.addHandler(loud)
     try:

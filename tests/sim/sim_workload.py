@@ -20,7 +20,7 @@ from ottla.wire.messages.fetch import FetchPartition, FetchRequest, FetchRespons
 from ottla.wire.messages.metadata import MetadataRequest, MetadataResponse
 
 if TYPE_CHECKING:
-    from tests.sim.sim_scenario import Story
+    from tests.sim.sim_scenario import Scenario
 
 CODECS = (0, 0, 0, 1, 2, 3, 4)
 IN_FLIGHT_MAX = 5
@@ -33,7 +33,7 @@ class Producer:
 
     is_idempotent = False
 
-    def __init__(self, story: "Story", name: str, *, acks: int) -> None:
+    def __init__(self, story: "Scenario", name: str, *, acks: int) -> None:
         self.story = story
         self.name = name
         self.acks = acks
@@ -91,7 +91,7 @@ class Producer:
 class IdempotentProducer(Producer):
     """Sends what was not answered again, in order, until it is: it must be there once."""
 
-    def __init__(self, story: "Story", name: str) -> None:
+    def __init__(self, story: "Scenario", name: str) -> None:
         super().__init__(story, name, acks=-1)
         self.pending: list[tuple[Send, bytearray, int]] = []
         self.acked: list[tuple[Send, bytearray, int]] = []  # of one partition, as many as a log remembers
@@ -117,7 +117,7 @@ class IdempotentProducer(Producer):
             assert answer.error_code == 0, answer.error_code
             self.producer_id, self.producer_epoch = answer.producer_id, answer.producer_epoch
         while not self.story.is_over or self.pending:
-            attempts = [self.attempt(client, *one) for one in self.doubled()]
+            attempts = [self.attempt(client, *one) for one in self.duplicates()]
             if not self.pending:
                 self.prepare()
             if self.random.random() < 0.2:
@@ -133,7 +133,7 @@ class IdempotentProducer(Producer):
                 return
             await self.rest()
 
-    def doubled(self) -> Sequence[tuple[Send, bytearray, int]]:
+    def duplicates(self) -> Sequence[tuple[Send, bytearray, int]]:
         """Something that was answered, to be sent again as if it had not been: one of the last five that the log has seen at most."""
         if not self.acked or self.random.random() < 0.5:
             return []
@@ -170,8 +170,8 @@ class IdempotentProducer(Producer):
             return  # to be tried again
         if self.story.has_faults and answer.error_code == ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER and is_behind_another:
             return  # as the one before it was not written
-        if answer.error_code == ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER and self.may_be_forgotten(send):
-            self.begin_anew()
+        if answer.error_code == ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER and self.may_be_unknown(send):
+            self.reset()
             return
         assert answer.error_code == 0, (send.partition, send.values[0][:20], answer.error_code, answer.error_message)
         self.story.history.on_acked(send, answer.base_offset)
@@ -179,14 +179,14 @@ class IdempotentProducer(Producer):
             self.pending = [one for one in self.pending if one[0] is not send]
             self.acked = [*self.acked, (send, batch, version)][-BATCHES_REMEMBERED:]
 
-    def may_be_forgotten(self, send: Send) -> bool:
+    def may_be_unknown(self, send: Send) -> bool:
         """A power cut takes what the log knew of its producers. A killed process leaves a snapshot, if a segment was rolled, and in that
         there is only the last batch of each, as in Kafka: an earlier one that is sent again is not known for what it is. And where the
         first batch of a producer could not be written, the log takes the second for its first, as in Kafka."""
         was_snapshot_read = self.crashes < self.story.crashes and self.story.is_rolled[send.partition[0]]
         return self.story.keep == "flushed" or was_snapshot_read or self.story.has_faults
 
-    def begin_anew(self) -> None:
+    def reset(self) -> None:
         self.pending.clear()
         self.acked.clear()
         self.sequences.clear()
@@ -196,7 +196,7 @@ class IdempotentProducer(Producer):
 class SessionReader:
     """A consumer of all partitions in one fetch session, which names a partition only when it goes on to another offset."""
 
-    def __init__(self, story: "Story", version: int) -> None:
+    def __init__(self, story: "Scenario", version: int) -> None:
         self.story = story
         self.version = version
         self.random = stream(story.world.seed, f"session/{version}")
@@ -283,7 +283,7 @@ class SessionReader:
 class Administrator:
     """Creates topics, adds partitions and deletes topics; what was answered must be so at the end, also after power cuts."""
 
-    def __init__(self, story: "Story", *, topics_max: int = 12) -> None:
+    def __init__(self, story: "Scenario", *, topics_max: int = 12) -> None:
         self.story = story
         self.random = stream(story.world.seed, "administrator")
         self.topics_max = topics_max
@@ -296,20 +296,20 @@ class Administrator:
                 return
             name = f"made-{number}"
             count = self.random.randint(1, 3)
-            await self.until_answered(lambda client, name=name, count=count: self.create(client, name, count))
+            await self.retry_until_answered(lambda client, name=name, count=count: self.create(client, name, count))
             self.partitions[name] = count
             await asyncio.sleep(self.random.uniform(0.0, 0.5))
             if self.random.random() < 0.4:
                 count += self.random.randint(1, 2)
-                await self.until_answered(
+                await self.retry_until_answered(
                     lambda client, name=name, count=count: self.add_partitions(client, name, count)
                 )
                 self.partitions[name] = count
             if self.random.random() < 0.4:
-                await self.until_answered(lambda client, name=name: self.delete(client, name))
+                await self.retry_until_answered(lambda client, name=name: self.delete(client, name))
                 del self.partitions[name]
 
-    async def until_answered(self, step: "Step") -> None:
+    async def retry_until_answered(self, step: "Step") -> None:
         while True:
             client = await self.story.connected()
             try:
@@ -344,7 +344,7 @@ class Administrator:
         answer = await client.call(MetadataRequest(topics=None), MetadataResponse, self.random.randint(1, 13))
         found = {topic.name: len(topic.partitions) for topic in answer.topics}
         assert dict(sorted(found.items())) == dict(
-            sorted((self.partitions | self.story.topics | self.story.shortener.topics).items())
+            sorted((self.partitions | self.story.topics | self.story.record_deleter.topics).items())
         )
         client.close()
 

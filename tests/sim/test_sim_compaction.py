@@ -9,7 +9,7 @@ from ottla.sim.clock import EPOCH_MS
 from ottla.sim.log_files import check_log_files
 from ottla.sim.rng import stream
 from ottla.wire.batches import Record, build_batch, decode_records, iterate_batches
-from tests.sim.sim_scenario import Story, play, simulated_config
+from tests.sim.sim_scenario import Scenario, play, simulated_config
 
 pytestmark = pytest.mark.timeout(120)
 
@@ -25,13 +25,13 @@ CONFIGS = {
 }
 
 
-class CompactionStory(Story):
+class CompactionScenario(Scenario):
     """One producer, one reader, one log; the reader always begins at the beginning."""
 
     sent: dict[bytes, bytes]
     """The key of each value; those of tombstones are not known."""
     acked: dict[int, Record]
-    unsure: dict[bytes, None]
+    unknown_keys: dict[bytes, None]
     """Keys of sends that were not answered: something later than what was acked may be there."""
     cleanings = 0
 
@@ -39,13 +39,13 @@ class CompactionStory(Story):
         self.config = simulated_config(
             log__cleaner__backoff__ms="100", log__cleaner__io__max__bytes__per__second="100000"
         )
-        self.sent, self.acked, self.unsure = {}, {}, {}
+        self.sent, self.acked, self.unknown_keys = {}, {}, {}
         await self.start_node()
         client = await self.connected()
         configs = {**CONFIGS, "flush.messages": "1"} if self.keep == "flushed" else CONFIGS
         assert (await client.create_topic(TOPIC, 1, configs)).error_code == 0
         client.close()
-        workload = [self.spawn(self.produce()), self.spawn(self.read_again())]
+        workload = [self.spawn(self.produce()), self.spawn(self.read_repeatedly())]
         for _ in range(self.random.randint(2, 4)):
             await asyncio.sleep(self.random.uniform(0.0, 4.0))
             self.count_cleanings()
@@ -93,12 +93,12 @@ class CompactionStory(Story):
         try:
             answer = await client.produce(TOPIC, 0, build_batch(records, codec=codec), acks=-1)
         except Disconnected:
-            self.unsure.update(dict.fromkeys(record.key for record in records if record.key is not None))
+            self.unknown_keys.update(dict.fromkeys(record.key for record in records if record.key is not None))
             raise
         assert answer.error_code == 0, answer
         return answer.base_offset
 
-    async def read_again(self) -> None:
+    async def read_repeatedly(self) -> None:
         while not self.is_over:
             self.check_known(await self.contents())
             await asyncio.sleep(0.3)
@@ -148,26 +148,26 @@ class CompactionStory(Story):
             if promised is None:
                 continue
             if latest is None:
-                assert promised.value is None or key in self.unsure, f"{promised} is lost"
+                assert promised.value is None or key in self.unknown_keys, f"{promised} is lost"
             elif latest.offset < promised.offset:
                 assert promised.value is None
                 assert latest.value is None, f"{latest} is back"
             elif latest.offset > promised.offset:
-                assert key in self.unsure, (latest, promised)
+                assert key in self.unknown_keys, (latest, promised)
             else:
                 assert (latest.key, latest.value) == (promised.key, promised.value)
 
 
 @pytest.mark.parametrize("keep", ["page-cache", "flushed"])
 def test_a_compacted_topic_keeps_the_latest_of_each_key(sim_seed, keep):
-    play(sim_seed, keep=keep, kind=CompactionStory)
+    play(sim_seed, keep=keep, kind=CompactionScenario)
 
 
 def test_it_is_cleaned_at_all():
     """Or else the above would prove nothing."""
-    stories: list[CompactionStory] = []
+    stories: list[CompactionScenario] = []
 
-    class Noted(CompactionStory):
+    class Noted(CompactionScenario):
         async def tell(self) -> None:
             stories.append(self)
             await super().tell()
