@@ -1,4 +1,4 @@
-"""A story of groups: members come, commit, crash and leave, while the node crashes and comes back; ownership and offsets are checked.
+"""A scenario of groups: members come, commit, crash and leave, while the node crashes and comes back; ownership and offsets are checked.
 
 Members speak the protocol themselves, and so do what a client would not: they vanish in the midst of a rebalance, and come back as if
 nothing had been.
@@ -36,14 +36,18 @@ TOPIC = "work"
 PARTITIONS = 5
 GROUPS = ("g0", "g1")
 SESSION_MS, REBALANCE_MS = 6_000, 8_000
-AGAIN = (ErrorCode.COORDINATOR_LOAD_IN_PROGRESS, ErrorCode.NOT_COORDINATOR, ErrorCode.COORDINATOR_NOT_AVAILABLE)
+COORDINATOR_ERRORS = (
+    ErrorCode.COORDINATOR_LOAD_IN_PROGRESS,
+    ErrorCode.NOT_COORDINATOR,
+    ErrorCode.COORDINATOR_NOT_AVAILABLE,
+)
 """The coordinator has to be looked for, or waited for."""
-OUT = (ErrorCode.UNKNOWN_MEMBER_ID, ErrorCode.FENCED_INSTANCE_ID)
+MEMBER_ERRORS = (ErrorCode.UNKNOWN_MEMBER_ID, ErrorCode.FENCED_INSTANCE_ID)
 """The member is none any more."""
 REJOIN = (ErrorCode.REBALANCE_IN_PROGRESS, ErrorCode.ILLEGAL_GENERATION)
 
 
-class Refused(Exception):
+class ResponseError(Exception):
     def __init__(self, error: int) -> None:
         super().__init__(error)
         self.error = ErrorCode(error)
@@ -60,10 +64,10 @@ class GroupTracker:
         self.acked: dict[int, int] = dict.fromkeys(range(PARTITIONS), -1)
         self.commits = self.generations = 0
 
-    def own(self, era: str, generation: int, partition: int, member: str) -> None:
+    def on_assigned(self, era: str, generation: int, partition: int, member: str) -> None:
         before = self.owners.setdefault((era, generation, partition), member)
         assert before == member, (
-            f"16: {before} and {member} own partition {partition} in generation {generation} of {self.name}"
+            f"16: {before} and {member} on_assigned partition {partition} in generation {generation} of {self.name}"
         )
 
     def next_offset(self, partition: int) -> int:
@@ -84,26 +88,26 @@ class GroupTracker:
 class GroupMember:
     """Joins, is given partitions, commits, and one day goes: in order, or without a word. Then it is somebody else."""
 
-    def __init__(self, story: "GroupScenario", group: str, name: str) -> None:
-        self.story = story
-        self.book = story.books[group]
+    def __init__(self, scenario: "GroupScenario", group: str, name: str) -> None:
+        self.scenario = scenario
+        self.tracker = scenario.trackers[group]
         self.group = group
         self.name = name
-        self.random = stream(story.world.seed, f"member/{name}")
+        self.random = stream(scenario.world.seed, f"member/{name}")
         self.instance = name if self.random.random() < 0.4 else None
         self.member_id = ""
 
     async def run(self) -> None:
-        while not self.story.is_over:
-            client = await self.story.connected()
+        while not self.scenario.is_finished:
+            client = await self.scenario.connect_client()
             try:
                 await self.find(client)
-                while not self.story.is_over:
+                while not self.scenario.is_finished:
                     await self.run_generation(client)
-            except Refused as refused:
-                if refused.error in OUT:
+            except ResponseError as error:
+                if error.error in MEMBER_ERRORS:
                     self.member_id = ""
-                elif refused.error in (*AGAIN, *REJOIN) or self.story.has_faults:
+                elif error.error in (*COORDINATOR_ERRORS, *REJOIN) or self.scenario.has_faults:
                     await asyncio.sleep(self.random.uniform(0.05, 0.5))
                 else:
                     raise
@@ -112,12 +116,12 @@ class GroupMember:
                 client.close()
 
     async def find(self, client: SimulatedClient) -> None:
-        answer = await client.call(FindCoordinatorRequest(coordinator_keys=[self.group]), FindCoordinatorResponse)
-        _expect(answer.coordinators[0].error_code)
+        response = await client.call(FindCoordinatorRequest(coordinator_keys=[self.group]), FindCoordinatorResponse)
+        _expect(response.coordinators[0].error_code)
 
     async def run_generation(self, client: SimulatedClient) -> None:
         """One generation, from its beginning to the next one's."""
-        crashes = self.story.crashes
+        crashes = self.scenario.crashes
         joined = await self.join(client)
         if self.random.random() < 0.1:
             client.abort()  # gone before it hears what it has
@@ -129,7 +133,7 @@ class GroupMember:
                 SyncGroupRequestAssignment(member, bytes(range(at, PARTITIONS, len(members))))
                 for at, member in enumerate(members)
             ]
-        answer = await client.call(
+        response = await client.call(
             SyncGroupRequest(
                 group_id=self.group,
                 generation_id=joined.generation_id,
@@ -141,17 +145,17 @@ class GroupMember:
             ),
             SyncGroupResponse,
         )
-        if answer.error_code in REJOIN:
+        if response.error_code in REJOIN:
             return
-        _expect(answer.error_code)
-        self.story.expect_no_power_cut_since(crashes)
-        self.book.generations += 1
+        _expect(response.error_code)
+        self.scenario.expect_no_power_cut_since(crashes)
+        self.tracker.generations += 1
         # After a power cut generations may be counted from an earlier one on.
-        era = f"{joined.leader} {crashes if self.story.keep == 'flushed' else ''}"
-        for partition in answer.assignment:
+        era = f"{joined.leader} {crashes if self.scenario.keep == 'flushed' else ''}"
+        for partition in response.assignment:
             # A static member that came back, with another id, goes on as who it was.
-            self.book.own(era, joined.generation_id, partition, self.instance or self.member_id)
-        await self.work(client, joined.generation_id, list(answer.assignment))
+            self.tracker.on_assigned(era, joined.generation_id, partition, self.instance or self.member_id)
+        await self.work(client, joined.generation_id, list(response.assignment))
 
     async def join(self, client: SimulatedClient) -> JoinGroupResponse:
         request = JoinGroupRequest(
@@ -163,33 +167,33 @@ class GroupMember:
             protocol_type="consumer",
             protocols=[JoinGroupRequestProtocol("mine", b"\0\0\0\0\0\0\0\0\0\0")],
         )
-        answer = await client.call(request, JoinGroupResponse)
-        if answer.error_code == ErrorCode.MEMBER_ID_REQUIRED:
-            request.member_id = answer.member_id
-            answer = await client.call(request, JoinGroupResponse)
-        _expect(answer.error_code)
-        self.member_id = answer.member_id
-        return answer
+        response = await client.call(request, JoinGroupResponse)
+        if response.error_code == ErrorCode.MEMBER_ID_REQUIRED:
+            request.member_id = response.member_id
+            response = await client.call(request, JoinGroupResponse)
+        _expect(response.error_code)
+        self.member_id = response.member_id
+        return response
 
     async def work(self, client: SimulatedClient, generation: int, partitions: list[int]) -> None:
-        while not self.story.is_over:
+        while not self.scenario.is_finished:
             await asyncio.sleep(self.random.uniform(0.0, 1.0))
-            answer = await client.call(
+            response = await client.call(
                 HeartbeatRequest(self.group, generation, self.member_id, self.instance), HeartbeatResponse
             )
-            if answer.error_code in REJOIN:
+            if response.error_code in REJOIN:
                 return
-            _expect(answer.error_code)
+            _expect(response.error_code)
             if partitions and not await self.commit(client, generation, self.random.choice(partitions)):
                 return
             if self.random.random() < 0.03:
-                await self.go(client)
+                await self.leave(client)
                 return
 
     async def commit(self, client: SimulatedClient, generation: int, partition: int) -> bool:
-        offset = self.book.next_offset(partition)
-        crashes = self.story.crashes
-        answer = await client.call(
+        offset = self.tracker.next_offset(partition)
+        crashes = self.scenario.crashes
+        response = await client.call(
             OffsetCommitRequest(
                 group_id=self.group,
                 generation_id_or_member_epoch=generation,
@@ -202,39 +206,39 @@ class GroupMember:
             OffsetCommitResponse,
             9,
         )
-        self.story.expect_no_power_cut_since(crashes)
-        error = answer.topics[0].partitions[0].error_code
+        self.scenario.expect_no_power_cut_since(crashes)
+        error = response.topics[0].partitions[0].error_code
         if error in REJOIN:
             return False
         _expect(error)
-        self.book.on_acked(partition, offset)
+        self.tracker.on_acked(partition, offset)
         return True
 
-    async def go(self, client: SimulatedClient) -> None:
+    async def leave(self, client: SimulatedClient) -> None:
         if self.random.random() < 0.5:
             member = MemberIdentity(member_id=self.member_id, group_instance_id=self.instance)
-            answer = await client.call(LeaveGroupRequest(group_id=self.group, members=[member]), LeaveGroupResponse)
-            _expect(answer.error_code or answer.members[0].error_code)
+            response = await client.call(LeaveGroupRequest(group_id=self.group, members=[member]), LeaveGroupResponse)
+            _expect(response.error_code or response.members[0].error_code)
         self.member_id = ""
         await asyncio.sleep(self.random.uniform(0.0, 10.0))
 
 
 def _expect(error: int) -> None:
     if error:
-        raise Refused(error)
+        raise ResponseError(error)
 
 
 class GroupScenario(Scenario):
-    """The node's life as in every story, with groups as its only clients."""
+    """The node's life as in every scenario, with groups as its only clients."""
 
     def __init__(self, world: World, keep: Keep, *, has_faults: bool = False) -> None:
         super().__init__(world, keep, has_faults=has_faults)
         self.config = simulated_config(offsets__topic__num__partitions="2", group__initial__rebalance__delay__ms="500")
-        self.books = {name: GroupTracker(name) for name in GROUPS}
+        self.trackers = {name: GroupTracker(name) for name in GROUPS}
 
-    async def tell(self) -> None:
+    async def run_scenario(self) -> None:
         await self.start_node()
-        client = await self.connected()
+        client = await self.connect_client()
         assert (await client.create_topic(TOPIC, PARTITIONS)).error_code == 0
         client.close()
         workload = [self.spawn(work) for work in self.workload()]
@@ -243,16 +247,18 @@ class GroupScenario(Scenario):
             await self.crash_node()
             await self.start_node(may_crash=True)
         await asyncio.sleep(self.random.uniform(5.0, 30.0))
-        self.is_over = True
+        self.is_finished = True
         self.world.cancel_faults("node")
         if self.node is not None and self.node.failed.done():
             await self.crash_node()
             await self.start_node()
         await asyncio.gather(*workload)
-        before = [await self.look(book) for book in self.books.values()]
+        before = [await self.fetch_offsets(tracker) for tracker in self.trackers.values()]
         await self.stop_node()
         await self.start_node()
-        assert [await self.look(book) for book in self.books.values()] == before, "15: offsets differ after a replay"
+        assert [await self.fetch_offsets(tracker) for tracker in self.trackers.values()] == before, (
+            "15: offsets differ after a replay"
+        )
         await self.stop_node()
 
     def workload(self) -> Sequence[Coroutine[Any, Any, None]]:
@@ -263,34 +269,34 @@ class GroupScenario(Scenario):
 
     async def observe_offsets(self) -> None:
         source = stream(self.world.seed, "observer")
-        while not self.is_over:
+        while not self.is_finished:
             await asyncio.sleep(source.uniform(0.0, 3.0))
             try:
-                await self.look(self.books[source.choice(GROUPS)])
+                await self.fetch_offsets(self.trackers[source.choice(GROUPS)])
             except Disconnected:
                 continue
 
-    async def look(self, book: GroupTracker) -> dict[int, int]:
-        """The group's offsets, which must be those of the book."""
+    async def fetch_offsets(self, tracker: GroupTracker) -> dict[int, int]:
+        """The group's offsets, which must be those of the tracker."""
         request = OffsetFetchRequest(
             groups=[
                 OffsetFetchRequestGroup(
-                    group_id=book.name,
+                    group_id=tracker.name,
                     topics=[OffsetFetchRequestTopics(name=TOPIC, partition_indexes=list(range(PARTITIONS)))],
                 )
             ],
             require_stable=True,
         )
         while True:
-            client = await self.connected()
-            acked_before, crashes = dict(book.acked), self.crashes
-            answer = (await client.call(request, OffsetFetchResponse, 9)).groups[0]
+            client = await self.connect_client()
+            acked_before, crashes = dict(tracker.acked), self.crashes
+            response = (await client.call(request, OffsetFetchResponse, 9)).groups[0]
             client.close()
-            if answer.error_code not in AGAIN:
+            if response.error_code not in COORDINATOR_ERRORS:
                 break
             await asyncio.sleep(0.1)
-        assert answer.error_code == 0, answer
-        found = {partition.partition_index: partition.committed_offset for partition in answer.topics[0].partitions}
+        assert response.error_code == 0, response
+        found = {partition.partition_index: partition.committed_offset for partition in response.topics[0].partitions}
         self.expect_no_power_cut_since(crashes)
-        book.check(found, acked_before if self.keep == "page-cache" else dict.fromkeys(range(PARTITIONS), -1))
+        tracker.check(found, acked_before if self.keep == "page-cache" else dict.fromkeys(range(PARTITIONS), -1))
         return found

@@ -1,4 +1,4 @@
-"""A story for the simulator: clients work, the node crashes at moments of the seed's choosing and comes back, and then all is checked.
+"""A scenario for the simulator: clients work, the node crashes at moments of the seed's choosing and comes back, and then all is checked.
 
 Run as a program it plays one seed and prints its trace's digest: `python -m tests.sim.sim_scenario --seed 7 [--power] [--faults] [--trace]`.
 """
@@ -68,7 +68,7 @@ class Scenario:
         self.world = world
         self.keep = keep
         self.has_faults = has_faults
-        self.random = stream(world.seed, "story")
+        self.random = stream(world.seed, "scenario")
         self.history = History()
         self.config = simulated_config()
         self.node: Node | None = None
@@ -79,10 +79,10 @@ class Scenario:
         self.is_rolled: dict[str, bool] = {}
         self.administrator = Administrator(self)
         self.record_deleter = RecordDeleter(self)
-        self.is_over = False
+        self.is_finished = False
         self.crashes = 0
 
-    async def tell(self) -> None:
+    async def run_scenario(self) -> None:
         await self.start_node()
         await self.create_topics()
         workload = [self.spawn(work) for work in self.workload()]
@@ -90,10 +90,10 @@ class Scenario:
             await self.crash_node()
             await self.start_node(may_crash=True)
             await asyncio.sleep(self.random.uniform(0.0, 2.0))
-        self.is_over = True
+        self.is_finished = True
         self.world.cancel_faults("node")
         if self.node is not None and self.node.failed.done():
-            await self.crash_node()  # it said that it cannot go on
+            await self.crash_node()  # it said that it cannot leave on
             await self.start_node()
         await asyncio.gather(*workload)
         before = await self.read_all()
@@ -161,7 +161,7 @@ class Scenario:
 
     # Clients
 
-    async def connected(self) -> SimulatedClient:
+    async def connect_client(self) -> SimulatedClient:
         """A client of the node, as soon as one can be had."""
         while True:
             client = SimulatedClient(self.client_network, "node", PORT)
@@ -174,7 +174,7 @@ class Scenario:
             return client
 
     async def create_topics(self) -> None:
-        client = await self.connected()
+        client = await self.connect_client()
         for number in range(self.random.randint(1, 3)):
             name = f"topic-{number}"
             partitions = self.random.randint(1, 3)
@@ -213,10 +213,10 @@ class Scenario:
     async def inject_faults(self) -> None:
         """Links that are cut for a while, and a clock that jumps."""
         source = stream(self.world.seed, "disturbance")
-        while not self.is_over:
+        while not self.is_finished:
             await asyncio.sleep(source.uniform(0.1, 5.0))
             match source.choice(("cut", "clock", "disk" if self.has_faults else "nothing")):
-                case "disk" if not self.is_over:
+                case "disk" if not self.is_finished:
                     self.ports.disk.fail("append", source.randint(1, 30), source.choice((errno.ENOSPC, errno.EIO)))
                 case "cut":
                     self.world.fabric.cut(*source.choice((("client", "node"), ("node", "client"))))
@@ -229,10 +229,10 @@ class Scenario:
         """A consumer that follows a partition, goes back now and then, and tells what it saw."""
         offset = 0
         source = stream(self.world.seed, f"reader/{partition}")
-        while not self.is_over:
-            client = await self.connected()
+        while not self.is_finished:
+            client = await self.connect_client()
             try:
-                while not self.is_over:
+                while not self.is_finished:
                     offset = await self.poll(client, partition, offset, source)
             except Disconnected:
                 client.close()
@@ -242,41 +242,41 @@ class Scenario:
     async def poll(self, client: SimulatedClient, partition: Partition, offset: int, source: random.Random) -> int:
         version, wait_ms, bytes_max = source.randint(4, 18), source.randint(0, 500), source.choice((1, 5000, 1 << 20))
         crashes, known_before = self.crashes, self.history.high_watermark(partition)
-        answer = await client.fetch(*partition, offset, wait_ms=wait_ms, bytes_max=bytes_max, version=version)
+        response = await client.fetch(*partition, offset, wait_ms=wait_ms, bytes_max=bytes_max, version=version)
         self.expect_no_power_cut_since(crashes)
-        if answer.error_code == ErrorCode.OFFSET_OUT_OF_RANGE and self.keep == "flushed":
+        if response.error_code == ErrorCode.OFFSET_OUT_OF_RANGE and self.keep == "flushed":
             return 0
-        if answer.error_code == ErrorCode.KAFKA_STORAGE_ERROR and self.has_faults:
+        if response.error_code == ErrorCode.KAFKA_STORAGE_ERROR and self.has_faults:
             raise Disconnected("the only directory has failed: the node stops")
-        assert answer.error_code == 0, (partition, offset, answer.error_code)
-        records = records_of(answer.records, offset)
-        self.history.on_fetched(partition, records, answer.high_watermark, known_before=known_before)
+        assert response.error_code == 0, (partition, offset, response.error_code)
+        records = records_of(response.records, offset)
+        self.history.on_fetched(partition, records, response.high_watermark, known_before=known_before)
         if source.random() < 0.05:
             return source.randint(0, offset)
         return records[-1].offset + 1 if records else offset
 
     def expect_no_power_cut_since(self, crashes: int) -> None:
-        """An answer that power was cut behind is no promise any more, even if it arrived."""
+        """An response that power was cut behind is no promise any more, even if it arrived."""
         if self.keep == "flushed" and self.crashes != crashes:
             raise Disconnected("power was cut meanwhile")
 
     # The end
 
     async def read_all(self) -> dict[Partition, list[Record]]:
-        client = await self.connected()
+        client = await self.connect_client()
         found: dict[Partition, list[Record]] = {}
         for partition in self.partitions():
             records: list[Record] = []
             while True:
                 known_before = self.history.high_watermark(partition)
-                answer = await client.fetch(*partition, len(records), bytes_max=100_000)
-                assert answer.error_code == 0, (partition, answer.error_code)
-                more = records_of(answer.records, len(records))
+                response = await client.fetch(*partition, len(records), bytes_max=100_000)
+                assert response.error_code == 0, (partition, response.error_code)
+                more = records_of(response.records, len(records))
                 if not more:
                     break
-                self.history.on_fetched(partition, more, answer.high_watermark, known_before=known_before)
+                self.history.on_fetched(partition, more, response.high_watermark, known_before=known_before)
                 records += more
-            assert answer.high_watermark == len(records), (partition, answer.high_watermark, len(records))
+            assert response.high_watermark == len(records), (partition, response.high_watermark, len(records))
             found[partition] = records
         client.close()
         return found
@@ -287,25 +287,25 @@ class Scenario:
 
     async def check_offsets(self, final: dict[Partition, list[Record]]) -> None:
         """ListOffsets agrees with the log: its ends, its latest record, and the first record at or after a time."""
-        client = await self.connected()
+        client = await self.connect_client()
         for partition, records in final.items():
             times = [record.timestamp for record in records]
-            asked = {EARLIEST: (-1, 0), LATEST: (-1, len(records)), MAX_TIMESTAMP: (-1, -1)}
+            requested = {EARLIEST: (-1, 0), LATEST: (-1, len(records)), MAX_TIMESTAMP: (-1, -1)}
             if times:
-                asked[MAX_TIMESTAMP] = (max(times), times.index(max(times)))
+                requested[MAX_TIMESTAMP] = (max(times), times.index(max(times)))
             for time in sorted({*self.random.sample(times, min(len(times), 10)), *(t + 1 for t in times[:3])}):
                 later = [(record.timestamp, record.offset) for record in records if record.timestamp >= time]
-                asked[time] = later[0] if later else (-1, -1)
-            for time, expected in asked.items():
-                answer = await client.list_offsets(
+                requested[time] = later[0] if later else (-1, -1)
+            for time, expected in requested.items():
+                response = await client.list_offsets(
                     *partition, time, version=self.random.randint(7 if time == MAX_TIMESTAMP else 1, 11)
                 )
-                assert (answer.error_code, answer.timestamp, answer.offset) == (0, *expected), (partition, time)
+                assert (response.error_code, response.timestamp, response.offset) == (0, *expected), (partition, time)
         client.close()
 
     async def check_epochs(self) -> None:
         """OffsetForLeaderEpoch agrees with the log: an epoch ends where the first batch of a later one begins, or with the log."""
-        client = await self.connected()
+        client = await self.connect_client()
         metadata = await client.call(MetadataRequest(topics=None), MetadataResponse, 12)
         leading = {
             (topic.name, part.partition_index): part.leader_epoch
@@ -315,14 +315,14 @@ class Scenario:
         for name, index in self.partitions():
             starts, end = await self.epoch_starts(client, (name, index))
             for epoch in starts:
-                asked = OffsetForLeaderPartition(
+                requested = OffsetForLeaderPartition(
                     partition=index, current_leader_epoch=leading[name, index], leader_epoch=epoch
                 )
                 request = OffsetForLeaderEpochRequest(
-                    replica_id=-1, topics=[OffsetForLeaderTopic(topic=name, partitions=[asked])]
+                    replica_id=-1, topics=[OffsetForLeaderTopic(topic=name, partitions=[requested])]
                 )
-                answer = await client.call(request, OffsetForLeaderEpochResponse, self.random.randint(3, 4))
-                found = answer.topics[0].partitions[0]
+                response = await client.call(request, OffsetForLeaderEpochResponse, self.random.randint(3, 4))
+                found = response.topics[0].partitions[0]
                 later = [start for other, start in starts.items() if other > epoch]
                 assert (found.error_code, found.leader_epoch, found.end_offset) == (0, epoch, min([*later, end])), (
                     name,
@@ -336,8 +336,8 @@ class Scenario:
         starts: dict[int, int] = {}
         offset = 0
         while True:
-            answer = await client.fetch(*partition, offset, bytes_max=100_000)
-            headers = [header for _, header in iterate_batches(answer.records or b"")]
+            response = await client.fetch(*partition, offset, bytes_max=100_000)
+            headers = [header for _, header in iterate_batches(response.records or b"")]
             for header in headers:
                 starts.setdefault(header.leader_epoch, header.base_offset)
             if not headers:
@@ -345,18 +345,18 @@ class Scenario:
             offset = headers[-1].last_offset + 1
 
 
-def play(seed: int, keep: Keep, *, has_faults: bool = False, kind: type[Scenario] = Scenario) -> World:
-    """The whole story of a seed; its world is returned for its trace. AssertionError or another where it ends badly."""
-    loud = ErrorLogHandler(expected=r"\[Errno (5|28)\]|OSError\((5|28)," if has_faults else None)
+def run_seed(seed: int, keep: Keep, *, has_faults: bool = False, scenario_type: type[Scenario] = Scenario) -> World:
+    """The whole scenario of a seed; its world is returned for its trace. AssertionError or another where it ends badly."""
+    errors_logged = ErrorLogHandler(expected=r"\[Errno (5|28)\]|OSError\((5|28)," if has_faults else None)
     logger = logging.getLogger("ottla")
-    logger.addHandler(loud)
+    logger.addHandler(errors_logged)
     try:
         with World(seed, steps_max=STEPS_MAX) as world:
-            world.run(kind(world, keep, has_faults=has_faults).tell())
-            assert not loud.errors, loud.errors
+            world.run(scenario_type(world, keep, has_faults=has_faults).run_scenario())
+            assert not errors_logged.errors, errors_logged.errors
             return world
     finally:
-        logger.removeHandler(loud)
+        logger.removeHandler(errors_logged)
 
 
 def main() -> None:
@@ -366,7 +366,7 @@ def main() -> None:
     parser.add_argument("--faults", action="store_true", help="writes fail now and then")
     parser.add_argument("--trace", action="store_true", help="print every port call")
     arguments = parser.parse_args()
-    world = play(arguments.seed, "flushed" if arguments.power else "page-cache", has_faults=arguments.faults)
+    world = run_seed(arguments.seed, "flushed" if arguments.power else "page-cache", has_faults=arguments.faults)
     if arguments.trace:
         sys.stdout.write("\n".join(world.trace.entries()) + "\n")
     sys.stdout.write(f"{world.trace.digest()} {world.trace.count} calls, {world.loop.steps} steps\n")

@@ -1,4 +1,4 @@
-"""Who works in a story: producers that lose answers and ask again, and an administrator who makes and removes topics."""
+"""Who works in a scenario: producers that lose answers and ask again, and an administrator who makes and removes topics."""
 
 import asyncio
 from collections.abc import Callable, Coroutine, Sequence
@@ -33,44 +33,44 @@ class Producer:
 
     is_idempotent = False
 
-    def __init__(self, story: "Scenario", name: str, *, acks: int) -> None:
-        self.story = story
+    def __init__(self, scenario: "Scenario", name: str, *, acks: int) -> None:
+        self.scenario = scenario
         self.name = name
         self.acks = acks
-        self.random = stream(story.world.seed, f"producer/{name}")
+        self.random = stream(scenario.world.seed, f"producer/{name}")
         self.sent = 0
 
     async def run(self) -> None:
-        while not self.story.is_over:
-            client = await self.story.connected()
+        while not self.scenario.is_finished:
+            client = await self.scenario.connect_client()
             try:
-                while not self.story.is_over:
+                while not self.scenario.is_finished:
                     await asyncio.gather(*(self.send(client) for _ in range(self.random.randint(1, IN_FLIGHT_MAX))))
-                    await self.rest()
+                    await self.pause()
             except Disconnected:
                 client.close()
                 continue
             client.close()
 
-    async def rest(self) -> None:
+    async def pause(self) -> None:
         """Producers stop for a while after so many sends, which bounds a run."""
         await asyncio.sleep(self.random.uniform(0.0, 0.3) + (1.0 if self.sent > SENDS_MAX else 0.0))
 
     async def send(self, client: SimulatedClient) -> None:
-        partition = self.random.choice(self.story.partitions())
-        send = self.story.history.on_send(self.name, partition, self.values(), is_idempotent=False)
+        partition = self.random.choice(self.scenario.partitions())
+        send = self.scenario.history.on_send(self.name, partition, self.values(), is_idempotent=False)
         batch = self.batch(send)
         if self.acks == 0:
             client.send(client.produce_request(*partition, batch, acks=0), self.random.randint(7, 13))
             return
-        crashes = self.story.crashes
-        answer = await client.produce(*partition, batch, acks=self.acks, version=self.random.randint(7, 13))
-        self.story.expect_no_power_cut_since(crashes)
-        if answer.error_code == ErrorCode.KAFKA_STORAGE_ERROR and self.story.has_faults:
-            self.story.history.on_failed(send)
+        crashes = self.scenario.crashes
+        response = await client.produce(*partition, batch, acks=self.acks, version=self.random.randint(7, 13))
+        self.scenario.expect_no_power_cut_since(crashes)
+        if response.error_code == ErrorCode.KAFKA_STORAGE_ERROR and self.scenario.has_faults:
+            self.scenario.history.on_failed(send)
             return
-        assert answer.error_code == 0, (partition, answer.error_code, answer.error_message)
-        self.story.history.on_acked(send, answer.base_offset)
+        assert response.error_code == 0, (partition, response.error_code, response.error_message)
+        self.scenario.history.on_acked(send, response.base_offset)
 
     def values(self) -> list[bytes]:
         values = []
@@ -80,7 +80,7 @@ class Producer:
         return values
 
     def batch(self, send: Send, **producer: int) -> bytearray:
-        now_ms = int(self.story.world.loop.time() * 1000) + EPOCH_MS
+        now_ms = int(self.scenario.world.loop.time() * 1000) + EPOCH_MS
         records = [
             Record(timestamp=now_ms + self.random.randint(-5000, 5000), value=value, key=b"key")
             for value in send.values
@@ -91,8 +91,8 @@ class Producer:
 class IdempotentProducer(Producer):
     """Sends what was not answered again, in order, until it is: it must be there once."""
 
-    def __init__(self, story: "Scenario", name: str) -> None:
-        super().__init__(story, name, acks=-1)
+    def __init__(self, scenario: "Scenario", name: str) -> None:
+        super().__init__(scenario, name, acks=-1)
         self.pending: list[tuple[Send, bytearray, int]] = []
         self.acked: list[tuple[Send, bytearray, int]] = []  # of one partition, as many as a log remembers
         self.producer_id = -1
@@ -102,8 +102,8 @@ class IdempotentProducer(Producer):
         self.crashes = 0  # how many there had been when the pending batches were made
 
     async def run(self) -> None:
-        while not self.story.is_over or self.pending:
-            client = await self.story.connected()
+        while not self.scenario.is_finished or self.pending:
+            client = await self.scenario.connect_client()
             try:
                 await self.work(client)
             except Disconnected:
@@ -113,15 +113,15 @@ class IdempotentProducer(Producer):
 
     async def work(self, client: SimulatedClient) -> None:
         if self.producer_id < 0:
-            answer = await client.init_producer_id()
-            assert answer.error_code == 0, answer.error_code
-            self.producer_id, self.producer_epoch = answer.producer_id, answer.producer_epoch
-        while not self.story.is_over or self.pending:
+            response = await client.init_producer_id()
+            assert response.error_code == 0, response.error_code
+            self.producer_id, self.producer_epoch = response.producer_id, response.producer_epoch
+        while not self.scenario.is_finished or self.pending:
             attempts = [self.attempt(client, *one) for one in self.duplicates()]
             if not self.pending:
-                self.prepare()
+                self.create_batches()
             if self.random.random() < 0.2:
-                self.story.world.loop.call_later(
+                self.scenario.world.loop.call_later(
                     self.random.uniform(0.0, 0.005), client.abort
                 )  # the answers, or some, are lost
             attempts += [self.attempt(client, *one) for one in list(self.pending)]
@@ -131,28 +131,28 @@ class IdempotentProducer(Producer):
                 raise failures[0]
             if self.producer_id < 0:
                 return
-            await self.rest()
+            await self.pause()
 
     def duplicates(self) -> Sequence[tuple[Send, bytearray, int]]:
         """Something that was answered, to be sent again as if it had not been: one of the last five that the log has seen at most."""
         if not self.acked or self.random.random() < 0.5:
             return []
-        if not self.pending and self.crashes == self.story.crashes:
+        if not self.pending and self.crashes == self.scenario.crashes:
             return [self.random.choice(self.acked)]
         return self.acked[-1:] if len(self.pending) < BATCHES_REMEMBERED else []
 
-    def prepare(self) -> None:
+    def create_batches(self) -> None:
         """Some batches for one partition, numbered on."""
-        partition = self.random.choice(self.story.partitions())
+        partition = self.random.choice(self.scenario.partitions())
         if partition != self.partition:
             self.partition = partition
             self.acked.clear()
-        if self.crashes != self.story.crashes:
-            self.crashes = self.story.crashes
+        if self.crashes != self.scenario.crashes:
+            self.crashes = self.scenario.crashes
             del self.acked[:-1]
         for _ in range(self.random.randint(1, IN_FLIGHT_MAX)):
             sequence = self.sequences.get(partition, 0)
-            send = self.story.history.on_send(
+            send = self.scenario.history.on_send(
                 f"{self.name}/{self.producer_id}", partition, self.values(), is_idempotent=True
             )
             batch = self.batch(
@@ -162,19 +162,28 @@ class IdempotentProducer(Producer):
             self.pending.append((send, batch, self.random.randint(7, 13)))
 
     async def attempt(self, client: SimulatedClient, send: Send, batch: bytearray, version: int) -> None:
-        crashes = self.story.crashes
-        answer = await client.produce(*send.partition, bytes(batch), acks=self.acks, version=version)
-        self.story.expect_no_power_cut_since(crashes)
+        crashes = self.scenario.crashes
+        response = await client.produce(*send.partition, bytes(batch), acks=self.acks, version=version)
+        self.scenario.expect_no_power_cut_since(crashes)
         is_behind_another = bool(self.pending) and self.pending[0][0] is not send
-        if self.story.has_faults and answer.error_code == ErrorCode.KAFKA_STORAGE_ERROR:
+        if self.scenario.has_faults and response.error_code == ErrorCode.KAFKA_STORAGE_ERROR:
             return  # to be tried again
-        if self.story.has_faults and answer.error_code == ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER and is_behind_another:
+        if (
+            self.scenario.has_faults
+            and response.error_code == ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER
+            and is_behind_another
+        ):
             return  # as the one before it was not written
-        if answer.error_code == ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER and self.may_be_unknown(send):
+        if response.error_code == ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER and self.may_be_unknown(send):
             self.reset()
             return
-        assert answer.error_code == 0, (send.partition, send.values[0][:20], answer.error_code, answer.error_message)
-        self.story.history.on_acked(send, answer.base_offset)
+        assert response.error_code == 0, (
+            send.partition,
+            send.values[0][:20],
+            response.error_code,
+            response.error_message,
+        )
+        self.scenario.history.on_acked(send, response.base_offset)
         if any(one[0] is send for one in self.pending):
             self.pending = [one for one in self.pending if one[0] is not send]
             self.acked = [*self.acked, (send, batch, version)][-BATCHES_REMEMBERED:]
@@ -183,8 +192,8 @@ class IdempotentProducer(Producer):
         """A power cut takes what the log knew of its producers. A killed process leaves a snapshot, if a segment was rolled, and in that
         there is only the last batch of each, as in Kafka: an earlier one that is sent again is not known for what it is. And where the
         first batch of a producer could not be written, the log takes the second for its first, as in Kafka."""
-        was_snapshot_read = self.crashes < self.story.crashes and self.story.is_rolled[send.partition[0]]
-        return self.story.keep == "flushed" or was_snapshot_read or self.story.has_faults
+        was_snapshot_read = self.crashes < self.scenario.crashes and self.scenario.is_rolled[send.partition[0]]
+        return self.scenario.keep == "flushed" or was_snapshot_read or self.scenario.has_faults
 
     def reset(self) -> None:
         self.pending.clear()
@@ -196,18 +205,18 @@ class IdempotentProducer(Producer):
 class SessionReader:
     """A consumer of all partitions in one fetch session, which names a partition only when it goes on to another offset."""
 
-    def __init__(self, story: "Scenario", version: int) -> None:
-        self.story = story
+    def __init__(self, scenario: "Scenario", version: int) -> None:
+        self.scenario = scenario
         self.version = version
-        self.random = stream(story.world.seed, f"session/{version}")
+        self.random = stream(scenario.world.seed, f"session/{version}")
         self.offsets: dict[Partition, int] = {}
         self.next_offsets: dict[Partition, int] = {}
 
     async def run(self) -> None:
-        while not self.story.is_over:
-            client = await self.story.connected()
+        while not self.scenario.is_finished:
+            client = await self.scenario.connect_client()
             self.offsets = {}
-            self.next_offsets = dict.fromkeys(self.story.partitions(), 0) | self.next_offsets
+            self.next_offsets = dict.fromkeys(self.scenario.partitions(), 0) | self.next_offsets
             try:
                 await self.follow(client)
             except Disconnected:
@@ -217,7 +226,7 @@ class SessionReader:
 
     async def follow(self, client: SimulatedClient) -> None:
         session_id = epoch = 0
-        while not self.story.is_over:
+        while not self.scenario.is_finished:
             changed = {
                 partition: offset
                 for partition, offset in self.next_offsets.items()
@@ -231,20 +240,22 @@ class SessionReader:
                 session_epoch=epoch,
                 topics=self.topics(client, changed),
             )
-            crashes = self.story.crashes
-            known_before = {partition: self.story.history.high_watermark(partition) for partition in self.next_offsets}
-            answer = await client.call(request, FetchResponse, self.version)
-            self.story.expect_no_power_cut_since(crashes)
-            assert answer.error_code == 0, answer.error_code
+            crashes = self.scenario.crashes
+            known_before = {
+                partition: self.scenario.history.high_watermark(partition) for partition in self.next_offsets
+            }
+            response = await client.call(request, FetchResponse, self.version)
+            self.scenario.expect_no_power_cut_since(crashes)
+            assert response.error_code == 0, response.error_code
             self.offsets |= changed
             if epoch == 0:
-                session_id = answer.session_id
+                session_id = response.session_id
             if session_id:
-                assert answer.session_id == session_id
+                assert response.session_id == session_id
                 epoch += 1
             else:
-                self.offsets.clear()  # no session was given: everything must be asked again
-            self.take(client, answer, known_before)
+                self.offsets.clear()  # no session was given: everything must be requested again
+            self.take(client, response, known_before)
 
     def topics(self, client: SimulatedClient, changed: dict[Partition, int]) -> list[FetchTopic]:
         return [
@@ -260,20 +271,20 @@ class SessionReader:
             for topic in dict.fromkeys(topic for topic, _ in changed)
         ]
 
-    def take(self, client: SimulatedClient, answer: FetchResponse, known_before: dict[Partition, int]) -> None:
+    def take(self, client: SimulatedClient, response: FetchResponse, known_before: dict[Partition, int]) -> None:
         names = {topic_id: name for name, topic_id in client.topic_ids.items()}
-        for topic in answer.responses:
+        for topic in response.responses:
             name = names[topic.topic_id] if self.version >= 13 else topic.topic
             for part in topic.partitions:
                 partition = (name, part.partition_index)
-                if part.error_code == ErrorCode.OFFSET_OUT_OF_RANGE and self.story.keep == "flushed":
+                if part.error_code == ErrorCode.OFFSET_OUT_OF_RANGE and self.scenario.keep == "flushed":
                     self.next_offsets[partition] = 0
                     continue
-                if part.error_code == ErrorCode.KAFKA_STORAGE_ERROR and self.story.has_faults:
+                if part.error_code == ErrorCode.KAFKA_STORAGE_ERROR and self.scenario.has_faults:
                     raise Disconnected("the only directory has failed: the node stops")
                 assert part.error_code == 0, (partition, part.error_code)
                 records = records_of(part.records, self.offsets.get(partition, self.next_offsets[partition]))
-                self.story.history.on_fetched(
+                self.scenario.history.on_fetched(
                     partition, records, part.high_watermark, known_before=known_before[partition]
                 )
                 if records:
@@ -283,16 +294,16 @@ class SessionReader:
 class Administrator:
     """Creates topics, adds partitions and deletes topics; what was answered must be so at the end, also after power cuts."""
 
-    def __init__(self, story: "Scenario", *, topics_max: int = 12) -> None:
-        self.story = story
-        self.random = stream(story.world.seed, "administrator")
+    def __init__(self, scenario: "Scenario", *, topics_max: int = 12) -> None:
+        self.scenario = scenario
+        self.random = stream(scenario.world.seed, "administrator")
         self.topics_max = topics_max
         self.partitions: dict[str, int] = {}  # of the topics that are there
 
     async def run(self) -> None:
         """Every step is repeated until it is answered."""
         for number in range(self.topics_max):
-            if self.story.is_over:
+            if self.scenario.is_finished:
                 return
             name = f"made-{number}"
             count = self.random.randint(1, 3)
@@ -311,7 +322,7 @@ class Administrator:
 
     async def retry_until_answered(self, step: "Step") -> None:
         while True:
-            client = await self.story.connected()
+            client = await self.scenario.connect_client()
             try:
                 await step(client)
             except Disconnected:
@@ -326,25 +337,25 @@ class Administrator:
 
     async def add_partitions(self, client: SimulatedClient, name: str, count: int) -> None:
         topic = CreatePartitionsTopic(name=name, count=count, assignments=None)
-        answer = await client.call(CreatePartitionsRequest(topics=[topic], timeout_ms=1000), CreatePartitionsResponse)
-        assert answer.results[0].error_code in (0, ErrorCode.INVALID_PARTITIONS), (
-            answer
-        )  # which it has already, if this was asked before
+        response = await client.call(CreatePartitionsRequest(topics=[topic], timeout_ms=1000), CreatePartitionsResponse)
+        assert response.results[0].error_code in (0, ErrorCode.INVALID_PARTITIONS), (
+            response
+        )  # which it has already, if this was requested before
 
     async def delete(self, client: SimulatedClient, name: str) -> None:
         version = self.random.randint(1, 5)
-        answer = await client.call(
+        response = await client.call(
             DeleteTopicsRequest(topic_names=[name], timeout_ms=1000), DeleteTopicsResponse, version
         )
-        assert answer.responses[0].error_code in (0, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION), answer
+        assert response.responses[0].error_code in (0, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION), response
 
     async def check(self) -> None:
         """The node knows the topics that it should, and no others."""
-        client = await self.story.connected()
-        answer = await client.call(MetadataRequest(topics=None), MetadataResponse, self.random.randint(1, 13))
-        found = {topic.name: len(topic.partitions) for topic in answer.topics}
+        client = await self.scenario.connect_client()
+        response = await client.call(MetadataRequest(topics=None), MetadataResponse, self.random.randint(1, 13))
+        found = {topic.name: len(topic.partitions) for topic in response.topics}
         assert dict(sorted(found.items())) == dict(
-            sorted((self.partitions | self.story.topics | self.story.record_deleter.topics).items())
+            sorted((self.partitions | self.scenario.topics | self.scenario.record_deleter.topics).items())
         )
         client.close()
 

@@ -1,4 +1,4 @@
-"""Answers of a node over simulated ports to questions that the fuzzer came upon. What is expected was asked of Apache Kafka 4.3."""
+"""Answers of a node over simulated ports to questions that the fuzzer came upon. What is expected was requested of Apache Kafka 4.3."""
 
 import pytest
 
@@ -12,10 +12,10 @@ ID = b"a" * 16
 NO_ID = bytes(16)
 
 
-def asked(question):
-    """What `question(client)` returns, asked of a node with the topic `known`."""
+def requested(request_of):
+    """What `request_of(client)` returns, requested of a node with the topic `known`."""
 
-    async def story(world):
+    async def scenario(world):
         ports = world.start("node")
         node = await world.within(
             ports, assemble(ports, sim_scenario.simulated_config(auto__create__topics__enable="false"))
@@ -23,30 +23,36 @@ def asked(question):
         client = SimulatedClient(world.start("client").network, "node", sim_scenario.PORT)
         await client.connect()
         assert (await client.create_topic("known", 1)).error_code == 0
-        answer = await question(client)
+        response = await request_of(client)
         await world.within(ports, node.stop())
-        return answer
+        return response
 
     with World(1) as world:
-        return world.run(story(world))
+        return world.run(scenario(world))
 
 
 def metadata(version, *topics):
-    async def question(client):
+    async def request_of(client):
         ids = {"known": client.topic_ids["known"]}
         wanted = [MetadataRequestTopic(name=name, topic_id=ids.get(topic_id, topic_id)) for name, topic_id in topics]
-        answer = await client.call(MetadataRequest(topics=wanted), MetadataResponse, version)
+        response = await client.call(MetadataRequest(topics=wanted), MetadataResponse, version)
         found = [
-            (topic.error_code, topic.name, topic.topic_id if topic.error_code else None) for topic in answer.topics
+            (topic.error_code, topic.name, topic.topic_id if topic.error_code else None) for topic in response.topics
         ]
-        return found, len(answer.brokers), answer.cluster_id is not None, answer.controller_id, answer.error_code
+        return (
+            found,
+            len(response.brokers),
+            response.cluster_id is not None,
+            response.controller_id,
+            response.error_code,
+        )
 
-    return asked(question)
+    return requested(request_of)
 
 
 @pytest.mark.parametrize("version", [10, 11])
-def test_ids_have_no_meaning_before_version_12(version):
-    """The whole request is refused, topic by topic, as it was asked."""
+def test_topic_ids_are_rejected_before_version_12(version):
+    """The whole request is error, topic by topic, as it was requested."""
     nothing = (0, False, -1, 0)
     assert metadata(version, ("known", NO_ID), (None, ID)) == ([(42, "known", NO_ID), (42, "", ID)], *nothing)
     assert metadata(version, (None, NO_ID), ("x", NO_ID), ("x", NO_ID)) == (
@@ -57,7 +63,7 @@ def test_ids_have_no_meaning_before_version_12(version):
 
 
 @pytest.mark.parametrize("version", [12, 13])
-def test_names_beside_ids_are_not_looked_at(version):
+def test_name_is_ignored_if_topic_id_is_set(version):
     served = (1, True, 1, 0)
     assert metadata(version, ("nope", NO_ID), (None, ID), (None, ID)) == ([(100, None, ID)], *served)
     assert metadata(version, ("nope", ID), (None, NO_ID)) == ([(100, None, ID)], *served)
@@ -65,7 +71,7 @@ def test_names_beside_ids_are_not_looked_at(version):
 
 
 @pytest.mark.parametrize("version", [12, 13])
-def test_neither_a_name_nor_an_id(version):
+def test_topic_without_name_and_id(version):
     error = -1 if version >= 13 else 0
     assert metadata(version, ("known", NO_ID), (None, NO_ID)) == (
         [(-1, "known", NO_ID), (-1, "", NO_ID)],

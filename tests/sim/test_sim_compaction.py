@@ -9,7 +9,7 @@ from ottla.sim.clock import EPOCH_MS
 from ottla.sim.log_files import check_log_files
 from ottla.sim.rng import stream
 from ottla.wire.batches import Record, build_batch, decode_records, iterate_batches
-from tests.sim.sim_scenario import Scenario, play, simulated_config
+from tests.sim.sim_scenario import Scenario, run_seed, simulated_config
 
 pytestmark = pytest.mark.timeout(120)
 
@@ -35,13 +35,13 @@ class CompactionScenario(Scenario):
     """Keys of sends that were not answered: something later than what was acked may be there."""
     cleanings = 0
 
-    async def tell(self) -> None:
+    async def run_scenario(self) -> None:
         self.config = simulated_config(
             log__cleaner__backoff__ms="100", log__cleaner__io__max__bytes__per__second="100000"
         )
         self.sent, self.acked, self.unknown_keys = {}, {}, {}
         await self.start_node()
-        client = await self.connected()
+        client = await self.connect_client()
         configs = {**CONFIGS, "flush.messages": "1"} if self.keep == "flushed" else CONFIGS
         assert (await client.create_topic(TOPIC, 1, configs)).error_code == 0
         client.close()
@@ -52,7 +52,7 @@ class CompactionScenario(Scenario):
             await self.crash_node()
             await self.start_node(may_crash=True)
         await asyncio.sleep(3.0)
-        self.is_over = True
+        self.is_finished = True
         self.world.cancel_faults("node")
         await asyncio.gather(*workload)
         self.check_contents(await self.contents())
@@ -71,10 +71,10 @@ class CompactionScenario(Scenario):
 
     async def produce(self) -> None:
         source, number = stream(self.world.seed, "producer"), 0
-        while not self.is_over:
-            client = await self.connected()
+        while not self.is_finished:
+            client = await self.connect_client()
             try:
-                while not self.is_over:
+                while not self.is_finished:
                     records = []
                     for _ in range(source.randint(1, 4)):
                         number += 1
@@ -82,24 +82,24 @@ class CompactionScenario(Scenario):
                         records.append(Record(timestamp=EPOCH_MS + number, key=key, value=value))
                         if value is not None:
                             self.sent[value] = key
-                    answer = await self.send(client, records, source.randrange(5))
+                    response = await self.send(client, records, source.randrange(5))
                     for at, record in enumerate(records):
-                        self.acked[answer + at] = record._replace(offset=answer + at)
+                        self.acked[response + at] = record._replace(offset=response + at)
                     await asyncio.sleep(source.uniform(0.0, 0.05))
             except Disconnected:
                 await asyncio.sleep(0.1)
 
     async def send(self, client: SimulatedClient, records: list[Record], codec: int) -> int:
         try:
-            answer = await client.produce(TOPIC, 0, build_batch(records, codec=codec), acks=-1)
+            response = await client.produce(TOPIC, 0, build_batch(records, codec=codec), acks=-1)
         except Disconnected:
             self.unknown_keys.update(dict.fromkeys(record.key for record in records if record.key is not None))
             raise
-        assert answer.error_code == 0, answer
-        return answer.base_offset
+        assert response.error_code == 0, response
+        return response.base_offset
 
     async def read_repeatedly(self) -> None:
-        while not self.is_over:
+        while not self.is_finished:
             self.check_known(await self.contents())
             await asyncio.sleep(0.3)
 
@@ -107,20 +107,20 @@ class CompactionScenario(Scenario):
         """From the beginning to the end, with fetches of few bytes: segments are replaced between them."""
         found: dict[int, Record] = {}
         offset = 0
-        client = await self.connected()
+        client = await self.connect_client()
         while True:
             try:
-                answer = await client.fetch(TOPIC, 0, offset, bytes_max=700)
+                response = await client.fetch(TOPIC, 0, offset, bytes_max=700)
             except Disconnected:
                 await asyncio.sleep(0.1)
-                client = await self.connected()
+                client = await self.connect_client()
                 continue
-            assert answer.error_code == 0, answer
-            for position, header in iterate_batches(answer.records or b""):
-                batch = bytes(memoryview(answer.records or b"")[position : position + header.size])
+            assert response.error_code == 0, response
+            for position, header in iterate_batches(response.records or b""):
+                batch = bytes(memoryview(response.records or b"")[position : position + header.size])
                 found |= {record.offset: record for record in decode_records(batch) if record.offset >= offset}
                 offset = max(offset, header.last_offset + 1)
-            if offset >= answer.high_watermark:
+            if offset >= response.high_watermark:
                 client.close()
                 return found
 
@@ -159,19 +159,19 @@ class CompactionScenario(Scenario):
 
 
 @pytest.mark.parametrize("keep", ["page-cache", "flushed"])
-def test_a_compacted_topic_keeps_the_latest_of_each_key(sim_seed, keep):
-    play(sim_seed, keep=keep, kind=CompactionScenario)
+def test_compacted_topic_keeps_latest_record_per_key(sim_seed, keep):
+    run_seed(sim_seed, keep=keep, scenario_type=CompactionScenario)
 
 
-def test_it_is_cleaned_at_all():
+def test_scenario_runs_compaction():
     """Or else the above would prove nothing."""
-    stories: list[CompactionScenario] = []
+    scenarios: list[CompactionScenario] = []
 
     class Noted(CompactionScenario):
-        async def tell(self) -> None:
-            stories.append(self)
-            await super().tell()
+        async def run_scenario(self) -> None:
+            scenarios.append(self)
+            await super().run_scenario()
 
     for seed in range(100, 103):
-        play(seed, keep="page-cache", kind=Noted)
-    assert sum(story.cleanings for story in stories) > 3
+        run_seed(seed, keep="page-cache", scenario_type=Noted)
+    assert sum(scenario.cleanings for scenario in scenarios) > 3

@@ -11,24 +11,24 @@ from tests.sim import sim_scenario
 pytestmark = pytest.mark.timeout(60)  # a seed takes less than a second: one that spins should not hold up the others
 
 
-def test_a_killed_node_keeps_every_acked_record(sim_seed):
+def test_killed_node_keeps_acked_records(sim_seed):
     """The page cache survives a dead process, and so does everything that was answered."""
-    world = sim_scenario.play(sim_seed, keep="page-cache")
+    world = sim_scenario.run_seed(sim_seed, keep="page-cache")
     assert world.trace.count > 1000
 
 
-def test_a_power_cut_leaves_a_log_that_makes_sense(sim_seed):
+def test_power_loss_leaves_consistent_log(sim_seed):
     """What was not flushed may be lost, but what is left was sent, whole, in order, without gaps; topics are all there."""
-    sim_scenario.play(sim_seed, keep="flushed")
+    sim_scenario.run_seed(sim_seed, keep="flushed")
 
 
-def test_writes_that_fail_are_refused_and_nothing_else_is_lost(sim_seed):
-    """A full or failing disk: the one batch is not acked, or the node says that it cannot go on; what was acked stays."""
-    sim_scenario.play(sim_seed, keep="page-cache", has_faults=True)
+def test_failing_writes_lose_only_rejected_batches(sim_seed):
+    """A full or failing disk: the one batch is not acked, or the node says that it cannot leave on; what was acked stays."""
+    sim_scenario.run_seed(sim_seed, keep="page-cache", has_faults=True)
 
 
 def test_equal_seeds_give_equal_traces():
-    """In processes of their own, with hashes of their own: nothing depends on the order of a set or on an address."""
+    """In processes of their on_assigned, with hashes of their on_assigned: nothing depends on the order of a set or on an address."""
     digests = []
     for hash_seed in ("1", "2"):
         result = subprocess.run(
