@@ -65,7 +65,7 @@ def format_(
     )
     try:
         configs, sources = node_settings(arguments, temporary=None, canonical_host=socket.getfqdn)
-        node = node_config(configs, places=sources, cluster_id=cluster_id)
+        node = node_config(configs, sources=sources, cluster_id=cluster_id)
         formatted = [
             path
             for path in dict.fromkeys((node.metadata_log_dir, *node.log_dirs))

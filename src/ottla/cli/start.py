@@ -34,7 +34,7 @@ def start(arguments: argparse.Namespace) -> int:
     try:
         with _data_directory(is_ephemeral=arguments.ephemeral) as (directory, remove):
             settings, sources = node_settings(arguments, temporary=directory, canonical_host=socket.getfqdn)
-            config = node_config(settings, places=sources, cluster_id=arguments.cluster_id)
+            config = node_config(settings, sources=sources, cluster_id=arguments.cluster_id)
             _run(config, is_ephemeral=arguments.ephemeral, remove=remove, log_level=arguments.log_level)
     except UsageError as error:
         print(f"ottla: {error}", file=sys.stderr)

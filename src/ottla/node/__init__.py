@@ -1,1 +1,1 @@
-"""One node: its configuration, how it is put together, and how it runs as a process."""
+"""One node: configuration, data directories, assembly from its ports, and the node process."""

@@ -1,4 +1,4 @@
-"""What a node is told: Kafka's `server.properties` and single settings, checked and typed before anything is started."""
+"""Node configuration: Kafka's `server.properties` and single settings, validated and typed before the node starts."""
 
 import os
 import socket
@@ -26,58 +26,56 @@ _PLUGIN_PREFIXES = {
     "remote.log.metadata.manager.impl.prefix": "rlmm.config.",
 }
 _REMOVED = {
-    "zookeeper.connect": "ZooKeeper is gone since Kafka 4.0; remove the line",
-    "inter.broker.protocol.version": "versions are features of the cluster since Kafka 4.0; remove the line",
-    "log.message.format.version": "there is one message format since Kafka 4.0; remove the line",
-    "log.message.timestamp.difference.max.ms": "use log.message.timestamp.before.max.ms and log.message.timestamp.after.max.ms",
-    "log.message.downconversion.enable": "there is one message format since Kafka 4.0; remove the line",
+    "zookeeper.connect": "removed in Kafka 4.0, which does not use ZooKeeper; delete the line",
+    "inter.broker.protocol.version": "removed in Kafka 4.0, where versions are cluster features; delete the line",
+    "log.message.format.version": "removed in Kafka 4.0, which has one message format; delete the line",
+    "log.message.timestamp.difference.max.ms": "removed in Kafka 4.0; use log.message.timestamp.before.max.ms and "
+    "log.message.timestamp.after.max.ms",
+    "log.message.downconversion.enable": "removed in Kafka 4.0, which has one message format; delete the line",
 }
 
 
 class ConfigError(Exception):
-    """A configuration that cannot be used: which config, and what would be allowed."""
+    """An invalid configuration. The message names the config and what is allowed."""
 
-    def __init__(self, name: str, reason: str, value: str | None = None, where: str | None = None) -> None:
-        super().__init__(name, reason, value, where)
+    def __init__(self, name: str, reason: str, value: str | None = None, source: str | None = None) -> None:
+        super().__init__(name, reason, value, source)
         self.name = name
         self.reason = reason
         self.value = value
-        self.where = where
-        """The file and line it was read from."""
+        self.source = source
+        """The file and line that the config was read from."""
 
     def __str__(self) -> str:
-        place = f"{self.where}: " if self.where else ""
-        return (
-            f"{place}{self.name}: {self.reason}"
-            if self.value is None
-            else f"{place}{self.name} = {self.value!r}: {self.reason}"
-        )
+        source = f"{self.source}: " if self.source else ""
+        value = "" if self.value is None else f" = {self.value!r}"
+        return f"{source}{self.name}{value}: {self.reason}"
 
 
 @dataclass(frozen=True, slots=True)
 class NodeConfig:
-    """One combined node's configuration. Directories are absolute."""
+    """Configuration of a combined node. Directories are absolute."""
 
     node_id: int
     roles: tuple[str, ...]
     listeners: tuple[ListenerConfig, ...]
-    """Where clients and brokers connect."""
+    """Listeners for clients and brokers."""
     controller_listeners: tuple[ListenerConfig, ...]
     inter_broker_listener: str
     log_dirs: tuple[str, ...]
     metadata_log_dir: str
     cluster_id: str | None
-    """The cluster that the data must belong to; None takes what is on disk, or a new one."""
+    """The cluster that the data must belong to; None accepts the one on disk, or creates one."""
     rack: str | None
     metrics_address: tuple[str, int] | None
-    """Where /metrics is served, if anywhere."""
+    """Address of the metrics endpoint, if it is enabled."""
     static: Mapping[str, str]
-    """Every config that was set, as its text."""
+    """Every config that was set, as text."""
     notes: tuple[str, ...] = field(default=())
-    """What to tell once at start."""
+    """Notes to show at startup."""
 
     def value(self, name: str) -> ConfigValue:
-        """The typed value of any broker config, or its default."""
+        """Return the typed value of a broker config, or its default."""
         return broker_value(name, self.static)
 
     def integer(self, name: str) -> int:
@@ -92,7 +90,7 @@ class NodeConfig:
 
 
 def read_config_file(path: str) -> tuple[dict[str, str], dict[str, str]]:
-    """A file's configs, and for each the place it was read from. ConfigError where the file cannot be read."""
+    """Return a file's configs, and the file and line of each. Raises ConfigError if the file cannot be read."""
     try:
         with open(path, "rb") as file:
             data = file.read()
@@ -108,19 +106,19 @@ def read_config_file(path: str) -> tuple[dict[str, str], dict[str, str]]:
 def node_config(
     properties: Mapping[str, str],
     *,
-    places: Mapping[str, str] | None = None,
+    sources: Mapping[str, str] | None = None,
     cluster_id: str | None = None,
     directory: str | None = None,
     canonical_host: Callable[[], str] = socket.getfqdn,
 ) -> NodeConfig:
-    """Check and type a node's configs. `places` says where each was read; relative paths begin at `directory`."""
+    """Validate and type a node's configs. `sources` has the file and line of each; paths are relative to `directory`."""
     try:
-        return _checked(dict(properties), cluster_id, directory or os.getcwd(), canonical_host)
+        return _validate(dict(properties), cluster_id, directory or os.getcwd(), canonical_host)
     except (ConfigError, InvalidConfig) as error:
-        raise ConfigError(error.name, error.reason, error.value, (places or {}).get(error.name)) from error
+        raise ConfigError(error.name, error.reason, error.value, (sources or {}).get(error.name)) from error
 
 
-def _checked(
+def _validate(
     static: dict[str, str], cluster_id: str | None, directory: str, canonical_host: Callable[[], str]
 ) -> NodeConfig:
     for name, text in static.items():
@@ -137,10 +135,10 @@ def _checked(
     notes = []
     if controllers:
         addresses = ", ".join(str(listener) for listener in controllers)
-        notes.append(f"{addresses} is not opened: a single node has nothing to serve to other controllers")
-    idle = unsupported_names(static)
-    if idle:
-        notes.append(f"set, but without effect so far: {', '.join(idle)}")
+        notes.append(f"{addresses} is not opened: a single-node cluster needs no controller listener")
+    ignored = unsupported_names(static)
+    if ignored:
+        notes.append(f"configs that have no effect: {', '.join(ignored)}")
     return NodeConfig(
         node_id=node_id,
         roles=roles,
@@ -167,9 +165,7 @@ def _check_one(name: str, text: str, static: Mapping[str, str]) -> None:
     if name in _REMOVED:
         raise ConfigError(name, _REMOVED[name])
     suggestion = nearest(name, BROKER_CONFIGS)
-    raise ConfigError(
-        name, "is not a config that Kafka 4.3 knows" + (f"; did you mean {suggestion}?" if suggestion else "")
-    )
+    raise ConfigError(name, "unknown config" + (f"; did you mean {suggestion}?" if suggestion else ""))
 
 
 def _check_overrides(static: Mapping[str, str]) -> None:
@@ -181,10 +177,10 @@ def _check_overrides(static: Mapping[str, str]) -> None:
 
 
 def _node_id(static: dict[str, str]) -> int:
-    """`broker.id` is an old name of `node.id`. Both are described with the same value afterwards, as in Kafka."""
+    """Return the node id. Set `broker.id`, the old name of `node.id`, to the same value, as Kafka does."""
     texts = {name: static[name].strip() for name in ("node.id", "broker.id") if name in static}
     if len(set(texts.values())) > 1:
-        raise ConfigError("broker.id", f"must be the same as node.id, which is {texts['node.id']}", texts["broker.id"])
+        raise ConfigError("broker.id", f"must equal node.id, which is {texts['node.id']}", texts["broker.id"])
     text = next(iter(texts.values()), "1")
     for name in ("node.id", "broker.id"):
         static.setdefault(name, text)
@@ -199,7 +195,7 @@ def _roles(static: dict[str, str]) -> tuple[str, ...]:
     assert isinstance(roles, tuple)
     missing = [role for role in _ROLES if role not in roles]
     if missing:
-        reason = f"must be broker,controller: so far a node is both, and cannot be without the role {missing[0]}"
+        reason = f"must be broker,controller; a node without the role {missing[0]} is not supported"
         raise ConfigError("process.roles", reason, text)
     return roles
 
@@ -210,13 +206,19 @@ def _check_quorum(node_id: int, static: Mapping[str, str]) -> None:
     assert isinstance(voters, tuple)
     assert isinstance(servers, tuple)
     if len(voters) > 1:
-        reason = f"names {len(voters)} voters: so far the quorum is this node alone, so it must be {node_id}@host:port or left out"
+        reason = (
+            f"has {len(voters)} voters, but only single-node quorums are supported; "
+            f"set it to {node_id}@host:port or remove it"
+        )
         raise ConfigError("controller.quorum.voters", reason, static["controller.quorum.voters"])
     if voters and int(voters[0].partition("@")[0]) != node_id:
-        reason = f"must name this node, whose node.id is {node_id}: so far the quorum is this node alone"
+        reason = f"must contain this node (node.id {node_id}); only single-node quorums are supported"
         raise ConfigError("controller.quorum.voters", reason, static["controller.quorum.voters"])
     if len(servers) > 1:
-        reason = f"names {len(servers)} controllers: so far the quorum is this node alone, so it must be one host:port or left out"
+        reason = (
+            f"has {len(servers)} controllers, but only single-node quorums are supported; "
+            "set it to one host:port or remove it"
+        )
         raise ConfigError("controller.quorum.bootstrap.servers", reason, static["controller.quorum.bootstrap.servers"])
 
 
@@ -237,6 +239,6 @@ def _inter_broker_listener(static: Mapping[str, str], clients: tuple[ListenerCon
     if name in names:
         return name
     if text:
-        raise ConfigError("inter.broker.listener.name", f"must be one of the listeners {', '.join(names)}", text)
-    # A node alone talks to no other broker: any of its listeners will do.
+        raise ConfigError("inter.broker.listener.name", f"must be one of the listeners: {', '.join(names)}", text)
+    # A single-node cluster has no inter-broker connections: any listener will do.
     return names[0]

@@ -1,4 +1,4 @@
-"""Why a node does not start, in words for the person who started it."""
+"""Errors that prevent a node from starting, with messages for the user."""
 
 import errno
 import os
@@ -8,49 +8,47 @@ from ottla.node.listeners import ListenerConfig, bracketed
 
 
 class StartError(Exception):
-    """The node cannot start or go on, and the message says why and what to do. It is shown without a traceback."""
+    """The node cannot start or continue. The message names the cause and the fix, and is shown without a traceback."""
 
 
 def listen_error(listener: ListenerConfig, error: OSError) -> StartError:
-    """Why a listener's address cannot be had."""
+    """Convert an error of listening at a listener's address."""
     address = f"{bracketed(listener.host) or '*'}:{listener.port}"
     match error.errno:
         case errno.EADDRINUSE:
             from ottla.node.port_owner import find_port_owner
 
-            holder = find_port_owner(listener.port)
-            held = f" by {holder}" if holder else " by another process (another node, or Apache Kafka?)"
+            owner = find_port_owner(listener.port) or "another process (another node, or Apache Kafka?)"
             return StartError(
-                f"the port {listener.port} is taken{held}: stop it, or choose another port with --port, such as --port "
+                f"port {listener.port} is in use by {owner}; stop it, or choose another port, such as --port "
                 f"{listener.port + 1 if listener.port < 65535 else 9092}"
             )
         case errno.EADDRNOTAVAIL:
             return StartError(
-                f"cannot listen at {address}: {listener.host} is not an address of this machine; --host names one that is"
+                f"cannot listen on {address}: {listener.host} is not an address of this machine; "
+                "choose another with --host"
             )
         case errno.EACCES | errno.EPERM:
             return StartError(
-                f"cannot listen at {address}: this user may not; ports below 1024 belong to root, --port chooses another"
+                f"cannot listen on {address}: permission denied (ports below 1024 need root); choose another with --port"
             )
     if isinstance(error, socket.gaierror):
-        return StartError(
-            f"cannot listen at {address}: {listener.host} is not known as a host; --host names one that is"
-        )
-    return StartError(f"cannot listen at {address}: {error.strerror or error}")
+        return StartError(f"cannot listen on {address}: unknown host {listener.host}; choose another with --host")
+    return StartError(f"cannot listen on {address}: {error.strerror or error}")
 
 
 def directory_error(path: str, error: OSError) -> StartError:
-    """Why a data directory cannot be used."""
+    """Convert an error of using a data directory."""
     if isinstance(error, BlockingIOError):
-        return StartError(
-            f"the directory {path} is in use by another node: stop that one, or choose another directory with --data"
-        )
-    where = error.filename if isinstance(error.filename, str) else path
+        return StartError(f"data directory {path} is in use by another node; stop it, or choose another with --data")
+    failed_path = error.filename if isinstance(error.filename, str) else path
     if error.errno in (errno.EACCES, errno.EPERM, errno.EROFS):
         user = f" as user {os.getuid()}" if hasattr(os, "getuid") else ""
-        return StartError(f"cannot write to {where}{user}: {error.strerror}; --data chooses another directory")
+        return StartError(
+            f"cannot write to {failed_path}{user}: {error.strerror}; choose another directory with --data"
+        )
     if error.errno in (errno.ENOTDIR, errno.EEXIST):
-        return StartError(f"{path} cannot be a directory: a file is in its place; --data chooses another")
+        return StartError(f"cannot create data directory {path}: a file is in its path; choose another with --data")
     if error.errno == errno.ENOSPC:
-        return StartError(f"there is no space left for {where}; --data chooses another directory")
-    return StartError(f"cannot use the directory {path}: {error.strerror or error}; --data chooses another")
+        return StartError(f"no space left for {failed_path}; choose another directory with --data")
+    return StartError(f"cannot use data directory {path}: {error.strerror or error}; choose another with --data")

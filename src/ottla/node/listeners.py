@@ -1,4 +1,4 @@
-"""Listeners: where a node accepts connections, and the addresses it tells clients."""
+"""Listeners: the addresses on which a node accepts connections, and those it advertises to clients."""
 
 import re
 from collections.abc import Callable, Mapping
@@ -10,12 +10,12 @@ from ottla.metadata.configs.values import split_list
 PORT_MAX = 65535
 _ADDRESS = re.compile(r"([^:/]+)://(?:\[([0-9a-zA-Z.:%_\-]*)\]|([0-9a-zA-Z.%_\-]*)):(-?[0-9]+)")
 _PROTOCOLS = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
-_EVERYWHERE = ("0.0.0.0", "::", "0:0:0:0:0:0:0:0")
+_WILDCARD_HOSTS = ("0.0.0.0", "::", "0:0:0:0:0:0:0:0")
 
 
 @dataclass(frozen=True, slots=True)
 class ListenerConfig:
-    """An empty host is every interface. Port 0 takes a free one; an advertised port 0 is the one that was taken."""
+    """An empty host means all interfaces; port 0 means any free port; advertised port 0 means the bound port."""
 
     name: str
     host: str
@@ -29,7 +29,7 @@ class ListenerConfig:
 
 
 def read_address(name: str, text: str) -> tuple[str, int]:
-    """A config that is one host and port; an empty host is every interface."""
+    """Parse a config whose value is `host:port`. An empty host means all interfaces."""
     host, colon, port = text.strip().rpartition(":")
     if not colon or not port.isdecimal() or int(port) > PORT_MAX:
         raise InvalidConfig(name, text, f"must be host:port, with a port up to {PORT_MAX}")
@@ -37,14 +37,14 @@ def read_address(name: str, text: str) -> tuple[str, int]:
 
 
 def bracketed(host: str) -> str:
-    """A host as it stands before a port."""
+    """Return a host as it is written before a port: IPv6 addresses in brackets."""
     return f"[{host}]" if ":" in host else host
 
 
 def read_listeners(
     static: Mapping[str, str], canonical_host: Callable[[], str]
 ) -> tuple[tuple[ListenerConfig, ...], tuple[ListenerConfig, ...]]:
-    """The listeners for clients and brokers, and those for controllers."""
+    """Return the listeners for clients and brokers, and those for controllers."""
     controller_names = [name.upper() for name in split_list(static.get("controller.listener.names", ""))]
     default = BROKER_CONFIGS["listeners"].default
     assert default is not None
@@ -56,8 +56,8 @@ def read_listeners(
     )
     for name in advertised:
         if name not in bound and name not in controller_names:
-            raise _refused(
-                "advertised.listeners", static, f"names {name}, which is none of the listeners {', '.join(bound)}"
+            raise _invalid(
+                "advertised.listeners", static, f"unknown listener {name}; the listeners are {', '.join(bound)}"
             )
     _check_ports(static, bound)
     protocols = _protocols(static, controller_names)
@@ -67,26 +67,30 @@ def read_listeners(
         protocol = protocols.get(name)
         if protocol is None:
             known = ", ".join(protocols)
-            raise _refused(
-                "listener.security.protocol.map", static, f"has no entry for the listener {name}; it has: {known}"
+            raise _invalid(
+                "listener.security.protocol.map", static, f"missing entry for listener {name}; it has: {known}"
             )
         if protocol != "PLAINTEXT":
-            raise _refused("listeners", static, f"{name} is {protocol}: so far only PLAINTEXT listeners can be served")
+            raise _invalid(
+                "listeners", static, f"listener {name} is {protocol}; only PLAINTEXT listeners are supported"
+            )
         is_controller = name in controller_names
         advertised_host, advertised_port = advertised.get(name, (host, port))
         if not is_controller:
-            if advertised_host in _EVERYWHERE:
+            if advertised_host in _WILDCARD_HOSTS:
                 raise _not_reachable(static, name, advertised_host)
             advertised_host = advertised_host or canonical_host()
         listener = ListenerConfig(name, host, port, advertised_host, advertised_port, protocol)
         (controllers if is_controller else clients).append(listener)
     if not clients:
-        raise _refused("listeners", static, "has none for clients: one must not be among controller.listener.names")
+        raise _invalid(
+            "listeners", static, "no listener for clients; at least one must not be in controller.listener.names"
+        )
     return tuple(clients), tuple(controllers)
 
 
 def listener_addresses(config: str, text: str) -> dict[str, tuple[str, int]]:
-    """Host and port by the listener's name."""
+    """Parse a list of `NAME://host:port` into hosts and ports by listener name."""
     found: dict[str, tuple[str, int]] = {}
     for address in split_list(text):
         parts = _ADDRESS.fullmatch(address)
@@ -96,20 +100,20 @@ def listener_addresses(config: str, text: str) -> dict[str, tuple[str, int]]:
             )
         name, port = parts[1].upper(), int(parts[4])
         if not 0 <= port <= PORT_MAX:
-            raise InvalidConfig(config, text, f"the port of {name} must be from 0 to {PORT_MAX}")
+            raise InvalidConfig(config, text, f"the port of listener {name} must be from 0 to {PORT_MAX}")
         if name in found:
-            raise InvalidConfig(config, text, f"names the listener {name} twice")
+            raise InvalidConfig(config, text, f"duplicate listener {name}")
         found[name] = (parts[2] or parts[3] or "", port)
     return found
 
 
 def _check_ports(static: Mapping[str, str], bound: Mapping[str, tuple[str, int]]) -> None:
-    """Two listeners may share a port only where one is IPv4 and the other IPv6."""
+    """Raise InvalidConfig if listeners share a port, unless one is IPv4 and the other IPv6."""
     taken: dict[tuple[int, bool], str] = {}
     for name, (host, port) in bound.items():
         key = (port, ":" in host)
         if port and key in taken:
-            raise _refused("listeners", static, f"{taken[key]} and {name} cannot both have the port {port}")
+            raise _invalid("listeners", static, f"listeners {taken[key]} and {name} have the same port {port}")
         taken[key] = name
 
 
@@ -122,7 +126,7 @@ def _protocols(static: Mapping[str, str], controller_names: list[str]) -> dict[s
     for pair in split_list(text):
         name, separator, protocol = (part.strip() for part in pair.rpartition(":"))
         if not separator or not name or protocol.upper() not in _PROTOCOLS:
-            raise _refused(
+            raise _invalid(
                 "listener.security.protocol.map",
                 static,
                 f"{pair!r} must be NAME:PROTOCOL, where PROTOCOL is one of " + ", ".join(_PROTOCOLS),
@@ -133,13 +137,13 @@ def _protocols(static: Mapping[str, str], controller_names: list[str]) -> dict[s
 
 def _not_reachable(static: Mapping[str, str], name: str, host: str) -> InvalidConfig:
     config = "advertised.listeners" if "advertised.listeners" in static else "listeners"
-    why = f"{name} would tell clients to connect to {host}, which is no address: "
+    reason = f"clients cannot connect to {host}, the advertised address of listener {name}; "
     if config == "listeners":
-        why += "set advertised.listeners to one that clients can reach, or leave the host empty"
+        reason += "set advertised.listeners to an address that clients can reach, or leave the host empty"
     else:
-        why += "name one that clients can reach"
-    return _refused(config, static, why)
+        reason += "use an address that clients can reach"
+    return _invalid(config, static, reason)
 
 
-def _refused(config: str, static: Mapping[str, str], why: str) -> InvalidConfig:
-    return InvalidConfig(config, static.get(config), why)
+def _invalid(config: str, static: Mapping[str, str], reason: str) -> InvalidConfig:
+    return InvalidConfig(config, static.get(config), reason)

@@ -141,7 +141,7 @@ async def _serve(
             trimming.cancel()
             await node.stop()
         if node.failed.done():
-            raise StartError(f"the node has stopped: {node.failed.exception()}")
+            raise StartError(f"the node stopped: {node.failed.exception()}")
     finally:
         ports.processes.close()
         ports.workers.close()

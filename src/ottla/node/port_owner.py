@@ -1,4 +1,4 @@
-"""Who listens on a port, as far as Linux tells this user; looked up only to explain why it cannot be had."""
+"""Find the process that listens on a port (Linux only), for the error message when the port is in use."""
 
 import os
 
@@ -6,7 +6,7 @@ _LISTENING = "0A"
 
 
 def find_port_owner(port: int) -> str | None:
-    """Such as `java (pid 123)`; None where it cannot be known: another system, or another user's process."""
+    """Return, for example, `java (pid 123)`; None if unknown (another system, or another user's process)."""
     sockets = {f"socket:[{inode}]" for inode in _listening_inodes(port)}
     if not sockets:
         return None
@@ -37,19 +37,19 @@ def _lines(path: str) -> list[str]:
     try:
         with open(path, encoding="utf-8", errors="replace") as file:
             return file.read().splitlines()
-    except OSError:  # not Linux, or the process ended meanwhile
+    except OSError:  # not Linux, or the process has ended
         return []
 
 
 def _directory(path: str) -> list[str]:
     try:
         return os.listdir(path)
-    except OSError:  # another user's process, or one that ended
+    except OSError:  # another user's process, or it has ended
         return []
 
 
 def _link(path: str) -> str:
     try:
         return os.readlink(path)
-    except OSError:  # closed meanwhile
+    except OSError:  # closed in the meantime
         return ""

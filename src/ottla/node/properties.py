@@ -1,4 +1,4 @@
-"""Java's `.properties` files, as Kafka's configuration is written: comments, continued lines, escapes, three kinds of separators."""
+"""Parser of Java's `.properties` format, which Kafka's configuration files use."""
 
 from typing import NamedTuple
 
@@ -11,23 +11,23 @@ class Property(NamedTuple):
     key: str
     value: str
     line: int
-    """Where it begins, counted from 1."""
+    """Number of its first line, counted from 1."""
 
 
 class PropertiesError(ValueError):
-    """Text that is no properties file: the line, and what is wrong with it."""
+    """A syntax error in a properties file."""
 
-    def __init__(self, line: int, why: str) -> None:
-        super().__init__(line, why)
+    def __init__(self, line: int, reason: str) -> None:
+        super().__init__(line, reason)
         self.line = line
-        self.why = why
+        self.reason = reason
 
     def __str__(self) -> str:
-        return f"line {self.line}: {self.why}"
+        return f"line {self.line}: {self.reason}"
 
 
 def decode_properties(data: bytes) -> str:
-    """Java reads these files as Latin-1 with `\\u` escapes; people write UTF-8. What is not UTF-8 is therefore taken as Latin-1."""
+    """Decode as UTF-8, or as Latin-1 if that fails. Java reads these files as Latin-1, but users write UTF-8."""
     try:
         return data.decode("utf-8-sig")
     except UnicodeDecodeError:
@@ -35,7 +35,7 @@ def decode_properties(data: bytes) -> str:
 
 
 def read_properties(text: str) -> list[Property]:
-    """All properties in the order of the file; where a key comes twice, the last one counts."""
+    """Return all properties in the order of the file. If a key is repeated, the last value applies."""
     found = []
     for line, logical in _logical_lines(text):
         end, value_start = _split(logical)
@@ -44,7 +44,7 @@ def read_properties(text: str) -> list[Property]:
 
 
 def _logical_lines(text: str) -> list[tuple[int, str]]:
-    """Lines without comments and blank ones, continued lines joined, each with the number it began at."""
+    """Return the lines with their numbers, without comments and blank lines; join continued lines."""
     lines: list[tuple[int, str]] = []
     started_at = 0
     joined = ""
@@ -66,7 +66,7 @@ def _logical_lines(text: str) -> list[tuple[int, str]]:
 
 
 def _split(line: str) -> tuple[int, int]:
-    """Where the key ends and where the value begins: at the first separator that is not escaped."""
+    """Return the end of the key and the start of the value, at the first separator that is not escaped."""
     position = 0
     while position < len(line) and line[position] not in "=:" + _BLANK:
         position += 2 if line[position] == "\\" else 1
@@ -99,8 +99,8 @@ def _unescape(text: str, line: int) -> str:
             continue
         digits = text[position : position + 4]
         if len(digits) < 4 or any(digit not in _HEXADECIMAL for digit in digits):
-            raise PropertiesError(line, f"\\u{digits} is not a character: four hexadecimal digits must follow \\u")
+            raise PropertiesError(line, f"invalid escape \\u{digits}: \\u must be followed by four hexadecimal digits")
         parts.append(chr(int(digits, 16)))
         position += 4
-    # Java's characters are halves of UTF-16: a pair of escapes may be one character outside the first plane.
+    # Java escapes are UTF-16 code units: a surrogate pair of escapes is one character.
     return "".join(parts).encode("utf-16", "surrogatepass").decode("utf-16", "replace")

@@ -1,6 +1,6 @@
-"""Where data goes that need not stay: shared memory where there is some, else where temporary files go.
+"""Temporary data directories: in shared memory if possible, otherwise where temporary files go.
 
-`tempfile` and `shutil` are slow to import, for their random names and archives, so that they are used only where nothing else will do.
+`tempfile` and `shutil` are slow to import, so they are imported only when needed.
 """
 
 import os
@@ -10,10 +10,10 @@ _FREE_BYTES_MIN = 256 << 20
 
 
 def temporary_directory() -> str:
-    """A new directory; whoever asked for it removes it."""
+    """Create a directory. The caller removes it."""
     if os.path.isdir(_SHARED_MEMORY) and os.access(_SHARED_MEMORY, os.W_OK | os.X_OK):
         free = os.statvfs(_SHARED_MEMORY)
-        # Containers often have a shared memory of 64 MB: a broker would soon meet its end there.
+        # Containers often have only 64 MB of shared memory, which a broker would soon fill.
         if free.f_bavail * free.f_frsize >= _FREE_BYTES_MIN:
             path = f"{_SHARED_MEMORY}/ottla-{os.urandom(8).hex()}"
             os.mkdir(path, 0o700)
@@ -24,7 +24,7 @@ def temporary_directory() -> str:
 
 
 def remove_directory(path: str) -> None:
-    """With all that is in it; what is gone already is fine."""
+    """Remove a directory tree. Missing files are ignored."""
     import shutil
 
     shutil.rmtree(path, ignore_errors=True)

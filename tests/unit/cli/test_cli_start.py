@@ -132,7 +132,7 @@ def test_ephemeral_data_is_deleted_if_the_start_fails(tmp_path: pathlib.Path) ->
         command = [sys.executable, "-c", program, "start", "--ephemeral", "--port", str(taken.getsockname()[1])]
         done = subprocess.run(command, capture_output=True, text=True, timeout=SECONDS_MAX, check=False)
     assert done.returncode == 1
-    assert "is taken" in done.stderr
+    assert "is in use by" in done.stderr
     assert list(tmp_path.iterdir()) == []
 
 
@@ -140,17 +140,17 @@ def test_port_in_use_names_its_owner(tmp_path: pathlib.Path) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
         message = start_error("--port", str(port), directory=tmp_path)
-    holder = rf" by .+ \(pid {os.getpid()}\)" if sys.platform == "linux" else ".*"
-    advice = r"stop it, or choose another port with --port, such as --port \d+"
-    assert re.fullmatch(rf"ottla: the port {port} is taken{holder}: {advice}\n", message)
+    owner = rf".+ \(pid {os.getpid()}\)" if sys.platform == "linux" else ".*"
+    advice = r"stop it, or choose another port, such as --port \d+"
+    assert re.fullmatch(rf"ottla: port {port} is in use by {owner}; {advice}\n", message)
 
 
 def test_directory_in_use(tmp_path: pathlib.Path) -> None:
     with started("--port", "0", directory=tmp_path):
         message = start_error("--port", "0", directory=tmp_path)
         assert message == (
-            f"ottla: the directory {tmp_path / 'ottla-data'} is in use by another node: "
-            "stop that one, or choose another directory with --data\n"
+            f"ottla: data directory {tmp_path / 'ottla-data'} is in use by another node; "
+            "stop it, or choose another with --data\n"
         )
 
 
@@ -170,9 +170,9 @@ def test_data_path_is_a_file(tmp_path: pathlib.Path) -> None:
     (tmp_path / "file").write_text("")
     for name in ("file", "file/below"):
         message = start_error("--port", "0", "--data", name, directory=tmp_path)
-        assert (
-            message
-            == f"ottla: {tmp_path / name} cannot be a directory: a file is in its place; --data chooses another\n"
+        assert message == (
+            f"ottla: cannot create data directory {tmp_path / name}: a file is in its path; "
+            "choose another with --data\n"
         )
 
 
@@ -186,7 +186,7 @@ def test_directory_not_writable(tmp_path: pathlib.Path) -> None:
 def test_host_of_another_machine(tmp_path: pathlib.Path) -> None:
     message = start_error("--host", "192.0.2.1", "--port", "0", directory=tmp_path)
     assert message == (
-        "ottla: cannot listen at 192.0.2.1:0: 192.0.2.1 is not an address of this machine; --host names one that is\n"
+        "ottla: cannot listen on 192.0.2.1:0: 192.0.2.1 is not an address of this machine; choose another with --host\n"
     )
 
 
@@ -194,7 +194,7 @@ def test_unknown_config_is_reported_with_its_line(tmp_path: pathlib.Path) -> Non
     (tmp_path / "server.properties").write_text("log.dirs=data\nlog.segment.byte=1\n")
     message = start_error("server.properties", directory=tmp_path)
     assert message == (
-        "ottla: server.properties:2: log.segment.byte: is not a config that Kafka 4.3 knows; did you mean log.segment.bytes?\n"
+        "ottla: server.properties:2: log.segment.byte: unknown config; did you mean log.segment.bytes?\n"
     )
 
 
@@ -210,8 +210,8 @@ def test_kafka_config_file_and_notes_about_unsupported_configs(tmp_path: pathlib
         assert process.bootstrap == f"localhost:{port}"
         assert process.end() == (
             0,
-            "Note: CONTROLLER://:9093 is not opened: a single node has nothing to serve to other controllers.\n"
-            "Note: set, but without effect so far: num.io.threads.\n",
+            "Note: CONTROLLER://:9093 is not opened: a single-node cluster needs no controller listener.\n"
+            "Note: configs that have no effect: num.io.threads.\n",
         )
 
 
@@ -338,7 +338,7 @@ def test_fatal_error_stops_the_node() -> None:
     done = subprocess.run(
         [sys.executable, "-c", FAILING_NODE], capture_output=True, text=True, timeout=SECONDS_MAX, check=False
     )
-    assert (done.returncode, done.stderr) == (1, "ottla: the node has stopped: the disk is gone\n")
+    assert (done.returncode, done.stderr) == (1, "ottla: the node stopped: the disk is gone\n")
     assert done.stdout.endswith("stopped\n")
 
 

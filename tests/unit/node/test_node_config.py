@@ -1,4 +1,4 @@
-"""A node takes Kafka's server.properties, and says clearly what it cannot take."""
+"""Node configuration accepts Kafka's server.properties and rejects invalid configs with clear messages."""
 
 import pathlib
 import re
@@ -8,7 +8,7 @@ import pytest
 from ottla.node.config import ConfigError, NodeConfig, node_config, read_config_file
 from ottla.node.listeners import ListenerConfig
 
-# The settings that Apache Kafka 4 ships for one combined node.
+# The settings that Apache Kafka 4 ships for a combined node.
 SHIPPED = """
 process.roles=broker,controller
 node.id=1
@@ -42,17 +42,17 @@ def configured(**settings: str) -> NodeConfig:
     return node_config(properties, directory="/start", canonical_host=lambda: "machine.example")
 
 
-def refused(**settings: str) -> str:
-    with pytest.raises(ConfigError) as refusal:
+def rejection(**settings: str) -> str:
+    with pytest.raises(ConfigError) as caught:
         configured(**settings)
-    return str(refusal.value)
+    return str(caught.value)
 
 
-def test_kafkas_shipped_file_is_taken_as_it_is(tmp_path: pathlib.Path) -> None:
+def test_node_config_accepts_kafkas_shipped_file(tmp_path: pathlib.Path) -> None:
     path = tmp_path / "server.properties"
     path.write_text(SHIPPED)
-    properties, places = read_config_file(str(path))
-    config = node_config(properties, places=places, canonical_host=lambda: "machine.example")
+    properties, sources = read_config_file(str(path))
+    config = node_config(properties, sources=sources, canonical_host=lambda: "machine.example")
     assert config.node_id == 1
     assert config.roles == ("broker", "controller")
     assert config.listeners == (ListenerConfig("PLAINTEXT", "", 9092, "localhost", 9092),)
@@ -61,12 +61,10 @@ def test_kafkas_shipped_file_is_taken_as_it_is(tmp_path: pathlib.Path) -> None:
     assert (config.log_dirs, config.metadata_log_dir) == (("/tmp/kraft-combined-logs",), "/tmp/kraft-combined-logs")
     assert config.integer("log.segment.bytes") == 1 << 30
     assert config.static == properties | {"broker.id": "1"}
-    assert (
-        config.notes[0] == "CONTROLLER://:9093 is not opened: a single node has nothing to serve to other controllers"
-    )
+    assert config.notes[0] == "CONTROLLER://:9093 is not opened: a single-node cluster needs no controller listener"
 
 
-def test_nothing_set_is_one_combined_node() -> None:
+def test_node_config_defaults_to_a_combined_node() -> None:
     config = configured()
     assert (config.node_id, config.roles, config.cluster_id, config.rack) == (1, ("broker", "controller"), None, None)
     assert config.listeners == (ListenerConfig("PLAINTEXT", "", 9092, "machine.example", 9092),)
@@ -74,7 +72,7 @@ def test_nothing_set_is_one_combined_node() -> None:
     assert config.notes == ()
 
 
-def test_relative_directories_begin_where_the_node_was_started() -> None:
+def test_relative_directories_are_resolved_against_the_working_directory() -> None:
     config = configured(log_dirs="a,/b", metadata_log_dir="m")
     assert (config.log_dirs, config.metadata_log_dir) == (("/start/a", "/b"), "/start/m")
     assert configured(log_dir="a").log_dirs == ("/start/a",)
@@ -98,7 +96,7 @@ def test_relative_directories_begin_where_the_node_was_started() -> None:
         ),
     ],
 )
-def test_listeners(settings: dict[str, str], listener: ListenerConfig) -> None:
+def test_node_config_parses_listeners(settings: dict[str, str], listener: ListenerConfig) -> None:
     assert configured(**settings).listeners == (listener,)
 
 
@@ -107,78 +105,78 @@ def test_listeners(settings: dict[str, str], listener: ListenerConfig) -> None:
     [
         ({"listeners": "PLAINTEXT:9092"}, "listeners = 'PLAINTEXT:9092': 'PLAINTEXT:9092' must be NAME://host:port"),
         ({"listeners": "PLAINTEXT://::1:9092"}, "must be NAME://host:port"),
-        ({"listeners": "PLAINTEXT://a:70000"}, "the port of PLAINTEXT must be from 0 to 65535"),
-        ({"listeners": "PLAINTEXT://a:-1"}, "the port of PLAINTEXT must be from 0 to 65535"),
-        ({"listeners": "PLAINTEXT://a:1,PLAINTEXT://a:2"}, "names the listener PLAINTEXT twice"),
+        ({"listeners": "PLAINTEXT://a:70000"}, "the port of listener PLAINTEXT must be from 0 to 65535"),
+        ({"listeners": "PLAINTEXT://a:-1"}, "the port of listener PLAINTEXT must be from 0 to 65535"),
+        ({"listeners": "PLAINTEXT://a:1,PLAINTEXT://a:2"}, "duplicate listener PLAINTEXT"),
         (
             {"listeners": "PLAINTEXT://a:1,C://b:1", "controller.listener.names": "C"},
-            "PLAINTEXT and C cannot both have the port 1",
+            "listeners PLAINTEXT and C have the same port 1",
         ),
         (
             {"listeners": "PLAINTEXT://0.0.0.0:1"},
-            "set advertised.listeners to one that clients can reach, or leave the host empty",
+            "set advertised.listeners to an address that clients can reach, or leave the host empty",
         ),
         (
             {"advertised.listeners": "PLAINTEXT://0.0.0.0:1"},
-            "advertised.listeners = 'PLAINTEXT://0.0.0.0:1': PLAINTEXT would tell clients",
+            "advertised.listeners = 'PLAINTEXT://0.0.0.0:1': clients cannot connect to 0.0.0.0, the advertised address of",
         ),
-        ({"advertised.listeners": "OUT://a:1"}, "names OUT, which is none of the listeners PLAINTEXT"),
-        ({"listeners": "SSL://a:1"}, "SSL is SSL: so far only PLAINTEXT listeners can be served"),
-        ({"listeners": "SASL_SSL://a:1"}, "SASL_SSL is SASL_SSL: so far only PLAINTEXT listeners can be served"),
+        ({"advertised.listeners": "OUT://a:1"}, "unknown listener OUT; the listeners are PLAINTEXT"),
+        ({"listeners": "SSL://a:1"}, "listener SSL is SSL; only PLAINTEXT listeners are supported"),
+        ({"listeners": "SASL_SSL://a:1"}, "listener SASL_SSL is SASL_SSL; only PLAINTEXT listeners are supported"),
         (
             {"listeners": "INSIDE://a:1"},
-            "listener.security.protocol.map: has no entry for the listener INSIDE; it has: PLAINTEXT, SSL,",
+            "listener.security.protocol.map: missing entry for listener INSIDE; it has: PLAINTEXT, SSL,",
         ),
         (
             {"listener.security.protocol.map": "PLAINTEXT:TLS"},
             "'PLAINTEXT:TLS' must be NAME:PROTOCOL, where PROTOCOL is one of",
         ),
-        ({"listeners": "C://a:1", "controller.listener.names": "C"}, "has none for clients"),
+        ({"listeners": "C://a:1", "controller.listener.names": "C"}, "no listener for clients"),
         (
             {"process.roles": "broker"},
-            "must be broker,controller: so far a node is both, and cannot be without the role controller",
+            "must be broker,controller; a node without the role controller is not supported",
         ),
-        ({"process.roles": "controller"}, "cannot be without the role broker"),
+        ({"process.roles": "controller"}, "a node without the role broker is not supported"),
         ({"process.roles": "brocker"}, "process.roles = 'brocker': 'brocker' is not one of broker, controller"),
         ({"node.id": "-1"}, "node.id = '-1': must be at least 0"),
-        ({"node.id": "1", "broker.id": "2"}, "broker.id = '2': must be the same as node.id, which is 1"),
-        ({"controller.quorum.voters": "1@a:1,2@b:1"}, "controller.quorum.voters = '1@a:1,2@b:1': names 2 voters"),
-        ({"controller.quorum.voters": "2@a:1"}, "must name this node, whose node.id is 1"),
+        ({"node.id": "1", "broker.id": "2"}, "broker.id = '2': must equal node.id, which is 1"),
+        ({"controller.quorum.voters": "1@a:1,2@b:1"}, "controller.quorum.voters = '1@a:1,2@b:1': has 2 voters"),
+        ({"controller.quorum.voters": "2@a:1"}, "must contain this node (node.id 1)"),
         ({"controller.quorum.voters": "a:1"}, "must be a list of id@host:port"),
-        ({"controller.quorum.bootstrap.servers": "a:1,b:1"}, "names 2 controllers"),
+        ({"controller.quorum.bootstrap.servers": "a:1,b:1"}, "has 2 controllers"),
         (
             {"inter.broker.listener.name": "X"},
-            "inter.broker.listener.name = 'X': must be one of the listeners PLAINTEXT",
+            "inter.broker.listener.name = 'X': must be one of the listeners: PLAINTEXT",
         ),
         (
             {"inter.broker.listener.name": "PLAINTEXT", "security.inter.broker.protocol": "PLAINTEXT"},
             "security.inter.broker.protocol: cannot be set together with inter.broker.listener.name",
         ),
-        ({"num.partition": "3"}, "num.partition: is not a config that Kafka 4.3 knows; did you mean num.partitions?"),
-        ({"zookeeper.connect": "a"}, "zookeeper.connect: ZooKeeper is gone since Kafka 4.0; remove the line"),
-        ({"leader.replication.throttled.rate": "5"}, "leader.replication.throttled.rate: is not a config"),
+        ({"num.partition": "3"}, "num.partition: unknown config; did you mean num.partitions?"),
+        (
+            {"zookeeper.connect": "a"},
+            "zookeeper.connect: removed in Kafka 4.0, which does not use ZooKeeper; delete the line",
+        ),
+        ({"leader.replication.throttled.rate": "5"}, "leader.replication.throttled.rate: unknown config"),
         ({"num.partitions": "many"}, "num.partitions = 'many': must be a 32-bit integer, at least 1"),
         ({"log.dirs": ""}, "log.dirs = '': must not be empty"),
     ],
 )
-def test_what_cannot_be_taken(settings: dict[str, str], message: str) -> None:
+def test_node_config_rejects_invalid_configs(settings: dict[str, str], message: str) -> None:
     with pytest.raises(ConfigError, match=re.escape(message)):
         node_config(settings, directory="/start", canonical_host=lambda: "machine.example")
 
 
-def test_a_mistake_in_a_file_is_told_with_its_line(tmp_path: pathlib.Path) -> None:
+def test_config_error_contains_the_file_and_line(tmp_path: pathlib.Path) -> None:
     path = tmp_path / "server.properties"
     path.write_text("node.id=1\n\nnum.partition=3\n")
-    properties, places = read_config_file(str(path))
-    with pytest.raises(ConfigError) as refusal:
-        node_config(properties, places=places)
-    assert (
-        str(refusal.value)
-        == f"{path}:3: num.partition: is not a config that Kafka 4.3 knows; did you mean num.partitions?"
-    )
+    properties, sources = read_config_file(str(path))
+    with pytest.raises(ConfigError) as caught:
+        node_config(properties, sources=sources)
+    assert str(caught.value) == f"{path}:3: num.partition: unknown config; did you mean num.partitions?"
 
 
-def test_a_file_that_cannot_be_read(tmp_path: pathlib.Path) -> None:
+def test_config_error_for_an_unreadable_file(tmp_path: pathlib.Path) -> None:
     with pytest.raises(ConfigError, match="cannot be read: No such file or directory"):
         read_config_file(str(tmp_path / "absent.properties"))
     (tmp_path / "broken.properties").write_text("a=\\u12")
@@ -186,20 +184,20 @@ def test_a_file_that_cannot_be_read(tmp_path: pathlib.Path) -> None:
         read_config_file(str(tmp_path / "broken.properties"))
 
 
-def test_what_has_no_effect_is_named_unless_it_is_the_default() -> None:
+def test_notes_list_configs_without_effect_unless_they_have_their_default() -> None:
     config = configured(
         num_network_threads="3", num_io_threads="4", num_partitions="5", ssl_key_password="secret", rsm_config_x="1"
     )
-    assert config.notes == ("set, but without effect so far: num.io.threads, rsm.config.x, ssl.key.password",)
+    assert config.notes == ("configs that have no effect: num.io.threads, rsm.config.x, ssl.key.password",)
 
 
-def test_typed_values() -> None:
+def test_node_config_returns_typed_values() -> None:
     config = configured(num_partitions="5", auto_create_topics_enable="False", broker_rack="r1")
     assert (config.integer("num.partitions"), config.flag("auto.create.topics.enable"), config.rack) == (5, False, "r1")
     assert (config.integer("socket.request.max.bytes"), config.flag("delete.topic.enable")) == (104857600, True)
 
 
-def test_both_names_of_the_id_are_kept() -> None:
-    assert refused(broker_id="x").startswith("broker.id = 'x': must be a 32-bit integer")
+def test_broker_id_and_node_id_are_both_set() -> None:
+    assert rejection(broker_id="x").startswith("broker.id = 'x': must be a 32-bit integer")
     config = configured(broker_id="7")
     assert (config.node_id, config.static["node.id"], config.static["broker.id"]) == (7, "7", "7")

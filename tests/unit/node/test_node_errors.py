@@ -1,4 +1,4 @@
-"""Why a node does not start is said in words, with what to do about it; log lines are single lines."""
+"""Start errors name the cause and the fix; log messages are single lines."""
 
 import errno
 import logging
@@ -25,22 +25,25 @@ def os_error(number: int, path: str | None = None) -> OSError:
     [
         (
             os_error(errno.EAGAIN),
-            "the directory /d is in use by another node: stop that one, or choose another directory with --data",
+            "data directory /d is in use by another node; stop it, or choose another with --data",
         ),
         (
             os_error(errno.EACCES, "/d/x"),
-            f"cannot write to /d/x as user {USER}: Permission denied; --data chooses another directory",
+            f"cannot write to /d/x as user {USER}: Permission denied; choose another directory with --data",
         ),
         (
             os_error(errno.EROFS),
-            f"cannot write to /d as user {USER}: Read-only file system; --data chooses another directory",
+            f"cannot write to /d as user {USER}: Read-only file system; choose another directory with --data",
         ),
-        (os_error(errno.ENOTDIR), "/d cannot be a directory: a file is in its place; --data chooses another"),
-        (os_error(errno.ENOSPC, "/d/y"), "there is no space left for /d/y; --data chooses another directory"),
-        (os_error(errno.EIO), "cannot use the directory /d: Input/output error; --data chooses another"),
+        (
+            os_error(errno.ENOTDIR),
+            "cannot create data directory /d: a file is in its path; choose another with --data",
+        ),
+        (os_error(errno.ENOSPC, "/d/y"), "no space left for /d/y; choose another directory with --data"),
+        (os_error(errno.EIO), "cannot use data directory /d: Input/output error; choose another with --data"),
     ],
 )
-def test_directories(error: OSError, message: str) -> None:
+def test_directory_error_names_the_fix(error: OSError, message: str) -> None:
     assert str(directory_error("/d", error)) == message
 
 
@@ -51,36 +54,36 @@ def test_directories(error: OSError, message: str) -> None:
             "h",
             8,
             os_error(errno.EACCES),
-            "cannot listen at h:8: this user may not; ports below 1024 belong to root, --port chooses another",
+            "cannot listen on h:8: permission denied (ports below 1024 need root); choose another with --port",
         ),
         (
             "h",
             1,
             os_error(errno.EADDRNOTAVAIL),
-            "cannot listen at h:1: h is not an address of this machine; --host names one that is",
+            "cannot listen on h:1: h is not an address of this machine; choose another with --host",
         ),
-        ("h", 1, socket.gaierror(-2, "x"), "cannot listen at h:1: h is not known as a host; --host names one that is"),
-        ("::1", 1, os_error(errno.EIO), "cannot listen at [::1]:1: Input/output error"),
-        ("", 1, OSError("odd"), "cannot listen at *:1: odd"),
+        ("h", 1, socket.gaierror(-2, "x"), "cannot listen on h:1: unknown host h; choose another with --host"),
+        ("::1", 1, os_error(errno.EIO), "cannot listen on [::1]:1: Input/output error"),
+        ("", 1, OSError("odd"), "cannot listen on *:1: odd"),
     ],
 )
-def test_addresses(host: str, port: int, error: OSError, message: str) -> None:
+def test_listen_error_names_the_fix(host: str, port: int, error: OSError, message: str) -> None:
     assert str(listen_error(ListenerConfig("PLAINTEXT", host, port, host, port), error)) == message
 
 
-def test_a_port_taken_by_an_unknown_process() -> None:
+def test_listen_error_names_a_port_in_use() -> None:
     message = str(listen_error(ListenerConfig("PLAINTEXT", "", 65535, "", 65535), os_error(errno.EADDRINUSE)))
-    assert message.startswith("the port 65535 is taken by ")
+    assert message.startswith("port 65535 is in use by ")
     assert message.endswith("such as --port 9092")
 
 
-@pytest.mark.skipif(sys.platform != "linux", reason="only Linux tells")
-def test_who_listens() -> None:
+@pytest.mark.skipif(sys.platform != "linux", reason="needs Linux's /proc")
+def test_find_port_owner_finds_the_listening_process() -> None:
     with socket.create_server(("127.0.0.1", 0)) as listening:
         port = listening.getsockname()[1]
-        holder = find_port_owner(port)
-        assert holder is not None
-        assert holder.endswith(f"(pid {os.getpid()})")
+        owner = find_port_owner(port)
+        assert owner is not None
+        assert owner.endswith(f"(pid {os.getpid()})")
     assert find_port_owner(port) is None
 
 
@@ -91,7 +94,7 @@ def record(message: str, error: BaseException | None = None) -> logging.LogRecor
     return made
 
 
-def test_a_log_line_is_one_line() -> None:
+def test_log_message_is_a_single_line() -> None:
     try:
         raise ValueError("bad\nthing")
     except ValueError as caught:
