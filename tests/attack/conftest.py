@@ -1,4 +1,4 @@
-"""A real node, which is attacked, and a witness who must not notice."""
+"""A broker process to attack, and a witness client that the attack must not affect."""
 
 import re
 import threading
@@ -20,8 +20,8 @@ WITNESSED = "witnessed"
 PAUSE_SECONDS = 0.002
 
 
-class Victim:
-    """A node as a process, with its metrics."""
+class TargetBroker:
+    """A broker process with its metrics."""
 
     def __init__(self, settings: dict[str, str]) -> None:
         self.metrics_port = free_port()
@@ -39,15 +39,15 @@ class Victim:
             assert connection.ask(CreateTopicsRequest(topics=[topic], timeout_ms=10_000), 7).topics[0].error_code == 0
 
     def metrics(self) -> dict[str, float]:
-        with urllib.request.urlopen(f"http://127.0.0.1:{self.metrics_port}/metrics", timeout=10) as answer:
-            lines = answer.read().decode().splitlines()
+        with urllib.request.urlopen(f"http://127.0.0.1:{self.metrics_port}/metrics", timeout=10) as response:
+            lines = response.read().decode().splitlines()
         return {
             name: float(value)
             for name, _, value in (line.rpartition(" ") for line in lines if not line.startswith("#"))
         }
 
     def wait_for(self, name: str, value: float, *, at_most: bool = False) -> None:
-        """The loop has to notice first."""
+        """Wait until a metric has this value; the event loop may need a moment."""
         deadline = time.monotonic() + 10
         while (found := self.metrics()[name]) != value and not (at_most and found < value):
             assert time.monotonic() < deadline, f"{name} is {found} instead of {value}"
@@ -60,35 +60,37 @@ class Victim:
         return self.process.process.poll() is None
 
     def errors(self) -> list[str]:
-        """What the node itself finds wrong with itself."""
+        """Return the errors in the broker's log."""
         return re.findall(r"^.* error .*$", self.process.output(), re.MULTILINE)
 
 
 @pytest.fixture
-def start_victim() -> Iterator[Callable[..., Victim]]:
-    started: list[Victim] = []
+def start_target() -> Iterator[Callable[..., TargetBroker]]:
+    started: list[TargetBroker] = []
 
-    def start(**settings: str) -> Victim:
-        started.append(Victim({name.replace("__", "-").replace("_", "."): value for name, value in settings.items()}))
+    def start(**settings: str) -> TargetBroker:
+        started.append(
+            TargetBroker({name.replace("__", "-").replace("_", "."): value for name, value in settings.items()})
+        )
         return started[-1]
 
     yield start
-    for victim in started:
-        victim.process.close()
+    for target in started:
+        target.process.close()
 
 
-class Witness:
-    """Produces one record after the other, each acknowledged at its offset, and reads them all at the end."""
+class WitnessClient:
+    """A client that produces one record at a time, checks each offset, and reads all records at the end."""
 
-    def __init__(self, victim: Victim) -> None:
-        self._victim = victim
+    def __init__(self, target: TargetBroker) -> None:
+        self._victim = target
         self._stopping = threading.Event()
         self._thread = threading.Thread(target=self._run)
         self.count = 0
         self.waits: list[float] = []
         self.failure: BaseException | None = None
 
-    def __enter__(self) -> "Witness":
+    def __enter__(self) -> "WitnessClient":
         self._victim.create_topic(WITNESSED)
         self._thread.start()
         return self
@@ -103,7 +105,7 @@ class Witness:
         assert self._victim.is_alive(), self._victim.process.output()[-2000:]
         if self.failure is not None:
             raise self.failure
-        assert self.count, "the witness was never served"
+        assert self.count, "no request of the witness was handled"
         assert self._read() == [b"%d" % number for number in range(self.count)]
 
     def _run(self) -> None:
@@ -115,21 +117,21 @@ class Witness:
                     data = [
                         TopicProduceData(name=WITNESSED, partition_data=[PartitionProduceData(index=0, records=batch)])
                     ]
-                    answer = connection.ask(ProduceRequest(acks=-1, timeout_ms=10_000, topic_data=data), 11)
-                    result = answer.responses[0].partition_responses[0]
+                    response = connection.ask(ProduceRequest(acks=-1, timeout_ms=10_000, topic_data=data), 11)
+                    result = response.responses[0].partition_responses[0]
                     assert (result.error_code, result.base_offset) == (0, self.count)
                     self.waits.append(time.perf_counter() - began)
                     self.count += 1
                     time.sleep(PAUSE_SECONDS)
-        except BaseException as error:  # told by the thread that asks for the check
+        except BaseException as error:  # raised by `check`
             self.failure = error
 
     def _read(self) -> list[bytes | None]:
         values: list[bytes | None] = []
         with self._victim.connect() as connection:
             while len(values) < self.count:
-                wish = FetchPartition(partition=0, fetch_offset=len(values), partition_max_bytes=1 << 20)
-                topics = [FetchTopic(topic=WITNESSED, partitions=[wish])]
+                requested = FetchPartition(partition=0, fetch_offset=len(values), partition_max_bytes=1 << 20)
+                topics = [FetchTopic(topic=WITNESSED, partitions=[requested])]
                 request = FetchRequest(max_wait_ms=0, min_bytes=1, max_bytes=1 << 20, topics=topics)
                 records = bytes(connection.ask(request, 12).responses[0].partitions[0].records)
                 found = [
@@ -143,9 +145,9 @@ class Witness:
 
 
 @pytest.fixture
-def witness_of() -> Callable[[Victim], Witness]:
-    return Witness
+def witness_of() -> Callable[[TargetBroker], WitnessClient]:
+    return WitnessClient
 
 
-def is_served(connection: RawConnection) -> bool:
+def responds(connection: RawConnection) -> bool:
     return connection.ask(ApiVersionsRequest(), 0).error_code == 0

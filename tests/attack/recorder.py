@@ -1,4 +1,4 @@
-"""A proxy that keeps what clients send, so that real traffic can be spoilt and sent again."""
+"""A proxy that records what clients send, so that real traffic can be mutated and sent again."""
 
 import contextlib
 import socket
@@ -8,7 +8,7 @@ Address = tuple[str, int]
 
 
 class Recorder:
-    """Between clients and a broker that advertises the recorder's address. `streams` holds the client's bytes of every connection."""
+    """A proxy for a broker that advertises its address; `streams` holds the bytes sent by each client connection."""
 
     def __init__(self) -> None:
         self._listener = socket.create_server(("127.0.0.1", 0))
@@ -29,7 +29,7 @@ class Recorder:
             thread.join(5)
 
     def requests(self) -> list[bytes]:
-        """Whole requests, without their sizes, in the order of the connections."""
+        """Return the complete requests, without their sizes, in the order of the connections."""
         found = []
         for stream in self.streams:
             position = 0
@@ -57,10 +57,10 @@ class Recorder:
                 self._run(self._pump, client, server, stream)
                 self._run(self._pump, server, client, None)
 
-    def _pump(self, source: socket.socket, target: socket.socket, kept: bytearray | None) -> None:
+    def _pump(self, source: socket.socket, target: socket.socket, recorded: bytearray | None) -> None:
         with contextlib.suppress(OSError):
             while data := source.recv(1 << 16):
-                if kept is not None:
-                    kept += data
+                if recorded is not None:
+                    recorded += data
                 target.sendall(data)
             target.shutdown(socket.SHUT_WR)

@@ -1,6 +1,6 @@
-"""What real clients say, spoilt byte by byte, thrown at a node that others use meanwhile.
+"""Mutated traffic of real clients, sent to a broker that other clients use.
 
-`OTTLA_ATTACK_SECONDS=600` makes it last; the seed is printed, and `OTTLA_ATTACK_SEED` sets it.
+`OTTLA_ATTACK_SECONDS` sets the duration, `OTTLA_ATTACK_SEED` the seed, which is printed.
 """
 
 import collections
@@ -28,20 +28,20 @@ WAITING_MAX = 3
 
 
 @pytest.fixture
-def attacked(start_victim):
-    """A node, and a recorder that it sends its clients to."""
+def attacked(start_target):
+    """A broker, and a recorder whose address it advertises."""
     recorder = Recorder()
     advertised = f"PLAINTEXT://127.0.0.1:{recorder.port}"
-    victim = start_victim(
+    target = start_target(
         advertised_listeners=advertised, socket_request_max_bytes="10000000", auto_create_topics_enable="false"
     )
-    recorder.start(victim.address)
-    yield victim, recorder
+    recorder.start(target.address)
+    yield target, recorder
     recorder.close()
 
 
 def use(bootstrap):
-    """A little of everything that clients do."""
+    """Send requests of most types that clients use."""
     admin = AdminClient({"bootstrap.servers": bootstrap})
     for future in admin.create_topics([NewTopic("used", 2), NewTopic("gone", 1)]).values():
         future.result(10)
@@ -55,7 +55,7 @@ def use(bootstrap):
         for number in range(20):
             producer.produce("used", b"value %d" % number * 30, b"key", headers=[("h", b"x")])
         assert producer.flush(10) == 0
-    consumer = Consumer({"bootstrap.servers": bootstrap, "group.id": "nobody", "enable.auto.commit": False})
+    consumer = Consumer({"bootstrap.servers": bootstrap, "group.id": "unused", "enable.auto.commit": False})
     consumer.assign([TopicPartition("used", number, 0) for number in range(3)])
     seen = 0
     while seen < 100:
@@ -74,7 +74,7 @@ def use(bootstrap):
 
 
 def attack(address, requests, source):
-    """One connection: some recorded requests in a row, most of them spoilt, whole or in pieces; then it ends in one way or another."""
+    """Send some recorded requests, most of them mutated, whole or in pieces, on one connection; close or reset it."""
     chosen = source.randrange(len(requests))
     stream = b"".join(mutate(request, source) for request in requests[chosen : chosen + source.randint(1, RUNS_MAX)])
     with socket.create_connection(address) as connection, contextlib.suppress(ConnectionError):
@@ -90,37 +90,37 @@ def attack(address, requests, source):
             connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
 
 
-def test_spoilt_traffic_of_real_clients(attacked, witness_of):
-    victim, recorder = attacked
+def test_mutated_traffic_of_real_clients(attacked, witness_of):
+    target, recorder = attacked
     use(f"127.0.0.1:{recorder.port}")
     requests = recorder.requests()
-    kinds = collections.Counter(int.from_bytes(request[:2], "big") for request in requests)
-    assert {0, 1, 2, 3, 18, 19, 20, 22, 32, 37} <= kinds.keys(), kinds
-    # Few of each kind: otherwise it would be all fetches.
-    by_kind = {
-        key: [request for request in requests if request[:2] == key.to_bytes(2, "big")][:40] for key in sorted(kinds)
+    types = collections.Counter(int.from_bytes(request[:2], "big") for request in requests)
+    assert {0, 1, 2, 3, 18, 19, 20, 22, 32, 37} <= types.keys(), types
+    # A few of each type: most recorded requests are fetches.
+    by_type = {
+        key: [request for request in requests if request[:2] == key.to_bytes(2, "big")][:40] for key in sorted(types)
     }
-    requests = [request for kind in by_kind.values() for request in kind]
+    requests = [request for group in by_type.values() for request in group]
     source = random.Random(SEED)
     source.shuffle(requests)
-    attack_many(victim, requests, source, 0.2 * SECONDS)  # what is loaded once is loaded now
-    before = victim.resident_bytes()
-    with witness_of(victim) as witness:
-        attacks = attack_many(victim, requests, source, SECONDS)
-    grown = victim.resident_bytes() - before
+    attack_many(target, requests, source, 0.2 * SECONDS)  # loads modules and codecs, which takes memory once
+    before = target.resident_bytes()
+    with witness_of(target) as witness:
+        attacks = attack_many(target, requests, source, SECONDS)
+    grown = target.resident_bytes() - before
     p99_ms = sorted(witness.waits)[witness.count * 99 // 100] * 1000
     print(f"seed {SEED}: {attacks} attacks; {witness.count} records; p99 {p99_ms:.1f} ms; grown {grown >> 20} MB")
     assert grown < 60 * MB
-    assert victim.errors() == []
-    # A fetch may have been spoilt into one that waits for days; with more bytes behind it, nobody reads that its client has gone.
-    victim.wait_for('ottla_connections{listener="PLAINTEXT"}', WAITING_MAX, at_most=True)
-    assert victim.metrics()['ottla_connections_closed_total{reason="failed"}'] == 0
-    assert victim.metrics()["ottla_request_buffer_bytes"] <= WAITING_MAX * MB
+    assert target.errors() == []
+    # A mutated fetch may wait for days; with more bytes after it, its connection is not read, and stays open.
+    target.wait_for('ottla_connections{listener="PLAINTEXT"}', WAITING_MAX, at_most=True)
+    assert target.metrics()['ottla_connections_closed_total{reason="failed"}'] == 0
+    assert target.metrics()["ottla_request_buffer_bytes"] <= WAITING_MAX * MB
 
 
-def attack_many(victim, requests, source, seconds):
+def attack_many(target, requests, source, seconds):
     deadline, count = time.monotonic() + seconds, 0
     while time.monotonic() < deadline:
-        attack(victim.address, requests, source)
+        attack(target.address, requests, source)
         count += 1
     return count
