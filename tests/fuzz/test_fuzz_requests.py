@@ -60,7 +60,7 @@ class Fuzzer:
 
 
 def requests_in(stream):
-    """Split what was sent into requests as the broker does: mutated sizes may give other requests than were generated."""
+    """Split what was sent into requests as the broker does: a mutated size gives other requests than were meant."""
     position = 0
     while position + 12 <= len(stream):
         size = int.from_bytes(stream[position : position + 4], "big", signed=True)
@@ -125,8 +125,11 @@ async def run_attack(world):
     source = stream(world.seed, "fuzz")
     ports = world.start("node")
     config = sim_scenario.simulated_config(
-        socket__request__max__bytes="1000000", queued__max__request__bytes="1000000", connections__max__idle__ms="60000",
-        auto__create__topics__enable="false")  # fmt: skip
+        socket__request__max__bytes="1000000",
+        queued__max__request__bytes="1000000",
+        connections__max__idle__ms="60000",
+        auto__create__topics__enable="false",
+    )
     node = await world.within(ports, assemble(ports, config))
     network = world.start("client").network
     witness = SimulatedClient(network, "node", sim_scenario.PORT)
