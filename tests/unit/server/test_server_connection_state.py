@@ -1,4 +1,4 @@
-"""The states of a connection: the table itself, and that a connection under any sequence of events follows it and loses nothing."""
+"""The state machine of a connection: its table, and connections that follow it under random sequences of events."""
 
 import random
 from struct import pack
@@ -16,7 +16,7 @@ REQUEST_KEY = 0
 
 @pytest.mark.parametrize("event", Event)
 @pytest.mark.parametrize("state", State)
-def test_pairs_that_are_not_listed_are_rejected(state: State, event: Event) -> None:
+def test_transitions_reject_pairs_that_are_not_listed(state: State, event: Event) -> None:
     if (state, event) in TRANSITIONS:
         assert TRANSITIONS[state, event] in State
     else:
@@ -36,7 +36,7 @@ def test_every_state_is_reachable() -> None:
 
 
 @pytest.mark.parametrize("state", State)
-def test_open_states_lead_back_to_ready_and_ended_ones_do_not(state: State) -> None:
+def test_only_open_states_lead_back_to_ready(state: State) -> None:
     assert (State.READY in reachable(state)) == state.is_open
     assert State.CLOSED in reachable(state)
 
@@ -47,7 +47,7 @@ def test_only_ready_handles_requests() -> None:
 
 
 class Network:
-    """The network's side of a connection: a socket that takes so much, and says when it is full."""
+    """The network's side of a connection, whose socket may become full."""
 
     peer_host, peer_port = "client", 1
 
@@ -107,7 +107,7 @@ class Clock:
 
 
 class Api:
-    """Handlers answer at once, or later, as the request's second byte says."""
+    """A handler that responds at once or later, as the request's second byte says."""
 
     requests = errors = first = last = 0
     flexible_from = 1 << 15
@@ -128,7 +128,7 @@ class Api:
 
 
 class Server:
-    """What a ServerConnection needs of its server."""
+    """The part of Server that a ServerConnection uses."""
 
     frame_max = 1 << 20
     fetch_sessions = turns = large_requests = None
@@ -149,8 +149,8 @@ class Server:
         self.lost += 1
 
 
-class Watched(dict):
-    """The table, noting which of it was used."""
+class WatchedTransitions(dict):
+    """The transition table, which remembers the transitions that were made."""
 
     def __init__(self):
         super().__init__(TRANSITIONS)
@@ -168,7 +168,7 @@ def request(number: int, source: random.Random) -> bytes:
 
 
 class Bench:
-    """One connection, driven by a random source through the calls that the network, the server, handlers and the scheduler make."""
+    """One connection, with random calls by the network, the server, handlers and the scheduler."""
 
     def __init__(self, source: random.Random) -> None:
         self.source = source
@@ -183,7 +183,7 @@ class Bench:
         self.unsent = b"".join(request(number, source) for number in range(self.count))
 
     def receive(self) -> None:
-        """As a loop does: not while reading is paused."""
+        """Deliver bytes as a loop does: not while reading is paused."""
         if self.unsent and self.network.is_reading and not self.is_lost:
             self.network.fills = self.source.random() < 0.3
             for _ in range(self.source.randint(1, 4)):
@@ -214,7 +214,7 @@ class Bench:
             self.server.scheduler.waiting.pop(0)()
 
     def take_memory(self) -> None:
-        """Another connection announces a large request, or its request ends."""
+        """Another connection reserves receive memory, or releases it."""
         if self.reserved:
             self.reserved = False
             self.server.buffers.release_reservation(100_000)
@@ -240,7 +240,7 @@ class Bench:
         )()
 
     def finish(self) -> None:
-        """Everything that is waited for comes: all requests must be answered."""
+        """Let everything happen that the connection waits for: all requests must get their response."""
         if self.reserved:
             self.take_memory()
         for _ in range(10_000):
@@ -253,13 +253,13 @@ class Bench:
 
 
 @pytest.fixture
-def watched(monkeypatch: pytest.MonkeyPatch) -> Watched:
-    table = Watched()
+def watched(monkeypatch: pytest.MonkeyPatch) -> WatchedTransitions:
+    table = WatchedTransitions()
     monkeypatch.setattr(connection_module, "TRANSITIONS", table)
     return table
 
 
-def test_every_request_is_answered_once_and_in_order_whatever_is_waited_for(watched: Watched) -> None:
+def test_connection_responds_to_every_request_once_and_in_order(watched: WatchedTransitions) -> None:
     for seed in range(400):
         bench = Bench(random.Random(seed))
         bench.finish()
@@ -272,8 +272,8 @@ def test_every_request_is_answered_once_and_in_order_whatever_is_waited_for(watc
         assert bench.server.buffers.waiting_count == 0
 
 
-def test_a_connection_may_end_in_every_state(watched: Watched) -> None:
-    """What was under way changes nothing then, no request is handled any more, and nothing is left behind."""
+def test_connection_may_end_in_every_state(watched: WatchedTransitions) -> None:
+    """No request is handled afterwards and no memory stays allocated. Every transition of the table is made here."""
     for seed in range(6000):
         source = random.Random(seed)
         bench = Bench(source)
