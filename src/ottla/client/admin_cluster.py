@@ -1,4 +1,4 @@
-"""Admin of the cluster: brokers, log directories, features, the quorum, and configs of everything that has some."""
+"""Admin of the cluster: brokers, log directories, features, the quorum and configs."""
 
 from collections.abc import Iterable, Mapping, Sequence
 
@@ -47,14 +47,16 @@ from ottla.wire.messages.update_features import FeatureUpdateKey, UpdateFeatures
 
 RESOURCE_KINDS = {"topic": 2, "broker": 4, "broker_logger": 8, "client_metrics": 16, "group": 32}
 _KIND_NAMES = {number: name for name, number in RESOURCE_KINDS.items()}
-SOURCES = {0: "unknown", 1: "dynamic_topic", 2: "dynamic_broker", 3: "dynamic_default_broker", 4: "static", 5: "default",
-           6: "dynamic_broker_logger", 7: "client_metrics", 8: "group"}  # fmt: skip
+SOURCES = {
+    0: "unknown", 1: "dynamic_topic", 2: "dynamic_broker", 3: "dynamic_default_broker", 4: "static", 5: "default",
+    6: "dynamic_broker_logger", 7: "client_metrics", 8: "group",
+}  # fmt: skip
 OPERATIONS = {"set": 0, "delete": 1, "append": 2, "subtract": 3}
 UPGRADES = {"upgrade": 1, "safe_downgrade": 2, "unsafe_downgrade": 3}
 METADATA_TOPIC = "__cluster_metadata"
 
 Change = tuple[str, str, str | None]
-"""Operation ("set", "delete", "append", "subtract"), name, value."""
+"""Operation ("set", "delete", "append", "subtract"), name and value."""
 
 
 class ClusterAdmin(AdminCore):
@@ -73,7 +75,7 @@ class ClusterAdmin(AdminCore):
         return ClusterDescription(response.cluster_id, response.controller_id, brokers)
 
     async def describe_log_dirs(self, brokers: Iterable[int] | None = None) -> dict[int, tuple[LogDir, ...]]:
-        """The log directories of brokers (None: all), with the replicas in them."""
+        """Return the log directories of brokers (None: all) and the replicas in them."""
         chosen = await self._broker_ids() if brokers is None else list(brokers)
         found: dict[int, tuple[LogDir, ...]] = {}
         for node in chosen:
@@ -116,7 +118,7 @@ class ClusterAdmin(AdminCore):
     async def update_features(
         self, levels: Mapping[str, int], *, kind: str = "upgrade", validate_only: bool = False
     ) -> None:
-        """Raise features to levels, or lower them ("safe_downgrade", "unsafe_downgrade")."""
+        """Upgrade features to these levels, or downgrade them ("safe_downgrade", "unsafe_downgrade")."""
         updates = [FeatureUpdateKey(name, level, upgrade_type=UPGRADES[kind]) for name, level in levels.items()]
         request = UpdateFeaturesRequest(feature_updates=updates, validate_only=validate_only)
         response = await self._call(
@@ -134,7 +136,7 @@ class ClusterAdmin(AdminCore):
         )
 
     async def describe_quorum(self) -> Quorum:
-        """Who keeps the metadata log, and how far each has come."""
+        """Return the replicas of the metadata log and the log end offset of each."""
         request = DescribeQuorumRequest([TopicData(METADATA_TOPIC, [PartitionData(0)])])
 
         def check(response: DescribeQuorumResponse) -> None:
@@ -162,7 +164,7 @@ class ClusterAdmin(AdminCore):
         synonyms: bool = False,
         documentation: bool = False,
     ) -> dict[ConfigResource, dict[str, ConfigEntry]]:
-        """The configs of resources, all or by name, each with where its value comes from."""
+        """Return the configs of resources, all or by name, with their sources."""
         results: dict[ConfigResource, dict[str, ConfigEntry]] = {}
         errors: dict[ConfigResource, ClientError] = {}
         for node, group in _by_node(resources).items():
@@ -188,8 +190,11 @@ class ClusterAdmin(AdminCore):
         *,
         validate_only: bool = False,
     ) -> None:
-        """Change single configs and leave the others: a mapping sets them (None: back to the default), a list of
-        (operation, name, value) appends and subtracts as well."""
+        """Change some configs of resources and leave the others.
+
+        A mapping sets configs (None resets to the default); a list of (operation, name, value) also appends and
+        subtracts.
+        """
         results: dict[ConfigResource, None] = {}
         errors: dict[ConfigResource, ClientError] = {}
         for node, group in _by_node(changes).items():
@@ -208,7 +213,7 @@ class ClusterAdmin(AdminCore):
         result_or_raise("alter_configs", results, errors)
 
     async def list_config_resources(self, kinds: Iterable[str] = ()) -> tuple[ConfigResource, ...]:
-        """The resources that can have configs of their own, of some kinds or of all that the broker lists."""
+        """Return the resources with configs of their own, of some kinds or of all that the broker lists."""
         request = ListConfigResourcesRequest([RESOURCE_KINDS[kind] for kind in kinds])
         response = await self._call(
             request, ListConfigResourcesResponse, check=lambda response: raise_for(response.error_code)
@@ -218,7 +223,7 @@ class ClusterAdmin(AdminCore):
 
 
 def _by_node(resources: Iterable[ConfigResource]) -> dict[int, list[ConfigResource]]:
-    """Configs of a single broker are requested of it; all others of any."""
+    """Group resources by broker: configs of a broker are requested from it, others from any broker."""
     grouped: dict[int, list[ConfigResource]] = {}
     for each in resources:
         is_of_broker = each.kind in ("broker", "broker_logger") and each.name != ""
@@ -233,7 +238,7 @@ def _resource(kind: int, name: str) -> ConfigResource:
 def _resource_result(
     result: DescribeConfigsResult | AlterConfigsResourceResponse,
 ) -> tuple[ConfigResource, ClientError | None]:
-    """Of which resource a response is, and what went wrong with it."""
+    """Return the resource of a result, and its error if any."""
     resource = _resource(result.resource_type, result.resource_name)
     if not result.error_code:
         return resource, None

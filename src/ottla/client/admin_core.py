@@ -1,6 +1,4 @@
-"""What all parts of Admin stand on: retries up to a time, and questions that go to one broker, to leaders or to
-coordinators.
-"""
+"""What the parts of Admin share: retries, and calls to one broker, to leaders and to coordinators."""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Hashable, Iterable, Mapping
@@ -31,11 +29,11 @@ ADMIN_OPTIONS: tuple[Option, ...] = (
 )
 
 PartitionLike = tuple[str, int]
-"""A partition as a user may give it: a TopicPartition, or a plain pair."""
+"""A partition as a user may pass it: a TopicPartition or a pair."""
 
 
 LeaderCall = Callable[[int, list[TopicPartition]], Awaitable[Mapping[TopicPartition, V | ClientError]]]
-"""Asks a broker about partitions that it leads: what it says of each, or why not."""
+"""Calls a broker about partitions that it leads; returns a result or an error for each."""
 
 
 class AdminCore:
@@ -63,7 +61,7 @@ class AdminCore:
         return self._start()[1]
 
     def _start(self) -> tuple[ClusterClient, CoordinatorFinder]:
-        """Made on first use: it needs the running loop."""
+        """Create the client on first use: it needs the running loop."""
         if self._is_closed:
             raise ClientClosedError("The admin client is closed.")
         if self._started is None:
@@ -78,14 +76,14 @@ class AdminCore:
         return self._started
 
     async def close(self) -> None:
-        """End all connections."""
+        """Close all connections."""
         self._is_closed = True
         if self._started is not None:
             await self._started[0].close()
         if self._own_workers is not None:
             self._own_workers.close()
 
-    # Asking
+    # Calls
 
     async def _call(
         self,
@@ -96,9 +94,7 @@ class AdminCore:
         version_max: int | None = None,
         check: Callable[[R], object] | None = None,
     ) -> R:
-        """One question, until it is answered; `check` raises for errors in the response, and those that pass are tried
-        again.
-        """
+        """Send a request until it succeeds. `check` raises for errors in the response; retriable ones are retried."""
 
         async def attempt() -> R:
             if node != ANY_NODE and node not in self._core.cluster.nodes:
@@ -119,7 +115,7 @@ class AdminCore:
         check: Callable[[R], object],
         version_max: int | None = None,
     ) -> R:
-        """As `_call`, of the broker that coordinates a group."""
+        """Like `_call`, but to the coordinator of a group."""
 
         async def attempt() -> R:
             try:
@@ -136,15 +132,16 @@ class AdminCore:
         return await self._core.retrying(attempt, timeout_ms=self.timeout_ms, what=f"{what} of group {group!r}")
 
     async def _broker_ids(self) -> list[int]:
-        """All brokers that live."""
+        """Return the ids of all live brokers."""
         await self._core.retrying(self._core.update_metadata, timeout_ms=self.timeout_ms, what="Metadata")
         return sorted(self._core.cluster.nodes)
 
     async def _call_leaders(
         self, partitions: Iterable[TopicPartition], call_leader: "LeaderCall[V]", what: str
     ) -> dict[TopicPartition, V]:
-        """Ask the leader of each partition; what passes (a leader that has moved) is tried again, for those partitions
-        alone.
+        """Call the leader of each partition.
+
+        After retriable errors, such as a leader change, only those partitions are retried.
         """
         requested = list(dict.fromkeys(partitions))
         results: dict[TopicPartition, V] = {}
@@ -176,9 +173,7 @@ class AdminCore:
 
 
 def result_or_raise(what: str, results: dict[K, V], errors: Mapping[K, ClientError]) -> dict[K, V]:
-    """The results, or an exception: the one error where one thing was asked for, PartialFailureError where several
-    were.
-    """
+    """Return the results. Raises the error of a single item, or PartialFailureError."""
     if not errors:
         return results
     if len(errors) == 1 and not results:

@@ -1,4 +1,4 @@
-"""Admin of groups: listed, described and deleted, with the offsets that they have committed."""
+"""Admin of groups and their committed offsets."""
 
 from collections.abc import Iterable, Mapping
 
@@ -32,15 +32,15 @@ from ottla.wire.messages.offset_fetch import (
 from ottla.wire.schema import decode
 
 TOPIC_NAME_MAX_VERSION = 9
-"""From the next version on offsets are asked for by topic id, which a topic that is gone does not have."""
+"""Later versions identify topics by id, which deleted topics do not have."""
 MULTI_GROUP_MIN_VERSION = 8
 NO_GENERATION = -1
 
 
 class GroupAdmin(AdminCore):
     async def list_groups(self, *, states: Iterable[str] = (), types: Iterable[str] = ()) -> dict[str, GroupListing]:
-        """The groups of all brokers, perhaps of some states ("Stable", "Empty", ...) or types ("classic", "consumer",
-        ...) only.
+        """Return the groups of all brokers, optionally only those with certain states ("Stable", "Empty", ...) or types
+        ("classic", "consumer", ...).
         """
         request = ListGroupsRequest(list(states), list(types))
         found: dict[str, GroupListing] = {}
@@ -55,8 +55,11 @@ class GroupAdmin(AdminCore):
         return dict(sorted(found.items()))
 
     async def describe_groups(self, groups: Iterable[str]) -> dict[str, GroupDescription]:
-        """State, members and what is assigned to them. A group that does not exist fails with GROUP_ID_NOT_FOUND;
-        brokers that do not know version 6 of the question (Kafka before 4.0) describe it as one in the state "Dead"."""
+        """Return state, members and assignments.
+
+        A group that does not exist fails with GROUP_ID_NOT_FOUND. Brokers without version 6 of the API (Kafka before
+        4.0) describe it as a group in state "Dead".
+        """
         results: dict[str, GroupDescription] = {}
         errors: dict[str, ClientError] = {}
         for group in groups:
@@ -90,17 +93,16 @@ class GroupAdmin(AdminCore):
         return result_or_raise("describe_groups", results, errors)
 
     async def delete_groups(self, groups: Iterable[str]) -> None:
-        """Forget groups that have no members, and their offsets."""
+        """Delete groups without members, and their offsets."""
         results: dict[str, None] = {}
         errors: dict[str, ClientError] = {}
         for group in groups:
+
+            def check(response: DeleteGroupsResponse, about: str = f"group {group!r}") -> None:
+                raise_for(response.results[0].error_code, about=about)
+
             try:
-                await self._call_coordinator(
-                    group,
-                    DeleteGroupsRequest([group]),
-                    DeleteGroupsResponse,
-                    lambda response, group=group: raise_for(response.results[0].error_code, about=f"group {group!r}"),  # type: ignore[misc]
-                )
+                await self._call_coordinator(group, DeleteGroupsRequest([group]), DeleteGroupsResponse, check)
                 results[group] = None
             except ClientError as error:
                 errors[group] = error
@@ -111,7 +113,7 @@ class GroupAdmin(AdminCore):
     async def list_group_offsets(
         self, group: str, partitions: Iterable[PartitionLike] | None = None, *, require_stable: bool = False
     ) -> dict[TopicPartition, CommittedOffset]:
-        """What a group has committed, for some partitions or for all; partitions without an offset are left out."""
+        """Return a group's committed offsets, for some partitions or all. Partitions without an offset are left out."""
         grouped = None if partitions is None else by_topic(partitions)
         new_topics = (
             None
@@ -152,7 +154,7 @@ class GroupAdmin(AdminCore):
         return result_or_raise("list_group_offsets", found, errors)
 
     async def alter_group_offsets(self, group: str, offsets: Mapping[PartitionLike, int | CommittedOffset]) -> None:
-        """Set what a group has committed. The group must have no members."""
+        """Set a group's committed offsets. The group must have no members."""
         requested = {
             TopicPartition(*partition): offset if isinstance(offset, CommittedOffset) else CommittedOffset(offset)
             for partition, offset in offsets.items()
@@ -180,7 +182,7 @@ class GroupAdmin(AdminCore):
         _raise_failures("alter_group_offsets", group, response)
 
     async def delete_group_offsets(self, group: str, partitions: Iterable[PartitionLike]) -> None:
-        """Forget what a group has committed for partitions of topics that none of its members reads."""
+        """Delete committed offsets. No member may subscribe to these topics."""
         topics = [
             OffsetDeleteRequestTopic(topic, [OffsetDeleteRequestPartition(index) for index in indexes])
             for topic, indexes in by_topic(partitions).items()
@@ -209,7 +211,7 @@ def _raise_failures(what: str, group: str, response: OffsetCommitResponse | Offs
 
 
 def _assignment(protocol_type: str, data: bytes) -> tuple[TopicPartition, ...]:
-    """What a consumer was given; members of other kinds of groups keep theirs to themselves."""
+    """Return a consumer's assignment; that of other protocol types is unknown."""
     if protocol_type != "consumer" or len(data) < 2:
         return ()
     version = min(int.from_bytes(data[:2], "big"), ConsumerProtocolAssignment.MAX_VERSION)

@@ -1,4 +1,4 @@
-"""What Admin takes and gives: values, and the error that says which of several things failed."""
+"""Arguments and results of Admin."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -11,9 +11,9 @@ from ottla.client.records import TopicPartition
 
 @dataclass(frozen=True, slots=True)
 class NewTopic:
-    """A topic to be made; -1 takes the broker's default.
+    """A topic to create; -1 means the broker's default.
 
-    With `assignments`, the brokers of each partition, the numbers do not matter.
+    `assignments` (brokers of each partition) replaces the numbers.
     """
 
     name: str
@@ -59,8 +59,8 @@ class TopicDescription:
 
 @dataclass(frozen=True, slots=True)
 class ConfigResource:
-    """Whose configs: `kind` is "topic", "broker", "broker_logger", "group" or "client_metrics"; a broker "" is the
-    default of all.
+    """A resource with configs. `kind` is "topic", "broker", "broker_logger", "group" or "client_metrics"; the broker
+    name "" is the default of all brokers.
     """
 
     kind: str
@@ -69,7 +69,7 @@ class ConfigResource:
 
 @dataclass(frozen=True, slots=True)
 class ConfigEntry:
-    """A config's value, and where it comes from: "default", "static", "dynamic_topic", "dynamic_broker" and so on."""
+    """A config's value and its source: "default", "static", "dynamic_topic", "dynamic_broker" and so on."""
 
     name: str
     value: str | None
@@ -86,7 +86,7 @@ class ConfigEntry:
 
 @dataclass(frozen=True, slots=True)
 class OffsetInfo:
-    """An offset that belongs to a time, or an end of a partition; -1 where there is none."""
+    """The offset of a timestamp or of an end of a partition; -1 if there is none."""
 
     offset: int
     timestamp: int
@@ -115,7 +115,7 @@ class ReplicaInfo:
 
 @dataclass(frozen=True, slots=True)
 class LogDir:
-    """A log directory of a broker. Sizes of its file system are -1 where the broker does not say them."""
+    """A log directory of a broker. File system sizes are -1 if the broker does not report them."""
 
     path: str
     error: ClientError | None
@@ -126,7 +126,7 @@ class LogDir:
 
 @dataclass(frozen=True, slots=True)
 class ProducerState:
-    """A producer that a partition remembers."""
+    """State of a producer in a partition."""
 
     producer_id: int
     producer_epoch: int
@@ -138,7 +138,7 @@ class ProducerState:
 
 @dataclass(frozen=True, slots=True)
 class Features:
-    """Ranges (least, most) by name: what the brokers could, and what the cluster has agreed on."""
+    """Version ranges (min, max) by feature: supported by the brokers, and finalized by the cluster."""
 
     supported: Mapping[str, tuple[int, int]]
     finalized: Mapping[str, tuple[int, int]]
@@ -192,7 +192,7 @@ class GroupDescription:
 
 @dataclass(frozen=True, slots=True)
 class CommittedOffset:
-    """How far a group has come in a partition."""
+    """A group's committed offset in a partition."""
 
     offset: int
     leader_epoch: int = -1

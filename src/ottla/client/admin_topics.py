@@ -1,4 +1,4 @@
-"""Admin of topics: made, listed, described, grown, emptied and deleted."""
+"""Admin of topics and partitions."""
 
 from collections.abc import Iterable, Mapping
 from typing import Any
@@ -54,27 +54,28 @@ OFFSET_SPECS = {
     "latest_tiered": -5,
     "earliest_pending_upload": -6,
 }
-"""The ends of a partition, by name; any other time is milliseconds since 1970."""
+"""Ends of a partition, by name. Other timestamps are milliseconds since 1970."""
 ISOLATION_LEVELS = ("read_uncommitted", "read_committed")
 _RETRIED_ERRORS = (ErrorCode.NOT_CONTROLLER, ErrorCode.REQUEST_TIMED_OUT, ErrorCode.THROTTLING_QUOTA_EXCEEDED)
 
 
 def _raise_retriable(numbers: Iterable[int]) -> None:
-    """Errors that hold for the whole request, and pass: so that it is sent again."""
+    """Raise a retriable error that applies to the entire request, so that it is sent again."""
     for number in numbers:
         if number in _RETRIED_ERRORS:
             raise broker_error(number)
 
 
 class TopicAdmin(AdminCore):
-    """Calls about several things return a mapping; where some fail, PartialFailureError tells which, and what of the
-    rest came of it.
+    """Calls about several items return a mapping.
+
+    If some fail, PartialFailureError has their errors and the other results.
     """
 
     async def create_topics(
         self, topics: Iterable[NewTopic], *, validate_only: bool = False
     ) -> dict[str, CreatedTopic]:
-        """Make topics, or only check whether they could be made. TOPIC_ALREADY_EXISTS and its like are raised."""
+        """Create topics, or only validate the request. Raises errors such as TOPIC_ALREADY_EXISTS."""
         requested = [
             CreatableTopic(
                 name=topic.name,
@@ -114,7 +115,7 @@ class TopicAdmin(AdminCore):
         replication_factor: int = -1,
         configs: Mapping[str, str | None] | None = None,
     ) -> CreatedTopic:
-        """One topic."""
+        """Create one topic."""
         return (await self.create_topics([NewTopic(name, partitions, replication_factor, configs or {})]))[name]
 
     async def delete_topics(self, names: Iterable[str]) -> None:
@@ -156,7 +157,7 @@ class TopicAdmin(AdminCore):
         }
 
     async def describe_topics(self, names: Iterable[str]) -> dict[str, TopicDescription]:
-        """Partitions with their leaders and replicas."""
+        """Return partitions with their leaders and replicas."""
         requested = [MetadataRequestTopic(name=name) for name in names]
         response = await self._call(
             MetadataRequest(topics=requested, allow_auto_topic_creation=False),
@@ -193,9 +194,9 @@ class TopicAdmin(AdminCore):
         assignments: Mapping[str, list[list[int]]] | None = None,
         validate_only: bool = False,
     ) -> None:
-        """Give topics more partitions, up to a new total.
+        """Increase partition counts to new totals.
 
-        Keys move: records of a key so far stay where they are, new ones may not.
+        New records of a key may go to another partition than its earlier ones.
         """
         requested = [
             CreatePartitionsTopic(
@@ -225,12 +226,12 @@ class TopicAdmin(AdminCore):
         )
 
     async def list_offsets(
-        self, requested: Mapping[PartitionLike, str | int], *, isolation_level: str = "read_uncommitted"
+        self, specs: Mapping[PartitionLike, str | int], *, isolation_level: str = "read_uncommitted"
     ) -> dict[TopicPartition, OffsetInfo]:
-        """The offsets of times: "earliest", "latest", "max_timestamp" and so on, or milliseconds since 1970."""
+        """Return offsets of "earliest", "latest", "max_timestamp" and so on, or of milliseconds since 1970."""
         times = {
             TopicPartition(*partition): OFFSET_SPECS[spec] if isinstance(spec, str) else spec
-            for partition, spec in requested.items()
+            for partition, spec in specs.items()
         }
         isolation = ISOLATION_LEVELS.index(isolation_level)
 
@@ -260,9 +261,7 @@ class TopicAdmin(AdminCore):
         return await self._call_leaders(times, call_leader, "list_offsets")
 
     async def delete_records(self, before: Mapping[PartitionLike, int]) -> dict[TopicPartition, int]:
-        """Give up the records before an offset (-1: all there are); gives the offset that each partition begins with
-        now.
-        """
+        """Delete the records before an offset (-1: all). Returns the new log start offset of each partition."""
         offsets = {TopicPartition(*partition): offset for partition, offset in before.items()}
 
         async def call_leader(node: int, partitions: list[TopicPartition]) -> dict[TopicPartition, int | ClientError]:
@@ -288,7 +287,7 @@ class TopicAdmin(AdminCore):
     async def describe_producers(
         self, partitions: Iterable[PartitionLike]
     ) -> dict[TopicPartition, tuple[ProducerState, ...]]:
-        """The producers that partitions remember, with their sequences."""
+        """Return the producer states of partitions, with their sequences."""
 
         async def call_leader(
             node: int, partitions: list[TopicPartition]
@@ -324,12 +323,14 @@ class TopicAdmin(AdminCore):
     async def elect_leaders(
         self, partitions: Iterable[PartitionLike] | None = None, *, election: str = "preferred"
     ) -> dict[TopicPartition, ClientError | None]:
-        """Have partitions (None: all) led by their preferred replica, or with "unclean" by any that is left. What
-        came of each: None, or why not (ELECTION_NOT_NEEDED is no failure)."""
-        kinds = {"preferred": 0, "unclean": 1}
+        """Elect the preferred replica of partitions (None: all) as leader, or with "unclean" any live replica.
+
+        Returns None or an error for each (ELECTION_NOT_NEEDED is not a failure).
+        """
+        types = {"preferred": 0, "unclean": 1}
         grouped: Any = None if partitions is None else by_topic(partitions)
         requested = None if grouped is None else [TopicPartitions(topic, indexes) for topic, indexes in grouped.items()]
-        request = ElectLeadersRequest(kinds[election], requested, int(self._core.request_timeout_ms))
+        request = ElectLeadersRequest(types[election], requested, int(self._core.request_timeout_ms))
         response = await self._call(
             request, ElectLeadersResponse, check=lambda response: raise_for(response.error_code)
         )

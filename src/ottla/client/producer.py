@@ -1,5 +1,4 @@
-"""The producer's face for code that blocks. Records are encoded by the thread that sends them; a thread of the producer
-delivers them.
+"""The blocking producer. Sending threads encode the records; an event loop on its own thread delivers them.
 
 with Producer(bootstrap_servers="127.0.0.1:9092") as producer:
     future = producer.send("orders", b"one")
@@ -28,20 +27,18 @@ class BlockingSendFuture(SendFuture):
     __slots__ = ()
 
     def result(self, timeout: float | None = None) -> RecordMetadata:
-        """Wait for at most `timeout` seconds; ClientTimeoutError where that is too short, which says nothing of the
-        record.
-        """
+        """Wait for at most `timeout` seconds. ClientTimeoutError does not mean that the record failed."""
         if not self.done():
             event = threading.Event()
             self._when_done(event.set)
             if not event.wait(timeout):
                 raise ClientTimeoutError(
-                    f"The record was not acknowledged within {timeout} s; it still may be.", advice="Wait for longer."
+                    f"The record was not acknowledged within {timeout} s; it may be later.", advice="Wait longer."
                 )
         return self._outcome()
 
     def exception(self, timeout: float | None = None) -> ClientError | None:
-        """As `result`, but the error is returned; None where all is well."""
+        """Wait and return the error, or None if the send succeeded."""
         try:
             self.result(timeout)
         except ClientError as error:
@@ -52,7 +49,7 @@ class BlockingSendFuture(SendFuture):
 
 
 class BlockingColumnSendFuture(ColumnSendFuture):
-    """`result(timeout)` waits for how many records each partition has taken, or raises the first error."""
+    """`result(timeout)` waits for the number of acknowledged records per partition, or raises the first error."""
 
     __slots__ = ()
 
@@ -62,17 +59,14 @@ class BlockingColumnSendFuture(ColumnSendFuture):
             self._when_done(event.set)
             if not event.wait(timeout):
                 raise ClientTimeoutError(
-                    f"The records were not acknowledged within {timeout} s; they still may be.",
-                    advice="Wait for longer.",
+                    f"The records were not acknowledged within {timeout} s; they may be later.",
+                    advice="Wait longer.",
                 )
         return self._outcome()
 
 
 class Producer:
-    """Safe to use from many threads.
-
-    Configs are Kafka's: a mapping with dotted names, keywords with underscores, or both.
-    """
+    """Thread-safe. Configs are Kafka's: a mapping with dotted names, keywords with underscores, or both."""
 
     def __init__(self, config: Mapping[str, Any] | None = None, **keywords: Any) -> None:
         self._settings = producer_settings(config, keywords)
@@ -81,7 +75,7 @@ class Producer:
         settings = self._settings
         self._takes_bytes_only = not (settings.key_serializer or settings.value_serializer or settings.interceptors)
         self._loop_thread = EventLoopThread("ottla-producer")
-        self._engine, self._ports = self._loop_thread.run(lambda: _make(settings, self._loop_thread))
+        self._engine, self._ports = self._loop_thread.run(lambda: _create_engine(settings, self._loop_thread))
         self._try_send = self._engine.accumulator.try_send
 
     def send(
@@ -95,7 +89,7 @@ class Producer:
     ) -> BlockingSendFuture:
         """Put a record into a batch and return.
 
-        Blocks for the topic's metadata and for memory only, at most max.block.ms.
+        Blocks only for the topic's metadata and for memory, at most max.block.ms.
         """
         if (
             self._takes_bytes_only
@@ -109,7 +103,7 @@ class Producer:
         return self._send_slow_path(ProducerRecord(topic, value, key, partition, timestamp, headers))
 
     def _send_slow_path(self, given: ProducerRecord) -> BlockingSendFuture:
-        """Everything but bytes to a known topic with memory at hand."""
+        """Send anything but bytes to a known topic with free memory."""
         if self._is_closed:
             raise ClientClosedError("The producer is closed.")
         record = serialize(self._settings, given)
@@ -130,9 +124,12 @@ class Producer:
         partitions: Any = None,
         headers: Any = None,
     ) -> BlockingColumnSendFuture:
-        """Send all rows of columns: Arrow arrays of bytes or text (`values`, `keys`), times, partitions (-1 or null:
-        by the key) and lists of headers. They are encoded by this thread, without work in Python for each row;
-        blocks for metadata and for memory."""
+        """Send all rows of columns.
+
+        `values` and `keys` are Arrow arrays of bytes or text; `timestamps`, `partitions` (-1 or null: by key) and
+        `headers` (lists) are optional. This thread encodes entire batches, without Python code per row. Blocks for
+        metadata and memory.
+        """
         from ottla.client.column_producer import check_partitions, encode_rows, split_rows, to_columns
 
         if self._is_closed:
@@ -143,25 +140,26 @@ class Producer:
         given = check_partitions(topic, partitions, len(rows))
         batches = []
         for start, end in split_rows(rows, bounds):
-            some = None if given is None else given[start:end]
-            highest = -1 if some is None else int(some.max())
+            chunk_partitions = None if given is None else given[start:end]
+            highest = -1 if chunk_partitions is None else int(chunk_partitions.max())
             route = accumulator.routes.get(topic)
             if route is None or highest >= route.count:
                 route = self._loop_thread.run(partial(engine.route, topic, max(0, highest)))
-            for encoded in encode_rows(accumulator, route, rows.slice(start, end), some):
+            for encoded in encode_rows(accumulator, route, rows.slice(start, end), chunk_partitions):
                 batch = accumulator.try_add(topic, encoded)
                 batches.append(batch or self._loop_thread.run(partial(engine.add_when_possible, topic, encoded)))
         return BlockingColumnSendFuture(topic, batches)
 
     def flush(self, timeout: float | None = None) -> None:
-        """Wait until all records that were sent before this call are acknowledged or have failed; ClientTimeoutError
-        after `timeout` seconds.
+        """Wait until all records sent before are acknowledged or failed.
+
+        Raises ClientTimeoutError after `timeout` seconds.
         """
         if not self._is_closed:
             self._loop_thread.run(self._engine.flush, timeout, "flush")
 
     def partitions_for(self, topic: str) -> tuple[PartitionInfo, ...]:
-        """The partitions of a topic, and who leads them."""
+        """Return the partitions of a topic and their leaders."""
         if self._is_closed:
             raise ClientClosedError("The producer is closed.")
         return self._loop_thread.run(
@@ -172,7 +170,10 @@ class Producer:
         return self._engine.metrics()
 
     def close(self, timeout: float | None = None) -> None:
-        """Deliver what was sent, then end. After `timeout` seconds what is left fails with ClientClosedError."""
+        """Deliver all records, then close.
+
+        Records not delivered within `timeout` seconds fail with ClientClosedError.
+        """
         with self._closing:
             if self._is_closed:
                 return
@@ -186,12 +187,14 @@ class Producer:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(self, *ended: object) -> None:
+    def __exit__(self, *exc_info: object) -> None:
         self.close()
 
 
-async def _make(settings: ProducerSettings, background: EventLoopThread) -> tuple[ProducerEngine, RealClientPorts]:
-    ports = real_client_ports(background.loop)
+async def _create_engine(
+    settings: ProducerSettings, loop_thread: EventLoopThread
+) -> tuple[ProducerEngine, RealClientPorts]:
+    ports = real_client_ports(loop_thread.loop)
     lock = threading.Lock()
-    engine = ProducerEngine(settings, ports, lock=lock, future=BlockingSendFuture, wake_from=background.call_soon)
+    engine = ProducerEngine(settings, ports, lock=lock, future=BlockingSendFuture, schedule=loop_thread.call_soon)
     return engine, ports

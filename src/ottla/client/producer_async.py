@@ -1,7 +1,7 @@
-"""The producer's face for event loops.
+"""The producer for asyncio.
 
 async with AsyncProducer(bootstrap_servers="127.0.0.1:9092") as producer:
-    future = await producer.send("orders", b"one")     # in a batch; waits only for metadata and for memory
+    future = await producer.send("orders", b"one")     # in a batch; waits only for metadata and memory
     metadata = await future                            # acknowledged
 """
 
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 
 def wake_waiter(waiter: "asyncio.Future[None]") -> None:
-    """Whoever waits goes on, unless they have gone already."""
+    """Set the waiter's result, unless it was cancelled."""
     if not waiter.done():
         waiter.set_result(None)
 
@@ -47,20 +47,20 @@ class AsyncSendFuture(SendFuture):
         return self._outcome()
 
     def result(self) -> RecordMetadata:
-        """The metadata; asyncio.InvalidStateError while it is not done."""
+        """Return the metadata. Raises asyncio.InvalidStateError while the future is not done."""
         if not self.done():
-            raise asyncio.InvalidStateError("the record is not acknowledged yet: await the future")
+            raise asyncio.InvalidStateError("the record is not acknowledged yet; await the future")
         return self._outcome()
 
     def exception(self) -> ClientError | None:
-        """As `result`, for the error."""
+        """Return the error, if any. Raises asyncio.InvalidStateError while the future is not done."""
         if not self.done():
-            raise asyncio.InvalidStateError("the record is not acknowledged yet: await the future")
+            raise asyncio.InvalidStateError("the record is not acknowledged yet; await the future")
         return self.peek()[1]
 
 
 class AsyncColumnSendFuture(ColumnSendFuture):
-    """`await` it for how many records each partition has taken, or the first error."""
+    """`await` it for the number of acknowledged records per partition, or the first error."""
 
     __slots__ = ()
 
@@ -73,7 +73,7 @@ class AsyncColumnSendFuture(ColumnSendFuture):
 
 
 class ProducerEngine:
-    """What both faces drive: accumulator, sender and connections, in one loop. Made inside it."""
+    """The event-loop side of both producers: accumulator, sender, connections. Created inside the loop."""
 
     def __init__(
         self,
@@ -82,12 +82,12 @@ class ProducerEngine:
         *,
         lock: "AbstractContextManager[Any]",
         future: type[SendFuture],
-        wake_from: Callable[[Callable[[], None]], object] | None = None,
+        schedule: Callable[[Callable[[], None]], object] | None = None,
     ) -> None:
         self.settings = settings
         self.core = ClusterClient(settings.config, ports, creates_topics=True)
         self.is_woken = False
-        self._call_soon = self.core.loop.call_soon if wake_from is None else wake_from
+        self._schedule = self.core.loop.call_soon if schedule is None else schedule
         self.accumulator = RecordAccumulator(
             settings, ports.clock, ports.rng, lock, self.core.now_ms, self._wake, future
         )
@@ -95,17 +95,17 @@ class ProducerEngine:
         self.sender = self._driver.sender
 
     def _wake(self) -> None:
-        """Have the sender look, once however often this is called before it does."""
+        """Schedule one poll of the sender, however often this is called before it runs."""
         if not self.is_woken:
             self.is_woken = True
-            self._call_soon(self._on_wake)
+            self._schedule(self._on_wake)
 
     def _on_wake(self) -> None:
         self.is_woken = False
         self._driver.poll()
 
     async def send_when_possible(self, record: SerializedRecord) -> SendFuture:
-        """Wait for the topic and for memory, together for at most max.block.ms."""
+        """Wait for the topic and for memory, together at most max.block.ms."""
         deadline_ms = self.core.now_ms() + self.settings.block_ms_max
         accumulator = self.accumulator
         while True:
@@ -124,24 +124,25 @@ class ProducerEngine:
                 await self._wait_for_memory(memory_free, deadline_ms)
 
     async def _wait_for_memory(self, memory_free: "asyncio.Future[None]", deadline_ms: float) -> None:
-        """Wait for memory; BufferExhaustedError where there is none in time."""
+        """Wait for memory. Raises BufferExhaustedError at the deadline."""
         try:
             async with asyncio.timeout_at(deadline_ms / 1000):
                 await memory_free
         except TimeoutError:
             raise BufferExhaustedError(
-                f"buffer.memory ({self.settings.buffer_memory} bytes) stayed full for {self.settings.block_ms_max:g} ms.",
-                advice="Send more slowly, raise buffer.memory, or look why the brokers are slow.",
+                f"buffer.memory ({self.settings.buffer_memory} bytes) stayed full "
+                f"for {self.settings.block_ms_max:g} ms.",
+                advice="Send more slowly, raise buffer.memory, or check why the brokers are slow.",
             ) from None
 
     async def route(self, topic: str, partition: int = 0) -> TopicRoute:
-        """Where records of a topic go, once that is known and such a partition exists."""
+        """Return the route of a topic, once the topic has the partition."""
         info = await self.core.topic(topic, timeout_ms=self.settings.block_ms_max, partition=partition)
         self.accumulator.update_topic(info)
         return self.accumulator.routes[topic]
 
     async def add_when_possible(self, topic: str, encoded: "EncodedBatch") -> ProducerBatch:
-        """Queue an encoded batch as soon as there is memory for it, for at most max.block.ms."""
+        """Queue an encoded batch once memory is free, waiting at most max.block.ms."""
         deadline_ms = self.core.now_ms() + self.settings.block_ms_max
         while True:
             if self.sender.is_closing:
@@ -156,7 +157,7 @@ class ProducerEngine:
             await self._wait_for_memory(memory_free, deadline_ms)
 
     async def flush(self) -> None:
-        """Send what waits without lingering, until all that was sent before has an outcome."""
+        """Send all batches without lingering, and wait until they are done."""
         with self.accumulator.lock:
             batches = list(self.accumulator.incomplete)
         self.sender.is_flushing += 1
@@ -174,10 +175,10 @@ class ProducerEngine:
             await waiter
 
     async def close(self, timeout_seconds: float | None) -> None:
-        """Deliver what was sent, for as long as `timeout_seconds` allow; the rest fails."""
+        """Deliver all records within `timeout_seconds`; the rest fails."""
         self.sender.is_closing = True
         try:
-            with suppress(TimeoutError):  # what is left fails below
+            with suppress(TimeoutError):  # the rest fails below
                 async with asyncio.timeout(timeout_seconds):
                     await self.flush()
         finally:
@@ -186,7 +187,7 @@ class ProducerEngine:
             await self.core.close()
 
     def metrics(self) -> dict[str, float]:
-        """Counters since the beginning, and what is the case now, by Kafka's names."""
+        """Return counters and current values, with Kafka's names."""
         counts = self.sender.counts
         return {
             "record-send-total": counts["records"],
@@ -221,7 +222,7 @@ class AsyncProducer:
         self._takes_bytes_only = not (settings.key_serializer or settings.value_serializer or settings.interceptors)
 
     def _get_engine(self) -> ProducerEngine:
-        """The engine, made on first use: it needs the running loop."""
+        """Return the engine, created on first use as it needs the running loop."""
         if self._is_closed:
             raise ClientClosedError("The producer is closed.")
         if self._engine is None:
@@ -243,7 +244,7 @@ class AsyncProducer:
         timestamp: int | None = None,
         headers: HeadersLike | None = None,
     ) -> AsyncSendFuture:
-        """Put a record into a batch. Waits for the topic's metadata and for memory only, at most max.block.ms."""
+        """Put a record into a batch. Waits only for the topic's metadata and for memory, at most max.block.ms."""
         engine = self._engine or self._get_engine()
         if (
             self._takes_bytes_only
@@ -253,7 +254,7 @@ class AsyncProducer:
         ):
             future = engine.accumulator.try_send(topic, value, key, partition, timestamp, headers)
             if future is not None:
-                if engine.is_woken:  # a batch was begun: let the loop send those that are full
+                if engine.is_woken:  # a new batch was opened: let the loop send full ones
                     await asyncio.sleep(0)
                 return future  # type: ignore[return-value]
         if self._is_closed:
@@ -265,7 +266,7 @@ class AsyncProducer:
         return future  # type: ignore[return-value]
 
     async def send_and_wait(self, topic: str, value: Any = None, key: Any = None, **more: Any) -> RecordMetadata:
-        """Send a record and wait until it is acknowledged. For one now and then: it waits for linger.ms too."""
+        """Send a record and wait until it is acknowledged. For occasional records: it waits for linger.ms too."""
         return await (await self.send(topic, value, key, **more))
 
     async def send_columns(
@@ -278,9 +279,12 @@ class AsyncProducer:
         partitions: Any = None,
         headers: Any = None,
     ) -> "AsyncColumnSendFuture":
-        """Send all rows of columns: Arrow arrays of bytes or text (`values`, `keys`), times, partitions (-1 or null:
-        by the key) and lists of headers. Waits for metadata and for memory; `await` the result for how many records
-        each partition has taken."""
+        """Send all rows of columns.
+
+        `values` and `keys` are Arrow arrays of bytes or text; `timestamps`, `partitions` (-1 or null: by key) and
+        `headers` (lists) are optional. Waits for metadata and memory. `await` the result for the number of acknowledged
+        records per partition.
+        """
         from ottla.client.column_producer import check_partitions, encode_rows, split_rows, to_columns
 
         engine = self._engine or self._get_engine()
@@ -288,21 +292,21 @@ class AsyncProducer:
         given = check_partitions(topic, partitions, len(rows))
         batches = []
         for start, end in split_rows(rows, bounds):
-            some = None if given is None else given[start:end]
-            route = await engine.route(topic, 0 if some is None else max(0, int(some.max())))
-            for encoded in encode_rows(engine.accumulator, route, rows.slice(start, end), some):
+            chunk_partitions = None if given is None else given[start:end]
+            route = await engine.route(topic, 0 if chunk_partitions is None else max(0, int(chunk_partitions.max())))
+            for encoded in encode_rows(engine.accumulator, route, rows.slice(start, end), chunk_partitions):
                 batches.append(
                     engine.accumulator.try_add(topic, encoded) or await engine.add_when_possible(topic, encoded)
                 )
         return AsyncColumnSendFuture(topic, batches)
 
     async def flush(self) -> None:
-        """Until all records that were sent before this call are acknowledged or have failed."""
+        """Wait until all records sent before are acknowledged or failed."""
         if self._engine is not None:
             await self._engine.flush()
 
     async def partitions_for(self, topic: str) -> tuple[PartitionInfo, ...]:
-        """The partitions of a topic, and who leads them."""
+        """Return the partitions of a topic and their leaders."""
         info = await self._get_engine().core.topic(topic, timeout_ms=self._settings.block_ms_max)
         return info.partitions
 
@@ -310,7 +314,10 @@ class AsyncProducer:
         return self._engine.metrics() if self._engine is not None else {}
 
     async def close(self, timeout: float | None = None) -> None:  # noqa: ASYNC109
-        """Deliver what was sent, then end. After `timeout` seconds what is left fails with ClientClosedError."""
+        """Deliver all records, then close.
+
+        Records not delivered within `timeout` seconds fail with ClientClosedError.
+        """
         if self._is_closed:
             return
         self._is_closed, self._takes_bytes_only = True, False
@@ -323,5 +330,5 @@ class AsyncProducer:
         self._get_engine()
         return self
 
-    async def __aexit__(self, *ended: object) -> None:
+    async def __aexit__(self, *exc_info: object) -> None:
         await self.close()

@@ -1,10 +1,9 @@
-"""Which batches go to which broker, when, and what becomes of them: a state machine that is told the time and the
-responses.
+"""The producer's sender as a state machine: which batch goes to which broker, when, and what follows a response.
 
-Order and once-only delivery rest on three rules. A batch keeps its sequence however often it is sent. While a batch
-waits to be sent again, its partition has one batch under way at a time, the oldest first. Where a sequence is lost for
-good (a batch expired, or was refused after others had followed it), the partition goes on under the next epoch, from
-sequence 0, once nothing of it is under way.
+Order and exactly-once delivery per partition rest on three rules. A batch keeps its sequence number across retries.
+While a batch waits for a retry, its partition has one batch in flight at a time, oldest first. When a sequence number
+is lost (a batch expired, or was rejected after others followed it), the partition continues at sequence 0 of the next
+epoch, once it has nothing in flight.
 """
 
 from collections.abc import Callable
@@ -20,14 +19,14 @@ from ottla.client.producer_config import ProducerSettings
 EPOCH_MAX = 32_767
 SEQUENCE_MASK = 0x7FFF_FFFF
 REQUEST_OVERHEAD = 512
-"""What a request takes beside its batches; topics' names and ids are counted in it."""
+"""Bytes of a request besides its batches, including topic names and ids."""
 PARTITION_OVERHEAD = 64
 
 _SEQUENCE_ERRORS = (ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER, ErrorCode.UNKNOWN_PRODUCER_ID)
 
 
 class PendingProduce:
-    """One Produce request: batches of different partitions for one broker."""
+    """A Produce request: batches of different partitions for one broker."""
 
     __slots__ = ("batches", "node", "size")
 
@@ -38,9 +37,7 @@ class PendingProduce:
 
 
 class Sender:
-    """`poll` until it gives nothing; then again at `next_ms`, when a batch was added, a response came or the cluster
-    changed.
-    """
+    """Call `poll` until it returns nothing; then again at `next_ms`, and after new batches, responses or metadata."""
 
     def __init__(
         self, settings: ProducerSettings, accumulator: RecordAccumulator, cluster: ClusterMetadata, backoff: Backoff
@@ -51,7 +48,7 @@ class Sender:
         self._backoff = backoff
         self._in_flight: dict[int, int] = {}
         self.identity: tuple[int, int] | None = None
-        """Producer id and epoch, where there are some."""
+        """Producer id and epoch, once known."""
         self.is_flushing = 0
         self.is_closing = False
         self.next_ms: float | None = None
@@ -64,10 +61,10 @@ class Sender:
     def in_flight(self, node: int) -> int:
         return self._in_flight.get(node, 0)
 
-    # Choosing
+    # Selecting batches
 
     def poll(self, now_ms: float, can_send: Callable[[int], bool]) -> list[PendingProduce]:
-        """At most one request for each broker. Their batches are under way from now on."""
+        """Return at most one request per broker. Their batches count as in flight from now on."""
         self.next_ms = None
         ready: dict[int, PendingProduce] = {}
         open_nodes: dict[int, bool] = {}
@@ -83,7 +80,7 @@ class Sender:
         for batch in expired:
             seconds = self._settings.delivery_timeout_ms / 1000
             about = f"partition {batch.partition} of topic {batch.topic!r}"
-            advice = "Look whether its leader is reachable; delivery.timeout.ms says how long is waited."
+            advice = "Check that the partition's leader is reachable, or raise delivery.timeout.ms."
             self._fail(
                 batch,
                 ClientTimeoutError(
@@ -165,9 +162,7 @@ class Sender:
         queue.next_sequence = queue.next_sequence + batch.count & SEQUENCE_MASK
 
     def _bump_epoch(self, queue: PartitionQueue) -> bool:
-        """Begin anew under an epoch that the partition's leader has not seen; False where a new producer id is needed
-        first.
-        """
+        """Start a new epoch for the partition. Returns False if a new producer id is needed first."""
         assert self.identity is not None
         if (queue.producer_id, queue.epoch) == self.identity:
             producer_id, epoch = self.identity
@@ -185,7 +180,7 @@ class Sender:
         return True
 
     def _expire(self, queue: PartitionQueue, now_ms: float, expired: list[ProducerBatch]) -> None:
-        """Give up batches whose time is up, also those under way: their responses are not waited for."""
+        """Fail batches past their delivery timeout, also those in flight."""
         timeout_ms = self._settings.delivery_timeout_ms
         for batch in queue.in_flight:
             if not batch.is_done:
@@ -215,7 +210,7 @@ class Sender:
     # Outcomes
 
     def on_sent(self, pending: PendingProduce) -> None:
-        """A request has left."""
+        """Count a request that was sent."""
         counts = self.counts
         counts["requests"] += 1
         for _, batch in pending.batches:
@@ -225,22 +220,20 @@ class Sender:
             counts["retries"] += batch.count if batch.attempts > 1 else 0
 
     def on_request_failed(self, pending: PendingProduce, error: ClientError, now_ms: float) -> None:
-        """No response came: whether the batches were appended is unknown, so they are sent again under the same
-        sequences.
-        """
+        """Retry the batches with the same sequences: without a response it is unknown whether they were appended."""
         self._in_flight[pending.node] -= 1
         for queue, batch in pending.batches:
             self._on_result(queue, batch, error.code, error, now_ms, is_answer=False)
 
     def on_sent_without_acks(self, pending: PendingProduce) -> None:
-        """Sent with acks=0: that it has left is all that will be known."""
+        """Complete the batches of a request with acks=0, which has no response."""
         self._in_flight[pending.node] -= 1
         for queue, batch in pending.batches:
             queue.in_flight.remove(batch)
             self._succeed(batch, NO_OFFSET, -1)
 
     def on_response(self, pending: PendingProduce) -> None:
-        """A response came; `on_partition_response` follows for each of its partitions."""
+        """A response arrived; `on_partition_response` follows for each of its partitions."""
         self._in_flight[pending.node] -= 1
 
     def on_partition_response(
@@ -254,7 +247,7 @@ class Sender:
         record_errors: dict[int, str | None],
         now_ms: float,
     ) -> None:
-        """What the broker says of one batch."""
+        """Apply the result of one batch."""
         code = error_code(number)
         if code in (ErrorCode.NONE, ErrorCode.DUPLICATE_SEQUENCE_NUMBER):
             queue.in_flight.remove(batch)
@@ -277,7 +270,7 @@ class Sender:
     ) -> None:
         queue.in_flight.remove(batch)
         if batch.is_done:
-            queue.needs_reset |= batch.has_sequence  # it expired under way: nobody will know whether it is in the log
+            queue.needs_reset |= batch.has_sequence  # expired in flight: it may or may not be in the log
             return
         if code in STALE_METADATA:
             self.needs_metadata = True
@@ -286,7 +279,7 @@ class Sender:
             return
         if code in _SEQUENCE_ERRORS and batch.has_sequence:
             if not self._has_older(queue, batch):
-                queue.needs_reset = True  # nothing before it is missing here: the broker has forgotten, so begin anew
+                queue.needs_reset = True  # no older batch: the broker lost its producer state
             self._requeue(queue, batch, now_ms)
             return
         if code in RETRIABLE and batch.attempts <= self._settings.retries_max:
@@ -302,24 +295,27 @@ class Sender:
         return waiting or any(other.serial < batch.serial for other in queue.in_flight)
 
     def _requeue(self, queue: PartitionQueue, batch: ProducerBatch, now_ms: float) -> None:
-        """Among those that wait, in order."""
+        """Return a batch to the waiting ones, in order."""
         batch.retry_at_ms = now_ms + self._backoff.delay_ms(batch.attempts)
         self._insert(queue, [batch])
 
     def _insert(self, queue: PartitionQueue, batches: list[ProducerBatch]) -> None:
         with self._accumulator.lock:
-            place = 0
+            position = 0
             for waiting in queue.batches:
                 if waiting.serial > batches[0].serial:
                     break
-                place += 1
+                position += 1
             for batch in reversed(batches):
-                queue.batches.insert(place, batch)
+                queue.batches.insert(position, batch)
             queue.retrying += len(batches)
             self._accumulator.active[queue] = None
 
     def _split(self, queue: PartitionQueue, batch: ProducerBatch) -> None:
-        """The parts take the sequences of the whole: the broker has not appended it, and what follows stays as it is."""
+        """Replace a batch by its parts.
+
+        They take its sequences: the broker did not append it, so later batches are unaffected.
+        """
         parts = self._accumulator.split(batch)
         sequence = batch.sequence
         for part in parts:
@@ -332,7 +328,9 @@ class Sender:
         self._insert(queue, parts)
 
     def _maybe_reclaim_sequence(self, queue: PartitionQueue, batch: ProducerBatch, *, is_known: bool) -> None:
-        """A batch that was refused and that none has followed leaves no gap; any other does."""
+        """Reuse the sequence of a rejected batch if no other batch followed it; otherwise the partition needs a new
+        epoch.
+        """
         if not batch.has_sequence:
             return
         is_last = (
@@ -358,7 +356,7 @@ class Sender:
         self._accumulator.finish(batch)
 
     def fail_all(self, error: ClientError) -> None:
-        """The end: what is not delivered by now is not delivered."""
+        """Fail all batches that are not done, on close."""
         with self._accumulator.lock:
             batches = list(self._accumulator.incomplete)
         for batch in batches:

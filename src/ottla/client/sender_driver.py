@@ -1,4 +1,4 @@
-"""Drives the Sender: connections, requests, timers, and compression in a worker where it would hold up the loop."""
+"""Runs the Sender: connections, requests, timers, and compression of large requests in a worker."""
 
 import asyncio
 from collections import deque
@@ -17,14 +17,14 @@ from ottla.wire.messages.init_producer_id import InitProducerIdRequest, InitProd
 from ottla.wire.messages.produce import PartitionProduceData, ProduceRequest, ProduceResponse, TopicProduceData
 
 INLINE_COMPRESSION_BYTES_MAX = 32 << 10
-"""More than this is compressed by a worker."""
+"""Larger requests are compressed by a worker."""
 TOPIC_NAME_MAX_VERSION = 12
-"""From the next version on topics are named by their ids."""
+"""Later versions identify topics by id."""
 NO_TRANSACTION_TIMEOUT_MS = 2**31 - 1
 
 
 class SenderDriver:
-    """Lives in the loop of its ClusterClient. `wake` may be called from that loop only."""
+    """Belongs to the loop of its ClusterClient. Call `poll` only in that loop."""
 
     def __init__(self, core: ClusterClient, settings: ProducerSettings, accumulator: RecordAccumulator) -> None:
         self._core = core
@@ -49,7 +49,7 @@ class SenderDriver:
         self.poll()
 
     def poll(self) -> None:
-        """Send what can be sent, and see to what stands in the way of the rest."""
+        """Send all batches that can be sent, and start what the others wait for."""
         if self._is_stopped:
             return
         sender = self.sender
@@ -92,7 +92,7 @@ class SenderDriver:
             self._core.loop.call_at(connection.throttled_until_ms / 1000, self.poll)
             return False
         if connection.is_write_paused and self._settings.acks == 0:
-            connection.on_drained = self.poll  # no responses limit what is under way, so the socket has to
+            connection.on_drained = self.poll  # without responses, the socket limits what is in flight
             return False
         return True
 
@@ -100,14 +100,14 @@ class SenderDriver:
         try:
             await self._core.get_connection(node)
         except ClientError:
-            self._core.request_update()  # the leader may be another by now; batches wait, and expire in their time
+            self._core.request_update()  # the leader may have moved; batches wait until they expire
             await asyncio.sleep(self._core.retry_backoff.delay_ms(1) / 1000)
         finally:
             del self._connecting[node]
         self.poll()
 
     async def _init_producer_id(self) -> None:
-        """Have a producer id given, however long it takes: batches wait for it, and expire in their time."""
+        """Request a producer id, retrying without limit: batches wait for it until they expire."""
         tries = 0
         try:
             while True:
@@ -129,22 +129,22 @@ class SenderDriver:
             self._producer_id_task = None
         self.poll()
 
-    # One request
+    # Requests
 
     def _prepare(self, pending: PendingProduce) -> None:
-        """Compress what is to be compressed.
+        """Compress the batches, then send.
 
-        Requests to a broker leave in order, so those behind a large one wait for it.
+        A broker's requests stay in order: later ones wait for a compression in a worker.
         """
         codec = self._settings.codec
-        plain = [batch for _, batch in pending.batches if not batch.codec] if codec else []
+        uncompressed = [batch for _, batch in pending.batches if not batch.codec] if codec else []
         outbox = self._outbox.setdefault(pending.node, deque())
-        if sum(len(batch.buffer) for batch in plain) > INLINE_COMPRESSION_BYTES_MAX:
-            work = self._core.ports.workers.run(partial(self._compress, plain))
+        if sum(len(batch.buffer) for batch in uncompressed) > INLINE_COMPRESSION_BYTES_MAX:
+            work = self._core.ports.workers.run(partial(self._compress, uncompressed))
             outbox.append((pending, work))
             work.add_done_callback(lambda done: self._flush(pending.node))
             return
-        self._compress(plain)
+        self._compress(uncompressed)
         if outbox:
             outbox.append((pending, None))
         else:
@@ -194,12 +194,12 @@ class SenderDriver:
         future.add_done_callback(partial(self._on_response, pending, names))
 
     def _request(self, pending: PendingProduce) -> tuple[ProduceRequest, dict[Uuid, str]]:
-        """The message, and the names of the topics by their ids."""
+        """Return the request, and the topic names by id."""
         topics: dict[str, TopicProduceData] = {}
         names: dict[Uuid, str] = {}
         for queue, batch in pending.batches:
             if batch.is_done:
-                continue  # it expired while it waited for a worker
+                continue  # expired while waiting for a worker
             topic = topics.get(queue.topic)
             if topic is None:
                 info = self._core.cluster.topic(queue.topic)
@@ -232,32 +232,30 @@ class SenderDriver:
         }
         sender.on_response(pending)
         for queue, batch in pending.batches:
-            told = found.get((queue.topic, queue.partition))
-            if told is None:
-                sender.on_partition_response(
-                    queue, batch, -1, "the broker's response does not name it.", -1, -1, {}, now_ms
-                )
+            result = found.get((queue.topic, queue.partition))
+            if result is None:
+                sender.on_partition_response(queue, batch, -1, "missing in the broker's response.", -1, -1, {}, now_ms)
                 continue
-            leader = told.current_leader
-            if leader.leader_id >= 0 and told.error_code:
+            leader = result.current_leader
+            if leader.leader_id >= 0 and result.error_code:
                 self._core.cluster.set_leader(
                     queue.topic, queue.partition, leader.leader_id, leader.leader_epoch, nodes
                 )
-            bad = {each.batch_index: each.batch_index_error_message for each in told.record_errors}
+            bad = {each.batch_index: each.batch_index_error_message for each in result.record_errors}
             sender.on_partition_response(
                 queue,
                 batch,
-                told.error_code,
-                told.error_message,
-                told.base_offset,
-                told.log_append_time_ms,
+                result.error_code,
+                result.error_message,
+                result.base_offset,
+                result.log_append_time_ms,
                 bad,
                 now_ms,
             )
         self.poll()
 
     def stop(self) -> None:
-        """Send nothing more."""
+        """Stop sending."""
         self._is_stopped = True
         if self._timer is not None:
             self._timer.cancel()
