@@ -1,7 +1,7 @@
-"""The data directories: what marks them as one node's, who may use them, and whether they were left in order."""
+"""Data directories: formatting, ownership (meta.properties), locks and clean-shutdown markers."""
 
 import json
-from collections.abc import Callable, Container, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from functools import partial
 from typing import Any, NamedTuple, TypeVar
 
@@ -24,11 +24,11 @@ T = TypeVar("T")
 
 
 class StorageError(StartError):
-    """The data directories cannot be used as they are."""
+    """The data directories cannot be used in their current state."""
 
 
 class MetaProperties(NamedTuple):
-    """Whose directory it is. A directory without an id was formatted before directories had any."""
+    """The owner of a directory. A directory without an id was formatted before Kafka introduced directory ids."""
 
     cluster_id: str
     node_id: int
@@ -36,7 +36,7 @@ class MetaProperties(NamedTuple):
 
 
 class DataDirectory(NamedTuple):
-    """`is_clean`: the node that used it last stopped in order, so that the logs in it need no recovery."""
+    """A locked directory. `is_clean` means that the last shutdown was clean, so its logs need no recovery."""
 
     path: str
     directory_id: Uuid
@@ -45,23 +45,23 @@ class DataDirectory(NamedTuple):
 
 
 class Storage(NamedTuple):
-    """The directories of a node that is starting. They are locked until `release`."""
+    """The directories of a starting node. They are locked until `release`."""
 
     cluster_id: str
     node_id: int
     directories: tuple[DataDirectory, ...]
     metadata_directory: DataDirectory
     previous_broker_epoch: int
-    """The epoch in which this node stopped in order; -1 if it did not, or has never run."""
+    """The broker epoch of the last clean shutdown; -1 if the last shutdown was not clean or the node is new."""
     failed: Mapping[str, OSError] = {}
-    """Directories that cannot be used, with the reasons. The node goes without them; the one that holds the metadata log is never here."""
+    """Failed directories, which the node starts without. The directory of the metadata log is never one of them."""
 
     @property
     def metadata_log_path(self) -> str:
         return f"{self.metadata_directory.path}/{METADATA_LOG_DIRECTORY}"
 
     def read_bootstrap_records(self, disk: Disk) -> list[Any]:
-        """What the log of a new cluster starts with."""
+        """Return the first records of a new cluster's metadata log."""
         path = f"{self.metadata_directory.path}/{BOOTSTRAP_FILE}"
         if not disk.exists(path):
             return list(bootstrap_records())
@@ -69,11 +69,11 @@ class Storage(NamedTuple):
             return decode_snapshot(disk.read(path)).records
         except CorruptSnapshot as error:
             raise StorageError(
-                f"{path} is damaged ({error}): restore it from a backup, or remove it to start with the defaults"
+                f"{path} is corrupt: {error}; restore it from a backup, or remove it to start with the defaults"
             ) from error
 
     def mark_clean(self, disk: Disk, broker_epoch: int, *, without: Container[str] = ()) -> None:
-        """Every log is closed and flushed, but for those of some directories: the next start may believe the files. Written last of all."""
+        """Write the clean-shutdown markers, except in the directories `without`. Call last, once all logs are closed."""
         data = json.dumps({"version": 0, "brokerEpoch": broker_epoch}, separators=(",", ":")).encode()
         for directory in self.directories:
             if directory.path in without:
@@ -95,44 +95,26 @@ def prepare_storage(
     *,
     now_ms: int,
 ) -> Storage:
-    """Lock the directories, format those that are new, check that the others are this node's; StorageError where they are not.
+    """Lock the directories, format new ones, and check that the others belong to this node. Raises StorageError.
 
-    A cluster that exists goes on without a directory that the file system refuses, unless the metadata log is there.
+    An existing cluster starts without a directory whose file system fails, unless that contains the metadata log.
     """
-    paths = list(dict.fromkeys([metadata_dir, *log_dirs]))
-    attempts = _Attempts(metadata_dir)
-    locks = _lock_all(disk, paths, attempts)
+    usable = _UsableDirectories(dict.fromkeys([metadata_dir, *log_dirs]), required=metadata_dir)
+    locks = _lock_all(disk, usable)
     try:
-        found = {
-            path: meta for path in attempts.left(paths) for meta in attempts.of(path, partial(_read_meta, disk, path))
-        }
-        known = {path: meta for path, meta in found.items() if meta is not None}
-        _check(known, node_id, cluster_id)
-        if found[metadata_dir] is None:
-            _check_is_new(metadata_dir, known)
-            attempts.refuse_any()
-        for path in found:
-            if path not in known:
-                attempts.of(path, partial(_check_is_empty, disk, path))
-        # The metadata directory comes first: one that is empty beside others that are not has lost what the others need.
-        cluster = next((meta.cluster_id for meta in known.values()), None) or _new_cluster_id(cluster_id, rng)
-        ids = {
-            path: made
-            for path in attempts.left(paths)
-            for made in attempts.of(path, partial(_format, disk, rng, path, found[path], cluster, node_id, now_ms))
-        }
-        epochs = {
-            path: epoch
-            for path in attempts.left(paths)
-            for epoch in attempts.of(path, partial(_take_clean_marker, disk, path))
-        }
+        found = usable.run(partial(_read_meta, disk))
+        _check(disk, usable, found, metadata_dir, node_id, cluster_id)
+        cluster = next((meta.cluster_id for meta in found.values() if meta is not None), None)
+        cluster = cluster or _new_cluster_id(cluster_id, rng)
+        ids = usable.run(lambda path: _format(disk, rng, path, found[path], cluster, node_id, now_ms))
+        epochs = usable.run(partial(_take_clean_marker, disk))
         directories = {
-            path: DataDirectory(path, ids[path], epochs[path] is not None, locks[path]) for path in attempts.left(paths)
+            path: DataDirectory(path, ids[path], epochs[path] is not None, locks[path]) for path in usable.paths()
         }
         _release_all({path: lock for path, lock in locks.items() if path not in directories})
     except OSError as error:
         _release_all(locks)
-        raise StorageError(str(directory_error(attempts.path, error))) from error
+        raise StorageError(str(directory_error(usable.last, error))) from error
     except BaseException:
         _release_all(locks)
         raise
@@ -144,68 +126,86 @@ def prepare_storage(
         directories=tuple(directories.values()),
         metadata_directory=directories[metadata_dir],
         previous_broker_epoch=NO_EPOCH if previous is None else previous,
-        failed=attempts.failed,
+        failed=usable.failed,
     )
 
 
-class _Attempts:
-    """What is tried with each directory: one that the file system refuses is left out of all that follows."""
+class _UsableDirectories:
+    """The directories whose file system has not failed yet."""
 
-    def __init__(self, needed: str) -> None:
-        self._needed = needed
-        self.path = needed
-        """The last one that something was tried with."""
+    def __init__(self, paths: Iterable[str], required: str) -> None:
+        self._paths = tuple(paths)
+        self._required = required
+        self.last = required
+        """The directory that was used last."""
         self.failed: dict[str, OSError] = {}
 
-    def of(self, path: str, work: Callable[[], T]) -> list[T]:
-        """What the work gives, or nothing where it fails; OSError where the node cannot do without the directory."""
-        self.path = path
-        try:
-            return [work()]
-        except BlockingIOError:
-            raise  # it is sound, and another node's
-        except OSError as error:
-            if path == self._needed:
-                raise
-            self.failed[path] = error
-            return []
+    def paths(self) -> list[str]:
+        return [path for path in self._paths if path not in self.failed]
 
-    def left(self, paths: list[str]) -> list[str]:
-        return [path for path in paths if path not in self.failed]
+    def run(self, step: Callable[[str], T]) -> dict[str, T]:
+        """Run a step on each usable directory and return the results. Raises OSError if the required directory fails."""
+        results: dict[str, T] = {}
+        for path in self.paths():
+            self.last = path
+            try:
+                results[path] = step(path)
+            except BlockingIOError:
+                raise  # the directory works: another node uses it
+            except OSError as error:
+                if path == self._required:
+                    raise
+                self.failed[path] = error
+        return results
 
-    def refuse_any(self) -> None:
-        """Of a new cluster all directories have to be there: nothing is lost yet, and a name may be misspelt."""
+    def require_all(self) -> None:
+        """Raise the error of a failed directory. A new cluster needs all of them: a name may be misspelled."""
         for path, error in self.failed.items():
-            self.path = path
+            self.last = path
             raise error
 
 
-def _lock_all(disk: Disk, paths: list[str], attempts: _Attempts) -> dict[str, DiskLock]:
-    def lock(path: str) -> DiskLock:
-        _make_durably(disk, path)
-        return disk.lock(f"{path}/{LOCK_FILE}")
-
+def _lock_all(disk: Disk, usable: _UsableDirectories) -> dict[str, DiskLock]:
     locks: dict[str, DiskLock] = {}
-    for path in paths:
-        try:
-            for taken in attempts.of(path, partial(lock, path)):
-                locks[path] = taken
-        except OSError as error:
-            _release_all(locks)
-            raise StorageError(str(directory_error(path, error))) from error
+
+    def lock(path: str) -> None:
+        _make_durably(disk, path)
+        locks[path] = disk.lock(f"{path}/{LOCK_FILE}")
+
+    try:
+        usable.run(lock)
+    except OSError as error:
+        _release_all(locks)
+        raise StorageError(str(directory_error(usable.last, error))) from error
     return locks
 
 
+def _check(
+    disk: Disk,
+    usable: _UsableDirectories,
+    found: Mapping[str, MetaProperties | None],
+    metadata_dir: str,
+    node_id: int,
+    cluster_id: str | None,
+) -> None:
+    formatted = {path: meta for path, meta in found.items() if meta is not None}
+    _check_owners(formatted, node_id, cluster_id)
+    if found[metadata_dir] is None:
+        _check_is_new(metadata_dir, formatted)
+        usable.require_all()
+    usable.run(lambda path: None if path in formatted else _check_is_empty(disk, path))
+
+
 def _make_durably(disk: Disk, path: str) -> None:
-    """Make the directory and those above it, so that a power cut does not take away the name of one that is full of data."""
+    """Create the directory and its parents, and fsync their entries, so that a power failure cannot remove them."""
     missing = []
     while not disk.exists(path):
         missing.append(path)
         path = path.rpartition("/")[0] or "/"
     if missing:
         disk.make_directories(missing[0])
-    for made in reversed(missing):
-        disk.fsync_directory(made.rpartition("/")[0] or "/")
+    for created in reversed(missing):
+        disk.fsync_directory(created.rpartition("/")[0] or "/")
 
 
 def _release_all(locks: dict[str, DiskLock]) -> None:
@@ -214,81 +214,81 @@ def _release_all(locks: dict[str, DiskLock]) -> None:
 
 
 def _read_meta(disk: Disk, path: str) -> MetaProperties | None:
-    """None where the directory has not been formatted."""
+    """Read meta.properties; None if the directory is not formatted."""
     file = f"{path}/{META_FILE}"
     if not disk.exists(file):
         return None
     try:
         values = {key: value for key, value, _ in read_properties(decode_properties(disk.read(file)))}
     except PropertiesError as error:
-        raise _damaged(file, str(error)) from error
+        raise _invalid_meta(file, str(error)) from error
     if values.get("version") != META_VERSION:
-        version = values.get("version", "none at all")
-        raise _damaged(file, f"its version is {version}, and only {META_VERSION} is understood")
+        version = values.get("version", "missing")
+        raise _invalid_meta(file, f"version is {version}; only version {META_VERSION} is supported")
     try:
         directory_id = uuid_from_text(values["directory.id"]) if "directory.id" in values else None
         cluster_id = values["cluster.id"]
         node_id = int(values["node.id"])
     except KeyError as error:
-        raise _damaged(file, f"{error.args[0]} is missing") from error
+        raise _invalid_meta(file, f"{error.args[0]} is missing") from error
     except ValueError as error:
-        raise _damaged(file, str(error)) from error
+        raise _invalid_meta(file, str(error)) from error
     if not cluster_id:
-        raise _damaged(file, "cluster.id is empty")
+        raise _invalid_meta(file, "cluster.id is empty")
     return MetaProperties(cluster_id, node_id, directory_id)
 
 
-def _damaged(file: str, reason: str) -> StorageError:
+def _invalid_meta(file: str, reason: str) -> StorageError:
     return StorageError(
-        f"{file} cannot be used: {reason}. Restore it from a backup, or remove the whole directory if its data is not needed"
+        f"{file} is invalid: {reason}; restore it from a backup, or remove the directory if its data is not needed"
     )
 
 
-def _check(known: dict[str, MetaProperties], node_id: int, cluster_id: str | None) -> None:
-    """Everything that is formatted must have been formatted for this node of this cluster, each directory on its own."""
+def _check_owners(formatted: dict[str, MetaProperties], node_id: int, cluster_id: str | None) -> None:
+    """Check that all formatted directories belong to this node and cluster and that their ids are unique."""
     owners: dict[Uuid, str] = {}
     first: tuple[str, MetaProperties] | None = None
-    for path, meta in known.items():
+    for path, meta in formatted.items():
         if meta.node_id != node_id:
             raise StorageError(
-                f"{path} belongs to node {meta.node_id}, and this is node {node_id}: "
+                f"{path} belongs to node {meta.node_id}, not to node {node_id}; "
                 f"set node.id={meta.node_id}, or choose another directory"
             )
         if cluster_id is not None and meta.cluster_id != cluster_id:
             raise StorageError(
-                f"{path} belongs to the cluster {meta.cluster_id}, not to {cluster_id}: "
-                "leave the cluster id out, or choose another directory"
+                f"{path} belongs to cluster {meta.cluster_id}, not to {cluster_id}; "
+                "omit the cluster id, or choose another directory"
             )
         if first is not None and meta.cluster_id != first[1].cluster_id:
             raise StorageError(
-                f"{path} belongs to the cluster {meta.cluster_id}, but {first[0]} to {first[1].cluster_id}: "
-                "take the one that is not meant out of log.dirs"
+                f"{path} belongs to cluster {meta.cluster_id}, but {first[0]} to {first[1].cluster_id}; "
+                "remove the wrong one from log.dirs"
             )
         first = first or (path, meta)
         if meta.directory_id is not None:
             other = owners.setdefault(meta.directory_id, path)
             if other != path:
                 raise StorageError(
-                    f"{path} and {other} have the same directory id, as if one were a copy: take the copy out of log.dirs"
+                    f"{path} and {other} have the same directory id; if one is a copy, remove it from log.dirs"
                 )
 
 
-def _check_is_new(metadata_dir: str, known: dict[str, MetaProperties]) -> None:
-    """A new metadata log makes a new cluster: data that an old one described would be orphaned."""
-    if known:
+def _check_is_new(metadata_dir: str, formatted: dict[str, MetaProperties]) -> None:
+    """Raise StorageError if a new metadata log would orphan the data in the other directories."""
+    if formatted:
         raise StorageError(
-            f"{metadata_dir} is empty, but {', '.join(known)} already belong to a cluster, whose metadata log is missing: "
-            f"restore {metadata_dir} (was its disk mounted?), or remove the others too if their data is not needed"
+            f"{metadata_dir} is empty, but {', '.join(formatted)} already belong to a cluster, whose metadata log is missing; "
+            f"restore {metadata_dir} (is its disk mounted?), or remove the others too if their data is not needed"
         )
 
 
 def _check_is_empty(disk: Disk, path: str) -> None:
-    """Logs without a file that says whose they are could be anyone's."""
+    """Raise StorageError if an unformatted directory contains logs: their owner is unknown."""
     for name in disk.list(path):
         if name == METADATA_LOG_DIRECTORY or disk.exists(f"{path}/{name}/partition.metadata"):
             raise StorageError(
-                f"{path} holds {name} but no {META_FILE}, which says whose it is: restore that file from a backup, "
-                "or remove the whole directory if its data is not needed"
+                f"{path} contains {name} but no {META_FILE}, which names its owner; restore that file from a backup, "
+                "or remove the directory if its data is not needed"
             )
 
 
@@ -299,7 +299,7 @@ def _new_cluster_id(cluster_id: str | None, rng: Rng) -> str:
         uuid_from_text(cluster_id)
     except ValueError as error:
         raise StorageError(
-            f"{cluster_id!r} cannot be a cluster id: that is 16 bytes in URL-safe base 64, 22 characters"
+            f"invalid cluster id {cluster_id!r}: must be 16 bytes in URL-safe base64, 22 characters"
         ) from error
     return cluster_id
 
@@ -307,7 +307,7 @@ def _new_cluster_id(cluster_id: str | None, rng: Rng) -> str:
 def _format(
     disk: Disk, rng: Rng, path: str, meta: MetaProperties | None, cluster_id: str, node_id: int, now_ms: int
 ) -> Uuid:
-    """The directory's id. `meta.properties` is written last: it is what makes a directory a formatted one."""
+    """Format the directory if it is new, and return its id. `meta.properties` is written last: it marks it as formatted."""
     if meta is not None and meta.directory_id is not None:
         return meta.directory_id
     directory_id = random_uuid(rng)
@@ -328,14 +328,14 @@ def _format(
 
 
 def _take_clean_marker(disk: Disk, path: str) -> int | None:
-    """The broker epoch of a clean stop, -1 from a marker that has none; None without a marker. From now on the directory is in use."""
+    """Remove the clean-shutdown marker and return its broker epoch, -1 if it has none; None without a marker."""
     file = f"{path}/{CLEAN_SHUTDOWN_FILE}"
     if not disk.exists(file):
         return None
     try:
         epoch = int(json.loads(disk.read(file))["brokerEpoch"])
     except (ValueError, KeyError, TypeError):
-        epoch = NO_EPOCH  # written by an older version, which left it empty: the logs are clean all the same
+        epoch = NO_EPOCH  # older versions write an empty marker; the logs are clean all the same
     disk.remove(file)
     disk.fsync_directory(path)
     return epoch

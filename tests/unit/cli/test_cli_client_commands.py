@@ -295,7 +295,7 @@ class TestFormat:
 
     def test_invalid_configs(self, ottla: Ottla, tmp_path: pathlib.Path) -> None:
         assert ottla("format", "--data", str(tmp_path / "x"), "-t", "short").err.startswith(
-            "ottla: 'short' cannot be a cluster id"
+            "ottla: invalid cluster id 'short'"
         )
         assert ottla("format", "--set", "no.such=1", "--data", str(tmp_path / "x")).code == 1
         assert ottla("format", "a.properties", "--config", "b.properties").code == 2

@@ -1,4 +1,4 @@
-"""Properties files are read as Java reads them."""
+"""Properties files are parsed as Java does."""
 
 import pytest
 
@@ -36,21 +36,21 @@ CASES = [
 
 
 @pytest.mark.parametrize(("text", "expected"), CASES)
-def test_reading(text: str, expected: dict[str, str]) -> None:
+def test_read_properties(text: str, expected: dict[str, str]) -> None:
     assert {found.key: found.value for found in read_properties(text)} == expected
 
 
-def test_a_property_knows_its_line() -> None:
+def test_property_has_its_line_number() -> None:
     assert read_properties("# one\na=1\\\n2\n\nb=3") == [Property("a", "12", 2), Property("b", "3", 5)]
 
 
 @pytest.mark.parametrize("text", ["a=\\u12", "a=\\u12g4", "\\uzzzz=1", "a=\\u"])
-def test_a_broken_escape_names_its_line(text: str) -> None:
+def test_invalid_escape_is_reported_with_its_line(text: str) -> None:
     with pytest.raises(PropertiesError, match=r"line 2: .* four hexadecimal digits"):
         read_properties("x=y\n" + text)
 
 
-def test_files_are_utf_8_or_latin_1() -> None:
+def test_files_are_decoded_as_utf_8_or_latin_1() -> None:
     assert decode_properties("a=é".encode()) == "a=é"
     assert decode_properties("a=é".encode("latin-1")) == "a=é"
     assert decode_properties(b"\xef\xbb\xbfa=1") == "a=1"

@@ -1,4 +1,4 @@
-"""Data directories: formatted once, checked ever after; every refusal says what to do next."""
+"""Data directories: formatting of new ones, checks of existing ones, and errors that name the fix."""
 
 import json
 import random
@@ -72,7 +72,7 @@ def write_meta(disk: SimulatedDisk, path: str, **changes: str | None) -> None:
 
 
 def test_new_directories_are_formatted(disk: SimulatedDisk, rng: CountingRng) -> None:
-    """One cluster id, one id for each directory, and the records that a new cluster starts with."""
+    """They get one cluster id, an id each, and the first records of a new cluster."""
     storage = prepare(disk, rng, "/a", "/b/c")
     cluster = uuid_text(numbered(1))
     assert (storage.cluster_id, storage.node_id, storage.previous_broker_epoch) == (cluster, 1, -1)
@@ -92,7 +92,7 @@ def test_new_directories_are_formatted(disk: SimulatedDisk, rng: CountingRng) ->
     assert decode_snapshot(disk.read("/b/c/bootstrap.checkpoint")).records == BOOTSTRAP
 
 
-def test_the_second_start_finds_the_same(disk: SimulatedDisk, rng: CountingRng) -> None:
+def test_second_start_changes_nothing(disk: SimulatedDisk, rng: CountingRng) -> None:
     first = released(prepare(disk, rng, "/a", "/b"))
     before = dict(disk.storage.files())
     second = released(prepare(disk, CountingRng(500), "/a", "/b"))
@@ -101,27 +101,27 @@ def test_the_second_start_finds_the_same(disk: SimulatedDisk, rng: CountingRng) 
     assert dict(disk.storage.files()) == before
 
 
-def test_a_cluster_id_of_choice(disk: SimulatedDisk, rng: CountingRng) -> None:
+def test_given_cluster_id_is_used(disk: SimulatedDisk, rng: CountingRng) -> None:
     assert released(prepare(disk, rng, "/a", cluster_id=CLUSTER)).cluster_id == CLUSTER
     assert released(prepare(disk, rng, "/a", cluster_id=CLUSTER)).cluster_id == CLUSTER
     with pytest.raises(StorageError, match="22 characters"):
         prepare(disk, rng, "/new", cluster_id="short")
 
 
-def test_a_metadata_directory_of_its_own(disk: SimulatedDisk, rng: CountingRng) -> None:
+def test_metadata_log_may_have_a_separate_directory(disk: SimulatedDisk, rng: CountingRng) -> None:
     storage = prepare(disk, rng, "/a", "/b", metadata="/m")
     assert [found.path for found in storage.directories] == ["/m", "/a", "/b"]
     assert storage.metadata_log_path == "/m/__cluster_metadata-0"
 
 
-def test_what_kafka_formatted_is_taken(disk: SimulatedDisk, rng: CountingRng) -> None:
+def test_directory_formatted_by_kafka_is_accepted(disk: SimulatedDisk, rng: CountingRng) -> None:
     write_meta(disk, "/a")
     storage = prepare(disk, rng, "/a")
     assert (storage.cluster_id, storage.directories[0].directory_id) == (CLUSTER, numbered(77))
     assert storage.read_bootstrap_records(disk) == BOOTSTRAP
 
 
-def test_a_new_directory_beside_old_ones(disk: SimulatedDisk, rng: CountingRng) -> None:
+def test_new_directory_joins_the_cluster_of_existing_ones(disk: SimulatedDisk, rng: CountingRng) -> None:
     write_meta(disk, "/a")
     storage = prepare(disk, rng, "/a", "/new")
     assert storage.cluster_id == CLUSTER
@@ -129,7 +129,7 @@ def test_a_new_directory_beside_old_ones(disk: SimulatedDisk, rng: CountingRng) 
     assert storage.directories[1].directory_id == numbered(1)
 
 
-def test_directories_from_before_they_had_ids_get_one(disk: SimulatedDisk, rng: CountingRng) -> None:
+def test_directory_without_an_id_gets_one(disk: SimulatedDisk, rng: CountingRng) -> None:
     write_meta(disk, "/a", directory_id=None)
     assert prepare(disk, rng, "/a").directories[0].directory_id == numbered(1)
     assert uuid_from_text(meta(disk, "/a")["directory.id"]) == numbered(1)
@@ -137,11 +137,11 @@ def test_directories_from_before_they_had_ids_get_one(disk: SimulatedDisk, rng: 
 
 
 @pytest.mark.parametrize(
-    ("changes", "said"),
+    ("changes", "message"),
     [
-        ({"node_id": "2"}, "/a belongs to node 2, and this is node 1: set node.id=2"),
+        ({"node_id": "2"}, "/a belongs to node 2, not to node 1; set node.id=2"),
         ({"version": "0"}, "version is 0"),
-        ({"version": None}, "version is none at all"),
+        ({"version": None}, "version is missing"),
         ({"cluster_id": None}, "cluster.id is missing"),
         ({"cluster_id": ""}, "cluster.id is empty"),
         ({"node_id": None}, "node.id is missing"),
@@ -149,37 +149,37 @@ def test_directories_from_before_they_had_ids_get_one(disk: SimulatedDisk, rng: 
         ({"directory_id": "AAAA"}, "'AAAA'"),
     ],
 )
-def test_whose_directory_it_is_must_be_clear(
-    disk: SimulatedDisk, rng: CountingRng, changes: dict[str, Any], said: str
+def test_invalid_meta_properties_are_rejected(
+    disk: SimulatedDisk, rng: CountingRng, changes: dict[str, Any], message: str
 ) -> None:
     write_meta(disk, "/a", **changes)
     with pytest.raises(StorageError) as caught:
         prepare(disk, rng, "/a")
-    assert said in str(caught.value)
+    assert message in str(caught.value)
 
 
-def test_another_cluster(disk: SimulatedDisk, rng: CountingRng) -> None:
+def test_directory_of_another_cluster_is_rejected(disk: SimulatedDisk, rng: CountingRng) -> None:
     write_meta(disk, "/a")
-    with pytest.raises(StorageError, match=f"belongs to the cluster {CLUSTER}, not to {OTHER}"):
+    with pytest.raises(StorageError, match=f"belongs to cluster {CLUSTER}, not to {OTHER}"):
         prepare(disk, rng, "/a", cluster_id=OTHER)
 
 
-def test_directories_of_two_clusters(disk: SimulatedDisk, rng: CountingRng) -> None:
+def test_directories_of_two_clusters_are_rejected(disk: SimulatedDisk, rng: CountingRng) -> None:
     write_meta(disk, "/a")
     write_meta(disk, "/b", cluster_id=OTHER, directory_id=uuid_text(numbered(78)))
-    with pytest.raises(StorageError, match=f"/b belongs to the cluster {OTHER}, but /a to {CLUSTER}"):
+    with pytest.raises(StorageError, match=f"/b belongs to cluster {OTHER}, but /a to {CLUSTER}"):
         prepare(disk, rng, "/a", "/b")
 
 
-def test_a_copied_directory(disk: SimulatedDisk, rng: CountingRng) -> None:
+def test_copied_directory_is_rejected(disk: SimulatedDisk, rng: CountingRng) -> None:
     write_meta(disk, "/a")
     write_meta(disk, "/b")
     with pytest.raises(StorageError, match="/b and /a have the same directory id"):
         prepare(disk, rng, "/a", "/b")
 
 
-def test_a_lost_metadata_directory_does_not_make_a_new_cluster(disk: SimulatedDisk, rng: CountingRng) -> None:
-    """The others would be orphaned: a disk that is not mounted looks just like this."""
+def test_missing_metadata_directory_does_not_create_a_new_cluster(disk: SimulatedDisk, rng: CountingRng) -> None:
+    """That would orphan the other directories: an unmounted disk looks the same."""
     write_meta(disk, "/b")
     with pytest.raises(StorageError, match="/a is empty, but /b already belong"):
         prepare(disk, rng, "/a", "/b")
@@ -187,21 +187,21 @@ def test_a_lost_metadata_directory_does_not_make_a_new_cluster(disk: SimulatedDi
 
 
 @pytest.mark.parametrize("found", ["__cluster_metadata-0/quorum-state", "t-0/partition.metadata"])
-def test_logs_without_their_meta_properties(disk: SimulatedDisk, rng: CountingRng, found: str) -> None:
+def test_logs_without_meta_properties_are_rejected(disk: SimulatedDisk, rng: CountingRng, found: str) -> None:
     disk.make_directories(f"/a/{found.partition('/')[0]}")
     disk.write_atomically(f"/a/{found}", b"x")
-    with pytest.raises(StorageError, match=r"holds .*-0 but no meta.properties"):
+    with pytest.raises(StorageError, match=r"contains .*-0 but no meta.properties"):
         prepare(disk, rng, "/a")
 
 
-def test_other_files_are_no_hindrance(disk: SimulatedDisk, rng: CountingRng) -> None:
+def test_directory_with_unrelated_files_is_formatted(disk: SimulatedDisk, rng: CountingRng) -> None:
     disk.make_directories("/a/lost+found")
     prepare(disk, rng, "/a")
     assert disk.exists("/a/meta.properties")
 
 
-def test_one_node_at_a_time(disk: SimulatedDisk, rng: CountingRng) -> None:
-    """Whoever is refused leaves nothing locked behind."""
+def test_directory_is_used_by_one_node_at_a_time(disk: SimulatedDisk, rng: CountingRng) -> None:
+    """A node that is rejected leaves no locks behind."""
     first = prepare(disk, rng, "/b")
     with pytest.raises(StorageError, match="/b is in use by another node"):
         prepare(disk, rng, "/a", "/b")
@@ -212,13 +212,13 @@ def test_one_node_at_a_time(disk: SimulatedDisk, rng: CountingRng) -> None:
     prepare(disk, rng, "/b").release()
 
 
-def test_a_file_where_a_directory_should_be(disk: SimulatedDisk, rng: CountingRng) -> None:
+def test_file_in_place_of_a_directory_is_rejected(disk: SimulatedDisk, rng: CountingRng) -> None:
     disk.write_atomically("/a", b"file")
     with pytest.raises(StorageError, match="/a"):
         prepare(disk, rng, "/a")
 
 
-def test_a_clean_stop_is_believed_once(disk: SimulatedDisk, rng: CountingRng) -> None:
+def test_clean_shutdown_marker_applies_to_one_start(disk: SimulatedDisk, rng: CountingRng) -> None:
     storage = prepare(disk, rng, "/a", "/b")
     storage.mark_clean(disk, 233)
     storage.release()
@@ -242,10 +242,10 @@ def test_a_clean_stop_is_believed_once(disk: SimulatedDisk, rng: CountingRng) ->
         ((b"[]", b"{}"), [True, True], -1),
     ],
 )
-def test_markers_that_do_not_agree(
+def test_markers_with_different_epochs(
     disk: SimulatedDisk, rng: CountingRng, markers: tuple[bytes | None, ...], clean: list[bool], epoch: int
 ) -> None:
-    """Each directory's logs are judged by its own marker; the broker's epoch needs all of them. Older versions leave it empty."""
+    """Each directory is clean by its own marker; the broker epoch needs equal markers. Older versions write empty ones."""
     released(prepare(disk, rng, "/a", "/b"))
     for path, data in zip(("/a", "/b"), markers, strict=True):
         if data is not None:
@@ -254,15 +254,15 @@ def test_markers_that_do_not_agree(
     assert ([found.is_clean for found in storage.directories], storage.previous_broker_epoch) == (clean, epoch)
 
 
-def test_damaged_bootstrap_records(disk: SimulatedDisk, rng: CountingRng) -> None:
+def test_corrupt_bootstrap_records_are_rejected(disk: SimulatedDisk, rng: CountingRng) -> None:
     storage = prepare(disk, rng, "/a")
     disk.write_atomically("/a/bootstrap.checkpoint", b"torn")
-    with pytest.raises(StorageError, match=r"bootstrap\.checkpoint is damaged"):
+    with pytest.raises(StorageError, match=r"bootstrap\.checkpoint is corrupt"):
         storage.read_bootstrap_records(disk)
 
 
-def test_formatting_is_finished_after_a_crash_at_any_moment() -> None:
-    """Whatever the crash leaves, the next start makes a whole of it, with one cluster id for all directories."""
+def test_formatting_is_completed_after_a_crash_at_any_step() -> None:
+    """The next start completes it, with one cluster id for all directories."""
     for at in range(1, 60):
         disk = SimulatedDisk()
         died = [False]
@@ -281,8 +281,8 @@ def test_formatting_is_finished_after_a_crash_at_any_moment() -> None:
     raise AssertionError("formatting has more steps than expected")
 
 
-def test_a_formatted_directory_survives_a_power_cut() -> None:
-    """Also the names of the directories above it."""
+def test_formatted_directory_survives_a_power_failure() -> None:
+    """Its parent directories do too."""
     for seed in range(20):
         disk = SimulatedDisk(SimulatedStorage(random.Random(seed)))
         first = prepare(disk, CountingRng(), "/x/y/a", "/x/y/b")
@@ -291,7 +291,7 @@ def test_a_formatted_directory_survives_a_power_cut() -> None:
         assert second.cluster_id == first.cluster_id
 
 
-def test_the_marker_is_json_that_kafka_reads(disk: SimulatedDisk, rng: CountingRng) -> None:
+def test_clean_shutdown_marker_has_kafkas_format(disk: SimulatedDisk, rng: CountingRng) -> None:
     storage = prepare(disk, rng, "/a")
     storage.mark_clean(disk, 7)
     assert json.loads(disk.read("/a/.kafka_cleanshutdown")) == {"version": 0, "brokerEpoch": 7}
