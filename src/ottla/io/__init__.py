@@ -1,1 +1,1 @@
-"""The real ports: files, sockets, threads, the clock and randomness of the machine a node runs on."""
+"""The ports on a real machine: files, sockets, threads, processes, clock and randomness."""

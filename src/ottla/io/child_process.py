@@ -1,9 +1,8 @@
-"""The other end of `ChildProcesses`: a process that does the work it is told of, one piece after another, until nobody is there to ask.
+"""The child side of `ChildProcesses`: runs one request after another until its parent ends.
 
     python -m ottla.io.child_process
 
-It reads requests from its standard input and writes reports to its standard output. It is less important than whoever asks: it takes the
-processor time that others leave.
+Requests come on standard input, reports go to standard output. It runs with a lower CPU priority than its parent.
 """
 
 import contextlib
@@ -24,7 +23,7 @@ REPORT, DONE, FAILED = b"r", b"d", b"f"
 
 
 def frame(*parts: bytes) -> bytes:
-    """Parts behind their common length."""
+    """Return the parts, prefixed with their total length."""
     body = b"".join(parts)
     return len(body).to_bytes(LENGTH_BYTES, "big") + body
 
@@ -34,47 +33,47 @@ def read_frames(source: BinaryIO) -> Iterator[bytes]:
         yield source.read(int.from_bytes(head, "big"))
 
 
-def work_named(name: str) -> Any:
+def load_work(name: str) -> Any:
     module, _, function = name.partition(":")
     return getattr(importlib.import_module(module), function)
 
 
 def main() -> None:
-    answers = os.fdopen(os.dup(sys.stdout.fileno()), "wb", buffering=0)
-    os.dup2(sys.stderr.fileno(), sys.stdout.fileno())  # what is printed must not come between the answers
+    responses = os.fdopen(os.dup(sys.stdout.fileno()), "wb", buffering=0)
+    os.dup2(sys.stderr.fileno(), sys.stdout.fileno())  # printed text must not mix with the responses
     with contextlib.suppress(OSError):
         os.nice(NICENESS)
     requests: queue.SimpleQueue[bytes] = queue.SimpleQueue()
-    threading.Thread(target=_listen, args=(requests,), daemon=True).start()
+    threading.Thread(target=_read_requests, args=(requests,), daemon=True).start()
     while True:
-        _serve(requests.get(), answers)
+        _serve(requests.get(), responses)
 
 
-def _listen(requests: "queue.SimpleQueue[bytes]") -> None:
-    """In a thread of its own: when whoever asked is gone, however it ended, this process ends at once, whatever it does."""
+def _read_requests(requests: "queue.SimpleQueue[bytes]") -> None:
+    """Queue requests. Runs in its own thread, so that this process exits at once when its parent ends."""
     for request in read_frames(sys.stdin.buffer):
         requests.put(request)
     os._exit(0)
 
 
-def _serve(request: bytes, answers: BinaryIO) -> None:
+def _serve(request: bytes, responses: BinaryIO) -> None:
     name, _, body = request.partition(b"\n")
     try:
-        began = time.monotonic()
-        for step in work_named(name.decode())(RealDisk(), body):
+        started = time.monotonic()
+        for step in load_work(name.decode())(RealDisk(), body):
             if isinstance(step, float):
-                time.sleep(max(0.0, began + step - time.monotonic()))
-                began = time.monotonic()
+                time.sleep(max(0.0, started + step - time.monotonic()))
+                started = time.monotonic()
             else:
-                answers.write(frame(REPORT, step))
+                responses.write(frame(REPORT, step))
     except Exception as error:
-        import json  # whoever only wants the framing need not load it
+        import json  # not needed by the parent, which imports this module for its framing
 
         number = error.errno if isinstance(error, OSError) else None
-        told = {"errno": number, "message": str(error) if number is not None else f"{type(error).__name__}: {error}"}
-        answers.write(frame(FAILED, json.dumps(told).encode()))
+        failure = {"errno": number, "message": str(error) if number is not None else f"{type(error).__name__}: {error}"}
+        responses.write(frame(FAILED, json.dumps(failure).encode()))
     else:
-        answers.write(frame(DONE))
+        responses.write(frame(DONE))
 
 
 if __name__ == "__main__":

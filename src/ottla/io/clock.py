@@ -2,8 +2,8 @@
 
 import time
 
-NAP_SECONDS = 0.00003
-"""The kernel makes up to 0.05 ms more of it."""
+YIELD_SECONDS = 0.00003
+"""The kernel adds up to 0.05 ms."""
 
 
 class RealClock:
@@ -15,4 +15,4 @@ class RealClock:
         return time.time_ns() // 1_000_000
 
     def yield_cpu(self) -> None:
-        time.sleep(NAP_SECONDS)
+        time.sleep(YIELD_SECONDS)

@@ -1,4 +1,4 @@
-"""The real file system, by the operating system's own calls: one Python call stands between the log and each of them."""
+"""Disk port over the system's file calls: one Python call per system call."""
 
 import errno
 import fcntl
@@ -12,14 +12,12 @@ from ottla.base.ports import Buffer
 from ottla.io import process
 from ottla.io.read_ahead import ReadAhead
 
-# The most parts that one gathered write takes; POSIX promises 16, Linux and macOS take 1024.
 _PARTS_MAX = max(16, os.sysconf("SC_IOV_MAX")) if "SC_IOV_MAX" in os.sysconf_names else 16
-
-# Reads up to this size that must not wait go through one reused buffer, which saves clearing a fresh one each time.
+"""Limit of one gathered write. POSIX guarantees 16; Linux and macOS allow 1024."""
 _SCRATCH_BYTES = 1 << 20
-
-# Pieces in which a file is read only to have it in the page cache, where the system does not walk through it by itself.
-_WALKED_BYTES = 256 << 10
+"""Cached reads up to this size use one shared buffer, which saves clearing a new one each time."""
+_FAULT_IN_BYTES = 256 << 10
+"""Read size when a file is read only to fill the page cache."""
 
 _NOWAIT = getattr(os, "RWF_NOWAIT", 0)
 _UNSUPPORTED = (errno.EOPNOTSUPP, errno.ENOTSUP, errno.EINVAL, errno.ENOSYS)
@@ -28,8 +26,8 @@ _HAS_GATHERED_WRITE = hasattr(os, "pwritev")
 _HAS_ADVICE = hasattr(os, "posix_fadvise")
 
 
-def _flush_descriptor(descriptor: int) -> None:
-    """Until the bytes are on the disk. On macOS fsync leaves them in the drive's own memory; only a full flush does not."""
+def _fsync(descriptor: int) -> None:
+    """Wait until the bytes are on the disk. On macOS, fsync leaves them in the drive's cache; F_FULLFSYNC does not."""
     if _FULL_FLUSH is not None:
         try:
             fcntl.fcntl(descriptor, _FULL_FLUSH)
@@ -37,7 +35,7 @@ def _flush_descriptor(descriptor: int) -> None:
         except OSError as error:
             if error.errno not in (errno.ENOTSUP, errno.ENOTTY, errno.EINVAL):
                 raise
-        os.fsync(descriptor)  # a file system without a full flush, as network shares are
+        os.fsync(descriptor)  # a file system without F_FULLFSYNC, such as a network share
     elif hasattr(os, "fdatasync"):
         os.fdatasync(descriptor)
     else:
@@ -53,10 +51,10 @@ def _write_all(descriptor: int, data: Buffer, position: int) -> None:
 
 
 class RealFile:
-    """An open file that knows its own size, so that an append needs no call to learn where the end is.
+    """An open file that tracks its size, so that an append needs no system call to find the end.
 
-    There is one writer of a file at a time. Close it only when no worker uses it any more: the descriptor's number may go to another file.
-    One that others may still use is let go instead, and closes itself when the last of them has let go of it.
+    A file has one writer at a time. Close it only when no worker uses it any more, as the descriptor number may be
+    reused. A file that others may still use is dereferenced instead, and closes itself with its last reference.
     """
 
     __slots__ = ("_descriptor", "_is_nowait", "_path", "_read_ahead", "_scratch", "_size")
@@ -64,17 +62,17 @@ class RealFile:
     def __init__(self, path: str, descriptor: int, size: int | None, scratch: memoryview) -> None:
         self._path = path
         self._descriptor = descriptor
-        self._size = size  # None for a reader: another may write to it, so that each question goes to the file system
+        self._size = size  # None for a reader: another file object may write, so the size is read from the file system
         self._scratch = scratch
         self._is_nowait = bool(_NOWAIT)
-        self._read_ahead: ReadAhead | None = None  # while somebody reads it from the disk
+        self._read_ahead: ReadAhead | None = None  # while a reader needs the disk
 
     @property
     def path(self) -> str:
         return self._path
 
     def append(self, parts: Sequence[Buffer]) -> int:
-        """Write all parts at the end, or none: what a failed write left behind is cut off before the error is raised."""
+        """Write all parts at the end, or none: the result of a failed write is truncated before the error is raised."""
         end = self._size
         if end is None:
             raise self._error(errno.EBADF)
@@ -84,14 +82,14 @@ class RealFile:
             try:
                 written = os.pwrite(self._descriptor, part, end)
             except OSError:
-                self._cut_back(end)
+                self._truncate_to(end)
                 raise
         else:
             total = sum(map(len, parts))
             try:
                 written = self._write_gathered(parts, end)
             except OSError:
-                self._cut_back(end)
+                self._truncate_to(end)
                 raise
         if written != total:
             self._finish_short_write(parts, end, written)
@@ -104,15 +102,15 @@ class RealFile:
         return os.pwrite(self._descriptor, b"".join(parts), end)
 
     def _finish_short_write(self, parts: Sequence[Buffer], end: int, written: int) -> None:
-        """A write may end early, on a signal or a nearly full disk: the rest is tried, which gives the reason if it cannot be."""
+        """Write the rest. A write may end early, on a signal or a nearly full disk: the retry shows which it was."""
         try:
             _write_all(self._descriptor, memoryview(b"".join(parts))[written:], end + written)
         except OSError:
-            self._cut_back(end)
+            self._truncate_to(end)
             raise
 
-    def _cut_back(self, end: int) -> None:
-        """Remove a torn part. Where even that fails, the size stays as it was, and the next append overwrites the part."""
+    def _truncate_to(self, end: int) -> None:
+        """Remove a torn write. If that fails too, the tracked size is unchanged and the next append overwrites it."""
         try:
             os.ftruncate(self._descriptor, end)
         except OSError:
@@ -134,7 +132,7 @@ class RealFile:
         data = os.pread(self._descriptor, size, position)
         if len(data) == size or not data:
             return data
-        pieces = [data]  # the end of the file, or a kernel that gives at most 2 GiB at once
+        pieces = [data]  # the end of the file, or the kernel's limit of 2 GiB per read
         missing = size - len(data)
         position += len(data)
         while missing and (data := os.pread(self._descriptor, missing, position)):
@@ -144,13 +142,13 @@ class RealFile:
         return b"".join(pieces)
 
     def read_at_if_cached(self, position: int, size: int) -> bytes | None:
-        lent = self.read_view_if_cached(position, size)
-        return None if lent is None else bytes(lent)
+        view = self.read_view_if_cached(position, size)
+        return None if view is None else bytes(view)
 
     def read_view_if_cached(self, position: int, size: int) -> memoryview | None:
         if not self._is_nowait:
             return memoryview(self.read_at(position, size))
-        read_ahead = self._read_ahead  # a worker may forget it meanwhile
+        read_ahead = self._read_ahead  # a worker may remove it meanwhile
         if read_ahead is not None and read_ahead.crosses_window_end(position, size):
             return None
         buffer = self._scratch[:size] if size <= _SCRATCH_BYTES else memoryview(bytearray(size))
@@ -161,11 +159,11 @@ class RealFile:
         except OSError as error:
             if error.errno not in _UNSUPPORTED:
                 raise
-            self._is_nowait = False  # a file system in memory, or one that cannot say
+            self._is_nowait = False  # a file system in memory, or without support for RWF_NOWAIT
             return memoryview(self.read_at(position, size))
         if count == size:
             return buffer
-        return None if position + count < self.size() else buffer[:count]  # the rest is on the disk, or there is none
+        return None if position + count < self.size() else buffer[:count]  # the rest is uncached, or the file ends
 
     def is_cached(self, position: int, size: int) -> bool:
         read_ahead = self._read_ahead
@@ -178,33 +176,31 @@ class RealFile:
         if read_ahead is None:
             read_ahead = self._read_ahead = ReadAhead()
             if _HAS_ADVICE:
-                os.posix_fadvise(
-                    self._descriptor, 0, 0, os.POSIX_FADV_RANDOM
-                )  # the kernel reads what it is told to, and no more
+                os.posix_fadvise(self._descriptor, 0, 0, os.POSIX_FADV_RANDOM)  # disable the kernel's read-ahead
         end = read_ahead.advance(position, size, self.size())
         if end > position:
             if _HAS_ADVICE:
                 os.posix_fadvise(self._descriptor, position, end - position, os.POSIX_FADV_WILLNEED)
-            self._walk(position, end)
+            self._fault_in(position, end)
         if not read_ahead:
             self._read_ahead = None
             if _HAS_ADVICE:
                 os.posix_fadvise(self._descriptor, 0, 0, os.POSIX_FADV_NORMAL)
 
-    def _walk(self, position: int, end: int) -> None:
-        """Wait until all of it is in the page cache."""
+    def _fault_in(self, position: int, end: int) -> None:
+        """Wait until the byte range is in the page cache."""
         if sys.platform == "linux":
-            nowhere = os.open(os.devnull, os.O_WRONLY)
+            null = os.open(os.devnull, os.O_WRONLY)
             try:
-                while position < end and (walked := os.sendfile(nowhere, self._descriptor, position, end - position)):
-                    position += walked  # no byte is copied
+                while position < end and (count := os.sendfile(null, self._descriptor, position, end - position)):
+                    position += count  # without copying a byte
             except OSError as error:
                 if error.errno not in _UNSUPPORTED:
                     raise
             finally:
-                os.close(nowhere)
-        for start in range(position, end, _WALKED_BYTES):
-            self.read_at(start, min(_WALKED_BYTES, end - start))
+                os.close(null)
+        for start in range(position, end, _FAULT_IN_BYTES):
+            self.read_at(start, min(_FAULT_IN_BYTES, end - start))
 
     def size(self) -> int:
         size = self._size
@@ -220,22 +216,22 @@ class RealFile:
         if self._descriptor < 0:
             raise self._error(errno.EBADF)
         try:
-            _flush_descriptor(self._descriptor)
+            _fsync(self._descriptor)
         except OSError as error:
             raise fsync_error(error, self._path) from error
 
     def map(self) -> memoryview:
-        """The file as it is now. It must not be truncated while the memory is in use."""
+        """Map the file at its current size. It must not be truncated while the memory is in use."""
         from mmap import ACCESS_READ, mmap
 
         size = self.size()
         if size == 0:
-            return memoryview(b"")  # nothing cannot be mapped
+            return memoryview(b"")  # an empty file cannot be mapped
         return memoryview(mmap(self._descriptor, size, access=ACCESS_READ))
 
     def send_to(self, descriptor: int, position: int, size: int) -> int:
         if size == 0:
-            return 0  # macOS takes 0 for "all of the file"
+            return 0  # to macOS, 0 means the rest of the file
         if hasattr(os, "sendfile"):
             return os.sendfile(descriptor, self._descriptor, position, size)
         return os.write(descriptor, self.read_at(position, min(size, _SCRATCH_BYTES)))
@@ -246,7 +242,7 @@ class RealFile:
             os.close(descriptor)
 
     def __del__(self) -> None:
-        """The log lets files go that a fetch may still be sending from; the last to let go closes them."""
+        """Close a file that the log has dereferenced once the last fetch that is sending from it ends."""
         self.close()
 
     def _error(self, number: int) -> OSError:
@@ -286,14 +282,14 @@ class RealDisk:
             return file.read()
 
     def write_atomically(self, path: str, data: Buffer) -> None:
-        beside = path + ".tmp"
-        descriptor = os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o644)
+        temporary = path + ".tmp"
+        descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o644)
         try:
             _write_all(descriptor, data, 0)
-            _flush_descriptor(descriptor)  # before the rename: a name must never be durable before its bytes
+            _fsync(descriptor)  # before the rename: the name must not become durable before the bytes
         finally:
             os.close(descriptor)
-        os.replace(beside, path)
+        os.replace(temporary, path)
         self.fsync_directory(os.path.dirname(path))
 
     def exists(self, path: str) -> bool:
@@ -333,17 +329,18 @@ class RealDisk:
             _take_lock(descriptor)
         except OSError as error:
             os.close(descriptor)
-            if error.errno in (errno.EACCES, errno.EAGAIN):  # POSIX lets a held lock be reported as either
+            if error.errno in (errno.EACCES, errno.EAGAIN):  # POSIX allows either for a held lock
                 raise BlockingIOError(errno.EAGAIN, os.strerror(errno.EAGAIN), path) from error
             raise
         return RealLock(descriptor)
 
 
 def _take_lock(descriptor: int) -> None:
-    """A lock of the open file, where there is one: it keeps out other nodes, also of this process, and Apache Kafka with its POSIX lock.
+    """Take an open file description lock (Linux). It excludes other nodes, even in this process, and Apache Kafka with
+    its POSIX lock.
 
-    A POSIX lock of our own would be lost as soon as anything in this process opened and closed the file. Elsewhere `flock` keeps out our
-    own kind.
+    A POSIX lock would be lost as soon as anything in this process opened and closed the file. Other systems use
+    `flock`, which excludes Ottla nodes only.
     """
     if sys.platform == "linux":
         whole_file = struct.pack("hhqqi0q", fcntl.F_WRLCK, os.SEEK_SET, 0, 0, 0)

@@ -1,4 +1,4 @@
-"""Other processes for long work in Python, started when there is some and ended when there has been none for a while."""
+"""Child processes for long work in Python, started on demand and ended when idle."""
 
 import asyncio
 import os
@@ -21,7 +21,7 @@ OnReport = Callable[[bytes], None]
 
 
 class ChildProcesses:
-    """Each does one piece of work at a time; there are as many as there was work at once."""
+    """A pool of children, each of which runs one request at a time."""
 
     __slots__ = ("_children", "_closed", "_idle", "_loop", "_workers")
 
@@ -37,25 +37,25 @@ class ChildProcesses:
 
     async def _run(self, message: bytes, on_report: OnReport) -> None:
         if self._closed:
-            raise ProcessFailed("the processes are closed")
+            raise ProcessFailed("child processes are closed")
         child = self._idle.pop() if self._idle else None
         if child is None or child.has_ended:
             child = _Child(self._loop, await self._workers.run(_start))
             self._children[child] = None
-        child.cancel_farewell()
+        child.cancel_idle_timer()
         try:
-            await child.ask(message, on_report, self._workers)
+            await child.run(message, on_report, self._workers)
         except (ProcessFailed, asyncio.CancelledError):
             self._end(child)
             raise
-        self._rest(child)
+        self._return_to_pool(child)
 
-    def _rest(self, child: "_Child") -> None:
+    def _return_to_pool(self, child: "_Child") -> None:
         if self._closed or child.has_ended:
             self._end(child)
         else:
             self._idle.append(child)
-            child.farewell = self._loop.call_later(IDLE_SECONDS, self._end, child)
+            child.idle_timer = self._loop.call_later(IDLE_SECONDS, self._end, child)
 
     def _end(self, child: "_Child") -> None:
         if child in self._idle:
@@ -64,7 +64,7 @@ class ChildProcesses:
         child.end()
 
     def close(self) -> None:
-        """End all of them, whatever they do."""
+        """Kill all children, even busy ones."""
         self._closed = True
         for child in list(self._children):
             self._end(child)
@@ -72,14 +72,11 @@ class ChildProcesses:
 
 
 def _start() -> "subprocess.Popen[bytes]":
-    """In a worker, as it takes some milliseconds."""
+    """Start a child. Call from a worker, as it takes some milliseconds."""
     import subprocess  # a node that never compacts need not load it
 
-    environment = {
-        **os.environ,
-        "OMP_NUM_THREADS": "1",
-        "OPENBLAS_NUM_THREADS": "1",
-    }  # else NumPy reserves memory for many threads
+    # By default NumPy reserves memory for many threads.
+    environment = {**os.environ, "OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
     return subprocess.Popen(
         [sys.executable, "-m", "ottla.io.child_process"],
         stdin=subprocess.PIPE,
@@ -91,7 +88,7 @@ def _start() -> "subprocess.Popen[bytes]":
 
 
 class _Child:
-    """One process. Its end is seen by the end of what it says."""
+    """One process. The end of its output tells that it has ended."""
 
     def __init__(self, loop: asyncio.AbstractEventLoop, process: "subprocess.Popen[bytes]") -> None:
         assert process.stdout is not None
@@ -99,21 +96,21 @@ class _Child:
         self._process = process
         self._output = process.stdout
         self._received = bytearray()
-        self._answered: asyncio.Future[None] | None = None
-        self._on_report: OnReport = _hear_nothing
+        self._result: asyncio.Future[None] | None = None
+        self._on_report: OnReport = _ignore_report
         self.has_ended = False
-        self.farewell: asyncio.TimerHandle | None = None
+        self.idle_timer: asyncio.TimerHandle | None = None
         os.set_blocking(self._output.fileno(), False)
         loop.add_reader(self._output.fileno(), self._on_readable)
 
-    async def ask(self, message: bytes, on_report: OnReport, workers: ThreadWorkers) -> None:
+    async def run(self, message: bytes, on_report: OnReport, workers: ThreadWorkers) -> None:
         self._on_report = on_report
-        self._answered = self._loop.create_future()
+        self._result = self._loop.create_future()
         try:
             await workers.run(partial(self._send, message))
         except OSError as error:
-            raise ProcessFailed(f"a process did not take its work: {error}") from error
-        await self._answered
+            raise ProcessFailed(f"could not send a request to a child process: {error}") from error
+        await self._result
 
     def _send(self, message: bytes) -> None:
         assert self._process.stdin is not None
@@ -134,40 +131,41 @@ class _Child:
             end = LENGTH_BYTES + int.from_bytes(self._received[:LENGTH_BYTES], "big")
             if len(self._received) < end:
                 return
-            answer = bytes(self._received[LENGTH_BYTES:end])
+            response = bytes(self._received[LENGTH_BYTES:end])
             del self._received[:end]
-            self._on_answer(answer[:1], answer[1:])
+            self._on_response(response[:1], response[1:])
 
-    def _on_answer(self, kind: bytes, body: bytes) -> None:
-        answered = self._answered
-        if answered is None or answered.done():
+    def _on_response(self, response_type: bytes, body: bytes) -> None:
+        result = self._result
+        if result is None or result.done():
             return
-        if kind == REPORT:
+        if response_type == REPORT:
             self._on_report(body)
-        elif kind == DONE:
-            answered.set_result(None)
+        elif response_type == DONE:
+            result.set_result(None)
         else:
             import json
 
-            told = json.loads(body)
-            number, message = told["errno"], told["message"]
-            answered.set_exception(ProcessFailed(message) if number is None else OSError(number, message))
+            failure = json.loads(body)
+            number, message = failure["errno"], failure["message"]
+            result.set_exception(ProcessFailed(message) if number is None else OSError(number, message))
 
     def _on_end(self) -> None:
         code = self._process.poll()
         self.end()
-        if self._answered is not None and not self._answered.done():
-            self._answered.set_exception(ProcessFailed(f"the process ended{'' if code is None else f' with {code}'}"))
+        if self._result is not None and not self._result.done():
+            status = "" if code is None else f" with exit code {code}"
+            self._result.set_exception(ProcessFailed(f"the child process ended{status}"))
 
-    def cancel_farewell(self) -> None:
-        if self.farewell is not None:
-            self.farewell.cancel()
+    def cancel_idle_timer(self) -> None:
+        if self.idle_timer is not None:
+            self.idle_timer.cancel()
 
     def end(self) -> None:
         if self.has_ended:
             return
         self.has_ended = True
-        self.cancel_farewell()
+        self.cancel_idle_timer()
         self._loop.remove_reader(self._output.fileno())
         self._process.kill()
         self._output.close()
@@ -176,12 +174,12 @@ class _Child:
         self.reap()
 
     def reap(self, *, wait: bool = False) -> None:
-        """Take note of its death, which comes some milliseconds after the signal."""
+        """Collect the exit status, which is available some milliseconds after the signal."""
         if wait:
             self._process.wait()
         elif self._process.poll() is None:
             self._loop.call_later(REAP_SECONDS, self.reap)
 
 
-def _hear_nothing(report: bytes) -> None:
-    """Nobody has asked."""
+def _ignore_report(report: bytes) -> None:
+    """Before the first request."""

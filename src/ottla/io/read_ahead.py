@@ -1,19 +1,19 @@
-"""How far a file is brought into the page cache for those who read through it from the disk, so that the kernel need not guess it.
+"""Read-ahead windows of a file for sequential readers of uncached data, in place of the kernel's read-ahead.
 
-The kernel reads ahead for whoever happens to come to the end of what is there, 8 MB at a time on some machines. That would be the loop,
-in a look at one byte or in the middle of a `sendfile`, and everybody would wait meanwhile.
+The kernel reads ahead, up to 8 MB at a time on some machines, in the thread that reaches the end of the cached pages.
+That would be the loop, in a check of one byte or in a `sendfile`, and all other requests would wait.
 """
 
 WINDOW_BYTES_MAX = 8 << 20
 WINDOWS_MAX = 4
-"""So many read at their own places in one file; one more, and somebody begins again with a small window."""
+"""Concurrent sequential readers per file. One more drops the oldest window, whose reader starts with a small one."""
 
 Window = tuple[int, int]
-"""From one position up to another."""
+"""Start and end position."""
 
 
 class ReadAhead:
-    """The windows of one file. The loop asks and workers change them; where two do at once, one window is forgotten."""
+    """The windows of one file. The loop reads and workers change them; of two concurrent changes, one may be lost."""
 
     __slots__ = ("_windows",)
 
@@ -21,11 +21,11 @@ class ReadAhead:
         self._windows: list[Window] = []
 
     def crosses_window_end(self, position: int, size: int) -> bool:
-        """Whether somebody who reads this has come to the end of a window: what is behind it is a worker's."""
+        """Whether a read starts in a window and ends after it. A worker has to prefetch the rest."""
         return any(start <= position <= end < position + size for start, end in self._windows)
 
     def advance(self, position: int, size: int, file_end: int) -> int:
-        """Where the window of somebody who reads this ends. It grows while one reads on, and is forgotten at the end of the file."""
+        """Return the end of the window for this read. It doubles with each sequential read, until the end of the file."""
         others, length = [], size
         for window in self._windows:
             start, end = window

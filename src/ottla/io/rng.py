@@ -1,4 +1,4 @@
-"""The kernel's randomness. `secrets` would do, but it loads hashes and HMAC, which a start-up can spare."""
+"""Randomness of the kernel. The `secrets` module would also import hashes and HMAC, which slows startup."""
 
 import os
 
@@ -10,12 +10,12 @@ class RealRng:
         return os.urandom(size)
 
     def below(self, limit: int) -> int:
-        """A whole number from 0 up to, not including, `limit`, all equally likely."""
+        """Return a uniformly distributed integer from 0 up to, not including, `limit`."""
         if limit <= 0:
-            raise ValueError(f"limit must be above 0, not {limit}")
+            raise ValueError(f"limit must be > 0, got {limit}")
         bits = (limit - 1).bit_length()
         size = (bits + 7) // 8
-        while True:  # each round succeeds with a chance above one half, so that this ends
+        while True:  # each iteration succeeds with a probability above one half
             number = int.from_bytes(os.urandom(size), "big") >> (size * 8 - bits)
             if number < limit:
                 return number

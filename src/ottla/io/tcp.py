@@ -1,9 +1,9 @@
-"""The real Network: TCP through asyncio, with writes of its own.
+"""Network port: TCP through asyncio for reads, direct system calls for writes.
 
-Reading goes through the loop's transport, straight into the receiver's buffer. Writing does not: a response is written to the
-socket in the callback that made it, which saves a turn of the loop, and lets `sendfile` follow a header without waiting for the
-transport to say that it has drained (uvloop has no `loop.sendfile`). What the socket does not take at once waits in a queue and
-leaves through a duplicated descriptor with a writer callback of its own.
+The loop's transport reads into the receiver's buffer. Responses bypass it and are written to the socket in the callback
+that creates them: this saves a loop iteration, and `sendfile` can follow a header without waiting for the transport to
+drain (uvloop has no `loop.sendfile`). Bytes that the socket does not accept are queued and sent by a writer callback on
+a duplicated descriptor.
 """
 
 import asyncio
@@ -19,28 +19,28 @@ from ottla.base.ports import Buffer, File, Receiver
 from ottla.io import process
 
 WRITE_QUEUE_HIGH_BYTES_MAX = 256 << 10
-"""Above this many unsent bytes the receiver is asked to make no more answers."""
+"""With more unsent bytes, the receiver is asked to produce no more responses."""
 BACKLOG_MAX = 1024
 LINGER_SECONDS = 0.5
 DISCARD_BYTES = 16 << 10
 PARTS_MAX = 1024
-"""More than this one gathered write does not take."""
+"""Limit of one gathered write."""
 SEND_FILE_PIECE_BYTES_MAX = 4 << 20
 _MORE = getattr(socket, "MSG_MORE", 0)
-"""Where a system does not have it, the reader is woken once more."""
+"""On systems without it, the reader is woken once more."""
 _CONGESTION: int | None = getattr(socket, "TCP_CONGESTION", None)
 
 
-def _send_unpaced(raw: socket.socket) -> None:
-    """To a peer on the same machine: between the two nothing can be congested. Where the system's congestion control paces what is sent,
-    as BBR does, its timers are a quarter of all CPU that a megabyte takes."""
+def _disable_pacing(raw: socket.socket) -> None:
+    """Disable pacing for a peer on the same machine, where there is no congestion. With a congestion control that
+    paces, such as BBR, the timers take a quarter of the CPU for 1 MB."""
     if _CONGESTION is not None:
-        with suppress(OSError):  # a system without it: it is sent as ever
+        with suppress(OSError):  # not available: keep the system's default
             raw.setsockopt(socket.IPPROTO_TCP, _CONGESTION, b"reno")
 
 
 class _FilePiece:
-    """A stretch of a file that waits for the socket."""
+    """A range of a file that is queued for the socket."""
 
     __slots__ = ("file", "position", "size")
 
@@ -76,9 +76,9 @@ class TcpConnection:
         self.peer_port: int = peer[1]
         raw = transport.get_extra_info("socket")
         raw.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        raw.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)  # a peer that vanished is found out at last
+        raw.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)  # to detect a dead peer
         if raw.getsockname()[0] == self.peer_host:
-            _send_unpaced(raw)
+            _disable_pacing(raw)
         self._transport = transport
         self._receiver = receiver
         self._loop = loop
@@ -100,7 +100,7 @@ class TcpConnection:
             parts = [b"".join(parts)]
         try:
             if more:
-                sent = self._whole_socket().sendmsg(parts, (), _MORE)
+                sent = self._socket_object().sendmsg(parts, (), _MORE)
             else:
                 sent = os.write(self._descriptor, parts[0]) if len(parts) == 1 else os.writev(self._descriptor, parts)
         except BlockingIOError:
@@ -112,8 +112,8 @@ class TcpConnection:
         if sent != (len(parts[0]) if len(parts) == 1 else sum(map(len, parts))):
             self._enqueue_after(parts, sent)
 
-    def _whole_socket(self) -> socket.socket:
-        """The socket of the descriptor, for the few who need more than the descriptor."""
+    def _socket_object(self) -> socket.socket:
+        """Return a socket for the descriptor, created when first needed."""
         if self._socket is None:
             self._socket = socket.socket(socket.AF_INET, socket.SOCK_STREAM, 0, fileno=self._descriptor)
         return self._socket
@@ -147,8 +147,8 @@ class TcpConnection:
         self._transport.abort()
 
     def _end(self) -> None:
-        """Say that nothing follows, and wait a moment for the peer to end too. A socket that is closed over bytes which nobody has read
-        is reset, and that takes back the answers that the peer has not read yet."""
+        """Send EOF and wait briefly for the peer to close. Closing a socket with unread received bytes would reset the
+        connection, and the peer would lose responses that it has not read yet."""
         if self._transport.is_closing():
             return
         self._transport.set_protocol(_Discard(self._transport.get_protocol()))
@@ -161,7 +161,7 @@ class TcpConnection:
         self._linger = self._loop.call_later(LINGER_SECONDS, self._transport.abort)
 
     def on_lost(self) -> None:
-        """The transport is gone: forget the descriptor before its number is used again."""
+        """The transport has closed: drop the descriptor before its number is reused."""
         self._descriptor = -1
         if self._socket is not None:
             self._socket.detach()
@@ -173,7 +173,7 @@ class TcpConnection:
             self._linger.cancel()
 
     def _enqueue_after(self, parts: Sequence[Buffer], sent: int) -> None:
-        """What is left of the parts once `sent` bytes of them have gone waits for the socket."""
+        """Queue the parts, without their first `sent` bytes."""
         if self._descriptor < 0:
             return
         for part in parts:
@@ -182,17 +182,17 @@ class TcpConnection:
                 sent -= size
                 continue
             rest = memoryview(part)[sent:]
-            self._queue.append(memoryview(bytes(rest)) if part.__class__ is memoryview else rest)  # a view is lent
+            self._queue.append(memoryview(bytes(rest)) if part.__class__ is memoryview else rest)  # borrowed
             self._queued_bytes += size - sent
             sent = 0
         self._watch()
 
     def _watch(self) -> None:
-        """Wait for the socket to take more, and ask for no more answers while too much waits."""
+        """Wait until the socket is writable, and pause the receiver while too many bytes are queued."""
         if self._queue and self._writer_descriptor < 0:
             try:
                 self._writer_descriptor = os.dup(self._descriptor)
-            except OSError:  # no descriptor is left: what cannot be sent later is not sent at all
+            except OSError:  # no descriptor is available, so the rest cannot be sent later
                 self.abort()
                 return
             self._loop.add_writer(self._writer_descriptor, self._drain)
@@ -201,7 +201,7 @@ class TcpConnection:
             self._receiver.pause_writing()
 
     def _drain(self) -> None:
-        """Write what waits until the socket takes no more or nothing is left."""
+        """Write queued bytes until the socket accepts no more or the queue is empty."""
         queue = self._queue
         try:
             while queue:
@@ -209,7 +209,7 @@ class TcpConnection:
                 if isinstance(head, _FilePiece):
                     sent = head.file.send_to(self._descriptor, head.position, min(head.size, SEND_FILE_PIECE_BYTES_MAX))
                     if not sent:
-                        raise OSError("the file ended before what was announced")
+                        raise OSError("file is shorter than the announced response")
                     head.position += sent
                     head.size -= sent
                     rest = head.size
@@ -243,7 +243,7 @@ class TcpConnection:
 
 
 class _Adapter(asyncio.BufferedProtocol):
-    """Lets asyncio call the receiver's own methods: what the loop calls per read is bound once, here."""
+    """Lets asyncio call the receiver's methods directly: the two called for each read are bound once, here."""
 
     def __init__(self, receiver: Receiver, loop: asyncio.AbstractEventLoop, network: "TcpNetwork") -> None:
         self._receiver = receiver
@@ -264,14 +264,14 @@ class _Adapter(asyncio.BufferedProtocol):
 
     def connection_lost(self, exc: Exception | None) -> None:
         if self.connection is None:
-            return  # it was never let in
+            return  # rejected by connection_made
         self._network.open_count -= 1
         self.connection.on_lost()
         self._receiver.connection_lost(exc)
 
 
 class _Discard(asyncio.BufferedProtocol):
-    """Takes the place of an adapter whose connection is being closed: what still comes is read and forgotten."""
+    """Replaces the adapter of a connection that is being closed, and discards what it receives."""
 
     def __init__(self, adapter: asyncio.BaseProtocol) -> None:
         self._adapter = adapter
@@ -281,7 +281,7 @@ class _Discard(asyncio.BufferedProtocol):
         return self._buffer
 
     def buffer_updated(self, nbytes: int) -> None:
-        """Nobody wants it."""
+        """Discard it."""
 
     def connection_lost(self, exc: Exception | None) -> None:
         self._adapter.connection_lost(exc)
@@ -299,7 +299,7 @@ class TcpListener:
 
 
 class TcpNetwork:
-    """`base.ports.Network` on this machine's network. Connections leave descriptors for files: a log needs its own."""
+    """`base.ports.Network` over TCP. Limits connections so that descriptors remain for log files."""
 
     def __init__(self) -> None:
         self.connections_max = process.split_descriptors()[1]
@@ -316,5 +316,5 @@ class TcpNetwork:
         loop = asyncio.get_running_loop()
         _, adapter = await loop.create_connection(lambda: _Adapter(receiver, loop, self), host, port)
         if adapter.connection is None:
-            raise OSError(errno.EMFILE, "too many connections are open")
+            raise OSError(errno.EMFILE, "too many open connections")
         return adapter.connection

@@ -1,4 +1,4 @@
-"""Threads for what would block the loop."""
+"""Worker threads for calls that would block the loop."""
 
 import asyncio
 from collections.abc import Callable
@@ -11,13 +11,13 @@ T = TypeVar("T")
 
 
 class ThreadWorkers:
-    """A pool of at most `threads` threads, made when the first work arrives: a node that is never busy never pays for it."""
+    """A pool of at most `threads` threads, created with the first call of `run`."""
 
     __slots__ = ("_closed", "_loop", "_pool", "_threads_max")
 
     def __init__(self, loop: asyncio.AbstractEventLoop, threads: int) -> None:
         if threads < 1:
-            raise ValueError(f"at least one thread is needed, not {threads}")
+            raise ValueError(f"number of worker threads must be >= 1, got {threads}")
         self._loop = loop
         self._threads_max = threads
         self._pool: ThreadPoolExecutor | None = None
@@ -25,7 +25,7 @@ class ThreadWorkers:
 
     def run(self, work: Callable[[], T]) -> "asyncio.Future[T]":
         if self._closed:
-            raise RuntimeError("the workers are closed")
+            raise RuntimeError("worker threads are closed")
         if self._pool is None:
             self._pool = ThreadPoolExecutor(
                 self._threads_max, thread_name_prefix="ottla-worker", initializer=reset_timeslice
@@ -33,7 +33,7 @@ class ThreadWorkers:
         return self._loop.run_in_executor(self._pool, work)
 
     def close(self) -> None:
-        """Take no more work and wait for what was taken: a flush that was begun ends."""
+        """Accept no more work and wait for submitted work, such as a started fsync, to end."""
         self._closed = True
         if self._pool is not None:
             self._pool.shutdown(wait=True)

@@ -41,7 +41,7 @@ def test_all_numbers_below_a_limit_occur():
 
 
 def test_no_number_is_below_zero():
-    with pytest.raises(ValueError, match="above 0"):
+    with pytest.raises(ValueError, match="must be > 0"):
         RealRng().below(0)
 
 
@@ -84,7 +84,7 @@ async def test_workers_that_were_never_used_close():
 
 def test_workers_need_a_thread():
     loop = asyncio.new_event_loop()
-    with pytest.raises(ValueError, match="at least one"):
+    with pytest.raises(ValueError, match="must be >= 1"):
         ThreadWorkers(loop, threads=0)
     loop.close()
 
