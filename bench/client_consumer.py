@@ -28,7 +28,7 @@ def _timed(work: Callable[[], None]) -> tuple[float, float]:
 
 
 def read_kafka_python(bootstrap: str, topic: str, records: int) -> tuple[float, float]:
-    import kafka  # type: ignore[import-untyped]
+    import kafka
 
     consumer = kafka.KafkaConsumer(bootstrap_servers=bootstrap, auto_offset_reset="earliest", enable_auto_commit=False)
     partition = kafka.TopicPartition(topic, 0)
@@ -74,7 +74,7 @@ def _run_async(work: "Callable[[], Any]") -> Any:
 
 
 def read_aiokafka(bootstrap: str, topic: str, records: int) -> tuple[float, float]:
-    import aiokafka  # type: ignore[import-untyped]
+    import aiokafka
 
     async def work() -> tuple[float, float]:
         consumer = aiokafka.AIOKafkaConsumer(

@@ -19,7 +19,7 @@ BAR = 1.5
 
 
 def write_kafka_python(bootstrap: str, topic: str, records: int) -> tuple[float, float]:
-    import kafka  # type: ignore[import-untyped]
+    import kafka
 
     settings = {"acks": "all", "enable_idempotence": True, "linger_ms": LINGER_MS, "batch_size": BATCH_BYTES}
     producer = kafka.KafkaProducer(bootstrap_servers=bootstrap, **settings)
@@ -78,7 +78,7 @@ def _send_all(send: Callable[[str, bytes], object], topic: str, records: int) ->
 
 
 def write_aiokafka(bootstrap: str, topic: str, records: int) -> tuple[float, float]:
-    import aiokafka  # type: ignore[import-untyped]
+    import aiokafka
 
     async def work() -> tuple[float, float]:
         producer = aiokafka.AIOKafkaProducer(

@@ -12,7 +12,7 @@ SETTINGS = {"linger.ms": 5, "batch.size": 16_384, "queue.buffering.max.messages"
 def fill(bootstrap: str, topic: str, partitions: int, records: Iterable[Mapping[str, Any]], **settings: str) -> None:
     """Make the topic, and produce records, which are arguments of `Producer.produce`; all of them are acknowledged then."""
     from confluent_kafka import Producer
-    from confluent_kafka.admin import AdminClient, NewTopic  # type: ignore[attr-defined]
+    from confluent_kafka.admin import AdminClient, NewTopic
 
     admin = AdminClient({"bootstrap.servers": bootstrap})
     admin.create_topics([NewTopic(topic, partitions, 1)])[topic].result(30)

@@ -114,7 +114,7 @@ def measure_kind(
 def measure_one_row(
     broker: BrokerProcess, drivers: dict[str, Job], say: Callable[[str], None]
 ) -> dict[str, dict[str, float]]:
-    from confluent_kafka.admin import AdminClient, NewTopic  # type: ignore[attr-defined]
+    from confluent_kafka.admin import AdminClient, NewTopic
 
     found = {}
     for name, driver in drivers.items():

@@ -135,7 +135,7 @@ class Sender:
             if self._idempotent
             else {}
         )
-        batch = build_batch(records, codec=self.name % 5, **marks)  # type: ignore[arg-type]
+        batch = build_batch(records, codec=self.name % 5, **marks)
         data = [PartitionProduceData(index=sending.partition, records=bytes(batch))]
         return ProduceRequest(
             acks=self._acks, timeout_ms=10_000, topic_data=[TopicProduceData(name=self._topic, partition_data=data)]

@@ -47,7 +47,7 @@ def test_a_node_is_stopped_under_load(start_broker: StartBroker) -> None:
         stop = threading.Event()
         for sender in senders:
             sender.start(address(broker), stop)
-        wait_for(lambda senders=senders: sum(sender.acked_batches for sender in senders) >= 100)  # type: ignore[misc]
+        wait_for(lambda senders=senders: sum(sender.acked_batches for sender in senders) >= 100)
         assert broker.stop() in STOPPED_BY_SIGTERM
         stop.set()
         for sender in senders:

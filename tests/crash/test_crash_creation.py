@@ -75,7 +75,7 @@ def test_topics_survive_kill_9(start_broker: StartBroker) -> None:
         thread = threading.Thread(target=maker.run, args=(broker,), daemon=True)
         goal = maker.answers + chosen.randrange(3, 25)
         thread.start()
-        wait_for(lambda goal=goal: maker.answers >= goal or maker.failure is not None)  # type: ignore[misc]
+        wait_for(lambda goal=goal: maker.answers >= goal or maker.failure is not None)
         broker.kill()
         thread.join(30)
         assert maker.failure is None, maker.failure
@@ -107,7 +107,7 @@ def check_topics(broker: BrokerProcess, maker: Maker) -> None:
 
         for name, size in found.items():
             for partition in range(size):
-                wait_for(lambda name=name, partition=partition: is_led(name, partition))  # type: ignore[misc]
+                wait_for(lambda name=name, partition=partition: is_led(name, partition))
     # Those of topics that are going, or that nobody knows, are set aside under a longer name, as Kafka sets them aside.
     directories = {
         path.name for path in broker.data_dir.glob("made-*") if not path.name.endswith(("-delete", "-stray"))

@@ -40,7 +40,7 @@ def request(log: PartitionLog, plan: CompactionPlan, *, now_ms: int, **changes: 
             for producer_id, producer in log.producers.items()
         ),
     )
-    return asked._replace(**changes)  # type: ignore[arg-type]
+    return asked._replace(**changes)
 
 
 def clean(

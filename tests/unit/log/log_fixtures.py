@@ -31,7 +31,7 @@ def open_log(
         disk or RealDisk(),
         str(directory),
         config=config or LogConfig(**configs),
-        topic_id=topic_id,  # type: ignore[arg-type]
+        topic_id=topic_id,
         now_ms=now_ms,
         clean=clean,
         recovery_point=recovery_point,

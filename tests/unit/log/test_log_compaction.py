@@ -19,7 +19,7 @@ def compacted(directory: Path, **configs: object) -> PartitionLog:
 
 
 def put(log: PartitionLog, *records: tuple[bytes | None, bytes | None], now_ms: int = NOW, **fields: object) -> int:
-    return append_records(log, list(records), now_ms=now_ms, **fields)  # type: ignore[arg-type]
+    return append_records(log, list(records), now_ms=now_ms, **fields)
 
 
 def headers(log: PartitionLog) -> list[BatchHeader]:

@@ -45,7 +45,7 @@ def test_keys_whose_hashes_meet_are_told_apart(windows, asked):
         patch.setattr(offset_map, "PROBES_MAX", 3)
 
         class Meeting(OffsetMap):
-            def read_keys(self, octets, starts, sizes):  # type: ignore[no-untyped-def]
+            def read_keys(self, octets, starts, sizes):
                 found = super().read_keys(octets, starts, sizes)
                 found.hashes[:] = found.sizes.astype(np.uint64) & np.uint64(1)
                 return found

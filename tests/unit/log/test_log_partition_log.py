@@ -360,7 +360,7 @@ def test_a_cold_read_is_left_to_a_worker() -> None:
 def test_a_directory_of_another_topic_is_not_opened(tmp_path: Path) -> None:
     open_log(tmp_path).close()
     with pytest.raises(TopicIdMismatch):
-        open_log(tmp_path, topic_id=TOPIC_ID[::-1])  # type: ignore[arg-type]
+        open_log(tmp_path, topic_id=TOPIC_ID[::-1])
 
 
 def test_inspection_may_be_done_before(tmp_path: Path) -> None:
