@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from ottla.client import RecordMetadata, RecordTooLargeError
 from ottla.client.accumulator import RECORD_OVERHEAD_MAX, TABLE_SIZE
 from ottla.wire.batches import RECORDS_AT, decode_records, has_valid_checksum, read_header
-from tests.unit.client.producing import Bench
+from tests.unit.client.producer_harness import Bench
 
 FIELD = st.none() | st.binary(max_size=40) | st.just(b"x" * (TABLE_SIZE + 5))
 HEADERS = st.none() | st.lists(st.tuples(st.text(max_size=5), st.none() | st.binary(max_size=5)), max_size=3)
@@ -118,7 +118,7 @@ def test_own_partitioners_and_ignored_keys():
 
 
 def test_partitions_that_are_added_are_used():
-    from tests.unit.client.producing import metadata
+    from tests.unit.client.producer_harness import metadata
 
     bench = Bench(partitions=1)
     bench.cluster.update(metadata(3))

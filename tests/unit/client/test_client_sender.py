@@ -11,7 +11,7 @@ from ottla.client import (
     ProducerFencedError,
     RecordTooLargeError,
 )
-from tests.unit.client.producing import Bench, metadata, sequences
+from tests.unit.client.producer_harness import Bench, metadata, sequences
 
 NOT_LEADER, OUT_OF_ORDER, TOO_LARGE, DUPLICATE = 6, 45, 10, 46
 
