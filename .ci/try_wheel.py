@@ -19,7 +19,7 @@ sys.path.insert(0, str(CHECKOUT))
 
 from bench.peers import OttlaProcess  # noqa: E402
 from tests.docs.page import DOCS, blocks  # noqa: E402
-from tests.docs.reader import WRITTEN, PageReader, free_port  # noqa: E402
+from tests.docs.reader import PAGE_BOOTSTRAP, PageReader, free_port  # noqa: E402
 
 RECORDS = 1000
 TEST = """
@@ -67,20 +67,20 @@ def round_trip(bootstrap: str) -> None:
         raise SystemExit("what was read is not what was sent")
 
 
-def type_in_quick_start(dist: Path, directory: Path) -> int:
+def run_quick_start(dist: Path, directory: Path) -> int:
     """Every line of docs/quick-start.md, beginning with the installation, for which pip finds the wheel in `dist`."""
-    host, _, port = WRITTEN.rpartition(":")
+    host, _, port = PAGE_BOOTSTRAP.rpartition(":")
     with socket.socket() as probe:
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
             probe.bind((host, int(port)))
-            bootstrap = WRITTEN
+            bootstrap = PAGE_BOOTSTRAP
         except OSError:
             bootstrap = f"{host}:{free_port()}"
-            print(f"{WRITTEN} is taken on this machine: the quick start is typed in with {bootstrap}")
+            print(f"{PAGE_BOOTSTRAP} is taken on this machine: the quick start is typed in with {bootstrap}")
     settings = {"PIP_FIND_LINKS": str(dist), "PIP_DISABLE_PIP_VERSION_CHECK": "1"}
     with PageReader(directory, bootstrap=bootstrap, environment=settings) as reader:
-        count = reader.type_in(blocks(DOCS / "quick-start.md"))
+        count = reader.run(blocks(DOCS / "quick-start.md"))
     origin = run(
         directory / "venv" / "bin" / "python", "-c", "import ottla; print(ottla.__file__)", cwd=directory
     ).strip()
@@ -124,7 +124,7 @@ def main() -> None:
             )
         )
         (home / "quick-start").mkdir()
-        count = type_in_quick_start(wheel.resolve().parent, home / "quick-start")
+        count = run_quick_start(wheel.resolve().parent, home / "quick-start")
     print(
         f"{wheel.name}, outside the checkout: {RECORDS} records there and back, a test with the fixture, {count} blocks of quick start"
     )

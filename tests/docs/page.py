@@ -1,16 +1,16 @@
-"""Pages of the documentation as what can be typed in: their fenced blocks in order, under their headings.
+"""Parse documentation pages into their fenced blocks, in order, with their headings.
 
-What stands behind the fence says what a block is:
+The text after the fence determines the type of the block:
 
-    console             commands after `$`, each with its output below it; each must end well
-    console NAME        the same in another terminal, where the last command goes on; without `$` it is what is seen there later
-    python              runs as it stands, after the blocks above it
-    python NAME.py      a file; pytest runs those whose names begin with `test_` when the page is through
+    console             commands after `$`, each with its output below it; each must exit with 0
+    console NAME        the same in another terminal, where the last command keeps running; without `$`: its later output
+    python              runs as written, after the blocks above it
+    python NAME.py      a file; pytest runs those named `test_*` at the end of the page
     LANGUAGE NAME.EXT   a file
     text, or nothing    what the Python block above prints
 
-In what is printed, `...` stands for anything within a line, and alone on a line for any number of lines. How many seconds something took
-(`in 0.3 s`) is not compared, nor is Ottla's version.
+In output, `...` matches anything within a line, and any number of lines if alone on a line. Durations (`in 0.3 s`) and
+Ottla's version are not compared.
 """
 
 import re
@@ -37,14 +37,14 @@ class Block:
 
 @dataclass(frozen=True, slots=True)
 class Command:
-    """What is typed after `$`, and what is seen below it."""
+    """A command after `$`, and its output."""
 
-    typed: str
+    command: str
     output: str
 
 
 def blocks(path: Path) -> list[Block]:
-    """The fenced blocks of a page."""
+    """Return the fenced blocks of a page."""
     found: list[Block] = []
     heading, lines = "", path.read_text().splitlines()
     number = 0
@@ -57,7 +57,7 @@ def blocks(path: Path) -> list[Block]:
             number += 1
             continue
         indent = len(line) - len(line.lstrip())
-        end = next(place for place in range(number + 1, len(lines)) if lines[place].strip() == "```")
+        end = next(index for index in range(number + 1, len(lines)) if lines[index].strip() == "```")
         language, _, name = fence["info"].strip().partition(" ")
         text = "".join(each[indent:] + "\n" for each in lines[number + 1 : end])
         found.append(Block(path.name, number + 1, heading, language, name.strip(), text))
@@ -66,23 +66,23 @@ def blocks(path: Path) -> list[Block]:
 
 
 def commands(block: Block) -> list[Command]:
-    """The commands of a console; output before the first has an empty command."""
+    """Return the commands of a console block; output before the first one has an empty command."""
     found: list[Command] = []
-    typed, output = "", ""
+    command, output = "", ""
     for line in block.text.splitlines():
         if line.startswith("$ "):
-            if typed or output:
-                found.append(Command(typed, output))
-            typed, output = line.removeprefix("$ "), ""
-        elif line.startswith("> ") and typed and not output:
-            typed += "\n" + line.removeprefix("> ")
+            if command or output:
+                found.append(Command(command, output))
+            command, output = line.removeprefix("$ "), ""
+        elif line.startswith("> ") and command and not output:
+            command += "\n" + line.removeprefix("> ")
         else:
             output += line + "\n"
-    return [*found, Command(typed, output)]
+    return [*found, Command(command, output)]
 
 
 def pattern(expected: str) -> str:
-    """What is expected, as a regular expression."""
+    """Return the regular expression that matches the expected output."""
     expected = _VARYING.sub("...", expected)
     parts = []
     for line in expected.rstrip("\n").splitlines():
@@ -90,28 +90,30 @@ def pattern(expected: str) -> str:
             parts.append(r"(?:[^\n]*\n)*?")
         else:
             parts.append(
-                "[^\n]*?".join(re.escape(part.rstrip()) if not rest else re.escape(part) for part, rest in _cut(line))
+                "[^\n]*?".join(
+                    re.escape(part.rstrip()) if not rest else re.escape(part) for part, rest in _split_at_dots(line)
+                )
                 + r"[ ]*\n"
             )
     return "".join(parts)
 
 
-def _cut(line: str) -> list[tuple[str, int]]:
-    """The parts of a line between its `...`, each with how many follow."""
+def _split_at_dots(line: str) -> list[tuple[str, int]]:
+    """Return the parts of a line between its `...`, each with the number of parts after it."""
     parts = line.split("...")
     return [(part, len(parts) - index - 1) for index, part in enumerate(parts)]
 
 
-def is_as_expected(seen: str, expected: str) -> bool:
-    """All that was seen, against all that was expected."""
-    return re.fullmatch(pattern(expected), _ended(seen)) is not None
+def matches(actual: str, expected: str) -> bool:
+    """Return whether the complete output matches."""
+    return re.fullmatch(pattern(expected), _with_newline(actual)) is not None
 
 
-def begins_as_expected(seen: str, expected: str) -> bool:
-    """As above, where more may follow."""
-    return re.match(pattern(expected), seen) is not None
+def starts_with(actual: str, expected: str) -> bool:
+    """Return whether the output so far starts as expected."""
+    return re.match(pattern(expected), actual) is not None
 
 
-def _ended(text: str) -> str:
+def _with_newline(text: str) -> str:
     text = text.rstrip("\n")
     return text + "\n" if text else ""

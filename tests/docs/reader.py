@@ -1,4 +1,4 @@
-"""A reader who types in all of a page, in order, in an empty directory, and compares what is seen with what the page says."""
+"""Run a documentation page in order, in an empty directory, and compare the output with the page."""
 
 import io
 import os
@@ -10,11 +10,11 @@ from contextlib import chdir, redirect_stdout
 from pathlib import Path
 from typing import Any, Self
 
-from tests.docs.page import Block, begins_as_expected, commands, is_as_expected
+from tests.docs.page import Block, commands, matches, starts_with
 from tests.docs.terminal import Terminal
 
-WRITTEN = "127.0.0.1:9092"
-"""Where pages have their broker."""
+PAGE_BOOTSTRAP = "127.0.0.1:9092"
+"""Broker address written on the pages."""
 OUTPUTS = ("", "text")
 STEP_SECONDS_MAX = 120.0
 
@@ -26,17 +26,17 @@ def free_port() -> int:
 
 
 class Mismatch(AssertionError):
-    """The page says one thing, and another was seen."""
+    """The output differs from the page."""
 
 
 class PageReader:
-    """`bootstrap` takes the place of the address that is written, in what is typed and in what is seen; `tools` is where commands are."""
+    """Runs pages. `bootstrap` replaces the address in commands and output; `tools` is the directory of `ottla`."""
 
     def __init__(
         self,
         directory: Path,
         *,
-        bootstrap: str = WRITTEN,
+        bootstrap: str = PAGE_BOOTSTRAP,
         tools: Path | None = None,
         environment: Mapping[str, str] | None = None,
     ) -> None:
@@ -51,7 +51,7 @@ class PageReader:
             **clean, "PATH": f"{tools}:{os.environ['PATH']}", "PYTHONDONTWRITEBYTECODE": "1",
             "PYTHONWARNINGS": "ignore::DeprecationWarning", **(environment or {}),
         }  # fmt: skip
-        if bootstrap != WRITTEN:
+        if bootstrap != PAGE_BOOTSTRAP:
             self._environment["OTTLA_BOOTSTRAP"] = bootstrap
         self._terminals: dict[str, Terminal] = {}
         self._expected: dict[str, str] = {}
@@ -65,36 +65,36 @@ class PageReader:
         for terminal in reversed(self._terminals.values()):
             terminal.close()
 
-    def type_in(self, page: Iterable[Block]) -> int:
-        """All blocks; how many there were. Tests that the page itself does not run are run at its end, together: pytest starts slowly."""
-        written = list(page)
-        for block in written:
-            self._type_block(block)
-        typed = "".join(block.text for block in written if block.language == "console")
-        if tests := [block.name for block in written if block.name.startswith("test_") and block.name not in typed]:
+    def run(self, page: Iterable[Block]) -> int:
+        """Run all blocks, then the test files that the page does not run itself. Return the number of blocks."""
+        page_blocks = list(page)
+        for block in page_blocks:
+            self._run_block(block)
+        typed = "".join(block.text for block in page_blocks if block.language == "console")
+        if tests := [block.name for block in page_blocks if block.name.startswith("test_") and block.name not in typed]:
             self._run_pytest(tests)
-        return len(written)
+        return len(page_blocks)
 
-    def _type_block(self, block: Block) -> None:
-        text = block.text.replace(WRITTEN, self._bootstrap)
+    def _run_block(self, block: Block) -> None:
+        text = block.text.replace(PAGE_BOOTSTRAP, self._bootstrap)
         printed, self._printed = self._printed, None
         if block.language in OUTPUTS:
             if printed is None:
-                raise Mismatch(f"{block}: an output without a Python block that prints it")
-            if not is_as_expected(printed, text):
-                raise Mismatch(f"{block}: expected\n{text}\nbut it printed\n{printed}")
+                raise Mismatch(f"{block}: output without a Python block before it")
+            if not matches(printed, text):
+                raise Mismatch(f"{block}: expected\n{text}\ngot\n{printed}")
         elif block.language == "console":
-            self._type_console(block)
+            self._run_console(block)
         elif block.name:
             (self._directory / block.name).write_text(text)
         elif block.language == "python":
             self._run_python(block, text)
         else:
-            raise Mismatch(f"{block}: nobody knows how to try a block of {block.language!r}")
+            raise Mismatch(f"{block}: unknown block language {block.language!r}")
 
     def _run_python(self, block: Block, text: str) -> None:
         out = io.StringIO()
-        padding = "\n" * block.line  # so that tracebacks name the page's own lines
+        padding = "\n" * block.line  # so that tracebacks have the line numbers of the page
         with redirect_stdout(out), chdir(self._directory):
             exec(compile(padding + text, block.page, "exec"), self._namespace)
         self._printed = out.getvalue()
@@ -119,43 +119,41 @@ class PageReader:
         if done.returncode or "skipped" in done.stdout:
             raise Mismatch(f"pytest ended with {done.returncode}\n{done.stdout}{done.stderr}")
 
-    def _type_console(self, block: Block) -> None:
+    def _run_console(self, block: Block) -> None:
         terminal = self._terminals.get(block.name)
         if terminal is None:
             terminal = self._terminals[block.name] = Terminal(self._directory, self._environment)
         steps = commands(block)
         for index, step in enumerate(steps):
-            expected = step.output.replace(WRITTEN, self._bootstrap)
-            if step.typed:
-                terminal.type(self._placed(step.typed))
+            expected = step.output.replace(PAGE_BOOTSTRAP, self._bootstrap)
+            if step.command:
+                terminal.start(self._with_port(step.command))
                 self._expected[block.name] = expected
             else:
                 self._expected[block.name] += expected
             if block.name and index == len(steps) - 1:
-                self._see(block, terminal)
+                self._expect_output(block, terminal)
             else:
-                self._finish(block, terminal, step.typed)
+                self._finish(block, terminal, step.command)
 
-    def _see(self, block: Block, terminal: Terminal) -> None:
-        """The command goes on; this much of its output must come."""
+    def _expect_output(self, block: Block, terminal: Terminal) -> None:
+        """Wait for the output of a command that keeps running."""
         expected = self._expected[block.name]
-        if not terminal.wait(lambda: begins_as_expected(terminal.seen, expected), STEP_SECONDS_MAX):
-            raise Mismatch(
-                f"{block}: expected\n{expected}\nbut after {STEP_SECONDS_MAX:g} s there was\n{terminal.seen}"
-            )
+        if not terminal.wait(lambda: starts_with(terminal.output, expected), STEP_SECONDS_MAX):
+            raise Mismatch(f"{block}: expected\n{expected}\nafter {STEP_SECONDS_MAX:g} s, got\n{terminal.output}")
 
-    def _finish(self, block: Block, terminal: Terminal, typed: str) -> None:
+    def _finish(self, block: Block, terminal: Terminal, command: str) -> None:
         if not terminal.wait(lambda: terminal.status() is not None, STEP_SECONDS_MAX):
-            raise Mismatch(f"{block}: `{typed}` did not end within {STEP_SECONDS_MAX:g} s:\n{terminal.seen}")
+            raise Mismatch(f"{block}: `{command}` did not exit within {STEP_SECONDS_MAX:g} s:\n{terminal.output}")
         if terminal.status():
-            raise Mismatch(f"{block}: `{typed}` ended with {terminal.status()}:\n{terminal.seen}")
+            raise Mismatch(f"{block}: `{command}` ended with {terminal.status()}:\n{terminal.output}")
         expected = self._expected[block.name]
-        if not is_as_expected(terminal.seen, expected):
-            raise Mismatch(f"{block}: `{typed}` should print\n{expected}\nbut printed\n{terminal.seen}")
+        if not matches(terminal.output, expected):
+            raise Mismatch(f"{block}: `{command}` should print\n{expected}\nbut printed\n{terminal.output}")
 
-    def _placed(self, typed: str) -> str:
-        """A broker that is started gets the port at which it is expected."""
-        typed = typed.replace(WRITTEN, self._bootstrap)
-        if typed.startswith("ottla start") and ".properties" not in typed and self._bootstrap != WRITTEN:
-            return f"{typed} --port {self._port}"
-        return typed
+    def _with_port(self, command: str) -> str:
+        """Add the port of the test's broker to `ottla start`."""
+        command = command.replace(PAGE_BOOTSTRAP, self._bootstrap)
+        if command.startswith("ottla start") and ".properties" not in command and self._bootstrap != PAGE_BOOTSTRAP:
+            return f"{command} --port {self._port}"
+        return command

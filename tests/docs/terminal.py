@@ -1,4 +1,4 @@
-"""A terminal as a reader has it: a shell that is typed into, and all that was seen there."""
+"""A terminal for documentation tests: a shell that runs commands, and their output."""
 
 import os
 import signal
@@ -8,7 +8,7 @@ import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
-DONE = "::done "
+END_MARK = "::done "
 
 
 class Terminal:
@@ -17,42 +17,42 @@ class Terminal:
             ["bash", "--norc", "--noprofile"], cwd=directory, env=dict(environment), start_new_session=True,
             stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
         )  # fmt: skip
-        self._seen = b""
+        self._data = b""
         self._changed = threading.Condition()
         self._reader = threading.Thread(target=self._read, daemon=True)
         self._reader.start()
         self._from = 0
 
-    def type(self, command: str) -> None:
-        """Begin a command; what it prints is seen from here on."""
+    def start(self, command: str) -> None:
+        """Start a command; `output` then holds what it prints."""
         assert self._shell.stdin is not None
-        self._from = len(self._seen)
-        # Without an input of its own the command would read what is typed next.
-        self._shell.stdin.write(f"{{ {command}\n}} </dev/null; echo '{DONE}'$?\n".encode())
+        self._from = len(self._data)
+        # With the shell's stdin, the command would read the next commands.
+        self._shell.stdin.write(f"{{ {command}\n}} </dev/null; echo '{END_MARK}'$?\n".encode())
         self._shell.stdin.flush()
 
     @property
-    def seen(self) -> str:
-        """What the last command has printed so far."""
-        return self._seen[self._from :].decode().partition(DONE)[0]
+    def output(self) -> str:
+        """Output of the last command so far."""
+        return self._data[self._from :].decode().partition(END_MARK)[0]
 
     def status(self) -> int | None:
-        """How the last command ended; None while it runs."""
-        ended = self._seen[self._from :].decode().partition(DONE)[2]
+        """Exit code of the last command; None while it runs."""
+        ended = self._data[self._from :].decode().partition(END_MARK)[2]
         return int(ended) if ended.endswith("\n") else None
 
-    def wait(self, is_so: Callable[[], bool], seconds: float) -> bool:
-        """Until it is so, looking whenever something was printed."""
+    def wait(self, condition: Callable[[], bool], seconds: float) -> bool:
+        """Wait until `condition` holds, checking it whenever there is output; return whether it does."""
         give_up_at = time.monotonic() + seconds
         with self._changed:
-            while not is_so():
+            while not condition():
                 left = give_up_at - time.monotonic()
                 if left <= 0 or not self._changed.wait(left):
-                    return is_so()
+                    return condition()
         return True
 
     def close(self) -> None:
-        """Ctrl-C for what runs, and the end of the shell and of all that it started."""
+        """Interrupt the running command, and end the shell and all its processes."""
         assert self._shell.stdin is not None
         self._shell.stdin.close()
         try:
@@ -67,5 +67,5 @@ class Terminal:
         assert self._shell.stdout is not None
         while piece := os.read(self._shell.stdout.fileno(), 65536):
             with self._changed:
-                self._seen += piece
+                self._data += piece
                 self._changed.notify_all()

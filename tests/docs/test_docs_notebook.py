@@ -1,4 +1,4 @@
-"""The notebook is run from the first cell to the last, and shows what it has been saved with."""
+"""Run the notebooks and compare their outputs with the saved ones."""
 
 import json
 import sys
@@ -14,14 +14,14 @@ NOTEBOOKS = sorted((DOCS / "notebooks").glob("*.ipynb"))
 
 
 def results(notebook: nbformat.NotebookNode) -> list[list[str]]:
-    """What each code cell shows."""
+    """Return the outputs of each code cell."""
     cells = [cell for cell in notebook.cells if cell.cell_type == "code"]
     return [[output.get("text") or output["data"]["text/plain"] for output in cell.outputs] for cell in cells]
 
 
 @pytest.fixture
 def kernel(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
-    """A kernel of this interpreter, wherever others may be installed."""
+    """A kernel with this interpreter, regardless of installed kernels."""
     directory = tmp_path / "jupyter" / "kernels" / "this"
     directory.mkdir(parents=True)
     command = [sys.executable, "-m", "ipykernel_launcher", "-f", "{connection_file}"]

@@ -1,4 +1,4 @@
-"""Every page for users is typed in as it is written, in an empty directory, beside a broker where it does not start one itself."""
+"""Run every user page as written, in an empty directory, with a broker unless the page starts one itself."""
 
 import re
 import shutil
@@ -12,12 +12,12 @@ from ottla.testing import Broker
 from tests.docs.page import DOCS, Block, blocks
 from tests.docs.reader import PageReader, free_port
 
-WHOLE = ("delivery.md", "testing-with-ottla.md")
-"""Pages that are one story, from the first block to the last."""
+WHOLE_PAGES = ("delivery.md", "testing-with-ottla.md")
+"""Pages run from the first block to the last."""
 BY_SECTION = ("coming-from-kafka.md",)
-"""Pages whose sections have nothing to do with one another."""
-TOUR = ("One minute", "A broker inside your tests")
-"""The sections of the project's front page that can be typed in."""
+"""Pages whose sections are independent."""
+TOUR = ("A one-minute tour", "A broker in your tests")
+"""The executable sections of the project's README."""
 ELSEWHERE = {
     "quick-start.md": "tests/docs/test_docs_quick_start.py",
     "client.md": "tests/unit/client/test_client_docs.py",
@@ -30,11 +30,11 @@ ELSEWHERE = {
         ("ARCHITECTURE.md", "OPERATING.md", "SKIPPED.md", "STYLE.md", "TESTING.md"), "for operators and contributors"
     ),
 }
-"""Where other pages are tried, or why there is nothing to try."""
+"""Where other pages are tested, or why they have nothing to run."""
 
 
 def sections() -> list[tuple[str, str, list[Block]]]:
-    found = [(page, "", blocks(DOCS / page)) for page in WHOLE]
+    found = [(page, "", blocks(DOCS / page)) for page in WHOLE_PAGES]
     for page in BY_SECTION:
         found += [
             (page, heading, list(inside))
@@ -45,7 +45,7 @@ def sections() -> list[tuple[str, str, list[Block]]]:
 
 
 def require(heading: str) -> dict[str, str]:
-    """What a section needs that no Python package brings: the variables it uses, or a skip that says what is missing."""
+    """Return the environment variables a section needs. Skips the test if Java, its jars or kcat is missing."""
     if heading == "kcat" and shutil.which("kcat") is None:
         pytest.skip("no kcat on the PATH")
     if heading == "Java":
@@ -61,28 +61,28 @@ def require(heading: str) -> dict[str, str]:
 
 @pytest.mark.timeout(180)
 @pytest.mark.parametrize(
-    ("heading", "written"), [pytest.param(*each[1:], id=f"{each[0]}:{each[1]}") for each in sections()]
+    ("heading", "page_blocks"), [pytest.param(*each[1:], id=f"{each[0]}:{each[1]}") for each in sections()]
 )
-def test_typed_in(heading: str, written: list[Block], tmp_path: Path) -> None:
+def test_page_runs_as_written(heading: str, page_blocks: list[Block], tmp_path: Path) -> None:
     variables = require(heading)
-    if any(re.search(r"^\$ ottla start", block.text, re.MULTILINE) for block in written):
+    if any(re.search(r"^\$ ottla start", block.text, re.MULTILINE) for block in page_blocks):
         with PageReader(tmp_path, bootstrap=f"127.0.0.1:{free_port()}", environment=variables) as reader:
-            assert reader.type_in(written) == len(written)
+            assert reader.run(page_blocks) == len(page_blocks)
     else:
         with Broker() as broker, PageReader(tmp_path, bootstrap=broker.bootstrap, environment=variables) as reader:
-            assert reader.type_in(written) == len(written)
+            assert reader.run(page_blocks) == len(page_blocks)
 
 
-def test_no_page_is_left_out() -> None:
-    """A new page is either typed in, or it is said here why not."""
+def test_every_page_is_covered() -> None:
+    """A new page must be run, or listed with the reason."""
     assert sorted(page.name for page in DOCS.glob("*.md")) == sorted(
-        name for name in (*WHOLE, *BY_SECTION, *ELSEWHERE) if (DOCS / name).exists()
+        name for name in (*WHOLE_PAGES, *BY_SECTION, *ELSEWHERE) if (DOCS / name).exists()
     )
 
 
 @pytest.mark.parametrize(
     "page", [DOCS.parent / "README.md", *sorted(DOCS.glob("*.md"))], ids=lambda page: "/".join(page.parts[-2:])
 )
-def test_links_lead_somewhere(page: Path) -> None:
+def test_links_resolve(page: Path) -> None:
     targets = re.findall(r"\]\(([^)#:]+)\)", page.read_text())
     assert [target for target in targets if not (page.parent / target).exists()] == []

@@ -1,21 +1,21 @@
-"""The reader of pages notices what is wrong: otherwise none of the pages would be tested."""
+"""The page reader itself: it must detect every mismatch, or pages would not be tested."""
 
 from pathlib import Path
 
 import pytest
 
-from tests.docs.page import blocks, commands, is_as_expected
+from tests.docs.page import blocks, commands, matches
 from tests.docs.reader import Mismatch, PageReader
 
 
-def typed(tmp_path: Path, page: str) -> int:
+def run_page(tmp_path: Path, page: str) -> int:
     path = tmp_path / "page.md"
     path.write_text(page)
     with PageReader(tmp_path) as reader:
-        return reader.type_in(blocks(path))
+        return reader.run(blocks(path))
 
 
-def test_blocks_have_language_name_heading_and_place(tmp_path: Path) -> None:
+def test_blocks(tmp_path: Path) -> None:
     path = tmp_path / "page.md"
     path.write_text(
         "# Page\n```python\none = 1\n```\n## Part\n- item\n  ```console here\n  $ ls\n  ```\n```\nplain\n```\n"
@@ -28,11 +28,11 @@ def test_blocks_have_language_name_heading_and_place(tmp_path: Path) -> None:
     ]
 
 
-def test_commands_have_their_output(tmp_path: Path) -> None:
+def test_commands(tmp_path: Path) -> None:
     path = tmp_path / "page.md"
     path.write_text("```console\nfrom before\n$ cat <<E\n> one\n> E\none\n$ true\n```\n")
     (block,) = blocks(path)
-    assert [(step.typed, step.output) for step in commands(block)] == [
+    assert [(step.command, step.output) for step in commands(block)] == [
         ("", "from before\n"),
         ("cat <<E\none\nE", "one\n"),
         ("true", ""),
@@ -40,7 +40,7 @@ def test_commands_have_their_output(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("seen", "expected", "is_equal"),
+    ("actual", "expected", "is_match"),
     [
         ("one\ntwo\n", "one\ntwo\n", True),
         ("one\ntwo\n", "one\n", False),
@@ -52,25 +52,25 @@ def test_commands_have_their_output(tmp_path: Path) -> None:
         ("a\nd\n", "a\n...\nd\n", True),
         ("a\nb\n", "a\n...\nd\n", False),
         ("1 record in 7.0 s\n", "1 record in 0.1 s\n", True),
-        ("Ottla 1.2.3 serves\n", "Ottla 0.1.0 serves\n", True),
+        ("Ottla 1.2.3 listening\n", "Ottla 0.1.0 listening\n", True),
         ("a.b\n", "a.b\n", True),
         ("axb\n", "a.b\n", False),
         ("", "", True),
         ("something\n", "", False),
     ],
 )
-def test_outputs_are_compared(seen: str, expected: str, is_equal: bool) -> None:
-    assert is_as_expected(seen, expected) is is_equal
+def test_output_matching(actual: str, expected: str, is_match: bool) -> None:
+    assert matches(actual, expected) is is_match
 
 
-def test_a_true_page_is_read_to_its_end(tmp_path: Path) -> None:
+def test_correct_page_runs_to_the_end(tmp_path: Path) -> None:
     page = (
         "```python\nnumber = 6\n```\n```python\nprint(number * 7)\n```\n```text\n42\n```\n"
         "```python answer.py\nprint(42)\n```\n```console\n$ python answer.py\n42\n$ cd ..\n```\n"
         "```console other\n$ echo begun; sleep 60\nbegun\n```\n"
         "```python test_answer.py\ndef test_answer():\n    import answer\n```\n"
     )
-    assert typed(tmp_path, page) == 7
+    assert run_page(tmp_path, page) == 7
 
 
 @pytest.mark.parametrize(
@@ -86,17 +86,17 @@ def test_a_true_page_is_read_to_its_end(tmp_path: Path) -> None:
         "```yaml\nkey: value\n```\n",
     ],
 )
-def test_an_untrue_page_is_noticed(tmp_path: Path, page: str) -> None:
+def test_mismatch_is_detected(tmp_path: Path, page: str) -> None:
     with pytest.raises(Mismatch):
-        typed(tmp_path, page)
+        run_page(tmp_path, page)
 
 
-def test_python_that_fails_is_noticed(tmp_path: Path) -> None:
+def test_python_error_is_raised(tmp_path: Path) -> None:
     with pytest.raises(ZeroDivisionError):
-        typed(tmp_path, "```python\n1 / 0\n```\n")
+        run_page(tmp_path, "```python\n1 / 0\n```\n")
 
 
-def test_a_command_that_never_says_it_is_noticed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_missing_output_is_detected(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("tests.docs.reader.STEP_SECONDS_MAX", 0.2)
-    with pytest.raises(Mismatch, match=r"after 0\.2 s there was\nbegun"):
-        typed(tmp_path, "```console other\n$ echo begun; sleep 60\nended\n```\n")
+    with pytest.raises(Mismatch, match=r"after 0\.2 s, got\nbegun"):
+        run_page(tmp_path, "```console other\n$ echo begun; sleep 60\nended\n```\n")
