@@ -1,4 +1,4 @@
-"""Puts a node together from its ports: the node that is simulated is the node that is shipped."""
+"""Assemble a node from its ports. Simulation and production use the same code, with different ports."""
 
 import asyncio
 import logging
@@ -44,12 +44,12 @@ if TYPE_CHECKING:
 log = logging.getLogger("ottla.node")
 
 CLOSING_THREADS = 3
-"""Of one directory: to close a log is to wait for the disk."""
+"""Threads per directory that close logs, which waits for the disk."""
 SECURITY_PROTOCOLS = {"PLAINTEXT": 0, "SSL": 1, "SASL_PLAINTEXT": 2, "SASL_SSL": 3}
 
 
 class Node:
-    """A node that serves. `failed` is done when it cannot go on: what it then holds in memory may not be what is on the disk."""
+    """A running node. `failed` is set when it cannot continue because memory and disk may differ."""
 
     def __init__(
         self,
@@ -92,7 +92,7 @@ class Node:
             self._metrics_server.close()
 
     async def stop(self) -> None:
-        """Answer nobody any more, put everything on the disk, and say that it is there."""
+        """Close the connections, write everything to disk, and mark the directories as clean."""
         self._stop_listening()
         await self._server.close_connections()
         self.broker.coordinators.close()
@@ -112,20 +112,20 @@ class Node:
             self._storage.release()
 
     async def _close_logs(self) -> list[str]:
-        """The directories in which not all could be put in order are returned: the next start looks at their logs."""
+        """Close all logs. Return the directories with failures, whose logs the next start recovers."""
         directories = self.broker.log_directories
         unclean = [directory.path for directory in directories if not directory.is_online]
         works = [Work(directories.of(each.directory).path, False, each.close) for each in self._publisher.logs()]
         closed = await run_all(self._ports.workers, works, threads_per_directory=CLOSING_THREADS)
         for (path, _, _), error in zip(works, closed, strict=True):
             if error is not None and path not in unclean:
-                log.error("%s is not left in order, and its logs will be recovered at the next start: %s", path, error)
+                log.error("could not close all logs in %s; they will be recovered on the next start: %s", path, error)
                 unclean.append(path)
         await self.log_maintenance.write_checkpoints()
         return unclean
 
     async def _leave(self) -> None:
-        """Tell the controller, so that whoever reads the log next does not wait for this broker."""
+        """Shut down and fence this broker in the metadata log, so that it is not waited for when the log is next read."""
         if not self.failed.done():
             node_id, controller = self.broker.settings.node_id, self.broker.controller
             await asyncio.gather(
@@ -134,7 +134,7 @@ class Node:
             )
 
     def abort(self) -> None:
-        """Drop everything as a crash would: nothing is flushed, nothing is marked clean."""
+        """Stop as in a crash: flush nothing, and mark no directory as clean."""
         self._stop_listening()
         self._server.abort_connections()
         self.broker.coordinators.close()
@@ -154,17 +154,17 @@ async def assemble(
     on_recovery_progress: Callable[[RecoveryProgress], None] | None = None,
     is_stopping: Callable[[], bool] = lambda: False,
 ) -> Node:
-    """Start a node. StartError, in words for the person who started it, where that cannot be.
+    """Start a node. Raises StartError with a message for the user.
 
-    RecoveryInterrupted where `is_stopping` says, while logs are opened, that there is to be no node after all: all is as after a crash then.
+    Raises RecoveryInterrupted if `is_stopping` returns True while logs are opened; the next start then recovers them.
     """
     failed: asyncio.Future[None] = asyncio.get_running_loop().create_future()
 
     def on_failed(error: BaseException) -> None:
-        log.critical("the node stops: %s", error)
+        log.critical("stopping the node: %s", error)
         if not failed.done():
             failed.set_exception(error)
-            failed.exception()  # somebody may look later; nobody has to
+            failed.exception()  # avoid asyncio's warning about an exception that was never retrieved
 
     storage = prepare_storage(
         ports.disk,
@@ -188,7 +188,7 @@ async def assemble(
         raise StartError(str(error)) from error
     except ApiError as error:
         storage.release()
-        raise StartError(f"the node could not register itself: {error.args[-1]}") from error
+        raise StartError(f"could not register the node: {error.args[-1]}") from error
     except BaseException:
         storage.release()
         raise
@@ -204,46 +204,34 @@ async def _start(
     log_recovery: LogRecovery,
 ) -> Node:
     metadata_log = _open_metadata_log(ports, config, storage, on_failed)
-    image = metadata_log.load(storage.cluster_id)
-    controller = ControllerDriver(
-        Controller(image, ControllerSettings(config.node_id, config.static), ports.rng), metadata_log, ports.clock
-    )
-    broker = Broker(
-        settings=_broker_settings(config),
-        image=image,
-        clock=ports.clock,
-        workers=ports.workers,
-        processes=ports.processes,
-        controller=controller,
-    )
+    broker = _create_broker(ports, config, metadata_log, metadata_log.load(storage.cluster_id))
     directories = _log_directories(storage, config)
-    broker.coordinators = Coordinators(broker, ports.rng)
     publisher = MetadataPublisher(broker, ports.disk, ports.rng, directories, on_failed)
+    controller = broker.controller
     controller.wait_until_open = publisher.partition_opener.wait_until_open
     server = Server(broker, ports.network, ports.rng, protected_listener=config.inter_broker_listener)
-    page: MetricsServer | None = None
+    metrics_server: MetricsServer | None = None
     try:
         endpoints = await _listen(server, config.listeners)
         if config.metrics_address is not None:
-            page = await _serve_metrics(ports, server, config.metrics_address, process_facts)
-        await publisher.start(image, log_recovery)
+            metrics_server = await _serve_metrics(ports, server, config.metrics_address, process_facts)
+        await publisher.start(broker.image, log_recovery)
         metadata_log.follow(publisher.publish, lambda: broker.image)
-        await controller.activate(storage.read_bootstrap_records(ports.disk) if not image.features else [])
+        await controller.activate(storage.read_bootstrap_records(ports.disk) if not broker.image.features else [])
         broker_epoch = await _register(ports, config, storage, controller, endpoints, directories)
         await publisher.assign_directories(broker_epoch)
     except BaseException:
         server.stop_listening()
-        if page is not None:
-            page.close()
+        if metrics_server is not None:
+            metrics_server.close()
         raise
     broker.producer_ids = ProducerIdAllocator(controller, config.node_id, broker_epoch)
     broker.supported_features = supported_features()
     _warn_unsupported(broker.image)
     log_maintenance, retention = _start_log_maintenance(ports, config, broker, publisher, on_failed)
     server.open()
-    first = endpoints[0]
     return Node(
-        bootstrap=f"{bracketed(first.host)}:{first.port}",
+        bootstrap=f"{bracketed(endpoints[0].host)}:{endpoints[0].port}",
         storage=storage,
         broker=broker,
         broker_epoch=broker_epoch,
@@ -254,7 +242,7 @@ async def _start(
         retention=retention,
         ports=ports,
         failed=failed,
-        metrics_server=page,
+        metrics_server=metrics_server,
     )
 
 
@@ -275,8 +263,9 @@ def _open_metadata_log(
     )
 
 
-def _broker_settings(config: NodeConfig) -> BrokerSettings:
-    return BrokerSettings(
+def _create_broker(ports: Ports, config: NodeConfig, metadata_log: MetadataLog, image: ClusterImage) -> Broker:
+    controller = Controller(image, ControllerSettings(config.node_id, config.static), ports.rng)
+    settings = BrokerSettings(
         node_id=config.node_id,
         request_bytes_max=config.integer("socket.request.max.bytes"),
         fetch_bytes_max=config.integer("fetch.max.bytes"),
@@ -284,6 +273,16 @@ def _broker_settings(config: NodeConfig) -> BrokerSettings:
         auto_created_topics_max=config.integer("ottla.auto.create.topics.max"),
         static_configs=config.static,
     )
+    broker = Broker(
+        settings=settings,
+        image=image,
+        clock=ports.clock,
+        workers=ports.workers,
+        processes=ports.processes,
+        controller=ControllerDriver(controller, metadata_log, ports.clock),
+    )
+    broker.coordinators = Coordinators(broker, ports.rng)
+    return broker
 
 
 def _start_log_maintenance(
@@ -293,7 +292,7 @@ def _start_log_maintenance(
     publisher: MetadataPublisher,
     on_failed: Callable[[BaseException], None],
 ) -> tuple[LogMaintenance, LogRetention]:
-    """Start all that looks at the logs from time to time."""
+    """Start the periodic tasks that work on the logs."""
     log_maintenance = LogMaintenance(
         broker,
         publisher.flusher,
@@ -321,7 +320,7 @@ def _start_log_maintenance(
 
 
 def _log_directories(storage: Storage, config: NodeConfig) -> list[LogDirectory]:
-    """As `log.dirs` names them, with those that cannot be used."""
+    """Return the directories of `log.dirs` in order, including failed ones."""
     found = {directory.path: directory for directory in storage.directories}
     directories = []
     for path in dict.fromkeys(config.log_dirs):
@@ -338,20 +337,20 @@ def _log_directories(storage: Storage, config: NodeConfig) -> list[LogDirectory]
             )
         else:
             log.error(
-                "the log directory %s is offline, and all partitions in it: %s. The others are served; repair or mount it and start "
-                "the node again, or take it out of log.dirs",
+                "log directory %s failed, all its partitions are offline: %s. "
+                "Repair or mount it and restart the node, or remove it from log.dirs",
                 path,
                 error,
             )
             directories.append(LogDirectory(None, path, is_clean=False, failure=error))
     if not any(directory.is_online for directory in directories):
-        told = ", ".join(f"{path} ({error})" for path, error in storage.failed.items())
-        raise StartError(f"none of the log directories can be used: {told}")
+        errors = ", ".join(f"{path} ({error})" for path, error in storage.failed.items())
+        raise StartError(f"all log directories failed: {errors}")
     return directories
 
 
 async def _listen(server: Server, listeners: tuple[ListenerConfig, ...]) -> list[Endpoint]:
-    """Take the addresses first: what cannot be had is said before anything is recovered. Nobody is answered yet."""
+    """Bind the addresses, so that an address error is raised before log recovery. Connections are not accepted yet."""
     endpoints = []
     for listener in listeners:
         try:
@@ -372,18 +371,18 @@ async def _listen(server: Server, listeners: tuple[ListenerConfig, ...]) -> list
 async def _serve_metrics(
     ports: Ports, server: Server, address: tuple[str, int], process_facts: "Callable[[], ProcessFacts] | None"
 ) -> "MetricsServer":
-    from ottla.server.metrics import Metrics  # a node that tells nothing need not load it
+    from ottla.server.metrics import Metrics  # not loaded by nodes without a metrics endpoint
     from ottla.server.metrics_http import MetricsServer
 
-    page = MetricsServer(ports.network, Metrics(server, process_facts=process_facts).text, server.broker.loop)
+    metrics_server = MetricsServer(ports.network, Metrics(server, process_facts=process_facts).text, server.broker.loop)
     host, port = address
     try:
-        await page.listen(host, port)
+        await metrics_server.listen(host, port)
     except OSError as error:
         raise StartError(
-            f"ottla.metrics.listener: cannot listen at {bracketed(host)}:{port}: {error.strerror or error}"
+            f"ottla.metrics.listener: cannot listen on {bracketed(host)}:{port}: {error.strerror or error}"
         ) from error
-    return page
+    return metrics_server
 
 
 async def _register(
@@ -394,7 +393,7 @@ async def _register(
     endpoints: list[Endpoint],
     directories: list[LogDirectory],
 ) -> int:
-    """Become a member of the cluster, and ready to lead; the broker's epoch is returned."""
+    """Register controller and broker, unfence the broker, and return its epoch."""
     incarnation_id = random_uuid(ports.rng)
     controller_endpoints = tuple(
         Endpoint(
@@ -423,22 +422,22 @@ async def _register(
         )
     )
     if not isinstance(registered, BrokerRegistered):
-        raise StartError(f"the controller refuses this broker: {registered.message}")
+        raise StartError(f"the controller rejected the registration of this broker: {registered.message}")
     await controller.submit(UnfenceBroker(config.node_id, registered.epoch))
     return registered.epoch
 
 
 def _warn_unsupported(image: ClusterImage) -> None:
-    """A directory may have been written by a fuller version, or by Apache Kafka: what is kept but not served is named once."""
+    """Warn about metadata that this version does not support, written by Apache Kafka or a later version."""
     features = unsupported_features(dict(image.features))
     if features:
         log.warning(
-            "finalised features that this version does not have: %s",
+            "unsupported finalized features: %s",
             ", ".join(f"{name}={level}" for name, level in features.items()),
         )
-    kept = image.passthrough_counts()
-    if kept:
+    passthrough = image.passthrough_counts()
+    if passthrough:
         log.warning(
-            "records of the metadata log that are kept but not served: %s",
-            ", ".join(f"{count} {name}" for name, count in kept.items()),
+            "metadata records that are retained but not supported: %s",
+            ", ".join(f"{count} {name}" for name, count in passthrough.items()),
         )

@@ -1,4 +1,4 @@
-"""A node as a process: the real ports, the event loop, the log lines, and the signals that end it."""
+"""The node process: real ports, event loop, logging and signals."""
 
 import asyncio
 import logging
@@ -36,7 +36,7 @@ _SIGNALS = (signal.SIGTERM, signal.SIGINT)
 
 @dataclass(frozen=True, slots=True)
 class RealPorts:
-    """The machine that the node runs on."""
+    """The real ports of a node process."""
 
     clock: Clock
     rng: Rng
@@ -52,7 +52,7 @@ def real_ports(loop: asyncio.AbstractEventLoop) -> RealPorts:
 
 
 def format_storage(config: NodeConfig) -> Storage:
-    """Format the directories that are new, and let go of all of them; StorageError where they are not this node's."""
+    """Format new directories and release all locks. Raises StorageError if a directory belongs to another node."""
     disk, clock = RealDisk(), RealClock()
     storage = prepare_storage(
         disk,
@@ -65,7 +65,7 @@ def format_storage(config: NodeConfig) -> Storage:
     )
     try:
         if all(directory.is_clean for directory in storage.directories):
-            storage.mark_clean(disk, storage.previous_broker_epoch)  # to be looked at by a start, which this is not
+            storage.mark_clean(disk, storage.previous_broker_epoch)  # for the next start: formatting removed the marker
     finally:
         storage.release()
     return storage
@@ -79,10 +79,10 @@ def run(
     log_level: str = "warning",
     on_recovery_progress: Callable[[RecoveryProgress], None] | None = None,
 ) -> None:
-    """Serve until SIGTERM or SIGINT, then stop cleanly. A second signal calls `on_second_signal` and ends the process at once.
+    """Serve until SIGTERM or SIGINT, then stop cleanly. A second signal calls `on_second_signal` and exits at once.
 
-    `on_recovery_progress` hears how far the node is with the logs that it finds, if it wants to; else that is said in the log.
-    StartError where the node cannot start, or cannot go on.
+    Log recovery reports its progress to `on_recovery_progress`, or to the log if that is None. Raises StartError if the
+    node cannot start or cannot continue.
     """
     import uvloop
 
@@ -108,9 +108,9 @@ async def _serve(
         stopping.set()
         for each in _SIGNALS:
             loop.remove_signal_handler(each)
-            signal.signal(each, at_once)
+            signal.signal(each, exit_at_once)
 
-    def at_once(number: int, frame: object) -> None:
+    def exit_at_once(number: int, frame: object) -> None:
         on_second_signal()
         os._exit(128 + number)
 
@@ -127,7 +127,7 @@ async def _serve(
                 is_stopping=stopping.is_set,
             )
         except RecoveryInterrupted as reason:
-            log.warning("%s: the next start begins anew", reason)
+            log.warning("%s; the next start recovers the logs again", reason)
             return
         waiting = loop.create_task(stopping.wait())
         trimming = loop.create_task(trim_memory_periodically(ports.workers))
@@ -154,7 +154,7 @@ def process_facts() -> "ProcessFacts":
 
 
 def set_up_logging(level: str) -> None:
-    """One line on stderr for each record."""
+    """Log to stderr, one line per record."""
     handler = logging.StreamHandler(sys.stderr)
     handler.setFormatter(LineFormatter(is_traced=level == "debug"))
     root = logging.getLogger()
@@ -163,7 +163,10 @@ def set_up_logging(level: str) -> None:
 
 
 class LineFormatter(logging.Formatter):
-    """`2026-01-31T12:00:00.123Z warning ottla.server text`: UTC, one line; a traceback only where details were asked for."""
+    """Formatter of lines like `2026-01-31T12:00:00.123Z warning ottla.server text`, in UTC.
+
+    An exception is added to the line; a traceback only if `is_traced`.
+    """
 
     def __init__(self, *, is_traced: bool) -> None:
         super().__init__()
@@ -179,11 +182,11 @@ class LineFormatter(logging.Formatter):
         if self._is_traced:
             assert record.exc_info is not None
             return f"{line}\n{self.formatException(record.exc_info)}"
-        return f"{line} error={type(error).__name__}: {str(error)!r}{_place(error)}"
+        return f"{line} error={type(error).__name__}: {str(error)!r}{_location(error)}"
 
 
-def _place(error: BaseException) -> str:
-    """Where an error came from, for a report without a traceback."""
+def _location(error: BaseException) -> str:
+    """Return the file and line where the error was raised."""
     trace = error.__traceback__
     if trace is None:
         return ""

@@ -310,7 +310,9 @@ def test_signal_interrupts_recovery(number: signal.Signals) -> None:
         finally:
             process.kill()
     assert (process.returncode, output) == (0, "")
-    assert errors.endswith(" warning ottla.node the node was stopped in its recovery: the next start begins anew\n")
+    assert errors.endswith(
+        " warning ottla.node the node was stopped in its recovery; the next start recovers the logs again\n"
+    )
 
 
 FAILING_NODE = """
