@@ -34,7 +34,7 @@ class FirstRng:
         return bytes(size)
 
 
-class Bench:
+class ProducerHarness:
     """Time stands still until it is told otherwise. Topic `t` has partitions led by brokers 1, 2, 1, 2 and so on."""
 
     def __init__(self, partitions=1, **configs):

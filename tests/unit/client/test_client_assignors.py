@@ -50,12 +50,12 @@ def groups(draw: st.DrawFn, *, equal: bool = False) -> tuple[list[Member], Topic
     return members, Topics(counts, racks)
 
 
-def spread(assignment: Assignment) -> int:
+def imbalance(assignment: Assignment) -> int:
     sizes = [len(partitions) for partitions in assignment.values()]
     return max(sizes) - min(sizes)
 
 
-def after(members: list[Member], assignment: Assignment, generation: int, assignor: Assignor) -> list[Member]:
+def rejoined(members: list[Member], assignment: Assignment, generation: int, assignor: Assignor) -> list[Member]:
     """The members as they would join again, with what they were given."""
     return [
         Member(
@@ -90,13 +90,13 @@ def test_each_partition_goes_to_one_subscriber(assignor: Assignor, group: tuple[
 @pytest.mark.parametrize("assignor", ALL[1:], ids=lambda assignor: assignor.name)
 @settings(deadline=None)
 @given(group=groups(equal=True))
-def test_equal_subscriptions_are_spread_evenly(assignor: Assignor, group: tuple[list[Member], Topics]) -> None:
-    assert spread(assignor.assign(*group)) <= 1
+def test_equal_subscriptions_are_balanced(assignor: Assignor, group: tuple[list[Member], Topics]) -> None:
+    assert imbalance(assignor.assign(*group)) <= 1
 
 
 @settings(deadline=None)
 @given(group=groups())
-def test_nobody_could_take_from_one_who_has_two_more(group: tuple[list[Member], Topics]) -> None:
+def test_sticky_leaves_no_improving_move(group: tuple[list[Member], Topics]) -> None:
     """With subscriptions that differ sticky is as even as they allow."""
     members, topics = group
     assignment = StickyAssignor().assign(members, topics)
@@ -109,20 +109,22 @@ def test_nobody_could_take_from_one_who_has_two_more(group: tuple[list[Member], 
 @pytest.mark.parametrize("assignor", ALL[2:], ids=lambda assignor: assignor.name)
 @settings(deadline=None)
 @given(group=groups())
-def test_what_is_balanced_stays(assignor: Assignor, group: tuple[list[Member], Topics]) -> None:
+def test_unchanged_group_keeps_its_assignment(assignor: Assignor, group: tuple[list[Member], Topics]) -> None:
     """A rebalance without a change of the group moves nothing."""
     members, topics = group
     first = assignor.assign(members, topics)
-    assert assignor.assign(after(members, first, 1, assignor), topics) == first
+    assert assignor.assign(rejoined(members, first, 1, assignor), topics) == first
 
 
 @pytest.mark.parametrize("assignor", ALL[2:], ids=lambda assignor: assignor.name)
 @settings(deadline=None)
 @given(group=groups(equal=True))
-def test_who_stays_keeps_what_it_has_when_one_leaves(assignor: Assignor, group: tuple[list[Member], Topics]) -> None:
+def test_remaining_members_keep_partitions_when_one_leaves(
+    assignor: Assignor, group: tuple[list[Member], Topics]
+) -> None:
     members, topics = group
     first = assignor.assign(members, topics)
-    rest = after(members, first, 1, assignor)[1:]
+    rest = rejoined(members, first, 1, assignor)[1:]
     if rest:
         second = assignor.assign(rest, topics)
         for member in rest:
@@ -131,22 +133,22 @@ def test_who_stays_keeps_what_it_has_when_one_leaves(assignor: Assignor, group: 
 
 @settings(deadline=None)
 @given(group=groups(equal=True))
-def test_cooperative_hands_over_in_two_steps(group: tuple[list[Member], Topics]) -> None:
+def test_cooperative_moves_partitions_in_two_rebalances(group: tuple[list[Member], Topics]) -> None:
     """What a newcomer is to get is first taken away from its owners, and given when they have let go."""
     members, topics = group
     assignor = CooperativeStickyAssignor()
     first = assignor.assign(members, topics)
-    joined = [*after(members, first, 1, assignor), Member("new", tuple(sorted(topics.counts)))]
+    joined = [*rejoined(members, first, 1, assignor), Member("new", tuple(sorted(topics.counts)))]
     second = assignor.assign(joined, topics)
     for member in members:
         assert set(second[member.member_id]) <= set(first[member.member_id])
     assert second["new"] == []
-    third = assignor.assign(after(joined, second, 2, assignor), topics)
-    assert spread(third) <= 1
+    third = assignor.assign(rejoined(joined, second, 2, assignor), topics)
+    assert imbalance(third) <= 1
     assert sum(map(len, third.values())) == sum(topics.counts.values())
 
 
-def test_an_old_claim_gives_way() -> None:
+def test_claim_of_an_older_generation_loses() -> None:
     """A member that missed a rebalance may still name what is another's by now."""
     partitions = tuple(TopicPartition("t", index) for index in range(2))
     stale = Member("old", ("t",), partitions, generation=3)
@@ -155,7 +157,7 @@ def test_an_old_claim_gives_way() -> None:
     assert assignment["old"] == [partitions[0]]
 
 
-def test_range_reads_topics_side_by_side() -> None:
+def test_range_co_partitions_topics() -> None:
     """Topics of equal counts are given out alike; the first members have one more."""
     members = [Member("b", ("x", "y")), Member("a", ("x", "y"))]
     assert RangeAssignor().assign(members, Topics({"x": 3, "y": 3})) == {
@@ -164,7 +166,7 @@ def test_range_reads_topics_side_by_side() -> None:
     }
 
 
-def test_range_prefers_near_replicas() -> None:
+def test_range_prefers_replicas_in_the_same_rack() -> None:
     """Members read partitions whose replicas are in their rack where that costs no balance."""
     racks = {TopicPartition("x", 0): ("r2",), TopicPartition("x", 1): ("r1",)}
     members = [Member("a", ("x",), rack="r1"), Member("b", ("x",), rack="r2")]
@@ -174,7 +176,7 @@ def test_range_prefers_near_replicas() -> None:
     }
 
 
-def test_round_robin_skips_those_who_did_not_ask() -> None:
+def test_round_robin_skips_members_without_the_topic() -> None:
     members = [Member("a", ("x",)), Member("b", ("x", "y")), Member("c", ("x", "y"))]
     assert RoundRobinAssignor().assign(members, Topics({"x": 1, "y": 3})) == {
         "a": [TopicPartition("x", 0)],
@@ -183,7 +185,7 @@ def test_round_robin_skips_those_who_did_not_ask() -> None:
     }
 
 
-def test_sticky_user_data_has_two_forms() -> None:
+def test_sticky_user_data_versions() -> None:
     """Old members leave the generation out; what is no user data says nothing."""
     owned = (TopicPartition("a", 0), TopicPartition("a", 5), TopicPartition("bb", 1))
     data = encode_user_data(owned, 7)
@@ -192,7 +194,7 @@ def test_sticky_user_data_has_two_forms() -> None:
     assert decode_user_data(b"\0\0\0\1\0") == ((), -1)
 
 
-def test_assignors_go_by_java_names_too() -> None:
+def test_assignors_have_java_names() -> None:
     assert [a.name for a in assignors_named(["org.apache.kafka.clients.consumer.StickyAssignor", "range"])] == [
         "sticky",
         "range",

@@ -13,7 +13,7 @@ from ottla.wire.messages.metadata import (
 ONE, TWO = Uuid(b"1" * 16), Uuid(b"2" * 16)
 
 
-def told(*topics, brokers=((1, "a", 9), (2, "b", 9))):
+def response(*topics, brokers=((1, "a", 9), (2, "b", 9))):
     return MetadataResponse(
         brokers=[MetadataResponseBroker(*each) for each in brokers],
         cluster_id="c",
@@ -29,9 +29,9 @@ def topic(name="t", topic_id=ONE, *, error=0, leaders=((1, 0),)):
     return MetadataResponseTopic(error, name, topic_id, False, partitions)
 
 
-def test_leaders():
+def test_leaders_are_read_from_responses():
     cluster = ClusterMetadata()
-    cluster.update(told(topic(leaders=((1, 0), (2, 0), (-1, 0)))))
+    cluster.update(response(topic(leaders=((1, 0), (2, 0), (-1, 0)))))
     assert [cluster.leader("t", index) for index in range(-1, 4)] == [-1, 1, 2, -1, -1]
     assert cluster.leader("other", 0) == -1
     assert cluster.topic("t").available == (0, 1)
@@ -39,57 +39,57 @@ def test_leaders():
     assert cluster.nodes[2] == Node(2, "b", 9)
 
 
-def test_a_broker_that_lags_behind_brings_no_old_leader_back():
+def test_older_leader_epoch_does_not_replace_a_leader():
     cluster = ClusterMetadata()
-    cluster.update(told(topic(leaders=((2, 5),))))
-    cluster.update(told(topic(leaders=((1, 4),))))
+    cluster.update(response(topic(leaders=((2, 5),))))
+    cluster.update(response(topic(leaders=((1, 4),))))
     assert cluster.leader("t", 0) == 2
-    cluster.update(told(topic(leaders=((1, 6),))))
+    cluster.update(response(topic(leaders=((1, 6),))))
     assert cluster.leader("t", 0) == 1
 
 
-def test_a_topic_made_again_is_another():
+def test_recreated_topic_replaces_the_old_one():
     """Its epochs begin anew, so the old ones say nothing."""
     cluster = ClusterMetadata()
-    cluster.update(told(topic(leaders=((2, 5),))))
-    cluster.update(told(topic(topic_id=TWO, leaders=((1, 0),))))
+    cluster.update(response(topic(leaders=((2, 5),))))
+    cluster.update(response(topic(topic_id=TWO, leaders=((1, 0),))))
     assert cluster.leader("t", 0) == 1
     assert cluster.topic_names == {TWO: "t"}
 
 
-def test_errors_of_topics():
+def test_topic_errors_are_stored():
     cluster = ClusterMetadata()
-    cluster.update(told(topic()))
-    cluster.update(told(topic(error=ErrorCode.LEADER_NOT_AVAILABLE)))
+    cluster.update(response(topic()))
+    cluster.update(response(topic(error=ErrorCode.LEADER_NOT_AVAILABLE)))
     assert cluster.errors == {"t": ErrorCode.LEADER_NOT_AVAILABLE}
     assert cluster.topic("t") is not None
-    cluster.update(told(topic(error=ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)))
+    cluster.update(response(topic(error=ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)))
     assert cluster.topic("t") is None
-    cluster.update(told(topic()))
+    cluster.update(response(topic()))
     assert cluster.errors == {}
 
 
-def test_an_answer_of_all_topics_forgets_the_others():
+def test_complete_response_removes_missing_topics():
     cluster = ClusterMetadata()
-    cluster.update(told(topic(), topic("u", TWO)))
-    cluster.update(told(topic("u", TWO)))
+    cluster.update(response(topic(), topic("u", TWO)))
+    cluster.update(response(topic("u", TWO)))
     assert sorted(cluster.topics) == ["t", "u"]
-    cluster.update(told(topic("u", TWO)), is_complete=True)
+    cluster.update(response(topic("u", TWO)), is_complete=True)
     assert sorted(cluster.topics) == ["u"]
     assert cluster.topic_names == {TWO: "u"}
 
 
-def test_brokers_stay_where_none_are_told():
+def test_response_without_brokers_keeps_known_brokers():
     """A broker that has just begun may know none yet, not even itself."""
     cluster = ClusterMetadata()
-    cluster.update(told())
-    cluster.update(told(brokers=()))
+    cluster.update(response())
+    cluster.update(response(brokers=()))
     assert sorted(cluster.nodes) == [1, 2]
 
 
-def test_hints_of_a_new_leader():
+def test_reported_leader_is_applied_if_newer():
     cluster = ClusterMetadata()
-    cluster.update(told(topic(leaders=((1, 3), (1, 3)))))
+    cluster.update(response(topic(leaders=((1, 3), (1, 3)))))
     assert cluster.set_leader("t", 0, 2, 4) is True
     assert cluster.set_leader("t", 0, 1, 4) is False
     assert cluster.set_leader("t", 0, 9, 5) is False

@@ -33,11 +33,11 @@ VECTORS = {
 """Hashes as Java's client computes them."""
 
 
-def test_hashes_are_javas() -> None:
+def test_hashes_equal_java_clients() -> None:
     assert murmur2_column(binary(list(VECTORS))).view(np.int32).tolist() == list(VECTORS.values())
 
 
-def test_hashes_of_all_lengths_are_those_of_single_keys() -> None:
+def test_column_hashes_equal_single_key_hashes() -> None:
     rng = Random(1)
     keys: list[bytes | None] = [rng.randbytes(length) for length in [*range(40), 100, 1001]]
     rng.shuffle(keys)
@@ -62,7 +62,7 @@ def read(broker: Broker, topic: str, count: int) -> list[Any]:
         return sorted(found, key=lambda record: (record.partition, record.offset))
 
 
-def test_columns_go_where_records_go(broker: Broker) -> None:
+def test_columns_use_the_partitions_of_records(broker: Broker) -> None:
     """Rows with a key by its hash, those with a partition there, in their order."""
     broker.create_topic("both", 4)
     keys: list[bytes | None] = [b"key-%d" % (index % 37) if index % 5 else None for index in range(3000)]
@@ -87,7 +87,7 @@ def test_columns_go_where_records_go(broker: Broker) -> None:
     assert len(records) == 6000
 
 
-def test_rows_without_a_key_are_spread_by_batches(broker: Broker) -> None:
+def test_rows_without_key_switch_partition_per_batch(broker: Broker) -> None:
     broker.create_topic("spread", 3)
     with Producer(bootstrap_servers=broker.bootstrap, batch_size=1000) as producer:
         counts = producer.send_columns("spread", binary([b"x" * 90] * 900)).result(30)
@@ -95,7 +95,7 @@ def test_rows_without_a_key_are_spread_by_batches(broker: Broker) -> None:
     assert max(counts.values()) - min(counts.values()) <= 12
 
 
-def test_headers_tombstones_and_codecs(broker: Broker) -> None:
+def test_headers_tombstones_and_codecs_round_trip(broker: Broker) -> None:
     broker.create_topic("headed", 1)
     headers = HeaderColumns(np.array([0, 2, 2, 3]), binary([b"a", b"b", b"c"]), binary([b"1", None, b""]))
     for codec in ("none", "gzip", "snappy", "lz4", "zstd"):
@@ -105,7 +105,7 @@ def test_headers_tombstones_and_codecs(broker: Broker) -> None:
     assert told == 5 * [(b"v", (("a", b"1"), ("b", None))), (None, ()), (b"", (("c", b""),))]
 
 
-def test_batches_that_are_too_large_are_split(broker: Broker) -> None:
+def test_too_large_batches_are_split(broker: Broker) -> None:
     """Also those who ask only then hear of all parts, and flush waits for them."""
     broker.create_topic("small", 1, config={"max.message.bytes": "2000"})
     with Producer(bootstrap_servers=broker.bootstrap, batch_size=100_000) as producer:
@@ -116,7 +116,7 @@ def test_batches_that_are_too_large_are_split(broker: Broker) -> None:
     assert [int(record.value) for record in read(broker, "small", 100)] == list(range(100))
 
 
-def test_memory_is_bounded(broker: Broker) -> None:
+def test_memory_is_limited(broker: Broker) -> None:
     """More than buffer.memory is sent as memory becomes free."""
     broker.create_topic("memory", 1)
     with Producer(bootstrap_servers=broker.bootstrap, batch_size=10_000, buffer_memory=50_000) as producer:
@@ -124,7 +124,7 @@ def test_memory_is_bounded(broker: Broker) -> None:
         assert producer.metrics()["buffer-available-bytes"] == 50_000
 
 
-def test_what_cannot_be_sent_is_refused(broker: Broker) -> None:
+def test_invalid_columns_raise(broker: Broker) -> None:
     broker.create_topic("refused", 2)
     with Producer(bootstrap_servers=broker.bootstrap, max_request_size=5000, max_block_ms=300) as producer:
         with pytest.raises(RecordTooLargeError, match=r"of topic 'refused' is larger than max\.request\.size, 5000"):
@@ -140,7 +140,7 @@ def test_what_cannot_be_sent_is_refused(broker: Broker) -> None:
         assert producer.send_columns("refused", binary([])).result(1) == {}
 
 
-async def test_the_face_for_event_loops(broker: Broker) -> None:
+async def test_async_send_columns(broker: Broker) -> None:
     broker.create_topic("looped", 2)
     async with AsyncProducer(bootstrap_servers=broker.bootstrap, batch_size=2000, buffer_memory=20_000) as producer:
         sent = await producer.send_columns(

@@ -10,7 +10,7 @@ from ottla.client.producer_config import PRODUCER_OPTIONS, producer_settings
 BOOTSTRAP = {"bootstrap.servers": "localhost:9092"}
 
 
-def test_defaults_are_kafkas():
+def test_defaults_equal_kafkas():
     config = parse(BOOTSTRAP, {}, PRODUCER_OPTIONS, kind="The producer")
     expected = {
         "acks": -1, "batch.size": 16384, "buffer.memory": 33554432, "delivery.timeout.ms": 120000, "enable.idempotence": True,
@@ -21,7 +21,7 @@ def test_defaults_are_kafkas():
     assert {name: config[name] for name in expected} == expected
 
 
-def test_both_spellings():
+def test_dotted_and_underscored_names():
     config = parse(
         {"bootstrap.servers": "a:1, b:2"}, {"linger_ms": "7", "acks": "all"}, PRODUCER_OPTIONS, kind="The producer"
     )
@@ -62,14 +62,14 @@ def test_both_spellings():
         (BOOTSTRAP, {"partitioner_class": 7}, "partitioner.class must be a function"),
     ],
 )
-def test_refusals(mapping, keywords, message):
+def test_invalid_configs_raise(mapping, keywords, message):
     with pytest.raises(ConfigError, match=message) as caught:
         producer_settings(mapping, keywords)
     assert caught.value.name == "INVALID_CONFIG"
     assert isinstance(caught.value, ValueError)
 
 
-def test_names_without_an_effect_are_taken():
+def test_ignored_configs_are_accepted():
     assert (
         parse({**BOOTSTRAP, "metric.reporters": "x", "send.buffer.bytes": "1"}, {}, ADMIN_OPTIONS, kind="Admin")[
             "client.id"
@@ -81,17 +81,17 @@ def test_names_without_an_effect_are_taken():
 @pytest.mark.parametrize(
     "against", [{"acks": "1"}, {"acks": 0}, {"retries": 0}, {"max_in_flight_requests_per_connection": 6}]
 )
-def test_idempotence_yields_to_what_was_given(against):
+def test_conflicting_config_disables_idempotence(against):
     """As in Java: where it was not asked for, it is switched off by what rules it out."""
     assert producer_settings(BOOTSTRAP, against).is_idempotent is False
     assert producer_settings(BOOTSTRAP, {}).is_idempotent is True
 
 
-def test_the_delivery_timeout_spans_a_request():
+def test_delivery_timeout_covers_a_request():
     assert producer_settings(BOOTSTRAP, {"request_timeout_ms": 200_000}).delivery_timeout_ms == 200_005
 
 
-def test_compression_levels():
+def test_compression_level_follows_the_codec():
     assert (
         producer_settings(BOOTSTRAP, {"compression_type": "zstd", "compression_zstd_level": 9}).compression_level == 9
     )
@@ -99,10 +99,10 @@ def test_compression_levels():
     assert producer_settings(BOOTSTRAP, {}).codec == 0
 
 
-def test_addresses():
+def test_addresses_are_parsed():
     assert parse_addresses(["h:1", "[::1]:2", "PLAINTEXT://x.example:3"]) == [("h", 1), ("::1", 2), ("x.example", 3)]
 
 
-def test_every_option_is_listed_once():
+def test_options_are_unique():
     for options in (COMMON_OPTIONS, PRODUCER_OPTIONS, ADMIN_OPTIONS):
         assert len({option.name for option in options}) == len(options)

@@ -13,7 +13,7 @@ from ottla.sim.world import ProcessCrashed, World
 PORT = 9092
 BOOTSTRAP = f"node:{PORT}"
 PARTITIONS = 3
-WAYS = ("poll", "iterate", "columns")
+METHODS = ("poll", "iterate", "columns")
 
 
 def config():
@@ -40,8 +40,8 @@ async def produce(ports, records, random):
                 await asyncio.sleep(random.uniform(0, 0.04))
 
 
-async def consume(ports, way, records, random):
-    """All records of all partitions as (partition, offset, value), read in one way."""
+async def consume(ports, method, records, random):
+    """All records of all partitions as (partition, offset, value), read in one method."""
     seen = []
     async with AsyncConsumer(
         bootstrap_servers=BOOTSTRAP,
@@ -52,9 +52,9 @@ async def consume(ports, way, records, random):
     ) as consumer:
         consumer.assign([TopicPartition("numbers", index) for index in range(PARTITIONS)])
         while len(seen) < records:
-            if way == "poll":
+            if method == "poll":
                 seen += [(r.partition, r.offset, r.value) for r in await consumer.poll(1)]
-            elif way == "columns":
+            elif method == "columns":
                 batch = await consumer.poll_batch(1)
                 if batch is not None:
                     seen += zip(batch.partition.tolist(), batch.offsets.tolist(), batch.values.tolist(), strict=True)
@@ -70,7 +70,7 @@ async def consume(ports, way, records, random):
     return seen, buffered
 
 
-async def trouble(world, random, ports, node):
+async def inject_fault(world, random, ports, node):
     """One thing that goes wrong, and the node running again after it."""
     match random.choice(("crash", "answers lost", "partition")):
         case "crash":
@@ -89,7 +89,7 @@ async def trouble(world, random, ports, node):
     return ports, node
 
 
-def run(seed, way, records=300):
+def run(seed, method, records=300):
     random = stream(seed, "trouble")
 
     async def story(world):
@@ -101,11 +101,11 @@ def run(seed, way, records=300):
             produce(writer, records, stream(seed, "writer")), context=writer.process.context()
         )
         reading = world.loop.create_task(
-            consume(reader, way, records, stream(seed, "reader")), context=reader.process.context()
+            consume(reader, method, records, stream(seed, "reader")), context=reader.process.context()
         )
         for _ in range(4):
             await asyncio.wait((writing, reading), timeout=random.uniform(0.05, 0.5))
-            ports, node = await trouble(world, random, ports, node)
+            ports, node = await inject_fault(world, random, ports, node)
         await writing
         seen, buffered = await reading
         await world.within(ports, node.stop())
@@ -115,9 +115,9 @@ def run(seed, way, records=300):
         return world.run(story(world))
 
 
-@pytest.mark.parametrize("way", WAYS)
-def test_each_record_is_read_once_and_in_order(sim_seed, way):
-    seen, buffered = run(sim_seed, way)
+@pytest.mark.parametrize("method", METHODS)
+def test_records_are_read_once_and_in_order(sim_seed, method):
+    seen, buffered = run(sim_seed, method)
     for partition in range(PARTITIONS):
         assert [(offset, value) for p, offset, value in seen if p == partition] == [
             (index, b"%d" % number) for index, number in enumerate(range(partition, 300, PARTITIONS))
@@ -125,5 +125,5 @@ def test_each_record_is_read_once_and_in_order(sim_seed, way):
     assert buffered == 0
 
 
-def test_a_run_follows_from_its_seed():
+def test_run_is_deterministic_by_seed():
     assert run(5, "iterate", 90) == run(5, "iterate", 90)

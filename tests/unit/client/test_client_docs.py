@@ -25,26 +25,26 @@ def test_examples_run(capsys):
     assert "86400000\n" in printed
 
 
-def test_every_method_of_admin_is_listed():
+def test_page_lists_every_admin_method():
     table = PAGE.split("## Administration")[1].split("## How")[0]
     listed = re.findall(r"`(\w+)`", table.split("| about")[1])
-    for face in (Admin, AsyncAdmin):
+    for api in (Admin, AsyncAdmin):
         assert sorted(listed) == sorted(
-            name for name in dir(face) if not name.startswith("_") and name not in ("close", "timeout_ms")
+            name for name in dir(api) if not name.startswith("_") and name not in ("close", "timeout_ms")
         )
 
 
 @pytest.mark.parametrize("name", ottla.client.__all__)
-def test_public_names_are_there(name):
+def test_public_names_exist(name):
     assert getattr(ottla.client, name).__name__ == name
 
 
-def test_a_name_that_is_not_there():
+def test_unknown_name_raises():
     with pytest.raises(AttributeError, match="no attribute 'Nothing'"):
         ottla.client.Nothing  # noqa: B018
 
 
-def test_importing_the_client_loads_little():
+def test_import_loads_no_heavy_modules():
     """Start-up is a feature: neither the event loop nor NumPy is needed to name a class."""
     assert loaded("import ottla.client", "asyncio", "numpy", "uvloop", "cramjam", "ottla.node") == []
     assert loaded("from ottla.client import Producer", "numpy", "cramjam", "ottla.node") == []

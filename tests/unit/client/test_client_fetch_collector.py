@@ -14,7 +14,7 @@ from ottla.wire.batches import Record, build_batch
 P0, P1 = TopicPartition("t", 0), TopicPartition("t", 1)
 
 
-class Answers:
+class ScriptedFetcher:
     """A fetcher whose results are given."""
 
     def __init__(self):
@@ -37,17 +37,17 @@ def positions():
 
 
 @pytest.fixture
-def fetched(positions):
-    return Answers()
+def fetcher(positions):
+    return ScriptedFetcher()
 
 
 @pytest.fixture
-def collector(positions, fetched):
-    return FetchCollector(fetched, positions, read_committed=False, check_crcs=True, key=None, value=bytes.decode)
+def collector(positions, fetcher):
+    return FetchCollector(fetcher, positions, read_committed=False, check_crcs=True, key=None, value=bytes.decode)
 
 
 @pytest.fixture
-def arrive(positions, fetched):
+def arrive(positions, fetcher):
     """An answer with so many records of each of some partitions."""
 
     def put(**counts):
@@ -64,7 +64,7 @@ def arrive(positions, fetched):
             )
             parts.append(CompletedFetch(partition, state.seek_id, state.fetch_offset, batch, ()))
             state.fetch_offset += count
-        fetched.results.append(FetchResult(1, parts))
+        fetcher.results.append(FetchResult(1, parts))
 
     return put
 
@@ -77,7 +77,7 @@ def rows(partition, start, end):
     return [(partition, offset, str(offset)) for offset in range(start, end)]
 
 
-def test_polls_take_some_at_a_time(collector, arrive, positions):
+def test_poll_returns_records_in_portions(collector, arrive, positions):
     arrive(p0=5, p1=3)
     arrive(p0=2)
     assert offsets(collector.next_records(4)) == rows(0, 0, 4)
@@ -87,7 +87,7 @@ def test_polls_take_some_at_a_time(collector, arrive, positions):
     assert collector.next_records(4) == []
 
 
-def test_an_iteration_moves_the_position_as_it_goes(collector, arrive, positions):
+def test_iteration_moves_the_position(collector, arrive, positions):
     arrive(p0=5)
     iterator = iter(collector.next_chunk(10))
     collector.sync_position()
@@ -100,7 +100,7 @@ def test_an_iteration_moves_the_position_as_it_goes(collector, arrive, positions
     assert positions.states[P0].offset == 5
 
 
-def test_an_iteration_that_was_left_goes_on(collector, arrive, positions):
+def test_abandoned_iteration_continues(collector, arrive, positions):
     """Whether by another iteration, or by a poll."""
     arrive(p0=5)
     next(iter(collector.next_chunk(10)))
@@ -110,7 +110,7 @@ def test_an_iteration_that_was_left_goes_on(collector, arrive, positions):
     assert offsets(collector.next_chunk(10)) == rows(0, 4, 5)
 
 
-def test_columns_after_records_begin_where_those_ended(collector, arrive, positions, fetched):
+def test_batch_after_records_starts_at_the_position(collector, arrive, positions, fetcher):
     """What was begun is fetched again; results that wait for the same place are dropped."""
     arrive(p0=5, p1=2)
     arrive(p0=5)
@@ -123,7 +123,7 @@ def test_columns_after_records_begin_where_those_ended(collector, arrive, positi
     assert positions.states[P0].offset == 5
 
 
-def test_a_seek_ends_an_iteration(collector, arrive, positions):
+def test_seek_ends_an_iteration(collector, arrive, positions):
     arrive(p0=5)
     seen = []
     for record in collector.next_chunk(10):
@@ -136,14 +136,14 @@ def test_a_seek_ends_an_iteration(collector, arrive, positions):
     assert positions.states[P0].offset == 40
 
 
-def test_what_was_fetched_for_another_place_is_dropped(collector, arrive, positions):
+def test_results_for_an_old_position_are_dropped(collector, arrive, positions):
     arrive(p0=5, p1=2)
     positions.states[P0].seek(100)
     assert offsets(collector.next_records(10)) == rows(1, 0, 2)
     assert positions.states[P0].offset == 100
 
 
-def test_paused_answers_are_kept(collector, arrive, positions):
+def test_results_of_paused_partitions_are_held_back(collector, arrive, positions):
     """In their order, and before those that came later."""
     positions.states[P0].is_paused = True
     arrive(p0=2, p1=2)
@@ -155,26 +155,26 @@ def test_paused_answers_are_kept(collector, arrive, positions):
     assert offsets(collector.next_records(10)) == rows(0, 0, 4)
 
 
-def test_partitions_that_were_taken_away_are_not_handed_out(collector, arrive, positions):
+def test_results_of_removed_partitions_are_dropped(collector, arrive, positions):
     arrive(p0=2, p1=2)
     collector.next_records(1)
     positions.replace([P1])
     assert offsets(collector.next_records(10)) == rows(1, 0, 2)
 
 
-def test_a_damaged_partition_does_not_take_others_with_it(collector, arrive, positions, fetched):
+def test_corrupt_partition_does_not_affect_others(collector, arrive, positions, fetcher):
     arrive(p0=2, p1=2)
-    whole = fetched.results[0].parts
+    whole = fetcher.results[0].parts
     damaged = bytearray(whole[0].records)
     damaged[-2] ^= 1
-    fetched.results[0] = FetchResult(1, [whole[0]._replace(records=bytes(damaged)), whole[1]])
+    fetcher.results[0] = FetchResult(1, [whole[0]._replace(records=bytes(damaged)), whole[1]])
     with pytest.raises(BrokerError, match=r"CORRUPT_MESSAGE \(t-0 from offset 0\)"):
         collector.next_records(10)
     assert positions.states[P0].offset == 0
     assert offsets(collector.next_records(10)) == rows(1, 0, 2)
 
 
-def test_the_end_of_batches_is_that_of_the_last_whole_one():
+def test_end_of_batches_ignores_an_incomplete_batch():
     first, second = (build_batch([Record()] * 3, base_offset=base, leader_epoch=base) for base in (0, 3))
     assert end_of_batches(bytes(first + second)) == (6, 3)
     assert end_of_batches(bytes(first + second[:-1])) == (3, 0)

@@ -26,14 +26,14 @@ def opened():
     return session
 
 
-def test_the_first_request_names_everything():
+def test_first_request_has_all_partitions():
     session = FetchSessionHandler()
     request = session.next_request({A0: target(0), A1: target(5)})
     assert (request.session_id, request.session_epoch) == (0, 0)
     assert request.topics == [FetchTopic(topic="a", topic_id=A, partitions=[entry(0, 0), entry(1, 5)])]
 
 
-def test_later_requests_name_what_changed():
+def test_later_requests_have_changed_partitions():
     """Epochs count up; what stayed the same is not said again."""
     session = opened()
     request = session.next_request({A0: target(9), A1: target(0)})
@@ -47,21 +47,21 @@ def test_later_requests_name_what_changed():
     assert (request.session_epoch, request.topics) == (2, [])
 
 
-def test_what_is_not_wanted_any_more_is_forgotten():
+def test_removed_partitions_are_forgotten():
     session = opened()
     request = session.next_request({A0: target(0)})
     assert request.topics == []
     assert request.forgotten_topics_data == [ForgottenTopic(topic="a", topic_id=A, partitions=[1])]
 
 
-def test_a_topic_that_was_made_again_is_forgotten_by_its_old_id():
+def test_recreated_topic_is_forgotten_by_its_old_id():
     session = opened()
     request = session.next_request({A0: target(0, B), A1: target(0)})
     assert request.topics == [FetchTopic(topic="a", topic_id=B, partitions=[entry(0, 0)])]
     assert request.forgotten_topics_data == [ForgottenTopic(topic="a", topic_id=A, partitions=[0])]
 
 
-def test_a_session_that_is_gone_begins_anew():
+def test_unknown_session_is_replaced():
     session = opened()
     session.next_request({A0: target(1), A1: target(0)})
     assert not session.handle_response(FetchResponse(error_code=ErrorCode.FETCH_SESSION_ID_NOT_FOUND))
@@ -69,7 +69,7 @@ def test_a_session_that_is_gone_begins_anew():
     assert (request.session_id, request.session_epoch, len(request.topics[0].partitions)) == (0, 0, 2)
 
 
-def test_a_broker_without_sessions_is_told_all_each_time():
+def test_broker_without_session_gets_full_requests():
     """It has no room for another session: its answers carry no id."""
     session = FetchSessionHandler()
     session.next_request({A0: target(0)})
@@ -78,7 +78,7 @@ def test_a_broker_without_sessions_is_told_all_each_time():
     assert (request.session_id, request.session_epoch, len(request.topics)) == (0, 0, 1)
 
 
-def test_topics_without_ids_go_by_name():
+def test_topics_without_ids_are_requested_by_name():
     session = FetchSessionHandler()
     session.next_request({A0: target(0, ZERO_UUID)})
     assert session.version_max == 12

@@ -1,4 +1,4 @@
-"""Fetching ahead: whom is asked for what, and how many results may wait."""
+"""Fetching ahead: whom is requested for what, and how many results may wait."""
 
 import asyncio
 
@@ -31,7 +31,7 @@ class BrokerConnection:
     def __init__(self):
         self.requests = []
 
-    def call(self, request, answer, *, timeout_ms, version_max):
+    def call(self, request, response_type, *, timeout_ms, version_max):
         future = asyncio.get_running_loop().create_future()
         self.requests.append((request, future))
         return future
@@ -70,16 +70,16 @@ async def parts():
     await fetcher.close()
 
 
-async def settle():
+async def run_pending():
     for _ in range(10):
         await asyncio.sleep(0)
 
 
-def asked(request):
+def requested(request):
     return [(each.partition, each.fetch_offset) for topic in request.topics for each in topic.partitions]
 
 
-def answer(partition, **fields):
+def response(partition, **fields):
     return FetchResponse(
         session_id=9,
         responses=[
@@ -92,25 +92,25 @@ def records(offset, count=2):
     return bytes(build_batch([Record(value=b"v")] * count, base_offset=offset, leader_epoch=5))
 
 
-async def test_the_next_request_leaves_before_the_answer_is_taken(parts):
+async def test_next_fetch_is_sent_before_the_result_is_taken(parts):
     """Two results may wait: then the broker is left alone until one is taken."""
     core, positions, fetcher, _ = parts
     positions.states[P0].seek(0)
     fetcher.fetch()
-    await settle()
+    await run_pending()
     requests = core.connections[1].requests
     for offset in (0, 2):
-        assert asked(requests[-1][0]) == [(0, offset)]
-        requests[-1][1].set_result(answer(0, records=records(offset), high_watermark=50))
-        await settle()
+        assert requested(requests[-1][0]) == [(0, offset)]
+        requests[-1][1].set_result(response(0, records=records(offset), high_watermark=50))
+        await run_pending()
     assert (len(requests), len(fetcher.results)) == (2, 2)
     taken = fetcher.take()
     assert [(part.partition, part.fetch_offset) for part in taken.parts] == [(P0, 0)]
-    await settle()
-    assert asked(requests[2][0]) == [(0, 4)]
+    await run_pending()
+    assert requested(requests[2][0]) == [(0, 4)]
 
 
-async def test_a_partition_that_goes_before_its_request_leaves(parts):
+async def test_results_of_removed_and_sought_partitions_are_dropped(parts):
     """And one that was sought elsewhere: their results are dropped, and nothing fails."""
     core, positions, fetcher, _ = parts
     positions.states[P0].seek(0)
@@ -118,80 +118,80 @@ async def test_a_partition_that_goes_before_its_request_leaves(parts):
     fetcher.fetch()
     positions.replace([P1])
     positions.states[P1].seek(70)
-    await settle()
+    await run_pending()
     future = core.connections[1].requests[0][1]
-    future.set_result(answer(1, records=records(0)))
-    await settle()
+    future.set_result(response(1, records=records(0)))
+    await run_pending()
     assert (list(fetcher.failures), list(fetcher.results)) == ([], [])
-    assert asked(core.connections[1].requests[1][0]) == [(1, 70)]
+    assert requested(core.connections[1].requests[1][0]) == [(1, 70)]
 
 
-async def test_a_nearer_replica_is_asked_until_it_does_not_have_the_offset(parts):
+async def test_preferred_replica_is_used_until_it_lacks_the_offset(parts):
     core, positions, fetcher, resets = parts
     positions.states[P0].seek(8)
     fetcher.fetch()
-    await settle()
-    core.connections[1].requests[0][1].set_result(answer(0, preferred_read_replica=2))
-    await settle()
-    assert asked(core.connections[2].requests[0][0]) == [(0, 8)]
-    core.connections[2].requests[0][1].set_result(answer(0, error_code=ErrorCode.OFFSET_OUT_OF_RANGE))
-    await settle()
+    await run_pending()
+    core.connections[1].requests[0][1].set_result(response(0, preferred_read_replica=2))
+    await run_pending()
+    assert requested(core.connections[2].requests[0][0]) == [(0, 8)]
+    core.connections[2].requests[0][1].set_result(response(0, error_code=ErrorCode.OFFSET_OUT_OF_RANGE))
+    await run_pending()
     assert (resets, len(core.connections[1].requests)) == ([], 2)
-    core.connections[1].requests[1][1].set_result(answer(0, error_code=ErrorCode.OFFSET_OUT_OF_RANGE))
-    await settle()
+    core.connections[1].requests[1][1].set_result(response(0, error_code=ErrorCode.OFFSET_OUT_OF_RANGE))
+    await run_pending()
     assert resets == [P0]
 
 
-async def test_a_batch_that_had_no_room_is_asked_for_again(parts):
+async def test_incomplete_batch_is_fetched_again(parts):
     core, positions, fetcher, _ = parts
     positions.states[P0].seek(0)
     fetcher.fetch()
-    await settle()
-    core.connections[1].requests[0][1].set_result(answer(0, records=records(0)[:-1]))
-    await settle()
+    await run_pending()
+    core.connections[1].requests[0][1].set_result(response(0, records=records(0)[:-1]))
+    await run_pending()
     assert (list(fetcher.results), len(core.connections[1].requests), positions.states[P0].fetch_offset) == ([], 2, 0)
 
 
-async def test_a_lost_session_begins_anew(parts):
+async def test_lost_session_is_replaced(parts):
     core, positions, fetcher, _ = parts
     positions.states[P0].seek(0)
     positions.states[P1].seek(0)
     fetcher.fetch()
-    await settle()
+    await run_pending()
     core.connections[1].requests[0][1].set_result(FetchResponse(session_id=9))
-    await settle()
-    assert (core.connections[1].requests[1][0].session_id, asked(core.connections[1].requests[1][0])) == (9, [])
+    await run_pending()
+    assert (core.connections[1].requests[1][0].session_id, requested(core.connections[1].requests[1][0])) == (9, [])
     core.connections[1].requests[1][1].set_result(FetchResponse(error_code=ErrorCode.FETCH_SESSION_ID_NOT_FOUND))
-    await settle()
-    assert (core.connections[1].requests[2][0].session_id, asked(core.connections[1].requests[2][0])) == (
+    await run_pending()
+    assert (core.connections[1].requests[2][0].session_id, requested(core.connections[1].requests[2][0])) == (
         0,
         [(0, 0), (1, 0)],
     )
 
 
-async def test_leaders_that_are_named_are_asked(parts):
+async def test_fetch_follows_the_reported_leader(parts):
     """A broker that is not the leader any more says who is."""
     core, positions, fetcher, _ = parts
     from ottla.wire.messages.fetch import LeaderIdAndEpoch
 
     positions.states[P0].seek(0)
     fetcher.fetch()
-    await settle()
+    await run_pending()
     core.connections[1].requests[0][1].set_result(
-        answer(
+        response(
             0, error_code=ErrorCode.NOT_LEADER_OR_FOLLOWER, current_leader=LeaderIdAndEpoch(leader_id=2, leader_epoch=6)
         )
     )
-    await settle()
-    assert asked(core.connections[2].requests[0][0]) == [(0, 0)]
+    await run_pending()
+    assert requested(core.connections[2].requests[0][0]) == [(0, 0)]
     assert core.refreshes == 0
 
 
-async def test_an_error_that_lasts_is_told(parts):
+async def test_fatal_errors_are_reported(parts):
     core, positions, fetcher, _ = parts
     positions.states[P0].seek(0)
     fetcher.fetch()
-    await settle()
-    core.connections[1].requests[0][1].set_result(answer(0, error_code=ErrorCode.TOPIC_AUTHORIZATION_FAILED))
-    await settle()
+    await run_pending()
+    core.connections[1].requests[0][1].set_result(response(0, error_code=ErrorCode.TOPIC_AUTHORIZATION_FAILED))
+    await run_pending()
     assert [failure.code for failure in fetcher.failures] == [ErrorCode.TOPIC_AUTHORIZATION_FAILED]

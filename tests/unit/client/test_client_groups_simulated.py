@@ -76,7 +76,7 @@ async def produce(ports):
             await asyncio.sleep(0.02)
 
 
-async def trouble(world, random, ports, node, names):
+async def inject_fault(world, random, ports, node, names):
     match random.choice(("crash", "partition", "nothing")):
         case "crash":
             world.crash("node")
@@ -114,7 +114,7 @@ def run(seed, strategy):
         for index in range(3):
             start_member(f"member-{index}")
             await asyncio.sleep(random.uniform(0, 1))
-            ports, node = await trouble(world, random, ports, node, list(running))
+            ports, node = await inject_fault(world, random, ports, node, list(running))
             if random.random() < 0.3:  # gone without a word, and another comes
                 name = random.choice(list(running))
                 world.crash(name)
@@ -137,7 +137,7 @@ def run(seed, strategy):
 
 
 @pytest.mark.parametrize("strategy", ["range", "cooperative-sticky"])
-def test_all_is_read_and_commits_do_not_go_back(sim_seed, strategy):
+def test_all_records_are_read_and_commits_never_decrease(sim_seed, strategy):
     """At least once; and whoever takes a partition over begins no earlier than the one before it began."""
     seen, begun, found = run(sim_seed, strategy)
     values = {(partition, offset): value for partition, offset, value in seen}
@@ -148,5 +148,5 @@ def test_all_is_read_and_commits_do_not_go_back(sim_seed, strategy):
     assert found == [RECORDS // PARTITIONS] * PARTITIONS
 
 
-def test_a_run_follows_from_its_seed():
+def test_run_is_deterministic_by_seed():
     assert run(4, "range") == run(4, "range")

@@ -10,10 +10,10 @@ from ottla.client.loop_thread import EventLoopThread
 
 
 @pytest.fixture
-def background():
-    made = EventLoopThread("test-background")
-    yield made
-    made.close()
+def loop_thread():
+    thread = EventLoopThread("test-loop_thread")
+    yield thread
+    thread.close()
 
 
 async def double(number):
@@ -21,37 +21,37 @@ async def double(number):
     return 2 * number
 
 
-def test_results_and_errors_come_back(background):
-    assert background.run(lambda: double(21)) == 42
+def test_run_returns_results_and_raises_errors(loop_thread):
+    assert loop_thread.run(lambda: double(21)) == 42
 
     async def fail():
         raise KeyError("missing")
 
     with pytest.raises(KeyError, match="missing"):
-        background.run(fail)
+        loop_thread.run(fail)
 
 
-def test_an_error_before_the_first_step_comes_back(background):
+def test_run_raises_errors_of_coroutine_creation(loop_thread):
     def refuse():
         raise KeyError("missing")
 
     with pytest.raises(KeyError, match="missing"):
-        background.run(refuse)
+        loop_thread.run(refuse)
 
 
-def test_work_is_made_where_it_is_run(background):
-    """Were it made by the thread that waits, an interrupt before it is handed over would leave a coroutine that nobody awaits."""
+def test_coroutine_is_created_in_the_loop_thread(loop_thread):
+    """Were it thread by the thread that waits, an interrupt before it is handed over would leave a coroutine that nobody awaits."""
     makers = []
 
     def make():
         makers.append(threading.current_thread().name)
         return double(1)
 
-    assert background.run(make) == 2
-    assert makers == ["test-background"]
+    assert loop_thread.run(make) == 2
+    assert makers == ["test-loop_thread"]
 
 
-def test_a_time_that_is_up_cancels_the_work(background):
+def test_timeout_cancels_the_coroutine(loop_thread):
     cancelled = threading.Event()
 
     async def forever():
@@ -61,22 +61,22 @@ def test_a_time_that_is_up_cancels_the_work(background):
             cancelled.set()
 
     with pytest.raises(ClientTimeoutError, match=r"flush timed out after 0\.01 s"):
-        background.run(forever, 0.01, "flush")
+        loop_thread.run(forever, 0.01, "flush")
     assert cancelled.wait(10)
 
 
-def test_a_callback_cannot_wait_for_its_own_loop(background):
+def test_blocking_call_in_the_loop_thread_raises(loop_thread):
     async def inside():
-        return background.run(lambda: double(1))
+        return loop_thread.run(lambda: double(1))
 
     with pytest.raises(RuntimeError, match="would deadlock"):
-        background.run(inside)
+        loop_thread.run(inside)
 
 
-def test_the_end():
-    background = EventLoopThread("test-background-end")
-    background.close()
-    background.close()
+def test_close():
+    loop_thread = EventLoopThread("test-loop_thread-end")
+    loop_thread.close()
+    loop_thread.close()
     with pytest.raises(ClientClosedError):
-        background.run(lambda: double(1))
-    assert "test-background-end" not in [thread.name for thread in threading.enumerate()]
+        loop_thread.run(lambda: double(1))
+    assert "test-loop_thread-end" not in [thread.name for thread in threading.enumerate()]

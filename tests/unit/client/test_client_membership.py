@@ -54,7 +54,7 @@ def sent(effects, kind):
     return request
 
 
-def begin(settings=EAGER, topics=("t",)):
+def start_join(settings=EAGER, topics=("t",)):
     """A member that has sent its first JoinGroup."""
     member = Membership(settings)
     assert member.step(Subscribed(topics), 0) == []
@@ -76,7 +76,7 @@ def join(member, request, *, generation=1, leader="other", now_ms=0, protocol=No
 
 def stable(settings=EAGER, assigned=(T0, T1), generation=1):
     """A member that has its partitions."""
-    member, request = begin(settings)
+    member, request = start_join(settings)
     sync = join(member, request, generation=generation)
     assert member.step(ResponseReceived(sync, SyncGroupResponse(assignment=encode_assignment(assigned))), 0) == [
         ApplyAssignment(assigned, assigned, ())
@@ -90,14 +90,14 @@ def heartbeat(member, now_ms):
     return sent(member.step(Tick(), now_ms), HeartbeatRequest)
 
 
-def rebalance_begins(member, now_ms=3_000):
+def start_rebalance(member, now_ms=3_000):
     beat = heartbeat(member, now_ms)
     return member.step(ResponseReceived(beat, HeartbeatResponse(error_code=ErrorCode.REBALANCE_IN_PROGRESS)), now_ms)
 
 
-def test_a_first_join_is_asked_for_a_member_id():
+def test_first_join_gets_a_member_id():
     """The coordinator names the member, which joins again at once by that name."""
-    member, request = begin()
+    member, request = start_join()
     assert (request.member_id, request.session_timeout_ms, request.rebalance_timeout_ms) == ("", 10_000, 60_000)
     effects = member.step(
         ResponseReceived(request, JoinGroupResponse(error_code=ErrorCode.MEMBER_ID_REQUIRED, member_id="m")), 0
@@ -105,8 +105,8 @@ def test_a_first_join_is_asked_for_a_member_id():
     assert sent(effects, JoinGroupRequest).member_id == "m"
 
 
-def test_a_leader_spreads_partitions():
-    member, request = begin()
+def test_leader_computes_the_assignment():
+    member, request = start_join()
     members = [
         JoinGroupResponseMember(member_id="m", metadata=b"x"),
         JoinGroupResponseMember(member_id="n", metadata=b"y"),
@@ -127,15 +127,15 @@ def test_a_leader_spreads_partitions():
     )
 
 
-def test_a_leader_that_is_told_so_does_not_spread():
+def test_leader_skips_the_assignment_on_request():
     """A static leader that came back finds the assignments of its generation in place."""
-    member, request = begin(STATIC)
+    member, request = start_join(STATIC)
     answer = JoinGroupResponse(member_id="m", generation_id=5, leader="m", protocol_name="range", skip_assignment=True)
     assert sent(member.step(ResponseReceived(request, answer), 0), SyncGroupRequest).assignments == []
 
 
-def test_what_was_computed_for_an_earlier_generation_is_dropped():
-    member, request = begin()
+def test_assignment_of_an_older_generation_is_dropped():
+    member, request = start_join()
     member.step(
         ResponseReceived(request, JoinGroupResponse(member_id="m", generation_id=5, leader="m", protocol_name="range")),
         0,
@@ -143,20 +143,20 @@ def test_what_was_computed_for_an_earlier_generation_is_dropped():
     assert member.step(AssignmentComputed(4, {"m": b""}), 0) == []
 
 
-def test_eager_members_give_all_back():
+def test_eager_member_revokes_all_partitions():
     """They hear of a rebalance by a heartbeat, and give up their partitions when they poll."""
     member = stable()
-    assert rebalance_begins(member) == [Wake()]
+    assert start_rebalance(member) == [Wake()]
     assert member.step(Polled(), 3_500) == [PrepareJoin(revoked=(T0, T1))]
     request = sent(member.step(JoinPrepared(), 3_500), JoinGroupRequest)
     assert request.member_id == "m"
     assert decode_subscription(request.protocols[0].metadata, "m", None).owned == ()
 
 
-def test_cooperative_members_keep_what_they_are_left():
+def test_cooperative_member_keeps_remaining_partitions():
     """What is taken from them they give up after the rebalance, and join again so that another may have it."""
     member = stable(COOPERATIVE)
-    assert rebalance_begins(member) == [Wake()]
+    assert start_rebalance(member) == [Wake()]
     assert member.step(Polled(), 3_500) == [PrepareJoin()]
     request = sent(member.step(JoinPrepared(), 3_500), JoinGroupRequest)
     described = decode_subscription(request.protocols[0].metadata, "m", None)
@@ -171,9 +171,9 @@ def test_cooperative_members_keep_what_they_are_left():
     assert decode_subscription(again.protocols[0].metadata, "m", None).owned == (T1, T2)
 
 
-def test_sticky_members_say_what_they_had():
+def test_sticky_member_sends_its_last_assignment():
     member = stable(MemberSettings("g", (StickyAssignor(),)))
-    rebalance_begins(member)
+    start_rebalance(member)
     member.step(Polled(), 3_500)
     request = sent(member.step(JoinPrepared(), 3_500), JoinGroupRequest)
     from ottla.client.assignors.sticky import decode_user_data
@@ -183,7 +183,7 @@ def test_sticky_members_say_what_they_had():
 
 
 @pytest.mark.parametrize("code", [ErrorCode.UNKNOWN_MEMBER_ID, ErrorCode.ILLEGAL_GENERATION])
-def test_a_member_that_was_thrown_out_loses_what_it_has(code):
+def test_removed_member_loses_its_partitions(code):
     """It may not commit any more: the partitions are another's. It joins again, by a new name if its own is gone."""
     member = stable(COOPERATIVE)
     beat = heartbeat(member, 3_000)
@@ -195,7 +195,7 @@ def test_a_member_that_was_thrown_out_loses_what_it_has(code):
     assert decode_subscription(request.protocols[0].metadata, "m", None).owned == ()
 
 
-def test_who_does_not_poll_leaves():
+def test_member_that_does_not_poll_leaves():
     """The group goes on without it at once, and it hears that when it polls again."""
     member = stable()
     member.step(Tick(), 3_000)
@@ -211,14 +211,14 @@ def test_who_does_not_poll_leaves():
     assert member.step(Polled(), 70_000) == [PrepareJoin(lost=(T0, T1))]
 
 
-def test_static_members_do_not_say_goodbye():
+def test_static_member_sends_no_leave_group():
     """Their place is kept for the time of a session."""
     member = stable(STATIC)
     assert member.step(Leave("closed"), 0) == []
     assert member.state is MemberState.UNJOINED
 
 
-def test_who_leaves_says_so():
+def test_leaving_member_sends_leave_group():
     member = stable()
     assert member.step(Leave("bye"), 0) == [
         Send(LeaveGroupRequest(group_id="g", members=[MemberIdentity(member_id="m", reason="bye")]))
@@ -226,7 +226,7 @@ def test_who_leaves_says_so():
     assert (member.owned, member.state) == ((), MemberState.UNJOINED)
 
 
-def test_a_fenced_static_member_fails():
+def test_fenced_static_member_fails():
     """Another with the same instance id has taken its place: to join again would throw that one out."""
     member = stable(STATIC)
     beat = heartbeat(member, 3_000)
@@ -236,7 +236,7 @@ def test_a_fenced_static_member_fails():
     assert member.step(Polled(), 4_000) == []
 
 
-def test_heartbeats_follow_one_another():
+def test_one_heartbeat_is_in_flight():
     """One at a time, the next after the interval; the coordinator is looked for again where one is lost."""
     member = stable()
     assert member.deadline_ms == 3_000
@@ -249,7 +249,7 @@ def test_heartbeats_follow_one_another():
     assert member.deadline_ms == 12_300
 
 
-def test_an_answer_to_an_earlier_heartbeat_says_nothing():
+def test_response_to_an_old_heartbeat_is_ignored():
     """While the member joins anew, it may still hear that its last generation has ended."""
     member = stable()
     beat = heartbeat(member, 3_000)
@@ -264,8 +264,8 @@ def test_an_answer_to_an_earlier_heartbeat_says_nothing():
 
 
 @pytest.mark.parametrize("code", [ErrorCode.NOT_COORDINATOR, ErrorCode.COORDINATOR_NOT_AVAILABLE])
-def test_a_coordinator_that_moved_is_looked_for(code):
-    member, request = begin()
+def test_moved_coordinator_is_looked_up(code):
+    member, request = start_join()
     assert member.step(ResponseReceived(request, JoinGroupResponse(error_code=code)), 1_000) == [
         MarkCoordinatorUnknown()
     ]
@@ -273,27 +273,27 @@ def test_a_coordinator_that_moved_is_looked_for(code):
     sent(member.step(Tick(), 1_100), JoinGroupRequest)
 
 
-def test_a_sync_that_comes_too_late_joins_again():
+def test_late_sync_rejoins():
     """By its name: the group is in the next rebalance already."""
-    member, request = begin()
+    member, request = start_join()
     sync = join(member, request)
     effects = member.step(ResponseReceived(sync, SyncGroupResponse(error_code=ErrorCode.REBALANCE_IN_PROGRESS)), 0)
     assert sent(effects, JoinGroupRequest).member_id == "m"
 
 
-def test_errors_that_last_are_told():
+def test_fatal_errors_are_reported():
     for code in (
         ErrorCode.GROUP_AUTHORIZATION_FAILED,
         ErrorCode.INCONSISTENT_GROUP_PROTOCOL,
         ErrorCode.INVALID_SESSION_TIMEOUT,
     ):
-        member, request = begin()
+        member, request = start_join()
         (effect,) = member.step(ResponseReceived(request, JoinGroupResponse(error_code=code)), 0)
         assert isinstance(effect, Fail)
         assert effect.error.code == code
 
 
-def test_another_subscription_is_another_join():
+def test_changed_subscription_rejoins():
     """Cooperative members give up at once what they do not want any more."""
     member = stable(COOPERATIVE)
     assert member.step(Subscribed(("u",)), 0) == []
@@ -302,14 +302,14 @@ def test_another_subscription_is_another_join():
     assert member.owned == ()
 
 
-def test_an_answer_after_leaving_changes_nothing():
-    member, request = begin()
+def test_response_after_leaving_is_ignored():
+    member, request = start_join()
     member.step(Leave("bye"), 0)
     assert member.step(ResponseReceived(request, JoinGroupResponse(member_id="m", generation_id=1)), 0) == []
     assert member.state is MemberState.UNJOINED
 
 
-def test_only_listed_phases_follow():
+def test_unlisted_transitions_are_rejected():
     """A pair that is not in the table is refused."""
     for state in MemberState:
         for after in MemberState:

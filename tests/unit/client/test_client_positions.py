@@ -50,10 +50,10 @@ class Lookup:
     """Answers from tables; one entry that is an exception is raised once."""
 
     def __init__(self, by_timestamp=None, epochs=None, failures=()):
-        self.table, self.epochs, self.failures, self.asked = by_timestamp or {}, epochs or {}, list(failures), []
+        self.table, self.epochs, self.failures, self.requests = by_timestamp or {}, epochs or {}, list(failures), []
 
     async def by_timestamp(self, wanted):
-        self.asked.append(dict(wanted))
+        self.requests.append(dict(wanted))
         outcome = Outcome()
         for partition, timestamp in wanted.items():
             if self.failures:
@@ -77,7 +77,7 @@ class Committed:
 
 
 @pytest.fixture
-def keep():
+def resolve():
     """Let a resolver work until it has nothing to do; the positions, and what it said went wrong."""
     import asyncio
 
@@ -99,35 +99,35 @@ def positions_of(*partitions):
     return positions
 
 
-async def test_committed_offsets_come_before_the_policy(keep):
+async def test_committed_offset_precedes_the_reset_policy(resolve):
     positions, lookup = positions_of(P0, P1), Lookup({EARLIEST: 3})
-    assert await keep(positions, lookup, Committed({P0: OffsetAndMetadata(9)})) == []
+    assert await resolve(positions, lookup, Committed({P0: OffsetAndMetadata(9)})) == []
     assert [(state.offset, state.fetch_offset) for state in positions.states.values()] == [(9, 9), (3, 3)]
-    assert lookup.asked == [{P1: EARLIEST}]
+    assert lookup.requests == [{P1: EARLIEST}]
 
 
-async def test_without_a_policy_the_user_decides(keep):
+async def test_missing_offset_without_policy_is_reported(resolve):
     positions = positions_of(P0, P1)
-    (failure,) = await keep(positions, Lookup(), Committed({P0: OffsetAndMetadata(9)}), policy="none")
+    (failure,) = await resolve(positions, Lookup(), Committed({P0: OffsetAndMetadata(9)}), policy="none")
     assert isinstance(failure, NoOffsetForPartitionError)
     assert failure.partitions == (P1,)
     assert positions.states[P0].offset == 9
 
 
-async def test_a_time_that_nothing_is_younger_than_is_the_end(keep):
+async def test_duration_without_newer_records_is_the_end(resolve):
     positions, lookup = positions_of(P0), Lookup({1_000_000 - 60_000: -1, LATEST: 77})
-    assert await keep(positions, lookup, policy="by_duration:PT1M") == []
+    assert await resolve(positions, lookup, policy="by_duration:PT1M") == []
     assert positions.states[P0].offset == 77
 
 
-async def test_errors_that_pass_are_tried_again(keep):
+async def test_retriable_errors_are_retried(resolve):
     positions, lookup = positions_of(P0), Lookup({EARLIEST: 0}, failures=[broker_error(5), broker_error(6)])
-    assert await keep(positions, lookup) == []
-    assert len(lookup.asked) == 3
+    assert await resolve(positions, lookup) == []
+    assert len(lookup.requests) == 3
 
 
-async def test_errors_that_last_are_told(keep):
-    (failure,) = await keep(positions_of(P0), Lookup(failures=[broker_error(29)]))
+async def test_fatal_errors_are_reported(resolve):
+    (failure,) = await resolve(positions_of(P0), Lookup(failures=[broker_error(29)]))
     assert failure.code == 29
 
 
@@ -138,31 +138,31 @@ def read_up_to(offset, epoch):
     return positions
 
 
-async def test_a_new_leader_that_has_the_log_is_believed(keep):
+async def test_position_in_the_new_leaders_log_is_valid(resolve):
     positions = read_up_to(50, 3)
     assert positions.states[P0].on_leader_epoch(4)
     assert not positions.states[P0].is_fetchable
-    assert await keep(positions, Lookup(epochs={P0: EpochEnd(3, 60)})) == []
+    assert await resolve(positions, Lookup(epochs={P0: EpochEnd(3, 60)})) == []
     assert (positions.states[P0].offset, positions.states[P0].is_fetchable) == (50, True)
 
 
-async def test_a_log_that_was_cut_back_is_read_from_where_it_parts(keep):
+async def test_truncated_log_is_read_from_the_divergence(resolve):
     """The new leader's epoch 3 ended at 40: what was read behind that is no more."""
     positions = read_up_to(50, 3)
     positions.states[P0].on_leader_epoch(4)
-    assert await keep(positions, Lookup(epochs={P0: EpochEnd(3, 40)})) == []
+    assert await resolve(positions, Lookup(epochs={P0: EpochEnd(3, 40)})) == []
     assert (positions.states[P0].offset, positions.states[P0].epoch) == (40, 3)
 
 
-async def test_without_a_policy_a_log_that_was_cut_back_is_told(keep):
+async def test_truncation_without_policy_is_reported(resolve):
     positions = read_up_to(50, 3)
     positions.states[P0].on_leader_epoch(4)
-    (failure,) = await keep(positions, Lookup(epochs={P0: EpochEnd(3, 40)}), policy="none")
+    (failure,) = await resolve(positions, Lookup(epochs={P0: EpochEnd(3, 40)}), policy="none")
     assert isinstance(failure, LogTruncationError)
     assert (failure.offset, failure.end_offset) == (50, 40)
 
 
-def test_what_was_fetched_under_an_old_leader_is_fetched_again():
+def test_records_of_an_old_leader_are_fetched_again():
     """Answers that wait belong to a place that is in request_validation."""
     state = read_up_to(50, 3).states[P0]
     state.fetch_offset, seek_id = 90, state.seek_id
@@ -172,7 +172,7 @@ def test_what_was_fetched_under_an_old_leader_is_fetched_again():
     assert not state.on_leader_epoch(5)
 
 
-def test_what_stays_keeps_its_place():
+def test_remaining_partitions_keep_their_position():
     positions = positions_of(P0, P1)
     positions.states[P1].seek(7)
     positions.replace([P1])
@@ -181,7 +181,7 @@ def test_what_stays_keeps_its_place():
         positions.require(P0)
 
 
-def test_lag_is_to_what_may_be_read():
+def test_lag_ends_at_the_last_readable_offset():
     positions = positions_of(P0)
     state = positions.states[P0]
     assert positions.lags(read_committed=False) == {}
@@ -200,18 +200,18 @@ def test_lag_is_to_what_may_be_read():
         ("by_duration:P1DT2H", 1_000_000 - 93_600_000),
     ],
 )
-def test_policies(text, at):
+def test_reset_policies(text, at):
     assert reset_policy(text).at(1_000_000) == at
 
 
 @pytest.mark.parametrize("text", ["", "soon", "by_duration:", "by_duration:P", "by_duration:PT", "by_duration:1H"])
-def test_policies_that_do_not_exist(text):
+def test_unknown_reset_policies_raise(text):
     with pytest.raises(ConfigError, match=r"auto\.offset\.reset"):
         reset_policy(text)
 
 
-def test_a_partition_that_comes_back_is_another_place():
-    """An answer to what was asked before it went must not be taken for one that was asked since."""
+def test_readded_partition_gets_a_new_seek_id():
+    """An answer to what was requests before it went must not be taken for one that was requests since."""
     positions = positions_of(P0)
     before = positions.states[P0].seek_id
     states = positions.states

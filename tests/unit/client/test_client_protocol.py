@@ -30,7 +30,7 @@ def feed(protocol, data, piece=None):
         data = data[size:]
 
 
-class Talk:
+class NegotiatedProtocol:
     """A protocol, and what it told."""
 
     def __init__(self, ranges=((18, 0, 4), (METADATA, 0, 13))):
@@ -47,7 +47,7 @@ class Talk:
     def fail(self, error):
         self.events.append(error)
 
-    def agree(self):
+    def negotiate(self):
         feed(self.protocol, frame(1, encode(self.versions, 4)))
         assert self.events == ["ready"]
         self.events.clear()
@@ -63,95 +63,95 @@ class Talk:
         return self.protocol.request(request, version, MetadataResponse, deliver, self.fail, deadline_ms)
 
 
-def answer(correlation_id, name, version=13):
+def response_frame(correlation_id, name, version=13):
     return frame(correlation_id, encode(MetadataResponse(cluster_id=name), version), flexible=version >= 9)
 
 
-def test_the_first_request_is_api_versions():
-    talk = Talk()
-    size, key, version, correlation_id, client_id_size = unpack_from(">ihhih", talk.start_negotiation)
+def test_first_request_is_api_versions():
+    peer = NegotiatedProtocol()
+    size, key, version, correlation_id, client_id_size = unpack_from(">ihhih", peer.start_negotiation)
     assert (size, key, version, correlation_id, client_id_size) == (
-        len(talk.start_negotiation) - 4,
+        len(peer.start_negotiation) - 4,
         18,
         ApiVersionsRequest.MAX_VERSION,
         1,
         2,
     )
-    assert talk.start_negotiation[14:17] == b"me\0"
+    assert peer.start_negotiation[14:17] == b"me\0"
 
 
-def test_a_broker_that_is_older_says_so_in_version_0():
-    talk = Talk()
+def test_negotiation_retries_with_an_older_version():
+    peer = NegotiatedProtocol()
     refusal = ApiVersionsResponse(error_code=35, api_keys=[ApiVersion(18, 0, 2)])
-    feed(talk.protocol, frame(1, encode(refusal, 0)))
-    ((kind, again),) = talk.events
+    feed(peer.protocol, frame(1, encode(refusal, 0)))
+    ((kind, again),) = peer.events
     assert kind == "retry"
     assert unpack_from(">hhi", again, 4) == (18, 2, 2)
-    talk.events.clear()
-    feed(talk.protocol, frame(2, encode(talk.versions, 2)))
-    assert talk.events == ["ready"]
+    peer.events.clear()
+    feed(peer.protocol, frame(2, encode(peer.versions, 2)))
+    assert peer.events == ["ready"]
 
 
 @pytest.mark.parametrize("piece", [1, 3, None])
-def test_answers_find_their_requests(piece):
+def test_responses_are_matched_to_requests(piece):
     """Whole, in bits, and byte by byte."""
-    talk = Talk().agree()
-    requests = [talk.ask(), talk.ask()]
+    peer = NegotiatedProtocol().negotiate()
+    requests = [peer.ask(), peer.ask()]
     assert [unpack_from(">hhi", data, 4) for data in requests] == [(METADATA, 13, 2), (METADATA, 13, 3)]
-    assert talk.protocol.in_flight == 2
-    feed(talk.protocol, answer(2, "one") + answer(3, "two"), piece)
-    assert talk.events == [(13, "one"), (13, "two")]
-    assert talk.protocol.in_flight == 0
+    assert peer.protocol.in_flight == 2
+    feed(peer.protocol, response_frame(2, "one") + response_frame(3, "two"), piece)
+    assert peer.events == [(13, "one"), (13, "two")]
+    assert peer.protocol.in_flight == 0
 
 
-def test_the_highest_version_of_both_is_taken():
-    talk = Talk(((METADATA, 2, 7),)).agree()
-    assert talk.protocol.version_for(MetadataRequest) == 7
-    assert talk.protocol.version_for(MetadataRequest, 5) == 5
-    talk.ask()
-    feed(talk.protocol, answer(2, "old", 7))
-    assert talk.events == [(7, "old")]
+def test_highest_common_version_is_used():
+    peer = NegotiatedProtocol(((METADATA, 2, 7),)).negotiate()
+    assert peer.protocol.version_for(MetadataRequest) == 7
+    assert peer.protocol.version_for(MetadataRequest, 5) == 5
+    peer.ask()
+    feed(peer.protocol, response_frame(2, "old", 7))
+    assert peer.events == [(7, "old")]
 
 
-def test_what_the_broker_cannot():
-    talk = Talk(((METADATA, 14, 15),)).agree()
-    assert not talk.protocol.supports(OffsetDeleteRequest)
+def test_unsupported_apis_raise():
+    peer = NegotiatedProtocol(((METADATA, 14, 15),)).negotiate()
+    assert not peer.protocol.supports(OffsetDeleteRequest)
     with pytest.raises(UnsupportedVersionError, match="OffsetDelete: not supported by the broker"):
-        talk.protocol.version_for(OffsetDeleteRequest)
+        peer.protocol.version_for(OffsetDeleteRequest)
     with pytest.raises(UnsupportedVersionError, match=r"Metadata: no common version \(broker 14-15, client 0-13\)"):
-        talk.protocol.version_for(MetadataRequest)
+        peer.protocol.version_for(MetadataRequest)
 
 
 @pytest.mark.parametrize(
     ("data", "error"),
     [
-        (answer(9, "x"), MalformedMessage),
+        (response_frame(9, "x"), MalformedMessage),
         (pack(">i", -5), BadFrame),
         (frame(2, b"\xff\xff", flexible=True), MalformedMessage),
-        (answer(2, "x") + answer(3, "y"), MalformedMessage),
+        (response_frame(2, "x") + response_frame(3, "y"), MalformedMessage),
     ],
 )
-def test_nonsense_is_noticed(data, error):
-    talk = Talk().agree()
-    talk.ask()
+def test_invalid_responses_raise(data, error):
+    peer = NegotiatedProtocol().negotiate()
+    peer.ask()
     with pytest.raises(error):
-        feed(talk.protocol, data)
+        feed(peer.protocol, data)
 
 
-def test_what_was_in_flight_hears_of_the_end():
-    talk = Talk().agree()
-    talk.ask()
-    talk.ask()
+def test_requests_in_flight_fail_when_the_connection_is_lost():
+    peer = NegotiatedProtocol().negotiate()
+    peer.ask()
+    peer.ask()
     reason = DisconnectedError("gone")
-    talk.protocol.fail_all(reason)
-    assert talk.events == [reason, reason]
-    assert talk.protocol.in_flight == 0
+    peer.protocol.fail_all(reason)
+    assert peer.events == [reason, reason]
+    assert peer.protocol.in_flight == 0
 
 
-def test_deadlines():
-    talk = Talk().agree()
-    talk.ask(deadline_ms=100)
-    talk.ask(deadline_ms=50)
-    assert talk.protocol.next_deadline_ms == 50
-    assert talk.protocol.expired_request(49) is None
-    assert talk.protocol.expired_request(50).correlation_id == 3
+def test_expired_requests_are_found():
+    peer = NegotiatedProtocol().negotiate()
+    peer.ask(deadline_ms=100)
+    peer.ask(deadline_ms=50)
+    assert peer.protocol.next_deadline_ms == 50
+    assert peer.protocol.expired_request(49) is None
+    assert peer.protocol.expired_request(50).correlation_id == 3

@@ -11,7 +11,7 @@ from ottla.client import (
     ProducerFencedError,
     RecordTooLargeError,
 )
-from tests.unit.client.producer_harness import Bench, metadata, sequences
+from tests.unit.client.producer_harness import ProducerHarness, metadata, sequences
 
 NOT_LEADER, OUT_OF_ORDER, TOO_LARGE, DUPLICATE = 6, 45, 10, 46
 
@@ -21,307 +21,307 @@ def outcome(future):
     return metadata.offset if metadata is not None else error
 
 
-def test_a_batch_lingers():
-    bench = Bench(linger_ms=20)
-    bench.send(b"a")
-    assert bench.poll() == []
-    assert bench.sender.next_ms == 20
-    bench.now_ms = 20
-    assert sequences(bench.poll()) == [(0, 0, [b"a"])]
+def test_batch_lingers():
+    harness = ProducerHarness(linger_ms=20)
+    harness.send(b"a")
+    assert harness.poll() == []
+    assert harness.sender.next_ms == 20
+    harness.now_ms = 20
+    assert sequences(harness.poll()) == [(0, 0, [b"a"])]
 
 
 @pytest.mark.parametrize("reason", ["full", "flush", "close", "starved"])
-def test_reasons_not_to_linger(reason):
-    bench = Bench(linger_ms=1000, batch_size=100)
-    bench.send(b"a" * (200 if reason == "full" else 1))
-    bench.sender.is_flushing = reason == "flush"
-    bench.sender.is_closing = reason == "close"
-    bench.accumulator.is_out_of_memory = reason == "starved"
-    assert len(bench.poll()) == 1
+def test_batch_does_not_linger(reason):
+    harness = ProducerHarness(linger_ms=1000, batch_size=100)
+    harness.send(b"a" * (200 if reason == "full" else 1))
+    harness.sender.is_flushing = reason == "flush"
+    harness.sender.is_closing = reason == "close"
+    harness.accumulator.is_out_of_memory = reason == "starved"
+    assert len(harness.poll()) == 1
 
 
-def test_batches_for_one_broker_share_a_request():
-    bench = Bench(partitions=4)
+def test_batches_for_a_broker_share_a_request():
+    harness = ProducerHarness(partitions=4)
     for partition in range(4):
-        bench.send_batch(b"%d" % partition, partition=partition)
-    ready = bench.poll()
+        harness.send_batch(b"%d" % partition, partition=partition)
+    ready = harness.poll()
     assert [(pending.node, [queue.partition for queue, _ in pending.batches]) for pending in ready] == [
         (1, [0, 2]),
         (2, [1, 3]),
     ]
 
 
-def test_a_request_has_a_largest_size():
-    bench = Bench(partitions=4, max_request_size=1200)
+def test_request_size_is_limited():
+    harness = ProducerHarness(partitions=4, max_request_size=1200)
     for partition in (0, 2):
-        bench.send_batch(b"x" * 300, partition=partition)
-    assert [len(pending.batches) for pending in bench.poll()] == [1, 1]
+        harness.send_batch(b"x" * 300, partition=partition)
+    assert [len(pending.batches) for pending in harness.poll()] == [1, 1]
 
 
-def test_in_flight_is_bounded():
-    bench = Bench(max_in_flight_requests_per_connection=2)
+def test_requests_in_flight_are_limited():
+    harness = ProducerHarness(max_in_flight_requests_per_connection=2)
     for number in range(4):
-        bench.send_batch(b"%d" % number)
-    first, _ = bench.poll()
-    bench.answer(first)
-    assert sequences(bench.poll()) == [(0, 2, [b"2"])]
+        harness.send_batch(b"%d" % number)
+    first, _ = harness.poll()
+    harness.answer(first)
+    assert sequences(harness.poll()) == [(0, 2, [b"2"])]
 
 
-def test_offsets_of_acknowledged_records():
-    bench = Bench()
-    futures = bench.send_batch(b"a", b"b")
-    (pending,) = bench.poll()
+def test_acknowledged_records_have_offsets():
+    harness = ProducerHarness()
+    futures = harness.send_batch(b"a", b"b")
+    (pending,) = harness.poll()
     assert [future.done() for future in futures] == [False, False]
-    bench.answer(pending, base_offset=40)
+    harness.answer(pending, base_offset=40)
     assert [outcome(future) for future in futures] == [40, 41]
-    assert bench.accumulator.memory_used == 0
-    assert bench.accumulator.incomplete == {}
-    assert bench.poll() == []
-    assert bench.accumulator.active == {}
+    assert harness.accumulator.memory_used == 0
+    assert harness.accumulator.incomplete == {}
+    assert harness.poll() == []
+    assert harness.accumulator.active == {}
 
 
-def test_a_failed_batch_and_those_behind_it_are_sent_again_in_order():
-    bench = Bench()
-    futures = [bench.send_batch(b"%d" % number)[0] for number in range(3)]
-    first, second, third = bench.poll()
-    bench.answer(first, NOT_LEADER)
-    bench.answer(third, OUT_OF_ORDER)
-    assert bench.poll() == []  # one is still under way
-    bench.answer(second, OUT_OF_ORDER)
+def test_failed_batch_and_later_ones_are_retried_in_order():
+    harness = ProducerHarness()
+    futures = [harness.send_batch(b"%d" % number)[0] for number in range(3)]
+    first, second, third = harness.poll()
+    harness.answer(first, NOT_LEADER)
+    harness.answer(third, OUT_OF_ORDER)
+    assert harness.poll() == []  # one is still under way
+    harness.answer(second, OUT_OF_ORDER)
     for number in range(3):
-        (pending,) = bench.poll()[:1]
+        (pending,) = harness.poll()[:1]
         assert sequences([pending])[0] == (0, number, [b"%d" % number])
-        bench.answer(pending, base_offset=number)
+        harness.answer(pending, base_offset=number)
     assert [outcome(future) for future in futures] == [0, 1, 2]
-    assert bench.sender.identity == (7, 0)
+    assert harness.sender.identity == (7, 0)
 
 
-def test_lost_connections_keep_sequences():
+def test_retry_after_a_lost_connection_keeps_sequences():
     """Whether they were appended is unknown: under their own sequences the broker can tell."""
-    bench = Bench()
-    futures = [bench.send_batch(b"%d" % number)[0] for number in range(2)]
-    for pending in bench.poll():
-        bench.sender.on_request_failed(pending, DisconnectedError("gone"), bench.now_ms)
-    assert bench.sender.needs_metadata
-    (again,) = bench.poll()[:1]
+    harness = ProducerHarness()
+    futures = [harness.send_batch(b"%d" % number)[0] for number in range(2)]
+    for pending in harness.poll():
+        harness.sender.on_request_failed(pending, DisconnectedError("gone"), harness.now_ms)
+    assert harness.sender.needs_metadata
+    (again,) = harness.poll()[:1]
     assert sequences([again]) == [(0, 0, [b"0"])]
-    bench.answer(again, DUPLICATE)
-    (again,) = bench.poll()
+    harness.answer(again, DUPLICATE)
+    (again,) = harness.poll()
     assert sequences([again]) == [(0, 1, [b"1"])]
-    bench.answer(again, base_offset=1)
+    harness.answer(again, base_offset=1)
     assert [outcome(future) for future in futures] == [-1, 1]
 
 
-def test_a_broker_that_has_forgotten_gets_the_next_epoch():
+def test_lost_producer_state_starts_a_new_epoch():
     """Out of order though nothing before it is missing: begin anew at sequence 0."""
-    bench = Bench()
-    bench.send_batch(b"0")
-    (first,) = bench.poll()
-    bench.answer(first)
-    futures = [bench.send_batch(b"%d" % number)[0] for number in (1, 2)]
-    second, third = bench.poll()
-    bench.answer(second, OUT_OF_ORDER)
-    bench.answer(third, OUT_OF_ORDER)
+    harness = ProducerHarness()
+    harness.send_batch(b"0")
+    (first,) = harness.poll()
+    harness.answer(first)
+    futures = [harness.send_batch(b"%d" % number)[0] for number in (1, 2)]
+    second, third = harness.poll()
+    harness.answer(second, OUT_OF_ORDER)
+    harness.answer(third, OUT_OF_ORDER)
     for number, sequence in ((1, 0), (2, 1)):
-        (pending,) = bench.poll()[:1]
+        (pending,) = harness.poll()[:1]
         assert sequences([pending]) == [(1, sequence, [b"%d" % number])]
-        bench.answer(pending, base_offset=number)
+        harness.answer(pending, base_offset=number)
     assert [outcome(future) for future in futures] == [1, 2]
-    assert bench.sender.identity == (7, 1)
+    assert harness.sender.identity == (7, 1)
 
 
-def test_other_partitions_take_the_new_epoch_when_nothing_of_theirs_is_under_way():
-    bench = Bench(partitions=3)
-    bench.send_batch(b"a", partition=0)
-    bench.send_batch(b"b", partition=2)
-    (first,) = bench.poll()
-    bench.answer(first)
-    bench.send_batch(b"c", partition=0)
-    (second,) = bench.poll()
-    bench.send_batch(b"d", partition=2)
-    (third,) = bench.poll()
-    bench.answer(second, ErrorCode.UNKNOWN_PRODUCER_ID)
-    bench.send_batch(b"e", partition=2)
-    assert sequences(bench.poll()) == [(1, 0, [b"c"]), (0, 2, [b"e"])]
-    bench.answer(third)
+def test_other_partitions_switch_epoch_with_nothing_in_flight():
+    harness = ProducerHarness(partitions=3)
+    harness.send_batch(b"a", partition=0)
+    harness.send_batch(b"b", partition=2)
+    (first,) = harness.poll()
+    harness.answer(first)
+    harness.send_batch(b"c", partition=0)
+    (second,) = harness.poll()
+    harness.send_batch(b"d", partition=2)
+    (third,) = harness.poll()
+    harness.answer(second, ErrorCode.UNKNOWN_PRODUCER_ID)
+    harness.send_batch(b"e", partition=2)
+    assert sequences(harness.poll()) == [(1, 0, [b"c"]), (0, 2, [b"e"])]
+    harness.answer(third)
 
 
-def test_a_refused_batch_that_none_has_followed_leaves_no_gap():
-    bench = Bench()
-    (future,) = bench.send_batch(b"a")
-    (pending,) = bench.poll()
-    bench.answer(pending, ErrorCode.INVALID_TIMESTAMP, message="too old")
+def test_rejected_last_batch_leaves_no_sequence_gap():
+    harness = ProducerHarness()
+    (future,) = harness.send_batch(b"a")
+    (pending,) = harness.poll()
+    harness.answer(pending, ErrorCode.INVALID_TIMESTAMP, message="too old")
     error = outcome(future)
     assert isinstance(error, BrokerError)
     assert error.name == "INVALID_TIMESTAMP"
     assert "partition 0 of topic 't'" in str(error)
-    bench.send_batch(b"b")
-    assert sequences(bench.poll()) == [(0, 0, [b"b"])]
+    harness.send_batch(b"b")
+    assert sequences(harness.poll()) == [(0, 0, [b"b"])]
 
 
-def test_a_refused_batch_that_others_have_followed_begins_an_epoch():
-    bench = Bench()
-    (refused,), (later,) = bench.send_batch(b"a"), bench.send_batch(b"b")
-    first, second = bench.poll()
-    bench.answer(first, ErrorCode.INVALID_RECORD)
-    bench.answer(second, OUT_OF_ORDER)
+def test_rejected_earlier_batch_starts_a_new_epoch():
+    harness = ProducerHarness()
+    (refused,), (later,) = harness.send_batch(b"a"), harness.send_batch(b"b")
+    first, second = harness.poll()
+    harness.answer(first, ErrorCode.INVALID_RECORD)
+    harness.answer(second, OUT_OF_ORDER)
     assert isinstance(outcome(refused), BrokerError)
-    (again,) = bench.poll()
+    (again,) = harness.poll()
     assert sequences([again]) == [(1, 0, [b"b"])]
-    bench.answer(again, base_offset=3)
+    harness.answer(again, base_offset=3)
     assert outcome(later) == 3
 
 
-def test_bad_records_are_named():
-    bench = Bench()
-    good, bad = bench.send_batch(b"a", b"b")
-    (pending,) = bench.poll()
-    bench.answer(pending, ErrorCode.INVALID_RECORD, record_errors={1: "no key"})
+def test_invalid_records_are_named():
+    harness = ProducerHarness()
+    good, bad = harness.send_batch(b"a", b"b")
+    (pending,) = harness.poll()
+    harness.answer(pending, ErrorCode.INVALID_RECORD, record_errors={1: "no key"})
     assert "another record" in str(outcome(good))
     assert "no key" in str(outcome(bad))
 
 
-def test_batches_expire_where_nobody_leads():
-    bench = Bench(delivery_timeout_ms=31_000, request_timeout_ms=30_000)
-    bench.cluster.update(metadata(1, leader=-1))
-    (future,) = bench.send_batch(b"a")
-    assert bench.poll() == []
-    assert bench.sender.needs_metadata
-    assert bench.sender.next_ms == 31_000
-    bench.now_ms = 31_000
-    assert bench.poll() == []
+def test_batches_without_a_leader_expire():
+    harness = ProducerHarness(delivery_timeout_ms=31_000, request_timeout_ms=30_000)
+    harness.cluster.update(metadata(1, leader=-1))
+    (future,) = harness.send_batch(b"a")
+    assert harness.poll() == []
+    assert harness.sender.needs_metadata
+    assert harness.sender.next_ms == 31_000
+    harness.now_ms = 31_000
+    assert harness.poll() == []
     assert isinstance(outcome(future), ClientTimeoutError)
     assert "not delivered within 31 s" in str(outcome(future))
-    assert bench.accumulator.memory_used == 0
+    assert harness.accumulator.memory_used == 0
 
 
-def test_a_batch_that_expires_under_way_begins_an_epoch():
-    bench = Bench(delivery_timeout_ms=31_000, request_timeout_ms=30_000)
-    (future,) = bench.send_batch(b"a")
-    (pending,) = bench.poll()
-    bench.now_ms = 31_000
-    bench.poll()
+def test_batch_that_expires_in_flight_starts_a_new_epoch():
+    harness = ProducerHarness(delivery_timeout_ms=31_000, request_timeout_ms=30_000)
+    (future,) = harness.send_batch(b"a")
+    (pending,) = harness.poll()
+    harness.now_ms = 31_000
+    harness.poll()
     assert isinstance(outcome(future), ClientTimeoutError)
-    bench.sender.on_request_failed(pending, DisconnectedError("gone"), bench.now_ms)
-    bench.send_batch(b"b")
-    assert sequences(bench.poll()) == [(1, 0, [b"b"])]
+    harness.sender.on_request_failed(pending, DisconnectedError("gone"), harness.now_ms)
+    harness.send_batch(b"b")
+    assert sequences(harness.poll()) == [(1, 0, [b"b"])]
 
 
-def test_retries_are_counted():
-    bench = Bench(retries=2)
-    (future,) = bench.send_batch(b"a")
+def test_retries_are_limited():
+    harness = ProducerHarness(retries=2)
+    (future,) = harness.send_batch(b"a")
     for _ in range(3):
-        (pending,) = bench.poll()
+        (pending,) = harness.poll()
         assert not future.done()
-        bench.answer(pending, NOT_LEADER)
+        harness.answer(pending, NOT_LEADER)
     assert outcome(future).name == "NOT_LEADER_OR_FOLLOWER"
-    assert bench.sender.counts["retries"] == 2
-    assert bench.sender.counts["errors"] == 1
+    assert harness.sender.counts["retries"] == 2
+    assert harness.sender.counts["errors"] == 1
 
 
-def test_retries_wait():
-    bench = Bench(retry_backoff_ms=100)
-    bench.send_batch(b"a")
-    (pending,) = bench.poll()
-    bench.answer(pending, NOT_LEADER)
-    assert bench.poll() == []
-    assert bench.sender.next_ms == 80  # 100 less a fifth, as this Rng has it
-    bench.now_ms = 80
-    assert len(bench.poll()) == 1
+def test_retries_back_off():
+    harness = ProducerHarness(retry_backoff_ms=100)
+    harness.send_batch(b"a")
+    (pending,) = harness.poll()
+    harness.answer(pending, NOT_LEADER)
+    assert harness.poll() == []
+    assert harness.sender.next_ms == 80  # 100 less a fifth, as this Rng has it
+    harness.now_ms = 80
+    assert len(harness.poll()) == 1
 
 
-def test_a_batch_that_is_too_large_is_split():
+def test_too_large_batch_is_split():
     """The parts have its sequences, and the futures find their parts."""
-    bench = Bench()
-    futures = bench.send_batch(b"a" * 50, b"b" * 50, b"c" * 50, b"d" * 50)
-    (later,) = bench.send_batch(b"e")
-    first, second = bench.poll()
-    bench.answer(first, TOO_LARGE)
-    bench.answer(second, OUT_OF_ORDER)
+    harness = ProducerHarness()
+    futures = harness.send_batch(b"a" * 50, b"b" * 50, b"c" * 50, b"d" * 50)
+    (later,) = harness.send_batch(b"e")
+    first, second = harness.poll()
+    harness.answer(first, TOO_LARGE)
+    harness.answer(second, OUT_OF_ORDER)
     sent = []
     offset = 10
-    while ready := bench.poll()[:1]:
+    while ready := harness.poll()[:1]:
         ((_, batch),) = ready[0].batches
         sent += sequences(ready)
-        bench.answer(ready[0], base_offset=offset)
+        harness.answer(ready[0], base_offset=offset)
         offset += batch.count
     assert sent == [(0, 0, [b"a" * 50, b"b" * 50]), (0, 2, [b"c" * 50, b"d" * 50]), (0, 4, [b"e"])]
     assert [outcome(future) for future in (*futures, later)] == [10, 11, 12, 13, 14]
-    assert bench.accumulator.memory_used == 0
-    assert bench.accumulator.incomplete == {}
+    assert harness.accumulator.memory_used == 0
+    assert harness.accumulator.incomplete == {}
 
 
-def test_one_record_cannot_be_split():
-    bench = Bench()
-    (future,) = bench.send_batch(b"a")
-    (pending,) = bench.poll()
-    bench.answer(pending, TOO_LARGE)
+def test_too_large_record_fails():
+    harness = ProducerHarness()
+    (future,) = harness.send_batch(b"a")
+    (pending,) = harness.poll()
+    harness.answer(pending, TOO_LARGE)
     assert isinstance(outcome(future), RecordTooLargeError)
     assert "max.message.bytes" in str(outcome(future))
 
 
-def test_a_fenced_producer_needs_another_id():
-    bench = Bench()
-    (future,) = bench.send_batch(b"a")
-    (pending,) = bench.poll()
-    bench.answer(pending, ErrorCode.INVALID_PRODUCER_EPOCH)
+def test_fenced_producer_requests_a_new_id():
+    harness = ProducerHarness()
+    (future,) = harness.send_batch(b"a")
+    (pending,) = harness.poll()
+    harness.answer(pending, ErrorCode.INVALID_PRODUCER_EPOCH)
     assert isinstance(outcome(future), ProducerFencedError)
-    bench.send_batch(b"b")
-    assert bench.poll() == []
-    assert bench.sender.needs_identity
-    bench.sender.identity = (8, 0)
-    assert sequences(bench.poll()) == [(0, 0, [b"b"])]
+    harness.send_batch(b"b")
+    assert harness.poll() == []
+    assert harness.sender.needs_identity
+    harness.sender.identity = (8, 0)
+    assert sequences(harness.poll()) == [(0, 0, [b"b"])]
 
 
-def test_the_last_epoch_is_followed_by_another_id():
-    bench = Bench()
-    bench.sender.identity = (7, 32_767)
-    bench.send_batch(b"a")
-    (pending,) = bench.poll()
-    bench.answer(pending, ErrorCode.UNKNOWN_PRODUCER_ID)
-    assert bench.poll() == []
-    assert bench.sender.needs_identity
-    bench.sender.identity = (8, 0)
-    (again,) = bench.poll()
+def test_last_epoch_is_followed_by_a_new_id():
+    harness = ProducerHarness()
+    harness.sender.identity = (7, 32_767)
+    harness.send_batch(b"a")
+    (pending,) = harness.poll()
+    harness.answer(pending, ErrorCode.UNKNOWN_PRODUCER_ID)
+    assert harness.poll() == []
+    assert harness.sender.needs_identity
+    harness.sender.identity = (8, 0)
+    (again,) = harness.poll()
     assert sequences([again]) == [(0, 0, [b"a"])]
 
 
-def test_without_idempotence_batches_have_no_sequence():
-    bench = Bench(enable_idempotence=False)
-    (future,) = bench.send_batch(b"a")
-    (pending,) = bench.poll()
+def test_batches_without_idempotence_have_no_sequence():
+    harness = ProducerHarness(enable_idempotence=False)
+    (future,) = harness.send_batch(b"a")
+    (pending,) = harness.poll()
     assert sequences([pending]) == [(-1, -1, [b"a"])]
-    bench.answer(pending, OUT_OF_ORDER)
+    harness.answer(pending, OUT_OF_ORDER)
     assert isinstance(outcome(future), OutOfOrderSequenceError)
 
 
-def test_nothing_is_known_of_what_is_not_acknowledged():
-    bench = Bench(acks=0)
-    (future,) = bench.send_batch(b"a")
-    (pending,) = bench.poll()
-    bench.sender.on_sent_without_acks(pending)
+def test_acks_0_has_no_offsets():
+    harness = ProducerHarness(acks=0)
+    (future,) = harness.send_batch(b"a")
+    (pending,) = harness.poll()
+    harness.sender.on_sent_without_acks(pending)
     assert outcome(future) == -1
 
 
-def test_a_new_leader_gets_what_waits():
-    bench = Bench()
-    bench.send_batch(b"a")
-    (pending,) = bench.poll()
-    assert bench.cluster.set_leader("t", 0, 2, 1) is True
-    bench.answer(pending, NOT_LEADER)
-    (again,) = bench.poll()
+def test_waiting_batches_go_to_the_new_leader():
+    harness = ProducerHarness()
+    harness.send_batch(b"a")
+    (pending,) = harness.poll()
+    assert harness.cluster.set_leader("t", 0, 2, 1) is True
+    harness.answer(pending, NOT_LEADER)
+    (again,) = harness.poll()
     assert (pending.node, again.node) == (1, 2)
 
 
-def test_brokers_that_are_not_connected_get_nothing():
-    bench = Bench(partitions=2)
-    bench.send_batch(b"a", partition=0)
-    bench.send_batch(b"b", partition=1)
-    assert [pending.node for pending in bench.poll(lambda node: node == 2)] == [2]
+def test_unconnected_brokers_get_nothing():
+    harness = ProducerHarness(partitions=2)
+    harness.send_batch(b"a", partition=0)
+    harness.send_batch(b"b", partition=1)
+    assert [pending.node for pending in harness.poll(lambda node: node == 2)] == [2]
 
 
-def test_the_end_fails_what_is_left():
-    bench = Bench()
-    (future,) = bench.send_batch(b"a")
-    bench.sender.fail_all(DisconnectedError("the end"))
+def test_fail_all_fails_remaining_records():
+    harness = ProducerHarness()
+    (future,) = harness.send_batch(b"a")
+    harness.sender.fail_all(DisconnectedError("the end"))
     assert isinstance(outcome(future), DisconnectedError)

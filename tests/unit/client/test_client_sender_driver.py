@@ -24,15 +24,15 @@ def producer(ports, **configs):
 
 
 @pytest.mark.parametrize("gives_hints", [True, False])
-def test_a_leader_that_has_moved_is_followed(gives_hints):
+def test_producer_follows_a_moved_leader(gives_hints):
     """By its predecessor's word where that says who it is, else by the metadata."""
 
     async def scenario(cluster, ports):
         cluster.gives_hints = gives_hints
-        async with producer(ports) as ours:
-            first = await ours.send_and_wait("t", b"1")
+        async with producer(ports) as client:
+            first = await client.send_and_wait("t", b"1")
             cluster.leader, cluster.epoch = 2, 1
-            second = await ours.send_and_wait("t", b"2")
+            second = await client.send_and_wait("t", b"2")
         return (
             first.offset,
             second.offset,
@@ -43,13 +43,13 @@ def test_a_leader_that_has_moved_is_followed(gives_hints):
     assert run(scenario) == (0, 1, [b"1", b"2"], [1, 1, 2])
 
 
-def test_a_partition_without_a_leader_is_waited_for():
+def test_records_wait_for_a_leader():
     """Metadata is asked for again and again, ever more seldom, and what waits is sent when there is a leader."""
 
     async def scenario(cluster, ports):
         cluster.leader = -1
-        async with producer(ports) as ours:
-            future = await ours.send("t", b"1")
+        async with producer(ports) as client:
+            future = await client.send("t", b"1")
             await asyncio.sleep(10)
             asked = cluster.names().count("Metadata")
             assert not future.done()
@@ -62,35 +62,35 @@ def test_a_partition_without_a_leader_is_waited_for():
     assert 8 <= asked <= 20
 
 
-def test_errors_that_pass_are_tried_again():
+def test_retriable_errors_are_retried():
     async def scenario(cluster, ports):
         cluster.produce_errors = [7, 19, 56]
-        async with producer(ports) as ours:
-            told = await ours.send_and_wait("t", b"1")
-            return told.offset, cluster.values, cluster.names().count("Produce"), ours.metrics()["record-retry-total"]
+        async with producer(ports) as client:
+            told = await client.send_and_wait("t", b"1")
+            return told.offset, cluster.values, cluster.names().count("Produce"), client.metrics()["record-retry-total"]
 
     assert run(scenario) == (0, [b"1"], 4, 3)
 
 
-def test_errors_that_stay_are_raised():
+def test_fatal_errors_are_raised():
     async def scenario(cluster, ports):
         cluster.produce_errors = [29]
-        async with producer(ports) as ours:
+        async with producer(ports) as client:
             with pytest.raises(BrokerError, match=r"TOPIC_AUTHORIZATION_FAILED \(partition 0 of topic 't'\)"):
-                await ours.send_and_wait("t", b"1")
-            await ours.send_and_wait("t", b"2")
+                await client.send_and_wait("t", b"1")
+            await client.send_and_wait("t", b"2")
         return [(header.producer_id, header.producer_epoch, header.base_sequence) for header in cluster.batches]
 
     assert run(scenario) == [(77, 0, 0)]
 
 
-def test_a_broker_that_falls_silent_costs_a_request_its_timeout():
+def test_request_to_a_silent_broker_times_out_and_is_retried():
     async def scenario(cluster, ports):
-        async with producer(ports, request_timeout_ms=2000) as ours:
-            await ours.send_and_wait("t", b"1")
+        async with producer(ports, request_timeout_ms=2000) as client:
+            await client.send_and_wait("t", b"1")
             cluster.silent = True
             began = asyncio.get_running_loop().time()
-            future = await ours.send("t", b"2")
+            future = await client.send("t", b"2")
             await asyncio.sleep(5)
             cluster.silent = False
             await future
@@ -101,40 +101,40 @@ def test_a_broker_that_falls_silent_costs_a_request_its_timeout():
     assert 5 < seconds < 20
 
 
-def test_a_broker_that_stays_silent():
+def test_records_for_a_silent_broker_expire():
     async def scenario(cluster, ports):
-        async with producer(ports, request_timeout_ms=2000, delivery_timeout_ms=7000) as ours:
-            await ours.send_and_wait("t", b"1")
+        async with producer(ports, request_timeout_ms=2000, delivery_timeout_ms=7000) as client:
+            await client.send_and_wait("t", b"1")
             cluster.silent = True
             began = asyncio.get_running_loop().time()
             with pytest.raises(
                 ClientTimeoutError, match="1 records for partition 0 of topic 't' were not delivered within 7 s"
             ):
-                await ours.send_and_wait("t", b"2")
+                await client.send_and_wait("t", b"2")
             return asyncio.get_running_loop().time() - began
 
     assert run(scenario) == pytest.approx(7, abs=0.1)
 
 
-def test_throttling_is_obeyed():
+def test_producer_respects_throttling():
     async def scenario(cluster, ports):
-        async with producer(ports) as ours:
+        async with producer(ports) as client:
             cluster.throttle_ms = 3000
-            await ours.send_and_wait("t", b"1")
+            await client.send_and_wait("t", b"1")
             cluster.throttle_ms = 0
             began = asyncio.get_running_loop().time()
-            await ours.send_and_wait("t", b"2")
+            await client.send_and_wait("t", b"2")
             return asyncio.get_running_loop().time() - began
 
     assert 2.9 < run(scenario) < 3.2
 
 
-def test_an_old_broker():
+def test_old_broker_gets_old_versions():
     """Versions are those that it speaks, and topics go by their names."""
 
     async def scenario(cluster, ports):
-        async with producer(ports) as ours:
-            await ours.send_and_wait("t", b"1")
+        async with producer(ports) as client:
+            await client.send_and_wait("t", b"1")
         return cluster.values, [
             (name, version) for _, name, version in cluster.requests if name in ("ApiVersions", "Produce")
         ]
@@ -145,47 +145,47 @@ def test_an_old_broker():
     assert asked[-1] == ("Produce", 7)
 
 
-def test_a_topic_that_does_not_come():
+def test_send_to_a_missing_topic_times_out():
     async def scenario(cluster, ports):
         cluster.topic_error = 3
-        async with producer(ports, max_block_ms=2000) as ours:
+        async with producer(ports, max_block_ms=2000) as client:
             with pytest.raises(
                 UnknownTopicOrPartitionError,
                 match=r"\(topic 't'\): it did not exist for 2000 ms\. Create the topic first",
             ):
-                await ours.send("t", b"1")
+                await client.send("t", b"1")
         return 4 <= cluster.names().count("Metadata") <= 10
 
     assert run(scenario)
 
 
-def test_a_topic_that_comes_late():
+def test_send_waits_for_a_new_topic():
     async def scenario(cluster, ports):
         cluster.topic_error = 5
         asyncio.get_running_loop().call_later(3, lambda: setattr(cluster, "topic_error", 0))
-        async with producer(ports) as ours:
-            await ours.send_and_wait("t", b"1")
+        async with producer(ports) as client:
+            await client.send_and_wait("t", b"1")
         return cluster.values
 
     assert run(scenario) == [b"1"]
 
 
-def test_a_cluster_that_is_not_there():
+def test_unreachable_cluster_raises():
     async def scenario(cluster, ports):
-        async with AsyncProducer(bootstrap_servers="nowhere:1", ports=ports, max_block_ms=1000) as ours:
+        async with AsyncProducer(bootstrap_servers="nowhere:1", ports=ports, max_block_ms=1000) as client:
             with pytest.raises(BootstrapError, match=r"No broker could be reached\. nowhere:1 is unreachable"):
-                await ours.send("t", b"1")
+                await client.send("t", b"1")
 
     run(scenario)
 
 
-def test_an_end_that_does_not_wait():
+def test_close_without_waiting_fails_records():
     async def scenario(cluster, ports):
-        ours = producer(ports)
-        await ours.send_and_wait("t", b"1")
+        client = producer(ports)
+        await client.send_and_wait("t", b"1")
         cluster.silent = True
-        future = await ours.send("t", b"2")
-        await ours.close(1)
+        future = await client.send("t", b"2")
+        await client.close(1)
         with pytest.raises(ClientClosedError, match="closed before the record was delivered"):
             await future
         return len(asyncio.all_tasks())
@@ -193,112 +193,112 @@ def test_an_end_that_does_not_wait():
     assert run(scenario) <= 2
 
 
-def test_sends_that_wait_for_memory_are_let_go_at_the_end():
+def test_close_releases_sends_that_wait_for_memory():
     async def scenario(cluster, ports):
-        ours = producer(ports, buffer_memory=20_000, batch_size=10_000)
-        await ours.send_and_wait("t", b"1")
+        client = producer(ports, buffer_memory=20_000, batch_size=10_000)
+        await client.send_and_wait("t", b"1")
         cluster.silent = True
-        waiting = asyncio.ensure_future(fill(ours))
+        waiting = asyncio.ensure_future(fill(client))
         await asyncio.sleep(1)
         assert not waiting.done()
-        await ours.close(1)
+        await client.close(1)
         with pytest.raises(ClientClosedError):
             await waiting
 
-    async def fill(ours):
+    async def fill(client):
         while True:
-            await ours.send("t", b"x" * 6000)
+            await client.send("t", b"x" * 6000)
 
     run(scenario)
 
 
-def test_idle_connections_are_closed_and_made_again():
+def test_idle_connections_are_closed_and_reopened():
     async def scenario(cluster, ports):
-        async with producer(ports, connections_max_idle_ms=5000) as ours:
-            await ours.send_and_wait("t", b"1")
+        async with producer(ports, connections_max_idle_ms=5000) as client:
+            await client.send_and_wait("t", b"1")
             before = cluster.open_count
             await asyncio.sleep(20)
             between = cluster.open_count
-            await ours.send_and_wait("t", b"2")
+            await client.send_and_wait("t", b"2")
         return before > 0, between, cluster.values
 
     assert run(scenario) == (True, 0, [b"1", b"2"])
 
 
-def test_acks_0():
+def test_acks_0_completes_without_offsets():
     async def scenario(cluster, ports):
-        async with producer(ports, acks=0) as ours:
-            told = await ours.send_and_wait("t", b"1")
+        async with producer(ports, acks=0) as client:
+            told = await client.send_and_wait("t", b"1")
             await asyncio.sleep(1)
         return told.offset, cluster.values
 
     assert run(scenario) == (-1, [b"1"])
 
 
-async def send_until_full(ours):
+async def send_until_full(client):
     """How many records were taken before one had to wait for too long."""
     for sent in range(5_000):
         try:
-            await ours.send("t", b"x" * 1000)
+            await client.send("t", b"x" * 1000)
         except BufferExhaustedError:
             return sent
     raise AssertionError("nothing is held back")
 
 
-def test_acks_0_waits_for_a_broker_that_does_not_read():
+def test_acks_0_blocks_while_the_broker_does_not_read():
     """Nothing is answered: what the socket does not take fills buffer.memory, and then who sends has to wait."""
 
     async def scenario(cluster, ports):
-        async with producer(ports, acks=0, buffer_memory=100_000, max_block_ms=1000) as ours:
-            await ours.send_and_wait("t", b"first")
+        async with producer(ports, acks=0, buffer_memory=100_000, max_block_ms=1000) as client:
+            await client.send_and_wait("t", b"first")
             for connection in cluster.connections:
                 connection.pause_reading()
-            sent = 1 + await send_until_full(ours)
+            sent = 1 + await send_until_full(client)
             for connection in cluster.connections:
                 connection.resume_reading()
-            await ours.flush()
+            await client.flush()
             await asyncio.sleep(1)
         return len(cluster.values) - sent
 
     assert run(scenario) == 0
 
 
-def test_acks_0_goes_on_after_a_connection_that_was_full_is_lost():
+def test_acks_0_continues_after_losing_a_full_connection():
     async def scenario(cluster, ports):
-        async with producer(ports, acks=0, buffer_memory=100_000, max_block_ms=1000) as ours:
-            await ours.send_and_wait("t", b"first")
+        async with producer(ports, acks=0, buffer_memory=100_000, max_block_ms=1000) as client:
+            await client.send_and_wait("t", b"first")
             for connection in cluster.connections:
                 connection.pause_reading()
-            await send_until_full(ours)
+            await send_until_full(client)
             for connection in list(cluster.connections):
                 connection.abort()
-            await ours.send_and_wait("t", b"last")
+            await client.send_and_wait("t", b"last")
             await asyncio.sleep(1)
         return cluster.values[-1]
 
     assert run(scenario) == b"last"
 
 
-def test_nothing_is_left_of_a_producer_whose_broker_does_not_close_its_end():
+def test_close_ends_all_tasks_if_the_broker_does_not_close():
     async def scenario(cluster, ports):
         before = asyncio.all_tasks()
-        async with producer(ports, acks=0, buffer_memory=100_000, max_block_ms=1000) as ours:
-            await ours.send_and_wait("t", b"first")
+        async with producer(ports, acks=0, buffer_memory=100_000, max_block_ms=1000) as client:
+            await client.send_and_wait("t", b"first")
             for connection in cluster.connections:
                 connection.pause_reading()
-            await send_until_full(ours)
-            await ours.close(timeout=1)
+            await send_until_full(client)
+            await client.close(timeout=1)
         return asyncio.all_tasks() - before
 
     assert run(scenario) == set()
 
 
-def test_callbacks_that_fail_are_reported_to_the_loop():
+def test_failing_callbacks_are_reported_to_the_loop():
     """The simulator's loop ends the run with what others would log."""
 
     async def scenario(cluster, ports):
-        async with producer(ports) as ours:
-            future = await ours.send("t", b"1")
+        async with producer(ports) as client:
+            future = await client.send("t", b"1")
             future.add_done_callback(lambda done: 1 / 0)
             await future
 

@@ -102,7 +102,7 @@ def run_with_crashes(seed, *, records=400, keep="page-cache", **configs):
         return world.run(story(world))
 
 
-def test_crashes_neither_lose_nor_double_nor_reorder(sim_seed):
+def test_idempotent_producer_survives_crashes_without_loss_or_duplicates(sim_seed):
     """Idempotent, five in flight: the log is exactly what was sent, in order, at the offsets that the futures tell."""
     told, values, metrics = run_with_crashes(sim_seed)
     for partition in (0, 1):
@@ -114,7 +114,7 @@ def test_crashes_neither_lose_nor_double_nor_reorder(sim_seed):
     assert metrics["buffer-available-bytes"] == metrics["buffer-total-bytes"]
 
 
-def test_after_power_cuts_the_producer_goes_on(sim_seed):
+def test_producer_continues_after_power_loss(sim_seed):
     """One node that loses what was not flushed loses records, and the memory of who sent them: what it has is in order, and there once."""
     told, values, metrics = run_with_crashes(sim_seed, keep="flushed")
     assert len(told) == 400
@@ -124,11 +124,11 @@ def test_after_power_cuts_the_producer_goes_on(sim_seed):
     assert metrics["record-error-total"] == 0
 
 
-def test_a_run_follows_from_its_seed():
+def test_run_is_deterministic_by_seed():
     assert run_with_crashes(3, records=60) == run_with_crashes(3, records=60)
 
 
-def test_without_idempotence_nothing_is_lost(sim_seed):
+def test_producer_without_idempotence_loses_nothing(sim_seed):
     """Records may be there twice: no more is promised."""
     told, values, _ = run_with_crashes(sim_seed, enable_idempotence=False)
     for partition in (0, 1):
@@ -138,7 +138,7 @@ def test_without_idempotence_nothing_is_lost(sim_seed):
 
 
 @pytest.mark.parametrize("codec", ["gzip", "snappy", "lz4", "zstd"])
-def test_crashes_with_compression(codec):
+def test_compressed_batches_survive_crashes(codec):
     _, values, _ = run_with_crashes(11, records=100, compression_type=codec)
     assert [value for partition in values for value in partition] == [
         b"%d" % n for n in (*range(0, 100, 2), *range(1, 100, 2))
