@@ -1,4 +1,4 @@
-"""Who deletes records in a scenario: what was answered holds from then on, over every scenario_type of crash."""
+"""DeleteRecords in a simulation scenario: acknowledged deletions hold across all kinds of crashes."""
 
 import asyncio
 import re
@@ -24,12 +24,15 @@ ROUNDS_MAX = 25
 
 
 class RecordDeleter:
-    """Fills a topic of its on_assigned and deletes its beginning, again and again. The log never begins before what was answered, nor after what
-    was requested for, and has no gaps."""
+    """Fills a topic and deletes its oldest records, repeatedly.
+
+    The log start offset is never below an acknowledged one, nor above the highest requested one, and the log has no
+    gaps.
+    """
 
     def __init__(self, scenario: "Scenario") -> None:
         self.scenario = scenario
-        self.random = stream(scenario.world.seed, "record_deleter")
+        self.random = stream(scenario.world.seed, "shortener")
         self.topics: dict[str, int] = {}
         self.low = 0
         self.requested = 0
@@ -71,7 +74,7 @@ class RecordDeleter:
         )
 
     async def delete(self, client: SimulatedClient) -> None:
-        """To a place between beginning and end, or to the end."""
+        """Delete up to a random offset, or up to the high watermark."""
         crashes = self.scenario.crashes
         start, end = await self.offset(client, EARLIEST), await self.offset(client, LATEST)
         wanted = self.random.choice((self.random.randint(start, end), -1))
@@ -98,7 +101,7 @@ class RecordDeleter:
         return response.offset
 
     def check_storage_error(self, error_code: int) -> None:
-        """Where disks fail, the only directory may have failed just now: the node stops, and is started again."""
+        """With failing writes, the only directory may have failed: the node stops and is restarted."""
         if error_code == ErrorCode.KAFKA_STORAGE_ERROR and self.scenario.has_faults:
             raise Disconnected("the only directory has failed")
 
@@ -122,12 +125,12 @@ class RecordDeleter:
             at += len(offsets)
 
     def is_expected_problem(self, fault: str) -> bool:
-        """A segment that was deleted keeps its file for a while, and no index is written for it."""
+        """Whether the problem is a missing index of a deleted segment, whose file is removed later."""
         found = re.match(rf".*/{TOPIC}-0/(\d+)\.(time)?index is missing$", fault)
         return found is not None and int(found[1]) < self.start
 
     async def check_final(self) -> None:
-        """At the end of the scenario, and after a restart."""
+        """Check at the end of the scenario, and again after a restart."""
         client = await self.scenario.connect_client()
         if self.topics:
             await self.check(client)

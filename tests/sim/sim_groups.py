@@ -1,7 +1,7 @@
-"""A scenario of groups: members come, commit, crash and leave, while the node crashes and comes back; ownership and offsets are checked.
+"""A scenario with groups: members join, commit, crash and leave while the node crashes and restarts.
 
-Members speak the protocol themselves, and so do what a client would not: they vanish in the midst of a rebalance, and come back as if
-nothing had been.
+Checks partition ownership and committed offsets. Members speak the protocol themselves, to do what a client would not:
+disconnect during a rebalance, and continue with their old id.
 """
 
 import asyncio
@@ -41,9 +41,9 @@ COORDINATOR_ERRORS = (
     ErrorCode.NOT_COORDINATOR,
     ErrorCode.COORDINATOR_NOT_AVAILABLE,
 )
-"""The coordinator has to be looked for, or waited for."""
+"""Find the coordinator again, or wait for it."""
 MEMBER_ERRORS = (ErrorCode.UNKNOWN_MEMBER_ID, ErrorCode.FENCED_INSTANCE_ID)
-"""The member is none any more."""
+"""The coordinator has removed the member."""
 REJOIN = (ErrorCode.REBALANCE_IN_PROGRESS, ErrorCode.ILLEGAL_GENERATION)
 
 
@@ -54,12 +54,15 @@ class ResponseError(Exception):
 
 
 class GroupTracker:
-    """What is known of one group, from the answers that its members got."""
+    """What is known of one group from the responses to its members."""
 
     def __init__(self, name: str) -> None:
         self.name = name
         self.owners: dict[tuple[str, int, int], str] = {}
-        """By generation and partition. Generations begin anew when a group has been forgotten, so the leader's name for it counts too."""
+        """Owner by era, generation and partition.
+
+        A deleted group starts over at generation 1, so the era includes the leader's id.
+        """
         self.sent: dict[int, int] = dict.fromkeys(range(PARTITIONS), 0)
         self.acked: dict[int, int] = dict.fromkeys(range(PARTITIONS), -1)
         self.commits = self.generations = 0
@@ -86,7 +89,7 @@ class GroupTracker:
 
 
 class GroupMember:
-    """Joins, is given partitions, commits, and one day goes: in order, or without a word. Then it is somebody else."""
+    """Joins, gets partitions, commits, and sometimes leaves or disconnects; then continues as a new member."""
 
     def __init__(self, scenario: "GroupScenario", group: str, name: str) -> None:
         self.scenario = scenario
@@ -120,11 +123,11 @@ class GroupMember:
         _expect(response.coordinators[0].error_code)
 
     async def run_generation(self, client: SimulatedClient) -> None:
-        """One generation, from its beginning to the next one's."""
+        """Take part in one generation, until the next rebalance."""
         crashes = self.scenario.crashes
         joined = await self.join(client)
         if self.random.random() < 0.1:
-            client.abort()  # gone before it hears what it has
+            client.abort()  # crash before SyncGroup
             raise Disconnected("a member crashed")
         assignments = []
         if joined.leader == joined.member_id:
@@ -150,10 +153,10 @@ class GroupMember:
         _expect(response.error_code)
         self.scenario.expect_no_power_cut_since(crashes)
         self.tracker.generations += 1
-        # After a power cut generations may be counted from an earlier one on.
+        # A power loss may take back generations.
         era = f"{joined.leader} {crashes if self.scenario.keep == 'flushed' else ''}"
         for partition in response.assignment:
-            # A static member that came back, with another id, goes on as who it was.
+            # A static member keeps its identity if it returns with another id.
             self.tracker.on_assigned(era, joined.generation_id, partition, self.instance or self.member_id)
         await self.work(client, joined.generation_id, list(response.assignment))
 
@@ -229,7 +232,7 @@ def _expect(error: int) -> None:
 
 
 class GroupScenario(Scenario):
-    """The node's life as in every scenario, with groups as its only clients."""
+    """The node's lifecycle as in `Scenario`, with group members as the only clients."""
 
     def __init__(self, world: World, keep: Keep, *, has_faults: bool = False) -> None:
         super().__init__(world, keep, has_faults=has_faults)
@@ -277,7 +280,7 @@ class GroupScenario(Scenario):
                 continue
 
     async def fetch_offsets(self, tracker: GroupTracker) -> dict[int, int]:
-        """The group's offsets, which must be those of the tracker."""
+        """Fetch the group's offsets and check them against the tracker."""
         request = OffsetFetchRequest(
             groups=[
                 OffsetFetchRequestGroup(

@@ -1,6 +1,7 @@
-"""A scenario for the simulator: clients work, the node crashes at moments of the seed's choosing and comes back, and then all is checked.
+"""A simulation scenario: clients run while the node crashes at seeded times and restarts; then everything is checked.
 
-Run as a program it plays one seed and prints its trace's digest: `python -m tests.sim.sim_scenario --seed 7 [--power] [--faults] [--trace]`.
+Run one seed and print the digest of its trace: `python -m tests.sim.sim_scenario --seed 7 [--power] [--faults]
+[--trace]`.
 """
 
 import argparse
@@ -41,7 +42,7 @@ LATEST, EARLIEST, MAX_TIMESTAMP = -1, -2, -3
 
 
 class ErrorLogHandler(logging.Handler):
-    """An error in the log is a failure, since it is where a node puts what it must not raise."""
+    """Collects errors in the log: a node logs failures that it must not raise."""
 
     def __init__(self, *, expected: str | None = None) -> None:
         super().__init__(logging.ERROR)
@@ -55,20 +56,20 @@ class ErrorLogHandler(logging.Handler):
 
 
 def simulated_config(**properties: str) -> NodeConfig:
-    """One combined node that listens at `node:9092` and stores in /data. Double underscores stand for dots."""
+    """Return the config of one combined node at `node:9092` with data in /data. Double underscores stand for dots."""
     settings = {"listeners": f"PLAINTEXT://node:{PORT}", "log.dirs": "/data", "log.retention.check.interval.ms": "2000"}
     settings |= {name.replace("__", "."): value for name, value in properties.items()}
     return node_config(settings, cluster_id="AAAAAAAAAAAAAAAAAAAAAA", directory="/", canonical_host=lambda: "node")
 
 
 class Scenario:
-    """One run. `keep` says what crashes leave: the page cache (a killed process) or what was flushed (a power cut)."""
+    """One run. `keep` is what a crash preserves: the page cache (killed process) or flushed data only (power loss)."""
 
     def __init__(self, world: World, keep: Keep, *, has_faults: bool = False) -> None:
         self.world = world
         self.keep = keep
         self.has_faults = has_faults
-        self.random = stream(world.seed, "scenario")
+        self.random = stream(world.seed, "story")
         self.history = History()
         self.config = simulated_config()
         self.node: Node | None = None
@@ -93,7 +94,7 @@ class Scenario:
         self.is_finished = True
         self.world.cancel_faults("node")
         if self.node is not None and self.node.failed.done():
-            await self.crash_node()  # it said that it cannot leave on
+            await self.crash_node()  # the node reported that it cannot continue
             await self.start_node()
         await asyncio.gather(*workload)
         before = await self.read_all()
@@ -117,10 +118,10 @@ class Scenario:
     def spawn(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
         return self.world.loop.create_task(work, context=self.client_network._process.context())
 
-    # The node's life
+    # Node
 
     async def start_node(self, *, may_crash: bool = False) -> None:
-        """Start it; if it may, it crashes now and then while it starts, and is started again."""
+        """Start the node. With `may_crash`, it sometimes crashes during startup and is started again."""
         while True:
             self.ports = self.world.start("node")
             if may_crash and self.random.random() < 0.3:
@@ -139,7 +140,7 @@ class Scenario:
             return
 
     async def crash_node(self) -> None:
-        """After some changes of its disk, in the midst of one, or else after some time, between two."""
+        """Crash after a number of disk changes, in the middle of one, or after some time."""
         if self.random.random() < 0.7:
             self.world.crash_in("node", self.random.randint(1, 300), self.keep)
         await asyncio.wait((self.ports.crashed,), timeout=self.random.uniform(0.05, 6.0))
@@ -162,7 +163,7 @@ class Scenario:
     # Clients
 
     async def connect_client(self) -> SimulatedClient:
-        """A client of the node, as soon as one can be had."""
+        """Return a connected client, retrying until the node accepts connections."""
         while True:
             client = SimulatedClient(self.client_network, "node", PORT)
             client.topic_ids = self.topic_ids
@@ -180,7 +181,8 @@ class Scenario:
             partitions = self.random.randint(1, 3)
             configs = {"index.interval.bytes": str(self.random.choice((0, 300, 4096)))}
             if self.keep == "page-cache" and self.random.random() < 0.7:
-                # Not with power cuts: a closed segment is flushed some time after its roll, and recovery looks at the last one only.
+                # Not with power loss: a closed segment is flushed after the roll, but recovery checks the last segment
+                # only.
                 configs["segment.ms"] = str(self.random.choice((200, 1000)))
             self.is_rolled[name] = "segment.ms" in configs
             if self.random.random() < 0.3:
@@ -211,7 +213,7 @@ class Scenario:
         ]
 
     async def inject_faults(self) -> None:
-        """Links that are cut for a while, and a clock that jumps."""
+        """Cut network links for a while, make writes fail, and jump the clock."""
         source = stream(self.world.seed, "disturbance")
         while not self.is_finished:
             await asyncio.sleep(source.uniform(0.1, 5.0))
@@ -226,7 +228,7 @@ class Scenario:
                     self.ports.clock.offset_ms += source.randint(-3000, 3000)
 
     async def follow_partition(self, partition: Partition) -> None:
-        """A consumer that follows a partition, goes back now and then, and tells what it saw."""
+        """Run a consumer that follows a partition, seeks back sometimes, and reports what it reads."""
         offset = 0
         source = stream(self.world.seed, f"reader/{partition}")
         while not self.is_finished:
@@ -256,11 +258,11 @@ class Scenario:
         return records[-1].offset + 1 if records else offset
 
     def expect_no_power_cut_since(self, crashes: int) -> None:
-        """An response that power was cut behind is no promise any more, even if it arrived."""
+        """Discard a response that arrived after a power loss: what it says may be lost."""
         if self.keep == "flushed" and self.crashes != crashes:
             raise Disconnected("power was cut meanwhile")
 
-    # The end
+    # Final checks
 
     async def read_all(self) -> dict[Partition, list[Record]]:
         client = await self.connect_client()
@@ -286,7 +288,7 @@ class Scenario:
         assert not violations, "\n".join(violations)
 
     async def check_offsets(self, final: dict[Partition, list[Record]]) -> None:
-        """ListOffsets agrees with the log: its ends, its latest record, and the first record at or after a time."""
+        """Check ListOffsets against the log: start and end, latest record, and first record at or after a timestamp."""
         client = await self.connect_client()
         for partition, records in final.items():
             times = [record.timestamp for record in records]
@@ -304,7 +306,7 @@ class Scenario:
         client.close()
 
     async def check_epochs(self) -> None:
-        """OffsetForLeaderEpoch agrees with the log: an epoch ends where the first batch of a later one begins, or with the log."""
+        """Check OffsetForLeaderEpoch against the log: an epoch ends where a later one starts, or at the log end."""
         client = await self.connect_client()
         metadata = await client.call(MetadataRequest(topics=None), MetadataResponse, 12)
         leading = {
@@ -332,7 +334,7 @@ class Scenario:
         client.close()
 
     async def epoch_starts(self, client: SimulatedClient, partition: Partition) -> tuple[dict[int, int], int]:
-        """Where the batches of each epoch begin, and the end of the log."""
+        """Return the first offset of each epoch, and the log end offset."""
         starts: dict[int, int] = {}
         offset = 0
         while True:
@@ -346,7 +348,7 @@ class Scenario:
 
 
 def run_seed(seed: int, keep: Keep, *, has_faults: bool = False, scenario_type: type[Scenario] = Scenario) -> World:
-    """The whole scenario of a seed; its world is returned for its trace. AssertionError or another where it ends badly."""
+    """Run the scenario of one seed and return its world. Raises AssertionError, or the error that ended the run."""
     errors_logged = ErrorLogHandler(expected=r"\[Errno (5|28)\]|OSError\((5|28)," if has_faults else None)
     logger = logging.getLogger("ottla")
     logger.addHandler(errors_logged)

@@ -1,4 +1,4 @@
-"""Who works in a scenario: producers that lose answers and ask again, and an administrator who makes and removes topics."""
+"""Clients of a simulation scenario: producers that retry, a session reader, and an administrator of topics."""
 
 import asyncio
 from collections.abc import Callable, Coroutine, Sequence
@@ -29,7 +29,7 @@ SENDS_MAX = 60
 
 
 class Producer:
-    """Sends batches without an idempotent id, each once; what is not answered may be there or not."""
+    """Sends each batch once, without idempotence: without a response, the batch may or may not be in the log."""
 
     is_idempotent = False
 
@@ -53,7 +53,7 @@ class Producer:
             client.close()
 
     async def pause(self) -> None:
-        """Producers stop for a while after so many sends, which bounds a run."""
+        """Pause between sends, longer after many sends, which bounds a run."""
         await asyncio.sleep(self.random.uniform(0.0, 0.3) + (1.0 if self.sent > SENDS_MAX else 0.0))
 
     async def send(self, client: SimulatedClient) -> None:
@@ -89,17 +89,17 @@ class Producer:
 
 
 class IdempotentProducer(Producer):
-    """Sends what was not answered again, in order, until it is: it must be there once."""
+    """Retries batches without a response, in order: each must be in the log exactly once."""
 
     def __init__(self, scenario: "Scenario", name: str) -> None:
         super().__init__(scenario, name, acks=-1)
         self.pending: list[tuple[Send, bytearray, int]] = []
-        self.acked: list[tuple[Send, bytearray, int]] = []  # of one partition, as many as a log remembers
+        self.acked: list[tuple[Send, bytearray, int]] = []  # of one partition; as many as a log remembers
         self.producer_id = -1
         self.producer_epoch = -1
         self.sequences: dict[Partition, int] = {}
         self.partition: Partition = ("", 0)
-        self.crashes = 0  # how many there had been when the pending batches were made
+        self.crashes = 0  # number of crashes when the pending batches were created
 
     async def run(self) -> None:
         while not self.scenario.is_finished or self.pending:
@@ -123,7 +123,7 @@ class IdempotentProducer(Producer):
             if self.random.random() < 0.2:
                 self.scenario.world.loop.call_later(
                     self.random.uniform(0.0, 0.005), client.abort
-                )  # the answers, or some, are lost
+                )  # lose some or all responses
             attempts += [self.attempt(client, *one) for one in list(self.pending)]
             results = await asyncio.gather(*attempts, return_exceptions=True)
             failures = [result for result in results if isinstance(result, BaseException)]
@@ -134,7 +134,7 @@ class IdempotentProducer(Producer):
             await self.pause()
 
     def duplicates(self) -> Sequence[tuple[Send, bytearray, int]]:
-        """Something that was answered, to be sent again as if it had not been: one of the last five that the log has seen at most."""
+        """Return an acknowledged batch to send again: one of the last five that the log remembers."""
         if not self.acked or self.random.random() < 0.5:
             return []
         if not self.pending and self.crashes == self.scenario.crashes:
@@ -142,7 +142,7 @@ class IdempotentProducer(Producer):
         return self.acked[-1:] if len(self.pending) < BATCHES_REMEMBERED else []
 
     def create_batches(self) -> None:
-        """Some batches for one partition, numbered on."""
+        """Create batches for one partition with consecutive sequence numbers."""
         partition = self.random.choice(self.scenario.partitions())
         if partition != self.partition:
             self.partition = partition
@@ -167,13 +167,13 @@ class IdempotentProducer(Producer):
         self.scenario.expect_no_power_cut_since(crashes)
         is_behind_another = bool(self.pending) and self.pending[0][0] is not send
         if self.scenario.has_faults and response.error_code == ErrorCode.KAFKA_STORAGE_ERROR:
-            return  # to be tried again
+            return  # retry
         if (
             self.scenario.has_faults
             and response.error_code == ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER
             and is_behind_another
         ):
-            return  # as the one before it was not written
+            return  # the batch before it was not written
         if response.error_code == ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER and self.may_be_unknown(send):
             self.reset()
             return
@@ -189,9 +189,12 @@ class IdempotentProducer(Producer):
             self.acked = [*self.acked, (send, batch, version)][-BATCHES_REMEMBERED:]
 
     def may_be_unknown(self, send: Send) -> bool:
-        """A power cut takes what the log knew of its producers. A killed process leaves a snapshot, if a segment was rolled, and in that
-        there is only the last batch of each, as in Kafka: an earlier one that is sent again is not known for what it is. And where the
-        first batch of a producer could not be written, the log takes the second for its first, as in Kafka."""
+        """Whether the log may not recognize the producer's batch.
+
+        After power loss, producer state may be lost. After a process crash, a snapshot written at a segment roll has
+        only the last batch of each producer, as in Kafka, so an earlier batch is not recognized as a duplicate. If the
+        first batch of a producer could not be written, the log accepts the second as its first, as in Kafka.
+        """
         was_snapshot_read = self.crashes < self.scenario.crashes and self.scenario.is_rolled[send.partition[0]]
         return self.scenario.keep == "flushed" or was_snapshot_read or self.scenario.has_faults
 
@@ -203,7 +206,7 @@ class IdempotentProducer(Producer):
 
 
 class SessionReader:
-    """A consumer of all partitions in one fetch session, which names a partition only when it goes on to another offset."""
+    """A consumer of all partitions in one fetch session, which sends a partition only if its offset changed."""
 
     def __init__(self, scenario: "Scenario", version: int) -> None:
         self.scenario = scenario
@@ -254,7 +257,7 @@ class SessionReader:
                 assert response.session_id == session_id
                 epoch += 1
             else:
-                self.offsets.clear()  # no session was given: everything must be requested again
+                self.offsets.clear()  # no session was created: request all partitions again
             self.take(client, response, known_before)
 
     def topics(self, client: SimulatedClient, changed: dict[Partition, int]) -> list[FetchTopic]:
@@ -292,16 +295,16 @@ class SessionReader:
 
 
 class Administrator:
-    """Creates topics, adds partitions and deletes topics; what was answered must be so at the end, also after power cuts."""
+    """Creates, grows and deletes topics. Acknowledged changes must persist, also after power loss."""
 
     def __init__(self, scenario: "Scenario", *, topics_max: int = 12) -> None:
         self.scenario = scenario
         self.random = stream(scenario.world.seed, "administrator")
         self.topics_max = topics_max
-        self.partitions: dict[str, int] = {}  # of the topics that are there
+        self.partitions: dict[str, int] = {}  # of existing topics
 
     async def run(self) -> None:
-        """Every step is repeated until it is answered."""
+        """Repeat every step until it is answered."""
         for number in range(self.topics_max):
             if self.scenario.is_finished:
                 return
@@ -338,9 +341,7 @@ class Administrator:
     async def add_partitions(self, client: SimulatedClient, name: str, count: int) -> None:
         topic = CreatePartitionsTopic(name=name, count=count, assignments=None)
         response = await client.call(CreatePartitionsRequest(topics=[topic], timeout_ms=1000), CreatePartitionsResponse)
-        assert response.results[0].error_code in (0, ErrorCode.INVALID_PARTITIONS), (
-            response
-        )  # which it has already, if this was requested before
+        assert response.results[0].error_code in (0, ErrorCode.INVALID_PARTITIONS), response  # may be a retry
 
     async def delete(self, client: SimulatedClient, name: str) -> None:
         version = self.random.randint(1, 5)
@@ -350,7 +351,7 @@ class Administrator:
         assert response.responses[0].error_code in (0, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION), response
 
     async def check(self) -> None:
-        """The node knows the topics that it should, and no others."""
+        """The node has exactly the expected topics."""
         client = await self.scenario.connect_client()
         response = await client.call(MetadataRequest(topics=None), MetadataResponse, self.random.randint(1, 13))
         found = {topic.name: len(topic.partitions) for topic in response.topics}

@@ -1,4 +1,4 @@
-"""A compacted topic on a simulated node: records come in while it is cleaned, and it is crashed at seeded moments."""
+"""A compacted topic on a simulated node: records are appended during compaction, with crashes at seeded times."""
 
 import asyncio
 
@@ -26,13 +26,13 @@ CONFIGS = {
 
 
 class CompactionScenario(Scenario):
-    """One producer, one reader, one log; the reader always begins at the beginning."""
+    """One producer, one reader, one log; the reader always starts at the beginning."""
 
     sent: dict[bytes, bytes]
-    """The key of each value; those of tombstones are not known."""
+    """Key by value, for records that are not tombstones."""
     acked: dict[int, Record]
     unknown_keys: dict[bytes, None]
-    """Keys of sends that were not answered: something later than what was acked may be there."""
+    """Keys of sends without a response: a later record than the last acknowledged one may exist."""
     cleanings = 0
 
     async def run_scenario(self) -> None:
@@ -104,7 +104,7 @@ class CompactionScenario(Scenario):
             await asyncio.sleep(0.3)
 
     async def contents(self) -> dict[int, Record]:
-        """From the beginning to the end, with fetches of few bytes: segments are replaced between them."""
+        """Read the log with small fetches, between which segments are replaced."""
         found: dict[int, Record] = {}
         offset = 0
         client = await self.connect_client()
@@ -164,7 +164,7 @@ def test_compacted_topic_keeps_latest_record_per_key(sim_seed, keep):
 
 
 def test_scenario_runs_compaction():
-    """Or else the above would prove nothing."""
+    """Otherwise the test above would prove nothing."""
     scenarios: list[CompactionScenario] = []
 
     class Noted(CompactionScenario):

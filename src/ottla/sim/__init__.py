@@ -1,1 +1,1 @@
-"""The simulated ports: a machine in memory, with virtual time, whose every turn follows from a seed."""
+"""Simulated ports: a machine in memory and in virtual time. A run is fully determined by its seed."""

@@ -1,4 +1,4 @@
-"""A small client for the simulator's workloads: one connection, requests in flight at once, each call at a version of its own choosing."""
+"""A minimal client for simulation scenarios: one connection, pipelined requests, any API version per call."""
 
 import asyncio
 from collections import deque
@@ -47,11 +47,11 @@ _correlation = Struct(">i").unpack_from
 
 
 class Disconnected(Exception):
-    """The connection ended before the answer came."""
+    """The connection was lost before the response arrived."""
 
 
 class SimulatedClient:
-    """`topic_ids` are those of the topics that this client created; others may be added to it."""
+    """A client of one broker. `topic_ids` has the topics that this client created; callers may add others."""
 
     def __init__(self, network: SimulatedNetwork, host: str, port: int, *, client_id: str = "sim") -> None:
         self._network = network
@@ -66,11 +66,11 @@ class SimulatedClient:
         self.topic_ids: dict[str, Uuid] = {}
 
     async def connect(self) -> None:
-        """OSError where nobody listens."""
+        """Connect. Raises OSError if nothing listens on the port."""
         self._lost = asyncio.get_running_loop().create_future()
         await self._network.connect(self._host, self._port, self)
 
-    # What the network calls
+    # Receiver callbacks
 
     def connection_made(self, connection: Connection) -> None:
         self._connection = connection
@@ -85,7 +85,7 @@ class SimulatedClient:
         self._reader.received(size)
 
     def pause_writing(self) -> None:
-        """A workload waits for its answers, which bounds what it writes."""
+        """Scenarios wait for responses, which bounds what is written."""
 
     def resume_writing(self) -> None:
         """See `pause_writing`."""
@@ -105,21 +105,21 @@ class SimulatedClient:
     def _on_frame(self, buffer: bytearray, view: memoryview, start: int, end: int) -> bool:
         expected, is_flexible, future = self._waiting.popleft()
         correlation_id = _correlation(buffer, start)[0]
-        assert correlation_id == expected, f"answer {correlation_id} came where {expected} was due"
+        assert correlation_id == expected, f"response {correlation_id}, expected {expected}"
         position = skip_tags(buffer, start + 4, end) if is_flexible else start + 4
         if not future.done():
             future.set_result(memoryview(bytes(view[position:end])))
         return True
 
-    # Sending
+    # Requests
 
     def send_bytes(self, data: Buffer) -> None:
-        """Bytes as they are, for those who mean ill: an answer to them is not expected."""
+        """Send raw bytes, for malformed requests. No response is expected."""
         if self._connection is not None:
             self._connection.write([data])
 
     def frame(self, request: Message, version: int) -> bytes:
-        """A whole request, as `call` sends it."""
+        """Return the complete frame of a request, as `call` sends it."""
         flexible = version >= request.FLEXIBLE_FROM
         body = encode(request, version)
         head = _header(request.API_KEY, version, self._correlation_id) + _size(len(self._client_id)) + self._client_id
@@ -128,7 +128,7 @@ class SimulatedClient:
         return (len(head) + len(body)).to_bytes(4, "big") + head + body
 
     async def call(self, request: Message, response: type[R], version: int | None = None) -> R:
-        """Send a request and wait for its answer; `Disconnected` where none comes."""
+        """Send a request and wait for its response. Raises `Disconnected` if none arrives."""
         if version is None:
             version = request.MAX_VERSION
         if self._connection is None:
@@ -140,11 +140,11 @@ class SimulatedClient:
         self._connection.write([self.frame(request, version)])
         body = await future
         message, end = decode(response, version, body)
-        assert end == len(body), f"{len(body) - end} bytes follow the {response.__name__}"
+        assert end == len(body), f"{len(body) - end} bytes after the {response.__name__}"
         return message
 
     def send(self, request: Message, version: int | None = None) -> None:
-        """Send a request that has no answer (acks=0)."""
+        """Send a request without a response (acks=0)."""
         self._correlation_id += 1
         self.send_bytes(self.frame(request, request.MAX_VERSION if version is None else version))
 
@@ -156,12 +156,12 @@ class SimulatedClient:
         if self._connection is not None:
             self._connection.abort()
 
-    async def closed(self) -> None:
-        """Until the connection has ended, by whomever."""
+    async def wait_closed(self) -> None:
+        """Wait until the connection is closed, by either side."""
         if self._lost is not None:
             await self._lost
 
-    # What workloads do
+    # Calls of scenarios
 
     async def create_topic(
         self, name: str, partitions: int, configs: Mapping[str, str] | None = None
@@ -182,8 +182,8 @@ class SimulatedClient:
     async def produce(
         self, topic: str, partition: int, batch: Buffer, *, acks: int, version: int | None = None
     ) -> PartitionProduceResponse:
-        answer = await self.call(self.produce_request(topic, partition, batch, acks=acks), ProduceResponse, version)
-        return answer.responses[0].partition_responses[0]
+        response = await self.call(self.produce_request(topic, partition, batch, acks=acks), ProduceResponse, version)
+        return response.responses[0].partition_responses[0]
 
     def produce_request(self, topic: str, partition: int, batch: Buffer, *, acks: int) -> ProduceRequest:
         data = TopicProduceData(
@@ -217,24 +217,27 @@ class SimulatedClient:
                 )
             ],
         )
-        answer = await self.call(request, FetchResponse, version)
-        assert answer.error_code == 0, answer.error_code
-        if not answer.responses:
+        response = await self.call(request, FetchResponse, version)
+        assert response.error_code == 0, response.error_code
+        if not response.responses:
             return PartitionData(partition_index=partition, high_watermark=-1)
-        return answer.responses[0].partitions[0]
+        return response.responses[0].partitions[0]
 
     async def list_offsets(
         self, topic: str, partition: int, timestamp: int, *, version: int | None = None
     ) -> ListOffsetsPartitionResponse:
-        asked = ListOffsetsTopic(
+        requested = ListOffsetsTopic(
             name=topic, partitions=[ListOffsetsPartition(partition_index=partition, timestamp=timestamp)]
         )
-        answer = await self.call(ListOffsetsRequest(replica_id=-1, topics=[asked]), ListOffsetsResponse, version)
-        return answer.topics[0].partitions[0]
+        response = await self.call(ListOffsetsRequest(replica_id=-1, topics=[requested]), ListOffsetsResponse, version)
+        return response.topics[0].partitions[0]
 
 
 def records_of(data: Buffer | None, from_offset: int) -> Sequence[Record]:
-    """The records of fetched bytes, from an offset on: a fetch gives whole batches, whose first records may lie before it."""
+    """Return the records from an offset on.
+
+    A fetch returns complete batches, so the first may start before the offset.
+    """
     found: list[Record] = []
     if data is not None:
         for position, header in iterate_batches(data):

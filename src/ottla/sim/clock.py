@@ -1,15 +1,15 @@
-"""Wall time made of virtual time and an offset."""
+"""Wall clock: virtual time plus an offset."""
 
 from ottla.sim.loop import SimulatedLoop
 from ottla.sim.process import Process
 from ottla.sim.trace import Trace
 
-# Some moment in 2025 at which virtual time began.
+# Wall-clock time at virtual time 0, in 2025.
 EPOCH_MS = 1_750_000_000_000
 
 
 class SimulatedClock:
-    """`offset_ms` may be changed at any time: that is a clock which jumps."""
+    """The Clock port. Change `offset_ms` at any time to make the wall clock jump."""
 
     __slots__ = ("_loop", "_process", "_trace", "offset_ms")
 
@@ -29,4 +29,4 @@ class SimulatedClock:
         return self._loop.time()
 
     def yield_cpu(self) -> None:
-        """Nothing passes inside a callback."""
+        """Do nothing: time does not pass within a callback."""

@@ -1,4 +1,4 @@
-"""The Disk port of one simulated process, over a `Storage` that outlives it, with faults at chosen calls."""
+"""The Disk port of one simulated process, over a `Storage` that outlives it. Chosen calls can fail or crash."""
 
 import errno
 import random
@@ -45,7 +45,7 @@ class SimulatedFile:
         return data
 
     def read_at_if_cached(self, position: int, size: int) -> bytes | None:
-        """Now and then None, as if the page cache had forgotten."""
+        """Return the bytes, or sometimes None, as if they were not in the page cache."""
         self._check_open()
         is_cold = self._disk.is_cold()
         data = None if is_cold else bytes(self._inode.cached[position : position + size])
@@ -54,7 +54,7 @@ class SimulatedFile:
 
     def read_view_if_cached(self, position: int, size: int) -> memoryview | None:
         data = self.read_at_if_cached(position, size)
-        return None if data is None else self._disk.lend(data)
+        return None if data is None else self._disk.shared_view(data)
 
     def is_cached(self, position: int, size: int) -> bool:
         return self.read_at_if_cached(position + size - 1, 1) is not None
@@ -81,13 +81,13 @@ class SimulatedFile:
         self._inode.fsync()
 
     def map(self) -> memoryview:
-        """A copy as of now, unlike real memory, which would show later writes."""
+        """Return a copy. Unlike a real mapping, it does not show later writes."""
         self._check_open()
         self._disk.step("map", self._path)
         return memoryview(bytes(self._inode.cached))
 
     def send_to(self, descriptor: int, position: int, size: int) -> int:
-        raise os_error(errno.EOPNOTSUPP, self._path)  # there are no descriptors: the simulated network reads and writes
+        raise os_error(errno.EOPNOTSUPP, self._path)  # there are no descriptors; the simulated network reads the file
 
     def close(self) -> None:
         self._is_open = False
@@ -117,11 +117,11 @@ class SimulatedLock:
 
 
 OPEN_FILES_MAX = 64
-"""Few, so that files are given up and opened again in stories of some partitions."""
+"""Small, so that scenarios with a few partitions evict and reopen files."""
 
 
 class SimulatedDisk:
-    """Every call is a step: it is traced, it may be told to fail, and the process may be told to die in it."""
+    """Every call is traced and counted as a step, may be made to fail, and may crash the process."""
 
     def __init__(
         self,
@@ -139,41 +139,41 @@ class SimulatedDisk:
         self._cold_reads = cold_reads
         self._faults: dict[str, dict[int, int]] = {}
         self._broken: dict[str, tuple[int, frozenset[str] | None]] = {}
-        self._lent = bytearray()
+        self._shared_buffer = bytearray()
         self._crash_in = 0
         self._on_crash: Callable[[], None] | None = None
         self.changes = 0
-        """How many steps changed something: the moments at which a crash is worth trying."""
+        """Number of steps that changed something, at which a crash may be planned."""
 
-    def lend(self, data: bytes) -> memoryview:
-        """What was lent before is no longer what it was."""
-        self._lent[:] = bytes(len(self._lent))
-        self._lent = bytearray(data)
-        return memoryview(self._lent)
+    def shared_view(self, data: bytes) -> memoryview:
+        """Return a view into the shared buffer. The previous view's bytes become zeros."""
+        self._shared_buffer[:] = bytes(len(self._shared_buffer))
+        self._shared_buffer = bytearray(data)
+        return memoryview(self._shared_buffer)
 
     def fail(self, call: str, nth: int, number: int) -> None:
-        """The nth `call` from now on raises this errno, once, having done nothing."""
+        """Make the nth `call` from now on fail once with this errno, without an effect."""
         self._faults.setdefault(call, {})[nth] = number
 
     def fail_below(self, path: str, number: int, calls: Iterable[str] | None = None) -> None:
-        """From now on all calls, or these, that concern a path or what lies below it raise this errno: a disk that has failed."""
+        """Make all calls, or these, fail with this errno for a path and everything below it, like a failed disk."""
         self._broken[path] = number, None if calls is None else frozenset(calls)
 
     def crash_in(self, changes: int, on_crash: Callable[[], None]) -> None:
-        """Die in the midst of the nth changing step from now on: a write is torn, anything else has not happened."""
+        """Crash during the nth change from now on: a write is torn, any other change does not happen."""
         assert changes > 0, changes
         self._crash_in = changes
         self._on_crash = on_crash
 
     def cancel_faults(self) -> None:
-        """Call off what `fail`, `fail_below` and `crash_in` planned."""
+        """Cancel what `fail`, `fail_below` and `crash_in` planned."""
         self._faults.clear()
         self._broken.clear()
         self._crash_in = 0
         self._on_crash = None
 
     def crash(self, keep: Keep = "page-cache") -> None:
-        """The process dies, or with "flushed" the machine does. What it had open is of no use any more; the storage is."""
+        """Kill the process, or with keep="flushed" cut the power. Open files become unusable; the storage remains."""
         self.process.die()
         if keep == "flushed":
             self.storage.lose_power()
@@ -183,19 +183,19 @@ class SimulatedDisk:
 
     def step(self, call: str, path: str, *details: Detail) -> None:
         self.process.check()
-        self._note(call, path, *details)
+        self._trace_and_fail(call, path, *details)
         if call in _CHANGES and self._is_last_change():
             self._die()
 
     def write(self, inode: Inode, call: str, path: str, position: int, data: Buffer) -> None:
         self.process.check()
-        self._note(call, path, position, data)
+        self._trace_and_fail(call, path, position, data)
         if self._is_last_change():
             inode.write(position, memoryview(data)[: self._random.randint(0, len(data))])
             self._die()
         inode.write(position, data)
 
-    def _note(self, call: str, path: str, *details: Detail) -> None:
+    def _trace_and_fail(self, call: str, path: str, *details: Detail) -> None:
         if self._trace is not None:
             self._trace.add(self.process.name, call, path, *details)
         for below, (broken, calls) in self._broken.items():
@@ -219,7 +219,7 @@ class SimulatedDisk:
     def _die(self) -> None:
         assert self._on_crash is not None
         self._on_crash()
-        self.process.check()  # which raises, if the crash was one
+        self.process.check()  # raises if the process has crashed
 
     def open(self, path: str, *, create: bool = False) -> SimulatedFile:
         if not create or self.storage.find(path) is not None:
@@ -242,13 +242,13 @@ class SimulatedDisk:
         return data
 
     def write_atomically(self, path: str, data: Buffer) -> None:
-        """In the steps of the real one, so that a crash can come between any two of them."""
-        beside = path + ".tmp"
-        file = self.open(beside, create=True)
+        """Write, fsync and rename as the real disk does, so that a crash can happen between any two steps."""
+        temporary = path + ".tmp"
+        file = self.open(temporary, create=True)
         file.truncate(0)
         file.write_at(0, data)
         file.fsync()
-        self.rename(beside, path)
+        self.rename(temporary, path)
         self.fsync_directory(path.rpartition("/")[0] or "/")
 
     def exists(self, path: str) -> bool:
@@ -269,7 +269,7 @@ class SimulatedDisk:
         self.storage.remove(path)
 
     def remove_tree(self, path: str) -> None:
-        """One name at a time: a crash leaves half a tree."""
+        """Remove names one by one: a crash leaves a partial tree."""
         for name, node in sorted(self.storage.get_directory(path).names.items()):
             if isinstance(node, Directory):
                 self.remove_tree(f"{path}/{name}")
@@ -283,7 +283,7 @@ class SimulatedDisk:
         self.storage.fsync_directory(path)
 
     def space(self, path: str) -> tuple[int, int]:
-        """A simulated disk is never full by itself: a fault says when it is."""
+        """Return a constant. A full disk is simulated by a fault."""
         self.step("space", path)
         return SPACE_BYTES, SPACE_BYTES // 2
 
@@ -316,4 +316,4 @@ _CHANGES = frozenset(
         "lock",
     }
 )
-"""Steps, besides writes, in which a process may be told to die."""
+"""Calls, besides writes, in which a planned crash can happen."""

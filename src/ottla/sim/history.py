@@ -1,4 +1,4 @@
-"""What clients sent, heard and read, and whether a log can have answered so."""
+"""History of what clients sent and read, and checks whether a correct log can have produced it."""
 
 from collections.abc import Mapping, Sequence
 from typing import Literal
@@ -9,7 +9,7 @@ Partition = tuple[str, int]
 
 
 class Send:
-    """One batch on its way: its values are unique in the whole history, so that each can be found again."""
+    """One batch sent. Its values are unique in the history, so each record can be identified."""
 
     __slots__ = ("base_offset", "is_idempotent", "outcome", "partition", "producer", "values")
 
@@ -23,7 +23,10 @@ class Send:
 
 
 class History:
-    """Events are told as they happen; `check` says what cannot be. Its words begin with the invariant's number in docs/TESTING.md."""
+    """Record events as they happen; `check` returns violations, each starting with an invariant's number.
+
+    The invariants are listed in docs/TESTING.md.
+    """
 
     def __init__(self) -> None:
         self._sends: list[Send] = []
@@ -39,7 +42,7 @@ class History:
     def on_acked(self, send: Send, base_offset: int) -> None:
         if send.outcome == "acked" and send.base_offset != base_offset:
             self._violations.append(
-                f"4: {_short(send.values)} was acked at {send.base_offset} and again at {base_offset}"
+                f"4: {_short(send.values)} was acknowledged at {send.base_offset} and again at {base_offset}"
             )
         send.outcome = "acked"
         send.base_offset = base_offset
@@ -47,32 +50,35 @@ class History:
             self._observe(send.partition, base_offset + index, value)
 
     def on_failed(self, send: Send) -> None:
-        """The answer said that it was not appended."""
+        """The response said that the batch was not appended."""
         assert send.outcome == "unknown", send.outcome
         send.outcome = "failed"
 
     def high_watermark(self, partition: Partition) -> int:
-        """The highest that anyone has heard of: to be asked before a read, and told after it."""
+        """Return the highest value seen so far. Read it before a fetch, for `known_before`."""
         return self._high_watermarks.get(partition, 0)
 
     def on_fetched(
         self, partition: Partition, records: Sequence[Record], high_watermark: int, *, known_before: int
     ) -> None:
-        """A read, and what was known of the high watermark when it was asked for; answers of several readers may overtake each other."""
+        """Record a fetch response.
+
+        `known_before` is the high watermark before the request: responses may overtake each other.
+        """
         for record in records:
             self._observe(partition, record.offset, record.value)
             if record.offset >= high_watermark:
                 self._violations.append(
-                    f"19: {partition} gave offset {record.offset} above its high watermark {high_watermark}"
+                    f"19: {partition} returned offset {record.offset} above its high watermark {high_watermark}"
                 )
         if high_watermark < known_before:
             self._violations.append(
-                f"19: the high watermark of {partition} fell from {known_before} to {high_watermark}"
+                f"19: the high watermark of {partition} decreased from {known_before} to {high_watermark}"
             )
         self._high_watermarks[partition] = max(self.high_watermark(partition), high_watermark)
 
     def discard_observations(self) -> None:
-        """Power was lost, and with it what had not been flushed: what was read and acked so far is no promise any more."""
+        """Power loss: unflushed data is lost, so previous reads and acknowledgements no longer count."""
         self._values.clear()
         self._high_watermarks.clear()
         for send in self._sends:
@@ -88,20 +94,22 @@ class History:
             )
 
     def check(self, final: Mapping[Partition, Sequence[Record]]) -> list[str]:
-        """All that is wrong with a history, given everything that its partitions hold at the end."""
+        """Return all violations, given the final contents of the partitions."""
         violations = list(self._violations)
         for partition, records in sorted(final.items()):
             found: dict[bytes | None, list[int]] = {}
             for index, record in enumerate(records):
                 if record.offset != records[0].offset + index:
-                    violations.append(f"2: {partition} has {record.offset} where {records[0].offset + index} was due")
+                    violations.append(
+                        f"2: {partition} has {record.offset} where {records[0].offset + index} was expected"
+                    )
                 found.setdefault(record.value, []).append(record.offset)
             violations += self._check_values(partition, {record.offset: record.value for record in records})
             violations += self._check_sends(partition, found)
         return violations
 
     def _check_values(self, partition: Partition, final: Mapping[int, bytes | None]) -> list[str]:
-        """What anyone saw at an offset is there at the end."""
+        """Check that every value read is still at its offset."""
         return [
             f"1, 3: offset {offset} of {partition} was {_short([value])} and is {_short([final.get(offset, b'missing')])}"
             for offset, value in self._values.get(partition, {}).items()
@@ -115,28 +123,28 @@ class History:
         for send in self._sends:
             if send.partition != partition:
                 continue
-            places = [found.get(value, []) for value in send.values]
+            offsets_by_value = [found.get(value, []) for value in send.values]
             known.update(dict.fromkeys(send.values))
-            if send.outcome == "failed" and any(places):
-                violations.append(f"5: {_short(send.values)} of {partition} was refused and is at {places}")
-            if send.is_idempotent and any(len(offsets) > 1 for offsets in places):
-                violations.append(f"4: {_short(send.values)} of {partition} is at {places}")
-            if any(len(offsets) != len(places[0]) for offsets in places):
-                violations.append(f"2: only a part of {_short(send.values)} of {partition} is there: {places}")
-            elif places[0]:
-                first = send.base_offset if send.outcome == "acked" else places[0][0]
+            if send.outcome == "failed" and any(offsets_by_value):
+                violations.append(f"5: {_short(send.values)} of {partition} was rejected but is at {offsets_by_value}")
+            if send.is_idempotent and any(len(offsets) > 1 for offsets in offsets_by_value):
+                violations.append(f"4: {_short(send.values)} of {partition} is at {offsets_by_value}")
+            if any(len(offsets) != len(offsets_by_value[0]) for offsets in offsets_by_value):
+                violations.append(f"2: {_short(send.values)} of {partition} is incomplete: {offsets_by_value}")
+            elif offsets_by_value[0]:
+                first = send.base_offset if send.outcome == "acked" else offsets_by_value[0][0]
                 if send.is_idempotent and first <= last.get(send.producer, -1):
                     violations.append(
-                        f"8: {_short(send.values)} of {partition} is at {first}, behind what {send.producer} sent later"
+                        f"8: {_short(send.values)} of {partition} is at {first}, after later batches of {send.producer}"
                     )
-                last[send.producer] = max(places[-1])
+                last[send.producer] = max(offsets_by_value[-1])
         unexpected = [value for value in found if value not in known]
         violations += [
-            f"1: {partition} has {_short([value])}, which nobody sent, at {found[value]}" for value in unexpected
+            f"1: {partition} has {_short([value])}, which was never sent, at {found[value]}" for value in unexpected
         ]
         return violations
 
 
 def _short(values: Sequence[bytes | None]) -> str:
-    """Enough of some values to know them by."""
+    """Shorten values for messages."""
     return str([value if value is None else value[:24] for value in values])

@@ -1,4 +1,7 @@
-"""An event loop in virtual time: when nothing is ready, the clock jumps to the next timer. It knows no selector, thread or wall clock."""
+"""An event loop in virtual time, without selector, threads or wall clock.
+
+When nothing is ready, time jumps to the next timer.
+"""
 
 import asyncio
 import heapq
@@ -9,31 +12,31 @@ from typing import Any
 
 from ottla.sim.process import Process, SimulatedCrash, current_process
 
-# Not zero, so that code which takes 0 for "no deadline" is not flattered.
+# Not zero, to find code that treats 0 as "no deadline".
 _START_SECONDS = 1_000.0
 
 
 class SimulatedDeadlock(RuntimeError):
-    """Nothing is left to do, and what was waited for has not happened."""
+    """The main coroutine is not done, but no callback or timer is left."""
 
 
 class TooManySteps(RuntimeError):
-    """The run went on for longer than its maximum: most likely something spins."""
+    """The run exceeded its step limit, most likely in an endless loop."""
 
 
 class CallbackFailed(RuntimeError):
-    """An exception left a callback or a task, where a real loop would only have logged it."""
+    """A callback or task raised an exception, which asyncio would only log."""
 
 
 class SimulatedLoop(asyncio.BaseEventLoop):
-    """Callbacks run in the order of their scheduling, timers in the order of their times, and equal ones in the order of their making."""
+    """Runs callbacks in the order they were scheduled, and timers by time, then by the order they were created."""
 
     def __init__(self, *, steps_max: int = 5_000_000) -> None:
         super().__init__()
         self._now = _START_SECONDS
         self._queue: deque[tuple[asyncio.Handle, Process | None]] = deque()
         self._timers: list[tuple[float, int, asyncio.TimerHandle, Process | None]] = []
-        self._timers_made = 0
+        self._timers_created = 0
         self._steps_max = steps_max
         self._failure: dict[str, Any] | None = None
         self.steps = 0
@@ -51,7 +54,7 @@ class SimulatedLoop(asyncio.BaseEventLoop):
     def call_soon_threadsafe(  # type: ignore[override]
         self, callback: Callable[..., object], *args: Any, context: Context | None = None
     ) -> asyncio.Handle:
-        return self.call_soon(callback, *args, context=context)  # there is one thread
+        return self.call_soon(callback, *args, context=context)  # there is only one thread
 
     def call_later(  # type: ignore[override]
         self, delay: float, callback: Callable[..., object], *args: Any, context: Context | None = None
@@ -64,12 +67,12 @@ class SimulatedLoop(asyncio.BaseEventLoop):
         if context is None:
             context = copy_context()
         handle = asyncio.TimerHandle(when, callback, args, self, context)
-        self._timers_made += 1
-        heapq.heappush(self._timers, (when, self._timers_made, handle, current_process(context)))
+        self._timers_created += 1
+        heapq.heappush(self._timers, (when, self._timers_created, handle, current_process(context)))
         return handle
 
     def _timer_handle_cancelled(self, handle: asyncio.TimerHandle) -> None:
-        """Cancelled timers are passed over when their time comes."""
+        """Cancelled timers are skipped when they expire."""
 
     def create_task(  # type: ignore[override]
         self, coro: Any, *, name: str | None = None, context: Context | None = None, **options: Any
@@ -77,14 +80,14 @@ class SimulatedLoop(asyncio.BaseEventLoop):
         task = super().create_task(coro, name=name, context=context, **options)
         process = current_process(context)
         if process is not None:
-            process.own(task)
+            process.hold_task(task)
         return task
 
     def run_in_executor(self, executor: object, func: Callable[..., Any], *args: Any) -> Any:  # type: ignore[override]
         raise RuntimeError("there are no threads in a simulation: use the Workers port")
 
     def call_exception_handler(self, context: dict[str, Any]) -> None:
-        """Keep the first failure: the run ends with it after the step that caused it."""
+        """Save the first failure; the run ends with it after the current step."""
         process = current_process()
         if isinstance(context.get("exception"), SimulatedCrash) or (process is not None and not process.is_alive):
             return
@@ -101,7 +104,7 @@ class SimulatedLoop(asyncio.BaseEventLoop):
         if self.steps > self._steps_max:
             raise TooManySteps(f"more than {self._steps_max} steps, at {self._now:.6f} s: {handle!r}")
         handle._run()
-        del handle  # a task's traceback refers to this frame: without it a failed task would be a reference cycle
+        del handle  # the traceback of a failed task refers to this frame; a reference to the task would be a cycle
         if self._failure is not None:
             failure, self._failure = self._failure, None
             raise CallbackFailed(
@@ -109,15 +112,13 @@ class SimulatedLoop(asyncio.BaseEventLoop):
             ) from failure.get("exception")
 
     def _advance(self) -> None:
-        """Jump to the next timer that still means something, and make ready all that are due then."""
+        """Jump to the next active timer, and schedule all timers due by then."""
         timers = self._timers
         while timers and (timers[0][2].cancelled() or not _is_alive(timers[0][3])):
             heapq.heappop(timers)
         if not timers:
             waiting = sorted(repr(task.get_coro()) for task in asyncio.all_tasks(self))
-            raise SimulatedDeadlock(
-                f"nothing is left to do at {self._now:.6f} s, and these still wait: " + "; ".join(waiting)
-            )
+            raise SimulatedDeadlock(f"nothing left to do at {self._now:.6f} s; waiting: " + "; ".join(waiting))
         self._now = max(self._now, timers[0][0])
         while timers and timers[0][0] <= self._now:
             _, _, handle, process = heapq.heappop(timers)

@@ -1,7 +1,7 @@
-"""A network in memory: streams whose bytes arrive late and in pieces, as the seed says, through the same calls that a real loop would make.
+"""An in-memory network: bytes arrive delayed and in pieces, as the seed determines, with the same calls as a real loop.
 
-A stream has two ends. What an end writes waits in its queue until the wire takes it (a limited window, as a kernel's buffers are), and
-leaves the wire in pieces, each one event: `get_buffer`, some bytes, `buffer_updated`.
+A stream has two ends. Written data waits in the sender's queue until the wire has space (a limited window, like a
+kernel's socket buffer), and is delivered in pieces, one event each: `get_buffer`, copy bytes, `buffer_updated`.
 """
 
 import asyncio
@@ -17,7 +17,7 @@ from ottla.sim.process import Process
 from ottla.sim.storage import os_error
 from ottla.sim.trace import Trace
 
-# Above this many bytes that the wire has not taken, the receiver is asked to write no more: what the real network does.
+# Pause the writer when more than this is queued, like the real network.
 QUEUE_BYTES_HIGH = 256 << 10
 _WINDOW_BYTES_MAX = 256 << 10
 _PIECE_BYTES_MAX = 64 << 10
@@ -27,7 +27,7 @@ _FileRegion = tuple[File, int, int]
 
 
 class SimulatedConnection:
-    """One end of a stream. `peer` is the other."""
+    """One end of a stream; `peer` is the other end."""
 
     def __init__(
         self, fabric: "NetworkFabric", process: Process, context: Context, *, peer_host: str, peer_port: int
@@ -36,13 +36,13 @@ class SimulatedConnection:
         self._receiver: Receiver
         self._queue: deque[memoryview | _FileRegion] = deque()
         self._queued_bytes = 0
-        self._wire = bytearray()  # what is on its way to this end
+        self._wire = bytearray()  # bytes in flight to this end
         self._is_reading = True
-        self._is_paused = False  # the receiver was asked not to write
+        self._is_paused = False  # the receiver was told to pause writing
         self._is_closing = False
         self._is_lost = False
-        self._has_ended = False  # the peer writes no more
-        self._is_reset = False  # the peer has gone without a word
+        self._has_ended = False  # the peer closed its end
+        self._is_reset = False  # the peer aborted or died
         self._delivery: asyncio.TimerHandle | None = None
         self.process = process
         self.context = context
@@ -55,14 +55,14 @@ class SimulatedConnection:
         self._receiver = receiver()
         self._receiver.connection_made(self)
 
-    # What the receiver calls.
+    # Called by the receiver
 
     def write(self, parts: Sequence[Buffer], *, more: bool = False) -> None:
         self.process.check()
         if self._is_closing or self._is_lost:
             return
         data = b"".join(parts)
-        self._fabric.note(self, "write", data)
+        self._fabric.trace(self, "write", data)
         if data:
             self._queue.append(memoryview(data))
             self._queued_bytes += len(data)
@@ -73,7 +73,7 @@ class SimulatedConnection:
         self.process.check()
         if self._is_closing or self._is_lost:
             return
-        self._fabric.note(self, "send_file", file.path, position, size)
+        self._fabric.trace(self, "send_file", file.path, position, size)
         if size:
             self._queue.append((file, position, size))
             self._queued_bytes += size
@@ -94,7 +94,7 @@ class SimulatedConnection:
     def close(self) -> None:
         self.process.check()
         if not self._is_closing and not self._is_lost:
-            self._fabric.note(self, "close")
+            self._fabric.trace(self, "close")
             self._is_closing = True
             self._is_reading = False
             self._maybe_finish()
@@ -102,14 +102,14 @@ class SimulatedConnection:
     def abort(self) -> None:
         self.process.check()
         if not self._is_lost:
-            self._fabric.note(self, "abort")
+            self._fabric.trace(self, "abort")
             self._lose(None)
             self.peer.reset()
 
-    # What the wire does.
+    # Called by the network
 
     def _fill_wire(self) -> None:
-        """Put on the wire what it takes: writes whole, files piece by piece, when their turn comes."""
+        """Move queued data to the wire while it has space; files are read piece by piece."""
         peer = self.peer
         try:
             while self._queue and len(peer._wire) < self._fabric.window_bytes:
@@ -123,7 +123,7 @@ class SimulatedConnection:
                     file, position, size = head
                     data = file.read_at(position, min(size, self._fabric.window_bytes - len(peer._wire)))
                     if not data:
-                        raise OSError("the file ended before what was announced")
+                        raise OSError("file ended before the announced size")
                     if len(data) < size:
                         self._queue.appendleft((file, position + len(data), size - len(data)))
                 self._queued_bytes -= len(data)
@@ -131,7 +131,7 @@ class SimulatedConnection:
                 if not peer._is_lost:
                     peer._wire += data
         except OSError:
-            self.abort()  # part of an answer is worse than none
+            self.abort()  # a truncated response must not look complete
             return
         peer.schedule_delivery()
 
@@ -141,7 +141,7 @@ class SimulatedConnection:
             self._receiver.pause_writing()
 
     def _on_wire_drained(self) -> None:
-        """The wire has taken bytes off: move on, and let the receiver write again once nothing waits."""
+        """The peer has received bytes: fill the wire, and resume the writer once the queue is empty."""
         if self._is_lost:
             return
         self._fill_wire()
@@ -151,25 +151,25 @@ class SimulatedConnection:
         self._maybe_finish()
 
     def schedule_delivery(self) -> None:
-        """One piece at a time is under way to an end, so that none overtakes another."""
-        has_news = self._is_reset or self._has_ended or (self._wire and self._is_reading)
-        if has_news and self._delivery is None and not self._is_lost:
-            self._delivery = self._fabric.later(self.context, self._deliver)
+        """Schedule the next delivery. One at a time, so that pieces stay in order."""
+        has_update = self._is_reset or self._has_ended or (self._wire and self._is_reading)
+        if has_update and self._delivery is None and not self._is_lost:
+            self._delivery = self._fabric.call_delayed(self.context, self._deliver)
 
     def _deliver(self) -> None:
         self._delivery = None
         if self._is_lost:
             return
         if self._fabric.is_cut(self.peer.process.name, self.process.name):
-            self._fabric.hold(self)
+            self._fabric.delay_until_healed(self)
             return
         if self._is_reset:
-            self._lose(ConnectionResetError(errno.ECONNRESET, "the peer has gone"))
+            self._lose(ConnectionResetError(errno.ECONNRESET, "connection reset by peer"))
         elif self._wire and self._is_reading:
             self._receive(self._fabric.chunk_size(len(self._wire)))
             self.schedule_delivery()
         elif self._has_ended and (not self._wire or self._is_closing):
-            self._is_closing = True  # as asyncio does at the end of a stream, unless the protocol objects
+            self._is_closing = True  # as asyncio does at end of stream, unless the protocol objects
             self._fill_wire()
             self._maybe_finish()
 
@@ -179,26 +179,26 @@ class SimulatedConnection:
             raise RuntimeError("get_buffer returned an empty buffer")
         size = min(size, len(buffer))
         buffer[:size] = self._wire[:size]
-        self._fabric.note(self, "receive", self._wire[:size])
+        self._fabric.trace(self, "receive", self._wire[:size])
         del self._wire[:size]
         if not self.peer._is_lost and self.peer._queued_bytes:
-            self._fabric.soon(self.peer.context, self.peer._on_wire_drained)
+            self._fabric.call_soon(self.peer.context, self.peer._on_wire_drained)
         self._receiver.buffer_updated(size)
 
     def _maybe_finish(self) -> None:
-        """A closing end is lost once its queue has left."""
+        """Close a closing end once its queue is empty."""
         if self._is_closing and not self._is_lost and not self._queue:
             self._lose(None)
             self.peer.end()
 
     def end(self) -> None:
-        """The peer has closed: after what is still on the wire, so does this end."""
+        """The peer closed: this end closes after the bytes in flight."""
         if not self._is_lost:
             self._has_ended = True
             self.schedule_delivery()
 
     def reset(self) -> None:
-        """The peer has gone without a word. What was on the wire is lost with it."""
+        """The peer aborted: bytes in flight are lost."""
         if not self._is_lost:
             self._is_reset = True
             self.schedule_delivery()
@@ -208,16 +208,16 @@ class SimulatedConnection:
         self._queue.clear()
         self._queued_bytes = 0
         self._wire.clear()
-        self._fabric.forget(self)
-        self._fabric.soon(self.context, self._receiver.connection_lost, error)
+        self._fabric.remove(self)
+        self._fabric.call_soon(self.context, self._receiver.connection_lost, error)
 
-    def on_process_death(self, *, is_polite: bool) -> None:
-        """This end's process has died. A kernel that lives on sends what the wire has taken, or resets the stream; nobody here is told."""
+    def on_process_death(self, *, is_orderly: bool) -> None:
+        """This end's process died. The kernel sends what is on the wire, or resets the stream; no callback runs."""
         self._is_lost = True
         self._queue.clear()
         self._queued_bytes = 0
         self._wire.clear()
-        if is_polite:
+        if is_orderly:
             self.peer.end()
         else:
             self.peer.reset()
@@ -238,7 +238,10 @@ class SimulatedListener:
 
 
 class NetworkFabric:
-    """All streams and listeners of a world. Links between two processes can be cut, in one direction or both, and healed."""
+    """All streams and listeners of a world.
+
+    Links between processes can be cut, in one or both directions, and healed.
+    """
 
     def __init__(self, loop: SimulatedLoop, source: random.Random, trace: Trace) -> None:
         self._loop = loop
@@ -247,13 +250,13 @@ class NetworkFabric:
         self._listeners: dict[int, SimulatedListener] = {}
         self._connections: dict[SimulatedConnection, None] = {}
         self._cut: dict[tuple[str, str], None] = {}
-        self._held: list[SimulatedConnection] = []
+        self._delayed: list[SimulatedConnection] = []
         self._healed: list[asyncio.Future[None]] = []
         self._next_port = _FIRST_FREE_PORT
         self.window_bytes = source.choice((4 << 10, 64 << 10, _WINDOW_BYTES_MAX))
 
     def cut(self, source: str, target: str) -> None:
-        """Nothing that `source` sends reaches `target` until the link is healed; it is kept, as a patient TCP keeps it."""
+        """Delay everything that `source` sends to `target` until the link is healed, as TCP retransmission does."""
         self._cut[source, target] = None
 
     def partition(self, one: str, other: str) -> None:
@@ -262,8 +265,8 @@ class NetworkFabric:
 
     def heal(self) -> None:
         self._cut.clear()
-        held, self._held = self._held, []
-        for connection in held:
+        delayed, self._delayed = self._delayed, []
+        for connection in delayed:
             connection.schedule_delivery()
         healed, self._healed = self._healed, []
         for future in healed:
@@ -273,8 +276,8 @@ class NetworkFabric:
     def is_cut(self, source: str, target: str) -> bool:
         return (source, target) in self._cut
 
-    def hold(self, connection: SimulatedConnection) -> None:
-        self._held.append(connection)
+    def delay_until_healed(self, connection: SimulatedConnection) -> None:
+        self._delayed.append(connection)
 
     def add_listener(
         self, process: Process, context: Context, port: int, receiver: Callable[[], Receiver]
@@ -311,7 +314,7 @@ class NetworkFabric:
         near.peer, far.peer = far, near
         self._connections[near] = None
         self._connections[far] = None
-        self.soon(far.context, far.start, listener.receiver)
+        self.call_soon(far.context, far.start, listener.receiver)
         near.start(lambda: receiver)
         return near
 
@@ -325,26 +328,26 @@ class NetworkFabric:
         for connection in list(self._connections):
             if connection.process is process:
                 del self._connections[connection]
-                connection.on_process_death(is_polite=not is_power_cut and self._random.random() < 0.5)
+                connection.on_process_death(is_orderly=not is_power_cut and self._random.random() < 0.5)
 
-    def forget(self, connection: SimulatedConnection) -> None:
+    def remove(self, connection: SimulatedConnection) -> None:
         self._connections.pop(connection, None)
 
-    def note(self, connection: SimulatedConnection, call: str, *details: int | str | bytes | bytearray) -> None:
+    def trace(self, connection: SimulatedConnection, call: str, *details: int | str | bytes | bytearray) -> None:
         self._trace.add(connection.process.name, call, connection.peer_port, *details)
 
-    def soon(self, context: Context, callback: Callable[..., None], *args: object) -> None:
+    def call_soon(self, context: Context, callback: Callable[..., None], *args: object) -> None:
         self._loop.call_soon(callback, *args, context=context)
 
-    def later(self, context: Context, callback: Callable[[], None]) -> asyncio.TimerHandle:
+    def call_delayed(self, context: Context, callback: Callable[[], None]) -> asyncio.TimerHandle:
         return self._loop.call_later(self._delay(), callback, context=context)
 
     def chunk_size(self, size: int) -> int:
-        """How many of the bytes on a wire arrive together: mostly all, sometimes some, now and then hardly any."""
-        kind = self._random.random()
-        if kind < 0.04:
+        """Return how many of `size` bytes arrive together: mostly all, sometimes some, rarely a few."""
+        draw = self._random.random()
+        if draw < 0.04:
             return self._random.randint(1, min(size, 8))
-        if kind < 0.3:
+        if draw < 0.3:
             return self._random.randint(1, min(size, _PIECE_BYTES_MAX))
         return min(size, _PIECE_BYTES_MAX)
 
@@ -357,7 +360,7 @@ class NetworkFabric:
 
 
 class SimulatedNetwork:
-    """The Network port of one process; `connect` is for clients."""
+    """The Network port of one process. `connect` is for clients."""
 
     def __init__(self, fabric: NetworkFabric, process: Process) -> None:
         self._fabric = fabric

@@ -1,7 +1,7 @@
-"""A simulated process: what is alive, and which code belongs to it.
+"""A simulated process: whether it is alive, and which code belongs to it.
 
-All nodes and clients of a world share one loop. Which of them a callback belongs to is found in its context, which tasks, timers and
-callbacks inherit, so that a crash can stop exactly the code of one node: nothing of it runs again, not even a `finally`.
+All nodes and clients of a world share one loop. The context that tasks, timers and callbacks inherit identifies their
+process, so that a crash stops exactly the code of one node: nothing of it runs again, not even a `finally`.
 """
 
 import asyncio
@@ -10,7 +10,7 @@ from typing import Any
 
 
 class SimulatedCrash(BaseException):
-    """Raised by every port of a process that is dead. Not an Exception, so that no handler in a node can survive its own death."""
+    """Raised by every port of a dead process. A BaseException, so that handlers in the node cannot catch it."""
 
 
 class Process:
@@ -26,13 +26,16 @@ class Process:
             raise SimulatedCrash(f"{self.name} has crashed")
 
     def context(self) -> Context:
-        """A context for code that belongs to this process."""
+        """Return a context for code of this process."""
         context = copy_context()
         context.run(_current.set, self)
         return context
 
-    def own(self, task: asyncio.Task[Any]) -> None:
-        """Hold a task until it ends: a collected coroutine would run its `finally`, which a dead process does not."""
+    def hold_task(self, task: asyncio.Task[Any]) -> None:
+        """Keep a reference until the task ends.
+
+        A garbage-collected coroutine would run its `finally`, which a dead process does not.
+        """
         self._tasks[task] = None
         task.add_done_callback(self._release_task)
 
@@ -43,7 +46,7 @@ class Process:
         self.is_alive = False
 
     def clean_up(self) -> None:
-        """Let go of what a dead process left. Its coroutines unwind now, while all its ports refuse, so that they reach nothing."""
+        """Close the coroutines of a dead process. All its ports raise, so their `finally` blocks have no effect."""
         assert not self.is_alive, self.name
         tasks, self._tasks = self._tasks, {}
         for task in tasks:
@@ -53,7 +56,7 @@ class Process:
                 continue
             try:
                 coroutine.close()
-            except BaseException as error:  # the complaints of the dead: whatever a `finally` met, it met after the end
+            except BaseException as error:  # errors in `finally` blocks of a dead process
                 del error
 
 
@@ -61,5 +64,5 @@ _current: ContextVar[Process | None] = ContextVar("process", default=None)
 
 
 def current_process(context: Context | None = None) -> Process | None:
-    """The process that the running code, or the code of a context, belongs to."""
+    """Return the process that the running code, or the code of a context, belongs to."""
     return _current.get() if context is None else context.get(_current)

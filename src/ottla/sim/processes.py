@@ -1,4 +1,4 @@
-"""Other processes of a simulated machine: their work is done step by step, each an event of the loop, some time after the one before."""
+"""Child processes of a simulated machine. Their work runs step by step; each step is a delayed event of the loop."""
 
 import asyncio
 import importlib
@@ -16,7 +16,7 @@ _DELAY_SECONDS_MAX = 0.02
 
 
 class SimulatedProcesses:
-    """They die with the process that asked: its disk is theirs."""
+    """The Processes port. Child processes share the disk of their parent and die with it."""
 
     __slots__ = ("_disk", "_loop", "_process", "_random", "_trace")
 
@@ -63,4 +63,4 @@ class SimulatedProcesses:
         return self._random.uniform(0.0, _DELAY_SECONDS_MAX)
 
     def close(self) -> None:
-        """There is nothing to stop."""
+        """Nothing to stop."""

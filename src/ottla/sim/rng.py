@@ -1,4 +1,4 @@
-"""Randomness that follows from a seed."""
+"""Randomness determined by a seed."""
 
 import random
 
@@ -7,7 +7,7 @@ from ottla.sim.trace import Trace
 
 
 def stream(seed: int, name: str) -> random.Random:
-    """One generator for each purpose, so that one more draw here does not change what happens there."""
+    """Return a generator per purpose, so that an additional draw for one does not change the others."""
     return random.Random(f"{seed}/{name}")
 
 

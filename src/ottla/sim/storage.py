@@ -1,7 +1,8 @@
-"""What a simulated machine has stored: a tree of files in two views, the page cache and the disk behind it.
+"""Storage of a simulated machine: a file tree in two views, the page cache and the disk.
 
-A process that dies leaves the page cache as it is. A power cut leaves what was flushed, and of what was not, whatever the seed says:
-nothing, all, a part, or later writes without earlier ones. A name is as durable as its directory: flushing a file does not flush its name.
+A process crash leaves the page cache. A power loss keeps flushed data, and of unflushed changes what the seed
+determines: none, all, some first ones, or later ones without earlier ones. Names are durable once their directory is
+flushed: flushing a file does not flush its name.
 """
 
 import errno
@@ -21,7 +22,7 @@ def os_error(number: int, path: str) -> OSError:
 
 
 class Inode:
-    """A file's bytes. A change is a position and the bytes written there, or a size and None for a truncation."""
+    """Bytes of a file. A change is a position and the bytes written there, or a size and None for a truncation."""
 
     __slots__ = ("_durable", "_lost_changes", "_pending", "cached")
 
@@ -47,7 +48,7 @@ class Inode:
         self._pending.clear()
 
     def fail_fsync(self) -> None:
-        """A kernel that could not write a page forgets that it is dirty: the next flush succeeds without it."""
+        """The kernel marks pages clean that it could not write: the next fsync succeeds without them."""
         self._lost_changes += self._pending
         self._pending.clear()
 
@@ -76,7 +77,7 @@ def _apply(data: bytearray, change: tuple[int, bytes | None]) -> None:
     if new is None:
         del data[position:]
     elif not new:
-        return  # a write of nothing does not extend a file
+        return  # an empty write does not extend a file
     if position > len(data):
         data.extend(bytes(position - len(data)))
     if new is not None:
@@ -91,7 +92,7 @@ def _torn(change: tuple[int, bytes | None], source: random.Random) -> tuple[int,
 
 
 class Directory:
-    """A directory's names, as they are and as they would be after a power cut."""
+    """Names in a directory: current ones, and those that survive a power loss."""
 
     __slots__ = ("durable", "names")
 
@@ -103,11 +104,11 @@ class Directory:
 Node = Inode | Directory
 
 _NameChange = tuple[Directory, str, Node | None]
-"""A name in a directory means this from now on, or nothing."""
+"""A name and its new node, or None if the name was removed."""
 
 
 class Storage:
-    """The tree. Absolute paths only. It outlives the processes that use it."""
+    """The file tree of a machine, with absolute paths. It outlives the processes that use it."""
 
     __slots__ = ("_name_changes", "_random", "_root", "locks")
 
@@ -117,10 +118,10 @@ class Storage:
         self.locks: dict[Inode, Process] = {}  # a lock ends with its process
         self._name_changes: list[
             tuple[_NameChange, ...]
-        ] = []  # not yet durable, in order; those of one tuple happen together
+        ] = []  # not durable yet, in order; changes of one tuple are atomic
 
     def find(self, path: str) -> Node | None:
-        """What a path names, or None where nothing is, or where its way leads through a file."""
+        """Return the node at a path, or None if there is none or a part of the path is a file."""
         node: Node = self._root
         for part in _parts(path):
             if not isinstance(node, Directory):
@@ -132,7 +133,7 @@ class Storage:
         return node
 
     def get(self, path: str) -> Node:
-        """As `find`, with the errors that a kernel gives."""
+        """Like `find`, but raises the errors that a kernel returns."""
         node: Node = self._root
         for part in _parts(path):
             if not isinstance(node, Directory):
@@ -207,7 +208,7 @@ class Storage:
         self._name((directory, name, None))
 
     def fsync_directory(self, path: str) -> None:
-        """Make the names in a directory durable, with whatever had to happen before them."""
+        """Make the names in a directory durable, with all earlier changes that they depend on."""
         needed = [self.get_directory(path)]
         kept: list[tuple[_NameChange, ...]] = []
         durable: list[tuple[_NameChange, ...]] = []
@@ -222,7 +223,7 @@ class Storage:
             _make_durable(name_changes)
 
     def lose_power(self) -> None:
-        """Each directory keeps its unflushed changes up to some moment; each file some of its unflushed bytes."""
+        """Keep each directory's unflushed changes up to a random point, and some of each file's unflushed changes."""
         blocked: list[Directory] = []
         for name_changes in self._name_changes:
             directories = [directory for directory, _, _ in name_changes]
@@ -242,7 +243,7 @@ class Storage:
                 node.lose_power(self._random)
 
     def files(self) -> Iterator[tuple[str, bytes]]:
-        """All files and what the page cache holds of them, for a test to look at."""
+        """Yield all files and their contents in the page cache, for checks."""
         return _files_below("", self._root)
 
     def _name(self, *name_changes: _NameChange) -> None:
@@ -277,5 +278,5 @@ def _files_below(path: str, directory: Directory) -> Iterator[tuple[str, bytes]]
 
 
 def _parts(path: str) -> list[str]:
-    assert path.startswith("/"), f"paths are absolute, which {path!r} is not"
+    assert path.startswith("/"), f"not an absolute path: {path!r}"
     return [part for part in os.path.normpath(path).split("/") if part]

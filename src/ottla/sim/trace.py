@@ -1,4 +1,4 @@
-"""What a run did to the world outside: every port call in order, with a hash of its bytes. Equal seeds give equal traces."""
+"""Trace of a run: every port call in order, with a hash of its bytes. Equal seeds give equal traces."""
 
 from collections.abc import Callable
 from hashlib import blake2b
@@ -7,27 +7,27 @@ Detail = int | str | bytes | bytearray | memoryview | None
 
 
 class Trace:
-    """The newest entries are kept to be read; all of them are in the digest."""
+    """The digest covers all entries; only the newest are saved for reading."""
 
-    __slots__ = ("_digest", "_entries", "_kept_max", "_now", "count")
+    __slots__ = ("_digest", "_entries", "_entries_max", "_now", "count")
 
-    def __init__(self, now: Callable[[], float], *, kept_max: int = 200_000) -> None:
+    def __init__(self, now: Callable[[], float], *, entries_max: int = 200_000) -> None:
         self._now = now
         self._digest = blake2b(digest_size=16)
         self._entries: list[str] = []
-        self._kept_max = kept_max
+        self._entries_max = entries_max
         self.count = 0
 
-    def add(self, who: str, call: str, *details: Detail) -> None:
-        words = [f"{self._now():.6f}", who, call]
-        words.extend(_word(detail) for detail in details)
-        entry = " ".join(words)
+    def add(self, process: str, call: str, *details: Detail) -> None:
+        parts = [f"{self._now():.6f}", process, call]
+        parts.extend(_format(detail) for detail in details)
+        entry = " ".join(parts)
         self._digest.update(entry.encode())
         self._digest.update(b"\n")
         self.count += 1
         self._entries.append(entry)
-        if len(self._entries) > self._kept_max:
-            del self._entries[: self._kept_max // 2]
+        if len(self._entries) > self._entries_max:
+            del self._entries[: self._entries_max // 2]
 
     def digest(self) -> str:
         return self._digest.hexdigest()
@@ -36,7 +36,7 @@ class Trace:
         return list(self._entries)
 
 
-def _word(detail: Detail) -> str:
+def _format(detail: Detail) -> str:
     if isinstance(detail, bytes | bytearray | memoryview):
         return f"{len(detail)}:{blake2b(detail, digest_size=8).hexdigest()}"
     return str(detail)

@@ -1,4 +1,4 @@
-"""Workers without threads: a piece of work is an event of the loop, some time later, and its result another."""
+"""Workers without threads: a job and its result are separate, delayed events of the loop."""
 
 import asyncio
 import random
@@ -16,7 +16,10 @@ _SLOW_DELAY_SECONDS_MAX = 0.25
 
 
 class SimulatedWorkers:
-    """The loop goes on between the asking, the doing and the hearing of it, as it does beside a thread. Work overtakes other work."""
+    """The Workers port.
+
+    The loop runs other callbacks before a job and before its result, as with threads. Jobs may overtake each other.
+    """
 
     __slots__ = ("_loop", "_process", "_random", "_trace")
 
@@ -30,10 +33,10 @@ class SimulatedWorkers:
         self._process.check()
         self._trace.add(self._process.name, "run")
         future: asyncio.Future[T] = self._loop.create_future()
-        self._loop.call_later(self._delay(), self._do, work, future)
+        self._loop.call_later(self._delay(), self._execute, work, future)
         return future
 
-    def _do(self, work: Callable[[], T], future: "asyncio.Future[T]") -> None:
+    def _execute(self, work: Callable[[], T], future: "asyncio.Future[T]") -> None:
         if future.cancelled():
             return
         try:
@@ -48,7 +51,7 @@ class SimulatedWorkers:
         return self._random.uniform(0.0, longest)
 
     def close(self) -> None:
-        """There is nothing to stop: what was taken is an event that comes."""
+        """Nothing to stop: submitted jobs are pending events."""
 
 
 def _finish(future: "asyncio.Future[T]", result: T) -> None:

@@ -1,4 +1,4 @@
-"""A world: one seed, one loop, one network, and machines whose processes are started, crashed and started again."""
+"""A world: one seed, one loop, one network, and machines whose processes start, crash and restart."""
 
 import asyncio
 from collections.abc import Coroutine
@@ -20,11 +20,11 @@ T = TypeVar("T")
 
 
 class ProcessCrashed(Exception):
-    """What one who waits for a process hears when it has died."""
+    """A process died while its code was awaited."""
 
 
 class SimulatedPorts:
-    """The ports of one process. They refuse once it has died."""
+    """The ports of one process. They raise once it has died."""
 
     __slots__ = ("clock", "crashed", "disk", "network", "process", "processes", "rng", "workers")
 
@@ -50,10 +50,10 @@ class SimulatedPorts:
 
 
 class World:
-    """`with World(seed) as world: world.run(story(world))`.
+    """Use as `with World(seed) as world: world.run(scenario(world))`.
 
-    A machine is a name: its storage lasts as long as the world, its processes come and go. Whatever leaves a callback or a task of theirs
-    unhandled ends the run with an error.
+    A machine is a name. Its storage exists as long as the world; its processes start and end. An unhandled exception in
+    a callback or task of a process ends the run.
     """
 
     def __init__(self, seed: int, *, steps_max: int = 5_000_000, cold_reads: float = 0.05) -> None:
@@ -67,9 +67,9 @@ class World:
         self._dead: list[Process] = []
         self._starts = 0
 
-    def run(self, story: Coroutine[Any, Any, T]) -> T:
-        """Run a coroutine to its end, in virtual time."""
-        return self.loop.run_until_complete(story)
+    def run(self, scenario: Coroutine[Any, Any, T]) -> T:
+        """Run a coroutine to completion in virtual time."""
+        return self.loop.run_until_complete(scenario)
 
     def storage(self, name: str) -> Storage:
         if name not in self._storages:
@@ -77,7 +77,7 @@ class World:
         return self._storages[name]
 
     def start(self, name: str) -> SimulatedPorts:
-        """A new process on a machine, with the storage that earlier ones left."""
+        """Start a process on a machine, with the storage that earlier processes left."""
         assert name not in self._running, f"{name} is running"
         self._starts += 1
         process = Process(name)
@@ -100,7 +100,7 @@ class World:
         return ports
 
     async def within(self, ports: SimulatedPorts, work: Coroutine[Any, Any, T]) -> T:
-        """Run a coroutine as code of a process, and wait for it; `ProcessCrashed` where the process dies first."""
+        """Run a coroutine as code of a process and wait for it. Raises `ProcessCrashed` if the process dies first."""
         task = self.loop.create_task(work, context=ports.process.context())
         await asyncio.wait((task, ports.crashed), return_when=asyncio.FIRST_COMPLETED)
         if not ports.process.is_alive:
@@ -109,14 +109,14 @@ class World:
         return result
 
     def crash(self, name: str, keep: Keep = "page-cache") -> None:
-        """The process dies at once; with "flushed", power goes, and what was not flushed with it."""
+        """Kill the process; with keep="flushed" cut the power, which loses unflushed data."""
         self.trace.add(name, "crash", keep)
         ports = self._end(name, is_power_cut=keep == "flushed")
         if keep == "flushed":
             ports.disk.storage.lose_power()
 
     def exit(self, name: str) -> None:
-        """The process ends, having done what it does before its end."""
+        """End the process normally."""
         self.trace.add(name, "exit")
         self._end(name, is_power_cut=False)
 
@@ -130,11 +130,11 @@ class World:
         return ports
 
     def crash_in(self, name: str, changes: int, keep: Keep = "page-cache") -> None:
-        """Crash in the midst of the nth change that the process makes to its disk from now on."""
+        """Crash during the nth disk change from now on."""
         self._running[name].disk.crash_in(changes, lambda: self.crash(name, keep))
 
     def cancel_faults(self, name: str) -> None:
-        """Call off faults and crashes that were planned and have not come."""
+        """Cancel planned faults and crashes."""
         self._running[name].disk.cancel_faults()
 
     def is_running(self, name: str) -> bool:
@@ -152,7 +152,7 @@ class World:
         return self
 
     def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+        self, error_type: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
         self.close()
 

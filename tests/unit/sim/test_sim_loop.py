@@ -66,7 +66,7 @@ def test_a_deadlock_is_seen(loop):
     async def story():
         await loop.create_future()
 
-    with pytest.raises(SimulatedDeadlock, match=r"nothing is left to do at 1000\.0.*story"):
+    with pytest.raises(SimulatedDeadlock, match=r"nothing left to do at 1000\.0.*story"):
         loop.run_until_complete(story())
 
 

@@ -1,4 +1,4 @@
-"""Answers of a node over simulated ports to questions that the fuzzer came upon. What is expected was requested of Apache Kafka 4.3."""
+"""Metadata responses to requests found by the fuzzer. The expectations were recorded from Apache Kafka 4.3."""
 
 import pytest
 
@@ -12,8 +12,8 @@ ID = b"a" * 16
 NO_ID = bytes(16)
 
 
-def requested(request_of):
-    """What `request_of(client)` returns, requested of a node with the topic `known`."""
+def result_of(call):
+    """Return what `call(client)` returns on a node with the topic `known`."""
 
     async def scenario(world):
         ports = world.start("node")
@@ -23,7 +23,7 @@ def requested(request_of):
         client = SimulatedClient(world.start("client").network, "node", sim_scenario.PORT)
         await client.connect()
         assert (await client.create_topic("known", 1)).error_code == 0
-        response = await request_of(client)
+        response = await call(client)
         await world.within(ports, node.stop())
         return response
 
@@ -32,7 +32,7 @@ def requested(request_of):
 
 
 def metadata(version, *topics):
-    async def request_of(client):
+    async def call(client):
         ids = {"known": client.topic_ids["known"]}
         wanted = [MetadataRequestTopic(name=name, topic_id=ids.get(topic_id, topic_id)) for name, topic_id in topics]
         response = await client.call(MetadataRequest(topics=wanted), MetadataResponse, version)
@@ -47,12 +47,12 @@ def metadata(version, *topics):
             response.error_code,
         )
 
-    return requested(request_of)
+    return result_of(call)
 
 
 @pytest.mark.parametrize("version", [10, 11])
 def test_topic_ids_are_rejected_before_version_12(version):
-    """The whole request is error, topic by topic, as it was requested."""
+    """The whole request is rejected, with an error for each topic in request order."""
     nothing = (0, False, -1, 0)
     assert metadata(version, ("known", NO_ID), (None, ID)) == ([(42, "known", NO_ID), (42, "", ID)], *nothing)
     assert metadata(version, (None, NO_ID), ("x", NO_ID), ("x", NO_ID)) == (
