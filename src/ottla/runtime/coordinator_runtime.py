@@ -19,10 +19,6 @@ from ottla.wire.errors import MalformedMessage
 
 log = logging.getLogger("ottla.coordinators")
 
-SLICE_MS = 5
-"""Upper limit of the time that loading blocks the event loop before other work runs."""
-BATCHES_PER_CLOCK_CHECK = 16
-"""Batches replayed between two checks of the clock."""
 READ_BYTES = 1 << 20
 CACHED_KEYS_MAX = 50_000
 """Keys whose partition is cached: computing Java's hash takes longer than the rest of a lookup."""
@@ -158,13 +154,11 @@ class CoordinatorRuntime:
 
     async def _load_one(self, driver: ShardDriver) -> int:
         """Replay the log to its end, in time slices, and return the number of records."""
-        partition_log, now_ms = driver.partition.log, self._broker.clock.now_ms
+        partition_log, scheduler = driver.partition.log, self._broker.scheduler
         reader, replay = BatchReader(), driver.replay
-        offset, count, batches = partition_log.log_start_offset, 0, 0
-        until_ms = now_ms() + SLICE_MS
+        offset, count = partition_log.log_start_offset, 0
         while offset < partition_log.log_end_offset and driver.state == ShardState.LOADING:
             data = await self._read(driver.partition, offset)
-            until_ms = now_ms() + SLICE_MS
             before = offset
             for next_offset, records in reader.read(data):
                 for record_offset, key, value in records:
@@ -172,12 +166,9 @@ class CoordinatorRuntime:
                         replay(record_offset, key, value)
                 count += len(records)
                 offset = next_offset
-                batches += 1
-                if batches % BATCHES_PER_CLOCK_CHECK == 0 and now_ms() >= until_ms:
-                    await self._broker.scheduler.next_slice()
-                    if driver.state != ShardState.LOADING:
-                        return count
-                    until_ms = now_ms() + SLICE_MS
+                await scheduler.yield_if_due()
+                if driver.state != ShardState.LOADING:
+                    return count
             if offset == before:
                 raise MalformedMessage(f"incomplete batch at offset {offset}")
         if reader.open_transactions:

@@ -31,10 +31,9 @@ from ottla.runtime.broker import Broker
 from ottla.runtime.log_directories import LogDirectory
 from ottla.runtime.partition import Partition
 from ottla.runtime.retention import delete_old_segments
-from ottla.runtime.segment_removal import SEGMENTS_PER_SLICE_MAX, remove_later
+from ottla.runtime.segment_removal import remove_later
 
 WORK = "ottla.log.compaction:serve"
-PARTITIONS_PER_SLICE_MAX = 50
 
 log = logging.getLogger("ottla.cleaner")
 
@@ -148,9 +147,8 @@ class LogCleaner:
     async def _filthiest(self) -> list[Partition]:
         """Return the partitions that are due for cleaning, the highest dirty ratio first."""
         found = []
-        for count, partition in enumerate(self._compacted_partitions(), start=1):
-            if count % PARTITIONS_PER_SLICE_MAX == 0:
-                await self._broker.scheduler.next_slice()
+        for partition in self._compacted_partitions():
+            await self._broker.scheduler.yield_if_due()
             if partition in self._cleaning or partition in self.uncleanable or partition.is_removed:
                 continue
             try:
@@ -268,9 +266,9 @@ class LogCleaner:
         await workers.run(partial(self._disk.fsync_directory, directory))
         if _has_other_log(partition, partition_log) or not swap.replace():
             raise CleaningAborted("segments were deleted")
-        for first in range(0, len(swap.old), SEGMENTS_PER_SLICE_MAX):
-            swap.mark_deleted(swap.old[first : first + SEGMENTS_PER_SLICE_MAX])
-            await self._broker.scheduler.next_slice()
+        for segment in swap.old:
+            swap.mark_deleted([segment])
+            await self._broker.scheduler.yield_if_due()
             if _has_other_log(partition, partition_log):
                 raise CleaningAborted("the partition was removed or its log replaced")
         swap.finish()

@@ -15,6 +15,7 @@ from ottla.base.ports import Disk, Workers
 from ottla.log.offset_checkpoint_file import START_OFFSETS_FILE, Offsets, encode, read
 from ottla.runtime.partition import Partition
 from ottla.runtime.segment_removal import mark_segments_deleted
+from ottla.runtime.slice_scheduler import SliceScheduler
 
 log = logging.getLogger("ottla.partitions")
 
@@ -71,11 +72,13 @@ class LogDirectories:
         self,
         disk: Disk,
         workers: Workers,
+        scheduler: SliceScheduler,
         directories: Sequence[LogDirectory],
         on_offline: Callable[[LogDirectory], None] = lambda directory: None,
     ) -> None:
         self._disk = disk
         self._workers = workers
+        self._scheduler = scheduler
         self._directories = directories
         self._on_offline = on_offline
 
@@ -153,7 +156,7 @@ class LogDirectories:
         try:
             await self.save_start_offsets(directory)
             # Segments entirely before the log start offset are removed now.
-            await mark_segments_deleted(partition, partition.log.detach_below_start(), self._workers)
+            await mark_segments_deleted(partition, partition.log.detach_below_start(), self._workers, self._scheduler)
         except OSError as error:
             self.on_failure(directory, error)
             raise ApiError(ErrorCode.KAFKA_STORAGE_ERROR) from error

@@ -8,10 +8,9 @@ from ottla.runtime.broker import Broker
 from ottla.runtime.log_flusher import LogFlusher
 from ottla.runtime.offset_checkpoints import OffsetCheckpoint, OffsetCheckpoints
 from ottla.runtime.partition import Partition
+from ottla.runtime.slice_scheduler import in_pieces
 
 INTERVAL_SECONDS = 1.0
-PARTITIONS_PER_SLICE_MAX = 200
-"""Partitions checked per time slice, so that many partitions do not block the event loop."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,13 +103,13 @@ class LogMaintenance:
 
     async def _partitions(self) -> AsyncIterator[Partition]:
         """Yield this node's partitions, some per time slice."""
-        for count, partition in enumerate(self._broker.all_partitions(), start=1):
-            if count % PARTITIONS_PER_SLICE_MAX == 0:
-                await self._broker.scheduler.next_slice()
-            if self._stopping.is_set():
-                return
-            if not partition.is_removed:
-                yield partition
+        for some in in_pieces(self._broker.all_partitions()):
+            await self._broker.scheduler.yield_if_due()
+            for partition in some:
+                if self._stopping.is_set():
+                    return
+                if not partition.is_removed:
+                    yield partition
 
     def _due_every(self, interval_ms: int) -> Iterator[bool]:
         """Yield whether the interval has passed, restarting it each time it has."""

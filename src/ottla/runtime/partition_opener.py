@@ -13,7 +13,6 @@ from ottla.base.ports import Disk
 from ottla.log.partition_directory import create_partition_directories
 from ottla.runtime.broker import Broker
 from ottla.runtime.log_directories import LogDirectory
-from ottla.runtime.slice_scheduler import SLICE_SECONDS
 
 AssignDirectory = Callable[[Uuid, int], tuple[LogDirectory, str] | None]
 """Returns the directory and path for a new partition, or None if it is not (or no longer) assigned to this node."""
@@ -91,8 +90,7 @@ class PartitionOpener:
             if flush is not None:  # a worker is still writing to a deleted log of the same name
                 await asyncio.wait([flush])
         partitions = await self._create_directories(partitions)
-        clock = self._broker.clock
-        turn_ends = clock.monotonic() + SLICE_SECONDS
+        self._broker.scheduler.begin_slice()
         for topic_id, index, directory, path in partitions:
             if not directory.is_online:
                 self._broker.loop.call_soon(self.request_open, topic_id, index)
@@ -104,9 +102,7 @@ class PartitionOpener:
                 continue
             if not is_assigned:
                 await self._broker.workers.run(partial(self._disk.remove_tree, path))
-            if clock.monotonic() >= turn_ends:
-                await self._broker.scheduler.next_slice()
-                turn_ends = clock.monotonic() + SLICE_SECONDS
+            await self._broker.scheduler.yield_if_due()
 
     async def _create_directories(self, partitions: list[NewPartition]) -> list[NewPartition]:
         """Return the partitions whose directories were created. A failing log directory does not affect the others."""

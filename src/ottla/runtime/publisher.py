@@ -57,7 +57,7 @@ class MetadataPublisher:
         self._directories = directories
         self._on_failure = on_failure
         self.log_directories = broker.log_directories = LogDirectories(
-            disk, broker.workers, directories, self._on_offline
+            disk, broker.workers, broker.scheduler, directories, self._on_offline
         )
         self._files = FileCache(disk)
         self.checkpoints = OffsetCheckpoints(disk, broker.workers)

@@ -10,9 +10,7 @@ from ottla.runtime.broker import Broker
 from ottla.runtime.log_directories import LogDirectory
 from ottla.runtime.partition import Partition
 from ottla.runtime.segment_removal import mark_segments_deleted
-
-PARTITIONS_PER_SLICE_MAX = 50
-"""Partitions checked per time slice, at 20 µs each if there is nothing to delete."""
+from ottla.runtime.slice_scheduler import in_pieces
 
 log = logging.getLogger("ottla.retention")
 
@@ -57,12 +55,10 @@ class LogRetention:
     async def run_once(self) -> None:
         """Check all logs that are not compacted."""
         partitions = self._broker.all_partitions()
-        for first in range(0, len(partitions), PARTITIONS_PER_SLICE_MAX):
-            batch = partitions[first : first + PARTITIONS_PER_SLICE_MAX]
+        for batch in in_pieces(partitions):
             await delete_old_segments(
                 self._broker, [partition for partition in batch if not partition.log.config.compacted]
             )
-            await self._broker.scheduler.next_slice()
 
 
 async def delete_old_segments(broker: Broker, partitions: Sequence[Partition]) -> None:
@@ -73,6 +69,7 @@ async def delete_old_segments(broker: Broker, partitions: Sequence[Partition]) -
     removed: dict[LogDirectory, list[tuple[Partition, list[LogSegment]]]] = {}
     directories = broker.log_directories
     for partition in partitions:
+        await broker.scheduler.yield_if_due()
         if partition.is_removed:
             continue
         try:
@@ -93,6 +90,6 @@ async def delete_old_segments(broker: Broker, partitions: Sequence[Partition]) -
         try:
             await directories.save_start_offsets(directory)
             for partition, segments in changed:
-                await mark_segments_deleted(partition, segments, broker.workers)
+                await mark_segments_deleted(partition, segments, broker.workers, broker.scheduler)
         except OSError as error:
             directories.on_failure(directory, error)

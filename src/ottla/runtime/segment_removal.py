@@ -9,24 +9,23 @@ from ottla.base.ports import Workers
 from ottla.log.compaction_segments import mark_deleted, remove_deleted_segments
 from ottla.log.segment import LogSegment
 from ottla.runtime.partition import Partition
-
-SEGMENTS_PER_SLICE_MAX = 20
-"""Segments renamed per event-loop iteration, at 30 µs each."""
+from ottla.runtime.slice_scheduler import SliceScheduler
 
 log = logging.getLogger("ottla.partitions")
 
 
-async def mark_segments_deleted(partition: Partition, segments: Sequence[LogSegment], workers: Workers) -> None:
+async def mark_segments_deleted(
+    partition: Partition, segments: Sequence[LogSegment], workers: Workers, scheduler: SliceScheduler
+) -> None:
     """Rename the files to `.deleted`, then remove them later. Raises OSError.
 
     Runs on the event loop, so that no topic of the same name can be created in between.
     """
-    for first in range(0, len(segments), SEGMENTS_PER_SLICE_MAX):
+    for segment in segments:
+        await scheduler.yield_if_due()
         if partition.is_removed:
             return  # its directory was renamed and will be removed as a whole
-        for segment in segments[first : first + SEGMENTS_PER_SLICE_MAX]:
-            mark_deleted(segment)
-        await asyncio.sleep(0)
+        mark_deleted(segment)
     remove_later(partition, segments, workers)
 
 

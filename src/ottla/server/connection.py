@@ -10,15 +10,15 @@ import asyncio
 from collections.abc import Coroutine, Sequence
 from functools import partial
 from struct import Struct
+from types import GeneratorType
 from typing import TYPE_CHECKING, Any
 
 from ottla.base.decision import RequestContext
 from ottla.base.ports import Buffer, Connection, File
-from ottla.runtime.slice_scheduler import SLICE_SECONDS
 from ottla.server.connection_state import TRANSITIONS, Event, State
 from ottla.server.dispatch import Api
 from ottla.server.error_counts import Encoded, error_count
-from ottla.server.large_requests import LARGE_BYTES_MIN, check_room, handle_large
+from ottla.server.large_requests import LARGE_BYTES_MIN, handle_large
 from ottla.wire.errors import MalformedMessage
 from ottla.wire.framing import BadFrame, FrameReader
 from ottla.wire.headers import read_request_header, skip_tags
@@ -38,7 +38,7 @@ _frame_start_flexible = Struct(">iib").pack
 
 PRODUCE = 0
 API_VERSIONS = 18
-_AT_ONCE = (Message, bytes)
+_IMMEDIATE = (Message, bytes, Encoded)
 """What a handler returns if it responds immediately; otherwise it returns an awaitable."""
 
 
@@ -86,7 +86,6 @@ class ServerConnection:
         self.broker = server.broker
         self.apis = server.apis
         self.fetch_sessions = server.fetch_sessions
-        self.turns = server.turns
         self._scheduler = server.broker.scheduler
         self._reader = FrameReader(
             server.buffers,
@@ -104,7 +103,6 @@ class ServerConnection:
         self._client_id: bytes | None = None
         self._context: RequestContext | None = None
         self._task: asyncio.Task[None] | None = None
-        self._slice_began = 0.0
         self.on_lost: Any = None
         """Called when the client disconnects while a request is deferred."""
         self.bytes_in = 0
@@ -125,7 +123,7 @@ class ServerConnection:
     def buffer_updated(self, size: int) -> None:
         self.bytes_in += size
         scheduler = self._scheduler
-        scheduler.latest = self
+        scheduler.has_served_client = True
         if scheduler.sender is not self:
             scheduler.sender = self
             scheduler.has_other_senders = True
@@ -313,7 +311,7 @@ class ServerConnection:
         assert api.handle is not None, api.module
         request = None
         if end - start > LARGE_BYTES_MIN and version >= 0:
-            check_room(self, end - start)
+            self._scheduler.large_requests.check_capacity(end - start)
             self.start_task(
                 handle_large(self, api, version, correlation_id, self._context_of(client_id), bytes(view[position:end]))
             )
@@ -323,8 +321,10 @@ class ServerConnection:
             request, _ = decode(api.request, version, view[:end], position)
         began_ms = self.broker.clock.now_ms()
         response = api.handle(self.broker, self._context_of(client_id), request, version)
+        if isinstance(response, GeneratorType):
+            response = self._scheduler.start(response)
         version = max(version, 0)
-        if not isinstance(response, _AT_ONCE):
+        if not isinstance(response, _IMMEDIATE):
             if asyncio.isfuture(response):  # waits for other clients: no task, not logged as slow
                 response.add_done_callback(partial(self._on_answered, api, version, correlation_id))
             else:
@@ -381,17 +381,16 @@ class ServerConnection:
         self._continue()
 
     def _should_yield(self, is_first: bool) -> bool:
-        """Whether the rest of a burst has to wait, as its time slice is used up."""
-        now = self.broker.clock.monotonic()
+        """Return whether the rest of a burst has to wait for the next slice."""
+        scheduler = self._scheduler
         if is_first:
-            self._slice_began = now
-        elif (spent := now - self._slice_began) >= SLICE_SECONDS and spent >= self._scheduler.slice_seconds(now):
-            self._transition(Event.YIELD)
-            self._scheduler.schedule(self._on_slice)
-            if self._scheduler.latest is self:
-                self._scheduler.latest = None
-            return True
-        return False
+            scheduler.begin_burst()
+            return False
+        if not scheduler.is_burst_over():
+            return False
+        self._transition(Event.YIELD)
+        scheduler.schedule_burst(self, self._on_slice)
+        return True
 
     def _on_slice(self) -> None:
         self._transition(Event.NEXT_SLICE)

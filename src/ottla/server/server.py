@@ -12,7 +12,6 @@ from ottla.server.dispatch import served_apis
 from ottla.server.fetch_sessions import FetchSessionCache
 from ottla.server.loop_lag import LoopLag
 from ottla.server.rate_limited_log import RateLimitedLog
-from ottla.server.turns import Turns
 from ottla.wire.framing import ReceiveBufferPool
 
 log = logging.getLogger("ottla.server")
@@ -37,7 +36,6 @@ class Server:
         self.fetch_sessions = FetchSessionCache(
             rng, slots_max=self._number("max.incremental.fetch.session.cache.slots")
         )
-        self.turns = Turns(broker.loop, broker.clock)
         self.closed_bytes_in = 0
         self.closed_bytes_out = 0
         self.accepted = self.rejected = self.idle_closed = 0
@@ -249,8 +247,8 @@ class Server:
         for session_id in session_ids:
             session = self.fetch_sessions.close(session_id)
             if session is not None:
-                await self.broker.scheduler.free_in_slices(session.partitions)
-            await self.broker.scheduler.next_slice()
+                self.broker.scheduler.free_in_slices(session.partitions)
+            await self.broker.scheduler.yield_if_due()
 
     # Configs
 
