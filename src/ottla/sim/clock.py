@@ -8,16 +8,22 @@ from ottla.sim.trace import Trace
 EPOCH_MS = 1_750_000_000_000
 
 
+MONOTONIC_READ_SECONDS = 0.00005
+"""Virtual time does not pass inside a callback. The monotonic clock alone gains this much whenever it is read, so that work in time slices
+is interrupted in simulations, too."""
+
+
 class SimulatedClock:
     """The Clock port. Change `offset_ms` at any time to make the wall clock jump."""
 
-    __slots__ = ("_loop", "_process", "_trace", "offset_ms")
+    __slots__ = ("_loop", "_process", "_reading_seconds", "_trace", "offset_ms")
 
     def __init__(self, loop: SimulatedLoop, process: Process, trace: Trace, *, offset_ms: int = 0) -> None:
         self._loop = loop
         self._process = process
         self._trace = trace
         self.offset_ms = offset_ms
+        self._reading_seconds = 0.0
 
     def now_ms(self) -> int:
         self._process.check()
@@ -26,7 +32,8 @@ class SimulatedClock:
         return now_ms
 
     def monotonic(self) -> float:
-        return self._loop.time()
+        self._reading_seconds += MONOTONIC_READ_SECONDS
+        return self._loop.time() + self._reading_seconds
 
     def yield_cpu(self) -> None:
         """Do nothing: time does not pass within a callback."""

@@ -4,9 +4,6 @@ A page ends after as many partitions as the client wants, and at most `max.reque
 begins. No names ask for all topics. A long page is made in slices.
 """
 
-from collections.abc import Coroutine
-from typing import Any
-
 from ottla.base.decision import RequestContext
 from ottla.base.errors import ErrorCode
 from ottla.metadata.image import NO_LEADER, ClusterImage, PartitionImage, TopicImage
@@ -21,16 +18,15 @@ from ottla.wire.messages.describe_topic_partitions import (
     DescribeTopicPartitionsResponsePartition,
     DescribeTopicPartitionsResponseTopic,
 )
+from ottla.wire.schema import SlicedWork
 
 REQUEST = DescribeTopicPartitionsRequest
 PAGE_LIMIT = "max.request.partition.size.limit"
-AT_ONCE_MAX = 300
-"""Partitions, or topics that are not there, that are described before others have a turn on the loop: they take 2 µs each."""
-
-Answer = DescribeTopicPartitionsResponse | Coroutine[Any, Any, DescribeTopicPartitionsResponse]
 
 
-def handle(broker: Broker, context: RequestContext, request: DescribeTopicPartitionsRequest, version: int) -> Answer:
+def handle(
+    broker: Broker, context: RequestContext, request: DescribeTopicPartitionsRequest, version: int
+) -> DescribeTopicPartitionsResponse | SlicedWork[DescribeTopicPartitionsResponse]:
     image, cursor = broker.image, request.cursor
     start = cursor.topic_name if cursor is not None else ""
     asked = {topic.name: None for topic in request.topics} or image.topics_by_name
@@ -45,30 +41,28 @@ def handle(broker: Broker, context: RequestContext, request: DescribeTopicPartit
     return _page(broker, names, cursor, room)
 
 
-async def _page(broker: Broker, names: list[str], cursor: Cursor | None, room: int) -> DescribeTopicPartitionsResponse:
+def _page(
+    broker: Broker, names: list[str], cursor: Cursor | None, room: int
+) -> SlicedWork[DescribeTopicPartitionsResponse]:
     image = broker.image
     start = cursor.topic_name if cursor is not None else ""
     response = DescribeTopicPartitionsResponse()
-    described = 0
     for name in names:
         first = cursor.partition_index if cursor is not None and name == start else 0
         if room <= 0:
             response.next_cursor = Cursor(topic_name=name, partition_index=first)
             break
         topic = image.topics_by_name.get(name)
-        described += 1 if topic is None else len(topic.partitions)
-        if described > AT_ONCE_MAX:
-            described = 0
-            await broker.scheduler.next_slice()
         if topic is None:
             response.topics.append(_missing(name))
-            continue
-        indexes = [index for index in topic.partitions if index >= first]
-        response.topics.append(_topic(image, topic, indexes[:room]))
-        if len(indexes) > room:
-            response.next_cursor = Cursor(topic_name=name, partition_index=indexes[room])
-            break
-        room -= len(indexes)
+        else:
+            indexes = [index for index in topic.partitions if index >= first]
+            response.topics.append(_topic(image, topic, indexes[:room]))
+            if len(indexes) > room:
+                response.next_cursor = Cursor(topic_name=name, partition_index=indexes[room])
+                break
+            room -= len(indexes)
+        yield
     return response
 
 

@@ -4,12 +4,15 @@ Special timestamps: -1 latest, -2 earliest, -3 largest timestamp (from version 7
 tiered (9), -6 earliest pending upload (11). Without tiered storage -4 is the beginning, and -5 and -6 find nothing.
 """
 
+from collections.abc import Coroutine
 from functools import partial
+from typing import Any
 
 from ottla.base.decision import RequestContext
 from ottla.base.errors import ErrorCode
 from ottla.runtime.broker import Broker
 from ottla.runtime.partition import Partition
+from ottla.runtime.slice_scheduler import in_pieces
 from ottla.wire.messages.list_offsets import (
     ListOffsetsPartition,
     ListOffsetsPartitionResponse,
@@ -17,6 +20,7 @@ from ottla.wire.messages.list_offsets import (
     ListOffsetsResponse,
     ListOffsetsTopicResponse,
 )
+from ottla.wire.schema import SlicedWork
 
 REQUEST = ListOffsetsRequest
 LATEST, EARLIEST, MAX_TIMESTAMP, EARLIEST_LOCAL, LATEST_TIERED, EARLIEST_PENDING_UPLOAD = -1, -2, -3, -4, -5, -6
@@ -31,12 +35,14 @@ FIRST_VERSION_OF = {
 LEADER_EPOCH_FROM = 4
 NO_LEADER_EPOCH = -1
 ISOLATION_LEVELS = (0, 1)
-FOUND_AT_ONCE_MAX = 250
+
+Search = tuple[ListOffsetsPartitionResponse, Partition, int]
+"""A timestamp to look up, and the response that waits for its offset."""
 
 
-async def handle(
+def handle(
     broker: Broker, context: RequestContext, request: ListOffsetsRequest, version: int
-) -> ListOffsetsResponse:
+) -> ListOffsetsResponse | SlicedWork[ListOffsetsResponse] | Coroutine[Any, Any, ListOffsetsResponse]:
     if request.isolation_level not in ISOLATION_LEVELS:
         error = ErrorCode.UNKNOWN_SERVER_ERROR
         return ListOffsetsResponse(
@@ -47,28 +53,63 @@ async def handle(
                 for topic in request.topics
             ]
         )
-    found = 0
+    searches: list[Search] = []
+    work = _look_up(broker, request, version, searches)
+    if any(_needs_search(part.timestamp) for topic in request.topics for part in topic.partitions):
+        return _look_up_and_search(broker, work, searches, version)
+    return work
+
+
+def _needs_search(timestamp: int) -> bool:
+    return timestamp >= 0 or timestamp == MAX_TIMESTAMP
+
+
+def _look_up(
+    broker: Broker, request: ListOffsetsRequest, version: int, searches: list[Search]
+) -> SlicedWork[ListOffsetsResponse]:
+    """Find what is in memory, and add to `searches` what is not."""
     topics: dict[str, dict[int, ListOffsetsPartitionResponse]] = {}
     for topic in request.topics:
-        answers = topics.setdefault(topic.name, {})
-        for part in topic.partitions:
-            found += 1
-            if found % FOUND_AT_ONCE_MAX == 0:
-                await broker.scheduler.next_slice()  # others have their turn: a partition takes 2 µs
-            if part.partition_index in answers:  # named twice
-                answers[part.partition_index] = _failed(part, ErrorCode.INVALID_REQUEST)
-            else:
-                answers[part.partition_index] = answer = await _find(broker, topic.name, part, version)
-                if version < LEADER_EPOCH_FROM:
-                    answer.leader_epoch = NO_LEADER_EPOCH
+        responses = topics.setdefault(topic.name, {})
+        for some in in_pieces(topic.partitions):
+            for part in some:
+                index = part.partition_index
+                if index in responses:
+                    responses[index] = _failed(part, ErrorCode.INVALID_REQUEST)  # a duplicate
+                else:
+                    responses[index] = response = _find(broker, topic.name, part, version, searches)
+                    if version < LEADER_EPOCH_FROM:
+                        response.leader_epoch = NO_LEADER_EPOCH
+            yield
     return ListOffsetsResponse(
         topics=[
-            ListOffsetsTopicResponse(name=name, partitions=list(answers.values())) for name, answers in topics.items()
+            ListOffsetsTopicResponse(name=name, partitions=list(responses.values()))
+            for name, responses in topics.items()
         ]
     )
 
 
-async def _find(broker: Broker, topic: str, part: ListOffsetsPartition, version: int) -> ListOffsetsPartitionResponse:
+async def _look_up_and_search(
+    broker: Broker, work: SlicedWork[ListOffsetsResponse], searches: list[Search], version: int
+) -> ListOffsetsResponse:
+    """Look up timestamps in workers: the batch that has the record may have to be read and decompressed."""
+    listed = await broker.scheduler.run(work)
+    for response, partition, timestamp in searches:
+        try:
+            found = await broker.workers.run(partial(_search, partition, timestamp))
+        except OSError as error:
+            broker.log_directories.on_partition_failure(partition, error)
+            response.error_code = ErrorCode.KAFKA_STORAGE_ERROR
+            continue
+        if found is not None:
+            response.timestamp, response.offset, leader_epoch = found
+            response.leader_epoch = leader_epoch if version >= LEADER_EPOCH_FROM else NO_LEADER_EPOCH
+    return listed
+
+
+def _find(
+    broker: Broker, topic: str, part: ListOffsetsPartition, version: int, searches: list[Search]
+) -> ListOffsetsPartitionResponse:
     partition = broker.partition(topic, part.partition_index)
     timestamp = part.timestamp
     if timestamp < 0 and version < FIRST_VERSION_OF.get(timestamp, 1 << 15):
@@ -83,14 +124,10 @@ async def _find(broker: Broker, topic: str, part: ListOffsetsPartition, version:
         return _found(part, -1, partition.high_watermark, partition.leader_epoch)
     if timestamp in (EARLIEST, EARLIEST_LOCAL):
         return _found(part, -1, log.log_start_offset, log.epoch_for(log.log_start_offset))
-    if timestamp in (LATEST_TIERED, EARLIEST_PENDING_UPLOAD):
-        return _found(part, -1, -1, -1)
-    try:
-        found = await broker.workers.run(partial(_search, partition, timestamp))
-    except OSError as error:
-        broker.log_directories.on_partition_failure(partition, error)
-        return _failed(part, ErrorCode.KAFKA_STORAGE_ERROR)
-    return _found(part, -1, -1, -1) if found is None else _found(part, *found)
+    response = _found(part, -1, -1, -1)
+    if _needs_search(timestamp):
+        searches.append((response, partition, timestamp))
+    return response
 
 
 def _search(partition: Partition, timestamp: int) -> tuple[int, int, int] | None:
