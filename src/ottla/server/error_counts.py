@@ -4,9 +4,8 @@ from collections.abc import Callable, Iterator
 from functools import cache
 from typing import Any, NamedTuple, cast
 
-from ottla.wire.schema import Message, SlicedWork
+from ottla.wire.schema import SLICE_ITEMS, Message, SlicedWork
 
-COUNTED_AT_ONCE = 3000
 _DEPTH_MAX = 4
 
 
@@ -59,4 +58,4 @@ def _steps(cls: type[Message], depth: int, *, in_slices: bool) -> Iterator[str]:
                 yield from inner
                 if in_slices:
                     yield f"{indent}    seen += 1"
-                    yield f"{indent}    if seen % {COUNTED_AT_ONCE} == 0: yield"
+                    yield f"{indent}    if seen % {SLICE_ITEMS} == 0: yield"

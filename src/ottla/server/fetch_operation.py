@@ -143,7 +143,7 @@ class FetchOperation:
         if progress == ANSWER:
             self.connection.complete_deferred(await self._parts_in_slices())
             if self._wish.session_epoch == FINAL_EPOCH:
-                await self._broker.scheduler.free_in_slices(self._answers, self._failures, self._partitions)
+                self._broker.scheduler.free_in_slices(self._answers, self._failures, self._partitions)
         elif progress == WAIT_FOR_DISK:
             await self.read_cold()
         elif not self._is_lost:
@@ -403,7 +403,7 @@ class FetchOperation:
         scheduler, told = self._broker.scheduler, self._told()
         await scheduler.next_slice()
         parts = self._with_records(await scheduler.run(pack_fetched_in_slices(*told)))
-        await scheduler.free_in_slices(*(answers for _, answers in told[-1]))
+        scheduler.free_in_slices(*(answers for _, answers in told[-1]))
         return parts
 
     def _told(self) -> tuple[int, int, int, int, list[tuple[bytes, list[PartitionFetchResult]]]]:

@@ -6,7 +6,7 @@ from typing import Any
 from ottla.base.decision import RequestContext
 from ottla.base.errors import ErrorCode
 from ottla.metadata.topic_names import OFFSETS_TOPIC, TRANSACTIONS_TOPIC
-from ottla.runtime import coordinator_runtime
+from ottla.runtime import slice_scheduler
 from ottla.runtime.internal_topics import internal_topic
 from ottla.runtime.shard_driver import ShardState
 from ottla.server.api import find_coordinator, join_group, list_groups, offset_commit, offset_fetch
@@ -120,7 +120,7 @@ async def test_while_a_shard_is_loading(monkeypatch, tmp_path):
         await find(broker)
         for number in range(400):
             assert await commit(broker, number, group=f"g{number % 40}") == 0
-        monkeypatch.setattr(coordinator_runtime, "SLICE_MS", 0)
+        monkeypatch.setattr(slice_scheduler, "SLICE_SECONDS", 0)
         await broker.restart()
         codes = [(await fetch(broker))[0]]
         listing = await answered(list_groups.handle(broker.node.broker, CONTEXT, ListGroupsRequest(), 5))

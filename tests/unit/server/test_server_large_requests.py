@@ -9,12 +9,13 @@ import pytest
 from ottla.base.errors import ErrorCode
 from ottla.node.assemble import assemble
 from ottla.node.config import node_config
+from ottla.runtime.slice_scheduler import PAUSE_FACTOR, LargeRequestThrottle, SliceScheduler
 from ottla.server.connection import ServerConnection
-from ottla.server.turns import REST, Turns
 from ottla.sim.client import SimulatedClient
 from ottla.sim.world import World
 from ottla.testing import Broker
 from ottla.wire.batches import Record, build_batch
+from ottla.wire.errors import MalformedMessage
 from ottla.wire.messages.create_topics import CreatableTopic, CreateTopicsRequest
 from ottla.wire.messages.describe_topic_partitions import DescribeTopicPartitionsRequest
 from ottla.wire.messages.fetch import FetchPartition, FetchRequest, FetchResponse, FetchTopic
@@ -207,35 +208,39 @@ class Loop:
         self.timers.append((delay, callback))
 
 
+def throttle_of(loop: Loop) -> LargeRequestThrottle:
+    return SliceScheduler(loop, loop).large_requests  # type: ignore[arg-type]
+
+
 async def test_one_at_a_time_and_others_in_between() -> None:
     loop = Loop()
-    turns = Turns(loop, loop)  # type: ignore[arg-type]
-    await turns.take(10)
-    second = asyncio.ensure_future(turns.take(20))
+    throttle = throttle_of(loop)
+    await throttle.acquire(10)
+    second = asyncio.ensure_future(throttle.acquire(20))
     await asyncio.sleep(0)
-    assert (second.done(), turns.waiting_bytes) == (False, 20)
+    assert (second.done(), throttle.queued_bytes) == (False, 20)
     loop.now += 0.01
-    turns.give_back()
+    throttle.release()
     delay, go_on = loop.timers.pop()
-    assert delay == pytest.approx(REST * 0.01)
+    assert delay == pytest.approx(PAUSE_FACTOR * 0.01)
     assert not second.done()
     go_on()  # type: ignore[operator]
     await second
-    assert turns.waiting_bytes == 0
+    assert throttle.queued_bytes == 0
 
 
 async def test_who_gave_up_is_passed_over() -> None:
     loop = Loop()
-    turns = Turns(loop, loop)  # type: ignore[arg-type]
-    await turns.take(0)
-    given_up, given_but_unwanted, last = (asyncio.ensure_future(turns.take(5)) for _ in range(3))
+    throttle = throttle_of(loop)
+    await throttle.acquire(0)
+    given_up, given_but_unwanted, last = (asyncio.ensure_future(throttle.acquire(5)) for _ in range(3))
     await asyncio.sleep(0)
     given_up.cancel()
-    turns.give_back()
+    throttle.release()
     loop.timers.pop()[1]()  # type: ignore[operator]
     given_but_unwanted.cancel()
     await asyncio.wait([last])
-    assert (last.exception(), turns.waiting_bytes) == (None, 0)
+    assert (last.exception(), throttle.queued_bytes) == (None, 0)
 
 
 async def test_after_each_slice_others_have_their_time(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -252,13 +257,15 @@ async def test_after_each_slice_others_have_their_time(monkeypatch: pytest.Monke
             yield
         return "done"
 
-    turns = Turns(loop, loop)  # type: ignore[arg-type]
-    await turns.take(0)
-    assert await turns.run(work()) == "done"
-    assert rests == [pytest.approx(REST * 0.001), pytest.approx(REST * 0.002), 1.0]
+    throttle = throttle_of(loop)
+    await throttle.acquire(0)
+    assert await throttle.run(work()) == "done"
+    assert rests == [pytest.approx(PAUSE_FACTOR * 0.001), pytest.approx(PAUSE_FACTOR * 0.002), 1.0]
 
 
 def test_what_waits_is_bounded() -> None:
-    turns = Turns(Loop(), Loop())  # type: ignore[arg-type]
-    turns.waiting_bytes = 60 << 20
-    assert (turns.has_room(4 << 20), turns.has_room((4 << 20) + 1)) == (True, False)
+    throttle = throttle_of(Loop())
+    throttle.queued_bytes = 60 << 20
+    throttle.check_capacity(4 << 20)
+    with pytest.raises(MalformedMessage, match="large-request queue is full"):
+        throttle.check_capacity((4 << 20) + 1)

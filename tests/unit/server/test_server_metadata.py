@@ -1,21 +1,18 @@
 """Metadata of all topics: as many as there are, right after each change, and in turns with others while it is being made."""
 
-import asyncio
 from types import SimpleNamespace
 from typing import Any, cast
 
 import pytest
 
 from ottla.base.ids import Uuid
-from ottla.io.clock import RealClock
 from ottla.metadata.image import ClusterImage, PartitionImage, TopicImage
 from ottla.runtime.encoded_topics import EncodedTopics
-from ottla.runtime.slice_scheduler import SliceScheduler
-from ottla.server.api.metadata import _all
+from ottla.server.api.metadata import Answer, _all
 from ottla.testing import Broker
 from ottla.wire.messages.delete_topics import DeleteTopicsRequest, DeleteTopicState
 from ottla.wire.messages.metadata import MetadataRequest, MetadataRequestTopic, MetadataResponse
-from ottla.wire.schema import decode
+from ottla.wire.schema import SlicedWork, decode
 from tests.compat.raw import RawConnection
 
 
@@ -79,31 +76,31 @@ def test_of_many_topics_the_same_is_said_as_of_few(version: int, odd: MetadataRe
     assert (many.topics[-1].name, many.topics[-1].error_code) == (few.topics[-1].name, few.topics[-1].error_code)
 
 
-async def test_many_topics_are_encoded_in_slices() -> None:
-    """Others have a turn on the loop meanwhile; what was made once is not made again."""
+def test_many_topics_are_encoded_in_pieces() -> None:
+    """What was encoded once is not encoded again."""
     partition = PartitionImage((1,), (1,), 1, 0, 0, (Uuid(bytes(16)),))
     topics = {
         topic_id: TopicImage(f"topic-{number}", topic_id, dict.fromkeys(range(100), partition))
         for number in range(20)
         for topic_id in [Uuid(number.to_bytes(16, "big"))]
     }
-    scheduler = CountingScheduler(asyncio.get_running_loop(), RealClock())
-    form, broker = EncodedTopics(), SimpleNamespace(image=ClusterImage("c", topics_by_id=topics), scheduler=scheduler)
-    first = await _all(cast(Any, broker), form, MetadataResponse(), MetadataRequest(topics=None), 12)
-    assert scheduler.count == 4
-    again = await _all(cast(Any, broker), form, MetadataResponse(), MetadataRequest(topics=None), 12)
-    assert (scheduler.count, first) == (4, again)
-    answer, _ = decode(MetadataResponse, 12, first, 0)
+    form, broker = EncodedTopics(), SimpleNamespace(image=ClusterImage("c", topics_by_id=topics))
+    first, pieces = counted(_all(cast(Any, broker), form, MetadataResponse(), MetadataRequest(topics=None), 12))
+    assert pieces == 20
+    again, pieces = counted(_all(cast(Any, broker), form, MetadataResponse(), MetadataRequest(topics=None), 12))
+    assert (pieces, first) == (0, again)
+    answer, _ = decode(MetadataResponse, 12, cast(bytes, first), 0)
     assert [(topic.name, len(topic.partitions)) for topic in answer.topics] == [
         (f"topic-{number}", 100) for number in range(20)
     ]
 
 
-class CountingScheduler(SliceScheduler):
-    """How often others had a turn."""
-
+def counted(work: SlicedWork[Answer]) -> tuple[Answer, int]:
+    """The result of the work, and how often it yielded."""
     count = 0
-
-    def next_slice(self) -> "asyncio.Future[None]":
-        self.count += 1
-        return super().next_slice()
+    while True:
+        try:
+            next(work)
+        except StopIteration as end:
+            return end.value, count
+        count += 1

@@ -30,7 +30,6 @@ from ottla.server.fetch_sessions import (
     next_epoch,
     resolve_partitions,
 )
-from ottla.server.large_requests import check_room
 from ottla.wire.fetch_codec import (
     TOPIC_IDS_MIN_VERSION,
     ParsedFetch,
@@ -55,7 +54,7 @@ def handle_raw(
     correlation_id: int,
 ) -> bool:
     if end - position > LARGE_BYTES_MIN:
-        check_room(connection, end - position)
+        connection.broker.scheduler.large_requests.check_capacity(end - position)
         connection.start_task(_handle_large(connection, bytearray(view[position:end]), version, correlation_id))
         return connection.defer()
     wish = read_fetch(buffer, view, position, end, version)
@@ -84,14 +83,14 @@ def handle_raw(
 
 async def _handle_large(connection: ServerConnection, request: bytearray, version: int, correlation_id: int) -> None:
     """A request that names thousands of partitions, in its turn. It is read by a worker, which takes some milliseconds."""
-    await connection.turns.take(len(request))
+    await connection.broker.scheduler.large_requests.acquire(len(request))
     try:
         wish = await connection.broker.workers.run(
             partial(read_fetch, request, memoryview(request), 0, len(request), version)
         )
         await _handle_many(connection, wish, version, correlation_id)
     finally:
-        connection.turns.give_back()
+        connection.broker.scheduler.large_requests.release()
 
 
 async def _handle_many(connection: ServerConnection, wish: ParsedFetch, version: int, correlation_id: int) -> None:

@@ -101,7 +101,9 @@ async def _look_up_and_search(
             broker.log_directories.on_partition_failure(partition, error)
             response.error_code = ErrorCode.KAFKA_STORAGE_ERROR
             continue
-        if found is not None:
+        if partition.is_removed:
+            response.error_code = broker.missing_error(partition.topic, partition.index)
+        elif found is not None:
             response.timestamp, response.offset, leader_epoch = found
             response.leader_epoch = leader_epoch if version >= LEADER_EPOCH_FROM else NO_LEADER_EPOCH
     return listed

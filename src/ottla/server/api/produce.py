@@ -13,7 +13,7 @@ from ottla.runtime.broker import Broker, Partitions
 from ottla.runtime.partition import INLINE_COMPRESSED_BYTES_MAX, Partition
 from ottla.runtime.validation_process import validate_in_process
 from ottla.server.connection import ServerConnection
-from ottla.server.large_requests import encoded_in_turn
+from ottla.server.large_requests import encode_large
 from ottla.wire.batch_validation import WORKER_BUDGET, BatchRejected, BudgetExceeded, ValidatedBatch, validate_batch
 from ottla.wire.messages.produce import (
     BatchIndexAndErrorMessage,
@@ -247,7 +247,7 @@ async def _answer_many(connection: ServerConnection, version: int, correlation_i
             await connection.broker.scheduler.next_slice()
         responses.append(response)
     api = connection.apis[0]
-    body = await encoded_in_turn(connection, api, version, ProduceResponse(responses=responses))
+    body = await encode_large(connection, api, version, ProduceResponse(responses=responses))
     connection.complete_deferred([connection.encode_response(api, version, correlation_id, body)])
 
 
@@ -287,13 +287,13 @@ async def _inspected(connection: ServerConnection, partition: Partition, records
         return await broker.workers.run(
             partial(validate_batch, records, partition.log.config.rules(), broker.clock.now_ms(), WORKER_BUDGET)
         )
-    await connection.turns.take(len(records))
+    await broker.scheduler.large_requests.acquire(len(records))
     try:
         return await validate_in_process(
             broker.processes, broker.workers, records, partition.log.config.rules(), broker.clock.now_ms()
         )
     finally:
-        connection.turns.give_back()
+        broker.scheduler.large_requests.release()
 
 
 def _answer_later(
