@@ -100,7 +100,7 @@ class SliceScheduler:
         return await result if asyncio.iscoroutine(result) else result
 
     async def _finish(self, work: SlicedWork[T]) -> T:
-        result = _UNFINISHED
+        result: T = _UNFINISHED
         while result is _UNFINISHED:
             await self.next_slice()
             result = self._run_slice(work, self._slice_ends)

@@ -65,7 +65,7 @@ async def once_around() -> None:
 async def test_queue_runs_one_job_per_iteration(scheduler: SliceScheduler) -> None:
     ran: list[str] = []
     for name in "abc":
-        scheduler.schedule(lambda name=name: ran.append(name))  # type: ignore[misc]
+        scheduler.schedule(lambda name=name: ran.append(name))
     seen = []
     while len(ran) < 3:
         await asyncio.sleep(0)
@@ -78,7 +78,7 @@ async def test_queue_runs_more_jobs_where_iterations_are_long(scheduler: SliceSc
     """Otherwise sliced work would starve while many clients are active."""
     ran: list[int] = []
     for number in range(10):
-        scheduler.schedule(lambda number=number: ran.append(number))  # type: ignore[misc]
+        scheduler.schedule(lambda number=number: ran.append(number))
     clock.now += 4.5 * EXTRA_SLICE_SECONDS
     await once_around()
     assert ran[:5] == [0, 1, 2, 3, 4]
@@ -132,7 +132,7 @@ async def test_first_slices_share_one_slice_while_jobs_are_queued(scheduler: Sli
     log: list[tuple[str, int]] = []
     rests = [scheduler.start(pieces(clock, name, 3, log)) for name in "abc"]
     assert log == [("a", 0), ("a", 1), ("b", 0), ("c", 0)]
-    assert await asyncio.gather(*rests) == ["a", "b", "c"]  # type: ignore[arg-type]
+    assert await asyncio.gather(*rests) == ["a", "b", "c"]
 
 
 async def test_slices_of_several_jobs_alternate(scheduler: SliceScheduler, clock: Clock) -> None:

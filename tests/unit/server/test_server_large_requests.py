@@ -209,7 +209,7 @@ class Loop:
 
 
 def throttle_of(loop: Loop) -> LargeRequestThrottle:
-    return SliceScheduler(loop, loop).large_requests  # type: ignore[arg-type]
+    return SliceScheduler(loop, loop).large_requests
 
 
 async def test_one_at_a_time_and_others_in_between() -> None:
