@@ -1,18 +1,28 @@
-"""What a fetch leaves to workers: to find what only the disk knows, and to bring into memory what is sent."""
+"""Loads the records of a Fetch response: on the loop what is in the page cache, in workers what is not."""
 
 from collections.abc import Callable, Sequence
-from typing import NamedTuple
+from typing import NamedTuple, ParamSpec, TypeVar
 
-from ottla.base.ports import Buffer
-from ottla.runtime.partition import LogSlice
+from ottla.base.ports import Buffer, File
+from ottla.runtime.partition import CACHED_READ_BYTES_MAX, LogSlice
 from ottla.server.connection import FileRegion
 
+SEND_FILE_BYTES_MIN = CACHED_READ_BYTES_MAX
+"""From this size on `sendfile` is cheaper than reading and writing."""
+HELD_BYTES_MAX = 1 << 20
+"""Records that a response holds in memory before ranges of more than a page are sent from their files, too."""
+DOUBLE_COPY_BYTES_MAX = 32 << 10
+PAGE_BYTES = 4096
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
 Key = tuple[bytes, int, bool]
-"""Topic, partition, and whether it comes first in the answer, where its first batch is whole whatever its size."""
+"""Topic, partition, and whether it comes first in the response: then its first batch is sent whatever its size."""
 
 
 class ColdLookup(NamedTuple):
-    """A position that only the disk knows."""
+    """A position that can be found on the disk only."""
 
     key: Key
     path: str
@@ -20,7 +30,7 @@ class ColdLookup(NamedTuple):
 
 
 class DiskReadError(Exception):
-    """The file system has refused to read what lies at a path."""
+    """The file system could not read a path."""
 
     def __init__(self, path: str, error: OSError) -> None:
         super().__init__(path, error)
@@ -28,8 +38,43 @@ class DiskReadError(Exception):
         self.error = error
 
 
+def load_cached(slices: Sequence[LogSlice]) -> tuple[list[Buffer | FileRegion | None], list[int]]:
+    """Load the records that are in the page cache. Return them, and the indexes of those that are not."""
+    records: list[Buffer | FileRegion | None] = []
+    cold: list[int] = []
+    held = 0
+    for file, position, size in slices:
+        part: Buffer | FileRegion | None
+        if size >= SEND_FILE_BYTES_MIN or (held > HELD_BYTES_MAX and size > PAGE_BYTES):
+            part = FileRegion(file, position, size)
+            is_cold = not _try(file.is_cached, position, size)
+        else:
+            part = _try(_read_if_cached, file, position, size)
+            is_cold = part is None
+            held += size
+        if is_cold:
+            cold.append(len(records))
+        records.append(part)
+    return records, cold
+
+
+def _read_if_cached(file: File, position: int, size: int) -> bytes | None:
+    """As the file's method, which copies twice: it takes 6.0 µs for 64 kB, is_cached and read_at 3.8 µs; for 200 kB 17 and 8 µs."""
+    if size <= DOUBLE_COPY_BYTES_MAX:
+        return file.read_at_if_cached(position, size)
+    return file.read_at(position, size) if file.is_cached(position, size) else None
+
+
+def _try(read: Callable[P, T], *arguments: P.args, **named: P.kwargs) -> T | None:
+    """Return None for an error of the file system: a worker tries again, and reports the error if it persists."""
+    try:
+        return read(*arguments, **named)
+    except OSError:
+        return None
+
+
 def look_up(lookups: Sequence[ColdLookup]) -> dict[Key, LogSlice | None]:
-    """Runs in a worker."""
+    """Find positions, and prefetch their records. Runs in a worker."""
     found = {}
     for lookup in lookups:
         try:
@@ -41,13 +86,17 @@ def look_up(lookups: Sequence[ColdLookup]) -> dict[Key, LogSlice | None]:
     return found
 
 
-def read_slices(wanted: Sequence[tuple[int, LogSlice, bool]]) -> list[tuple[int, Buffer | FileRegion]]:
-    """Runs in a worker: what is sent from its file is only brought into the page cache."""
+def read_slices(
+    slices: Sequence[tuple[int, LogSlice, bool]],
+) -> list[tuple[int, Buffer | FileRegion]]:
+    """Read records, or only prefetch those that are sent from their file. Runs in a worker."""
     parts: list[tuple[int, Buffer | FileRegion]] = []
-    for index, (file, position, size), is_sent in wanted:
+    for index, (file, position, size), is_sent_from_file in slices:
         try:
             file.prefetch(position, size)
-            parts.append((index, FileRegion(file, position, size) if is_sent else file.read_at(position, size)))
+            parts.append(
+                (index, FileRegion(file, position, size) if is_sent_from_file else file.read_at(position, size))
+            )
         except OSError as error:
             raise DiskReadError(file.path, error) from error
     return parts

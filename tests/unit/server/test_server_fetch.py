@@ -6,7 +6,7 @@ import threading
 import pytest
 
 from ottla.io.disk import RealFile
-from ottla.server import fetch_operation
+from ottla.server import disk_reads
 from ottla.server.connection import FileRegion, ServerConnection
 from ottla.testing import AsyncBroker
 from ottla.wire.batches import Record, build_batch
@@ -174,7 +174,7 @@ def test_large_answers_are_not_held_in_memory():
             client.fill("events", index, 2, 90_000)
         client.send(client.request("events", *((index, 0) for index in range(100)), max_bytes=50 << 20))
         held = sum(len(part) for part in client.parts if not isinstance(part, FileRegion))
-        assert held <= fetch_operation.HELD_BYTES_MAX + fetch_operation.SEND_FILE_BYTES_MIN + 100 * 100
+        assert held <= disk_reads.HELD_BYTES_MAX + disk_reads.SEND_FILE_BYTES_MIN + 100 * 100
         answer = await client.answer()
         assert {len(bytes(partition.records)) > 180_000 for partition in answer.responses[0].partitions} == {True}
 
