@@ -85,17 +85,22 @@ class Network:
 
 
 class Scheduler:
-    latest = sender = None
-    has_other_senders = False
+    """Every burst has used up its slice."""
+
+    sender = None
+    has_other_senders = has_served_client = False
 
     def __init__(self):
         self.waiting = []
 
-    def slice_seconds(self, now):
-        return 0.0
+    def begin_burst(self):
+        pass
 
-    def schedule(self, work):
-        self.waiting.append(work)
+    def is_burst_over(self):
+        return True
+
+    def schedule_burst(self, connection, resume):
+        self.waiting.append(resume)
 
 
 class Clock:
@@ -131,7 +136,7 @@ class Server:
     """The part of Server that a ServerConnection uses."""
 
     frame_max = 1 << 20
-    fetch_sessions = turns = large_requests = None
+    fetch_sessions = None
 
     def __init__(self, budget_bytes):
         self.api = Api()
