@@ -14,7 +14,7 @@ STOPPED_BY_SIGTERM = (0, 143)
 """Ottla ends with 0; a JVM that ends by its shutdown hooks says 128 + 15."""
 
 
-def test_a_stopped_node_goes_on(start_broker: StartBroker) -> None:
+def test_stopped_node_restarts_clean(start_broker: StartBroker) -> None:
     """Three times: records, offsets, sequences and indexes are those of before."""
     broker = start_broker()
     producer_id = fill(broker)
@@ -35,7 +35,7 @@ def test_a_stopped_node_goes_on(start_broker: StartBroker) -> None:
             assert produce(connection, end, producer_id) == (0, end)
 
 
-def test_a_node_is_stopped_under_load(start_broker: StartBroker) -> None:
+def test_node_stops_cleanly_under_load(start_broker: StartBroker) -> None:
     broker = start_broker()
     create_topic(broker.bootstrap, "load", 2, {"segment.bytes": "1048576"})
     books = {0: Book(), 1: Book()}

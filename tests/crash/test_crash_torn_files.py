@@ -138,7 +138,7 @@ DAMAGES: dict[str, tuple[Callable[[Path], None], int]] = {
 
 
 @pytest.mark.parametrize("damage", DAMAGES)
-def test_a_damaged_directory_is_mended(start_broker: StartBroker, damage: str) -> None:
+def test_damaged_directory_is_repaired(start_broker: StartBroker, damage: str) -> None:
     """The log goes on after the last whole batch, for readers, writers and idempotent producers."""
     broker = start_broker()
     producer_id = fill(broker)

@@ -157,7 +157,7 @@ def check_readers_up_to_crash(log: PartitionLog, state: Kept) -> None:
                 assert record == state.written.get(record.offset, record)
 
 
-def test_a_compacted_log_keeps_its_promises_wherever_it_is_stopped(sim_seed: int) -> None:
+def test_compacted_log_is_consistent_after_a_crash_at_any_point(sim_seed: int) -> None:
     assert explore(Compactions(), sim_seed, power_cuts=2) > 100
 
 
@@ -191,5 +191,5 @@ class Deletions:
         check_log(disk, state, keep)
 
 
-def test_deletion_keeps_its_promises_wherever_it_is_stopped(sim_seed: int) -> None:
+def test_deletion_is_consistent_after_a_crash_at_any_point(sim_seed: int) -> None:
     assert explore(Deletions(), sim_seed, power_cuts=3) > 100

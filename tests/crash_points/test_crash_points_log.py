@@ -130,5 +130,5 @@ class OnceCompacted(LogScenario):
     [Appends(), Flushes(), Beginnings(), Stops(), Transactions(), OnceCompacted()],
     ids=lambda scenario: scenario.name,
 )
-def test_a_log_keeps_its_promises_wherever_it_is_stopped(scenario: LogScenario, sim_seed: int) -> None:
+def test_log_is_consistent_after_a_crash_at_any_point(scenario: LogScenario, sim_seed: int) -> None:
     assert explore(scenario, sim_seed) > 100

@@ -18,7 +18,7 @@ from ottla.io.tcp import TcpNetwork
 from ottla.io.workers import ThreadWorkers
 
 
-def test_the_clock_is_wall_time():
+def test_clock_is_wall_time():
     before = int(time.time() * 1000)
     assert before - 1 <= RealClock().now_ms() <= int(time.time() * 1000) + 1
 
@@ -40,12 +40,12 @@ def test_all_numbers_below_a_limit_occur():
     assert sorted(Counter(rng.below(5) for _ in range(500))) == [0, 1, 2, 3, 4]
 
 
-def test_no_number_is_below_zero():
+def test_below_rejects_a_limit_of_zero():
     with pytest.raises(ValueError, match="must be > 0"):
         RealRng().below(0)
 
 
-async def test_work_runs_in_a_thread_and_its_result_or_error_comes_back():
+async def test_workers_return_results_and_errors():
     workers = ThreadWorkers(asyncio.get_running_loop(), threads=2)
     here = threading.get_ident()
     assert await workers.run(threading.get_ident) != here
@@ -58,7 +58,7 @@ async def test_work_runs_in_a_thread_and_its_result_or_error_comes_back():
     workers.close()
 
 
-async def test_closing_waits_for_what_was_taken_and_takes_no_more():
+async def test_close_waits_for_submitted_work_and_rejects_more():
     workers = ThreadWorkers(asyncio.get_running_loop(), threads=1)
     begun, go_on, done = threading.Event(), threading.Event(), []
 
@@ -78,11 +78,11 @@ async def test_closing_waits_for_what_was_taken_and_takes_no_more():
     await asyncio.gather(first, second)
 
 
-async def test_workers_that_were_never_used_close():
+async def test_unused_workers_close():
     ThreadWorkers(asyncio.get_running_loop(), threads=3).close()
 
 
-def test_workers_need_a_thread():
+def test_workers_need_at_least_one_thread():
     loop = asyncio.new_event_loop()
     with pytest.raises(ValueError, match="must be >= 1"):
         ThreadWorkers(loop, threads=0)
@@ -121,7 +121,7 @@ async def test_connections_leave_descriptors_for_files():
     listener.close()
 
 
-async def test_more_parts_than_one_gathered_write_takes():
+async def test_write_with_more_parts_than_one_gathered_write_takes():
     network, parts = TcpNetwork(), [b"%d," % number for number in range(3000)]
 
     class Talker:
@@ -143,7 +143,7 @@ async def test_more_parts_than_one_gathered_write_takes():
 
 
 @pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="another allocator than glibc's")
-def test_freed_memory_is_used_again():
+def test_freed_memory_is_reused():
     """In a process of its own, as the setting stays: blocks of a megabyte that come and go cause no page faults."""
     program = """
 import resource
@@ -166,7 +166,7 @@ print(faults() - before)
     assert int(done.stdout) < 100
 
 
-def test_a_thread_that_computes_makes_way_soon() -> None:
+def test_computing_thread_releases_the_gil_soon() -> None:
     before = sys.getswitchinterval()
     try:
         shorten_gil_switch_interval()
@@ -175,7 +175,7 @@ def test_a_thread_that_computes_makes_way_soon() -> None:
         sys.setswitchinterval(before)
 
 
-def test_the_loop_has_short_turns_and_workers_have_long_ones() -> None:
+def test_loop_has_a_short_timeslice_and_workers_the_default() -> None:
     """Where the kernel knows the wish; it says in /proc what it gives."""
     program = """
 import asyncio

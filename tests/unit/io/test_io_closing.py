@@ -43,7 +43,7 @@ class ClosesAfterOneRead:
 
 
 @pytest.mark.parametrize("ends", [True, False], ids=["the peer ends too", "the peer stays"])
-async def test_answers_before_a_close_are_read(ends: bool) -> None:
+async def test_responses_before_a_close_are_received(ends: bool) -> None:
     loop = asyncio.get_running_loop()
     lost: asyncio.Future[None] = loop.create_future()
     listener = await TcpNetwork().listen("127.0.0.1", 0, lambda: ClosesAfterOneRead(lost))

@@ -29,7 +29,7 @@ class Quiet:
 
 
 @pytest.mark.skipif(not hasattr(socket, "TCP_CONGESTION"), reason="the system has one congestion control for all")
-async def test_a_peer_on_the_same_machine_is_not_paced() -> None:
+async def test_local_peer_is_not_paced() -> None:
     made: asyncio.Future[TcpConnection] = asyncio.get_running_loop().create_future()
     listener = await TcpNetwork().listen("127.0.0.1", 0, lambda: Quiet(made))
     _, writer = await asyncio.open_connection("127.0.0.1", listener.port)

@@ -17,7 +17,7 @@ def disk():
     return RealDisk()
 
 
-def test_appends_gather_any_number_of_parts(disk, tmp_path):
+def test_append_gathers_any_number_of_parts(disk, tmp_path):
     file = disk.open(f"{tmp_path}/f", create=True)
     many = [bytes([n % 256]) for n in range(3000)]  # more than one gathered write takes
     appends = ([b"one"], [b"a", bytearray(b"bc"), memoryview(b"d")], [], many)
@@ -27,7 +27,7 @@ def test_appends_gather_any_number_of_parts(disk, tmp_path):
     file.close()
 
 
-def test_a_short_write_is_finished(disk, tmp_path, monkeypatch):
+def test_short_write_is_completed(disk, tmp_path, monkeypatch):
     """A kernel may take fewer bytes than it was given; the caller sees all or an error."""
     file = disk.open(f"{tmp_path}/f", create=True)
     pwrite, pwritev = os.pwrite, os.pwritev
@@ -44,7 +44,7 @@ def test_a_short_write_is_finished(disk, tmp_path, monkeypatch):
 
 
 @pytest.mark.parametrize("parts", [[b"lost!"], [b"lo", b"st!"]])
-def test_a_failed_write_leaves_nothing(disk, tmp_path, monkeypatch, parts):
+def test_failed_write_leaves_nothing(disk, tmp_path, monkeypatch, parts):
     """A torn part is cut off, so that what is appended next follows what was whole."""
     file = disk.open(f"{tmp_path}/f", create=True)
     file.append([b"kept"])
@@ -69,7 +69,7 @@ def test_a_failed_write_leaves_nothing(disk, tmp_path, monkeypatch, parts):
     file.close()
 
 
-def test_a_torn_part_that_cannot_be_cut_is_overwritten(disk, tmp_path, monkeypatch):
+def test_torn_write_that_cannot_be_truncated_is_overwritten(disk, tmp_path, monkeypatch):
     file = disk.open(f"{tmp_path}/f", create=True)
     file.append([b"kept"])
 
@@ -108,7 +108,7 @@ def test_reads_at_the_end_are_short(disk, tmp_path):
 
 
 @pytest.mark.skipif(not hasattr(os, "RWF_NOWAIT"), reason="the system has no read that does not wait")
-def test_a_read_that_would_wait_says_so(disk, tmp_path, monkeypatch):
+def test_uncached_read_returns_none(disk, tmp_path, monkeypatch):
     file = disk.open(f"{tmp_path}/f", create=True)
     file.append([b"0123456789"])
     answers = {
@@ -146,7 +146,7 @@ def drop_from_cache(file):
     not hasattr(os, "posix_fadvise") or not hasattr(os, "RWF_NOWAIT"),
     reason="the system cannot be told to forget a file",
 )
-def test_what_is_brought_in_need_not_be_waited_for(disk, tmp_path):
+def test_prefetched_range_is_cached(disk, tmp_path):
     """What lies behind it is left to a worker, without a look, as long as one reads on."""
     file = disk.open(f"{tmp_path}/f", create=True)
     file.append([os.urandom(10 << 20)])
@@ -165,7 +165,7 @@ def test_what_is_brought_in_need_not_be_waited_for(disk, tmp_path):
     file.close()
 
 
-def test_a_window_is_walked_by_reading_where_sending_is_not_supported(disk, tmp_path, monkeypatch):
+def test_prefetch_reads_if_sendfile_is_unsupported(disk, tmp_path, monkeypatch):
     file = disk.open(f"{tmp_path}/f", create=True)
     file.append([bytes(1 << 20)])
     read = []
@@ -186,7 +186,7 @@ def test_a_window_is_walked_by_reading_where_sending_is_not_supported(disk, tmp_
     file.close()
 
 
-def test_a_reader_does_not_write(disk, tmp_path):
+def test_read_only_file_rejects_writes(disk, tmp_path):
     disk.write_atomically(f"{tmp_path}/f", b"data")
     reader = disk.open_read_only(f"{tmp_path}/f")
     for change in (lambda: reader.append([b"x"]), lambda: reader.write_at(0, b"x"), lambda: reader.truncate(0)):
@@ -197,7 +197,7 @@ def test_a_reader_does_not_write(disk, tmp_path):
     assert disk.read(reader.path) == b"data"
 
 
-def test_a_closed_file_is_of_no_use(disk, tmp_path):
+def test_closed_file_rejects_calls(disk, tmp_path):
     """Its number may belong to another file by now, so it must not be used."""
     file = disk.open(f"{tmp_path}/f", create=True)
     file.close()
@@ -211,7 +211,7 @@ def test_a_closed_file_is_of_no_use(disk, tmp_path):
     other.close()
 
 
-def test_a_file_that_all_let_go_of_closes_itself(disk, tmp_path):
+def test_unreferenced_file_closes_itself(disk, tmp_path):
     """An answer under way may be the last to use a file that the log has given up."""
     file = disk.open(f"{tmp_path}/f", create=True)
     file.append([b"data"])
@@ -224,7 +224,7 @@ def test_a_file_that_all_let_go_of_closes_itself(disk, tmp_path):
         os.fstat(descriptor)
 
 
-def test_mapping(disk, tmp_path):
+def test_map(disk, tmp_path):
     file = disk.open(f"{tmp_path}/f", create=True)
     assert bytes(file.map()) == b""
     file.append([b"mapped"])
@@ -233,7 +233,7 @@ def test_mapping(disk, tmp_path):
     assert (bytes(view), view.readonly) == (b"mapped", True)
 
 
-def test_sending(disk, tmp_path):
+def test_send_to(disk, tmp_path):
     file = disk.open(f"{tmp_path}/f", create=True)
     file.append([b"0123456789"])
     sender, receiver = socket.socketpair()
@@ -250,14 +250,14 @@ def test_sending(disk, tmp_path):
     file.close()
 
 
-def test_writing_atomically_replaces_and_leaves_nothing_beside(disk, tmp_path):
+def test_write_atomically_replaces_and_leaves_no_temporary_file(disk, tmp_path):
     path = f"{tmp_path}/f"
     disk.write_atomically(path, b"a longer first one")
     disk.write_atomically(path, memoryview(b"second"))
     assert (disk.read(path), disk.list(str(tmp_path))) == (b"second", ["f"])
 
 
-def test_an_atomic_write_is_flushed_before_it_is_named(disk, tmp_path, monkeypatch):
+def test_write_atomically_fsyncs_before_the_rename(disk, tmp_path, monkeypatch):
     calls = []
     for name in ("fdatasync", "replace", "fsync"):
         original = getattr(os, name)
@@ -270,7 +270,7 @@ def test_an_atomic_write_is_flushed_before_it_is_named(disk, tmp_path, monkeypat
     assert calls == ["fdatasync", "replace", "fsync"]
 
 
-def test_a_lock_keeps_out_this_process_and_others(disk, tmp_path):
+def test_lock_excludes_this_process_and_others(disk, tmp_path):
     path = f"{tmp_path}/.lock"
     lock = disk.lock(path)
     with pytest.raises(BlockingIOError):

@@ -25,21 +25,21 @@ class Told:
         return list(self.collected)
 
 
-def test_quick_ones_are_made_each_time() -> None:
+def test_fast_collections_run_at_every_check() -> None:
     told = Told()
     collections = GcScheduler(lambda: told.now, told.collect)
     told.takes = CHECK_SECONDS * COLLECTION_SHARE / 2
     assert told.play(collections, 20 * CHECK_SECONDS) == [1] * 20
 
 
-def test_slow_ones_have_their_share_of_the_time_only() -> None:
+def test_slow_collections_stay_within_their_share() -> None:
     told = Told()
     collections = GcScheduler(lambda: told.now, told.collect)
     told.takes = 5 * CHECK_SECONDS * COLLECTION_SHARE
     assert 3 <= len(told.play(collections, 20 * CHECK_SECONDS)) <= 4
 
 
-def test_once_in_a_while_all_objects_are_looked_at() -> None:
+def test_full_collection_runs_once_an_hour() -> None:
     told = Told()
     collections = GcScheduler(lambda: told.now, told.collect)
     assert told.play(collections, 2.5 * FULL_COLLECTION_SECONDS).count(2) == 2

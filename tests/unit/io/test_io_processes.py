@@ -74,7 +74,7 @@ def is_alive(pid: int) -> bool:
     return True
 
 
-def test_reports_come_in_order_and_a_process_is_used_again(monkeypatch):
+def test_reports_are_in_order_and_the_process_is_reused(monkeypatch):
     async def story(processes: ChildProcesses) -> None:
         reports: list[bytes] = []
         await processes.run(f"{HERE}:count", b"3", reports.append)
@@ -85,7 +85,7 @@ def test_reports_come_in_order_and_a_process_is_used_again(monkeypatch):
     with_processes(story, monkeypatch)
 
 
-def test_it_is_a_process_of_lower_priority(monkeypatch):
+def test_child_has_lower_priority(monkeypatch):
     async def story(processes: ChildProcesses) -> None:
         reports: list[bytes] = []
         await processes.run(f"{HERE}:say_where", b"", reports.append)
@@ -95,7 +95,7 @@ def test_it_is_a_process_of_lower_priority(monkeypatch):
     with_processes(story, monkeypatch)
 
 
-def test_what_goes_wrong_is_told_and_the_next_work_is_done(monkeypatch):
+def test_failures_are_reported_and_the_child_survives(monkeypatch):
     async def story(processes: ChildProcesses) -> None:
         reports: list[bytes] = []
         with pytest.raises(OSError, match="nowhere") as refused:
@@ -112,7 +112,7 @@ def test_what_goes_wrong_is_told_and_the_next_work_is_done(monkeypatch):
     with_processes(story, monkeypatch)
 
 
-def test_work_that_is_cancelled_ends_with_its_process(monkeypatch):
+def test_cancellation_kills_the_child(monkeypatch):
     async def story(processes: ChildProcesses) -> None:
         began: asyncio.Future[bytes] = asyncio.get_running_loop().create_future()
         work = processes.run(f"{HERE}:take_long", b"", began.set_result)

@@ -14,18 +14,18 @@ def read_on(ahead, position, size, times):
     return ends
 
 
-def test_a_window_grows_while_one_reads_on():
+def test_window_grows_with_sequential_reads():
     ends = read_on(ReadAhead(), 1000, 1 << 20, 7)
     assert [after - before >> 20 for before, after in zip([1000, *ends], ends, strict=False)] == [1, 2, 4, 8, 8, 8, 8]
     assert WINDOW_BYTES_MAX == 8 << 20
 
 
-def test_who_asks_for_more_gets_it():
+def test_larger_request_gets_a_larger_window():
     ahead = ReadAhead()
     assert read_on(ahead, 0, 3 * WINDOW_BYTES_MAX, 2) == [3 * WINDOW_BYTES_MAX, 6 * WINDOW_BYTES_MAX]
 
 
-def test_only_what_begins_in_a_window_leads_out_of_it():
+def test_only_reads_that_start_in_a_window_cross_its_end():
     ahead = ReadAhead()
     assert not ahead.crosses_window_end(0, 10)
     ahead.advance(100, 50, FAR)
@@ -33,13 +33,13 @@ def test_only_what_begins_in_a_window_leads_out_of_it():
     assert not ahead.crosses_window_end(150, 0)
 
 
-def test_a_jump_begins_anew():
+def test_seek_starts_a_small_window():
     ahead = ReadAhead()
     ends = read_on(ahead, 0, 100, 3)
     assert ahead.advance(ends[-1] + 1, 100, FAR) == ends[-1] + 101
 
 
-def test_some_read_at_their_own_places_and_none_is_kept_for_ever():
+def test_several_readers_have_windows_and_the_oldest_is_dropped():
     ahead = ReadAhead()
     places = [number * 1_000_000 for number in range(WINDOWS_MAX)]
     for place in places:
@@ -49,7 +49,7 @@ def test_some_read_at_their_own_places_and_none_is_kept_for_ever():
     assert [ahead.crosses_window_end(place + 300, 1) for place in places] == [False] + [True] * (WINDOWS_MAX - 1)
 
 
-def test_nothing_is_left_at_the_end_of_the_file():
+def test_window_is_dropped_at_the_end_of_the_file():
     """Where more is appended, who reads there finds it in memory, and needs no worker."""
     ahead = ReadAhead()
     ahead.advance(0, 100, 1000)

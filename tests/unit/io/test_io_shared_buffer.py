@@ -39,7 +39,7 @@ class Lends:
         """The reader has it all."""
 
 
-async def test_what_is_lent_is_sent_as_it_was() -> None:
+async def test_borrowed_view_is_copied_if_it_cannot_be_sent() -> None:
     listener = await TcpNetwork().listen("127.0.0.1", 0, Lends)
     reader, writer = await asyncio.open_connection("127.0.0.1", listener.port)
     writer.write(b"go")

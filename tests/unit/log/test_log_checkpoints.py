@@ -18,7 +18,7 @@ from ottla.wire.batches import iterate_batches
 from tests.unit.log.log_fixtures import NOW, TOPIC_ID, append, batch, open_log, read_all
 
 
-def test_the_topic_id_is_written_as_apache_kafka_writes_it(tmp_path: Path) -> None:
+def test_partition_metadata_has_kafkas_format(tmp_path: Path) -> None:
     assert partition_directory.read_topic_id(RealDisk(), str(tmp_path)) is None
     partition_directory.write_topic_id(RealDisk(), str(tmp_path), TOPIC_ID)
     assert (tmp_path / "partition.metadata").read_text() == f"version: 0\ntopic_id: {uuid_text(TOPIC_ID)}"
@@ -28,26 +28,26 @@ def test_the_topic_id_is_written_as_apache_kafka_writes_it(tmp_path: Path) -> No
 @pytest.mark.parametrize(
     "text", ["", "version: 1\ntopic_id: MDEyMzQ1Njc4OWFiY2RlZg", "version: 0", "version: 0\ntopic_id: short"]
 )
-def test_a_topic_id_that_cannot_be_read_is_told(tmp_path: Path, text: str) -> None:
+def test_partition_metadata_rejects_invalid_files(tmp_path: Path, text: str) -> None:
     (tmp_path / "partition.metadata").write_text(text)
     with pytest.raises(ValueError, match=r"partition\.metadata|base64"):
         partition_directory.read_topic_id(RealDisk(), str(tmp_path))
 
 
 class TestEpochs:
-    def test_the_checkpoint_is_as_apache_kafka_writes_it(self, tmp_path: Path) -> None:
+    def test_checkpoint_has_kafkas_format(self, tmp_path: Path) -> None:
         known = LeaderEpochCache([(0, 0), (4, 25)])
         assert known.encode() == b"0\n2\n0 0\n4 25\n"
         (tmp_path / leader_epoch_cache.FILE_NAME).write_bytes(known.encode())
         assert leader_epoch_cache.read_checkpoint(RealDisk(), str(tmp_path)).entries() == [(0, 0), (4, 25)]
 
     @pytest.mark.parametrize("text", ["", "0\n", "1\n0\n", "0\n2\n0 0\n", "0\nx\n", "0\n1\n0\n"])
-    def test_half_a_checkpoint_is_told(self, tmp_path: Path, text: str) -> None:
+    def test_checkpoint_rejects_incomplete_files(self, tmp_path: Path, text: str) -> None:
         (tmp_path / "leader-epoch-checkpoint").write_text(text)
         with pytest.raises(ValueError):
             leader_epoch_cache.read_checkpoint(RealDisk(), str(tmp_path))
 
-    def test_assigning_removes_what_it_contradicts(self) -> None:
+    def test_assign_removes_conflicting_entries(self) -> None:
         known = LeaderEpochCache()
         for epoch, start in ((0, 0), (2, 10), (2, 12), (3, 20), (5, 30)):
             known.assign(epoch, start)
@@ -57,7 +57,7 @@ class TestEpochs:
         known.assign(6, 10)
         assert known.entries() == [(0, 0), (6, 10)]
 
-    def test_where_an_epoch_ends(self) -> None:
+    def test_end_offset_for_epoch(self) -> None:
         known = LeaderEpochCache([(2, 10), (4, 20), (7, 30)])
         answers = {epoch: known.end_offset_for(epoch, 44) for epoch in (-1, 0, 2, 3, 4, 6, 7, 8)}
         assert answers == {
@@ -72,7 +72,7 @@ class TestEpochs:
         }
         assert LeaderEpochCache().end_offset_for(0, 5) == (-1, -1)
 
-    def test_truncating(self) -> None:
+    def test_truncate_from_both_ends(self) -> None:
         known = LeaderEpochCache([(2, 10), (4, 20), (7, 30)])
         known.truncate_from_end(30)
         assert (known.entries(), known.is_dirty) == ([(2, 10), (4, 20)], True)
@@ -86,7 +86,7 @@ ENTRIES = st.lists(st.tuples(st.integers(1, 500), st.integers(1, 9000)), max_siz
 
 
 @given(steps=ENTRIES, asked=st.integers(0, 20_000))
-def test_both_kinds_of_offset_index_find_the_same(steps: list[tuple[int, int]], asked: int) -> None:
+def test_mapped_and_mutable_offset_index_find_the_same(steps: list[tuple[int, int]], asked: int) -> None:
     growing = MutableOffsetIndex(1000)
     offset, position, expected, last = 1000, 0, 0, None
     for more, size in steps:
@@ -103,7 +103,7 @@ def test_both_kinds_of_offset_index_find_the_same(steps: list[tuple[int, int]], 
 
 
 @given(steps=ENTRIES, base=st.integers(-1, 1 << 60), asked=st.integers(0, 20_000))
-def test_both_kinds_of_time_index_find_the_same(steps: list[tuple[int, int]], base: int, asked: int) -> None:
+def test_mapped_and_mutable_time_index_find_the_same(steps: list[tuple[int, int]], base: int, asked: int) -> None:
     growing = MutableTimeIndex(1000)
     offset, timestamp, expected = 1000, base, 1000
     for more, later in steps:
@@ -119,7 +119,7 @@ def test_both_kinds_of_time_index_find_the_same(steps: list[tuple[int, int]], ba
 
 
 class TestOpenFiles:
-    def test_there_are_never_more_than_may_be(self, tmp_path: Path) -> None:
+    def test_open_files_stay_within_the_limit(self, tmp_path: Path) -> None:
         files = FileCache(RealDisk(), open_files_max=3)
         logs = [open_log(tmp_path / str(n), files=files) for n in range(6)]
         for _ in range(3):
@@ -128,7 +128,7 @@ class TestOpenFiles:
                 assert sum(one.segments[0].file is not None for one in logs) <= 3
         assert [len(read_all(log, 0)) for log in logs] == [3] * 6
 
-    def test_a_file_that_is_used_stays_open_longer(self, tmp_path: Path) -> None:
+    def test_used_file_is_not_evicted(self, tmp_path: Path) -> None:
         files = FileCache(RealDisk(), open_files_max=3)
         busy, *others = [open_log(tmp_path / str(n), files=files) for n in range(6)]
         append(busy)
@@ -138,7 +138,7 @@ class TestOpenFiles:
             append(log)
         assert busy.segments[0].file is kept
 
-    def test_a_slice_keeps_its_file(self, tmp_path: Path) -> None:
+    def test_slice_keeps_an_evicted_file_open(self, tmp_path: Path) -> None:
         files = FileCache(RealDisk(), open_files_max=1)
         first, second = (open_log(tmp_path / name, files=files) for name in "ab")
         append(first)
@@ -148,7 +148,7 @@ class TestOpenFiles:
         assert found is not None
         assert found.file.read_at(0, found.size) == (tmp_path / "a" / "00000000000000000000.log").read_bytes()
 
-    def test_an_index_is_mapped_for_as_long_as_its_file_is_open(self, tmp_path: Path) -> None:
+    def test_index_is_unmapped_with_its_file(self, tmp_path: Path) -> None:
         """And not at all for a question that all segments are asked."""
         log = open_log(tmp_path)
         for n in range(8):
@@ -163,7 +163,7 @@ class TestOpenFiles:
 
 
 @given(sizes=st.lists(st.integers(0, 400), max_size=20), window=st.integers(61, 700), junk=st.binary(max_size=70))
-def test_scanning_sees_the_same_through_any_window(
+def test_scan_is_independent_of_window_size(
     sizes: list[int], window: int, junk: bytes, tmp_path_factory: pytest.TempPathFactory
 ) -> None:
     path = tmp_path_factory.mktemp("scan") / "file"

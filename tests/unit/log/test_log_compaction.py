@@ -30,7 +30,7 @@ def survivors(log: PartitionLog) -> list[tuple[int, bytes | None, bytes | None]]
     return [(record.offset, record.key, record.value) for record in stored_records(log)]
 
 
-def test_the_latest_record_of_each_key_stays_with_its_offset_and_time(tmp_path):
+def test_latest_record_of_each_key_keeps_offset_and_timestamp(tmp_path):
     log = compacted(tmp_path)
     put(log, (b"a", b"1"), (b"b", b"1"), (b"a", b"2"))
     put(log, (b"c", b"1"), (b"b", b"2"))
@@ -48,7 +48,7 @@ def test_the_latest_record_of_each_key_stays_with_its_offset_and_time(tmp_path):
 
 
 @pytest.mark.parametrize("codec", range(5))
-def test_batches_keep_their_codec_their_ends_and_what_they_are(tmp_path, codec):
+def test_batches_keep_codec_offset_range_and_attributes(tmp_path, codec):
     log = compacted(tmp_path)
     put(
         log,
@@ -70,7 +70,7 @@ def test_batches_keep_their_codec_their_ends_and_what_they_are(tmp_path, codec):
     assert second.base_offset == 30
 
 
-def test_times_of_what_is_left_count(tmp_path):
+def test_max_timestamp_is_that_of_retained_records(tmp_path):
     """The highest timestamp of a batch may go with its record; a log that stamps records itself keeps its own."""
     log = compacted(tmp_path)
     put(log, (b"a", b"1"), (b"b", b"1"))
@@ -84,7 +84,7 @@ def test_times_of_what_is_left_count(tmp_path):
     assert [record.timestamp for record in stored_records(log)] == [NOW, NOW + 77, NOW, NOW + 1]
 
 
-def test_a_tombstone_stays_until_its_horizon_and_then_goes(tmp_path):
+def test_tombstone_is_removed_at_its_delete_horizon(tmp_path):
     log = compacted(tmp_path, delete_retention_ms=1000)
     put(log, (b"a", b"1"), (b"b", b"1"))
     put(log, (b"b", None), (b"c", b"1"))
@@ -110,7 +110,7 @@ def test_a_tombstone_stays_until_its_horizon_and_then_goes(tmp_path):
     assert headers(log)[1].attributes & DELETE_HORIZON_BIT
 
 
-def test_a_tombstone_that_is_not_the_latest_goes_at_once(tmp_path):
+def test_superseded_tombstone_is_removed_at_once(tmp_path):
     log = compacted(tmp_path)
     put(log, (b"a", None))
     put(log, (b"a", b"2"))
@@ -119,7 +119,7 @@ def test_a_tombstone_that_is_not_the_latest_goes_at_once(tmp_path):
     assert survivors(log) == [(1, b"a", b"2")]
 
 
-def test_records_without_a_key_go(tmp_path):
+def test_records_without_a_key_are_removed(tmp_path):
     """They are of a time in which the topic was not compacted."""
     log = compacted(tmp_path)
     put(log, (None, b"1"), (b"", b"2"), (b"a", b""))
@@ -128,7 +128,7 @@ def test_records_without_a_key_go(tmp_path):
     assert survivors(log) == [(1, b"", b"2"), (2, b"a", b"")]
 
 
-def test_the_last_batch_of_a_producer_stays_without_its_records(tmp_path):
+def test_last_batch_of_a_producer_stays_as_an_empty_batch(tmp_path):
     log = compacted(tmp_path)
     put(log, (b"a", b"1"), producer_id=9, base_sequence=0)
     put(log, (b"a", b"2"), (b"a", b"3"), producer_id=9, producer_epoch=0, base_sequence=1)
@@ -160,7 +160,7 @@ def test_the_last_batch_of_a_producer_stays_without_its_records(tmp_path):
     assert [header.base_offset for header in headers(opened)] == [3, 4], "a producer that was forgotten needs nothing"
 
 
-def test_the_end_of_the_log_is_never_lost(tmp_path):
+def test_log_end_offset_survives_removal_of_all_records(tmp_path):
     """The records before the active segment may all go, and the active one may be empty."""
     log = compacted(tmp_path)
     put(log, (b"a", b"1"))
@@ -179,7 +179,7 @@ def test_the_end_of_the_log_is_never_lost(tmp_path):
     assert open_log(tmp_path, clean=False, compacted=True).log_end_offset == 4
 
 
-def test_the_active_segment_and_what_is_not_committed_are_left_alone(tmp_path):
+def test_active_segment_and_uncommitted_records_are_not_cleaned(tmp_path):
     log = compacted(tmp_path)
     put(log, (b"a", b"1"))
     log.roll(now_ms=NOW)
@@ -193,7 +193,7 @@ def test_the_active_segment_and_what_is_not_committed_are_left_alone(tmp_path):
     assert survivors(log) == [(1, b"a", b"2"), (2, b"a", b"3")]
 
 
-def test_a_marker_stays_until_its_transaction_is_gone_and_its_horizon_has_passed(tmp_path):
+def test_marker_stays_until_its_records_are_removed_and_its_horizon_has_passed(tmp_path):
     """KAFKA-14055: nor does a record whose key looks like a marker's take its place."""
     log = compacted(tmp_path, delete_retention_ms=1000)
     put(log, (b"a", b"1"), producer_id=3, base_sequence=0, transactional=True)
@@ -225,7 +225,7 @@ def test_a_marker_stays_until_its_transaction_is_gone_and_its_horizon_has_passed
     assert [key for _, key, _ in survivors(log)] == [b"\0\0\0\1", b"\0\0\0\0", b"a", b"z"]
 
 
-def test_nothing_of_an_open_transaction_is_cleaned(tmp_path):
+def test_open_transaction_is_not_cleaned(tmp_path):
     log = compacted(tmp_path)
     put(log, (b"a", b"1"))
     put(log, (b"a", b"2"))
@@ -245,7 +245,7 @@ def test_nothing_of_an_open_transaction_is_cleaned(tmp_path):
     assert [(header.base_offset, header.is_control) for header in headers(log)] == [(3, False), (4, True), (5, False)]
 
 
-def test_what_cleaning_again_does_not_change_stays_as_it_is(tmp_path):
+def test_second_run_changes_nothing(tmp_path):
     log = compacted(tmp_path, segment_bytes=300)
     for at in range(40):
         put(log, (b"k%d" % (at % 5), b"%d" % at))
@@ -256,7 +256,7 @@ def test_what_cleaning_again_does_not_change_stays_as_it_is(tmp_path):
     assert stored_records(log) == once
 
 
-def test_segments_are_joined_up_to_their_size(tmp_path):
+def test_segments_are_merged_up_to_segment_bytes(tmp_path):
     log = compacted(tmp_path, segment_bytes=400)
     for at in range(40):
         put(log, (b"k%d" % at, b"%d" % at))
@@ -276,7 +276,7 @@ def test_segments_are_joined_up_to_their_size(tmp_path):
     ]
 
 
-def test_groups_keep_offsets_within_an_index_and_indexes_within_their_size(tmp_path):
+def test_groups_respect_offset_range_and_index_size(tmp_path):
     from ottla.log.compaction import group_segments
 
     log = compacted(tmp_path)
@@ -322,7 +322,7 @@ def test_groups_keep_offsets_within_an_index_and_indexes_within_their_size(tmp_p
     assert group_segments(wide, end_offset=wide.end_offset, clean_to=wide.end_offset) == [[0, 1], [2]]
 
 
-def test_keys_that_do_not_fit_wait_for_the_next_round(tmp_path):
+def test_keys_beyond_the_memory_limit_are_cleaned_in_the_next_run(tmp_path):
     """Windows of records are put in whole; what lies behind the last of them stays as it is."""
     log = compacted(tmp_path)
     put(log, (b"a", b"1"))
@@ -337,7 +337,7 @@ def test_keys_that_do_not_fit_wait_for_the_next_round(tmp_path):
     assert (result.end_offset, survivors(log)) == (2, [(1, b"a", b"2")])
 
 
-def test_damage_is_told_and_changes_nothing(tmp_path):
+def test_corrupt_segment_is_reported_and_unchanged(tmp_path):
     log = compacted(tmp_path)
     put(log, (b"a", b"1"))
     put(log, (b"a", b"2"))
@@ -352,7 +352,7 @@ def test_damage_is_told_and_changes_nothing(tmp_path):
     assert log.disk.read(path) == data
 
 
-def test_files_that_are_gone_are_told(tmp_path):
+def test_missing_segment_is_reported(tmp_path):
     log = compacted(tmp_path)
     put(log, (b"a", b"1"))
     log.roll(now_ms=NOW)
@@ -363,7 +363,7 @@ def test_files_that_are_gone_are_told(tmp_path):
     assert SegmentsMissing.__name__ == "SegmentsMissing"
 
 
-def test_the_work_says_how_long_it_should_have_taken(tmp_path):
+def test_throttled_run_yields_minimum_durations(tmp_path):
     log = compacted(tmp_path)
     put(log, (b"a", b"1" * 1000))
     log.roll(now_ms=NOW)

@@ -158,7 +158,7 @@ def open_story(disk: SimulatedDisk) -> PartitionLog:
 
 @given(st.lists(step, max_size=60))
 @settings(deadline=None, max_examples=150)
-def test_readers_see_the_latest_of_each_key_and_nothing_that_was_deleted_or_aborted(steps):
+def test_readers_see_the_latest_record_of_each_key_and_no_deleted_or_aborted_ones(steps):
     disk = SimulatedDisk(cold_reads=0.0)
     story = Story(disk, open_story(disk))
     for kind, *details in steps:
@@ -174,7 +174,7 @@ def test_readers_see_the_latest_of_each_key_and_nothing_that_was_deleted_or_abor
 
 
 @pytest.mark.parametrize("seed", range(5))
-def test_a_long_story(seed):
+def test_long_random_scenario(seed):
     """As above, with thousands of records and another mix for each seed."""
     source = random.Random(seed)
     disk = SimulatedDisk(cold_reads=0.0)

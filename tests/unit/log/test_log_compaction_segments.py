@@ -42,7 +42,7 @@ def put(directory: Path, contents: dict[str, bytes], suffix: str, kinds: tuple[s
         (directory / (name + suffix)).write_bytes(contents[name])
 
 
-def test_a_replacement_that_counts_is_finished(tmp_path):
+def test_valid_swap_is_completed(tmp_path):
     directory, before, after = prepared(tmp_path)
     put(directory, after, SWAP_SUFFIX)
     finish_swaps(RealDisk(), str(directory))
@@ -50,7 +50,7 @@ def test_a_replacement_that_counts_is_finished(tmp_path):
     assert len(before) > len(after)
 
 
-def test_one_whose_log_has_its_name_already_gets_the_others(tmp_path):
+def test_swap_with_a_renamed_log_is_completed(tmp_path):
     directory, before, after = prepared(tmp_path)
     for name in before:
         if name.startswith("0") and name not in after:
@@ -61,7 +61,7 @@ def test_one_whose_log_has_its_name_already_gets_the_others(tmp_path):
     assert files(directory) == after
 
 
-def test_one_that_was_not_complete_is_undone(tmp_path):
+def test_incomplete_swap_is_undone(tmp_path):
     """One of its files still had its first name: the old segments count."""
     directory, before, after = prepared(tmp_path)
     put(directory, after, SWAP_SUFFIX, (".log", ".index"))
@@ -71,13 +71,13 @@ def test_one_that_was_not_complete_is_undone(tmp_path):
     assert files(directory) == before
 
 
-def test_a_directory_without_any_is_left_alone(tmp_path):
+def test_directory_without_swap_files_is_unchanged(tmp_path):
     directory, before, _ = prepared(tmp_path)
     finish_swaps(RealDisk(), str(directory))
     assert files(directory) == before
 
 
-def test_a_log_that_has_changed_is_not_swapped(tmp_path):
+def test_swap_is_rejected_if_the_log_has_changed(tmp_path):
     """Segments were deleted while they were cleaned; a reader of an old one is not disturbed."""
     log = filled(tmp_path)
     bases = [segment.base_offset for segment in log.segments[:2]]
@@ -92,7 +92,7 @@ def test_a_log_that_has_changed_is_not_swapped(tmp_path):
     assert not SegmentSwap(log, bases, 0, now_ms=NOW).begin()
 
 
-def test_readers_of_old_segments_are_not_disturbed(tmp_path):
+def test_replaced_segments_stay_readable(tmp_path):
     log = filled(tmp_path)
     held = log.read(0, 1 << 20, limit_offset=log.log_end_offset, min_one_message=True)
     assert held is not None

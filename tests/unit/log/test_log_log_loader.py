@@ -42,7 +42,7 @@ def filled(directory: Path, count: int = 60, *, roll_at: int | None = 30, **conf
     return log
 
 
-def test_for_every_place_where_the_last_segment_may_be_cut(tmp_path: Path) -> None:
+def test_recovery_of_a_last_segment_truncated_at_every_position(tmp_path: Path) -> None:
     log = filled(tmp_path / "whole", 42, index_interval_bytes=200)
     log.flush()
     whole = stored_batches(log)
@@ -83,7 +83,7 @@ def producers_of(log: PartitionLog, last_only: int = 0) -> dict[int, object]:
 
 @settings(deadline=None, max_examples=60)
 @given(place=st.floats(0, 1), bit=st.integers(0, 7))
-def test_a_damaged_batch_and_what_follows_it_are_cut(
+def test_corrupt_batch_and_later_ones_are_truncated(
     place: float, bit: int, tmp_path_factory: pytest.TempPathFactory
 ) -> None:
     directory = tmp_path_factory.mktemp("log")
@@ -106,7 +106,7 @@ def test_a_damaged_batch_and_what_follows_it_are_cut(
 
 
 @pytest.mark.parametrize("offset", [0, 3, 4])
-def test_a_batch_whose_offset_does_not_rise_is_cut(tmp_path: Path, offset: int) -> None:
+def test_batch_with_a_decreasing_offset_is_truncated(tmp_path: Path, offset: int) -> None:
     """The checksum does not cover the offset."""
     log = filled(tmp_path, 10, roll_at=None)
     log.flush()
@@ -118,7 +118,7 @@ def test_a_batch_whose_offset_does_not_rise_is_cut(tmp_path: Path, offset: int) 
     assert open_log(tmp_path, clean=False).log_end_offset == 5
 
 
-def test_rebuilt_indexes_are_those_that_grew(tmp_path: Path) -> None:
+def test_rebuilt_indexes_equal_the_original_ones(tmp_path: Path) -> None:
     log = filled(tmp_path, 200, roll_at=None, index_interval_bytes=300)
     log.flush()
     grown = index_entries(log)
@@ -130,7 +130,7 @@ def test_rebuilt_indexes_are_those_that_grew(tmp_path: Path) -> None:
 @pytest.mark.parametrize("suffix", [".index", ".timeindex"])
 @pytest.mark.parametrize("clean", [True, False])
 @pytest.mark.parametrize("base", [0, 30])
-def test_a_missing_index_is_built_anew(tmp_path: Path, suffix: str, clean: bool, base: int) -> None:
+def test_missing_index_is_rebuilt(tmp_path: Path, suffix: str, clean: bool, base: int) -> None:
     filled(tmp_path, index_interval_bytes=200).close()
     before = {path.name: path.read_bytes() for path in tmp_path.iterdir()}
     (tmp_path / f"{base:020d}{suffix}").unlink()
@@ -141,7 +141,7 @@ def test_a_missing_index_is_built_anew(tmp_path: Path, suffix: str, clean: bool,
 @pytest.mark.parametrize(
     "damage", [lambda data: data + b"\0", lambda data: data[:-3], lambda data: data[:-4] + b"\x7f\xff\xff\xff"]
 )
-def test_an_index_that_cannot_be_right_is_built_anew_after_a_crash(tmp_path: Path, damage: object) -> None:
+def test_invalid_index_is_rebuilt_after_a_crash(tmp_path: Path, damage: object) -> None:
     filled(tmp_path, index_interval_bytes=200).close()
     path = tmp_path / "00000000000000000000.index"
     before = path.read_bytes()
@@ -151,7 +151,7 @@ def test_an_index_that_cannot_be_right_is_built_anew_after_a_crash(tmp_path: Pat
 
 
 @pytest.mark.parametrize("clean", [True, False])
-def test_index_files_filled_up_with_zeros_are_read(tmp_path: Path, clean: bool) -> None:
+def test_index_files_with_zero_padding_are_read(tmp_path: Path, clean: bool) -> None:
     """Apache Kafka makes those of the active segment 10 MB large in advance."""
     log = filled(tmp_path, index_interval_bytes=200)
     log.flush()
@@ -168,7 +168,7 @@ def test_index_files_filled_up_with_zeros_are_read(tmp_path: Path, clean: bool) 
 
 
 @pytest.mark.parametrize("more", [1, 40])
-def test_index_files_of_an_earlier_stop_are_not_believed(tmp_path: Path, more: int) -> None:
+def test_stale_index_files_of_an_earlier_stop_are_rebuilt(tmp_path: Path, more: int) -> None:
     """The segment was active then, has grown and was closed since, and the crash came before its indexes were written again."""
     filled(tmp_path, 10, roll_at=None, index_interval_bytes=200).close()
     log = open_log(tmp_path, index_interval_bytes=200)
@@ -183,7 +183,7 @@ def test_index_files_of_an_earlier_stop_are_not_believed(tmp_path: Path, more: i
     assert len(index_entries(opened)[0][0]) == (10 + more) // 3
 
 
-def test_after_a_clean_stop_a_torn_tail_is_found_all_the_same(tmp_path: Path) -> None:
+def test_torn_tail_is_detected_after_a_clean_stop(tmp_path: Path) -> None:
     filled(tmp_path, index_interval_bytes=200).close()
     with open(tmp_path / LAST, "ab") as file:
         file.write(b"torn" * 30)
@@ -191,7 +191,7 @@ def test_after_a_clean_stop_a_torn_tail_is_found_all_the_same(tmp_path: Path) ->
     assert (opened.log_end_offset, len(stored_records(opened))) == (60, 60)
 
 
-def test_files_of_unfinished_work_are_removed(tmp_path: Path) -> None:
+def test_leftover_files_are_removed(tmp_path: Path) -> None:
     filled(tmp_path).close()
     for name in (
         "00000000000000000000.log.deleted",
@@ -215,7 +215,7 @@ def test_files_of_unfinished_work_are_removed(tmp_path: Path) -> None:
     ]
 
 
-def test_epochs_that_were_not_written_are_found_in_the_batches(tmp_path: Path) -> None:
+def test_missing_epochs_are_restored_from_the_batches(tmp_path: Path) -> None:
     log = filled(tmp_path, roll_at=30)
     expected = log.epochs.entries()
     log.release_files()
@@ -224,7 +224,7 @@ def test_epochs_that_were_not_written_are_found_in_the_batches(tmp_path: Path) -
     assert open_log(tmp_path, clean=False).epochs.entries() == expected
 
 
-def test_epochs_beyond_the_end_are_forgotten(tmp_path: Path) -> None:
+def test_epochs_after_the_log_end_offset_are_removed(tmp_path: Path) -> None:
     filled(tmp_path, roll_at=30).close()
     with open(tmp_path / LAST, "r+b") as file:
         file.truncate(0)
@@ -232,7 +232,7 @@ def test_epochs_beyond_the_end_are_forgotten(tmp_path: Path) -> None:
     assert (opened.log_end_offset, opened.epochs.entries()) == (30, [(0, 0), (1, 25)])
 
 
-def test_a_snapshot_that_is_damaged_or_of_the_future_is_not_believed(tmp_path: Path) -> None:
+def test_corrupt_and_future_snapshots_are_ignored(tmp_path: Path) -> None:
     log = filled(tmp_path)
     for item in log.drain_unflushed():
         item.flush()
@@ -245,13 +245,13 @@ def test_a_snapshot_that_is_damaged_or_of_the_future_is_not_believed(tmp_path: P
     assert not future.exists()
 
 
-def test_without_a_snapshot_all_batches_are_looked_at(tmp_path: Path) -> None:
+def test_producer_state_is_rebuilt_without_a_snapshot(tmp_path: Path) -> None:
     log = filled(tmp_path)
     log.release_files()
     assert producers_of(open_log(tmp_path, clean=False)) == producers_of(log)
 
 
-def test_a_torn_segment_that_was_not_flushed_ends_the_log(tmp_path: Path) -> None:
+def test_torn_unflushed_segment_ends_the_log(tmp_path: Path) -> None:
     filled(tmp_path).flush()
     path = tmp_path / "00000000000000000000.log"
     data = path.read_bytes()
@@ -275,7 +275,7 @@ def stored_prefix(data: bytes) -> list[int]:
 
 @settings(deadline=None, max_examples=100)
 @given(data=st.data())
-def test_what_was_flushed_survives_the_loss_of_power(data: st.DataObject) -> None:
+def test_flushed_records_survive_a_power_failure(data: st.DataObject) -> None:
     import random
 
     source = random.Random(data.draw(st.integers(0, 1 << 32)))
@@ -307,7 +307,7 @@ def test_what_was_flushed_survives_the_loss_of_power(data: st.DataObject) -> Non
     assert append(opened) == opened.log_end_offset - 1
 
 
-def test_open_gives_a_log_after_a_crash_at_any_change_of_a_close() -> None:
+def test_log_opens_after_a_crash_at_any_disk_operation_of_close() -> None:
     """Also in the midst of closing, rolling and writing checkpoints."""
     changes = 1
     while True:
@@ -333,7 +333,7 @@ def test_open_gives_a_log_after_a_crash_at_any_change_of_a_close() -> None:
         changes += 1
 
 
-def test_a_recovery_that_is_stopped_in_its_midst_is_as_good_as_none(tmp_path: Path) -> None:
+def test_interrupted_recovery_has_no_effect(tmp_path: Path) -> None:
     log = filled(tmp_path, index_interval_bytes=200)
     log.flush()
     before, grown = stored_batches(log), index_entries(log)
@@ -366,7 +366,7 @@ def test_a_recovery_that_is_stopped_in_its_midst_is_as_good_as_none(tmp_path: Pa
     )
 
 
-def test_zeros_are_told_from_entries() -> None:
+def test_count_valid_excludes_zero_padding() -> None:
     offsets = offset_index.MutableOffsetIndex(100)
     times = time_index.MutableTimeIndex(100)
     for n in range(1, 6):
@@ -388,6 +388,6 @@ def test_zeros_are_told_from_entries() -> None:
     assert time_index.count_valid(bytes(12)) == 1
 
 
-def test_the_real_disk_reads_what_is_there(tmp_path: Path) -> None:
+def test_log_opens_on_a_real_disk(tmp_path: Path) -> None:
     log = filled(tmp_path)
     assert RealDisk().read(log.segments[0].log_path) == b"".join(stored_batches(log)[:30])

@@ -52,9 +52,7 @@ def recovered(directory: Path, *, compacted: bool = False) -> tuple[list[int], i
 
 
 @pytest.mark.parametrize(("keys", "has_checkpoint"), [(40, True), (37, False), (23, False)])
-def test_a_log_that_was_compacted_and_is_not_any_more_keeps_what_it_has(
-    tmp_path: Path, keys: int, has_checkpoint: bool
-) -> None:
+def test_formerly_compacted_log_keeps_its_records(tmp_path: Path, keys: int, has_checkpoint: bool) -> None:
     directory = tmp_path / "t-0"
     log = open_log(directory, compacted=True, segment_bytes=600)
     for number in range(60):
@@ -84,7 +82,7 @@ def test_a_log_that_was_compacted_and_is_not_any_more_keeps_what_it_has(
         ([(0, (0,)), (5, (5,)), (9, (10,))], 0, "behind the gap"),
     ],
 )
-def test_signs_of_compaction(
+def test_gaps_with_traces_of_compaction_are_kept(
     tmp_path: Path, segments: list[tuple[int, *tuple[tuple[int, ...], ...]]], missing: int, sign: str
 ) -> None:
     directory = place(tmp_path)
@@ -94,7 +92,7 @@ def test_signs_of_compaction(
     assert recovered(directory) == (kept, kept[-1] + 1 + missing), sign
 
 
-def test_how_far_a_log_is_clean_stands_in_the_checkpoint(tmp_path: Path) -> None:
+def test_gaps_before_the_cleaner_checkpoint_are_kept(tmp_path: Path) -> None:
     directory = place(tmp_path)
     for base_offset in (0, 5, 9):
         write_segment(directory, base_offset, (base_offset,))
@@ -102,7 +100,7 @@ def test_how_far_a_log_is_clean_stands_in_the_checkpoint(tmp_path: Path) -> None
     assert recovered(directory) == ([0, 5, 9], 10)
 
 
-def test_a_gap_behind_what_is_clean_is_a_loss(tmp_path: Path) -> None:
+def test_gap_after_the_clean_part_ends_the_log(tmp_path: Path) -> None:
     directory = place(tmp_path)
     write_segment(directory, 0, (0,), (3,))
     for base_offset in (5, 9, 12):
@@ -112,7 +110,7 @@ def test_a_gap_behind_what_is_clean_is_a_loss(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("checkpoint", [None, b"", b"torn", b"0\n1\nother 0 100\n"])
-def test_without_a_sign_a_gap_is_a_loss(tmp_path: Path, checkpoint: bytes | None) -> None:
+def test_gap_without_traces_of_compaction_ends_the_log(tmp_path: Path, checkpoint: bytes | None) -> None:
     directory = place(tmp_path)
     for base_offset in (0, 5, 9):
         write_segment(directory, base_offset, (base_offset, base_offset + 1))
@@ -123,7 +121,7 @@ def test_without_a_sign_a_gap_is_a_loss(tmp_path: Path, checkpoint: bytes | None
     assert recovered(tmp_path / "compacted-0", compacted=True) == ([0, 1, 5, 6, 9, 10], 11)
 
 
-def test_a_header_whose_rest_was_lost_is_no_sign(tmp_path: Path) -> None:
+def test_torn_batch_is_no_trace_of_compaction(tmp_path: Path) -> None:
     """It counts no records, though it spans offsets."""
     directory = place(tmp_path)
     write_segment(directory, 0, (0,))
@@ -134,7 +132,7 @@ def test_a_header_whose_rest_was_lost_is_no_sign(tmp_path: Path) -> None:
     assert recovered(directory) == ([0], 1)
 
 
-def test_segments_that_overlap_are_not_of_compaction(tmp_path: Path) -> None:
+def test_overlapping_segments_end_the_log(tmp_path: Path) -> None:
     directory = place(tmp_path)
     write_segment(directory, 0, (0,), (3,), (4, 5, 6))
     write_segment(directory, 5, (5,))
@@ -142,7 +140,7 @@ def test_segments_that_overlap_are_not_of_compaction(tmp_path: Path) -> None:
     assert recovered(directory) == ([0, 3, 4, 5, 6], 7)
 
 
-def test_a_log_without_gaps_is_not_searched_for_signs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_log_without_gaps_is_not_scanned(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     directory = tmp_path / "t-0"
     log = open_log(directory)
     for number in range(9):

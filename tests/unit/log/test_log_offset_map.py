@@ -33,13 +33,13 @@ def check(windows: list[list[bytes]], table: OffsetMap, asked: list[bytes]) -> N
 
 @given(st.lists(st.lists(keys, max_size=60), max_size=5), st.lists(keys, max_size=10), st.integers(0, 1 << 62))
 @settings(deadline=None, max_examples=150)
-def test_it_is_a_dictionary(windows, asked, seed):
+def test_offset_map_equals_a_dictionary(windows, asked, seed):
     check(windows, OffsetMap(seed), asked)
 
 
 @given(st.lists(st.lists(keys, max_size=60), max_size=5), st.lists(keys, max_size=10))
 @settings(deadline=None, max_examples=50)
-def test_keys_whose_hashes_meet_are_told_apart(windows, asked):
+def test_keys_with_colliding_hashes_are_distinguished(windows, asked):
     """With one hash for all of them, and few probes, most end up in the dictionary."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(offset_map, "PROBES_MAX", 3)
@@ -53,7 +53,7 @@ def test_keys_whose_hashes_meet_are_told_apart(windows, asked):
         check(windows, Meeting(), asked)
 
 
-def test_it_grows(tmp_path):
+def test_offset_map_grows(tmp_path):
     """Many more keys than there are slots at first; memory is counted."""
     table = OffsetMap(7)
     before = table.memory_bytes

@@ -31,7 +31,7 @@ def files_of(directory: Path) -> list[tuple[str, bytes]]:
     return [(str(path), path.read_bytes()) for path in sorted(directory.iterdir())]
 
 
-def test_a_new_log_is_empty(tmp_path: Path) -> None:
+def test_new_log_is_empty(tmp_path: Path) -> None:
     log = open_log(tmp_path / "t-0")
     assert (log.log_start_offset, log.log_end_offset, log.size_bytes, len(log.segments)) == (0, 0, 0, 1)
     assert log.read(0, 1000, limit_offset=0, min_one_message=True) is None
@@ -43,7 +43,7 @@ def test_a_new_log_is_empty(tmp_path: Path) -> None:
     ]
 
 
-def test_offsets_are_given_in_order_and_epochs_are_noted(tmp_path: Path) -> None:
+def test_append_assigns_offsets_and_records_epochs(tmp_path: Path) -> None:
     log = open_log(tmp_path)
     assert [
         append(log, batch(b"a", b"b")),
@@ -63,7 +63,7 @@ def test_offsets_are_given_in_order_and_epochs_are_noted(tmp_path: Path) -> None
 
 @settings(deadline=None, max_examples=60)
 @given(data=st.data())
-def test_a_log_is_a_list(data: st.DataObject, tmp_path_factory: pytest.TempPathFactory) -> None:
+def test_log_equals_a_list(data: st.DataObject, tmp_path_factory: pytest.TempPathFactory) -> None:
     """Whatever is appended is read back from any offset, whatever was rolled, flushed, closed or killed in between."""
     directory = tmp_path_factory.mktemp("log")
     config = LogConfig(
@@ -117,7 +117,7 @@ def test_a_log_is_a_list(data: st.DataObject, tmp_path_factory: pytest.TempPathF
     assert log.offset_of_max_timestamp() == (None if latest is None else (latest.timestamp, latest.offset, 0))
 
 
-def test_what_is_at_hand_is_lent(tmp_path: Path) -> None:
+def test_cached_records_are_read_into_the_shared_buffer(tmp_path: Path) -> None:
     """At the end of the log and before it, in this segment and in others; not where a reader has to be told of less, or to search."""
     log = open_log(tmp_path, config=LogConfig(index_interval_bytes=200))
     sent = [batch(b"%d" % index * 50) for index in range(60)]
@@ -136,7 +136,7 @@ def test_what_is_at_hand_is_lent(tmp_path: Path) -> None:
     assert log.read_cached(60, 1000, limit_offset=60) is None
 
 
-def test_batches_of_any_size_are_lent_where_they_begin(tmp_path: Path) -> None:
+def test_cached_read_starts_at_a_batch_of_any_size(tmp_path: Path) -> None:
     """Each has an entry in the index, with its last offset: its first is looked for from the batch before on. 20 kB are not too far,
     70 kB are."""
     log = open_log(tmp_path)
@@ -156,9 +156,7 @@ def test_batches_of_any_size_are_lent_where_they_begin(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("is_closed", [False, True])
 @pytest.mark.parametrize("size", [100, 1_500, 4_000, 9_000, 30_000])
-def test_of_many_bytes_only_whole_batches_are_lent_where_that_costs_little(
-    tmp_path: Path, size: int, is_closed: bool
-) -> None:
+def test_large_cached_read_omits_a_last_incomplete_batch(tmp_path: Path, size: int, is_closed: bool) -> None:
     """A reader gets on, from one batch to the one after the last that it got whole, whether what it is lent ends with a batch or not."""
     log = open_log(tmp_path)
     while log.log_end_offset < 400_000 // size:
@@ -183,7 +181,7 @@ def test_of_many_bytes_only_whole_batches_are_lent_where_that_costs_little(
     assert cut > 0 or size == 100
 
 
-def test_readers_in_several_places_do_not_confuse_each_other(tmp_path: Path) -> None:
+def test_interleaved_readers_get_their_own_records(tmp_path: Path) -> None:
     log = open_log(tmp_path)
     for index in range(300):
         append(log, batch(b"%d" % index * 1000))
@@ -198,7 +196,7 @@ def test_readers_in_several_places_do_not_confuse_each_other(tmp_path: Path) -> 
                 places[reader] += len(list(iterate_batches(lent)))
 
 
-def test_reading_stops_at_the_limit(tmp_path: Path) -> None:
+def test_read_stops_at_the_limit_offset(tmp_path: Path) -> None:
     log = open_log(tmp_path)
     sizes = [len(batch(b"x" * n)) for n in range(10)]
     for n in range(10):
@@ -211,7 +209,7 @@ def test_reading_stops_at_the_limit(tmp_path: Path) -> None:
         assert log.read(limit, 1 << 20, limit_offset=limit, min_one_message=True) is None
 
 
-def test_the_first_batch_is_whole_or_not_there(tmp_path: Path) -> None:
+def test_first_batch_is_complete_or_absent(tmp_path: Path) -> None:
     log = open_log(tmp_path)
     whole = len(batch(b"x" * 500))
     append(log, batch(b"x" * 500))
@@ -235,7 +233,7 @@ def test_the_first_batch_is_whole_or_not_there(tmp_path: Path) -> None:
     }
 
 
-def test_a_read_goes_on_in_the_next_segment(tmp_path: Path) -> None:
+def test_read_continues_in_the_next_segment(tmp_path: Path) -> None:
     log = open_log(tmp_path)
     append(log)
     log.roll(now_ms=NOW)
@@ -248,44 +246,44 @@ def test_a_read_goes_on_in_the_next_segment(tmp_path: Path) -> None:
 
 
 class TestRolling:
-    def test_by_size(self, tmp_path: Path) -> None:
+    def test_rolls_by_size(self, tmp_path: Path) -> None:
         size = len(batch())
         log = open_log(tmp_path, segment_bytes=3 * size)
         for _ in range(7):
             append(log)
         assert [segment.base_offset for segment in log.segments] == [0, 3, 6]
 
-    def test_by_the_time_of_the_records(self, tmp_path: Path) -> None:
+    def test_rolls_by_record_timestamps(self, tmp_path: Path) -> None:
         log = open_log(tmp_path, segment_ms=1000, segment_jitter_ms=100)
         for after in (0, 900, 500, 901, 1801, 1802):
             append(log, batch(timestamp=NOW - 10_000 + after), now_ms=NOW + 50_000)
         assert [segment.base_offset for segment in log.segments] == [0, 3, 5]
 
-    def test_by_the_brokers_clock_where_records_have_none(self, tmp_path: Path) -> None:
+    def test_rolls_by_broker_time_without_timestamps(self, tmp_path: Path) -> None:
         log = open_log(tmp_path, segment_ms=1000)
         for now in (NOW, NOW + 1000, NOW + 1001, NOW + 1500, NOW + 2002):
             append(log, batch(timestamp=-1), now_ms=now)
         assert [segment.base_offset for segment in log.segments] == [0, 2, 4]
 
-    def test_when_an_index_is_full(self, tmp_path: Path) -> None:
+    def test_rolls_when_an_index_is_full(self, tmp_path: Path) -> None:
         log = open_log(tmp_path, segment_index_bytes=48, index_interval_bytes=1)
         for n in range(12):
             append(log, batch(timestamp=NOW + n))
         assert [segment.base_offset for segment in log.segments] == [0, 4, 8]
 
-    def test_of_an_empty_segment_does_nothing(self, tmp_path: Path) -> None:
+    def test_does_not_roll_an_empty_segment(self, tmp_path: Path) -> None:
         log = open_log(tmp_path)
         log.roll(now_ms=NOW)
         assert len(log.segments) == 1
 
-    def test_follows_a_changed_config(self, tmp_path: Path) -> None:
+    def test_applies_a_changed_config(self, tmp_path: Path) -> None:
         log = open_log(tmp_path)
         append(log)
         log.config = LogConfig(segment_bytes=len(batch()))
         append(log)
         assert len(log.segments) == 2
 
-    def test_leaves_to_a_worker_what_must_reach_the_disk(self, tmp_path: Path) -> None:
+    def test_leaves_disk_writes_to_a_worker(self, tmp_path: Path) -> None:
         log = open_log(tmp_path)
         append(log)
         log.roll(now_ms=NOW)
@@ -302,14 +300,14 @@ class TestRolling:
         assert index_entries(log)[0] == ([], [(NOW, 0)])
 
 
-def test_a_batch_larger_than_a_segment_is_refused(tmp_path: Path) -> None:
+def test_batch_larger_than_a_segment_is_rejected(tmp_path: Path) -> None:
     log = open_log(tmp_path, segment_bytes=100)
     with pytest.raises(BatchRejected) as refused:
         append(log, batch(b"x" * 100))
     assert (refused.value.code, log.log_end_offset, log.size_bytes) == (18, 0, 0)
 
 
-def test_a_log_that_stamps_its_records(tmp_path: Path) -> None:
+def test_log_append_time_replaces_timestamps(tmp_path: Path) -> None:
     log = open_log(tmp_path, timestamp_type=TimestampType.APPEND)
     assert log.append(batch(timestamp=5), leader_epoch=0, now_ms=NOW) == (0, NOW)
     assert log.append(batch(b"a", b"b", timestamp=NOW * 2), leader_epoch=0, now_ms=NOW + 1) == (1, NOW + 1)
@@ -317,7 +315,7 @@ def test_a_log_that_stamps_its_records(tmp_path: Path) -> None:
     assert log.offset_for_timestamp(NOW + 1) == (NOW + 1, 1, 0)
 
 
-def test_batches_made_by_the_node_itself_are_written_as_they_are(tmp_path: Path) -> None:
+def test_preassigned_batches_are_written_unchanged(tmp_path: Path) -> None:
     log = open_log(tmp_path)
     made = [
         build_batch([Record(value=b"a"), Record(value=b"b")], base_offset=0, leader_epoch=2),
@@ -331,7 +329,7 @@ def test_batches_made_by_the_node_itself_are_written_as_they_are(tmp_path: Path)
         log.append_preassigned(made[0], now_ms=NOW)
 
 
-def test_a_failed_write_changes_nothing(tmp_path: Path) -> None:
+def test_failed_write_changes_nothing(tmp_path: Path) -> None:
     disk = SimulatedDisk(cold_reads=0)
     log = open_log("/data/t-0", disk=disk)
     append(log, batch(b"a", producer_id=1, producer_epoch=0, base_sequence=0))
@@ -343,7 +341,7 @@ def test_a_failed_write_changes_nothing(tmp_path: Path) -> None:
     assert [record.value for record in stored_records(log)] == [b"a", b"c"]
 
 
-def test_a_cold_read_is_left_to_a_worker() -> None:
+def test_cold_read_is_left_to_a_worker() -> None:
     disk = SimulatedDisk(cold_reads=1.0)
     log = open_log("/data/t-0", disk=disk, index_interval_bytes=100)
     for n in range(20):
@@ -357,13 +355,13 @@ def test_a_cold_read_is_left_to_a_worker() -> None:
     )
 
 
-def test_a_directory_of_another_topic_is_not_opened(tmp_path: Path) -> None:
+def test_directory_of_another_topic_is_rejected(tmp_path: Path) -> None:
     open_log(tmp_path).close()
     with pytest.raises(TopicIdMismatch):
         open_log(tmp_path, topic_id=TOPIC_ID[::-1])
 
 
-def test_inspection_may_be_done_before(tmp_path: Path) -> None:
+def test_batch_may_be_validated_before_append(tmp_path: Path) -> None:
     from ottla.wire.batch_validation import validate_batch
 
     log = open_log(tmp_path)
@@ -376,7 +374,7 @@ def test_inspection_may_be_done_before(tmp_path: Path) -> None:
     assert [record.value for record in stored_records(log)] == [b"x" * 6000]
 
 
-def test_a_batch_to_be_converted_wants_a_worker_too(tmp_path: Path) -> None:
+def test_batch_to_be_recompressed_needs_a_worker(tmp_path: Path) -> None:
     from ottla.log.config import Compression
 
     log = open_log(tmp_path, compression=Compression.GZIP)
@@ -395,7 +393,7 @@ def test_slices_outlive_the_log(tmp_path: Path) -> None:
     assert decode_records(found.file.read_at(found.position, found.size))[0].value == b"v"
 
 
-def test_closing_and_opening_again_changes_no_file_but_the_time_index(tmp_path: Path) -> None:
+def test_reopening_a_closed_log_changes_no_file(tmp_path: Path) -> None:
     log = open_log(tmp_path, index_interval_bytes=100)
     for n in range(50):
         append(log, batch(b"x" * n, timestamp=NOW + n))

@@ -31,13 +31,13 @@ def log(tmp_path: Path) -> PartitionLog:
     return open_log(tmp_path)
 
 
-def test_a_retry_gets_the_old_offset_and_timestamp(log: PartitionLog) -> None:
+def test_duplicate_gets_the_original_offset_and_timestamp(log: PartitionLog) -> None:
     assert send(log, 1, 0, 0, timestamp=NOW - 5) == (0, -1)
     assert send(log, 1, 0, 0, timestamp=NOW) == (0, NOW - 5)
     assert log.log_end_offset == 1
 
 
-def test_the_last_five_batches_are_remembered(log: PartitionLog) -> None:
+def test_last_five_batches_are_recognized_as_duplicates(log: PartitionLog) -> None:
     """KAFKA-5494: any of the five that a producer has in flight may come again, in any order."""
     for n in range(8):
         assert send(log, 1, 0, n) == (n, -1)
@@ -46,7 +46,7 @@ def test_the_last_five_batches_are_remembered(log: PartitionLog) -> None:
     assert send(log, 1, 0, 8) == (8, -1)
 
 
-def test_batches_of_several_records_are_remembered_whole(log: PartitionLog) -> None:
+def test_duplicate_must_match_the_complete_batch(log: PartitionLog) -> None:
     for n in range(5):
         assert send(log, 7, 0, n * 3, 3) == (n * 3, -1)
     assert [send(log, 7, 0, n * 3, 3) for n in (4, 2, 0, 1, 3)] == [(n * 3, NOW) for n in (4, 2, 0, 1, 3)]
@@ -54,11 +54,11 @@ def test_batches_of_several_records_are_remembered_whole(log: PartitionLog) -> N
     assert send(log, 7, 0, 13, 3) == OUT_OF_ORDER
 
 
-def test_a_gap_is_out_of_order(log: PartitionLog) -> None:
+def test_sequence_gap_is_out_of_order(log: PartitionLog) -> None:
     assert [send(log, 1, 0, 0), send(log, 1, 0, 2), send(log, 1, 0, 1)] == [(0, -1), OUT_OF_ORDER, (1, -1)]
 
 
-def test_a_new_epoch_starts_at_zero_and_ends_the_old_one(log: PartitionLog) -> None:
+def test_new_epoch_starts_at_sequence_zero_and_fences_the_old_one(log: PartitionLog) -> None:
     assert [
         send(log, 1, 0, 0),
         send(log, 1, 1, 1),
@@ -78,7 +78,7 @@ def test_sequences_wrap_around(log: PartitionLog) -> None:
     ] == [(0, -1), (1, -1), (2, -1), (1, NOW)]
 
 
-def test_a_batch_wraps_around(log: PartitionLog) -> None:
+def test_sequences_wrap_around_within_a_batch(log: PartitionLog) -> None:
     assert [send(log, 2, 0, LAST_SEQUENCE - 1, 4), send(log, 2, 0, 2), send(log, 2, 0, LAST_SEQUENCE - 1, 4)] == [
         (0, -1),
         (4, -1),
@@ -86,7 +86,7 @@ def test_a_batch_wraps_around(log: PartitionLog) -> None:
     ]
 
 
-def test_a_new_producer_may_start_anywhere(log: PartitionLog) -> None:
+def test_unknown_producer_may_start_at_any_sequence(log: PartitionLog) -> None:
     assert [send(log, 4, 0, 5), send(log, 4, 0, 6), send(log, 4, 0, 5), send(log, 5, 3, 9), send(log, 5, 4, 10)] == [
         (0, -1),
         (1, -1),
@@ -96,14 +96,14 @@ def test_a_new_producer_may_start_anywhere(log: PartitionLog) -> None:
     ]
 
 
-def test_a_producer_without_an_epoch(log: PartitionLog) -> None:
+def test_producer_without_an_epoch(log: PartitionLog) -> None:
     assert [
         send(log, 3, epoch, sequence) for epoch, sequence in ((-1, 0), (-1, 1), (-1, 1), (-1, 7), (0, 0), (-1, 2))
     ] == [(0, -1), (1, -1), (1, NOW), (2, -1), (3, -1), OLD_EPOCH]
     assert send(log, 9, -2, 0) == OLD_EPOCH
 
 
-def test_a_bad_batch_is_told_before_a_retry_is(log: PartitionLog) -> None:
+def test_corrupt_batch_is_rejected_before_duplicate_detection(log: PartitionLog) -> None:
     send(log, 1, 0, 0)
     torn = build_batch([Record(timestamp=NOW, value=b"v")], producer_id=1, producer_epoch=0, base_sequence=0)
     torn[-1] ^= 1
@@ -113,7 +113,7 @@ def test_a_bad_batch_is_told_before_a_retry_is(log: PartitionLog) -> None:
 
 
 @pytest.mark.parametrize("clean", [True, False])
-def test_producers_survive_a_restart(tmp_path: Path, clean: bool) -> None:
+def test_producer_state_survives_a_restart(tmp_path: Path, clean: bool) -> None:
     log = open_log(tmp_path)
     for n in range(7):
         send(log, 1, 0, n)
@@ -124,7 +124,7 @@ def test_producers_survive_a_restart(tmp_path: Path, clean: bool) -> None:
     assert send(opened, 1, 0, 7) == (7, -1)
 
 
-def test_a_converted_batch_is_remembered(tmp_path: Path) -> None:
+def test_duplicate_of_a_recompressed_batch_is_recognized(tmp_path: Path) -> None:
     from ottla.log.config import Compression
 
     log = open_log(tmp_path, compression=Compression.ZSTD)
@@ -132,7 +132,7 @@ def test_a_converted_batch_is_remembered(tmp_path: Path) -> None:
     assert [read_header(stored).base_sequence for stored in stored_batches(log)] == [0, 2]
 
 
-def test_a_snapshot_gives_back_what_it_was_made_of() -> None:
+def test_snapshot_round_trip() -> None:
     table = ProducerStateManager()
     table.add_batch(5, 2, 10, 3, 100, NOW)
     table.add_batch(5, 2, 13, 1, 103, NOW + 1)
@@ -160,21 +160,21 @@ def test_a_snapshot_gives_back_what_it_was_made_of() -> None:
         lambda d: d + b"\0",
     ],
 )
-def test_a_damaged_snapshot_is_told(damage: object) -> None:
+def test_corrupt_snapshot_is_rejected(damage: object) -> None:
     table = ProducerStateManager()
     table.add_batch(5, 2, 10, 3, 100, NOW)
     with pytest.raises(ValueError, match="producer snapshot"):
         ProducerStateManager().restore(damage(table.encode()))  # type: ignore[operator]
 
 
-def test_silent_producers_are_forgotten_after_a_time() -> None:
+def test_idle_producers_expire() -> None:
     table = ProducerStateManager()
     for producer_id, timestamp in ((1, 0), (2, 500), (3, 999)):
         table.add_batch(producer_id, 0, 0, 1, producer_id, timestamp)
     assert (table.expire(1500, 1000), sorted(p for p in (1, 2, 3) if table.get(p))) == (2, [3])
 
 
-def test_no_more_producers_are_kept_than_may_be() -> None:
+def test_number_of_producers_is_limited() -> None:
     """Those silent for longest go first, an eighth of them at once."""
     table = ProducerStateManager(producers_max=16)
     for producer_id in range(16):

@@ -14,7 +14,7 @@ from tests.unit.log.log_fixtures import NOW, append, batch, index_entries, open_
 
 @pytest.mark.parametrize("split", [0, 1, 7, 40])
 @pytest.mark.parametrize("zeros", [0, 960])
-def test_a_continued_index_answers_as_one_that_grew(split: int, zeros: int) -> None:
+def test_resumed_index_equals_one_in_memory(split: int, zeros: int) -> None:
     """Whatever was in the file, with or without the zeros that Apache Kafka fills it up with."""
     source = random.Random(split)
     entries = []
@@ -51,7 +51,7 @@ def test_a_continued_index_answers_as_one_that_grew(split: int, zeros: int) -> N
     assert continued_times.last() == times.last()
 
 
-def test_a_log_goes_on_with_a_mapped_index(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_log_continues_with_a_mapped_index(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Over several clean stops, and a roll at last."""
     monkeypatch.setattr(resumed_index, "LOADED_BYTES_MAX", 40)
     whole = open_log(tmp_path / "whole", index_interval_bytes=100)

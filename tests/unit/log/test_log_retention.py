@@ -35,18 +35,18 @@ def test_age_is_that_of_the_newest_record(tmp_path, now_ms, expected):
     assert doomed(filled(tmp_path, retention_ms=3000), now_ms=now_ms) == expected
 
 
-def test_without_a_limit_nothing_goes(tmp_path):
+def test_no_limit_deletes_nothing(tmp_path):
     assert doomed(filled(tmp_path), now_ms=NOW * 2) == 0
 
 
-def test_a_policy_that_does_not_delete_keeps_all_but_what_is_before_the_beginning(tmp_path):
+def test_compact_policy_deletes_only_segments_before_the_log_start_offset(tmp_path):
     log = filled(tmp_path, retention_ms=1, retention_bytes=0, deletes=False)
     assert doomed(log, now_ms=NOW * 2) == 0
     log.advance_start(3)
     assert doomed(log, now_ms=NOW * 2) == 3
 
 
-def test_size_takes_whole_segments_while_enough_is_left(tmp_path):
+def test_size_limit_deletes_complete_segments(tmp_path):
     log = filled(tmp_path, retention_bytes=200)
     each = log.segments[0].size
     assert log.size_bytes == 5 * each
@@ -59,12 +59,12 @@ def test_size_takes_whole_segments_while_enough_is_left(tmp_path):
         assert doomed(changed) == expected, limit
 
 
-def test_what_is_not_committed_stays(tmp_path):
+def test_uncommitted_records_are_not_deleted(tmp_path):
     log = filled(tmp_path, retention_ms=0)
     assert [doomed(log, now_ms=NOW * 2, high_watermark=offset) for offset in (0, 1, 2, 5)] == [0, 1, 2, 5]
 
 
-def test_a_log_that_is_all_too_old_goes_on_where_it_ended(tmp_path):
+def test_fully_expired_log_continues_at_its_end_offset(tmp_path):
     log = filled(tmp_path, retention_ms=1)
     taken = delete_old(log, high_watermark=5, now_ms=NOW * 2)
     assert [segment.base_offset for segment in taken] == [0, 1, 2, 3, 4]
@@ -74,7 +74,7 @@ def test_a_log_that_is_all_too_old_goes_on_where_it_ended(tmp_path):
     assert [record.value for record in read_all(log, 5)] == [b"more"]
 
 
-def test_an_old_record_behind_a_new_one_waits_for_it(tmp_path):
+def test_old_record_after_a_new_one_is_not_deleted_first(tmp_path):
     log = open_log(tmp_path, retention_ms=1000)
     for timestamp in (NOW, NOW - 100_000, NOW - 100_000):
         append(log, stamped([timestamp]))
@@ -100,7 +100,7 @@ def plan(
     return found.first_dirty_offset, found.end_offset, found.dirty_bytes // each, found.is_overdue
 
 
-def test_what_may_be_compacted(tmp_path):
+def test_closed_segments_are_cleanable(tmp_path):
     log = compacted(tmp_path)
     assert plan(log) == (0, 4, 4, False)
     assert plan(log, clean_to=2) == (2, 4, 2, False)
@@ -111,13 +111,13 @@ def test_what_may_be_compacted(tmp_path):
     assert plan(log, clean_to=0) == (1, 4, 3, False)
 
 
-def test_the_least_lag_keeps_young_segments(tmp_path):
+def test_min_compaction_lag_excludes_recent_segments(tmp_path):
     log = compacted(tmp_path, min_compaction_lag_ms=1500)
     assert plan(log, now_ms=NOW + 3000) == (0, 2, 2, False)
     assert plan(log, now_ms=NOW + 4500) == (0, 4, 4, False)
 
 
-def test_the_longest_lag_makes_it_due_and_closes_segments(tmp_path):
+def test_max_compaction_lag_makes_compaction_due_and_closes_segments(tmp_path):
     log = compacted(tmp_path, max_compaction_lag_ms=2000)
     assert plan(log, now_ms=NOW + 2000)[3] is False
     assert plan(log, now_ms=NOW + 2001)[3] is True
@@ -128,7 +128,7 @@ def test_the_longest_lag_makes_it_due_and_closes_segments(tmp_path):
     assert [segment.base_offset for segment in log.segments[-2:]] == [4, 5]
 
 
-def test_a_segment_whose_indexes_are_still_to_be_written_waits(tmp_path):
+def test_segment_with_unwritten_indexes_is_not_cleanable(tmp_path):
     log = open_log(tmp_path, compacted=True)
     append_records(log, [(b"k", b"v")], now_ms=NOW)
     log.roll(now_ms=NOW)

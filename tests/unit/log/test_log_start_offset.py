@@ -32,7 +32,7 @@ def logs_in(directory: Path) -> list[int]:
     return sorted(int(path.stem) for path in directory.glob("*.log"))
 
 
-def test_whole_segments_before_the_beginning_leave_the_log(tmp_path):
+def test_segments_before_the_log_start_offset_are_detached(tmp_path):
     log = filled(tmp_path)
     assert bases(log) == [0, 2, 4, 6]
     log.advance_start(5)
@@ -44,7 +44,7 @@ def test_whole_segments_before_the_beginning_leave_the_log(tmp_path):
     assert log.detach_below_start() == []
 
 
-def test_what_was_taken_is_not_flushed_later(tmp_path):
+def test_detached_segments_are_not_flushed(tmp_path):
     """Its files may be gone by then."""
     log = filled(tmp_path)
     log.advance_start(4)
@@ -55,7 +55,7 @@ def test_what_was_taken_is_not_flushed_later(tmp_path):
     assert logs_in(tmp_path) == [4, 6]
 
 
-def test_the_last_segment_stays(tmp_path):
+def test_last_segment_is_not_detached(tmp_path):
     log = filled(tmp_path)
     log.advance_start(7)
     log.detach_below_start()
@@ -63,14 +63,14 @@ def test_the_last_segment_stays(tmp_path):
     assert append(log) == 7
 
 
-def test_a_beginning_does_not_go_back(tmp_path):
+def test_log_start_offset_never_decreases(tmp_path):
     log = filled(tmp_path)
     log.advance_start(5)
     log.advance_start(3)
     assert log.log_start_offset == 5
 
 
-def test_opening_honours_the_beginning_and_removes_what_lies_before(tmp_path):
+def test_open_removes_segments_before_the_log_start_offset(tmp_path):
     """A node may have ended before it removed the files."""
     for clean in (False, True):
         directory = tmp_path / str(clean)
@@ -83,7 +83,7 @@ def test_opening_honours_the_beginning_and_removes_what_lies_before(tmp_path):
         ]
 
 
-def test_a_log_that_ends_before_its_beginning_goes_on_there(tmp_path):
+def test_log_that_ends_before_its_start_offset_restarts_there(tmp_path):
     """A power cut took its end: offsets that were given are not given again."""
     filled(tmp_path).close()
     log = opened(tmp_path, 20, clean=False)

@@ -72,7 +72,7 @@ def aborted(log: PartitionLog) -> list[list[AbortedTransaction]]:
     return [segment.aborted_transactions() for segment in log.segments]
 
 
-def test_an_aborted_transaction_is_in_the_index_of_the_segment_that_has_its_marker(tmp_path: Path) -> None:
+def test_aborted_transaction_is_in_the_index_of_the_segment_with_its_marker(tmp_path: Path) -> None:
     log = filled(open_log(tmp_path))
     assert aborted(log) == EXPECTED
     log.close()
@@ -81,7 +81,7 @@ def test_an_aborted_transaction_is_in_the_index_of_the_segment_that_has_its_mark
 
 
 @pytest.mark.parametrize("clean", [True, False])
-def test_it_is_the_same_when_the_log_is_opened_again(tmp_path: Path, clean: bool) -> None:
+def test_transaction_index_survives_a_restart(tmp_path: Path, clean: bool) -> None:
     filled(open_log(tmp_path)).close()
     log = open_log(tmp_path, clean=clean, recovery_point=0)
     assert aborted(log) == EXPECTED
@@ -91,7 +91,7 @@ def test_it_is_the_same_when_the_log_is_opened_again(tmp_path: Path, clean: bool
 
 
 @pytest.mark.parametrize("damage", ["missing", "torn", "wrong"])
-def test_without_its_file_it_is_rebuilt_from_the_batches_after_a_crash(tmp_path: Path, damage: str) -> None:
+def test_transaction_index_is_rebuilt_after_a_crash(tmp_path: Path, damage: str) -> None:
     filled(open_log(tmp_path)).close()
     path = tmp_path / f"{0:020d}.txnindex"
     if damage == "missing":
@@ -101,7 +101,7 @@ def test_without_its_file_it_is_rebuilt_from_the_batches_after_a_crash(tmp_path:
     assert aborted(open_log(tmp_path, clean=False, recovery_point=0 if damage == "missing" else 6)) == EXPECTED
 
 
-def test_an_open_transaction_is_known_after_a_crash(tmp_path: Path) -> None:
+def test_open_transaction_survives_a_crash(tmp_path: Path) -> None:
     log = open_log(tmp_path)
     data(log, 1, 0)
     data(log, 2, 0)
@@ -119,7 +119,7 @@ def test_an_open_transaction_is_known_after_a_crash(tmp_path: Path) -> None:
     assert log.producers.first_unstable_offset(log.log_end_offset) == 1
 
 
-def test_a_marker_of_a_producer_without_a_transaction_ends_nothing(tmp_path: Path) -> None:
+def test_marker_without_a_transaction_is_ignored(tmp_path: Path) -> None:
     log = open_log(tmp_path)
     mark(log, 9, "abort")
     log.close()
@@ -127,7 +127,7 @@ def test_a_marker_of_a_producer_without_a_transaction_ends_nothing(tmp_path: Pat
     assert not list(tmp_path.glob("*.txnindex"))
 
 
-def test_control_batches_that_end_no_transaction_are_told_apart() -> None:
+def test_other_control_batches_are_not_markers() -> None:
     leader_change = Record(timestamp=NOW, key=struct.pack(">hh", 0, 2), value=b"\0" * 10)
     assert read_marker(build_batch([leader_change], is_control=True)) is None
     assert read_marker(build_batch([Record(timestamp=NOW, key=None, value=b"")], is_control=True)) is None
@@ -142,14 +142,14 @@ def test_control_batches_that_end_no_transaction_are_told_apart() -> None:
         struct.pack(">hqqqq", 0, 1, 0, 3, 2) * 2,
     ],
 )
-def test_a_damaged_file_is_not_believed(text: bytes) -> None:
+def test_corrupt_transaction_index_is_rejected(text: bytes) -> None:
     with pytest.raises(ValueError, match=r"f\.txnindex"):
         transaction_index.decode(text, "f.txnindex")
 
 
 @settings(deadline=None, max_examples=80)
 @given(seed=st.integers(0, 1 << 32), at=st.floats(0, 1))
-def test_what_is_rebuilt_is_what_grew(seed: int, at: float) -> None:
+def test_recovered_state_equals_the_original(seed: int, at: float) -> None:
     """All indexes, epochs and producers of a log of all kinds of batches, from any recovery point (invariant 25)."""
     source = random.Random(seed)
     disk = SimulatedDisk(source=source, cold_reads=0)
