@@ -1,4 +1,4 @@
-"""The simulated disk: like the real one call by call, and then what crashes leave of it."""
+"""The simulated disk: each call behaves like the real disk, and crashes leave what a kernel would."""
 
 import errno
 import random
@@ -21,7 +21,7 @@ _PLACE = st.integers(0, 20)
 
 
 class TwoDisks(RuleBasedStateMachine):
-    """Every call goes to both disks; results and kinds of errors are the same."""
+    """Applies every call to both disks; results and error types are equal."""
 
     def __init__(self):
         super().__init__()
@@ -29,7 +29,7 @@ class TwoDisks(RuleBasedStateMachine):
         self.real = RealDisk()
         self.simulated = SimulatedDisk(cold_reads=0.0)
         self.simulated.make_directories(self.home)
-        self.files = {}  # path -> the one writer of it on each disk
+        self.files = {}  # path -> the writer of it on each disk
 
     def teardown(self):
         for real, _ in self.files.values():
@@ -77,21 +77,21 @@ class TwoDisks(RuleBasedStateMachine):
                 ["append", "write_at", "truncate", "read_at", "if_cached", "prefetch", "map", "fsync", "again"]
             )
         )
-        place, size, blob = data.draw(_PLACE), data.draw(_PLACE), data.draw(_DATA)
+        position, size, blob = data.draw(_PLACE), data.draw(_PLACE), data.draw(_DATA)
         calls = {
             "append": lambda file: file.append([blob, b"", blob[:3]]),
-            "write_at": lambda file: file.write_at(place, blob),
-            "truncate": lambda file: file.truncate(place),
-            "read_at": lambda file: file.read_at(place, size),
-            "if_cached": lambda file: file.read_at_if_cached(place, size),
-            "prefetch": lambda file: file.prefetch(place, size),
+            "write_at": lambda file: file.write_at(position, blob),
+            "truncate": lambda file: file.truncate(position),
+            "read_at": lambda file: file.read_at(position, size),
+            "if_cached": lambda file: file.read_at_if_cached(position, size),
+            "prefetch": lambda file: file.prefetch(position, size),
             "map": lambda file: bytes(file.map()),
             "fsync": lambda file: file.fsync(),
             "again": lambda file: file.size(),
         }
         result = calls[what](real)
         if result is None and what == "if_cached":
-            result = real.read_at(place, size)  # a real page may well have to be waited for
+            result = real.read_at(position, size)  # the real page may not be cached
         assert result == calls[what](simulated)
         assert real.size() == simulated.size()
 
@@ -104,7 +104,7 @@ class TwoDisks(RuleBasedStateMachine):
             return data
 
         if self.real.exists(self.path(name)) and name in ("d", "d/e"):
-            return  # a kernel opens a directory for reading, which nobody here does
+            return  # a kernel can open a directory for reading, which the node never does
         self.both(call)
 
     @rule(name=_NAMES)
@@ -159,8 +159,8 @@ def _next(disk):
     return SimulatedDisk(disk.storage, Process("node"))
 
 
-def test_a_dead_process_leaves_the_page_cache():
-    """What was written is there, flushed or not, and what the dead had open is of no use."""
+def test_process_crash_keeps_page_cache():
+    """Written data remains, flushed or not; files opened by the dead process are unusable."""
     disk = _disk()
     disk.make_directories("/data")
     file = disk.open("/data/f", create=True)
@@ -178,7 +178,7 @@ def test_a_dead_process_leaves_the_page_cache():
     assert _next(disk).read("/data/f") == b"unflushed"
 
 
-def test_a_process_that_dies_in_a_write_tears_it():
+def test_crash_during_write_tears_it():
     seen = {}
     for seed in range(60):
         disk = _disk(seed)
@@ -193,7 +193,7 @@ def test_a_process_that_dies_in_a_write_tears_it():
     assert sorted(seen) == [whole, whole + b"t", whole + b"to", whole + b"tor", whole + b"torn"]
 
 
-def test_a_process_that_dies_in_another_change_has_not_made_it():
+def test_crash_during_other_change_prevents_it():
     for change in (
         lambda disk: disk.rename("/f", "/g"),
         lambda disk: disk.remove("/f"),
@@ -210,8 +210,8 @@ def test_a_process_that_dies_in_another_change_has_not_made_it():
         assert _next(disk).list("/") == ["f"]
 
 
-def test_power_cuts_spare_what_was_flushed():
-    """Flushed bytes under a flushed name are always there; of the rest there is anything from nothing to all, holes included."""
+def test_power_loss_keeps_flushed_data():
+    """Flushed bytes under a flushed name remain; of the rest, anything from none to all remains, with holes."""
     seen = {}
     for seed in range(200):
         disk = _disk(seed)
@@ -228,7 +228,7 @@ def test_power_cuts_spare_what_was_flushed():
     assert {b"", b"AA", b"AABB", b"A", b"AAB", b"\0\0BB"} <= set(seen)
 
 
-def test_a_name_is_as_durable_as_its_directory():
+def test_name_is_durable_after_directory_fsync():
     outcomes = {}
     for seed in range(100):
         disk = _disk(seed)
@@ -247,8 +247,8 @@ def test_a_name_is_as_durable_as_its_directory():
     assert _next(disk).list("/") == ["f"]
 
 
-def test_writing_atomically_survives_a_crash_in_any_step():
-    """Whatever happens, the old bytes or the new ones are there, and once it has returned the new ones."""
+def test_write_atomically_survives_crash_at_any_step():
+    """The old or the new contents are there; once the call has returned, the new ones."""
     for keep in ("page-cache", "flushed"):
         for seed in range(40):
             for step in range(1, 12):
@@ -264,8 +264,8 @@ def test_writing_atomically_survives_a_crash_in_any_step():
                     assert _next(disk).read("/f") == b"the new"
 
 
-def test_a_rename_moves_a_file_whole():
-    """After a power cut a moved file is at one of its places, even between directories."""
+def test_rename_is_atomic():
+    """After power loss a moved file is at one of the two paths, also between directories."""
     for seed in range(100):
         disk = _disk(seed)
         for directory in ("/a", "/b"):
@@ -284,7 +284,7 @@ def test_a_rename_moves_a_file_whole():
             assert after.list("/b") == ["f"]
 
 
-def test_faults_come_at_the_call_that_was_named():
+def test_fault_hits_the_planned_call():
     disk = _disk()
     file = disk.open("/f", create=True)
     disk.fail("append", 2, errno.ENOSPC)
@@ -298,8 +298,8 @@ def test_faults_come_at_the_call_that_was_named():
     assert disk.read("/f") == b"12"
 
 
-def test_a_failed_flush_is_not_made_good_by_the_next():
-    """As a kernel does it: the dirty page is forgotten, and the next flush succeeds without it."""
+def test_failed_fsync_loses_data_despite_next_fsync():
+    """As in a kernel: the page is marked clean, and the next fsync succeeds without it."""
     lost = 0
     for seed in range(50):
         disk = _disk(seed)
@@ -315,7 +315,7 @@ def test_a_failed_flush_is_not_made_good_by_the_next():
     assert lost > 0
 
 
-def test_a_lock_ends_with_its_process():
+def test_lock_ends_with_its_process():
     disk = _disk()
     lock = disk.lock("/lock")
     other = SimulatedDisk(disk.storage, Process("other"))
@@ -329,7 +329,7 @@ def test_a_lock_ends_with_its_process():
     disk.lock("/lock")
 
 
-def test_cold_reads_say_so():
+def test_cold_reads_return_none():
     disk = SimulatedDisk(cold_reads=0.5)
     file = disk.open("/f", create=True)
     file.append([b"data"])

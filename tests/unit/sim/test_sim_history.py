@@ -1,4 +1,4 @@
-"""The checkers must see what they are there to see."""
+"""The history and log file checks detect every kind of violation."""
 
 import random
 
@@ -19,7 +19,7 @@ def sent(history, *values, producer="p", is_idempotent=True):
     return history.on_send(producer, P, values, is_idempotent=is_idempotent)
 
 
-def test_a_history_in_order_has_nothing_wrong():
+def test_valid_history_has_no_violations():
     history = History()
     history.on_acked(sent(history, b"a", b"b"), 0)
     sent(history, b"lost")
@@ -27,7 +27,7 @@ def test_a_history_in_order_has_nothing_wrong():
     history.on_failed(sent(history, b"refused"))
     history.on_fetched(P, records(b"a", b"b"), 2, known_before=0)
     history.on_fetched(P, records(b"unknown", start=2), 3, known_before=history.high_watermark(P))
-    history.on_fetched(P, [], 2, known_before=0)  # asked for before, and heard later
+    history.on_fetched(P, [], 2, known_before=0)  # an earlier request whose response came later
     assert history.check({P: records(b"a", b"b", b"unknown")}) == []
 
 
@@ -37,7 +37,7 @@ def violation(tell, final):
     return [line.partition(":")[0] for line in history.check({P: final})]
 
 
-def test_an_offset_with_two_values():
+def test_two_values_at_one_offset():
     def tell(history):
         sent(history, b"a"), sent(history, b"b")
         history.on_fetched(P, records(b"a"), 1, known_before=0)
@@ -46,11 +46,11 @@ def test_an_offset_with_two_values():
     assert "1" in violation(tell, records(b"a", b"b"))
 
 
-def test_an_acked_record_that_is_gone():
+def test_missing_acked_record():
     assert violation(lambda history: history.on_acked(sent(history, b"a"), 0), []) == ["1, 3"]
 
 
-def test_a_record_that_was_read_and_is_gone():
+def test_missing_record_that_was_read():
     def tell(history):
         sent(history, b"a")
         history.on_fetched(P, records(b"a"), 1, known_before=0)
@@ -58,12 +58,12 @@ def test_a_record_that_was_read_and_is_gone():
     assert violation(tell, []) == ["1, 3"]
 
 
-def test_a_value_twice_from_an_idempotent_producer():
+def test_duplicate_of_idempotent_producer():
     assert violation(lambda history: sent(history, b"a"), records(b"a", b"a")) == ["4"]
     assert violation(lambda history: sent(history, b"a", is_idempotent=False), records(b"a", b"a")) == []
 
 
-def test_a_batch_acked_at_two_offsets():
+def test_batch_acked_at_two_offsets():
     def tell(history):
         send = sent(history, b"a")
         history.on_acked(send, 0)
@@ -72,29 +72,29 @@ def test_a_batch_acked_at_two_offsets():
     assert "4" in violation(tell, records(b"a", b"a"))
 
 
-def test_a_refused_record_that_is_there():
+def test_rejected_record_in_log():
     assert violation(lambda history: history.on_failed(sent(history, b"a")), records(b"a")) == ["5"]
 
 
-def test_a_part_of_a_batch():
+def test_incomplete_batch():
     assert violation(lambda history: sent(history, b"a", b"b"), records(b"a")) == ["2"]
 
 
-def test_a_gap():
+def test_offset_gap():
     assert violation(
         lambda history: (sent(history, b"a"), sent(history, b"b")), [Record(0, value=b"a"), Record(2, value=b"b")]
     ) == ["2"]
 
 
-def test_sends_of_a_producer_out_of_order():
+def test_out_of_order_sends_of_producer():
     assert violation(lambda history: (sent(history, b"a"), sent(history, b"b")), records(b"b", b"a")) == ["8"]
 
 
-def test_a_value_from_nowhere():
+def test_value_never_sent():
     assert violation(lambda history: None, records(b"a")) == ["1"]
 
 
-def test_a_high_watermark_that_falls_or_is_passed():
+def test_high_watermark_decreases_or_is_exceeded():
     def tell(history):
         sent(history, b"a")
         history.on_fetched(P, records(b"a"), 1, known_before=0)
@@ -107,7 +107,7 @@ def test_a_high_watermark_that_falls_or_is_passed():
     assert above == ["19"]
 
 
-def test_a_power_cut_voids_what_was_promised():
+def test_power_loss_discards_observations():
     history = History()
     history.on_acked(sent(history, b"a"), 0)
     history.on_fetched(P, records(b"a"), 1, known_before=0)
@@ -117,7 +117,7 @@ def test_a_power_cut_voids_what_was_promised():
 
 @pytest.fixture
 def files():
-    """Two segments: batches at offsets 0 (2 records), 2 (1), and 3 (1), with an index entry for the second and fourth."""
+    """Two segments with batches at offsets 0 (2 records), 2 (1) and 3 (1); index entries for the second and fourth."""
     first = build_batch([Record(timestamp=10, value=b"a"), Record(timestamp=30, value=b"b")])
     second = build_batch([Record(timestamp=20, value=b"c")], base_offset=2)
     third = build_batch([Record(timestamp=40, value=b"d")], base_offset=3)
@@ -132,23 +132,23 @@ def files():
     }
 
 
-def test_files_that_agree(files):
+def test_consistent_files_have_no_problems(files):
     assert check_log_files(files.items()) == []
 
 
-def test_any_changed_byte_is_seen(files):
-    """In the indexes each; in the log each that a checksum covers."""
+def test_any_changed_byte_is_detected(files):
+    """In the indexes any byte; in the log any byte covered by a checksum."""
     source = random.Random(1)
     for path, data in files.items():
         if path.endswith(("checkpoint", "0.log")):
             continue
-        for place in range(21 if path.endswith(".log") else 0, len(data)):
+        for position in range(21 if path.endswith(".log") else 0, len(data)):
             changed = bytearray(data)
-            changed[place] ^= 1 << source.randrange(8)
-            assert check_log_files((files | {path: bytes(changed)}).items()), (path, place)
+            changed[position] ^= 1 << source.randrange(8)
+            assert check_log_files((files | {path: bytes(changed)}).items()), (path, position)
 
 
-def test_files_that_miss_something(files):
+def test_missing_data_is_detected(files):
     for path in files:
         if not path.endswith(("checkpoint", "3.log", "0.log")):
             rest = {other: data for other, data in files.items() if other != path}

@@ -1,4 +1,4 @@
-"""The loop in virtual time, and the processes that live in it."""
+"""The virtual-time loop and its processes."""
 
 import asyncio
 import time
@@ -18,10 +18,10 @@ def loop():
 
 
 def test_time_is_virtual(loop):
-    """An hour passes at once, and timers come in the order of their times."""
+    """An hour passes immediately, and timers run in the order of their times."""
     seen = []
 
-    async def story():
+    async def scenario():
         start = loop.time()
         loop.call_later(7200, seen.append, "never")
         loop.call_later(30, seen.append, "30")
@@ -33,13 +33,13 @@ def test_time_is_virtual(loop):
         return loop.time() - start
 
     before = time.monotonic()
-    assert loop.run_until_complete(story()) == 3600
+    assert loop.run_until_complete(scenario()) == 3600
     assert time.monotonic() - before < 5
     assert seen == ["now", "20", "20 again", "30"]
 
 
-def test_asyncio_works_in_it(loop):
-    async def story():
+def test_asyncio_primitives_work(loop):
+    async def scenario():
         assert asyncio.get_running_loop() is loop
         queue, event, lock = asyncio.Queue(maxsize=1), asyncio.Event(), asyncio.Lock()
 
@@ -59,19 +59,19 @@ def test_asyncio_works_in_it(loop):
             await asyncio.gather(asyncio.sleep(1), asyncio.sleep(2))
         return got
 
-    assert loop.run_until_complete(story()) == [0, 1, 2]
+    assert loop.run_until_complete(scenario()) == [0, 1, 2]
 
 
-def test_a_deadlock_is_seen(loop):
-    async def story():
+def test_deadlock_raises(loop):
+    async def scenario():
         await loop.create_future()
 
-    with pytest.raises(SimulatedDeadlock, match=r"nothing left to do at 1000\.0.*story"):
-        loop.run_until_complete(story())
+    with pytest.raises(SimulatedDeadlock, match=r"nothing left to do at 1000\.0.*scenario"):
+        loop.run_until_complete(scenario())
 
 
-def test_spinning_has_a_maximum(loop):
-    async def story():
+def test_endless_loop_raises(loop):
+    async def scenario():
         def spin():
             loop.call_soon(spin)
 
@@ -79,41 +79,41 @@ def test_spinning_has_a_maximum(loop):
         await loop.create_future()
 
     with pytest.raises(TooManySteps, match="more than 1000 steps"):
-        loop.run_until_complete(story())
+        loop.run_until_complete(scenario())
 
 
-def test_what_leaves_a_callback_ends_the_run(loop):
-    async def story():
+def test_exception_in_callback_ends_run(loop):
+    async def scenario():
         loop.call_soon(int, "x")
         await asyncio.sleep(1)
 
     with pytest.raises(CallbackFailed) as caught:
-        loop.run_until_complete(story())
+        loop.run_until_complete(scenario())
     assert isinstance(caught.value.__cause__, ValueError)
 
 
-def test_what_leaves_a_task_that_nobody_asks_ends_the_run(loop):
+def test_exception_in_unawaited_task_ends_run(loop):
     async def fail():
         raise KeyError("lost")
 
-    async def story():
+    async def scenario():
         task = asyncio.create_task(fail())
         await asyncio.sleep(1)
         del task
         await asyncio.sleep(1)
 
     with pytest.raises(CallbackFailed) as caught:
-        loop.run_until_complete(story())
+        loop.run_until_complete(scenario())
     assert isinstance(caught.value.__cause__, KeyError)
 
 
-def test_there_are_no_threads(loop):
+def test_executor_is_not_available(loop):
     with pytest.raises(RuntimeError, match="Workers port"):
         loop.run_in_executor(None, print)
 
 
-def test_nothing_of_a_crashed_process_runs_again():
-    """Neither its tasks, nor their `finally`, nor its timers and callbacks, nor what it gave to a worker."""
+def test_code_of_crashed_process_never_runs():
+    """Not its tasks, their `finally` blocks, timers, callbacks or worker jobs."""
     seen = []
 
     async def life(world, ports):
@@ -137,7 +137,7 @@ def test_nothing_of_a_crashed_process_runs_again():
             seen.append("finally")
             ports.disk.write_atomically("/finally", b"")
 
-    async def story(world):
+    async def scenario(world):
         ports = world.start("node")
         waiting = asyncio.ensure_future(world.within(ports, life(world, ports)))
         await asyncio.sleep(2)
@@ -158,23 +158,23 @@ def test_nothing_of_a_crashed_process_runs_again():
         return ports
 
     with World(1) as world:
-        world.run(story(world))
+        world.run(scenario(world))
     assert list(world.storage("node").files()) == []
 
 
-def test_an_error_inside_a_process_reaches_who_waits():
+def test_error_in_process_reaches_awaiting_code():
     async def fail():
         raise ValueError("mine")
 
-    async def story(world):
+    async def scenario(world):
         with pytest.raises(ValueError, match="mine"):
             await world.within(world.start("node"), fail())
 
     with World(1) as world:
-        world.run(story(world))
+        world.run(scenario(world))
 
 
-def test_processes_are_told_apart_by_their_context():
+def test_processes_are_identified_by_context():
     one, other = Process("one"), Process("other")
     with World(3) as world:
         seen = []
@@ -185,10 +185,10 @@ def test_processes_are_told_apart_by_their_context():
     assert seen == ["other"]
 
 
-def test_workers_take_their_time():
-    """The loop goes on between asking and hearing; errors come back as they were raised."""
+def test_worker_results_are_delayed():
+    """Other callbacks run before the result; errors are raised in the caller."""
 
-    async def story(world):
+    async def scenario(world):
         ports = world.start("node")
         start = world.loop.time()
         first = ports.workers.run(lambda: "done")
@@ -208,6 +208,6 @@ def test_workers_take_their_time():
         return results
 
     with World(4) as world:
-        results = world.run(story(world))
+        results = world.run(scenario(world))
     assert sorted(results) == list(range(30))
-    assert results != sorted(results)  # work overtakes work
+    assert results != sorted(results)  # jobs overtake each other

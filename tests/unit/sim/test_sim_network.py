@@ -1,4 +1,4 @@
-"""The simulated network, from both ends of its streams."""
+"""The simulated network, at both ends of its streams."""
 
 import asyncio
 import errno
@@ -10,7 +10,7 @@ from ottla.sim.world import World
 
 
 class Recorder:
-    """A receiver that keeps all it hears."""
+    """A receiver that records all calls."""
 
     def __init__(self, buffer_size=1000):
         self.buffer = bytearray(buffer_size)
@@ -48,7 +48,7 @@ class Recorder:
 
 
 async def connected(world, client=None, server=None):
-    """The two ends of a stream between the processes "client" and "node"."""
+    """Return both ends of a stream between the processes "client" and "node"."""
     servers = []
 
     def accept():
@@ -63,16 +63,16 @@ async def connected(world, client=None, server=None):
     return near, servers[0], listener
 
 
-def run(story, seed=1):
+def run(scenario, seed=1):
     with World(seed) as world:
-        return world.run(story(world))
+        return world.run(scenario(world))
 
 
 @pytest.mark.parametrize("seed", range(5))
 def test_bytes_arrive_in_order_and_in_pieces(seed):
     sent = bytes(range(256)) * 2000
 
-    async def story(world):
+    async def scenario(world):
         client, server, _ = await connected(world)
         for start in range(0, len(sent), 5000):
             client.connection.write([sent[start : start + 2000], memoryview(sent)[start + 2000 : start + 5000]])
@@ -83,11 +83,11 @@ def test_bytes_arrive_in_order_and_in_pieces(seed):
         assert min(server.pieces) < 1000 == max(server.pieces)
         assert (client.connection.peer_host, server.connection.peer_host) == ("node", "127.0.0.1")
 
-    run(story, seed)
+    run(scenario, seed)
 
 
-def test_close_comes_after_what_was_written():
-    async def story(world):
+def test_close_follows_written_bytes():
+    async def scenario(world):
         client, server, _ = await connected(world)
         client.connection.write([b"x" * 700_000])
         client.connection.close()
@@ -96,11 +96,11 @@ def test_close_comes_after_what_was_written():
         assert await client.lost is None
         assert (len(server.data), set(server.data)) == (700_000, set(b"x"))
 
-    run(story)
+    run(scenario)
 
 
-def test_the_end_of_a_stream_closes_the_other_end_after_its_own_writes():
-    async def story(world):
+def test_end_of_stream_closes_peer_after_its_writes():
+    async def scenario(world):
         client, server, _ = await connected(world)
         server.on_data = lambda: server.connection.write([b"y"])
         client.connection.write([b"x"])
@@ -109,11 +109,11 @@ def test_the_end_of_a_stream_closes_the_other_end_after_its_own_writes():
         assert await server.lost is None
         assert client.data == b"y"
 
-    run(story)
+    run(scenario)
 
 
-def test_abort_drops_what_was_written():
-    async def story(world):
+def test_abort_discards_written_bytes():
+    async def scenario(world):
         client, server, _ = await connected(world)
         client.connection.write([b"x" * 1_000_000])
         client.connection.abort()
@@ -122,13 +122,13 @@ def test_abort_drops_what_was_written():
         assert len(server.data) < 1_000_000
         assert client.connection.buffered_bytes() == 0
 
-    run(story)
+    run(scenario)
 
 
-def test_a_reader_that_pauses_holds_the_writer():
-    """Back-pressure: the wire fills, then the queue, then the writer is told, and told again when all has left."""
+def test_paused_reader_pauses_writer():
+    """Back-pressure: wire and queue fill, the writer is paused, and resumed when all is sent."""
 
-    async def story(world):
+    async def scenario(world):
         client, server, _ = await connected(world)
         server.connection.pause_reading()
         written = 0
@@ -144,11 +144,11 @@ def test_a_reader_that_pauses_holds_the_writer():
         assert client.events == ["made", "pause", "resume"]
         assert client.connection.buffered_bytes() == 0
 
-    run(story)
+    run(scenario)
 
 
 def test_files_are_sent_between_writes():
-    async def story(world):
+    async def scenario(world):
         client, server, _ = await connected(world)
         disk = world.start("third").disk
         file = disk.open("/f", create=True)
@@ -158,17 +158,17 @@ def test_files_are_sent_between_writes():
         client.connection.write([b"after"])
         await asyncio.sleep(60)
         assert server.data == b"before" + file.read_at(5, 900_000) + b"after"
-        client.connection.send_file(file, 999_990, 20)  # which the file does not have
+        client.connection.send_file(file, 999_990, 20)  # beyond the end of the file
         assert isinstance(await server.lost, ConnectionResetError)
 
-    run(story)
+    run(scenario)
 
 
-def test_a_crashed_process_is_missed():
-    """The other end is told; the dead one hears nothing; nobody listens any more until a new process does."""
+def test_peers_are_notified_of_crash():
+    """The peer is notified, the dead process is not, and nothing listens until a new process starts."""
     for seed in range(6):
 
-        async def story(world):
+        async def scenario(world):
             client, server, listener = await connected(world)
             client.connection.write([b"hello"])
             world.crash("node")
@@ -181,13 +181,13 @@ def test_a_crashed_process_is_missed():
             fresh = await world.start("node").network.listen("node", listener.port, Recorder)
             await again.connect("node", fresh.port, Recorder())
 
-        run(story, seed)
+        run(scenario, seed)
 
 
-def test_a_writer_whose_peer_crashed_is_told_however_much_it_wrote():
+def test_blocked_writer_is_notified_of_peer_crash():
     for seed in range(8):
 
-        async def story(world):
+        async def scenario(world):
             client, _, _ = await connected(world)
             client.connection.write([bytes(300_000)])
             await asyncio.sleep(0.001)
@@ -195,11 +195,11 @@ def test_a_writer_whose_peer_crashed_is_told_however_much_it_wrote():
             client.connection.write([bytes(300_000)])
             await client.lost
 
-        run(story, seed)
+        run(scenario, seed)
 
 
-def test_a_port_is_taken_once():
-    async def story(world):
+def test_port_can_be_bound_once():
+    async def scenario(world):
         network = world.start("node").network
         listener = await network.listen("", 9092, Recorder)
         with pytest.raises(OSError) as caught:
@@ -208,11 +208,11 @@ def test_a_port_is_taken_once():
         listener.close()
         assert (await network.listen("", 9092, Recorder)).port == 9092
 
-    run(story)
+    run(scenario)
 
 
-def test_a_closed_listener_leaves_connections_open():
-    async def story(world):
+def test_closed_listener_keeps_connections():
+    async def scenario(world):
         client, server, listener = await connected(world)
         listener.close()
         client.connection.write([b"still"])
@@ -221,11 +221,11 @@ def test_a_closed_listener_leaves_connections_open():
         with pytest.raises(ConnectionRefusedError):
             await world._running["client"].network.connect("node", listener.port, Recorder())
 
-    run(story)
+    run(scenario)
 
 
-def test_a_cut_link_keeps_bytes_until_it_heals():
-    async def story(world):
+def test_cut_link_delays_bytes_until_healed():
+    async def scenario(world):
         client, server, listener = await connected(world)
         world.fabric.cut("client", "node")
         client.connection.write([b"there"])
@@ -244,30 +244,30 @@ def test_a_cut_link_keeps_bytes_until_it_heals():
         world.fabric.heal()
         assert await server.lost is None
 
-    run(story)
+    run(scenario)
 
 
-def test_an_empty_buffer_is_an_error():
-    async def story(world):
+def test_empty_receive_buffer_raises():
+    async def scenario(world):
         client, _, _ = await connected(world, server=Recorder(buffer_size=0))
         client.connection.write([b"x"])
         await asyncio.sleep(1)
 
     with pytest.raises(RuntimeError) as caught:
-        run(story)
+        run(scenario)
     assert "empty buffer" in str(caught.value.__cause__)
 
 
 def test_equal_seeds_give_equal_traces():
     def digest(seed):
-        async def story(world):
+        async def scenario(world):
             client, server, _ = await connected(world)
             server.on_data = lambda: server.connection.write([b"z" * 100])
             client.connection.write([b"x" * 30_000])
             await asyncio.sleep(10)
 
         with World(seed) as world:
-            world.run(story(world))
+            world.run(scenario(world))
             return world.trace.digest(), world.trace.count, world.trace.entries()
 
     assert digest(1) == digest(1)

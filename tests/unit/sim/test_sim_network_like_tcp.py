@@ -1,4 +1,4 @@
-"""The simulated network and the real one make the same calls of a receiver, in the same order."""
+"""The simulated and the real network make the same receiver calls in the same order."""
 
 import asyncio
 
@@ -7,11 +7,11 @@ import pytest
 from ottla.io.tcp import TcpNetwork
 from ottla.sim.world import World
 
-BIG = 48 << 20  # more than the buffers of both sockets ever take (tcp_wmem and tcp_rmem)
+BIG = 48 << 20  # more than both sockets can buffer (tcp_wmem and tcp_rmem)
 
 
 class Server:
-    """Notes the calls made of it. Runs of `data` are one note, as pieces differ."""
+    """Records its receiver calls. Consecutive `data` calls are one entry, since sizes differ."""
 
     def __init__(self, act):
         self.notes = []
@@ -50,8 +50,8 @@ class Server:
         self.done.set_result(None)
 
 
-class SimulatedDialler:
-    """The client's side, with as much of a stream's face as the scenarios need."""
+class SimulatedClient:
+    """The client side, with the subset of asyncio's stream API that the scenarios use."""
 
     def __init__(self):
         self.data = bytearray()
@@ -86,7 +86,7 @@ class SimulatedDialler:
         self.connection.close()
 
     async def read(self, size):
-        """So many bytes, or as many as came before the end."""
+        """Return `size` bytes, or fewer at the end of the stream."""
         while len(self.data) < size and not self.is_lost:
             self.changed.clear()
             await self.changed.wait()
@@ -95,7 +95,7 @@ class SimulatedDialler:
         return data
 
 
-class RealDialler:
+class RealClient:
     def __init__(self, reader, writer):
         self._reader = reader
         self.write = writer.write
@@ -145,7 +145,7 @@ async def paused(server, client):
 
 
 def act_nothing(server, event):
-    """Only watches."""
+    """Do nothing."""
 
 
 def act_echo(server, event):
@@ -219,11 +219,11 @@ async def play(network, dial, scenario):
 def test_simulated(scenario, monkeypatch):
     monkeypatch.setitem(globals(), "BIG", 1 << 20)  # enough for simulated sockets, whose buffers are small
 
-    async def story(world):
+    async def scenario(world):
         network = world.start("client").network
 
         async def dial(port):
-            dialler = SimulatedDialler()
+            dialler = SimulatedClient()
             await network.connect("127.0.0.1", port, dialler)
             return dialler
 
@@ -231,12 +231,12 @@ def test_simulated(scenario, monkeypatch):
 
     for seed in range(5):
         with World(seed) as world:
-            world.run(story(world))
+            world.run(scenario(world))
 
 
 @pytest.mark.parametrize("scenario", SCENARIOS.values(), ids=SCENARIOS)
 async def test_real(scenario):
     async def dial(port):
-        return RealDialler(*await asyncio.open_connection("127.0.0.1", port))
+        return RealClient(*await asyncio.open_connection("127.0.0.1", port))
 
     await play(TcpNetwork(), dial, scenario)
