@@ -111,9 +111,9 @@ class History:
     def _check_values(self, partition: Partition, final: Mapping[int, bytes | None]) -> list[str]:
         """Check that every value read is still at its offset."""
         return [
-            f"1, 3: offset {offset} of {partition} was {_short([value])} and is {_short([final.get(offset, b'missing')])}"
+            f"1, 3: offset {offset} of {partition} was {_short([value])} and is {_short([now])}"
             for offset, value in self._values.get(partition, {}).items()
-            if final.get(offset, b"missing") != value
+            if (now := final.get(offset, b"missing")) != value
         ]
 
     def _check_sends(self, partition: Partition, found: dict[bytes | None, list[int]]) -> list[str]:

@@ -89,10 +89,9 @@ def _check_time_index(
         highest[header.last_offset] = maximum
     before = (-1, -1)
     for timestamp, relative in _time_entry.iter_unpack(data):
-        if highest.get(base_offset + relative) != timestamp:
-            problems.append(
-                f"{path} has {timestamp} up to {base_offset + relative}, where it is {highest.get(base_offset + relative)}"
-            )
+        expected = highest.get(base_offset + relative)
+        if expected != timestamp:
+            problems.append(f"{path} has {timestamp} up to {base_offset + relative}, where it is {expected}")
         if not (timestamp > before[0] and relative > before[1]):
             problems.append(f"{path} has {(timestamp, relative)} after {before}")
         before = (timestamp, relative)
