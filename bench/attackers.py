@@ -155,7 +155,7 @@ def spoilt_requests(arena: Arena) -> None:
         stream = b""
         for number in range(arena.source.randint(1, 4)):
             key = arena.source.choice([key for key in served if key in apis])
-            version = arena.source.randint(apis[key].min_version, apis[key].last)
+            version = arena.source.randint(apis[key].min_version, apis[key].max_version)
             stream += mutate(requests.request(served[key], version, number), arena.source)
         with arena.connect() as connection:
             connection.settimeout(0.02)

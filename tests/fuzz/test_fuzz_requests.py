@@ -86,7 +86,7 @@ def is_response(frame, key, version, apis):
     api = apis.get(key)
     if api is None:
         return False
-    if not api.min_version <= version <= api.last:
+    if not api.min_version <= version <= api.max_version:
         if key != API_VERSIONS:
             return False
         version = 0
@@ -105,7 +105,7 @@ async def attack(world, network, requests, source, apis, request_types):
     for number in range(source.randint(1, REQUESTS_MAX)):
         cls = source.choice(request_types)
         api = apis[cls.API_KEY]
-        version = source.randint(api.min_version, api.last)
+        version = source.randint(api.min_version, api.max_version)
         frame = mutate(requests.request(cls, version, number), source)
         sent.append(frame)
         cuts = sorted(source.randrange(len(frame) + 1) for _ in range(source.choice((0, 0, 1, 3))))

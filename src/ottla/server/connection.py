@@ -274,7 +274,7 @@ class ServerConnection:
         if frame_bytes >= 10:
             key, version, correlation_id, size = _read_start(buffer, start)
             api = self.apis.get(key)
-            if api is not None and api.handle_raw is not None and api.min_version <= version <= api.last:
+            if api is not None and api.handle_raw is not None and api.min_version <= version <= api.max_version:
                 api.requests += 1
                 if frame_bytes > MESSAGE_BYTES_MAX and key != PRODUCE:
                     raise _too_large(frame_bytes)
@@ -297,13 +297,13 @@ class ServerConnection:
             api.load()
             if api.handle_raw is not None:
                 return self._on_frame(buffer, view, start, end)
-        if not api.min_version <= version <= api.last and key != API_VERSIONS:
+        if not api.min_version <= version <= api.max_version and key != API_VERSIONS:
             raise MalformedMessage(
-                f"unsupported version {version} of API key {key}; supported versions are {api.min_version}-{api.last}"
+                f"unsupported version {version} of API key {key}; supported versions are {api.min_version}-{api.max_version}"
             )
         if version >= api.flexible_from:
             position = skip_tags(buffer, position, end)
-        if version > api.last:
+        if version > api.max_version:
             version = -1  # ApiVersions of a newer client: the response lists the supported versions
         api.requests += 1
         if end - start > MESSAGE_BYTES_MAX:
