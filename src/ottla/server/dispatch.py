@@ -17,7 +17,7 @@ class Api:
     """One API: its key, supported versions, counters, and its handler once that is loaded."""
 
     __slots__ = (
-        "advertised_from",
+        "advertised_min_version",
         "errors",
         "first",
         "flexible_from",
@@ -33,14 +33,21 @@ class Api:
     )
 
     def __init__(
-        self, key: int, module: str, first: int, last: int, flexible_from: int, *, advertised_from: int | None = None
+        self,
+        key: int,
+        module: str,
+        first: int,
+        last: int,
+        flexible_from: int,
+        *,
+        advertised_min_version: int | None = None,
     ) -> None:
         self.key = key
         self.module = module
         self.first = first
         self.last = last
         self.flexible_from = flexible_from
-        self.advertised_from = first if advertised_from is None else advertised_from
+        self.advertised_min_version = first if advertised_min_version is None else advertised_min_version
         # ApiVersions responses never have tags in their header: the client does not know the broker's versions yet.
         self.response_is_flexible_from = flexible_from if key != 18 else 1 << 15
         self.requests = 0
@@ -63,7 +70,9 @@ class Api:
 def served_apis() -> dict[int, Api]:
     """Create the entries of all APIs, by key."""
     apis = (
-        Api(0, "produce", 3, 13, 9, advertised_from=0),  # librdkafka requires 0, then uses a newer one (KAFKA-18659)
+        Api(
+            0, "produce", 3, 13, 9, advertised_min_version=0
+        ),  # librdkafka requires 0, then uses a newer one (KAFKA-18659)
         Api(1, "fetch", 4, 18, 12),
         Api(2, "list_offsets", 1, 11, 6),
         Api(3, "metadata", 0, 13, 9),

@@ -66,7 +66,7 @@ class Server:
         self._failure_log = RateLimitedLog(log, logging.ERROR, now)
         self._limit_log = RateLimitedLog(log, logging.WARNING, now)
         self._slow_log = RateLimitedLog(log, logging.WARNING, now)
-        broker.api_ranges = tuple((api.key, api.advertised_from, api.max_version) for api in self.apis.values())
+        broker.api_ranges = tuple((api.key, api.advertised_min_version, api.max_version) for api in self.apis.values())
 
     async def listen(self, name: str, host: str, port: int) -> int:
         """Listen on an address and return the port. Raises OSError if it is not available."""
