@@ -91,7 +91,7 @@ def is_response(frame, key, version, apis):
             return False
         version = 0
     try:
-        position = skip_tags(frame, 4, len(frame)) if version >= api.response_is_flexible_from else 4
+        position = skip_tags(frame, 4, len(frame)) if version >= api.response_flexible_from else 4
         _, end = decode(_RESPONSES[key], version, frame, position)
     except MalformedMessage:
         return False

@@ -240,7 +240,7 @@ class ServerConnection:
         else:
             body = encode(response, version)
             api.errors += error_count(response)
-        if version >= api.response_is_flexible_from:
+        if version >= api.response_flexible_from:
             return _frame_start_flexible(len(body) + 5, correlation_id, 0) + body
         return _frame_start(len(body) + 4, correlation_id) + body
 

@@ -29,7 +29,7 @@ class Api:
         "module",
         "request",
         "requests",
-        "response_is_flexible_from",
+        "response_flexible_from",
     )
 
     def __init__(
@@ -49,7 +49,7 @@ class Api:
         self.flexible_from = flexible_from
         self.advertised_min_version = first if advertised_min_version is None else advertised_min_version
         # ApiVersions responses never have tags in their header: the client does not know the broker's versions yet.
-        self.response_is_flexible_from = flexible_from if key != 18 else 1 << 15
+        self.response_flexible_from = flexible_from if key != 18 else 1 << 15
         self.requests = 0
         self.errors = 0
         """Number of error codes sent in responses."""
