@@ -13,11 +13,11 @@ from numpy.typing import NDArray
 from ottla.base.ports import File
 from ottla.log.offset_map import PADDING, Column, Octets
 from ottla.wire.batches import ATTRIBUTES_AT, HEADER, LENGTH_OVERHEAD, MAGIC, RECORDS_AT, BatchHeader
-from ottla.wire.column_bounds import find_starts
-from ottla.wire.column_fields import VARLONG_BYTES_MAX, read_varints, skip_bytes
+from ottla.wire.column_fields import read_head_fields, read_varints, skip_bytes
 from ottla.wire.compression import decompress
 from ottla.wire.crc import crc32c
 from ottla.wire.errors import MalformedMessage
+from ottla.wire.record_boundaries import find_starts
 
 WINDOW_BYTES = 4 << 20
 LENGTH_MIN = RECORDS_AT - LENGTH_OVERHEAD
@@ -129,20 +129,27 @@ def read_rows(found: Payloads) -> Rows:
     """CorruptSegment where the records do not fill their batches."""
     octets = found.octets
     try:
-        starts = find_starts(octets, memoryview(octets), found.starts, found.ends, found.counts)  # type: ignore[arg-type]
+        starts = find_starts(
+            memoryview(octets),  # type: ignore[arg-type]
+            found.starts.tolist(),
+            found.ends.tolist(),
+            found.counts.tolist(),
+        )
+        head = read_head_fields(octets, starts)
     except MalformedMessage as error:
         raise CorruptSegment(f"in the batches from offset {int(found.base_offsets[0])} on: {error}") from error
-    sizes, at = read_varints(octets, starts)
-    ends = at + sizes
-    deltas, after_time = read_varints(octets, at + 1, VARLONG_BYTES_MAX)
-    offset_deltas, after_offset = read_varints(octets, after_time)
-    offsets = np.repeat(found.base_offsets, found.counts) + offset_deltas
-    return Rows(starts, at, ends, offsets, deltas, after_time, after_offset)
+    offsets = np.repeat(found.base_offsets, found.counts) + head.offset_deltas
+    return Rows(
+        starts, head.attributes_at, head.ends, offsets, head.timestamp_deltas, head.after_timestamp, head.after_offset
+    )
 
 
 def read_key_places(octets: Octets, after_offset: Column, ends: Column) -> tuple[Column, Column, Column]:
     """Sizes of keys (-1 where null), where they start, and where the fields behind them do."""
-    sizes, starts, after = skip_bytes(octets, after_offset)
+    try:
+        sizes, starts, after = skip_bytes(octets, after_offset)
+    except MalformedMessage as error:
+        raise CorruptSegment(str(error)) from error
     if bool((after >= ends).any()):
         raise CorruptSegment("a key that is longer than its record")
     return sizes, starts, after
@@ -150,6 +157,9 @@ def read_key_places(octets: Octets, after_offset: Column, ends: Column) -> tuple
 
 def are_tombstones(octets: Octets, after_key: Column) -> NDArray[np.bool_]:
     """Which values are null."""
-    sizes, _ = read_varints(octets, after_key)
+    try:
+        sizes, _ = read_varints(octets, after_key)
+    except MalformedMessage as error:
+        raise CorruptSegment(str(error)) from error
     tombstones: NDArray[np.bool_] = sizes < 0
     return tombstones

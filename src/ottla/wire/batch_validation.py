@@ -27,7 +27,7 @@ from ottla.wire.batches import (
 )
 from ottla.wire.crc import crc32c
 from ottla.wire.errors import MalformedMessage
-from ottla.wire.record_columns import scan
+from ottla.wire.record_columns import collect_stats_large
 from ottla.wire.record_scan import (
     RECORD_BYTES_MIN,
     RecordLengthTooLong,
@@ -175,7 +175,7 @@ def validate_batch(
     is_kept_compressed = codec != 0 and codec == target
     extent = collect_stats_fast(data, count, check_offsets=is_kept_compressed) if count <= WALK_MAX else None
     lowest, highest, has_null_key, offsets_rise = extent or _scan(
-        data, count, codec, effort, is_kept_compressed=is_kept_compressed, is_one_time=base_timestamp == max_timestamp
+        data, count, codec, effort, is_kept_compressed=is_kept_compressed
     )
     is_append_time_said = attributes & LOG_APPEND_TIME_BIT
     if is_append_time_said:
@@ -249,12 +249,11 @@ def _scan(
     effort: ValidationBudget,
     *,
     is_kept_compressed: bool,
-    is_one_time: bool,
 ) -> RecordStats:
     """Many records, or some of an unusual form."""
     extent = None
     if count > WALK_MAX:
-        extent = scan(data, count, wants_offsets=is_kept_compressed, is_one_time=is_one_time)
+        extent = collect_stats_large(data, count, check_offsets=is_kept_compressed)
         if extent is None:
             if count > effort.stepped_max:
                 raise BudgetExceeded

@@ -1,10 +1,14 @@
-"""Varints and lengths read as columns: one field of many records at once, wherever the records stand in a buffer.
+"""Fields of many records read as columns: the same field of all records at once, wherever the records are in a buffer.
 
-All of it works on positions. A position beyond the buffer reads the buffer's last byte instead of failing: whoever asks compares where
-the last field ended with where the record ends, and so finds out.
+The functions take and return positions. A position after the end of the buffer reads the buffer's last byte instead of failing: callers
+compare where the last field ends with where the record ends.
 """
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from ottla.wire.errors import MalformedMessage
+from ottla.wire.varint import VARINT_BYTES_MAX, VARLONG_BYTES_MAX
 
 if TYPE_CHECKING:
     import numpy as np
@@ -13,14 +17,82 @@ if TYPE_CHECKING:
     Octets = NDArray[np.uint8]
     Column = NDArray[np.int64]
 
-VARINT_BYTES_MAX = 5
-VARLONG_BYTES_MAX = 10
 DENSE_SHARE = 5
-"""From one in so many on, numbers of two bytes are read together with those of one."""
+"""If one number in so many has more than one byte, the second byte is read for all of them."""
+
+
+class HeadFields(NamedTuple):
+    """The first fields of records: length, attributes, timestamp delta and offset delta."""
+
+    ends: "Column"
+    attributes_at: "Column"
+    timestamp_deltas: "Column"
+    after_timestamp: "Column"
+    offset_deltas: "Column"
+    after_offset: "Column"
+
+
+class BodyFields(NamedTuple):
+    """The other fields of records: key, value and header count. Sizes are negative for nulls."""
+
+    key_sizes: "Column"
+    key_starts: "Column"
+    value_sizes: "Column"
+    value_starts: "Column"
+    header_counts: "Column"
+    headers_at: "Column"
+    """Position after the header count, which is the end of a record without headers."""
+
+
+class HeaderFields(NamedTuple):
+    """The n-th header of all records that have so many."""
+
+    rows: "Column"
+    """Which records these are."""
+    key_sizes: "Column"
+    key_starts: "Column"
+    value_sizes: "Column"
+    value_starts: "Column"
+    ends: "Column"
+
+
+def read_head_fields(octets: "Octets", starts: "Column") -> HeadFields:
+    """Read the fields up to the offset delta of the records at these positions."""
+    sizes, attributes_at = read_varints(octets, starts)
+    timestamp_deltas, after_timestamp = read_varints(octets, attributes_at + 1, VARLONG_BYTES_MAX)
+    offset_deltas, after_offset = read_varints(octets, after_timestamp)
+    return HeadFields(
+        attributes_at + sizes, attributes_at, timestamp_deltas, after_timestamp, offset_deltas, after_offset
+    )
+
+
+def read_body_fields(octets: "Octets", at: "Column") -> BodyFields:
+    """Read the fields from the key to the header count; `at` is where the keys' lengths are."""
+    key_sizes, key_starts, at = skip_bytes(octets, at)
+    value_sizes, value_starts, at = skip_bytes(octets, at)
+    return BodyFields(key_sizes, key_starts, value_sizes, value_starts, *read_varints(octets, at))
+
+
+def each_header(octets: "Octets", counts: "Column", at: "Column") -> Iterator[HeaderFields]:
+    """Yield the first header of all records that have one, then the second, and so on."""
+    import numpy as np
+
+    rows, index = np.flatnonzero(counts), 0
+    at = at[rows]
+    while len(rows):
+        key_sizes, key_starts, at = skip_bytes(octets, at)
+        value_sizes, value_starts, at = skip_bytes(octets, at)
+        yield HeaderFields(rows, key_sizes, key_starts, value_sizes, value_starts, at)
+        index += 1
+        has_more = counts[rows] > index
+        rows, at = rows[has_more], at[has_more]
 
 
 def read_varints(octets: "Octets", at: "Column", bytes_max: int = VARINT_BYTES_MAX) -> "tuple[Column, Column]":
-    """The signed number at each position, and the positions after them. A number that goes on for too long is cut there."""
+    """Return the signed number at each position, and the positions after them.
+
+    Raises MalformedMessage for a number of more bytes, and drops the bits that overflow, as `read_varint` does.
+    """
     import numpy as np
 
     first = octets.take(at, mode="clip")
@@ -29,22 +101,24 @@ def read_varints(octets: "Octets", at: "Column", bytes_max: int = VARINT_BYTES_M
     longer = int(np.count_nonzero(goes_on))
     if not longer:
         return _unzigzag_bytes(first), after
+    value = (first & 127).astype(np.uint64)
+    index = 1
+    which: Any
     if longer == len(first):
-        index, value = 1, (first & 127).astype(np.uint64)
-        which: Any = slice(None)
+        which = slice(None)
     elif DENSE_SHARE * longer > len(first):
-        # Many go on: a second byte is read for all of them, which is faster than to pick those out.
+        # Many go on: reading a second byte for all is faster than selecting those that have one.
         second = octets.take(after, mode="clip")
-        value = (first & 127).astype(np.uint64)
         value += ((second & 127) * goes_on).astype(np.uint64) << np.uint64(7)
         after += goes_on
         which = np.flatnonzero(goes_on & (second > 127))
         index = 2
     else:
-        index, value = 1, (first & 127).astype(np.uint64)
         which = np.flatnonzero(goes_on)
-    # From here on only the numbers that go on are looked at: often they are few, and the others are done.
-    while index < bytes_max and (isinstance(which, slice) or len(which)):
+    # From here on only the numbers that go on are read; often they are few.
+    while isinstance(which, slice) or len(which):
+        if index == bytes_max:
+            raise MalformedMessage(f"varint is longer than {bytes_max} bytes")
         byte = octets.take(after[which], mode="clip")
         value[which] |= (byte & 127).astype(np.uint64) << np.uint64(7 * index)
         after[which] += 1
@@ -52,6 +126,8 @@ def read_varints(octets: "Octets", at: "Column", bytes_max: int = VARINT_BYTES_M
         goes_on = byte > 127
         if not goes_on.all():
             which = np.flatnonzero(goes_on) if isinstance(which, slice) else which[goes_on]
+    if index == VARINT_BYTES_MAX == bytes_max:
+        value &= np.uint64(0xFFFF_FFFF)
     signed: Column = ((value >> np.uint64(1)) ^ -(value & np.uint64(1))).view(np.int64)
     return signed, after
 
@@ -63,7 +139,7 @@ def _unzigzag_bytes(first: "Octets") -> "Column":
 
 
 def skip_bytes(octets: "Octets", at: "Column") -> "tuple[Column, Column, Column]":
-    """Of byte strings with their lengths before them: sizes (-1 where null), where their bytes start, and the positions after them."""
+    """Return of byte strings with a length before them: sizes (-1 where null), where their bytes start, and the positions after them."""
     import numpy as np
 
     sizes, starts = read_varints(octets, at)

@@ -11,9 +11,9 @@ from numpy.typing import NDArray
 
 from ottla.base.ports import Buffer
 from ottla.wire.batch_table import BatchTable
-from ottla.wire.column_bounds import find_starts
-from ottla.wire.column_fields import VARLONG_BYTES_MAX, gather, read_varints, skip_bytes
+from ottla.wire.column_fields import each_header, gather, read_body_fields, read_head_fields
 from ottla.wire.errors import MalformedMessage
+from ottla.wire.record_boundaries import find_starts
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -239,17 +239,12 @@ class RecordColumns:
         if total * HEADER_BYTES_MIN > len(octets) or (len(counts) and int(counts.min()) < 0):
             raise MalformedMessage("records with more headers than there are bytes")
         key_sizes, key_starts, sizes, starts = (np.zeros(total, np.int64) for _ in range(4))
-        chosen, at = np.flatnonzero(counts), self._header_starts
-        at, index = at[chosen], 0
-        while len(chosen):
-            places = offsets[chosen] + index
-            key_sizes[places], key_starts[places], at = skip_bytes(octets, at)
-            sizes[places], starts[places], at = skip_bytes(octets, at)
-            if bool((at > len(octets)).any()) or int(key_sizes[places].min()) < 0:
-                raise MalformedMessage("a header without a key, or one that is longer than its record")
-            index += 1
-            goes_on = counts[chosen] > index
-            chosen, at = chosen[goes_on], at[goes_on]
+        for number, header in enumerate(each_header(octets, counts, self._header_starts)):
+            if bool((header.ends > len(octets)).any()) or int(header.key_sizes.min()) < 0:
+                raise MalformedMessage("record header without a key, or longer than its record")
+            targets = offsets[header.rows] + number
+            key_sizes[targets], key_starts[targets] = header.key_sizes, header.key_starts
+            sizes[targets], starts[targets] = header.value_sizes, header.value_starts
         return HeaderColumns(offsets, self._binary(key_starts, key_sizes), self._binary(starts, sizes))
 
     def _binary(self, starts: Column, sizes: Column) -> BinaryColumn:
@@ -305,35 +300,22 @@ def assemble(
     """Read the fields of the records of the batches in these rows of the table, which stand at `starts` to `ends` of the data."""
     octets = np.frombuffer(data, np.uint8)
     count, is_append_time, partition_of_batch = table.count[rows], table.is_append_time[rows], table.partition[rows]
-    positions = find_starts(octets, data, starts, ends, count)
+    positions = find_starts(data, starts.tolist(), ends.tolist(), count.tolist())
     batch_of_row = np.repeat(np.arange(len(rows)), count)
-    sizes, at = read_varints(octets, positions)
-    record_ends = at + sizes
-    deltas, at = read_varints(octets, at + 1, VARLONG_BYTES_MAX)
+    head = read_head_fields(octets, positions)
+    body = read_body_fields(octets, head.after_offset)
+    deltas = head.timestamp_deltas
     if is_append_time.any():
         deltas = np.where(is_append_time[batch_of_row], 0, deltas)
     timestamps = table.timestamp[rows][batch_of_row] + deltas
-    offset_deltas, at = read_varints(octets, at)
-    offsets = table.base_offset[rows][batch_of_row] + offset_deltas
-    key_sizes, key_starts, at = skip_bytes(octets, at)
-    value_sizes, value_starts, at = skip_bytes(octets, at)
-    header_counts, at = read_varints(octets, at)
-    is_wrong = (at != record_ends) & (header_counts == 0) | (at > record_ends) | (header_counts < 0)
+    offsets = table.base_offset[rows][batch_of_row] + head.offset_deltas
+    counts, at = body.header_counts, body.headers_at
+    is_wrong = (at != head.ends) & (counts == 0) | (at > head.ends) | (counts < 0)
     if is_wrong.any():
         raise MalformedMessage(
-            f"the record at offset {offsets[int(is_wrong.argmax())]} does not end where its fields end"
+            f"the fields of the record at offset {offsets[int(is_wrong.argmax())]} do not end where its length says"
         )
-    columns: list[Column] = [
-        offsets,
-        timestamps,
-        batch_of_row,
-        key_sizes,
-        key_starts,
-        value_sizes,
-        value_starts,
-        header_counts,
-        at,
-    ]
+    columns: list[Column] = [offsets, timestamps, batch_of_row, *body]
     wanted = offsets >= np.array(fetch_offsets, np.int64)[partition_of_batch][batch_of_row]
     if not wanted.all():
         columns = [column[wanted] for column in columns]

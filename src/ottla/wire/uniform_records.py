@@ -20,14 +20,14 @@ _Form = tuple[int, int, tuple[tuple[int, bytes], ...], tuple[bytes, ...]]
 """The size of a record, where its timestamp delta is, the bytes that all of them share with their places, the columns of offset deltas."""
 
 
-def may_be_grid(data: bytes | memoryview) -> bool:
+def may_be_uniform(data: bytes | memoryview) -> bool:
     """Whether the first three records are of one size."""
     low = data[0]
     size = 1 + (low >> 1) if low < 128 else 2 + ((low & 127 | data[1] << 7) >> 1)
     return low == data[size] == data[2 * size]
 
 
-def scan_grid(data: bytes, record_count: int) -> RecordStats | None:
+def collect_stats_uniform(data: bytes, record_count: int) -> RecordStats | None:
     """Records without headers, with offset deltas 0, 1, 2 ...; None where they are of several forms, or far apart in time."""
     _, position = read_varint(data, 0)
     key_size, position = read_varint(data, position + 3)

@@ -26,10 +26,11 @@ from ottla.wire.batches import (
 from ottla.wire.compression import decompress
 from ottla.wire.crc import crc32c
 from ottla.wire.errors import MalformedMessage
-from ottla.wire.record_boundaries import FastPathMiss, find_bounds, scan_plain
-from ottla.wire.record_columns import scan
+from ottla.wire.record_boundaries import FastPathMiss, find_starts, guess_boundaries
+from ottla.wire.record_columns import collect_stats_large, collect_stats_plain
 from ottla.wire.record_scan import RecordStats, collect_stats, collect_stats_fast
-from ottla.wire.uniform_records import scan_grid
+from ottla.wire.uniform_records import collect_stats_uniform
+from ottla.wire.varint import read_varint, varint
 
 WRITTEN = Path(__file__).parents[2] / "data" / "compressed_batches.json"
 HEADERS = st.lists(st.tuples(st.text(max_size=5), st.none() | st.binary(max_size=5)), max_size=3).map(tuple)
@@ -158,7 +159,10 @@ def test_the_ways_of_reading_records_agree(shape: object, count: int, data: st.D
         truth: RecordStats | None = collect_stats(octets, count)
     except MalformedMessage:
         truth = None
-    for found in (collect_stats_fast(octets, count, check_offsets=True), scan(octets, count, wants_offsets=True)):
+    for found in (
+        collect_stats_fast(octets, count, check_offsets=True),
+        collect_stats_large(octets, count, check_offsets=True),
+    ):
         assert found is None or found == truth
 
 
@@ -168,7 +172,7 @@ def test_a_negative_length_among_many_is_not_overlooked(size: Callable[[int], in
     records = [Record(timestamp=1000, value=b"x" * size(i)) for i in range(500)]
     octets = bytearray(payload(records))
     octets[len(payload(records[:250]))] ^= 1
-    assert scan(bytes(octets), 500, wants_offsets=False) is None
+    assert collect_stats_large(bytes(octets), 500, check_offsets=False) is None
     assert collect_stats_fast(bytes(octets), 500) is None
 
 
@@ -183,7 +187,9 @@ def test_large_batches_of_usual_records_are_read_in_columns(count: int, kind: st
         Record(timestamp=1000 + i // 300, value=b"x" * size(i), headers=(("a", b"b"),) if kind == "headers" else ())
         for i in range(count)
     ]
-    assert scan(payload(records), count, wants_offsets=True) == RecordStats(0, (count - 1) // 300, True, True)
+    assert collect_stats_large(payload(records), count, check_offsets=True) == RecordStats(
+        0, (count - 1) // 300, True, True
+    )
 
 
 @pytest.mark.parametrize(
@@ -214,19 +220,55 @@ def test_plain_records_of_random_bytes_are_read_at_once(count: int, key: bytes |
         for i in range(count)
     ]
     octets = payload(records)
-    for is_one_time in {False, times == 1}:
-        bounds = find_bounds(numpy, octets, count, is_one_time=is_one_time)
-        assert scan_plain(numpy, octets, bounds) == RecordStats(0, times - 1, key is None, True)
+    bounds = guess_boundaries(numpy, octets, count)
+    assert bounds.tolist() == [*find_starts(octets, [0], [len(octets)], [count]).tolist(), len(octets)]
+    assert collect_stats_plain(numpy, octets, bounds) == RecordStats(0, times - 1, key is None, True)
+    for data, wrong_count in ((octets, count - 1), (octets, count + 1), (octets + b"\0", count)):
         with pytest.raises(FastPathMiss):
-            find_bounds(numpy, octets, count - 1, is_one_time=is_one_time)
-        with pytest.raises(FastPathMiss):
-            find_bounds(numpy, octets, count + 1, is_one_time=is_one_time)
-        with pytest.raises(FastPathMiss):
-            find_bounds(numpy, octets + b"\0", count, is_one_time=is_one_time)
-    assert scan(octets, count, wants_offsets=True, is_one_time=True) in (
-        None,
-        RecordStats(0, times - 1, key is None, True),
-    )
+            guess_boundaries(numpy, data, wrong_count)
+        with pytest.raises(MalformedMessage):
+            find_starts(data, [0], [len(data)], [wrong_count])
+    assert collect_stats_large(octets, count, check_offsets=True) == RecordStats(0, times - 1, key is None, True)
+
+
+@pytest.mark.parametrize("length_bytes", [2, 3])
+def test_lengths_that_take_more_bytes_than_needed_shift_no_field(length_bytes: int) -> None:
+    """Read one byte too early, these records look plain: the attributes as timestamp, the timestamp as offset, and so on."""
+    octets, count = bytearray(), 60
+    for index in range(count):
+        body = b"\0" + varint(index) + varint(-1) + varint(2) + b"\4\4" + varint(2) + b"vv" + b"\0"
+        length = varint(len(body))
+        octets += bytes((length[0] | 128,)) + b"\x80" * (length_bytes - 2) + b"\0" + body
+    truth = collect_stats(bytes(octets), count)
+    assert (truth.max_timestamp_delta, truth.has_consecutive_offsets, truth.has_null_key) == (59, False, False)
+    assert collect_stats_large(bytes(octets), count, check_offsets=True) in (None, truth)
+    with pytest.raises(FastPathMiss):
+        collect_stats_plain(numpy, bytes(octets), guess_boundaries(numpy, bytes(octets), count))
+
+
+@settings(deadline=None)
+@given(batches=st.lists(st.tuples(SHAPES, st.integers(1, 700)), min_size=1, max_size=4), gap=st.integers(0, 3))
+def test_starts_of_many_batches_are_where_their_records_are(batches: list[tuple[object, int]], gap: int) -> None:
+    data, expected, starts, ends = bytearray(), [], [], []
+    for shape, count in batches:
+        data += b"\xff" * gap
+        starts.append(len(data))
+        base = build_batch([shape(i) for i in range(count)])[61:]  # type: ignore[operator]
+        position = 0
+        for _ in range(count):
+            expected.append(len(data) + position)
+            size, position = read_varint(base, position)
+            position += size
+        data += base
+        ends.append(len(data))
+    counts = [count for _, count in batches]
+    assert find_starts(memoryview(data), starts, ends, counts).tolist() == expected
+    for index in range(len(batches)):
+        for wrong in (-1, 1):
+            changed = [count + wrong * (at == index) for at, count in enumerate(counts)]
+            if changed[index]:
+                with pytest.raises(MalformedMessage):
+                    find_starts(memoryview(data), starts, ends, changed)
 
 
 @pytest.mark.parametrize("count", [21, 64, 65, 300])
@@ -234,13 +276,13 @@ def test_plain_records_of_random_bytes_are_read_at_once(count: int, key: bytes |
 @pytest.mark.parametrize("value", [None, b"", b"v" * 100, b"v" * 9000])
 def test_records_of_one_form_are_a_grid(count: int, key: bytes | None, value: bytes | None) -> None:
     octets = payload([Record(timestamp=1000 + i // 50, key=key, value=value) for i in range(count)])
-    assert scan_grid(octets, count) == RecordStats(0, (count - 1) // 50, key is None, True)
-    assert scan_grid(octets + b"\0", count) is None
+    assert collect_stats_uniform(octets, count) == RecordStats(0, (count - 1) // 50, key is None, True)
+    assert collect_stats_uniform(octets + b"\0", count) is None
     size = len(octets) // count
     for damaged in range((count - 2) * size, len(octets)):
         changed = bytearray(octets)
         changed[damaged] ^= 1
-        found = scan_grid(bytes(changed), count)
+        found = collect_stats_uniform(bytes(changed), count)
         try:
             assert found in (None, collect_stats(bytes(changed), count))
         except MalformedMessage:

@@ -1,11 +1,15 @@
-"""Variable-length integers: round trips, the edges, and what is refused."""
+"""Variable-length integers: round trips, limits and malformed input; columns of them are read as single ones are."""
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from ottla.wire.column_fields import read_varints
 from ottla.wire.errors import MalformedMessage
 from ottla.wire.varint import (
+    VARINT_BYTES_MAX,
+    VARLONG_BYTES_MAX,
     read_unsigned_varint,
     read_varint,
     read_varlong,
@@ -97,3 +101,23 @@ def test_numbers_out_of_range_are_refused(write: object, value: int) -> None:
     assert callable(write)
     with pytest.raises(ValueError, match=r"is not a"):
         write(value)
+
+
+@given(
+    st.lists(st.lists(st.integers(128, 255), max_size=11).map(bytes), min_size=1, max_size=30),
+    st.sampled_from([(read_varint, VARINT_BYTES_MAX), (read_varlong, VARLONG_BYTES_MAX)]),
+)
+def test_columns_of_numbers_are_read_as_single_numbers(prefixes, reader) -> None:
+    """Including bits that overflow, and numbers that are too long."""
+    read_one, bytes_max = reader
+    data, positions = bytearray(), []
+    for index, prefix in enumerate(prefixes):
+        positions.append(len(data))
+        data += prefix + bytes((index * 37 % 128,))
+    octets, at = np.frombuffer(data, np.uint8), np.array(positions)
+    if max(map(len, prefixes)) >= bytes_max:
+        with pytest.raises(MalformedMessage):
+            read_varints(octets, at, bytes_max)
+        return
+    values, after = read_varints(octets, at, bytes_max)
+    assert list(zip(values.tolist(), after.tolist(), strict=True)) == [read_one(data, each) for each in positions]
