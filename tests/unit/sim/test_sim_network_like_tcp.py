@@ -198,8 +198,8 @@ SCENARIOS = {
 }
 
 
-async def play(network, dial, scenario):
-    act, client_story, expected = scenario
+async def run_scenario(network, dial, scenario):
+    act, client_steps, expected = scenario
     accepted = asyncio.get_running_loop().create_future()
 
     def accept():
@@ -209,7 +209,7 @@ async def play(network, dial, scenario):
     listener = await network.listen("127.0.0.1", 0, accept)
     client = await dial(listener.port)
     server = await accepted
-    await client_story(server, client)
+    await client_steps(server, client)
     await server.done
     listener.close()
     assert server.notes == expected
@@ -219,7 +219,7 @@ async def play(network, dial, scenario):
 def test_simulated(scenario, monkeypatch):
     monkeypatch.setitem(globals(), "BIG", 1 << 20)  # enough for simulated sockets, whose buffers are small
 
-    async def scenario(world):
+    async def run(world):
         network = world.start("client").network
 
         async def dial(port):
@@ -227,11 +227,11 @@ def test_simulated(scenario, monkeypatch):
             await network.connect("127.0.0.1", port, dialler)
             return dialler
 
-        await play(world.start("node").network, dial, scenario)
+        await run_scenario(world.start("node").network, dial, scenario)
 
     for seed in range(5):
         with World(seed) as world:
-            world.run(scenario(world))
+            world.run(run(world))
 
 
 @pytest.mark.parametrize("scenario", SCENARIOS.values(), ids=SCENARIOS)
@@ -239,4 +239,4 @@ async def test_real(scenario):
     async def dial(port):
         return RealClient(*await asyncio.open_connection("127.0.0.1", port))
 
-    await play(TcpNetwork(), dial, scenario)
+    await run_scenario(TcpNetwork(), dial, scenario)
