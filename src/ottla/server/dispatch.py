@@ -1,7 +1,8 @@
 """The supported APIs, their versions and their handlers.
 
-A handler module defines `handle(broker, context, request, version)`, which returns a response or an awaitable, or, if
-message objects would be too slow, `handle_raw(connection, buffer, view, position, end, version, correlation_id)`.
+A handler module defines `handle(broker, context, request, version)`, which returns a response, an awaitable or a generator
+(see `runtime/slice_scheduler.py`), or, if message objects would be too slow,
+`handle_raw(connection, buffer, view, position, end, version, correlation_id)`.
 """
 
 from collections.abc import Callable
@@ -19,13 +20,13 @@ class Api:
     __slots__ = (
         "advertised_min_version",
         "errors",
-        "first",
         "flexible_from",
         "handle",
         "handle_raw",
         "is_loaded",
         "key",
-        "last",
+        "max_version",
+        "min_version",
         "module",
         "request",
         "requests",
@@ -36,18 +37,18 @@ class Api:
         self,
         key: int,
         module: str,
-        first: int,
-        last: int,
+        min_version: int,
+        max_version: int,
         flexible_from: int,
         *,
         advertised_min_version: int | None = None,
     ) -> None:
         self.key = key
         self.module = module
-        self.first = first
-        self.last = last
+        self.min_version = min_version
+        self.max_version = max_version
         self.flexible_from = flexible_from
-        self.advertised_min_version = first if advertised_min_version is None else advertised_min_version
+        self.advertised_min_version = min_version if advertised_min_version is None else advertised_min_version
         # ApiVersions responses never have tags in their header: the client does not know the broker's versions yet.
         self.response_flexible_from = flexible_from if key != 18 else 1 << 15
         self.requests = 0
