@@ -114,7 +114,7 @@ class Clock:
 class Api:
     """A handler that responds at once or later, as the request's second byte says."""
 
-    requests = errors = first = last = 0
+    requests = errors = min_version = max_version = 0
     flexible_from = 1 << 15
     is_loaded = True
 
