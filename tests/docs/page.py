@@ -3,7 +3,7 @@
 The text after the fence determines the type of the block:
 
     console             commands after `$`, each with its output below it; each must exit with 0
-    console NAME        the same in another terminal, where the last command keeps running; without `$`: its later output
+    console NAME        the same in another terminal, where the last command keeps running; or its later output
     python              runs as written, after the blocks above it
     python NAME.py      a file; pytest runs those named `test_*` at the end of the page
     LANGUAGE NAME.EXT   a file

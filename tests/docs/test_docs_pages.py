@@ -27,7 +27,8 @@ ELSEWHERE = {
     "CONFIGS.md": "generated",
     "cli.md": "generated",
     **dict.fromkeys(
-        ("ARCHITECTURE.md", "OPERATING.md", "SKIPPED.md", "STYLE.md", "TESTING.md"), "for operators and contributors"
+        ("ARCHITECTURE.md", "GLOSSARY.md", "OPERATING.md", "SKIPPED.md", "STYLE.md", "TESTING.md"),
+        "for operators and contributors",
     ),
 }
 """Where other pages are tested, or why they have nothing to run."""

@@ -1,6 +1,6 @@
-"""Brokers inside tests: `Broker` for code that blocks, `AsyncBroker` for an event loop, and the pytest fixtures.
+"""Brokers for tests: `Broker` for blocking code, `AsyncBroker` for asyncio, and the pytest fixtures.
 
-The names are loaded on first use: pytest imports this package in every run.
+Both names are imported on first use, since pytest imports this package in every run.
 """
 
 from typing import TYPE_CHECKING, Any

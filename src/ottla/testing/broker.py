@@ -1,11 +1,11 @@
-"""A real broker inside the process of a test: `Broker` in a thread of its own, `AsyncBroker` in the running event loop.
+"""A real broker in the test's process: `Broker` runs in its own thread, `AsyncBroker` in the running event loop.
 
     with Broker() as broker:
         producer = KafkaProducer(bootstrap_servers=broker.bootstrap)
 
-It listens on a free port of 127.0.0.1 and keeps its data in a temporary directory, in shared memory where there is some, that is removed
-at the end. `config` takes Kafka's broker configs; `data` keeps the data in a directory of your own. Groups begin at once
-(group.initial.rebalance.delay.ms=0): everything else is as Kafka has it.
+It listens on a free port of 127.0.0.1 and keeps its data in a temporary directory, in shared memory if available,
+which is deleted at the end. `config` takes Kafka's broker configs; `data` sets a permanent directory instead. All
+defaults are Kafka's, except group.initial.rebalance.delay.ms=0.
 """
 
 import asyncio
@@ -32,7 +32,7 @@ T = TypeVar("T")
 HOST = "127.0.0.1"
 START_SECONDS_MAX = 60.0
 DEFAULTS = {"group.initial.rebalance.delay.ms": "0"}
-"""Where tests want something else than Kafka does: a new group that waits 3 s for more members makes each test 3 s longer."""
+"""Defaults that differ from Kafka's: with a delay of 3 s, every test with a new group would take 3 s longer."""
 
 
 class AsyncBroker:
@@ -48,28 +48,28 @@ class AsyncBroker:
 
     @property
     def bootstrap(self) -> str:
-        """Where clients connect, as host:port; the same after a restart."""
+        """Address for clients, as host:port; stays the same after a restart."""
         return f"{HOST}:{self._port}"
 
     @property
     def data(self) -> str:
-        """The directory that holds the data."""
+        """The data directory."""
         if self._directory is None:
             self._directory = temporary_directory()
-            # Also where nobody ends this broker: shared memory is memory.
+            # Also delete it if the broker is never stopped: shared memory uses RAM.
             self._removal = weakref.finalize(self, remove_directory, self._directory)
         return self._directory
 
     @property
     def node(self) -> Node:
-        """The node itself, for tests that look inside."""
+        """The node, for tests that inspect internals."""
         if self._node is None:
             raise RuntimeError("the broker is not running")
         return self._node
 
     async def start(self) -> Self:
         if self._node is not None:
-            raise RuntimeError("the broker is running already")
+            raise RuntimeError("the broker is already running")
         listener = {"listeners": f"PLAINTEXT://{HOST}:{self._port}", "log.dirs": self.data}
         config = node_config(listener | DEFAULTS | self._config)
         ports = real_ports(asyncio.get_running_loop())
@@ -84,28 +84,28 @@ class AsyncBroker:
         return self
 
     async def stop(self) -> None:
-        """Stop cleanly; the data stays until the end of the block, or for good where `data` was given."""
+        """Stop cleanly. The data is kept until the end of the `with` block, or permanently if `data` was given."""
         node, self._node = self._node, None
         if node is not None:
             await node.stop()
             self._close_workers()
 
     async def kill(self) -> None:
-        """Drop everything as if the process had died: connections break, nothing is flushed and no clean shutdown is noted."""
+        """Simulate a crash: connections break, nothing is flushed, and no clean-shutdown marker is written."""
         node, self._node = self._node, None
         if node is not None:
             node.abort()
             self._close_workers()
 
     async def restart(self) -> None:
-        """Stop cleanly, if it is running, and start again on the same port with the same data."""
+        """Stop cleanly if running, and start on the same port with the same data."""
         await self.stop()
         await self.start()
 
     async def create_topic(
         self, name: str, partitions: int = 1, *, replication_factor: int = 1, config: Mapping[str, str] | None = None
     ) -> None:
-        """Create a topic and return when it is there; -1 takes the broker's default for a number. ApiError where the broker refuses it."""
+        """Create a topic and wait until it exists; -1 means the broker's default. Raises `ApiError` if rejected."""
         configs = [CreatableTopicConfig(key, value) for key, value in (config or {}).items()]
         topic = CreatableTopic(
             name=name, num_partitions=partitions, replication_factor=replication_factor, configs=configs
@@ -117,7 +117,7 @@ class AsyncBroker:
             raise ApiError(ErrorCode(result.error_code), result.error_message)
 
     def remove_data(self) -> None:
-        """Remove the directory, if it is a temporary one of this broker."""
+        """Delete the data if the directory is temporary."""
         if self._removal is not None:
             self._removal()
             self._removal = self._directory = None
@@ -143,7 +143,7 @@ class AsyncBroker:
 
 
 class Broker:
-    """A broker in a thread of its own, for tests that block: `with Broker() as broker`."""
+    """A broker in its own thread, for blocking tests: `with Broker() as broker`."""
 
     def __init__(self, *, config: Mapping[str, str] | None = None, data: str | os.PathLike[str] | None = None) -> None:
         self._broker = AsyncBroker(config=config, data=data)
@@ -152,12 +152,12 @@ class Broker:
 
     @property
     def bootstrap(self) -> str:
-        """Where clients connect, as host:port; the same after a restart."""
+        """Address for clients, as host:port; stays the same after a restart."""
         return self._broker.bootstrap
 
     @property
     def data(self) -> str:
-        """The directory that holds the data."""
+        """The data directory."""
         return self._broker.data
 
     def start(self) -> Self:
@@ -175,7 +175,7 @@ class Broker:
         return self
 
     def stop(self) -> None:
-        """Stop cleanly; the data stays until the end of the block, or for good where `data` was given."""
+        """Stop cleanly. The data is kept until the end of the `with` block, or permanently if `data` was given."""
         if self._thread is not None:
             try:
                 self._run(self._broker.stop())
@@ -183,7 +183,7 @@ class Broker:
                 self._end_thread()
 
     def kill(self) -> None:
-        """Drop everything as if the process had died: connections break, nothing is flushed and no clean shutdown is noted."""
+        """Simulate a crash: connections break, nothing is flushed, and no clean-shutdown marker is written."""
         if self._thread is not None:
             try:
                 self._run(self._broker.kill())
@@ -191,14 +191,14 @@ class Broker:
                 self._end_thread()
 
     def restart(self) -> None:
-        """Stop cleanly, if it is running, and start again on the same port with the same data."""
+        """Stop cleanly if running, and start on the same port with the same data."""
         self.stop()
         self.start()
 
     def create_topic(
         self, name: str, partitions: int = 1, *, replication_factor: int = 1, config: Mapping[str, str] | None = None
     ) -> None:
-        """Create a topic and return when it is there; -1 takes the broker's default for a number. ApiError where the broker refuses it."""
+        """Create a topic and wait until it exists; -1 means the broker's default. Raises `ApiError` if rejected."""
         if self._thread is None:
             raise RuntimeError("the broker is not running")
         self._run(self._broker.create_topic(name, partitions, replication_factor=replication_factor, config=config))

@@ -1,6 +1,6 @@
-"""The fixtures `ottla_broker` (a fresh broker for each test) and `ottla_session_broker` (one for the whole run).
+"""The fixtures `ottla_broker` (a new broker per test) and `ottla_session_broker` (one per session).
 
-pytest loads this module in every run of every project that has Ottla installed, so nothing else is imported until a fixture is used.
+pytest loads this module in every project where Ottla is installed, so it imports nothing else until a fixture is used.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 @pytest.fixture
 def ottla_broker() -> Iterator[Broker]:
-    """A broker of this test's own, on a free port, with its data in memory."""
+    """A new broker for this test, on a free port, with its data in memory."""
     from ottla.testing.broker import Broker
 
     with Broker() as broker:
@@ -25,7 +25,7 @@ def ottla_broker() -> Iterator[Broker]:
 
 @pytest.fixture(scope="session")
 def ottla_session_broker() -> Iterator[Broker]:
-    """A broker for the whole run: faster than one for each test, but topics are shared."""
+    """A broker shared by all tests of the session: faster, but tests share its topics."""
     from ottla.testing.broker import Broker
 
     with Broker() as broker:

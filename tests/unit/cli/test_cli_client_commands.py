@@ -103,9 +103,16 @@ class TestConsume:
         for value, ago in (("old", 3), ("older", 2), ("new", 0)):
             ottla("produce", topic, "-v", value, "--timestamp", f"@{now_ms - ago * DAY_MS}")
         for where, found in {
-            "beginning": "old\nolder\nnew\n", "end": "", "1": "older\nnew\n", "-1": "new\n", "99": "", "-99": "old\nolder\nnew\n",
-            "1h": "new\n", f"@{now_ms - 2 * DAY_MS}": "older\nnew\n", "2020-01-01": "old\nolder\nnew\n",
-        }.items():  # fmt: skip
+            "beginning": "old\nolder\nnew\n",
+            "end": "",
+            "1": "older\nnew\n",
+            "-1": "new\n",
+            "99": "",
+            "-99": "old\nolder\nnew\n",
+            "1h": "new\n",
+            f"@{now_ms - 2 * DAY_MS}": "older\nnew\n",
+            "2020-01-01": "old\nolder\nnew\n",
+        }.items():
             assert ottla("consume", topic, f"--from={where}") == Result(0, found, ""), where
         assert ottla("consume", topic, "--from-beginning", "--max", "2").out == "old\nolder\n"
         assert ottla("consume", topic, "--from=soon").code == 2
@@ -246,8 +253,10 @@ class TestPerf:
     def test_produce_and_consume(self, ottla: Ottla, topic: str) -> None:
         sent = ottla("perf", "produce", topic, "--records", "2000", "--size", "50", "--json").json
         assert (sent["records"], sent["bytes"], set(sent["latency_ms"])) == (
-            2000, 100_000, {"average", "p50", "p95", "p99", "p99_9", "max"},
-        )  # fmt: skip
+            2000,
+            100_000,
+            {"average", "p50", "p95", "p99", "p99_9", "max"},
+        )
         for arguments in ([], ["--one-by-one"]):
             read = ottla("perf", "consume", topic, *arguments, "--json").json
             assert (read["records"], read["bytes"]) == (2000, 100_000)

@@ -25,8 +25,9 @@ def test_start_does_not_import_other_commands(arguments: list[str]) -> None:
     program = (
         "import sys\nfrom ottla.cli.main import main\n"
         f"try:\n    main({arguments!r})\nexcept SystemExit: pass\n"
-        "print([name for name in sys.modules if name.split('.')[0] in ('typer', 'rich', 'click', 'pydantic') or name == 'ottla.client'],"
-        " file=sys.stderr)"
+        "unwanted = ('typer', 'rich', 'click', 'pydantic')\n"
+        "found = [name for name in sys.modules if name.split('.')[0] in unwanted or name == 'ottla.client']\n"
+        "print(found, file=sys.stderr)"
     )
     ended = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True, timeout=60)
     assert ended.stderr == "[]\n"
@@ -105,7 +106,10 @@ class TestClientConfig:
         self, tmp_path: pathlib.Path, ottla_session_broker: Broker, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         monkeypatch.delenv("OTTLA_BOOTSTRAP", raising=False)
-        text = f"bootstrap.servers={ottla_session_broker.bootstrap}\nlinger.ms=7\nkey.serializer=org.example.Java\nretries=3\n"
+        text = (
+            f"bootstrap.servers={ottla_session_broker.bootstrap}\n"
+            "linger.ms=7\nkey.serializer=org.example.Java\nretries=3\n"
+        )
         assert self.run(tmp_path, text) == 0
 
     def test_option_overrides_file(self, tmp_path: pathlib.Path, ottla_session_broker: Broker) -> None:

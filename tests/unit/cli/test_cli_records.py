@@ -23,9 +23,15 @@ def record(
 
 def test_record_as_json() -> None:
     assert json.loads(to_json(record(b"k", "ä".encode(), (("h", b"1"), ("h", None), ("b", b"\xff"))))) == {
-        "topic": "t", "partition": 1, "offset": 2, "timestamp": 3, "timestamp_type": "create", "key": "k", "value": "ä",
+        "topic": "t",
+        "partition": 1,
+        "offset": 2,
+        "timestamp": 3,
+        "timestamp_type": "create",
+        "key": "k",
+        "value": "ä",
         "headers": [{"key": "h", "value": "1"}, {"key": "h", "value": None}, {"key": "b", "value_base64": "/w=="}],
-    }  # fmt: skip
+    }
     assert json.loads(to_json(record(b"\xff", None)))["key_base64"] == "/w=="
 
 

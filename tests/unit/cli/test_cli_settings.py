@@ -74,8 +74,16 @@ def test_ephemeral_overrides_the_file_but_not_set() -> None:
         settings("--ephemeral", "--set", "log.dirs=/a", temporary="/t")
 
 
-@pytest.mark.parametrize("options", [["--set", "num.partitions"], ["--set", "=4"], ["--advertise", "a:b"], ["--advertise", ":1"],
-                                   ["--set", "controller.listener.names=PLAINTEXT", "--port", "1"]])  # fmt: skip
+@pytest.mark.parametrize(
+    "options",
+    [
+        ["--set", "num.partitions"],
+        ["--set", "=4"],
+        ["--advertise", "a:b"],
+        ["--advertise", ":1"],
+        ["--set", "controller.listener.names=PLAINTEXT", "--port", "1"],
+    ],
+)
 def test_usage_errors(options: list[str], capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["start", *options]) == 2
     output = capsys.readouterr()

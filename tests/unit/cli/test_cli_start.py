@@ -260,7 +260,11 @@ async def assemble(ports, config, **others):
     return Node()
 
 main.assemble = assemble
-main.run(node_config({}), on_serving=lambda node: print("serving", flush=True), on_second_signal=lambda: print("removed", flush=True))
+main.run(
+    node_config({}),
+    on_serving=lambda node: print("serving", flush=True),
+    on_second_signal=lambda: print("removed", flush=True),
+)
 """
 
 

@@ -42,8 +42,10 @@ class TestTopic:
     def test_json(self, ottla: Ottla, name: str) -> None:
         (made,) = ottla("topic", "create", name, "-p", "1", "--json").json
         assert {key: made[key] for key in ("name", "partitions", "replication_factor")} == {
-            "name": name, "partitions": 1, "replication_factor": 1,
-        }  # fmt: skip
+            "name": name,
+            "partitions": 1,
+            "replication_factor": 1,
+        }
         assert {"name": name, "partitions": 1, "replication_factor": 1, "is_internal": False} in ottla(
             "topic", "list", "--json"
         ).json
@@ -132,9 +134,11 @@ class TestAddPartitions:
     def test_invalid_config_adds_no_partitions(self, ottla: Ottla, name: str) -> None:
         ottla("topic", "create", name, "-p", "1")
         assert ottla("topic", "alter", name, "-p", "2", "-c", "retention.mss=1") == Result(
-            1, "", f"ottla: topic {name} has no config 'retention.mss'\n"
+            1,
+            "",
+            f"ottla: topic {name} has no config 'retention.mss'\n"
             f"       Did you mean retention.ms? `ottla config describe topic {name} --all` shows all configs.\n",
-        )  # fmt: skip
+        )
         assert len(ottla("topic", "describe", name, "--json").json[0]["partitions"]) == 1
 
     def test_nothing_to_alter(self, ottla: Ottla, name: str) -> None:
@@ -160,8 +164,10 @@ class TestConfig:
             ["retention.ms", "5", "dynamic", "topic"],
         ]
         assert ottla("config", "unset", "topic", name, "retention.ms", "--json").json == {
-            "kind": "topic", "name": name, "changes": [{"operation": "delete", "config": "retention.ms", "value": None}],
-        }  # fmt: skip
+            "kind": "topic",
+            "name": name,
+            "changes": [{"operation": "delete", "config": "retention.ms", "value": None}],
+        }
         assert own_configs(ottla, name) == ["cleanup.policy"]
 
     def test_documentation(self, ottla: Ottla, name: str) -> None:

@@ -1,4 +1,4 @@
-"""Brokers inside tests: they start fast, keep their port, and leave nothing behind."""
+"""`ottla.testing`: brokers start fast, keep their port, and delete their data."""
 
 import os
 import pathlib
@@ -18,8 +18,8 @@ from ottla.testing import AsyncBroker, Broker
 pytest_plugins = ["pytester"]
 
 
-def answers(bootstrap: str) -> bool:
-    """Whether ApiVersions is answered there."""
+def is_serving(bootstrap: str) -> bool:
+    """Return whether a broker responds to ApiVersions at this address."""
     host, _, port = bootstrap.rpartition(":")
     try:
         with socket.create_connection((host, int(port)), timeout=5) as connection:
@@ -37,7 +37,7 @@ def produce(broker: Broker, *values: bytes) -> None:
     producer.close()
 
 
-def consumed(broker: Broker, count: int) -> list[bytes]:
+def consume(broker: Broker, count: int) -> list[bytes]:
     consumer = KafkaConsumer(
         bootstrap_servers=broker.bootstrap, auto_offset_reset="earliest", consumer_timeout_ms=10_000
     )
@@ -47,23 +47,23 @@ def consumed(broker: Broker, count: int) -> list[bytes]:
     return values
 
 
-def test_a_broker_serves_and_leaves_nothing() -> None:
+def test_broker_serves_and_deletes_its_data() -> None:
     with Broker() as broker:
         data = broker.data
-        assert answers(broker.bootstrap)
+        assert is_serving(broker.bootstrap)
         assert os.path.exists(os.path.join(data, "meta.properties"))
-    assert not answers(broker.bootstrap)
+    assert not is_serving(broker.bootstrap)
     assert not os.path.exists(data)
 
 
-def test_records_go_in_and_out() -> None:
+def test_produce_and_consume() -> None:
     with Broker() as broker:
         broker.create_topic("t")
         produce(broker, b"1", b"2")
-        assert consumed(broker, 2) == [b"1", b"2"]
+        assert consume(broker, 2) == [b"1", b"2"]
 
 
-def test_a_restart_keeps_port_and_data() -> None:
+def test_restart_keeps_port_and_data() -> None:
     with Broker() as broker:
         broker.create_topic("t")
         bootstrap = broker.bootstrap
@@ -71,55 +71,55 @@ def test_a_restart_keeps_port_and_data() -> None:
         broker.restart()
         assert broker.bootstrap == bootstrap
         produce(broker, b"2")
-        assert consumed(broker, 2) == [b"1", b"2"]
+        assert consume(broker, 2) == [b"1", b"2"]
 
 
-def test_a_killed_broker_comes_back_with_what_it_acknowledged() -> None:
+def test_killed_broker_keeps_acknowledged_records() -> None:
     with Broker() as broker:
         broker.create_topic("t")
         produce(broker, b"1")
         broker.kill()
-        assert not answers(broker.bootstrap)
+        assert not is_serving(broker.bootstrap)
         assert not os.path.exists(os.path.join(broker.data, ".kafka_cleanshutdown"))
         broker.restart()
         produce(broker, b"2")
-        assert consumed(broker, 2) == [b"1", b"2"]
+        assert consume(broker, 2) == [b"1", b"2"]
         broker.stop()
         assert os.path.exists(os.path.join(broker.data, ".kafka_cleanshutdown"))
 
 
-def test_data_in_a_directory_of_ones_own_stays(tmp_path: pathlib.Path) -> None:
+def test_data_directory_is_kept_if_given(tmp_path: pathlib.Path) -> None:
     for _ in range(2):
         with Broker(data=tmp_path / "data") as broker:
             assert broker.data == str(tmp_path / "data")
     assert (tmp_path / "data" / "meta.properties").exists()
 
 
-def test_configs_and_topics() -> None:
+def test_configs_and_create_topic() -> None:
     with Broker(config={"num.partitions": "3", "auto.create.topics.enable": "false"}) as broker:
         broker.create_topic("a", partitions=2, config={"retention.ms": "5"})
         consumer = KafkaConsumer(bootstrap_servers=broker.bootstrap)
         assert consumer.topics() == {"a"}
         assert consumer.partitions_for_topic("a") == {0, 1}
         consumer.close()
-        with pytest.raises(ApiError) as refusal:
+        with pytest.raises(ApiError) as error:
             broker.create_topic("a")
-        assert refusal.value.code is ErrorCode.TOPIC_ALREADY_EXISTS
-        with pytest.raises(ApiError) as refusal:
+        assert error.value.code is ErrorCode.TOPIC_ALREADY_EXISTS
+        with pytest.raises(ApiError) as error:
             broker.create_topic("b", config={"retention.msec": "5"})
-        assert refusal.value.code is ErrorCode.INVALID_CONFIG
+        assert error.value.code is ErrorCode.INVALID_CONFIG
 
 
-def test_two_brokers_beside_each_other() -> None:
+def test_two_brokers_at_the_same_time() -> None:
     with Broker() as one, Broker() as other:
         one.create_topic("t")
         other.create_topic("t")
         produce(one, b"one")
         produce(other, b"other")
-        assert (consumed(one, 1), consumed(other, 1)) == ([b"one"], [b"other"])
+        assert (consume(one, 1), consume(other, 1)) == ([b"one"], [b"other"])
 
 
-def test_a_broker_that_cannot_start_says_why_and_leaves_nothing() -> None:
+def test_failed_start_raises() -> None:
     broker = Broker(config={"num.partition": "3"})
     with pytest.raises(ConfigError, match=r"did you mean num\.partitions"):
         broker.start()
@@ -129,18 +129,18 @@ def test_a_broker_that_cannot_start_says_why_and_leaves_nothing() -> None:
     broker.kill()
 
 
-def test_a_broker_that_nobody_ends_leaves_nothing() -> None:
-    """Its directory goes with the process at the latest."""
+def test_data_is_deleted_at_exit_without_stop() -> None:
+    """A broker that is never stopped deletes its data when the process exits."""
     program = "from ottla.testing import Broker; broker = Broker().start(); print(broker.data)"
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True, timeout=60)
     assert not os.path.exists(done.stdout.strip())
 
 
-async def test_a_broker_in_the_running_loop() -> None:
+async def test_async_broker() -> None:
     async with AsyncBroker() as broker:
         data = broker.data
         await broker.create_topic("t")
-        with pytest.raises(RuntimeError, match="running already"):
+        with pytest.raises(RuntimeError, match="already running"):
             await broker.start()
         bootstrap = broker.bootstrap
         await broker.restart()
@@ -152,19 +152,19 @@ async def test_a_broker_in_the_running_loop() -> None:
     assert not pathlib.Path(data).exists()  # noqa: ASYNC240
 
 
-def test_a_broker_is_ready_within_a_tenth_of_a_second() -> None:
-    """The best of three, in a process that has done nothing else: other tests share the machine."""
+def test_start_takes_less_than_100_ms() -> None:
+    """Best of three in a new process, since other tests share the machine."""
     program = (
         "import time; from ottla.testing import Broker\n"
         "for _ in range(3):\n"
-        "    began = time.perf_counter()\n"
-        "    with Broker(): print(time.perf_counter() - began)\n"
+        "    start = time.perf_counter()\n"
+        "    with Broker(): print(time.perf_counter() - start)\n"
     )
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True, timeout=60)
     assert min(map(float, done.stdout.split())) < 0.1
 
 
-def test_the_fixtures(pytester: pytest.Pytester) -> None:
+def test_pytest_fixtures(pytester: pytest.Pytester) -> None:
     pytester.makepyfile(
         """
         import socket
@@ -184,14 +184,14 @@ def test_the_fixtures(pytester: pytest.Pytester) -> None:
     pytester.runpytest_subprocess("-p", "no:cacheprovider").assert_outcomes(passed=2)
 
 
-def test_the_plugin_is_lazy() -> None:
-    """pytest loads it in every run of every project: it brings nothing along."""
+def test_plugin_imports_nothing_else() -> None:
+    """pytest loads the plugin in every run, so it must not import anything else."""
     program = "import sys, ottla.testing.pytest_plugin; print(sorted(m for m in sys.modules if m.startswith('ottla')))"
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
     assert done.stdout == "['ottla', 'ottla.testing', 'ottla.testing.pytest_plugin']\n"
 
 
-def test_time_is_not_lost_on_stopping() -> None:
+def test_stop_is_fast() -> None:
     with Broker() as broker:
         began = time.perf_counter()
         broker.stop()

@@ -1,4 +1,4 @@
-"""What the reference of configs calls an effect is one: each is set on a broker, and seen from outside."""
+"""Configs that docs/CONFIGS.md lists as effective: set each on a broker and observe the effect through a client."""
 
 import pathlib
 import struct
@@ -25,7 +25,7 @@ def send(broker: Broker, value: bytes, *, key: bytes | None = None, timestamp_ms
 
 
 def stored_attributes(broker: Broker) -> int:
-    """The attributes of the first batch in the log of partition 0."""
+    """Return the attributes of the first batch in the log of partition 0."""
     data = (pathlib.Path(broker.data) / "t-0" / "00000000000000000000.log").read_bytes()
     return int(struct.unpack_from(">h", data, 21)[0])
 
@@ -53,7 +53,7 @@ def test_compression_type(codec: str, on: str) -> None:
         ({"message.max.bytes": "9999999"}, {"max.message.bytes": "1000"}),
     ],
 )
-def test_the_largest_batch(broker_config: Mapping[str, str], topic_config: Mapping[str, str]) -> None:
+def test_max_message_bytes(broker_config: Mapping[str, str], topic_config: Mapping[str, str]) -> None:
     with Broker(config=broker_config) as broker:
         broker.create_topic("t", config=topic_config)
         send(broker, b"x" * 900)
@@ -65,7 +65,7 @@ def test_the_largest_batch(broker_config: Mapping[str, str], topic_config: Mappi
     ("broker_config", "topic_config"),
     [({"log.message.timestamp.type": "LogAppendTime"}, {}), ({}, {"message.timestamp.type": "LogAppendTime"})],
 )
-def test_the_time_of_the_append(broker_config: Mapping[str, str], topic_config: Mapping[str, str]) -> None:
+def test_log_append_time(broker_config: Mapping[str, str], topic_config: Mapping[str, str]) -> None:
     with Broker(config=broker_config) as broker:
         broker.create_topic("t", config=topic_config)
         send(broker, b"x", timestamp_ms=5)
@@ -85,7 +85,7 @@ def test_the_time_of_the_append(broker_config: Mapping[str, str], topic_config: 
         ({"message.timestamp.after.max.ms": "1000"}, 100_000),
     ],
 )
-def test_times_that_are_refused(config: Mapping[str, str], shift_ms: int) -> None:
+def test_timestamps_out_of_range(config: Mapping[str, str], shift_ms: int) -> None:
     with Broker() as broker:
         broker.create_topic("t", config=config)
         now_ms = int(time.time() * 1000)
@@ -119,7 +119,7 @@ def test_compacted_topics_need_keys() -> None:
             send(broker, b"x")
 
 
-def test_topics_by_default() -> None:
+def test_auto_create_topics() -> None:
     with Broker(config={"num.partitions": "3"}) as broker:
         send(broker, b"x")
         assert len(list(pathlib.Path(broker.data).glob("t-*"))) == 3
@@ -129,12 +129,12 @@ def test_topics_by_default() -> None:
         assert consumer.topics() == set()
         consumer.close()
     with Broker(config={"default.replication.factor": "2"}) as broker:
-        with pytest.raises(ApiError) as refusal:
+        with pytest.raises(ApiError) as error:
             broker.create_topic("t", replication_factor=-1)
-        assert refusal.value.code is ErrorCode.INVALID_REPLICATION_FACTOR
+        assert error.value.code is ErrorCode.INVALID_REPLICATION_FACTOR
 
 
-def test_topics_that_cannot_be_deleted() -> None:
+def test_delete_topic_disabled() -> None:
     with Broker(config={"delete.topic.enable": "false"}) as broker:
         broker.create_topic("t")
         admin = KafkaAdminClient(bootstrap_servers=broker.bootstrap)
@@ -143,7 +143,7 @@ def test_topics_that_cannot_be_deleted() -> None:
         admin.close()
 
 
-def test_requests_that_are_too_large_end_their_connection() -> None:
+def test_socket_request_max_bytes() -> None:
     import socket
 
     with Broker(config={"socket.request.max.bytes": "1000"}) as broker:
