@@ -39,7 +39,7 @@ _frame_start_flexible = Struct(">iib").pack
 PRODUCE = 0
 API_VERSIONS = 18
 _IMMEDIATE = (Message, bytes, Encoded)
-"""What a handler returns if it responds immediately; otherwise it returns an awaitable."""
+"""What a handler returns if it responds immediately; otherwise it returns an awaitable or a generator."""
 
 
 class FileRegion:
@@ -299,7 +299,8 @@ class ServerConnection:
                 return self._on_frame(buffer, view, start, end)
         if not api.min_version <= version <= api.max_version and key != API_VERSIONS:
             raise MalformedMessage(
-                f"unsupported version {version} of API key {key}; supported versions are {api.min_version}-{api.max_version}"
+                f"unsupported version {version} of API key {key}; "
+                f"supported versions are {api.min_version}-{api.max_version}"
             )
         if version >= api.flexible_from:
             position = skip_tags(buffer, position, end)

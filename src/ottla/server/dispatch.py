@@ -1,7 +1,7 @@
 """The supported APIs, their versions and their handlers.
 
-A handler module defines `handle(broker, context, request, version)`, which returns a response, an awaitable or a generator
-(see `runtime/slice_scheduler.py`), or, if message objects would be too slow,
+A handler module defines `handle(broker, context, request, version)`, which returns a response, an awaitable or a
+generator (see `runtime/slice_scheduler.py`), or, if message objects would be too slow,
 `handle_raw(connection, buffer, view, position, end, version, correlation_id)`.
 """
 
