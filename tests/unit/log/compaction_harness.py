@@ -1,4 +1,4 @@
-"""Compaction without a node: a round over a log, in one go, as the cleaner and its process do it between them."""
+"""Compaction without a node: one run over a log, with the steps of broker and cleaner process in one call."""
 
 from ottla.log.compaction import serve
 from ottla.log.compaction_plan import (
@@ -21,7 +21,7 @@ MARKER_VALUE = bytes(6)
 
 def request(log: PartitionLog, plan: CompactionPlan, *, now_ms: int, **changes: object) -> CompactionRequest:
     config = log.config
-    asked = CompactionRequest(
+    compaction = CompactionRequest(
         directory=log.directory,
         bases=tuple(segment.base_offset for segment in plan.segments),
         sizes=tuple(segment.size for segment in plan.segments),
@@ -40,13 +40,13 @@ def request(log: PartitionLog, plan: CompactionPlan, *, now_ms: int, **changes: 
             for producer_id, producer in log.producers.items()
         ),
     )
-    return asked._replace(**changes)
+    return compaction._replace(**changes)
 
 
 def clean(
     log: PartitionLog, clean_to: int | None = None, *, now_ms: int, **changes: object
 ) -> Cleaned | CleaningFailed | SegmentsMissing | None:
-    """One round; None where there is nothing to clean."""
+    """Run the cleaner. Return None if there is nothing to clean."""
     log.flush()
     plan = plan_compaction(log, clean_to=clean_to, high_watermark=log.log_end_offset, now_ms=now_ms)
     if not plan.dirty_bytes:
@@ -66,14 +66,14 @@ def clean(
         swap.finish()
         log.disk.fsync_directory(log.directory)
         remove_deleted_segments(swap.old)
-    raise AssertionError("the work ended without its last report")
+    raise AssertionError("no final report")
 
 
-def append_marker(log: PartitionLog, kind: str, producer_id: int, *, producer_epoch: int = 0, now_ms: int) -> int:
-    """The end of a transaction, as its coordinator writes it."""
+def append_marker(log: PartitionLog, outcome: str, producer_id: int, *, producer_epoch: int = 0, now_ms: int) -> int:
+    """Append a transaction marker, as a coordinator does."""
     offset = log.log_end_offset
     batch = build_batch(
-        [Record(timestamp=now_ms, key=MARKER_KEYS[kind], value=MARKER_VALUE)],
+        [Record(timestamp=now_ms, key=MARKER_KEYS[outcome], value=MARKER_VALUE)],
         base_offset=offset,
         producer_id=producer_id,
         producer_epoch=producer_epoch,
@@ -97,7 +97,7 @@ def append_records(
     transactional: bool = False,
     log_append_time: int | None = None,
 ) -> int:
-    """One batch, as it is."""
+    """Append one preassigned batch."""
     offset = log.log_end_offset
     batch = build_batch(
         [Record(timestamp=now_ms + at, key=key, value=value) for at, (key, value) in enumerate(records)],

@@ -1,4 +1,4 @@
-"""What the tests of the log share: batches of known contents, and logs on a real disk."""
+"""Helpers of the log tests: batches with known contents, and logs on a real disk."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -66,7 +66,7 @@ def append(log: PartitionLog, records: memoryview | None = None, *, leader_epoch
 
 
 def stored_batches(log: PartitionLog) -> list[bytes]:
-    """All batches, from the files of all segments."""
+    """Return all batches from the files of all segments."""
     found = []
     for segment in log.segments:
         data = log.disk.read(segment.log_path)
@@ -80,7 +80,7 @@ def stored_records(log: PartitionLog) -> list[Record]:
 
 
 def read_all(log: PartitionLog, offset: int, max_bytes: int = 1 << 20) -> list[Record]:
-    """As a consumer reads: from an offset to the end, as many fetches as it takes."""
+    """Read from an offset to the end, as a consumer does."""
     records: list[Record] = []
     while (found := log.read(offset, max_bytes, limit_offset=log.log_end_offset, min_one_message=True)) is not None:
         data = found.file.read_at(found.position, found.size)

@@ -1,4 +1,4 @@
-"""Checkpoints, metadata, indexes and the bound on open files."""
+"""Checkpoints, partition metadata, indexes, scans and the file cache."""
 
 from pathlib import Path
 
@@ -34,11 +34,11 @@ def test_partition_metadata_rejects_invalid_files(tmp_path: Path, text: str) -> 
         partition_directory.read_topic_id(RealDisk(), str(tmp_path))
 
 
-class TestEpochs:
+class TestLeaderEpochCache:
     def test_checkpoint_has_kafkas_format(self, tmp_path: Path) -> None:
-        known = LeaderEpochCache([(0, 0), (4, 25)])
-        assert known.encode() == b"0\n2\n0 0\n4 25\n"
-        (tmp_path / leader_epoch_cache.FILE_NAME).write_bytes(known.encode())
+        epochs = LeaderEpochCache([(0, 0), (4, 25)])
+        assert epochs.encode() == b"0\n2\n0 0\n4 25\n"
+        (tmp_path / leader_epoch_cache.FILE_NAME).write_bytes(epochs.encode())
         assert leader_epoch_cache.read_checkpoint(RealDisk(), str(tmp_path)).entries() == [(0, 0), (4, 25)]
 
     @pytest.mark.parametrize("text", ["", "0\n", "1\n0\n", "0\n2\n0 0\n", "0\nx\n", "0\n1\n0\n"])
@@ -48,19 +48,19 @@ class TestEpochs:
             leader_epoch_cache.read_checkpoint(RealDisk(), str(tmp_path))
 
     def test_assign_removes_conflicting_entries(self) -> None:
-        known = LeaderEpochCache()
+        epochs = LeaderEpochCache()
         for epoch, start in ((0, 0), (2, 10), (2, 12), (3, 20), (5, 30)):
-            known.assign(epoch, start)
-        assert known.entries() == [(0, 0), (2, 10), (3, 20), (5, 30)]
-        known.assign(4, 25)
-        assert known.entries() == [(0, 0), (2, 10), (3, 20), (4, 25)]
-        known.assign(6, 10)
-        assert known.entries() == [(0, 0), (6, 10)]
+            epochs.assign(epoch, start)
+        assert epochs.entries() == [(0, 0), (2, 10), (3, 20), (5, 30)]
+        epochs.assign(4, 25)
+        assert epochs.entries() == [(0, 0), (2, 10), (3, 20), (4, 25)]
+        epochs.assign(6, 10)
+        assert epochs.entries() == [(0, 0), (6, 10)]
 
     def test_end_offset_for_epoch(self) -> None:
-        known = LeaderEpochCache([(2, 10), (4, 20), (7, 30)])
-        answers = {epoch: known.end_offset_for(epoch, 44) for epoch in (-1, 0, 2, 3, 4, 6, 7, 8)}
-        assert answers == {
+        epochs = LeaderEpochCache([(2, 10), (4, 20), (7, 30)])
+        found = {epoch: epochs.end_offset_for(epoch, 44) for epoch in (-1, 0, 2, 3, 4, 6, 7, 8)}
+        assert found == {
             -1: (-1, -1),
             0: (0, 10),
             2: (2, 20),
@@ -73,52 +73,52 @@ class TestEpochs:
         assert LeaderEpochCache().end_offset_for(0, 5) == (-1, -1)
 
     def test_truncate_from_both_ends(self) -> None:
-        known = LeaderEpochCache([(2, 10), (4, 20), (7, 30)])
-        known.truncate_from_end(30)
-        assert (known.entries(), known.is_dirty) == ([(2, 10), (4, 20)], True)
-        known.truncate_from_start(15)
-        assert known.entries() == [(2, 15), (4, 20)]
-        known.truncate_from_start(25)
-        assert known.entries() == [(4, 25)]
+        epochs = LeaderEpochCache([(2, 10), (4, 20), (7, 30)])
+        epochs.truncate_from_end(30)
+        assert (epochs.entries(), epochs.is_dirty) == ([(2, 10), (4, 20)], True)
+        epochs.truncate_from_start(15)
+        assert epochs.entries() == [(2, 15), (4, 20)]
+        epochs.truncate_from_start(25)
+        assert epochs.entries() == [(4, 25)]
 
 
 ENTRIES = st.lists(st.tuples(st.integers(1, 500), st.integers(1, 9000)), max_size=30)
 
 
-@given(steps=ENTRIES, asked=st.integers(0, 20_000))
-def test_mapped_and_mutable_offset_index_find_the_same(steps: list[tuple[int, int]], asked: int) -> None:
-    growing = MutableOffsetIndex(1000)
+@given(steps=ENTRIES, delta=st.integers(0, 20_000))
+def test_mapped_and_mutable_offset_index_find_the_same(steps: list[tuple[int, int]], delta: int) -> None:
+    mutable = MutableOffsetIndex(1000)
     offset, position, expected, last = 1000, 0, 0, None
     for more, size in steps:
         offset, position = offset + more, position + size
-        growing.append(offset, position)
-        if offset <= 1000 + asked:
+        mutable.append(offset, position)
+        if offset <= 1000 + delta:
             expected = position
-        if offset >= 1000 + asked and last is None:
+        if offset >= 1000 + delta and last is None:
             last = position
-    mapped = MappedOffsetIndex(1000, memoryview(growing.encode()))
-    assert growing.position_of(1000 + asked) == mapped.position_of(1000 + asked) == expected
-    assert growing.position_range(1000 + asked) == mapped.position_range(1000 + asked) == (expected, last)
-    assert MutableOffsetIndex.decode(1000, growing.encode()).entries() == mapped.entries() == growing.entries()
+    mapped = MappedOffsetIndex(1000, memoryview(mutable.encode()))
+    assert mutable.position_of(1000 + delta) == mapped.position_of(1000 + delta) == expected
+    assert mutable.position_range(1000 + delta) == mapped.position_range(1000 + delta) == (expected, last)
+    assert MutableOffsetIndex.decode(1000, mutable.encode()).entries() == mapped.entries() == mutable.entries()
 
 
-@given(steps=ENTRIES, base=st.integers(-1, 1 << 60), asked=st.integers(0, 20_000))
-def test_mapped_and_mutable_time_index_find_the_same(steps: list[tuple[int, int]], base: int, asked: int) -> None:
-    growing = MutableTimeIndex(1000)
+@given(steps=ENTRIES, base=st.integers(-1, 1 << 60), delta=st.integers(0, 20_000))
+def test_mapped_and_mutable_time_index_find_the_same(steps: list[tuple[int, int]], base: int, delta: int) -> None:
+    mutable = MutableTimeIndex(1000)
     offset, timestamp, expected = 1000, base, 1000
     for more, later in steps:
         offset, timestamp = offset + more, timestamp + later
-        growing.maybe_append(timestamp, offset)
-        growing.maybe_append(timestamp, offset + 1)
-        if timestamp <= base + asked:
+        mutable.maybe_append(timestamp, offset)
+        mutable.maybe_append(timestamp, offset + 1)
+        if timestamp <= base + delta:
             expected = offset
-    mapped = MappedTimeIndex(1000, memoryview(growing.encode()))
-    assert growing.offset_before(base + asked) == mapped.offset_before(base + asked) == expected
-    assert growing.last() == mapped.last() == ((timestamp, offset) if steps else None)
-    assert MutableTimeIndex.decode(1000, growing.encode()).entries() == mapped.entries() == growing.entries()
+    mapped = MappedTimeIndex(1000, memoryview(mutable.encode()))
+    assert mutable.offset_before(base + delta) == mapped.offset_before(base + delta) == expected
+    assert mutable.last() == mapped.last() == ((timestamp, offset) if steps else None)
+    assert MutableTimeIndex.decode(1000, mutable.encode()).entries() == mapped.entries() == mutable.entries()
 
 
-class TestOpenFiles:
+class TestFileCache:
     def test_open_files_stay_within_the_limit(self, tmp_path: Path) -> None:
         files = FileCache(RealDisk(), open_files_max=3)
         logs = [open_log(tmp_path / str(n), files=files) for n in range(6)]
@@ -132,11 +132,11 @@ class TestOpenFiles:
         files = FileCache(RealDisk(), open_files_max=3)
         busy, *others = [open_log(tmp_path / str(n), files=files) for n in range(6)]
         append(busy)
-        kept = busy.segments[0].file
+        file = busy.segments[0].file
         for log in others[:2]:
             append(busy)
             append(log)
-        assert busy.segments[0].file is kept
+        assert busy.segments[0].file is file
 
     def test_slice_keeps_an_evicted_file_open(self, tmp_path: Path) -> None:
         files = FileCache(RealDisk(), open_files_max=1)
@@ -149,7 +149,7 @@ class TestOpenFiles:
         assert found.file.read_at(0, found.size) == (tmp_path / "a" / "00000000000000000000.log").read_bytes()
 
     def test_index_is_unmapped_with_its_file(self, tmp_path: Path) -> None:
-        """And not at all for a question that all segments are asked."""
+        """A search through all segments keeps no index mapped."""
         log = open_log(tmp_path)
         for n in range(8):
             append(log, batch(b"%d" % n, timestamp=NOW + n))
@@ -167,13 +167,13 @@ def test_scan_is_independent_of_window_size(
     sizes: list[int], window: int, junk: bytes, tmp_path_factory: pytest.TempPathFactory
 ) -> None:
     path = tmp_path_factory.mktemp("scan") / "file"
-    whole = b"".join(bytes(batch(b"x" * size)) for size in sizes)
-    path.write_bytes(whole + b"\0" * len(junk))
+    data = b"".join(bytes(batch(b"x" * size)) for size in sizes)
+    path.write_bytes(data + b"\0" * len(junk))
     file = RealDisk().open(str(path))
     found = [
-        (position, header, bytes(data))
-        for position, header, data in scan_batches(file, 0, file.size(), window_bytes=window)
+        (position, header, bytes(found))
+        for position, header, found in scan_batches(file, 0, file.size(), window_bytes=window)
     ]
     assert found == [
-        (position, header, whole[position : position + header.size]) for position, header in iterate_batches(whole)
+        (position, header, data[position : position + header.size]) for position, header in iterate_batches(data)
     ]

@@ -1,4 +1,4 @@
-"""What compaction keeps and what it drops, batch by batch."""
+"""Which batches and records compaction retains."""
 
 from pathlib import Path
 
@@ -26,7 +26,7 @@ def headers(log: PartitionLog) -> list[BatchHeader]:
     return [read_header(batch) for batch in stored_batches(log)]
 
 
-def survivors(log: PartitionLog) -> list[tuple[int, bytes | None, bytes | None]]:
+def retained(log: PartitionLog) -> list[tuple[int, bytes | None, bytes | None]]:
     return [(record.offset, record.key, record.value) for record in stored_records(log)]
 
 
@@ -65,13 +65,13 @@ def test_batches_keep_codec_offset_range_and_attributes(tmp_path, codec):
     old = read_header(before[0])
     assert first._replace(length=0, crc=0, record_count=0) == old._replace(length=0, crc=0, record_count=0)
     assert (first.record_count, first.size < old.size) == (7, True)
-    assert stored_batches(log)[1] == before[1], "a batch that keeps all its records is copied"
+    assert stored_batches(log)[1] == before[1], "a batch that loses no record is copied"
     assert [record.offset for record in decode_records(stored_batches(log)[0])] == list(range(23, 30))
     assert second.base_offset == 30
 
 
 def test_max_timestamp_is_that_of_retained_records(tmp_path):
-    """The highest timestamp of a batch may go with its record; a log that stamps records itself keeps its own."""
+    """A batch may lose the record with its highest timestamp. With LogAppendTime, the batch keeps its timestamp."""
     log = compacted(tmp_path)
     put(log, (b"a", b"1"), (b"b", b"1"))
     put(log, (b"x", b"1"), (b"y", b"1"), log_append_time=NOW + 77)
@@ -91,22 +91,22 @@ def test_tombstone_is_removed_at_its_delete_horizon(tmp_path):
     log.roll(now_ms=NOW)
     put(log, (b"z", b"1"))
     clean(log, now_ms=NOW)
-    assert survivors(log) == [(0, b"a", b"1"), (2, b"b", None), (3, b"c", b"1"), (4, b"z", b"1")]
+    assert retained(log) == [(0, b"a", b"1"), (2, b"b", None), (3, b"c", b"1"), (4, b"z", b"1")]
     marked = headers(log)[1]
     assert marked.attributes == DELETE_HORIZON_BIT
     assert (marked.base_timestamp, marked.max_timestamp) == (NOW + 1000, NOW + 1)
     assert [record.timestamp for record in stored_records(log)] == [NOW, NOW, NOW + 1, NOW], (
-        "though they count from the horizon"
+        "although deltas are relative to the delete horizon"
     )
     log.roll(now_ms=NOW)
     put(log, (b"y", b"1"))
     clean(log, 4, now_ms=NOW + 999)
-    assert (2, b"b", None) in survivors(log)
+    assert (2, b"b", None) in retained(log)
     assert headers(log)[1].base_timestamp == NOW + 1000, "a horizon is set once"
     log.roll(now_ms=NOW)
     put(log, (b"x", b"1"))
     clean(log, 5, now_ms=NOW + 1000)
-    assert survivors(log) == [(0, b"a", b"1"), (3, b"c", b"1"), (4, b"z", b"1"), (5, b"y", b"1"), (6, b"x", b"1")]
+    assert retained(log) == [(0, b"a", b"1"), (3, b"c", b"1"), (4, b"z", b"1"), (5, b"y", b"1"), (6, b"x", b"1")]
     assert headers(log)[1].attributes & DELETE_HORIZON_BIT
 
 
@@ -116,16 +116,16 @@ def test_superseded_tombstone_is_removed_at_once(tmp_path):
     put(log, (b"a", b"2"))
     log.roll(now_ms=NOW)
     clean(log, now_ms=NOW)
-    assert survivors(log) == [(1, b"a", b"2")]
+    assert retained(log) == [(1, b"a", b"2")]
 
 
 def test_records_without_a_key_are_removed(tmp_path):
-    """They are of a time in which the topic was not compacted."""
+    """They were written when the topic was not compacted."""
     log = compacted(tmp_path)
     put(log, (None, b"1"), (b"", b"2"), (b"a", b""))
     log.roll(now_ms=NOW)
     clean(log, now_ms=NOW)
-    assert survivors(log) == [(1, b"", b"2"), (2, b"a", b"")]
+    assert retained(log) == [(1, b"", b"2"), (2, b"a", b"")]
 
 
 def test_last_batch_of_a_producer_stays_as_an_empty_batch(tmp_path):
@@ -151,17 +151,17 @@ def test_last_batch_of_a_producer_stays_as_an_empty_batch(tmp_path):
     opened = open_log(tmp_path, clean=False, compacted=True)
     producer = opened.producers.get(9)
     assert producer is not None
-    assert producer.batches[-1][:4] == (1, 2, 1, 2), "its sequence is found again"
+    assert producer.batches[-1][:4] == (1, 2, 1, 2), "its sequence is restored"
     opened.producers.clear()
     opened.roll(now_ms=NOW)
     put(opened, (b"b", b"1"))
     opened.roll(now_ms=NOW)
     clean(opened, now_ms=NOW)
-    assert [header.base_offset for header in headers(opened)] == [3, 4], "a producer that was forgotten needs nothing"
+    assert [header.base_offset for header in headers(opened)] == [3, 4], "nothing is retained for an expired producer"
 
 
 def test_log_end_offset_survives_removal_of_all_records(tmp_path):
-    """The records before the active segment may all go, and the active one may be empty."""
+    """All records before the active segment may be removed, and the active segment may be empty."""
     log = compacted(tmp_path)
     put(log, (b"a", b"1"))
     append_marker(log, "abort", 3, now_ms=NOW)
@@ -190,11 +190,11 @@ def test_active_segment_and_uncommitted_records_are_not_cleaned(tmp_path):
     plan = plan_compaction(log, clean_to=None, high_watermark=1, now_ms=NOW)
     assert ([segment.base_offset for segment in plan.segments], plan.end_offset) == ([0], 1)
     clean(log, now_ms=NOW)
-    assert survivors(log) == [(1, b"a", b"2"), (2, b"a", b"3")]
+    assert retained(log) == [(1, b"a", b"2"), (2, b"a", b"3")]
 
 
 def test_marker_stays_until_its_records_are_removed_and_its_horizon_has_passed(tmp_path):
-    """KAFKA-14055: nor does a record whose key looks like a marker's take its place."""
+    """KAFKA-14055: a record whose key equals a marker's does not replace the marker."""
     log = compacted(tmp_path, delete_retention_ms=1000)
     put(log, (b"a", b"1"), producer_id=3, base_sequence=0, transactional=True)
     append_marker(log, "commit", 3, now_ms=NOW)
@@ -207,7 +207,7 @@ def test_marker_stays_until_its_records_are_removed_and_its_horizon_has_passed(t
     log.roll(now_ms=NOW)
     put(log, (b"z", b"1"))
 
-    def left() -> list[tuple[int, int, bool]]:
+    def remaining() -> list[tuple[int, int, bool]]:
         return [
             (header.base_offset, header.record_count, header.attributes & DELETE_HORIZON_BIT != 0)
             for header in headers(log)
@@ -215,14 +215,14 @@ def test_marker_stays_until_its_records_are_removed_and_its_horizon_has_passed(t
         ]
 
     clean(log, 0, now_ms=NOW)
-    assert left() == [(1, 1, False), (3, 1, False)], "both transactions have just lost their records"
+    assert remaining() == [(1, 1, False), (3, 1, False)], "both transactions lost their records in this run"
     clean(log, 0, now_ms=NOW + 10)
-    assert left() == [(1, 1, True), (3, 1, True)], "they may go after a while"
+    assert remaining() == [(1, 1, True), (3, 1, True)], "with a delete horizon"
     clean(log, 0, now_ms=NOW + 1009)
-    assert left() == [(1, 1, True), (3, 1, True)]
+    assert remaining() == [(1, 1, True), (3, 1, True)]
     clean(log, 0, now_ms=NOW + 1010)
-    assert left() == []
-    assert [key for _, key, _ in survivors(log)] == [b"\0\0\0\1", b"\0\0\0\0", b"a", b"z"]
+    assert remaining() == []
+    assert [key for _, key, _ in retained(log)] == [b"\0\0\0\1", b"\0\0\0\0", b"a", b"z"]
 
 
 def test_open_transaction_is_not_cleaned(tmp_path):
@@ -233,7 +233,7 @@ def test_open_transaction_is_not_cleaned(tmp_path):
     put(log, (b"a", b"3"), producer_id=3, base_sequence=0, transactional=True)
     put(log, (b"a", b"4"))
     log.roll(now_ms=NOW)
-    log.producers.clear()  # so that only the log itself tells
+    log.producers.clear()  # so that only the log has this information
     result = clean(log, now_ms=NOW)
     assert isinstance(result, Cleaned)
     assert (result.end_offset, [record.offset for record in stored_records(log)]) == (2, [1, 2, 3])
@@ -262,11 +262,11 @@ def test_segments_are_merged_up_to_segment_bytes(tmp_path):
         put(log, (b"k%d" % at, b"%d" % at))
     assert len(log.segments) == 8
     clean(log, now_ms=NOW)
-    assert len(log.segments) == 8, "each is as large as a segment may be"
+    assert len(log.segments) == 8, "each has the maximum size"
     for at in range(40):
         put(log, (b"k%d" % (at % 39), b"again"))
     clean(log, now_ms=NOW)
-    assert len(log.segments) == 16, "they are joined by the sizes that they had"
+    assert len(log.segments) == 16, "grouped by their sizes before the run"
     clean(log, now_ms=NOW)
     sizes = [segment.size for segment in log.segments[:-1]]
     assert len(log.segments) < 12
@@ -283,7 +283,7 @@ def test_groups_respect_offset_range_and_index_size(tmp_path):
     put(log, (b"a", b"1"))
     log.roll(now_ms=NOW)
     plan = plan_compaction(log, clean_to=None, high_watermark=1, now_ms=NOW)
-    asked = request(
+    joined = request(
         log,
         plan,
         now_ms=NOW,
@@ -294,8 +294,8 @@ def test_groups_respect_offset_range_and_index_size(tmp_path):
         segment_index_bytes=100,
         end_offset=40,
     )
-    assert group_segments(asked, end_offset=40, clean_to=40) == [[0, 1, 2], [3]]
-    assert group_segments(asked, end_offset=40, clean_to=21) == [[0, 1, 2]]
+    assert group_segments(joined, end_offset=40, clean_to=40) == [[0, 1, 2], [3]]
+    assert group_segments(joined, end_offset=40, clean_to=21) == [[0, 1, 2]]
     small = request(
         log,
         plan,
@@ -323,7 +323,7 @@ def test_groups_respect_offset_range_and_index_size(tmp_path):
 
 
 def test_keys_beyond_the_memory_limit_are_cleaned_in_the_next_run(tmp_path):
-    """Windows of records are put in whole; what lies behind the last of them stays as it is."""
+    """Keys are added by complete windows of records; records after the last window stay unchanged."""
     log = compacted(tmp_path)
     put(log, (b"a", b"1"))
     log.roll(now_ms=NOW)
@@ -331,10 +331,10 @@ def test_keys_beyond_the_memory_limit_are_cleaned_in_the_next_run(tmp_path):
     log.roll(now_ms=NOW)
     result = clean(log, now_ms=NOW, key_memory_bytes=1)
     assert isinstance(result, Cleaned)
-    assert (result.end_offset, survivors(log)) == (1, [(0, b"a", b"1"), (1, b"a", b"2")])
+    assert (result.end_offset, retained(log)) == (1, [(0, b"a", b"1"), (1, b"a", b"2")])
     result = clean(log, 1, now_ms=NOW, key_memory_bytes=1)
     assert isinstance(result, Cleaned)
-    assert (result.end_offset, survivors(log)) == (2, [(1, b"a", b"2")])
+    assert (result.end_offset, retained(log)) == (2, [(1, b"a", b"2")])
 
 
 def test_corrupt_segment_is_reported_and_unchanged(tmp_path):
@@ -357,9 +357,9 @@ def test_missing_segment_is_reported(tmp_path):
     put(log, (b"a", b"1"))
     log.roll(now_ms=NOW)
     log.flush()
-    asked = request(log, plan_compaction(log, clean_to=None, high_watermark=1, now_ms=NOW), now_ms=NOW)
+    joined = request(log, plan_compaction(log, clean_to=None, high_watermark=1, now_ms=NOW), now_ms=NOW)
     log.disk.remove(log.segments[0].log_path)
-    assert b"SegmentsMissing" in list(serve(log.disk, asked.encode()))[-1]  # type: ignore[operator]
+    assert b"SegmentsMissing" in list(serve(log.disk, joined.encode()))[-1]  # type: ignore[operator]
     assert SegmentsMissing.__name__ == "SegmentsMissing"
 
 

@@ -1,4 +1,5 @@
-"""Any sequence of records, tombstones, transactions and codecs, cleaned at any time and again: readers see what they should."""
+"""Random records, tombstones, transactions and codecs, with cleaner runs at random times: readers see the latest
+records."""
 
 import random
 from collections.abc import Iterator
@@ -32,14 +33,14 @@ step = st.one_of(
     st.tuples(st.just("clean"), st.sampled_from((1 << 27, 1))),
     st.tuples(st.just("wait"), st.integers(1, 80)),
     st.tuples(st.just("roll")),
-    st.tuples(st.just("forget")),
+    st.tuples(st.just("expire")),
     st.tuples(st.just("open")),
 )
 
 
 @dataclass
-class Story:
-    """A log, and all that was ever written to it."""
+class Scenario:
+    """A log and all records ever written to it."""
 
     disk: SimulatedDisk
     log: PartitionLog
@@ -49,10 +50,9 @@ class Story:
     transactions: dict[int, list[int]] = field(default_factory=dict)
     aborted: dict[int, None] = field(default_factory=dict)
     sequences: dict[int, int] = field(default_factory=dict)
-    tombstones_gone: dict[bytes, int] = field(default_factory=dict)
 
-    def play(self, kind: str, *details: object) -> None:
-        getattr(self, f"_{kind}")(*details)
+    def play(self, event: str, *details: object) -> None:
+        getattr(self, f"_{event}")(*details)
 
     def _append(
         self, records: list[tuple[bytes, bytes | None]], codec: int, producer_id: int, *, transactional: bool = False
@@ -77,10 +77,10 @@ class Story:
         self._append(records, codec, producer_id, transactional=True)
         self.transactions.setdefault(producer_id, []).extend(range(first, first + len(records)))
 
-    def _end(self, kind: str, producer_id: int) -> None:
-        append_marker(self.log, kind, producer_id, now_ms=self.now_ms)
+    def _end(self, outcome: str, producer_id: int) -> None:
+        append_marker(self.log, outcome, producer_id, now_ms=self.now_ms)
         offsets = self.transactions.pop(producer_id, [])
-        if kind == "abort":
+        if outcome == "abort":
             self.aborted.update(dict.fromkeys(offsets))
 
     def _clean(self, key_memory_bytes: int) -> None:
@@ -98,19 +98,19 @@ class Story:
     def _roll(self) -> None:
         self.log.roll(now_ms=self.now_ms)
 
-    def _forget(self) -> None:
-        """Producers that have been silent."""
+    def _expire(self) -> None:
+        """Expire all producers."""
         if not self.transactions:
             self.log.producers.clear()
 
     def _open(self) -> None:
         end = self.log.log_end_offset
         self.log.close()
-        self.log = open_story(self.disk)
+        self.log = open_scenario(self.disk)
         assert self.log.log_end_offset == end
 
     def committed(self) -> Iterator[Record]:
-        """What a reader of committed records sees: as the transaction indexes say."""
+        """Yield the records that a read_committed consumer sees, by the transaction indexes."""
         aborted = sorted(
             (entry.first_offset, entry.last_offset, entry.producer_id)
             for segment in self.log.segments
@@ -132,8 +132,8 @@ class Story:
         found = {record.offset: record for record in self.committed()}
         open_offsets = {offset: None for offsets in self.transactions.values() for offset in offsets}
         for offset, seen in found.items():
-            assert seen == self.written[offset], "a record has one offset, and one content, for ever"
-            assert offset not in self.aborted, "nothing that was aborted is seen"
+            assert seen == self.written[offset], "a record never changes its offset or content"
+            assert offset not in self.aborted, "an aborted record is visible"
         expected: dict[bytes, Record] = {}
         for offset, written in sorted(self.written.items()):
             if offset not in self.aborted and offset not in open_offsets and written.key is not None:
@@ -144,7 +144,7 @@ class Story:
                 latest[seen.key] = seen
         for key, written in expected.items():
             if written.value is None:
-                assert latest.get(key, written).value is None, f"{key!r} was deleted and is back"
+                assert latest.get(key, written).value is None, f"{key!r} reappeared after its deletion"
             else:
                 assert latest.get(key) == written, f"the latest record of {key!r}"
         assert [record.offset for record in read_all(self.log, 0)] == sorted(
@@ -152,7 +152,7 @@ class Story:
         )
 
 
-def open_story(disk: SimulatedDisk) -> PartitionLog:
+def open_scenario(disk: SimulatedDisk) -> PartitionLog:
     return PartitionLog.open(disk, "/data/t-0", config=CONFIG, topic_id=TOPIC_ID, now_ms=NOW, clean=True)
 
 
@@ -160,25 +160,25 @@ def open_story(disk: SimulatedDisk) -> PartitionLog:
 @settings(deadline=None, max_examples=150)
 def test_readers_see_the_latest_record_of_each_key_and_no_deleted_or_aborted_ones(steps):
     disk = SimulatedDisk(cold_reads=0.0)
-    story = Story(disk, open_story(disk))
-    for kind, *details in steps:
-        story.play(kind, *details)
+    scenario = Scenario(disk, open_scenario(disk))
+    for event, *details in steps:
+        scenario.play(event, *details)
     for _ in range(2):
-        story.play("clean", 1 << 27)
-        story.play("roll")
-        story.play("wait", 1000)
-    story.play("open")
-    story.check()
-    story.log.close()
+        scenario.play("clean", 1 << 27)
+        scenario.play("roll")
+        scenario.play("wait", 1000)
+    scenario.play("open")
+    scenario.check()
+    scenario.log.close()
     assert check_log_files(disk.storage.files()) == []
 
 
 @pytest.mark.parametrize("seed", range(5))
 def test_long_random_scenario(seed):
-    """As above, with thousands of records and another mix for each seed."""
+    """Like the test above, with thousands of records and another mix for each seed."""
     source = random.Random(seed)
     disk = SimulatedDisk(cold_reads=0.0)
-    story = Story(disk, open_story(disk))
+    scenario = Scenario(disk, open_scenario(disk))
     for _ in range(600):
         records = [
             (
@@ -189,13 +189,13 @@ def test_long_random_scenario(seed):
         ]
         match source.choices(("append", "transaction", "end", "clean", "wait"), (10, 4, 3, 1, 1))[0]:
             case "append":
-                story.play("append", records, source.randrange(5), source.choice((-1, 1, 2)))
+                scenario.play("append", records, source.randrange(5), source.choice((-1, 1, 2)))
             case "transaction":
-                story.play("transaction", records, source.randrange(5), source.choice((3, 4)))
+                scenario.play("transaction", records, source.randrange(5), source.choice((3, 4)))
             case "end":
-                story.play("end", source.choice(("abort", "commit")), source.choice((3, 4)))
+                scenario.play("end", source.choice(("abort", "commit")), source.choice((3, 4)))
             case "clean":
-                story.play("clean", source.choice((1 << 27, 1)))
+                scenario.play("clean", source.choice((1 << 27, 1)))
             case _:
-                story.play("wait", source.randint(1, 60))
-    story.check()
+                scenario.play("wait", source.randint(1, 60))
+    scenario.check()

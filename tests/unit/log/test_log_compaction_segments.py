@@ -1,4 +1,4 @@
-"""Replacements that were interrupted are finished or undone when a log is opened, also those of Apache Kafka."""
+"""Interrupted swaps, of Ottla or Apache Kafka, are completed or undone when a log is opened."""
 
 import shutil
 from pathlib import Path
@@ -9,7 +9,7 @@ from ottla.log.partition_log import PartitionLog
 from tests.unit.log.compaction_harness import append_records, clean
 from tests.unit.log.log_fixtures import NOW, open_log, stored_records
 
-KINDS = (".log", ".index", ".timeindex")
+EXTENSIONS = (".log", ".index", ".timeindex")
 
 
 def filled(directory: Path) -> PartitionLog:
@@ -24,7 +24,7 @@ def files(directory: Path) -> dict[str, bytes]:
 
 
 def prepared(tmp_path: Path) -> tuple[Path, dict[str, bytes], dict[str, bytes]]:
-    """A directory as it was before a compaction, its files, and those of the same after it."""
+    """Return a directory before compaction, its files, and the files that compaction creates."""
     log = filled(tmp_path / "log")
     log.flush()
     log.close()
@@ -36,9 +36,9 @@ def prepared(tmp_path: Path) -> tuple[Path, dict[str, bytes], dict[str, bytes]]:
     return tmp_path / "log", before, files(tmp_path / "cleaned")
 
 
-def put(directory: Path, contents: dict[str, bytes], suffix: str, kinds: tuple[str, ...] = KINDS) -> None:
-    for kind in kinds:
-        name = f"{0:020d}{kind}"
+def put(directory: Path, contents: dict[str, bytes], suffix: str, extensions: tuple[str, ...] = EXTENSIONS) -> None:
+    for extension in extensions:
+        name = f"{0:020d}{extension}"
         (directory / (name + suffix)).write_bytes(contents[name])
 
 
@@ -62,7 +62,7 @@ def test_swap_with_a_renamed_log_is_completed(tmp_path):
 
 
 def test_incomplete_swap_is_undone(tmp_path):
-    """One of its files still had its first name: the old segments count."""
+    """One file was not renamed to `.swap`, so the old segments are still valid."""
     directory, before, after = prepared(tmp_path)
     put(directory, after, SWAP_SUFFIX, (".log", ".index"))
     put(directory, after, CLEANED_SUFFIX, (".timeindex",))
@@ -78,11 +78,11 @@ def test_directory_without_swap_files_is_unchanged(tmp_path):
 
 
 def test_swap_is_rejected_if_the_log_has_changed(tmp_path):
-    """Segments were deleted while they were cleaned; a reader of an old one is not disturbed."""
+    """Segments were deleted while the cleaner was running."""
     log = filled(tmp_path)
     bases = [segment.base_offset for segment in log.segments[:2]]
-    for kind in KINDS:
-        (tmp_path / f"{bases[0]:020d}{kind}{CLEANED_SUFFIX}").write_bytes(b"")
+    for extension in EXTENSIONS:
+        (tmp_path / f"{bases[0]:020d}{extension}{CLEANED_SUFFIX}").write_bytes(b"")
     swap = SegmentSwap(log, bases, 0, now_ms=NOW)
     assert swap.begin()
     log.advance_start(bases[1])

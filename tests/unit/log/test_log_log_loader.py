@@ -1,4 +1,4 @@
-"""Opening after a crash: whole batches stay, a torn tail goes, and what is built anew equals what grew."""
+"""Loading after a crash: complete batches stay, a torn tail is truncated, and rebuilt state equals the original."""
 
 import shutil
 from pathlib import Path
@@ -43,32 +43,36 @@ def filled(directory: Path, count: int = 60, *, roll_at: int | None = 30, **conf
 
 
 def test_recovery_of_a_last_segment_truncated_at_every_position(tmp_path: Path) -> None:
-    log = filled(tmp_path / "whole", 42, index_interval_bytes=200)
+    log = filled(tmp_path / "log", 42, index_interval_bytes=200)
     log.flush()
-    whole = stored_batches(log)
-    ends = [sum(map(len, whole[30:n])) for n in range(30, 43)]
+    batches = stored_batches(log)
+    ends = [sum(map(len, batches[30:n])) for n in range(30, 43)]
     reference: dict[int, object] = {}
     log.release_files()
-    directory = tmp_path / "whole"
+    directory = tmp_path / "log"
     last = (directory / LAST).read_bytes()
     for length in range(len(last) + 1):
         (directory / LAST).write_bytes(last[:length])
-        kept = sum(end <= length for end in ends[1:])
+        count = sum(end <= length for end in ends[1:])
         opened = open_log(directory, clean=False, index_interval_bytes=200)
-        assert opened.log_end_offset == 30 + kept
-        assert (directory / LAST).stat().st_size == ends[kept]
+        assert opened.log_end_offset == 30 + count
+        assert (directory / LAST).stat().st_size == ends[count]
         found = (index_entries(opened), opened.epochs.entries(), producers_of(opened))
-        if kept not in reference:
-            grown = filled(tmp_path / f"grown-{kept}", 30 + kept, index_interval_bytes=200)
-            grown.flush()
-            assert stored_batches(opened) == whole[: 30 + kept]
-            reference[kept] = (index_entries(grown), grown.epochs.entries(), producers_of(grown, last_only=30))
-        assert found == reference[kept]
+        if count not in reference:
+            expected = filled(tmp_path / f"expected-{count}", 30 + count, index_interval_bytes=200)
+            expected.flush()
+            assert stored_batches(opened) == batches[: 30 + count]
+            reference[count] = (
+                index_entries(expected),
+                expected.epochs.entries(),
+                producers_of(expected, last_only=30),
+            )
+        assert found == reference[count]
         opened.release_files()
 
 
 def producers_of(log: PartitionLog, last_only: int = 0) -> dict[int, object]:
-    """With `last_only` the batches before that offset are forgotten but for the last of each producer, as a snapshot forgets them."""
+    """Before offset `last_only`, include only the last batch of each producer, as a snapshot does."""
     found: dict[int, object] = {}
     for producer_id in range(3):
         producer = log.producers.get(producer_id)
@@ -89,7 +93,7 @@ def test_corrupt_batch_and_later_ones_are_truncated(
     directory = tmp_path_factory.mktemp("log")
     log = filled(directory, 20, roll_at=None)
     log.flush()
-    whole = stored_batches(log)
+    batches = stored_batches(log)
     log.release_files()
     path = directory / "00000000000000000000.log"
     data = bytearray(path.read_bytes())
@@ -97,12 +101,12 @@ def test_corrupt_batch_and_later_ones_are_truncated(
     data[at] ^= 1 << bit
     path.write_bytes(data)
     opened = open_log(directory, clean=False)
-    intact = next(n for n in range(21) if sum(map(len, whole[: n + 1])) > at)
-    start = sum(map(len, whole[:intact]))
+    intact = next(n for n in range(21) if sum(map(len, batches[: n + 1])) > at)
+    start = sum(map(len, batches[:intact]))
     if 12 <= at - start < 16 or (at - start < 8 and opened.log_end_offset > intact):
-        return  # the checksum covers neither the leader's epoch nor the offset; an offset that rises is believed
+        return  # the checksum covers neither leader epoch nor offset, so any higher offset is valid
     assert opened.log_end_offset == intact
-    assert stored_batches(opened) == whole[:intact]
+    assert stored_batches(opened) == batches[:intact]
 
 
 @pytest.mark.parametrize("offset", [0, 3, 4])
@@ -121,10 +125,10 @@ def test_batch_with_a_decreasing_offset_is_truncated(tmp_path: Path, offset: int
 def test_rebuilt_indexes_equal_the_original_ones(tmp_path: Path) -> None:
     log = filled(tmp_path, 200, roll_at=None, index_interval_bytes=300)
     log.flush()
-    grown = index_entries(log)
+    expected = index_entries(log)
     log.release_files()
-    assert len(grown[0][0]) > 20
-    assert index_entries(open_log(tmp_path, clean=False, index_interval_bytes=300)) == grown
+    assert len(expected[0][0]) > 20
+    assert index_entries(open_log(tmp_path, clean=False, index_interval_bytes=300)) == expected
 
 
 @pytest.mark.parametrize("suffix", [".index", ".timeindex"])
@@ -152,24 +156,24 @@ def test_invalid_index_is_rebuilt_after_a_crash(tmp_path: Path, damage: object) 
 
 @pytest.mark.parametrize("clean", [True, False])
 def test_index_files_with_zero_padding_are_read(tmp_path: Path, clean: bool) -> None:
-    """Apache Kafka makes those of the active segment 10 MB large in advance."""
+    """Apache Kafka preallocates 10 MB for each index of the active segment."""
     log = filled(tmp_path, index_interval_bytes=200)
     log.flush()
-    grown = index_entries(log)
+    expected = index_entries(log)
     log.close()
     for suffix, size in ((".index", 10_485_760), (".timeindex", 10_485_756)):
         with open(tmp_path / f"{30:020d}{suffix}", "r+b") as file:
             file.truncate(size)
     opened = open_log(tmp_path, clean=clean, index_interval_bytes=200)
-    assert opened.segments[-1].offsets().entries() == grown[-1][0]
-    assert opened.segments[-1].times().entries()[: len(grown[-1][1])] == grown[-1][1]
+    assert opened.segments[-1].offsets().entries() == expected[-1][0]
+    assert opened.segments[-1].times().entries()[: len(expected[-1][1])] == expected[-1][1]
     assert append(opened) == 60
     assert len(read_all(opened, 0)) == 61
 
 
 @pytest.mark.parametrize("more", [1, 40])
 def test_stale_index_files_of_an_earlier_stop_are_rebuilt(tmp_path: Path, more: int) -> None:
-    """The segment was active then, has grown and was closed since, and the crash came before its indexes were written again."""
+    """The segment was active then, was appended to and closed, and the crash came before its indexes were written."""
     filled(tmp_path, 10, roll_at=None, index_interval_bytes=200).close()
     log = open_log(tmp_path, index_interval_bytes=200)
     for n in range(more):
@@ -256,12 +260,12 @@ def test_torn_unflushed_segment_ends_the_log(tmp_path: Path) -> None:
     path = tmp_path / "00000000000000000000.log"
     data = path.read_bytes()
     path.write_bytes(data[:500])
-    kept = len(stored_prefix(data[:500]))
+    count = len(stored_prefix(data[:500]))
     shutil.copytree(tmp_path, tmp_path.parent / "copy")
-    believed = open_log(tmp_path.parent / "copy", clean=False, recovery_point=30)
-    assert believed.log_end_offset == 60, "what was flushed is not looked at"
+    trusted = open_log(tmp_path.parent / "copy", clean=False, recovery_point=30)
+    assert trusted.log_end_offset == 60, "flushed segments are not scanned"
     opened = open_log(tmp_path, clean=False, recovery_point=10)
-    assert (opened.log_end_offset, len(opened.segments)) == (kept, 1)
+    assert (opened.log_end_offset, len(opened.segments)) == (count, 1)
     assert not (tmp_path / LAST).exists()
 
 
@@ -308,7 +312,7 @@ def test_flushed_records_survive_a_power_failure(data: st.DataObject) -> None:
 
 
 def test_log_opens_after_a_crash_at_any_disk_operation_of_close() -> None:
-    """Also in the midst of closing, rolling and writing checkpoints."""
+    """Includes crashes while closing, rolling and writing checkpoints."""
     changes = 1
     while True:
         disk = SimulatedDisk(cold_reads=0)
@@ -320,7 +324,7 @@ def test_log_opens_after_a_crash_at_any_disk_operation_of_close() -> None:
             append(log, batch(b"7"))
             append(log, batch(b"8"))
             log.close()
-        except BaseException:  # the simulated death is not an Exception
+        except BaseException:  # the simulated crash is not an Exception
             if disk.process.is_alive:
                 raise
         else:
@@ -336,16 +340,16 @@ def test_log_opens_after_a_crash_at_any_disk_operation_of_close() -> None:
 def test_interrupted_recovery_has_no_effect(tmp_path: Path) -> None:
     log = filled(tmp_path, index_interval_bytes=200)
     log.flush()
-    before, grown = stored_batches(log), index_entries(log)
+    before, expected = stored_batches(log), index_entries(log)
     log.release_files()
     with open(tmp_path / LAST, "ab") as file:
         file.write(b"torn")
-    asked = 0
+    calls = 0
 
     def is_stopping() -> bool:
-        nonlocal asked
-        asked += 1
-        return asked > 12
+        nonlocal calls
+        calls += 1
+        return calls > 12
 
     with pytest.raises(RecoveryInterrupted):
         load(
@@ -357,11 +361,11 @@ def test_interrupted_recovery_has_no_effect(tmp_path: Path) -> None:
             recovery_point=0,
             progress=ScanProgress(is_stopping),
         )
-    assert (tmp_path / LAST).read_bytes().endswith(b"torn"), "it had not come that far"
+    assert (tmp_path / LAST).read_bytes().endswith(b"torn"), "the recovery had not reached it"
     opened = open_log(tmp_path, clean=False, recovery_point=0, index_interval_bytes=200)
     assert (stored_batches(opened), opened.segments[-1].offsets().entries(), opened.truncated_bytes) == (
         before,
-        grown[-1][0],
+        expected[-1][0],
         4,
     )
 

@@ -1,4 +1,4 @@
-"""Offsets that are missing between segments after a crash: gaps of compaction stay, and those of lost files end the log."""
+"""Offset gaps between segments after a crash: gaps of compaction are kept, and gaps of lost files end the log."""
 
 import shutil
 from pathlib import Path
@@ -14,7 +14,8 @@ from tests.unit.log.log_fixtures import NOW, append, open_log, read_all, stored_
 
 
 def write_segment(directory: Path, base_offset: int, *batches: tuple[int, ...], missing: int = 0) -> None:
-    """Batches of the records at these offsets. `missing`: so many of each batch's last offsets have no record any more."""
+    """Write batches with records at these offsets. `missing` is the number of last offsets without a record per
+    batch."""
     data = b""
     for offsets in batches:
         batch = build_batch(
@@ -32,8 +33,8 @@ def with_last_delta(batch: bytearray, last_delta: int) -> bytearray:
     return batch
 
 
-def place(tmp_path: Path) -> Path:
-    """An empty log, whose segments are to be written by hand."""
+def empty_log(tmp_path: Path) -> Path:
+    """Create an empty log. The test writes its segments."""
     directory = tmp_path / "t-0"
     open_log(directory).close()
     for path in directory.iterdir():
@@ -63,37 +64,37 @@ def test_formerly_compacted_log_keeps_its_records(tmp_path: Path, keys: int, has
         write_clean_to(tmp_path, log.log_end_offset)
     append_records(log, [(b"k1", b"after")], now_ms=NOW)
     log.close()
-    kept = []
+    expected = []
     for path in sorted(directory.glob("*.log")):  # Apache Kafka leaves no empty batch at the end of a segment
         stored = path.read_bytes()
         batches = [stored[at : at + header.size] for at, header in iterate_batches(stored) if header.record_count]
         path.write_bytes(b"".join(batches))
-        kept += batches
+        expected += batches
     opened = open_log(directory, clean=False, recovery_point=0)
-    assert (stored_batches(opened), opened.log_end_offset, opened.truncated_bytes) == (kept, 61, 0)
+    assert (stored_batches(opened), opened.log_end_offset, opened.truncated_bytes) == (expected, 61, 0)
 
 
 @pytest.mark.parametrize(
-    ("segments", "missing", "sign"),
+    ("segments", "missing", "trace"),
     [
         ([(0, (0,), (2,)), (5, (5,)), (9, (9, 10))], 0, "between batches"),
         ([(0, (1, 2)), (5, (5,)), (9, (9, 10))], 0, "before the first batch"),
         ([(0, (0, 1)), (5, (5,)), (9, (9, 10))], 1, "within batches"),
-        ([(0, (0,)), (5, (5,)), (9, (10,))], 0, "behind the gap"),
+        ([(0, (0,)), (5, (5,)), (9, (10,))], 0, "after the gap"),
     ],
 )
 def test_gaps_with_traces_of_compaction_are_kept(
-    tmp_path: Path, segments: list[tuple[int, *tuple[tuple[int, ...], ...]]], missing: int, sign: str
+    tmp_path: Path, segments: list[tuple[int, *tuple[tuple[int, ...], ...]]], missing: int, trace: str
 ) -> None:
-    directory = place(tmp_path)
+    directory = empty_log(tmp_path)
     for base_offset, *batches in segments:
         write_segment(directory, base_offset, *batches, missing=missing)
-    kept = [offset for _, *batches in segments for offsets in batches for offset in offsets]
-    assert recovered(directory) == (kept, kept[-1] + 1 + missing), sign
+    expected = [offset for _, *batches in segments for offsets in batches for offset in offsets]
+    assert recovered(directory) == (expected, expected[-1] + 1 + missing), trace
 
 
 def test_gaps_before_the_cleaner_checkpoint_are_kept(tmp_path: Path) -> None:
-    directory = place(tmp_path)
+    directory = empty_log(tmp_path)
     for base_offset in (0, 5, 9):
         write_segment(directory, base_offset, (base_offset,))
     write_clean_to(tmp_path, 9)
@@ -101,7 +102,7 @@ def test_gaps_before_the_cleaner_checkpoint_are_kept(tmp_path: Path) -> None:
 
 
 def test_gap_after_the_clean_part_ends_the_log(tmp_path: Path) -> None:
-    directory = place(tmp_path)
+    directory = empty_log(tmp_path)
     write_segment(directory, 0, (0,), (3,))
     for base_offset in (5, 9, 12):
         write_segment(directory, base_offset, (base_offset,))
@@ -111,7 +112,7 @@ def test_gap_after_the_clean_part_ends_the_log(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("checkpoint", [None, b"", b"torn", b"0\n1\nother 0 100\n"])
 def test_gap_without_traces_of_compaction_ends_the_log(tmp_path: Path, checkpoint: bytes | None) -> None:
-    directory = place(tmp_path)
+    directory = empty_log(tmp_path)
     for base_offset in (0, 5, 9):
         write_segment(directory, base_offset, (base_offset, base_offset + 1))
     if checkpoint is not None:
@@ -122,8 +123,8 @@ def test_gap_without_traces_of_compaction_ends_the_log(tmp_path: Path, checkpoin
 
 
 def test_torn_batch_is_no_trace_of_compaction(tmp_path: Path) -> None:
-    """It counts no records, though it spans offsets."""
-    directory = place(tmp_path)
+    """Its header has a record count of 0, although it spans offsets."""
+    directory = empty_log(tmp_path)
     write_segment(directory, 0, (0,))
     write_segment(directory, 5, (5, 6))
     path = directory / f"{5:020d}.log"
@@ -133,7 +134,7 @@ def test_torn_batch_is_no_trace_of_compaction(tmp_path: Path) -> None:
 
 
 def test_overlapping_segments_end_the_log(tmp_path: Path) -> None:
-    directory = place(tmp_path)
+    directory = empty_log(tmp_path)
     write_segment(directory, 0, (0,), (3,), (4, 5, 6))
     write_segment(directory, 5, (5,))
     write_clean_to(tmp_path, 100)

@@ -1,4 +1,4 @@
-"""The table of keys says of each the latest offset, as a dictionary would."""
+"""The offset map returns the latest offset of each key, as a dictionary would."""
 
 import numpy as np
 import pytest
@@ -12,10 +12,10 @@ SPECIAL = [b"", b"\0", b"\0" * 8, b"\0" * 9, b"k" * (KEY_BYTES_MAX + 1)]
 keys = st.one_of(st.binary(max_size=3), st.binary(max_size=40), st.sampled_from(SPECIAL))
 
 
-def read(table: OffsetMap, listed: list[bytes]) -> offset_map.Keys:
+def read(offset_map_: OffsetMap, listed: list[bytes]) -> offset_map.Keys:
     data = b"".join(listed)
     sizes = np.array([len(key) for key in listed], np.int64)
-    return table.read_keys(np.frombuffer(data + PADDING, np.uint8), np.cumsum(sizes) - sizes, sizes)
+    return offset_map_.read_keys(np.frombuffer(data + PADDING, np.uint8), np.cumsum(sizes) - sizes, sizes)
 
 
 def check(windows: list[list[bytes]], table: OffsetMap, asked: list[bytes]) -> None:
@@ -40,21 +40,21 @@ def test_offset_map_equals_a_dictionary(windows, asked, seed):
 @given(st.lists(st.lists(keys, max_size=60), max_size=5), st.lists(keys, max_size=10))
 @settings(deadline=None, max_examples=50)
 def test_keys_with_colliding_hashes_are_distinguished(windows, asked):
-    """With one hash for all of them, and few probes, most end up in the dictionary."""
+    """With two hashes for all keys and few probes, most keys are stored in the overflow dictionary."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(offset_map, "PROBES_MAX", 3)
 
-        class Meeting(OffsetMap):
+        class Colliding(OffsetMap):
             def read_keys(self, octets, starts, sizes):
                 found = super().read_keys(octets, starts, sizes)
                 found.hashes[:] = found.sizes.astype(np.uint64) & np.uint64(1)
                 return found
 
-        check(windows, Meeting(), asked)
+        check(windows, Colliding(), asked)
 
 
 def test_offset_map_grows(tmp_path):
-    """Many more keys than there are slots at first; memory is counted."""
+    """With more keys than initial slots; memory use is counted."""
     table = OffsetMap(7)
     before = table.memory_bytes
     windows = [[b"key-%d" % number for number in range(first, first + 20_000)] for first in (0, 10_000, 30_000)]

@@ -1,4 +1,4 @@
-"""Appending, reading and rolling, beside a plain list of records."""
+"""Appending, reading and rolling, compared with a list of records."""
 
 import errno
 from pathlib import Path
@@ -64,7 +64,7 @@ def test_append_assigns_offsets_and_records_epochs(tmp_path: Path) -> None:
 @settings(deadline=None, max_examples=60)
 @given(data=st.data())
 def test_log_equals_a_list(data: st.DataObject, tmp_path_factory: pytest.TempPathFactory) -> None:
-    """Whatever is appended is read back from any offset, whatever was rolled, flushed, closed or killed in between."""
+    """Appended records are read back from any offset, with rolls, flushes, restarts and crashes in between."""
     directory = tmp_path_factory.mktemp("log")
     config = LogConfig(
         segment_bytes=data.draw(st.integers(600, 3000)), index_interval_bytes=data.draw(st.sampled_from([1, 100, 500]))
@@ -103,13 +103,13 @@ def test_log_equals_a_list(data: st.DataObject, tmp_path_factory: pytest.TempPat
         assert found is not None
         assert offset in [record.offset for record in decode_records(found.file.read_at(found.position, found.size))]
     for offset in range(len(model)):
-        room = data.draw(st.integers(1, 2000))
-        lent, found = (
-            bytes(each) if (each := log.read_cached(offset, room, limit_offset=len(model))) is not None else None,
-            log.read(offset, room, limit_offset=len(model), min_one_message=True),
+        max_bytes = data.draw(st.integers(1, 2000))
+        view, found = (
+            bytes(each) if (each := log.read_cached(offset, max_bytes, limit_offset=len(model))) is not None else None,
+            log.read(offset, max_bytes, limit_offset=len(model), min_one_message=True),
         )
         assert found is not None
-        assert lent is None or lent == found.file.read_at(found.position, found.size)
+        assert view is None or view == found.file.read_at(found.position, found.size)
     for timestamp in (NOW - 501, NOW - 77, NOW, NOW + 300, NOW + 501):
         expected = next(((r.timestamp, r.offset, 0) for r in model if r.timestamp >= timestamp), None)
         assert log.offset_for_timestamp(timestamp) == expected
@@ -118,7 +118,8 @@ def test_log_equals_a_list(data: st.DataObject, tmp_path_factory: pytest.TempPat
 
 
 def test_cached_records_are_read_into_the_shared_buffer(tmp_path: Path) -> None:
-    """At the end of the log and before it, in this segment and in others; not where a reader has to be told of less, or to search."""
+    """In active and closed segments; not if the first batch exceeds the size, or records after the limit would be
+    included."""
     log = open_log(tmp_path, config=LogConfig(index_interval_bytes=200))
     sent = [batch(b"%d" % index * 50) for index in range(60)]
     for each in sent:
@@ -128,17 +129,17 @@ def test_cached_records_are_read_into_the_shared_buffer(tmp_path: Path) -> None:
     stored = stored_batches(log)
     for offset in range(60):
         size = len(stored[offset]) + 3
-        lent = log.read_cached(offset, size, limit_offset=60)
-        assert lent is not None
-        assert bytes(lent) == b"".join(stored[offset : 30 if offset < 30 else 60])[:size]
+        view = log.read_cached(offset, size, limit_offset=60)
+        assert view is not None
+        assert bytes(view) == b"".join(stored[offset : 30 if offset < 30 else 60])[:size]
     assert log.read_cached(5, len(stored[5]) - 1, limit_offset=60) is None
     assert log.read_cached(5, 1000, limit_offset=59) is None
     assert log.read_cached(60, 1000, limit_offset=60) is None
 
 
 def test_cached_read_starts_at_a_batch_of_any_size(tmp_path: Path) -> None:
-    """Each has an entry in the index, with its last offset: its first is looked for from the batch before on. 20 kB are not too far,
-    70 kB are."""
+    """Index entries have a batch's last offset, so its first offset is searched from the batch before it: over 20 kB,
+    but not over 70 kB."""
     log = open_log(tmp_path)
     sizes = [20_000, 20_000, 20_000, 70_000, 20_000, 20_000, 500]
     for size in sizes:
@@ -148,16 +149,16 @@ def test_cached_read_starts_at_a_batch_of_any_size(tmp_path: Path) -> None:
     stored = stored_batches(log)
     assert log.read_cached(8, 80_000, limit_offset=log.log_end_offset) is None
     for offset in range(2 * len(sizes)):
-        lent = log.read_cached(offset, 80_000, limit_offset=log.log_end_offset)
-        assert lent is not None  # at 8, too, as it is where the one before ended
-        assert b"".join(stored[offset // 2 : len(sizes)])[:80_000].startswith(lent)
-        assert list(iterate_batches(lent))
+        view = log.read_cached(offset, 80_000, limit_offset=log.log_end_offset)
+        assert view is not None  # at 8 too, by the hint from the read before
+        assert b"".join(stored[offset // 2 : len(sizes)])[:80_000].startswith(view)
+        assert list(iterate_batches(view))
 
 
 @pytest.mark.parametrize("is_closed", [False, True])
 @pytest.mark.parametrize("size", [100, 1_500, 4_000, 9_000, 30_000])
 def test_large_cached_read_omits_a_last_incomplete_batch(tmp_path: Path, size: int, is_closed: bool) -> None:
-    """A reader gets on, from one batch to the one after the last that it got whole, whether what it is lent ends with a batch or not."""
+    """A reader advances past the last complete batch of each read, even if an incomplete one follows."""
     log = open_log(tmp_path)
     while log.log_end_offset < 400_000 // size:
         append(log, batch(bytes(size + log.log_end_offset % 7)))
@@ -167,18 +168,18 @@ def test_large_cached_read_omits_a_last_incomplete_batch(tmp_path: Path, size: i
         log.segments[0].write_indexes()
         log.segments[0].use_index_files()
     stored = stored_batches(log)
-    offset, cut, end = 0, 0, len(stored) - is_closed
+    offset, truncated, end = 0, 0, len(stored) - is_closed
     while offset < end:
-        lent = log.read_cached(offset, 65_536, limit_offset=log.log_end_offset)
-        assert lent is not None
+        view = log.read_cached(offset, 65_536, limit_offset=log.log_end_offset)
+        assert view is not None
         expected = b"".join(stored[offset:end])[:65_536]
-        assert expected.startswith(lent)
-        whole = [header.last_offset for _, header in iterate_batches(lent)]
-        cut += len(lent) < len(expected)
-        assert len(expected) - len(lent) < size + 100
-        assert whole[0] == offset
-        offset = whole[-1] + 1
-    assert cut > 0 or size == 100
+        assert expected.startswith(view)
+        complete = [header.last_offset for _, header in iterate_batches(view)]
+        truncated += len(view) < len(expected)
+        assert len(expected) - len(view) < size + 100
+        assert complete[0] == offset
+        offset = complete[-1] + 1
+    assert truncated > 0 or size == 100
 
 
 def test_interleaved_readers_get_their_own_records(tmp_path: Path) -> None:
@@ -186,14 +187,14 @@ def test_interleaved_readers_get_their_own_records(tmp_path: Path) -> None:
     for index in range(300):
         append(log, batch(b"%d" % index * 1000))
     stored = stored_batches(log)
-    places = [0, 0, 50, 51, 200]
-    while any(place < len(stored) for place in places):
-        for reader, place in enumerate(places):
-            if place < len(stored):
-                lent = log.read_cached(place, 40_000 + reader, limit_offset=len(stored))
-                assert lent is not None
-                assert b"".join(stored[place:])[: len(lent)] == lent
-                places[reader] += len(list(iterate_batches(lent)))
+    positions = [0, 0, 50, 51, 200]
+    while any(position < len(stored) for position in positions):
+        for reader, position in enumerate(positions):
+            if position < len(stored):
+                view = log.read_cached(position, 40_000 + reader, limit_offset=len(stored))
+                assert view is not None
+                assert b"".join(stored[position:])[: len(view)] == view
+                positions[reader] += len(list(iterate_batches(view)))
 
 
 def test_read_stops_at_the_limit_offset(tmp_path: Path) -> None:
@@ -211,25 +212,25 @@ def test_read_stops_at_the_limit_offset(tmp_path: Path) -> None:
 
 def test_first_batch_is_complete_or_absent(tmp_path: Path) -> None:
     log = open_log(tmp_path)
-    whole = len(batch(b"x" * 500))
+    full_size = len(batch(b"x" * 500))
     append(log, batch(b"x" * 500))
     append(log, batch(b"y"))
     sizes = {}
     for min_one_message in (True, False):
-        for most in (0, 10, whole - 1, whole, whole + 5):
-            found = log.read(0, most, limit_offset=2, min_one_message=min_one_message)
-            sizes[min_one_message, most] = 0 if found is None else found.size
+        for max_bytes in (0, 10, full_size - 1, full_size, full_size + 5):
+            found = log.read(0, max_bytes, limit_offset=2, min_one_message=min_one_message)
+            sizes[min_one_message, max_bytes] = 0 if found is None else found.size
     assert sizes == {
-        (True, 0): whole,
-        (True, 10): whole,
-        (True, whole - 1): whole,
-        (True, whole): whole,
-        (True, whole + 5): whole + 5,
+        (True, 0): full_size,
+        (True, 10): full_size,
+        (True, full_size - 1): full_size,
+        (True, full_size): full_size,
+        (True, full_size + 5): full_size + 5,
         (False, 0): 0,
         (False, 10): 0,
-        (False, whole - 1): 0,
-        (False, whole): whole,
-        (False, whole + 5): whole + 5,
+        (False, full_size - 1): 0,
+        (False, full_size): full_size,
+        (False, full_size + 5): full_size + 5,
     }
 
 
@@ -255,8 +256,8 @@ class TestRolling:
 
     def test_rolls_by_record_timestamps(self, tmp_path: Path) -> None:
         log = open_log(tmp_path, segment_ms=1000, segment_jitter_ms=100)
-        for after in (0, 900, 500, 901, 1801, 1802):
-            append(log, batch(timestamp=NOW - 10_000 + after), now_ms=NOW + 50_000)
+        for elapsed in (0, 900, 500, 901, 1801, 1802):
+            append(log, batch(timestamp=NOW - 10_000 + elapsed), now_ms=NOW + 50_000)
         assert [segment.base_offset for segment in log.segments] == [0, 3, 5]
 
     def test_rolls_by_broker_time_without_timestamps(self, tmp_path: Path) -> None:
@@ -302,9 +303,9 @@ class TestRolling:
 
 def test_batch_larger_than_a_segment_is_rejected(tmp_path: Path) -> None:
     log = open_log(tmp_path, segment_bytes=100)
-    with pytest.raises(BatchRejected) as refused:
+    with pytest.raises(BatchRejected) as rejected:
         append(log, batch(b"x" * 100))
-    assert (refused.value.code, log.log_end_offset, log.size_bytes) == (18, 0, 0)
+    assert (rejected.value.code, log.log_end_offset, log.size_bytes) == (18, 0, 0)
 
 
 def test_log_append_time_replaces_timestamps(tmp_path: Path) -> None:
@@ -351,7 +352,7 @@ def test_cold_read_is_left_to_a_worker() -> None:
         log.read(3, 50, limit_offset=20, min_one_message=True, may_wait=False)
     assert cold.value.retry() == expected
     assert log.read(19, 50, limit_offset=20, min_one_message=True, may_wait=False) is not None, (
-        "the end is known without the disk"
+        "positions at the end are in memory"
     )
 
 
@@ -383,7 +384,7 @@ def test_batch_to_be_recompressed_needs_a_worker(tmp_path: Path) -> None:
 
 
 def test_slices_outlive_the_log(tmp_path: Path) -> None:
-    """A fetch on its way to a socket holds the file; deleting the log does not take it away."""
+    """A fetch that is being sent keeps the file open, even if the log is deleted."""
     log = open_log(tmp_path)
     append(log)
     found = log.read(0, 1000, limit_offset=1, min_one_message=True)
@@ -399,6 +400,6 @@ def test_reopening_a_closed_log_changes_no_file(tmp_path: Path) -> None:
         append(log, batch(b"x" * n, timestamp=NOW + n))
     log.close()
     before = files_of(tmp_path)
-    again: PartitionLog = open_log(tmp_path, index_interval_bytes=100)
-    again.close()
+    reopened: PartitionLog = open_log(tmp_path, index_interval_bytes=100)
+    reopened.close()
     assert files_of(tmp_path) == before

@@ -1,4 +1,4 @@
-"""Sequences of idempotent producers: the answers are those of Apache Kafka 4.3, which was asked."""
+"""Sequences of idempotent producers. The expected results were recorded from Apache Kafka 4.3."""
 
 from pathlib import Path
 
@@ -16,14 +16,14 @@ OUT_OF_ORDER, OLD_EPOCH = 45, 47
 def send(
     log: PartitionLog, producer_id: int, epoch: int, sequence: int, count: int = 1, timestamp: int = NOW
 ) -> tuple[int, int] | int:
-    """Base offset and timestamp, or the error."""
+    """Return base offset and timestamp, or the error code."""
     sent = batch(
         *[b"v"] * count, producer_id=producer_id, producer_epoch=epoch, base_sequence=sequence, timestamp=timestamp
     )
     try:
         return log.append(sent, leader_epoch=0, now_ms=NOW)
-    except BatchRejected as refused:
-        return refused.code
+    except BatchRejected as rejected:
+        return rejected.code
 
 
 @pytest.fixture
@@ -38,7 +38,7 @@ def test_duplicate_gets_the_original_offset_and_timestamp(log: PartitionLog) -> 
 
 
 def test_last_five_batches_are_recognized_as_duplicates(log: PartitionLog) -> None:
-    """KAFKA-5494: any of the five that a producer has in flight may come again, in any order."""
+    """KAFKA-5494: any of the five batches in flight may be retried, in any order."""
     for n in range(8):
         assert send(log, 1, 0, n) == (n, -1)
     assert [send(log, 1, 0, n) for n in range(8)] == [OUT_OF_ORDER] * 3 + [(n, NOW) for n in range(3, 8)]
@@ -107,9 +107,9 @@ def test_corrupt_batch_is_rejected_before_duplicate_detection(log: PartitionLog)
     send(log, 1, 0, 0)
     torn = build_batch([Record(timestamp=NOW, value=b"v")], producer_id=1, producer_epoch=0, base_sequence=0)
     torn[-1] ^= 1
-    with pytest.raises(BatchRejected) as refused:
+    with pytest.raises(BatchRejected) as rejected:
         log.append(memoryview(torn), leader_epoch=0, now_ms=NOW)
-    assert refused.value.code == 2
+    assert rejected.value.code == 2
 
 
 @pytest.mark.parametrize("clean", [True, False])
@@ -120,7 +120,7 @@ def test_producer_state_survives_a_restart(tmp_path: Path, clean: bool) -> None:
     log.close() if clean else log.release_files()
     opened = open_log(tmp_path, clean=clean)
     assert send(opened, 1, 0, 6) == (6, NOW)
-    assert send(opened, 1, 0, 5) == (OUT_OF_ORDER if clean else (5, NOW)), "a snapshot has room for the last batch only"
+    assert send(opened, 1, 0, 5) == (OUT_OF_ORDER if clean else (5, NOW)), "a snapshot contains the last batch only"
     assert send(opened, 1, 0, 7) == (7, -1)
 
 
@@ -133,12 +133,12 @@ def test_duplicate_of_a_recompressed_batch_is_recognized(tmp_path: Path) -> None
 
 
 def test_snapshot_round_trip() -> None:
-    table = ProducerStateManager()
-    table.add_batch(5, 2, 10, 3, 100, NOW)
-    table.add_batch(5, 2, 13, 1, 103, NOW + 1)
-    table.add_batch(9, 0, LAST_SEQUENCE, 4, 200, NOW + 2)
+    producers = ProducerStateManager()
+    producers.add_batch(5, 2, 10, 3, 100, NOW)
+    producers.add_batch(5, 2, 13, 1, 103, NOW + 1)
+    producers.add_batch(9, 0, LAST_SEQUENCE, 4, 200, NOW + 2)
     found = ProducerStateManager()
-    found.restore(table.encode())
+    found.restore(producers.encode())
     five, nine = found.get(5), found.get(9)
     assert five is not None
     assert nine is not None
@@ -147,7 +147,7 @@ def test_snapshot_round_trip() -> None:
         [(13, 13, 103, 103, NOW + 1)],
         [(LAST_SEQUENCE, 2, 200, 203, NOW + 2)],
     )
-    assert found.encode() == table.encode()
+    assert found.encode() == producers.encode()
 
 
 @pytest.mark.parametrize(
@@ -161,24 +161,24 @@ def test_snapshot_round_trip() -> None:
     ],
 )
 def test_corrupt_snapshot_is_rejected(damage: object) -> None:
-    table = ProducerStateManager()
-    table.add_batch(5, 2, 10, 3, 100, NOW)
+    producers = ProducerStateManager()
+    producers.add_batch(5, 2, 10, 3, 100, NOW)
     with pytest.raises(ValueError, match="producer snapshot"):
-        ProducerStateManager().restore(damage(table.encode()))  # type: ignore[operator]
+        ProducerStateManager().restore(damage(producers.encode()))  # type: ignore[operator]
 
 
 def test_idle_producers_expire() -> None:
-    table = ProducerStateManager()
+    producers = ProducerStateManager()
     for producer_id, timestamp in ((1, 0), (2, 500), (3, 999)):
-        table.add_batch(producer_id, 0, 0, 1, producer_id, timestamp)
-    assert (table.expire(1500, 1000), sorted(p for p in (1, 2, 3) if table.get(p))) == (2, [3])
+        producers.add_batch(producer_id, 0, 0, 1, producer_id, timestamp)
+    assert (producers.expire(1500, 1000), sorted(p for p in (1, 2, 3) if producers.get(p))) == (2, [3])
 
 
 def test_number_of_producers_is_limited() -> None:
-    """Those silent for longest go first, an eighth of them at once."""
-    table = ProducerStateManager(producers_max=16)
+    """The idlest eighth is removed at once."""
+    producers = ProducerStateManager(producers_max=16)
     for producer_id in range(16):
-        table.add_batch(producer_id, 0, 0, 1, producer_id, 1000 - producer_id)
-    table.add_batch(99, 0, 0, 1, 99, 2000)
-    assert [producer_id for producer_id in range(16) if table.get(producer_id) is None] == [14, 15]
-    assert len(table) == 15
+        producers.add_batch(producer_id, 0, 0, 1, producer_id, 1000 - producer_id)
+    producers.add_batch(99, 0, 0, 1, 99, 2000)
+    assert [producer_id for producer_id in range(16) if producers.get(producer_id) is None] == [14, 15]
+    assert len(producers) == 15

@@ -1,4 +1,4 @@
-"""A large index of an active segment is not loaded after a clean stop, and is the same index nevertheless."""
+"""A large index of an active segment is mapped, not loaded, after a clean stop, and returns the same results."""
 
 import random
 from pathlib import Path
@@ -15,7 +15,7 @@ from tests.unit.log.log_fixtures import NOW, append, batch, index_entries, open_
 @pytest.mark.parametrize("split", [0, 1, 7, 40])
 @pytest.mark.parametrize("zeros", [0, 960])
 def test_resumed_index_equals_one_in_memory(split: int, zeros: int) -> None:
-    """Whatever was in the file, with or without the zeros that Apache Kafka fills it up with."""
+    """With any entries in the file, with and without the zeros that Apache Kafka pads it with."""
     source = random.Random(split)
     entries = []
     offset, position, time = 100, 0, 50
@@ -30,33 +30,33 @@ def test_resumed_index_equals_one_in_memory(split: int, zeros: int) -> None:
     for offset, position, time in entries[:split]:
         offsets.append(offset, position)
         times.maybe_append(time, offset)
-    continued_offsets = ResumedOffsetIndex(100, memoryview(offsets.encode() + bytes(zeros)))
-    continued_times = ResumedTimeIndex(100, memoryview(times.encode() + bytes(zeros if split else 0)))
+    resumed_offsets = ResumedOffsetIndex(100, memoryview(offsets.encode() + bytes(zeros)))
+    resumed_times = ResumedTimeIndex(100, memoryview(times.encode() + bytes(zeros if split else 0)))
     for offset, position, time in entries[split:]:
-        for one in (offsets, continued_offsets):
+        for one in (offsets, resumed_offsets):
             one.append(offset, position)
-        for other in (times, continued_times):
+        for other in (times, resumed_times):
             other.maybe_append(time, offset)
-    assert [continued_offsets.position_range(offset) for offset in range(100, 500)] == [
+    assert [resumed_offsets.position_range(offset) for offset in range(100, 500)] == [
         offsets.position_range(n) for n in range(100, 500)
     ]
-    assert [continued_times.offset_before(time) for time in range(200)] == [
+    assert [resumed_times.offset_before(time) for time in range(200)] == [
         times.offset_before(time) for time in range(200)
     ]
-    for continued, grown in ((continued_offsets, offsets), (continued_times, times)):
-        assert len(continued) == len(grown)
-        assert continued.entries() == grown.entries()
-        assert continued.encode() == grown.encode()
-    assert continued_offsets.last_position() == offsets.last_position()
-    assert continued_times.last() == times.last()
+    for resumed, original in ((resumed_offsets, offsets), (resumed_times, times)):
+        assert len(resumed) == len(original)
+        assert resumed.entries() == original.entries()
+        assert resumed.encode() == original.encode()
+    assert resumed_offsets.last_position() == offsets.last_position()
+    assert resumed_times.last() == times.last()
 
 
 def test_log_continues_with_a_mapped_index(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Over several clean stops, and a roll at last."""
+    """Over several clean stops, and a final roll."""
     monkeypatch.setattr(resumed_index, "LOADED_BYTES_MAX", 40)
-    whole = open_log(tmp_path / "whole", index_interval_bytes=100)
+    expected = open_log(tmp_path / "expected", index_interval_bytes=100)
     for number in range(90):
-        append(whole, batch(b"%d" % number, timestamp=NOW + number))
+        append(expected, batch(b"%d" % number, timestamp=NOW + number))
     for number in range(90):
         if number % 30 == 0:
             log = open_log(tmp_path / "parts", index_interval_bytes=100)
@@ -66,14 +66,14 @@ def test_log_continues_with_a_mapped_index(tmp_path: Path, monkeypatch: pytest.M
             if number == 89:
                 break
             log.close()
-    assert log.segments[0].offsets().entries() == whole.segments[0].offsets().entries()
+    assert log.segments[0].offsets().entries() == expected.segments[0].offsets().entries()
     assert [record.value for record in read_all(log, 0)] == [b"%d" % number for number in range(90)]
-    for one in (log, whole):
+    for one in (log, expected):
         one.roll(now_ms=NOW)
         append(one)
         one.flush()
     assert log.offset_for_timestamp(NOW + 45) == (NOW + 45, 45, 0)
-    # A clean stop puts the highest timestamp into the time index, where it stays: there may be more entries, and never fewer.
-    (offsets, times), (expected_offsets, expected_times) = index_entries(log)[0], index_entries(whole)[0]
+    # Each clean stop adds the highest timestamp to the time index, so there may be more entries, but never fewer.
+    (offsets, times), (expected_offsets, expected_times) = index_entries(log)[0], index_entries(expected)[0]
     assert offsets == expected_offsets
     assert [entry for entry in times if entry in expected_times] == expected_times

@@ -1,4 +1,4 @@
-"""Segments go by age, by size and by where the log begins: the oldest first, and none that is not committed."""
+"""Deletion of segments by age, size and log start offset, and planning of compaction."""
 
 from pathlib import Path
 
@@ -12,7 +12,7 @@ from tests.unit.log.log_fixtures import NOW, append, batch, open_log, read_all, 
 
 
 def filled(directory: Path, **configs: object) -> PartitionLog:
-    """Segments of one record each, a second apart, but for the last, which is active."""
+    """Return a log with one record per segment, a second apart. The last segment is active."""
     log = open_log(directory, **{"retention_ms": -1, **configs})
     for number in range(5):
         append(log, batch(b"%d" % number, timestamp=NOW + 1000 * number))
@@ -22,7 +22,7 @@ def filled(directory: Path, **configs: object) -> PartitionLog:
     return log
 
 
-def doomed(log: PartitionLog, *, now_ms: int = NOW, high_watermark: int | None = None) -> int:
+def deletable(log: PartitionLog, *, now_ms: int = NOW, high_watermark: int | None = None) -> int:
     return segments_to_delete(
         log, high_watermark=log.log_end_offset if high_watermark is None else high_watermark, now_ms=now_ms
     )
@@ -32,18 +32,18 @@ def doomed(log: PartitionLog, *, now_ms: int = NOW, high_watermark: int | None =
     ("now_ms", "expected"), [(NOW + 3000, 0), (NOW + 3001, 1), (NOW + 5000, 2), (NOW + 5001, 3), (NOW + 9000, 5)]
 )
 def test_age_is_that_of_the_newest_record(tmp_path, now_ms, expected):
-    assert doomed(filled(tmp_path, retention_ms=3000), now_ms=now_ms) == expected
+    assert deletable(filled(tmp_path, retention_ms=3000), now_ms=now_ms) == expected
 
 
 def test_no_limit_deletes_nothing(tmp_path):
-    assert doomed(filled(tmp_path), now_ms=NOW * 2) == 0
+    assert deletable(filled(tmp_path), now_ms=NOW * 2) == 0
 
 
 def test_compact_policy_deletes_only_segments_before_the_log_start_offset(tmp_path):
     log = filled(tmp_path, retention_ms=1, retention_bytes=0, deletes=False)
-    assert doomed(log, now_ms=NOW * 2) == 0
+    assert deletable(log, now_ms=NOW * 2) == 0
     log.advance_start(3)
-    assert doomed(log, now_ms=NOW * 2) == 3
+    assert deletable(log, now_ms=NOW * 2) == 3
 
 
 def test_size_limit_deletes_complete_segments(tmp_path):
@@ -56,20 +56,20 @@ def test_size_limit_deletes_complete_segments(tmp_path):
             append(changed, batch(b"%d" % number))
             if number < 4:
                 changed.roll(now_ms=NOW)
-        assert doomed(changed) == expected, limit
+        assert deletable(changed) == expected, limit
 
 
 def test_uncommitted_records_are_not_deleted(tmp_path):
     log = filled(tmp_path, retention_ms=0)
-    assert [doomed(log, now_ms=NOW * 2, high_watermark=offset) for offset in (0, 1, 2, 5)] == [0, 1, 2, 5]
+    assert [deletable(log, now_ms=NOW * 2, high_watermark=offset) for offset in (0, 1, 2, 5)] == [0, 1, 2, 5]
 
 
 def test_fully_expired_log_continues_at_its_end_offset(tmp_path):
     log = filled(tmp_path, retention_ms=1)
-    taken = delete_old(log, high_watermark=5, now_ms=NOW * 2)
-    assert [segment.base_offset for segment in taken] == [0, 1, 2, 3, 4]
+    deleted = delete_old(log, high_watermark=5, now_ms=NOW * 2)
+    assert [segment.base_offset for segment in deleted] == [0, 1, 2, 3, 4]
     assert (log.log_start_offset, log.log_end_offset, [segment.base_offset for segment in log.segments]) == (5, 5, [5])
-    assert delete_old(log, high_watermark=5, now_ms=NOW * 2) == [], "an empty one is left"
+    assert delete_old(log, high_watermark=5, now_ms=NOW * 2) == [], "the empty segment stays"
     assert append(log, batch(b"more")) == 5
     assert [record.value for record in read_all(log, 5)] == [b"more"]
 
@@ -79,8 +79,8 @@ def test_old_record_after_a_new_one_is_not_deleted_first(tmp_path):
     for timestamp in (NOW, NOW - 100_000, NOW - 100_000):
         append(log, stamped([timestamp]))
         log.roll(now_ms=NOW)
-    assert doomed(log, now_ms=NOW + 500) == 0
-    assert doomed(log, now_ms=NOW + 1001) == 3
+    assert deletable(log, now_ms=NOW + 500) == 0
+    assert deletable(log, now_ms=NOW + 1001) == 3
 
 
 def compacted(directory: Path, **configs: object) -> PartitionLog:
@@ -104,7 +104,7 @@ def test_closed_segments_are_cleanable(tmp_path):
     log = compacted(tmp_path)
     assert plan(log) == (0, 4, 4, False)
     assert plan(log, clean_to=2) == (2, 4, 2, False)
-    assert plan(log, clean_to=9) == (0, 4, 4, False), "a checkpoint beyond the log is not believed"
+    assert plan(log, clean_to=9) == (0, 4, 4, False), "a checkpoint after the log end offset is ignored"
     assert plan(log, high_watermark=2) == (0, 2, 2, False)
     assert plan_compaction(log, clean_to=3, high_watermark=4, now_ms=NOW).dirty_ratio == 0.25
     log.advance_start(1)

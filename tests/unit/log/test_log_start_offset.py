@@ -1,4 +1,4 @@
-"""A log that begins later than its first record: after DeleteRecords, and when it is opened again."""
+"""Log start offset after DeleteRecords, and after reopening the log."""
 
 from pathlib import Path
 
@@ -8,7 +8,7 @@ from ottla.log.partition_log import PartitionLog
 from tests.unit.log.log_fixtures import NOW, TOPIC_ID, append, batch, open_log, read_all
 
 SMALL = LogConfig(segment_bytes=200)
-"""Two batches of one record to a segment."""
+"""Two batches of one record per segment."""
 
 
 def filled(directory: Path) -> PartitionLog:
@@ -36,8 +36,8 @@ def test_segments_before_the_log_start_offset_are_detached(tmp_path):
     log = filled(tmp_path)
     assert bases(log) == [0, 2, 4, 6]
     log.advance_start(5)
-    taken = log.detach_below_start()
-    assert ([segment.base_offset for segment in taken], bases(log)) == ([0, 2], [4, 6])
+    detached = log.detach_below_start()
+    assert ([segment.base_offset for segment in detached], bases(log)) == ([0, 2], [4, 6])
     assert (log.log_start_offset, log.log_end_offset) == (5, 7)
     assert [record.value for record in read_all(log, 5)] == [b"5", b"6"]
     assert log.epochs.entries() == [(1, 5), (2, 6)]
@@ -45,7 +45,7 @@ def test_segments_before_the_log_start_offset_are_detached(tmp_path):
 
 
 def test_detached_segments_are_not_flushed(tmp_path):
-    """Its files may be gone by then."""
+    """Their files may be deleted by then."""
     log = filled(tmp_path)
     log.advance_start(4)
     for segment in log.detach_below_start():
@@ -71,7 +71,7 @@ def test_log_start_offset_never_decreases(tmp_path):
 
 
 def test_open_removes_segments_before_the_log_start_offset(tmp_path):
-    """A node may have ended before it removed the files."""
+    """A node may have stopped before it deleted the files."""
     for clean in (False, True):
         directory = tmp_path / str(clean)
         filled(directory).close()
@@ -84,7 +84,7 @@ def test_open_removes_segments_before_the_log_start_offset(tmp_path):
 
 
 def test_log_that_ends_before_its_start_offset_restarts_there(tmp_path):
-    """A power cut took its end: offsets that were given are not given again."""
+    """After a power failure took its end, no offset is assigned twice."""
     filled(tmp_path).close()
     log = opened(tmp_path, 20, clean=False)
     assert (log.log_start_offset, log.log_end_offset, bases(log), logs_in(tmp_path)) == (20, 20, [20], [20])

@@ -1,4 +1,5 @@
-"""Aborted transactions: written beside their segments, found again after a clean stop, and rebuilt from the batches after a crash."""
+"""Transaction indexes: written with their segments, loaded after a clean stop, and rebuilt from batches after a
+crash."""
 
 import random
 import struct
@@ -15,7 +16,7 @@ from ottla.sim.disk import SimulatedDisk
 from ottla.wire.batches import Record, build_batch, read_header
 from tests.unit.log.log_fixtures import NOW, index_entries, open_log, stored_batches
 
-MARKS = {"abort": 0, "commit": 1}
+MARKERS = {"abort": 0, "commit": 1}
 
 
 def data(log: PartitionLog, producer_id: int, sequence: int, *, count: int = 1) -> None:
@@ -34,10 +35,10 @@ def data(log: PartitionLog, producer_id: int, sequence: int, *, count: int = 1) 
     )
 
 
-def mark(log: PartitionLog, producer_id: int, how: str, *, coordinator_epoch: int = 3) -> None:
-    """As a coordinator ends a transaction, by hand."""
+def mark(log: PartitionLog, producer_id: int, outcome: str, *, coordinator_epoch: int = 3) -> None:
+    """Append a transaction marker, as a coordinator does."""
     record = Record(
-        timestamp=NOW, key=struct.pack(">hh", 0, MARKS[how]), value=struct.pack(">hi", 0, coordinator_epoch)
+        timestamp=NOW, key=struct.pack(">hh", 0, MARKERS[outcome]), value=struct.pack(">hi", 0, coordinator_epoch)
     )
     log.append_preassigned(
         build_batch(
@@ -54,7 +55,7 @@ def mark(log: PartitionLog, producer_id: int, how: str, *, coordinator_epoch: in
 
 
 def filled(log: PartitionLog) -> PartitionLog:
-    """Three transactions in two segments: one committed, two aborted, of which one began before the other ended."""
+    """Append three transactions in two segments: one committed and two aborted, which overlap."""
     data(log, 1, 0, count=2)  # 0, 1
     data(log, 2, 0)  # 2
     mark(log, 1, "abort")  # 3
@@ -150,7 +151,7 @@ def test_corrupt_transaction_index_is_rejected(text: bytes) -> None:
 @settings(deadline=None, max_examples=80)
 @given(seed=st.integers(0, 1 << 32), at=st.floats(0, 1))
 def test_recovered_state_equals_the_original(seed: int, at: float) -> None:
-    """All indexes, epochs and producers of a log of all kinds of batches, from any recovery point (invariant 25)."""
+    """Indexes, epochs and producers of a log with all types of batches, from any recovery point (invariant 25)."""
     source = random.Random(seed)
     disk = SimulatedDisk(source=source, cold_reads=0)
     log = open_log("/data/t-0", disk=disk, segment_bytes=2500, index_interval_bytes=200)
@@ -207,7 +208,7 @@ def test_recovered_state_equals_the_original(seed: int, at: float) -> None:
 
 
 def state(log: PartitionLog) -> object:
-    """But for the time of a producer's last batch: a snapshot has room for one time only, which is that of a marker behind it."""
+    """Without the timestamp of a producer's last batch: a snapshot has one timestamp, which may be a later marker's."""
     producers = {
         producer_id: (
             producer.epoch,
