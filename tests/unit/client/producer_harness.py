@@ -1,4 +1,4 @@
-"""What the tests of the producer's machinery share: an accumulator and a sender with time and a cluster of their own."""
+"""An accumulator and a sender with simulated time and metadata, for producer tests."""
 
 from contextlib import nullcontext
 
@@ -25,7 +25,7 @@ class FixedClock:
 
 
 class FirstRng:
-    """Always the first choice."""
+    """Always chooses the first."""
 
     def below(self, limit):
         return 0
@@ -35,7 +35,7 @@ class FirstRng:
 
 
 class ProducerHarness:
-    """Time stands still until it is told otherwise. Topic `t` has partitions led by brokers 1, 2, 1, 2 and so on."""
+    """Time moves only when a test sets `now_ms`. The partitions of topic `t` have leaders 1, 2, 1, 2 and so on."""
 
     def __init__(self, partitions=1, **configs):
         self.now_ms = 0.0
@@ -59,13 +59,13 @@ class ProducerHarness:
         return self.accumulator.try_send("t", value, key, partition, timestamp, headers)
 
     def send_batch(self, *values, partition=0):
-        """Records in a batch of their own."""
+        """Send records in one batch."""
         futures = [self.send(value, partition=partition) for value in values]
         self.accumulator.routes["t"].queues[partition].open = None
         return futures
 
     def poll(self, can_send=lambda node: True):
-        """All requests that can leave now, with their batches as they would travel."""
+        """Return all requests that can be sent now, with sealed batches."""
         found = []
         while ready := self.sender.poll(self.now_ms, can_send):
             for pending in ready:
@@ -76,7 +76,7 @@ class ProducerHarness:
         return found
 
     def answer(self, pending, code=0, base_offset=0, message=None, record_errors=None):
-        """The same for all partitions of a request."""
+        """Give all partitions of a request the same result."""
         self.sender.on_response(pending)
         for queue, batch in pending.batches:
             self.sender.on_partition_response(
@@ -96,7 +96,7 @@ def metadata(partitions, *, leader=None):
 
 
 def sequences(ready):
-    """Epoch, first sequence and values of each batch, in the order of sending."""
+    """Return epoch, first sequence and values of each batch, in send order."""
     shown = []
     for pending in ready:
         for _, batch in pending.batches:

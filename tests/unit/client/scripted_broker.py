@@ -1,5 +1,4 @@
-"""Brokers of a script, in the simulated network: they speak just enough of the protocol to be a cluster whose leaders move, that throttles,
-falls silent or is old."""
+"""Scripted brokers in the simulated network: leaders move, and brokers throttle, fall silent or are old."""
 
 from ottla.sim.world import World
 from ottla.wire.batches import decode_records, read_header
@@ -31,7 +30,7 @@ REQUESTS = {
 
 
 class ScriptedCluster:
-    """Brokers 1 and 2 at ports 9001 and 9002; topic `t` has one partition, led by `leader`."""
+    """Brokers 1 and 2 at ports 9001 and 9002. Topic `t` has one partition with leader `leader`."""
 
     def __init__(self, world: World, **versions):
         self.world = world
@@ -41,7 +40,7 @@ class ScriptedCluster:
         self.silent = False
         self.throttle_ms = 0
         self.produce_errors = []
-        """What to answer the next Produce requests with, instead of taking them."""
+        """Error codes for the next Produce requests."""
         self.produce_max = versions.get("produce_max", 13)
         self.api_versions_max = versions.get("api_versions_max", 4)
         self.requests = []
@@ -103,7 +102,7 @@ class ScriptedCluster:
 
 
 class ScriptedConnection:
-    """One accepted connection."""
+    """An accepted connection."""
 
     def __init__(self, cluster, node):
         self.cluster = cluster
@@ -122,7 +121,7 @@ class ScriptedConnection:
         self.cluster.open_count -= 1
 
     def pause_writing(self):
-        """Answers are small."""
+        """Responses are small."""
 
     resume_writing = pause_writing
 
@@ -134,13 +133,13 @@ class ScriptedConnection:
         if cluster.silent:
             return True
         if key == 18 and version > cluster.api_versions_max:
-            request = ApiVersionsRequest()  # as an old broker would, it does not read on
+            request = ApiVersionsRequest()  # an old broker does not decode a newer version
         else:
             if version >= kind.FLEXIBLE_FROM:
                 position = skip_tags(buffer, position, end)
             request, _ = decode(kind, version, bytes(view[position:end]))
         answer, answer_version = cluster.answer(self.node, request, version)
-        if key == 0 and request.acks == 0:
+        if isinstance(request, ProduceRequest) and request.acks == 0:
             return True
         has_tags = key != 18 and version >= type(answer).FLEXIBLE_FROM
         data = correlation_id.to_bytes(4, "big") + (b"\0" if has_tags else b"") + encode(answer, answer_version)
@@ -149,16 +148,16 @@ class ScriptedConnection:
 
 
 def run(scenario, **versions):
-    """Play `scenario(cluster, ports)` in a world of its own."""
+    """Run `scenario(cluster, ports)` in its own world."""
 
-    async def story(world):
+    async def main(world):
         cluster = ScriptedCluster(world, **versions)
         await cluster.start()
         ports = world.start("client")
         return await world.within(ports, scenario(cluster, ports))
 
     with World(1) as world:
-        return world.run(story(world))
+        return world.run(main(world))
 
 
 __all__ = ["ScriptedCluster", "run"]

@@ -1,4 +1,4 @@
-"""Records into batches: their bytes, their memory, their partitions."""
+"""The accumulator: encoding, memory and partitions."""
 
 import pytest
 from hypothesis import given, settings
@@ -17,7 +17,7 @@ TIMES = st.integers(0, 1 << 42)
 @settings(deadline=None)
 @given(st.lists(st.tuples(FIELD, FIELD, TIMES, HEADERS), min_size=1, max_size=20))
 def test_records_round_trip(records):
-    """Whatever the sizes and times: the straight line encodes as the wire's own reader expects."""
+    """For all sizes and timestamps, `decode_records` reads what `try_send` encoded."""
     harness = ProducerHarness(batch_size=1 << 20, max_request_size=1 << 20)
     for key, value, timestamp, headers in records:
         assert harness.send(value, key, 0, timestamp, headers) is not None
@@ -35,7 +35,7 @@ def test_records_round_trip(records):
 
 
 def test_batch_holds_more_records_than_two_byte_deltas():
-    """Offset deltas that take three bytes."""
+    """Offset deltas of three bytes."""
     harness = ProducerHarness(batch_size=1 << 20, max_request_size=1 << 21)
     for number in range(TABLE_SIZE + 100):
         harness.send(b"%d" % number, partition=0)
@@ -67,11 +67,11 @@ def test_memory_is_limited_and_released():
     harness = ProducerHarness(batch_size=400, buffer_memory=1000)
     futures = [harness.send(b"x" * 300, partition=0) for _ in range(2)]
     assert harness.send(b"x" * 300, partition=0) is None
-    told = []
-    harness.accumulator.call_when_memory_free(lambda: told.append("room"))
+    woken = []
+    harness.accumulator.call_when_memory_free(lambda: woken.append("memory"))
     ready = harness.poll()
     harness.answer(ready[0], base_offset=5)
-    assert told == ["room"]
+    assert woken == ["memory"]
     assert harness.send(b"x" * 300, partition=0) is not None
     assert futures[0].peek() == (RecordMetadata("t", 0, 5, 1_700_000_000_000, -1, 300), None)
 

@@ -1,4 +1,4 @@
-"""Assignors: each partition to one subscriber, evenly, and with as little change as can be."""
+"""Assignors: one subscriber per partition, balanced, with few changes."""
 
 import pytest
 from hypothesis import given, settings
@@ -56,7 +56,7 @@ def imbalance(assignment: Assignment) -> int:
 
 
 def rejoined(members: list[Member], assignment: Assignment, generation: int, assignor: Assignor) -> list[Member]:
-    """The members as they would join again, with what they were given."""
+    """Return the members as they would rejoin with an assignment."""
     return [
         Member(
             m.member_id,
@@ -75,7 +75,7 @@ def rejoined(members: list[Member], assignment: Assignment, generation: int, ass
 @settings(deadline=None)
 @given(group=groups())
 def test_each_partition_goes_to_one_subscriber(assignor: Assignor, group: tuple[list[Member], Topics]) -> None:
-    """Partitions of topics that nobody wants go to nobody; all others to one member that asked for them."""
+    """Every partition of a subscribed topic gets one of its subscribers, others get none."""
     members, topics = group
     assignment = assignor.assign(members, topics)
     wanted = {topic for member in members for topic in member.topics}
@@ -97,7 +97,7 @@ def test_equal_subscriptions_are_balanced(assignor: Assignor, group: tuple[list[
 @settings(deadline=None)
 @given(group=groups())
 def test_sticky_leaves_no_improving_move(group: tuple[list[Member], Topics]) -> None:
-    """With subscriptions that differ sticky is as even as they allow."""
+    """With different subscriptions, sticky is as balanced as they allow."""
     members, topics = group
     assignment = StickyAssignor().assign(members, topics)
     for member in members:
@@ -110,7 +110,7 @@ def test_sticky_leaves_no_improving_move(group: tuple[list[Member], Topics]) -> 
 @settings(deadline=None)
 @given(group=groups())
 def test_unchanged_group_keeps_its_assignment(assignor: Assignor, group: tuple[list[Member], Topics]) -> None:
-    """A rebalance without a change of the group moves nothing."""
+    """A rebalance without changes moves nothing."""
     members, topics = group
     first = assignor.assign(members, topics)
     assert assignor.assign(rejoined(members, first, 1, assignor), topics) == first
@@ -134,7 +134,7 @@ def test_remaining_members_keep_partitions_when_one_leaves(
 @settings(deadline=None)
 @given(group=groups(equal=True))
 def test_cooperative_moves_partitions_in_two_rebalances(group: tuple[list[Member], Topics]) -> None:
-    """What a newcomer is to get is first taken away from its owners, and given when they have let go."""
+    """Partitions for a new member are revoked first and assigned in the next rebalance."""
     members, topics = group
     assignor = CooperativeStickyAssignor()
     first = assignor.assign(members, topics)
@@ -149,7 +149,7 @@ def test_cooperative_moves_partitions_in_two_rebalances(group: tuple[list[Member
 
 
 def test_claim_of_an_older_generation_loses() -> None:
-    """A member that missed a rebalance may still name what is another's by now."""
+    """A member that missed a rebalance may claim partitions of others."""
     partitions = tuple(TopicPartition("t", index) for index in range(2))
     stale = Member("old", ("t",), partitions, generation=3)
     current = Member("new", ("t",), partitions[1:], generation=5)
@@ -158,7 +158,7 @@ def test_claim_of_an_older_generation_loses() -> None:
 
 
 def test_range_co_partitions_topics() -> None:
-    """Topics of equal counts are given out alike; the first members have one more."""
+    """Topics with equal counts are assigned alike; the first members get one more."""
     members = [Member("b", ("x", "y")), Member("a", ("x", "y"))]
     assert RangeAssignor().assign(members, Topics({"x": 3, "y": 3})) == {
         "a": [TopicPartition("x", 0), TopicPartition("x", 1), TopicPartition("y", 0), TopicPartition("y", 1)],
@@ -167,7 +167,7 @@ def test_range_co_partitions_topics() -> None:
 
 
 def test_range_prefers_replicas_in_the_same_rack() -> None:
-    """Members read partitions whose replicas are in their rack where that costs no balance."""
+    """Members get partitions with replicas in their rack unless that costs balance."""
     racks = {TopicPartition("x", 0): ("r2",), TopicPartition("x", 1): ("r1",)}
     members = [Member("a", ("x",), rack="r1"), Member("b", ("x",), rack="r2")]
     assert RangeAssignor().assign(members, Topics({"x": 2}, racks)) == {
@@ -186,7 +186,7 @@ def test_round_robin_skips_members_without_the_topic() -> None:
 
 
 def test_sticky_user_data_versions() -> None:
-    """Old members leave the generation out; what is no user data says nothing."""
+    """Old members omit the generation; invalid user data is ignored."""
     owned = (TopicPartition("a", 0), TopicPartition("a", 5), TopicPartition("bb", 1))
     data = encode_user_data(owned, 7)
     assert decode_user_data(data) == (owned, 7)

@@ -1,4 +1,4 @@
-"""What is known of the cluster: newer things replace older ones, older ones do not replace newer ones."""
+"""ClusterMetadata: newer data replaces older data, never the reverse."""
 
 from ottla.base.errors import ErrorCode
 from ottla.base.ids import Uuid
@@ -49,7 +49,7 @@ def test_older_leader_epoch_does_not_replace_a_leader():
 
 
 def test_recreated_topic_replaces_the_old_one():
-    """Its epochs begin anew, so the old ones say nothing."""
+    """Its epochs start again, so the old ones do not apply."""
     cluster = ClusterMetadata()
     cluster.update(response(topic(leaders=((2, 5),))))
     cluster.update(response(topic(topic_id=TWO, leaders=((1, 0),))))
@@ -80,7 +80,7 @@ def test_complete_response_removes_missing_topics():
 
 
 def test_response_without_brokers_keeps_known_brokers():
-    """A broker that has just begun may know none yet, not even itself."""
+    """A starting broker may not know any broker, not even itself."""
     cluster = ClusterMetadata()
     cluster.update(response())
     cluster.update(response(brokers=()))

@@ -1,4 +1,4 @@
-"""Columns are sent as records are: the same partitions, the same order, the same outcomes."""
+"""Columns are sent like records: same partitions, order and outcomes."""
 
 from random import Random
 from typing import Any
@@ -30,7 +30,7 @@ VECTORS = {
     b"lkjh234lh9fiuh90y23oiuhsafujhadof229phr9h19h89h8": -58897971,
     b"abc": 479470107,
 }
-"""Hashes as Java's client computes them."""
+"""Hashes computed by Kafka's Java client."""
 
 
 def test_hashes_equal_java_clients() -> None:
@@ -63,7 +63,7 @@ def read(broker: Broker, topic: str, count: int) -> list[Any]:
 
 
 def test_columns_use_the_partitions_of_records(broker: Broker) -> None:
-    """Rows with a key by its hash, those with a partition there, in their order."""
+    """By key hash or given partition, in order."""
     broker.create_topic("both", 4)
     keys: list[bytes | None] = [b"key-%d" % (index % 37) if index % 5 else None for index in range(3000)]
     partitions = np.where(np.arange(3000) % 5 == 0, 2, -1).astype(np.int32)
@@ -101,12 +101,12 @@ def test_headers_tombstones_and_codecs_round_trip(broker: Broker) -> None:
     for codec in ("none", "gzip", "snappy", "lz4", "zstd"):
         with Producer(bootstrap_servers=broker.bootstrap, compression_type=codec) as producer:
             producer.send_columns("headed", binary([b"v", None, b""]), headers=headers).result(30)
-    told = [(record.value, record.headers) for record in read(broker, "headed", 15)]
-    assert told == 5 * [(b"v", (("a", b"1"), ("b", None))), (None, ()), (b"", (("c", b""),))]
+    records = [(record.value, record.headers) for record in read(broker, "headed", 15)]
+    assert records == 5 * [(b"v", (("a", b"1"), ("b", None))), (None, ()), (b"", (("c", b""),))]
 
 
 def test_too_large_batches_are_split(broker: Broker) -> None:
-    """Also those who ask only then hear of all parts, and flush waits for them."""
+    """The future and flush wait for all parts."""
     broker.create_topic("small", 1, config={"max.message.bytes": "2000"})
     with Producer(bootstrap_servers=broker.bootstrap, batch_size=100_000) as producer:
         sent = producer.send_columns("small", binary([b"%0500d" % index for index in range(100)]))
@@ -117,7 +117,7 @@ def test_too_large_batches_are_split(broker: Broker) -> None:
 
 
 def test_memory_is_limited(broker: Broker) -> None:
-    """More than buffer.memory is sent as memory becomes free."""
+    """More than buffer.memory is sent as memory is released."""
     broker.create_topic("memory", 1)
     with Producer(bootstrap_servers=broker.bootstrap, batch_size=10_000, buffer_memory=50_000) as producer:
         assert producer.send_columns("memory", binary([b"x" * 1000] * 2000)).result(30) == {0: 2000}

@@ -1,4 +1,4 @@
-"""Configs by Kafka's names: defaults, both spellings, and errors that help."""
+"""Configs with Kafka's names: defaults, both spellings, error messages."""
 
 import pytest
 
@@ -13,10 +13,11 @@ BOOTSTRAP = {"bootstrap.servers": "localhost:9092"}
 def test_defaults_equal_kafkas():
     config = parse(BOOTSTRAP, {}, PRODUCER_OPTIONS, kind="The producer")
     expected = {
-        "acks": -1, "batch.size": 16384, "buffer.memory": 33554432, "delivery.timeout.ms": 120000, "enable.idempotence": True,
-        "linger.ms": 5, "max.block.ms": 60000, "max.in.flight.requests.per.connection": 5, "max.request.size": 1048576,
-        "request.timeout.ms": 30000, "retries": 2147483647, "retry.backoff.ms": 100, "retry.backoff.max.ms": 1000,
-        "reconnect.backoff.ms": 50, "reconnect.backoff.max.ms": 1000, "metadata.max.age.ms": 300000, "compression.type": "none",
+        "acks": -1, "batch.size": 16384, "buffer.memory": 33554432, "delivery.timeout.ms": 120000,
+        "enable.idempotence": True, "linger.ms": 5, "max.block.ms": 60000, "max.in.flight.requests.per.connection": 5,
+        "max.request.size": 1048576, "request.timeout.ms": 30000, "retries": 2147483647, "retry.backoff.ms": 100,
+        "retry.backoff.max.ms": 1000, "reconnect.backoff.ms": 50, "reconnect.backoff.max.ms": 1000,
+        "metadata.max.age.ms": 300000, "compression.type": "none",
     }  # fmt: skip
     assert {name: config[name] for name in expected} == expected
 
@@ -82,7 +83,7 @@ def test_ignored_configs_are_accepted():
     "against", [{"acks": "1"}, {"acks": 0}, {"retries": 0}, {"max_in_flight_requests_per_connection": 6}]
 )
 def test_conflicting_config_disables_idempotence(against):
-    """As in Java: where it was not asked for, it is switched off by what rules it out."""
+    """As in Java, unless enable.idempotence was given explicitly."""
     assert producer_settings(BOOTSTRAP, against).is_idempotent is False
     assert producer_settings(BOOTSTRAP, {}).is_idempotent is True
 

@@ -1,4 +1,4 @@
-"""The async consumer over simulated ports: the broker crashes and comes back, connections break, and each record is read once, in order."""
+"""AsyncConsumer in the simulator: after broker crashes and broken connections, each record is read once, in order."""
 
 import asyncio
 
@@ -41,7 +41,7 @@ async def produce(ports, records, random):
 
 
 async def consume(ports, method, records, random):
-    """All records of all partitions as (partition, offset, value), read in one method."""
+    """Return all records as (partition, offset, value), read with one of the METHODS."""
     seen = []
     async with AsyncConsumer(
         bootstrap_servers=BOOTSTRAP,
@@ -71,7 +71,7 @@ async def consume(ports, method, records, random):
 
 
 async def inject_fault(world, random, ports, node):
-    """One thing that goes wrong, and the node running again after it."""
+    """Cause one fault, and return the running node."""
     match random.choice(("crash", "answers lost", "partition")):
         case "crash":
             world.crash("node")

@@ -1,4 +1,4 @@
-"""The page about the client: its examples run, as written and in order, against a broker; what it lists is there."""
+"""docs/client.md: its examples run in order against a broker, and the names it lists exist."""
 
 import re
 import subprocess
@@ -45,12 +45,12 @@ def test_unknown_name_raises():
 
 
 def test_import_loads_no_heavy_modules():
-    """Start-up is a feature: neither the event loop nor NumPy is needed to name a class."""
+    """For fast startup, importing a name loads neither asyncio nor NumPy."""
     assert loaded("import ottla.client", "asyncio", "numpy", "uvloop", "cramjam", "ottla.node") == []
     assert loaded("from ottla.client import Producer", "numpy", "cramjam", "ottla.node") == []
 
 
 def loaded(statement, *modules):
-    """Which of the modules a fresh interpreter has after a statement."""
+    """Return which of the modules a new interpreter has loaded after a statement."""
     code = f"import sys\n{statement}\nprint(*[name for name in {modules!r} if name in sys.modules])"
     return subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.split()

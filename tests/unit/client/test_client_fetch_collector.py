@@ -1,4 +1,4 @@
-"""Handing out what was fetched: positions move with what the user was given, and nothing is lost or doubled on the way."""
+"""FetchCollector: positions follow returned records, without loss or duplicates."""
 
 from collections import deque
 
@@ -15,7 +15,7 @@ P0, P1 = TopicPartition("t", 0), TopicPartition("t", 1)
 
 
 class ScriptedFetcher:
-    """A fetcher whose results are given."""
+    """A fetcher with given results."""
 
     def __init__(self):
         self.results = deque()
@@ -48,7 +48,7 @@ def collector(positions, fetcher):
 
 @pytest.fixture
 def arrive(positions, fetcher):
-    """An answer with so many records of each of some partitions."""
+    """Add a result with the given number of records per partition."""
 
     def put(**counts):
         parts = []
@@ -101,7 +101,7 @@ def test_iteration_moves_the_position(collector, arrive, positions):
 
 
 def test_abandoned_iteration_continues(collector, arrive, positions):
-    """Whether by another iteration, or by a poll."""
+    """By another iteration or by a poll."""
     arrive(p0=5)
     next(iter(collector.next_chunk(10)))
     next(iter(collector.next_chunk(10)))
@@ -111,7 +111,7 @@ def test_abandoned_iteration_continues(collector, arrive, positions):
 
 
 def test_batch_after_records_starts_at_the_position(collector, arrive, positions, fetcher):
-    """What was begun is fetched again; results that wait for the same place are dropped."""
+    """The partly read partition is fetched again; its buffered results are dropped."""
     arrive(p0=5, p1=2)
     arrive(p0=5)
     next(iter(collector.next_chunk(10)))
@@ -144,7 +144,7 @@ def test_results_for_an_old_position_are_dropped(collector, arrive, positions):
 
 
 def test_results_of_paused_partitions_are_held_back(collector, arrive, positions):
-    """In their order, and before those that came later."""
+    """In order, and before later results."""
     positions.states[P0].is_paused = True
     arrive(p0=2, p1=2)
     arrive(p0=2)

@@ -1,4 +1,4 @@
-"""Incremental fetch sessions: what is asked for, and what is left to the broker's memory."""
+"""Incremental fetch sessions: contents of requests and the session's state."""
 
 from ottla.base.errors import ErrorCode
 from ottla.base.ids import ZERO_UUID, Uuid
@@ -19,7 +19,7 @@ def entry(partition, offset):
 
 
 def opened():
-    """A session that knows two partitions at offset 0."""
+    """Return a session with two partitions at offset 0."""
     session = FetchSessionHandler()
     session.next_request({A0: target(0), A1: target(0)})
     assert session.handle_response(FetchResponse(session_id=7))
@@ -34,7 +34,7 @@ def test_first_request_has_all_partitions():
 
 
 def test_later_requests_have_changed_partitions():
-    """Epochs count up; what stayed the same is not said again."""
+    """Epochs increase; unchanged partitions are left out."""
     session = opened()
     request = session.next_request({A0: target(9), A1: target(0)})
     assert (request.session_id, request.session_epoch) == (7, 1)
@@ -70,7 +70,7 @@ def test_unknown_session_is_replaced():
 
 
 def test_broker_without_session_gets_full_requests():
-    """It has no room for another session: its answers carry no id."""
+    """A broker with a full session cache responds with session id 0."""
     session = FetchSessionHandler()
     session.next_request({A0: target(0)})
     assert session.handle_response(FetchResponse(session_id=0))

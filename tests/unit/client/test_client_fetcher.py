@@ -1,4 +1,4 @@
-"""Fetching ahead: whom is requested for what, and how many results may wait."""
+"""Fetcher: which broker gets which fetch, and how many results are buffered."""
 
 import asyncio
 
@@ -24,7 +24,7 @@ class Backoff:
 
 
 class BrokerConnection:
-    """A broker whose results are given; the requests that have none yet wait."""
+    """A connection to a broker with given responses."""
 
     throttled_until_ms = 0.0
 
@@ -61,7 +61,7 @@ class Core:
 
 @pytest.fixture
 async def parts():
-    """Core, positions, the fetcher, and the partitions that it wanted reset."""
+    """Core, positions, fetcher, and the partitions it reset."""
     core, positions, resets = Core(), Positions(), []
     positions.replace([P0, P1])
     fetcher = Fetcher(core, consumer_config({"bootstrap.servers": "a:1"}, {}), positions, lambda: None, resets.append)
@@ -93,7 +93,7 @@ def records(offset, count=2):
 
 
 async def test_next_fetch_is_sent_before_the_result_is_taken(parts):
-    """Two results may wait: then the broker is left alone until one is taken."""
+    """Two results may be buffered; then no fetch is sent until one is taken."""
     core, positions, fetcher, _ = parts
     positions.states[P0].seek(0)
     fetcher.fetch()
@@ -111,7 +111,7 @@ async def test_next_fetch_is_sent_before_the_result_is_taken(parts):
 
 
 async def test_results_of_removed_and_sought_partitions_are_dropped(parts):
-    """And one that was sought elsewhere: their results are dropped, and nothing fails."""
+    """Their results are dropped without an error."""
     core, positions, fetcher, _ = parts
     positions.states[P0].seek(0)
     positions.states[P1].seek(0)
@@ -170,7 +170,7 @@ async def test_lost_session_is_replaced(parts):
 
 
 async def test_fetch_follows_the_reported_leader(parts):
-    """A broker that is not the leader any more says who is."""
+    """A former leader reports the current one."""
     core, positions, fetcher, _ = parts
     from ottla.wire.messages.fetch import LeaderIdAndEpoch
 

@@ -1,4 +1,4 @@
-"""Groups of simulated consumers while the node crashes and the network breaks: all is read, and what was committed never goes back."""
+"""Consumer groups in the simulator: despite crashes and partitions all records are read and commits never decrease."""
 
 import asyncio
 
@@ -37,7 +37,7 @@ async def start_node(world):
 
 
 class Member:
-    """A consumer that polls until it is told to stop. It notes what it read, and what its position was when it got a partition."""
+    """A consumer that polls until stopped and notes its records and its position in each new partition."""
 
     def __init__(self, ports, seen, begun, strategy):
         self.seen, self.begun = seen, begun
@@ -115,7 +115,7 @@ def run(seed, strategy):
             start_member(f"member-{index}")
             await asyncio.sleep(random.uniform(0, 1))
             ports, node = await inject_fault(world, random, ports, node, list(running))
-            if random.random() < 0.3:  # gone without a word, and another comes
+            if random.random() < 0.3:  # a member crashes and another one starts
                 name = random.choice(list(running))
                 world.crash(name)
                 running.pop(name)
@@ -138,7 +138,7 @@ def run(seed, strategy):
 
 @pytest.mark.parametrize("strategy", ["range", "cooperative-sticky"])
 def test_all_records_are_read_and_commits_never_decrease(sim_seed, strategy):
-    """At least once; and whoever takes a partition over begins no earlier than the one before it began."""
+    """At least once; and a partition's new owner does not start before its previous owner did."""
     seen, begun, found = run(sim_seed, strategy)
     values = {(partition, offset): value for partition, offset, value in seen}
     assert values == {(number % PARTITIONS, number // PARTITIONS): b"%d" % number for number in range(RECORDS)}

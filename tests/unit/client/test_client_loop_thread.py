@@ -1,4 +1,4 @@
-"""The thread that the blocking face runs on."""
+"""The event loop thread of the blocking clients."""
 
 import asyncio
 import threading
@@ -40,7 +40,7 @@ def test_run_raises_errors_of_coroutine_creation(loop_thread):
 
 
 def test_coroutine_is_created_in_the_loop_thread(loop_thread):
-    """Were it thread by the thread that waits, an interrupt before it is handed over would leave a coroutine that nobody awaits."""
+    """Otherwise an interrupt before the handover would leave a coroutine that is never awaited."""
     makers = []
 
     def make():

@@ -1,4 +1,4 @@
-"""The machine of a group's member: whole lists of effects for each event."""
+"""The membership state machine: complete lists of effects for each event."""
 
 import pytest
 
@@ -48,14 +48,14 @@ STATIC = MemberSettings(
 
 
 def sent(effects, kind):
-    """The one request among effects that is of a kind."""
+    """Return the only request of a type among effects."""
     (request,) = (effect.request for effect in effects if isinstance(effect, Send))
     assert isinstance(request, kind)
     return request
 
 
 def start_join(settings=EAGER, topics=("t",)):
-    """A member that has sent its first JoinGroup."""
+    """Return a member that sent its first JoinGroup, and the request."""
     member = Membership(settings)
     assert member.step(Subscribed(topics), 0) == []
     assert member.step(Polled(), 0) == [PrepareJoin()]
@@ -63,7 +63,7 @@ def start_join(settings=EAGER, topics=("t",)):
 
 
 def join(member, request, *, generation=1, leader="other", now_ms=0, protocol=None):
-    """Let it in; the SyncGroup that it sends as a follower."""
+    """Respond to the join; return the SyncGroup it sends."""
     answer = JoinGroupResponse(
         member_id="m",
         generation_id=generation,
@@ -75,7 +75,7 @@ def join(member, request, *, generation=1, leader="other", now_ms=0, protocol=No
 
 
 def stable(settings=EAGER, assigned=(T0, T1), generation=1):
-    """A member that has its partitions."""
+    """Return a member in state STABLE."""
     member, request = start_join(settings)
     sync = join(member, request, generation=generation)
     assert member.step(ResponseReceived(sync, SyncGroupResponse(assignment=encode_assignment(assigned))), 0) == [
@@ -96,7 +96,7 @@ def start_rebalance(member, now_ms=3_000):
 
 
 def test_first_join_gets_a_member_id():
-    """The coordinator names the member, which joins again at once by that name."""
+    """The coordinator assigns a member id, and the member rejoins immediately with it."""
     member, request = start_join()
     assert (request.member_id, request.session_timeout_ms, request.rebalance_timeout_ms) == ("", 10_000, 60_000)
     effects = member.step(
@@ -128,7 +128,7 @@ def test_leader_computes_the_assignment():
 
 
 def test_leader_skips_the_assignment_on_request():
-    """A static leader that came back finds the assignments of its generation in place."""
+    """A returning static leader keeps the assignment of its generation."""
     member, request = start_join(STATIC)
     answer = JoinGroupResponse(member_id="m", generation_id=5, leader="m", protocol_name="range", skip_assignment=True)
     assert sent(member.step(ResponseReceived(request, answer), 0), SyncGroupRequest).assignments == []
@@ -144,7 +144,7 @@ def test_assignment_of_an_older_generation_is_dropped():
 
 
 def test_eager_member_revokes_all_partitions():
-    """They hear of a rebalance by a heartbeat, and give up their partitions when they poll."""
+    """A heartbeat reports the rebalance; the partitions are revoked at the next poll."""
     member = stable()
     assert start_rebalance(member) == [Wake()]
     assert member.step(Polled(), 3_500) == [PrepareJoin(revoked=(T0, T1))]
@@ -154,7 +154,7 @@ def test_eager_member_revokes_all_partitions():
 
 
 def test_cooperative_member_keeps_remaining_partitions():
-    """What is taken from them they give up after the rebalance, and join again so that another may have it."""
+    """It revokes the others after the sync, and rejoins so that they can be reassigned."""
     member = stable(COOPERATIVE)
     assert start_rebalance(member) == [Wake()]
     assert member.step(Polled(), 3_500) == [PrepareJoin()]
@@ -184,7 +184,7 @@ def test_sticky_member_sends_its_last_assignment():
 
 @pytest.mark.parametrize("code", [ErrorCode.UNKNOWN_MEMBER_ID, ErrorCode.ILLEGAL_GENERATION])
 def test_removed_member_loses_its_partitions(code):
-    """It may not commit any more: the partitions are another's. It joins again, by a new name if its own is gone."""
+    """It must not commit, as its partitions are reassigned. It rejoins, with a new id if its own is unknown."""
     member = stable(COOPERATIVE)
     beat = heartbeat(member, 3_000)
     assert member.step(ResponseReceived(beat, HeartbeatResponse(error_code=code)), 3_000) == [Wake()]
@@ -196,7 +196,7 @@ def test_removed_member_loses_its_partitions(code):
 
 
 def test_member_that_does_not_poll_leaves():
-    """The group goes on without it at once, and it hears that when it polls again."""
+    """The group rebalances immediately; the member loses its partitions at its next poll."""
     member = stable()
     member.step(Tick(), 3_000)
     assert member.step(Tick(), 60_000) == [
@@ -212,7 +212,7 @@ def test_member_that_does_not_poll_leaves():
 
 
 def test_static_member_sends_no_leave_group():
-    """Their place is kept for the time of a session."""
+    """Their assignment is kept until the session times out."""
     member = stable(STATIC)
     assert member.step(Leave("closed"), 0) == []
     assert member.state is MemberState.UNJOINED
@@ -227,7 +227,7 @@ def test_leaving_member_sends_leave_group():
 
 
 def test_fenced_static_member_fails():
-    """Another with the same instance id has taken its place: to join again would throw that one out."""
+    """Another consumer with the same instance id joined; rejoining would remove it."""
     member = stable(STATIC)
     beat = heartbeat(member, 3_000)
     (effect,) = member.step(ResponseReceived(beat, HeartbeatResponse(error_code=ErrorCode.FENCED_INSTANCE_ID)), 3_000)
@@ -237,7 +237,7 @@ def test_fenced_static_member_fails():
 
 
 def test_one_heartbeat_is_in_flight():
-    """One at a time, the next after the interval; the coordinator is looked for again where one is lost."""
+    """The next follows after the interval; after a lost one the coordinator is looked up again."""
     member = stable()
     assert member.deadline_ms == 3_000
     beat = heartbeat(member, 3_000)
@@ -250,7 +250,7 @@ def test_one_heartbeat_is_in_flight():
 
 
 def test_response_to_an_old_heartbeat_is_ignored():
-    """While the member joins anew, it may still hear that its last generation has ended."""
+    """It may arrive while the member rejoins."""
     member = stable()
     beat = heartbeat(member, 3_000)
     member.step(TopicsChanged(), 3_000)
@@ -274,7 +274,7 @@ def test_moved_coordinator_is_looked_up(code):
 
 
 def test_late_sync_rejoins():
-    """By its name: the group is in the next rebalance already."""
+    """With its member id: the group is already in the next rebalance."""
     member, request = start_join()
     sync = join(member, request)
     effects = member.step(ResponseReceived(sync, SyncGroupResponse(error_code=ErrorCode.REBALANCE_IN_PROGRESS)), 0)
@@ -294,7 +294,7 @@ def test_fatal_errors_are_reported():
 
 
 def test_changed_subscription_rejoins():
-    """Cooperative members give up at once what they do not want any more."""
+    """Cooperative members revoke partitions of removed topics before the join."""
     member = stable(COOPERATIVE)
     assert member.step(Subscribed(("u",)), 0) == []
     assert member.step(Polled(), 0) == [PrepareJoin(revoked=(T0, T1))]
@@ -310,7 +310,7 @@ def test_response_after_leaving_is_ignored():
 
 
 def test_unlisted_transitions_are_rejected():
-    """A pair that is not in the table is refused."""
+    """Transitions outside the table fail an assertion."""
     for state in MemberState:
         for after in MemberState:
             member = Membership(EAGER)

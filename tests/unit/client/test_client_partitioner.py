@@ -1,4 +1,4 @@
-"""Partitioners: Kafka's hash to the bit, and the others."""
+"""Partitioners: Kafka's hash, round robin, custom functions."""
 
 import pytest
 from hypothesis import given, settings

@@ -1,4 +1,4 @@
-"""Places of partitions: jumps, doubts, and what a change of leader does to them."""
+"""Positions: seeks, resets, and validation after leader changes."""
 
 import pytest
 
@@ -31,7 +31,7 @@ class Backoff:
 
 
 class Core:
-    """As much of a ClusterClient as a PositionResolver asks of it."""
+    """The part of ClusterClient that PositionResolver uses."""
 
     def __init__(self, loop):
         self.loop = loop
@@ -47,7 +47,7 @@ class Core:
 
 
 class Lookup:
-    """Answers from tables; one entry that is an exception is raised once."""
+    """An OffsetLookup with fixed results; each of `failures` is returned once."""
 
     def __init__(self, by_timestamp=None, epochs=None, failures=()):
         self.table, self.epochs, self.failures, self.requests = by_timestamp or {}, epochs or {}, list(failures), []
@@ -78,7 +78,7 @@ class Committed:
 
 @pytest.fixture
 def resolve():
-    """Let a resolver work until it has nothing to do; the positions, and what it said went wrong."""
+    """Run a resolver until it is done; return its failures."""
     import asyncio
 
     async def work(positions, lookup, committed=None, policy="earliest"):
@@ -147,7 +147,7 @@ async def test_position_in_the_new_leaders_log_is_valid(resolve):
 
 
 async def test_truncated_log_is_read_from_the_divergence(resolve):
-    """The new leader's epoch 3 ended at 40: what was read behind that is no more."""
+    """The new leader's epoch 3 ended at 40: later records were truncated."""
     positions = read_up_to(50, 3)
     positions.states[P0].on_leader_epoch(4)
     assert await resolve(positions, Lookup(epochs={P0: EpochEnd(3, 40)})) == []
@@ -163,7 +163,7 @@ async def test_truncation_without_policy_is_reported(resolve):
 
 
 def test_records_of_an_old_leader_are_fetched_again():
-    """Answers that wait belong to a place that is in request_validation."""
+    """Buffered results belong to a position that awaits validation."""
     state = read_up_to(50, 3).states[P0]
     state.fetch_offset, seek_id = 90, state.seek_id
     assert not state.on_leader_epoch(3)
@@ -211,7 +211,7 @@ def test_unknown_reset_policies_raise(text):
 
 
 def test_readded_partition_gets_a_new_seek_id():
-    """An answer to what was requests before it went must not be taken for one that was requests since."""
+    """A response to a fetch before the removal must not be used."""
     positions = positions_of(P0)
     before = positions.states[P0].seek_id
     states = positions.states

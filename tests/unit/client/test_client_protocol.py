@@ -1,4 +1,4 @@
-"""One connection without I/O: versions are agreed on, answers find their requests, nonsense is noticed."""
+"""BrokerProtocol: version negotiation, matching of responses, invalid data."""
 
 from struct import pack, unpack_from
 
@@ -31,7 +31,7 @@ def feed(protocol, data, piece=None):
 
 
 class NegotiatedProtocol:
-    """A protocol, and what it told."""
+    """A BrokerProtocol and the events it reported."""
 
     def __init__(self, ranges=((18, 0, 4), (METADATA, 0, 13))):
         self.events = []
@@ -94,7 +94,7 @@ def test_negotiation_retries_with_an_older_version():
 
 @pytest.mark.parametrize("piece", [1, 3, None])
 def test_responses_are_matched_to_requests(piece):
-    """Whole, in bits, and byte by byte."""
+    """In one piece, in several, and byte by byte."""
     peer = NegotiatedProtocol().negotiate()
     requests = [peer.ask(), peer.ask()]
     assert [unpack_from(">hhi", data, 4) for data in requests] == [(METADATA, 13, 2), (METADATA, 13, 3)]

@@ -1,4 +1,4 @@
-"""The sender as a state machine: when batches leave, and what becomes of them."""
+"""The sender state machine: when batches are sent, and their outcomes."""
 
 import pytest
 
@@ -86,7 +86,7 @@ def test_failed_batch_and_later_ones_are_retried_in_order():
     first, second, third = harness.poll()
     harness.answer(first, NOT_LEADER)
     harness.answer(third, OUT_OF_ORDER)
-    assert harness.poll() == []  # one is still under way
+    assert harness.poll() == []  # one is still in flight
     harness.answer(second, OUT_OF_ORDER)
     for number in range(3):
         (pending,) = harness.poll()[:1]
@@ -113,7 +113,7 @@ def test_retry_after_a_lost_connection_keeps_sequences():
 
 
 def test_lost_producer_state_starts_a_new_epoch():
-    """Out of order though nothing before it is missing: begin anew at sequence 0."""
+    """OUT_OF_ORDER without missing batches: start again at sequence 0."""
     harness = ProducerHarness()
     harness.send_batch(b"0")
     (first,) = harness.poll()
@@ -225,7 +225,7 @@ def test_retries_back_off():
     (pending,) = harness.poll()
     harness.answer(pending, NOT_LEADER)
     assert harness.poll() == []
-    assert harness.sender.next_ms == 80  # 100 less a fifth, as this Rng has it
+    assert harness.sender.next_ms == 80  # 100 ms minus 20 % jitter with this Rng
     harness.now_ms = 80
     assert len(harness.poll()) == 1
 

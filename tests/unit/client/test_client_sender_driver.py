@@ -1,4 +1,4 @@
-"""The producer and a cluster of a script: leaders that move, brokers that throttle, fall silent or are old."""
+"""The producer with scripted brokers: moving leaders, throttling, silent and old brokers."""
 
 import asyncio
 
@@ -25,7 +25,7 @@ def producer(ports, **configs):
 
 @pytest.mark.parametrize("gives_hints", [True, False])
 def test_producer_follows_a_moved_leader(gives_hints):
-    """By its predecessor's word where that says who it is, else by the metadata."""
+    """By the old leader's response if it names the new one, else by metadata."""
 
     async def scenario(cluster, ports):
         cluster.gives_hints = gives_hints
@@ -44,7 +44,7 @@ def test_producer_follows_a_moved_leader(gives_hints):
 
 
 def test_records_wait_for_a_leader():
-    """Metadata is asked for again and again, ever more seldom, and what waits is sent when there is a leader."""
+    """Metadata is requested with backoff, and waiting records are sent once there is a leader."""
 
     async def scenario(cluster, ports):
         cluster.leader = -1
@@ -66,8 +66,9 @@ def test_retriable_errors_are_retried():
     async def scenario(cluster, ports):
         cluster.produce_errors = [7, 19, 56]
         async with producer(ports) as client:
-            told = await client.send_and_wait("t", b"1")
-            return told.offset, cluster.values, cluster.names().count("Produce"), client.metrics()["record-retry-total"]
+            metadata = await client.send_and_wait("t", b"1")
+            retries = client.metrics()["record-retry-total"]
+            return metadata.offset, cluster.values, cluster.names().count("Produce"), retries
 
     assert run(scenario) == (0, [b"1"], 4, 3)
 
@@ -130,7 +131,7 @@ def test_producer_respects_throttling():
 
 
 def test_old_broker_gets_old_versions():
-    """Versions are those that it speaks, and topics go by their names."""
+    """Topics are identified by name."""
 
     async def scenario(cluster, ports):
         async with producer(ports) as client:
@@ -228,15 +229,15 @@ def test_idle_connections_are_closed_and_reopened():
 def test_acks_0_completes_without_offsets():
     async def scenario(cluster, ports):
         async with producer(ports, acks=0) as client:
-            told = await client.send_and_wait("t", b"1")
+            metadata = await client.send_and_wait("t", b"1")
             await asyncio.sleep(1)
-        return told.offset, cluster.values
+        return metadata.offset, cluster.values
 
     assert run(scenario) == (-1, [b"1"])
 
 
 async def send_until_full(client):
-    """How many records were taken before one had to wait for too long."""
+    """Return how many records were accepted before one blocked."""
     for sent in range(5_000):
         try:
             await client.send("t", b"x" * 1000)
@@ -246,7 +247,7 @@ async def send_until_full(client):
 
 
 def test_acks_0_blocks_while_the_broker_does_not_read():
-    """Nothing is answered: what the socket does not take fills buffer.memory, and then who sends has to wait."""
+    """Records beyond the socket buffer fill buffer.memory, then sends block."""
 
     async def scenario(cluster, ports):
         async with producer(ports, acks=0, buffer_memory=100_000, max_block_ms=1000) as client:
@@ -294,7 +295,7 @@ def test_close_ends_all_tasks_if_the_broker_does_not_close():
 
 
 def test_failing_callbacks_are_reported_to_the_loop():
-    """The simulator's loop ends the run with what others would log."""
+    """The simulator's loop raises what other loops log."""
 
     async def scenario(cluster, ports):
         async with producer(ports) as client:

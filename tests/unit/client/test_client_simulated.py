@@ -1,4 +1,4 @@
-"""The async producer over simulated ports: brokers crash, connections break, and nothing is lost, doubled or out of order."""
+"""AsyncProducer in the simulator: broker crashes and broken connections cause no loss, duplicates or reordering."""
 
 import asyncio
 
@@ -31,7 +31,7 @@ async def start_node(world):
 
 
 async def read_all(world, topic, partitions):
-    """The values of each partition, as a reader of its own finds them."""
+    """Return the values of each partition, read back."""
     client = SimulatedClient(world.start("reader").network, "node", PORT)
     await client.connect()
     known = await client.call(MetadataRequest(topics=[MetadataRequestTopic(name=topic)]), MetadataResponse)
@@ -50,7 +50,7 @@ async def read_all(world, topic, partitions):
 
 
 def run_with_crashes(seed, *, records=400, keep="page-cache", **configs):
-    """Send numbered records while the node crashes now and then; what is in the log, and what the futures said."""
+    """Send numbered records during crashes; return the log's content and the futures' results."""
     random = stream(seed, "crashes")
 
     async def produce(ports):
@@ -62,10 +62,10 @@ def run_with_crashes(seed, *, records=400, keep="page-cache", **configs):
             futures.append(await producer.send("numbers", b"%d" % number, partition=number % 2))
             if random.random() < 0.2:
                 await asyncio.sleep(random.uniform(0, 0.04))
-        told = [await future for future in futures]
+        results = [await future for future in futures]
         metrics = producer.metrics()
         await producer.close()
-        return told, metrics
+        return results, metrics
 
     async def story(world):
         ports, node = await start_node(world)
@@ -82,7 +82,7 @@ def run_with_crashes(seed, *, records=400, keep="page-cache", **configs):
                     world.crash_in("node", random.randint(1, 10), keep)
                     await asyncio.wait((ports.crashed,), timeout=1)
                     world.cancel_faults("node") if world.is_running("node") else None
-                case "answers lost":  # until they are given up, though the records are in the log
+                case "answers lost":  # responses are lost, although the records are in the log
                     world.fabric.cut("node", "client")
                     await asyncio.sleep(random.uniform(0, 3))
                     world.fabric.heal()
@@ -93,31 +93,33 @@ def run_with_crashes(seed, *, records=400, keep="page-cache", **configs):
             if not world.is_running("node"):
                 await asyncio.sleep(random.uniform(0, 2))
                 ports, node = await start_node(world)
-        told, metrics = await work
+        results, metrics = await work
         values = await read_all(world, "numbers", 2)
         await world.within(ports, node.stop())
-        return told, values, metrics
+        return results, values, metrics
 
     with World(seed) as world:
         return world.run(story(world))
 
 
 def test_idempotent_producer_survives_crashes_without_loss_or_duplicates(sim_seed):
-    """Idempotent, five in flight: the log is exactly what was sent, in order, at the offsets that the futures tell."""
-    told, values, metrics = run_with_crashes(sim_seed)
+    """With five requests in flight, the log has exactly the sent records, in order, at the futures' offsets."""
+    results, values, metrics = run_with_crashes(sim_seed)
     for partition in (0, 1):
         expected = [b"%d" % number for number in range(partition, 400, 2)]
         assert values[partition] == expected
-        assert [each.offset for each in told if each.partition == partition] == list(range(len(expected)))
+        assert [each.offset for each in results if each.partition == partition] == list(range(len(expected)))
     assert metrics["record-acknowledged-total"] == 400
     assert metrics["record-error-total"] == 0
     assert metrics["buffer-available-bytes"] == metrics["buffer-total-bytes"]
 
 
 def test_producer_continues_after_power_loss(sim_seed):
-    """One node that loses what was not flushed loses records, and the memory of who sent them: what it has is in order, and there once."""
-    told, values, metrics = run_with_crashes(sim_seed, keep="flushed")
-    assert len(told) == 400
+    """A single node that loses unflushed data loses records and producer state; the rest is in order, without
+    duplicates.
+    """
+    results, values, metrics = run_with_crashes(sim_seed, keep="flushed")
+    assert len(results) == 400
     for partition in (0, 1):
         numbers = [int(value) for value in values[partition]]
         assert numbers == sorted(set(numbers))
@@ -129,12 +131,12 @@ def test_run_is_deterministic_by_seed():
 
 
 def test_producer_without_idempotence_loses_nothing(sim_seed):
-    """Records may be there twice: no more is promised."""
-    told, values, _ = run_with_crashes(sim_seed, enable_idempotence=False)
+    """Duplicates are allowed."""
+    results, values, _ = run_with_crashes(sim_seed, enable_idempotence=False)
     for partition in (0, 1):
         expected = [b"%d" % number for number in range(partition, 400, 2)]
         assert list(dict.fromkeys(values[partition])) == sorted(expected, key=int)
-        assert [values[partition][each.offset] for each in told if each.partition == partition] == expected
+        assert [values[partition][each.offset] for each in results if each.partition == partition] == expected
 
 
 @pytest.mark.parametrize("codec", ["gzip", "snappy", "lz4", "zstd"])
