@@ -23,13 +23,13 @@ def run(arguments: Sequence[str]) -> int:
     """Run a command and return its exit code."""
     app = _build_for(arguments)
     try:
-        ended = app(list(arguments), prog_name="ottla", standalone_mode=False)
+        result = app(list(arguments), prog_name="ottla", standalone_mode=False)
     except USAGE_ERROR_TYPE as error:
         return _print_usage_error(error)
     except typer.Abort:
         print("ottla: aborted; nothing was changed", file=sys.stderr)
         return 1
-    return ended if isinstance(ended, int) else 0
+    return result if isinstance(result, int) else 0
 
 
 def build(commands: Iterable[str]) -> typer.Typer:

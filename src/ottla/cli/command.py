@@ -32,8 +32,8 @@ def command(
         def call(**arguments: Any) -> None:
             with _ErrorHandler():
                 if has_session:
-                    given = {each.name: arguments.pop(each.name) for each in shared}
-                    function(open_session(**given), **arguments)
+                    shared_options = {each.name: arguments.pop(each.name) for each in shared}
+                    function(open_session(**shared_options), **arguments)
                 else:
                     function(**arguments)
 
