@@ -125,7 +125,7 @@ def test_entries_carry_synonyms_and_documentation_only_where_asked_for(broker: B
     assert full.configs[0].synonyms == [DescribeConfigsSynonym("retention.ms", "1000", 1)]
     assert (
         full.configs[0].documentation
-        == "Segments whose newest record is older than this are deleted; -1 keeps them forever."
+        == "Segments whose newest record is older than this are deleted; -1 means no limit."
     )
 
 
