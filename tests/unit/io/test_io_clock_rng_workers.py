@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from ottla.base.ports import Connection
 from ottla.io.clock import RealClock
 from ottla.io.process import shorten_gil_switch_interval
 from ottla.io.rng import RealRng
@@ -60,17 +61,17 @@ async def test_workers_return_results_and_errors():
 
 async def test_close_waits_for_submitted_work_and_rejects_more():
     workers = ThreadWorkers(asyncio.get_running_loop(), threads=1)
-    begun, go_on, done = threading.Event(), threading.Event(), []
+    started, proceed, done = threading.Event(), threading.Event(), []
 
     def work() -> None:
-        begun.set()
-        go_on.wait()
+        started.set()
+        proceed.wait()
         done.append("first")
 
     first = workers.run(work)
     second = workers.run(lambda: done.append("second"))
-    begun.wait()
-    go_on.set()
+    started.wait()
+    proceed.set()
     workers.close()
     assert done == ["first", "second"]
     with pytest.raises(RuntimeError, match="closed"):
@@ -89,24 +90,37 @@ def test_workers_need_at_least_one_thread():
     loop.close()
 
 
+class IdleReceiver:
+    """Ignores everything that happens on its connection."""
+
+    def connection_made(self, connection: Connection) -> None: ...
+
+    def get_buffer(self, size_hint: int) -> memoryview:
+        return memoryview(bytearray(10))
+
+    def buffer_updated(self, size: int) -> None: ...
+
+    def pause_writing(self) -> None: ...
+
+    def resume_writing(self) -> None: ...
+
+    def connection_lost(self, error: Exception | None) -> None: ...
+
+
 async def test_connections_leave_descriptors_for_files():
-    """Whoever comes when too many are there is sent away before anything is made for him."""
+    """A connection above the limit is closed before a receiver is created for it."""
     network = TcpNetwork()
     network.connections_max = 2
     made = []
 
-    class Quiet:
+    class ConnectionCounter(IdleReceiver):
         def connection_made(self, connection):
             made.append(connection)
-
-        def get_buffer(self, size_hint):
-            return memoryview(bytearray(10))
 
         def connection_lost(self, error):
             made.pop()
 
-    Quiet.buffer_updated = Quiet.pause_writing = Quiet.resume_writing = lambda *arguments: None
-    listener = await network.listen("127.0.0.1", 0, Quiet)
+    listener = await network.listen("127.0.0.1", 0, ConnectionCounter)
     streams = [await asyncio.open_connection("127.0.0.1", listener.port) for _ in range(3)]
     assert await asyncio.wait_for(streams[2][0].read(), 10) == b""
     assert (len(made), network.open_count) == (2, 2)
@@ -124,18 +138,12 @@ async def test_connections_leave_descriptors_for_files():
 async def test_write_with_more_parts_than_one_gathered_write_takes():
     network, parts = TcpNetwork(), [b"%d," % number for number in range(3000)]
 
-    class Talker:
+    class Writer(IdleReceiver):
         def connection_made(self, connection):
             connection.write(parts)
             connection.close()
 
-        def get_buffer(self, size_hint):
-            return memoryview(bytearray(10))
-
-    Talker.buffer_updated = Talker.pause_writing = Talker.resume_writing = Talker.connection_lost = lambda *arguments: (
-        None
-    )
-    listener = await network.listen("127.0.0.1", 0, Talker)
+    listener = await network.listen("127.0.0.1", 0, Writer)
     reader, writer = await asyncio.open_connection("127.0.0.1", listener.port)
     assert await asyncio.wait_for(reader.read(), 10) == b"".join(parts)
     writer.close()
@@ -144,7 +152,8 @@ async def test_write_with_more_parts_than_one_gathered_write_takes():
 
 @pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="another allocator than glibc's")
 def test_freed_memory_is_reused():
-    """In a process of its own, as the setting stays: blocks of a megabyte that come and go cause no page faults."""
+    """Allocating and freeing 1 MB blocks causes no page faults. Runs in a child process, as the setting is
+    permanent."""
     program = """
 import resource
 from ottla.io.process import tune_malloc
@@ -152,14 +161,14 @@ from ottla.io.process import tune_malloc
 def faults():
     return resource.getrusage(resource.RUSAGE_SELF).ru_minflt
 
-def come_and_go():
+def allocate_and_free():
     for _ in range(100):
         bytearray(1 << 20), bytearray(3 << 20)
 
 assert tune_malloc()
-come_and_go()
+allocate_and_free()
 before = faults()
-come_and_go()
+allocate_and_free()
 print(faults() - before)
 """
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
@@ -176,34 +185,34 @@ def test_computing_thread_releases_the_gil_soon() -> None:
 
 
 def test_loop_has_a_short_timeslice_and_workers_the_default() -> None:
-    """Where the kernel knows the wish; it says in /proc what it gives."""
+    """If the kernel supports it; /proc has the current slice."""
     program = """
 import asyncio
 from pathlib import Path
 from ottla.io.process import request_short_timeslice
 from ottla.io.workers import ThreadWorkers
 
-def turn():
+def timeslice():
     lines = Path("/proc/thread-self/sched").read_text().splitlines()
     return next(int(line.split()[-1]) for line in lines if line.startswith("se.slice"))
 
 async def main():
     workers = ThreadWorkers(asyncio.get_running_loop(), 1)
-    print(turn(), await workers.run(turn))
+    print(timeslice(), await workers.run(timeslice))
     workers.close()
 
-usual = turn()
+default = timeslice()
 if request_short_timeslice():
-    print(usual)
+    print(default)
     asyncio.run(main())
 """
     if not any(line.startswith("se.slice") for line in _lines("/proc/thread-self/sched")):
-        pytest.skip("this kernel does not tell how long turns are")
+        pytest.skip("this kernel does not report timeslices")
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
     if not done.stdout:
-        pytest.skip("this kernel does not know the wish for short turns")
-    usual, loop, worker = map(int, done.stdout.split())
-    assert loop < usual == worker
+        pytest.skip("this kernel does not support short timeslices")
+    default, loop, worker = map(int, done.stdout.split())
+    assert loop < default == worker
 
 
 def _lines(path: str) -> list[str]:

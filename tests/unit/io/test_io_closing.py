@@ -1,4 +1,4 @@
-"""A connection that is closed while its peer still sends lets the peer read what was answered before."""
+"""Closing a connection whose peer is still sending does not lose responses that were written before."""
 
 import asyncio
 
@@ -7,12 +7,12 @@ import pytest
 from ottla.base.ports import Connection
 from ottla.io.tcp import LINGER_SECONDS, TcpNetwork
 
-ANSWER = b"answer" * 1000
+RESPONSE = b"response" * 1000
 UNREAD = bytes(1 << 20)
 
 
 class ClosesAfterOneRead:
-    """Answers the first bytes, and closes although more will come that nobody reads."""
+    """Responds to the first bytes and closes, although unread bytes follow."""
 
     def __init__(self, lost: "asyncio.Future[None]") -> None:
         self.lost = lost
@@ -26,32 +26,32 @@ class ClosesAfterOneRead:
         return memoryview(self.buffer)
 
     def buffer_updated(self, size: int) -> None:
-        assert self.connection is not None, "nothing is heard after the close"
+        assert self.connection is not None, "data received after the close"
         self.connection.pause_reading()
-        self.connection.write([ANSWER])
+        self.connection.write([RESPONSE])
         self.connection.close()
         self.connection = None
 
     def pause_writing(self) -> None:
-        raise AssertionError("the answer is small")
+        raise AssertionError("the response is small")
 
     def resume_writing(self) -> None:
-        raise AssertionError("the answer is small")
+        raise AssertionError("the response is small")
 
     def connection_lost(self, error: Exception | None) -> None:
         self.lost.set_result(None)
 
 
-@pytest.mark.parametrize("ends", [True, False], ids=["the peer ends too", "the peer stays"])
+@pytest.mark.parametrize("ends", [True, False], ids=["the peer closes", "the peer stays"])
 async def test_responses_before_a_close_are_received(ends: bool) -> None:
     loop = asyncio.get_running_loop()
     lost: asyncio.Future[None] = loop.create_future()
     listener = await TcpNetwork().listen("127.0.0.1", 0, lambda: ClosesAfterOneRead(lost))
     reader, writer = await asyncio.open_connection("127.0.0.1", listener.port)
     writer.write(UNREAD)
-    assert await reader.read() == ANSWER  # until the end: neither cut short nor reset
+    assert await reader.read() == RESPONSE  # up to EOF, neither truncated nor reset
     if ends:
         writer.close()
-    await asyncio.wait_for(lost, LINGER_SECONDS * 20)  # who does not end is cut off
+    await asyncio.wait_for(lost, LINGER_SECONDS * 20)  # a peer that does not close is disconnected
     writer.close()
     listener.close()

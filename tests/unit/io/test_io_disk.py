@@ -1,4 +1,4 @@
-"""The real disk: what it promises where the system's calls are less than straightforward."""
+"""RealDisk, including partial writes, errors and unsupported system calls."""
 
 import errno
 import os
@@ -28,7 +28,7 @@ def test_append_gathers_any_number_of_parts(disk, tmp_path):
 
 
 def test_short_write_is_completed(disk, tmp_path, monkeypatch):
-    """A kernel may take fewer bytes than it was given; the caller sees all or an error."""
+    """The kernel may write fewer bytes than requested. The caller sees a complete write or an error."""
     file = disk.open(f"{tmp_path}/f", create=True)
     pwrite, pwritev = os.pwrite, os.pwritev
     monkeypatch.setattr(
@@ -45,7 +45,7 @@ def test_short_write_is_completed(disk, tmp_path, monkeypatch):
 
 @pytest.mark.parametrize("parts", [[b"lost!"], [b"lo", b"st!"]])
 def test_failed_write_leaves_nothing(disk, tmp_path, monkeypatch, parts):
-    """A torn part is cut off, so that what is appended next follows what was whole."""
+    """A torn write is truncated, so that the next append follows complete data."""
     file = disk.open(f"{tmp_path}/f", create=True)
     file.append([b"kept"])
     pwrite = os.pwrite
@@ -107,11 +107,11 @@ def test_reads_at_the_end_are_short(disk, tmp_path):
         one.close()
 
 
-@pytest.mark.skipif(not hasattr(os, "RWF_NOWAIT"), reason="the system has no read that does not wait")
+@pytest.mark.skipif(not hasattr(os, "RWF_NOWAIT"), reason="the system has no RWF_NOWAIT")
 def test_uncached_read_returns_none(disk, tmp_path, monkeypatch):
     file = disk.open(f"{tmp_path}/f", create=True)
     file.append([b"0123456789"])
-    answers = {
+    results = {
         "cold": BlockingIOError(errno.EAGAIN, "would wait"),
         "partly": 4,
         "unsupported": OSError(errno.EOPNOTSUPP, "cannot say"),
@@ -119,18 +119,18 @@ def test_uncached_read_returns_none(disk, tmp_path, monkeypatch):
 
     def preadv(descriptor, buffers, position, flags):
         assert flags == os.RWF_NOWAIT
-        if isinstance(answer, OSError):
-            raise answer
-        return answer
+        if isinstance(result, OSError):
+            raise result
+        return result
 
     monkeypatch.setattr(real.os, "preadv", preadv)
-    answer = answers["cold"]
+    result = results["cold"]
     assert file.read_at_if_cached(0, 10) is None
-    answer = answers["partly"]
+    result = results["partly"]
     assert file.read_at_if_cached(0, 10) is None
-    answer = answers["unsupported"]
+    result = results["unsupported"]
     assert file.read_at_if_cached(0, 10) == b"0123456789"
-    answer = AssertionError("asked again")
+    result = AssertionError("called again")
     assert file.read_at_if_cached(0, 10) == b"0123456789"
     file.close()
 
@@ -144,23 +144,23 @@ def drop_from_cache(file):
 
 @pytest.mark.skipif(
     not hasattr(os, "posix_fadvise") or not hasattr(os, "RWF_NOWAIT"),
-    reason="the system cannot be told to forget a file",
+    reason="the system cannot drop a file from the page cache",
 )
 def test_prefetched_range_is_cached(disk, tmp_path):
-    """What lies behind it is left to a worker, without a look, as long as one reads on."""
+    """For a sequential reader, bytes after the window count as uncached, without a check."""
     file = disk.open(f"{tmp_path}/f", create=True)
     file.append([os.urandom(10 << 20)])
     drop_from_cache(file)
     file.prefetch(0, 1 << 20)
-    left_to_workers = []
+    uncached = []
     for position in range(0, 10 << 20, 1 << 20):
         if not file.is_cached(position, 1 << 20):
-            left_to_workers.append(position >> 20)
+            uncached.append(position >> 20)
             assert file.read_at_if_cached(position, 2 << 20) is None
             file.prefetch(position, 1 << 20)
         assert file.is_cached(position, 1 << 20)
         assert file.read_at_if_cached(position, 1 << 20) == file.read_at(position, 1 << 20)
-    assert left_to_workers == [1, 3, 7]
+    assert uncached == [1, 3, 7]
     assert file._read_ahead is None
     file.close()
 
@@ -198,7 +198,7 @@ def test_read_only_file_rejects_writes(disk, tmp_path):
 
 
 def test_closed_file_rejects_calls(disk, tmp_path):
-    """Its number may belong to another file by now, so it must not be used."""
+    """Its descriptor number may have been reused, so it must not be used."""
     file = disk.open(f"{tmp_path}/f", create=True)
     file.close()
     file.close()
@@ -212,14 +212,14 @@ def test_closed_file_rejects_calls(disk, tmp_path):
 
 
 def test_unreferenced_file_closes_itself(disk, tmp_path):
-    """An answer under way may be the last to use a file that the log has given up."""
+    """A response that is being sent may have the last reference to an evicted file."""
     file = disk.open(f"{tmp_path}/f", create=True)
     file.append([b"data"])
     descriptor = file._descriptor
-    still_used = file
+    second_reference = file
     del file
-    assert still_used.read_at(0, 4) == b"data"
-    del still_used
+    assert second_reference.read_at(0, 4) == b"data"
+    del second_reference
     with pytest.raises(OSError, match="Bad file descriptor"):
         os.fstat(descriptor)
 
@@ -252,7 +252,7 @@ def test_send_to(disk, tmp_path):
 
 def test_write_atomically_replaces_and_leaves_no_temporary_file(disk, tmp_path):
     path = f"{tmp_path}/f"
-    disk.write_atomically(path, b"a longer first one")
+    disk.write_atomically(path, b"a longer first version")
     disk.write_atomically(path, memoryview(b"second"))
     assert (disk.read(path), disk.list(str(tmp_path))) == (b"second", ["f"])
 
@@ -276,7 +276,7 @@ def test_lock_excludes_this_process_and_others(disk, tmp_path):
     with pytest.raises(BlockingIOError):
         disk.lock(path)
     ours = f"from ottla.io.disk import RealDisk; RealDisk().lock({path!r})"
-    kafkas = f"import fcntl; fcntl.lockf(open({path!r}, 'r+'), fcntl.LOCK_EX | fcntl.LOCK_NB)"  # what Apache Kafka takes is a POSIX lock
+    kafkas = f"import fcntl; fcntl.lockf(open({path!r}, 'r+'), fcntl.LOCK_EX | fcntl.LOCK_NB)"  # a POSIX lock
     for other in (ours, kafkas) if sys.platform == "linux" else (ours,):
         assert "BlockingIOError" in subprocess.run([sys.executable, "-c", other], capture_output=True, text=True).stderr
     lock.release()

@@ -1,4 +1,4 @@
-"""What a connection is lent it may look at only while it is called: what waits for the socket is its own."""
+"""A connection copies the bytes of a memoryview that it cannot send at once, as the caller reuses the buffer."""
 
 import asyncio
 
@@ -6,11 +6,11 @@ from ottla.base.ports import Connection
 from ottla.io.tcp import TcpNetwork
 
 SIZE = 16 << 20
-"""More than a socket takes at once."""
+"""More than a socket accepts at once."""
 
 
-class Lends:
-    """Answers the first bytes with memory that it uses for something else at once, twice."""
+class BufferReuser:
+    """Responds to the first bytes twice from one buffer, which it overwrites after each write."""
 
     def __init__(self) -> None:
         self.buffer = bytearray(16)
@@ -22,25 +22,25 @@ class Lends:
         return memoryview(self.buffer)
 
     def buffer_updated(self, size: int) -> None:
-        lent = bytearray(SIZE)
+        shared = bytearray(SIZE)
         for digit in b"12":
-            lent[:] = bytes([digit]) * SIZE
-            self.connection.write([b"<", memoryview(lent), b">"])
-            lent[:] = b"?" * SIZE
+            shared[:] = bytes([digit]) * SIZE
+            self.connection.write([b"<", memoryview(shared), b">"])
+            shared[:] = b"?" * SIZE
         self.connection.close()
 
     def pause_writing(self) -> None:
-        """Nothing more will be written."""
+        """Not needed: nothing more is written."""
 
     def resume_writing(self) -> None:
-        """Nothing more will be written."""
+        """Not needed: nothing more is written."""
 
     def connection_lost(self, error: Exception | None) -> None:
-        """The reader has it all."""
+        """End of the test."""
 
 
 async def test_borrowed_view_is_copied_if_it_cannot_be_sent() -> None:
-    listener = await TcpNetwork().listen("127.0.0.1", 0, Lends)
+    listener = await TcpNetwork().listen("127.0.0.1", 0, BufferReuser)
     reader, writer = await asyncio.open_connection("127.0.0.1", listener.port)
     writer.write(b"go")
     assert await reader.read() == b"<" + b"1" * SIZE + b"><" + b"2" * SIZE + b">"
