@@ -25,9 +25,9 @@ class Recorder(LiveView):
     saved: tuple[GroupSnapshot, float, float] | None = None
     saved_events: list[str]
 
-    def show(self, snapshot: GroupSnapshot, produced_rate: float, handled_rate: float) -> None:
+    def show(self, snapshot: GroupSnapshot, produced_rate: float, processed_rate: float) -> None:
         if len(snapshot.members) == len(demo.NAMES) - 1 and snapshot.state == "Stable" and self.saved is None:
-            self.saved = (snapshot, produced_rate, handled_rate)
+            self.saved = (snapshot, produced_rate, processed_rate)
             self.saved_events = list(self.events)
 
 

@@ -122,7 +122,7 @@ class GroupDemo:
         self._snapshots: deque[GroupSnapshot] = deque()
         self._now_s = 0.0
         self._killed_at_s: float | None = None
-        self._taken_over_after_s: float | None = None
+        self._reassigned_after_s: float | None = None
         view.title = f"Ottla {__version__} at {broker.bootstrap}"
         self._view = stack.enter_context(view)
 
@@ -166,13 +166,13 @@ class GroupDemo:
     def summary(self) -> str:
         last = self._snapshots[-1]
         killed = sum(consumer.is_killed for consumer in self._consumers)
-        lines = [f"\n{last.produced:,} orders produced, {last.handled:,} processed at least once, {last.lag:,} left."]
+        lines = [f"\n{last.produced:,} orders produced, {last.processed:,} processed at least once, {last.lag:,} left."]
         if killed:
             consumers = "One consumer was killed" if killed == 1 else f"{killed} consumers were killed"
             lines.append(f"{consumers}; partitions were reassigned {self._change_log.moved} times.")
-        if self._taken_over_after_s is not None:
+        if self._reassigned_after_s is not None:
             lines.append(
-                f"The partitions of the last one killed were reassigned after {self._taken_over_after_s:.1f} s."
+                f"The partitions of the last one killed were reassigned after {self._reassigned_after_s:.1f} s."
             )
         return "\n".join(lines)
 
@@ -184,13 +184,13 @@ class GroupDemo:
         for sentence in self._change_log.update(snapshot):
             self._view.log(snapshot.at_s, sentence)
             if " is no longer in the group" in sentence and self._killed_at_s is not None:
-                self._taken_over_after_s, self._killed_at_s = snapshot.at_s - self._killed_at_s, None
+                self._reassigned_after_s, self._killed_at_s = snapshot.at_s - self._killed_at_s, None
         if not is_shown:  # keep the view as it was before the consumers were stopped
             return
         first = self._snapshots[0]
         passed_s = max(REFRESH_SECONDS, snapshot.at_s - first.at_s)
         self._view.show(
-            snapshot, (snapshot.produced - first.produced) / passed_s, (snapshot.handled - first.handled) / passed_s
+            snapshot, (snapshot.produced - first.produced) / passed_s, (snapshot.processed - first.processed) / passed_s
         )
 
     def _start_consumer(self, name: str) -> None:

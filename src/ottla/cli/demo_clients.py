@@ -20,6 +20,11 @@ CUSTOMERS = 100
 PAUSE_SECONDS = 0.02
 STOP_SECONDS_MAX = 5.0
 
+ORDERS_PER_SECOND_MAX = 400
+"""Processing rate of a consumer: more than its share of the orders, slow enough for a visible backlog."""
+SESSION_TIMEOUT_MS = 2_000
+"""Session timeout of the group. Kafka's default of 45 s would make the demo too long."""
+
 
 class OrderProducer:
     """Produces orders at a constant rate. Keys are customers, so a customer's orders stay in one partition."""
@@ -99,12 +104,6 @@ class ConsumerProcess:
             self.kill()
 
 
-ORDERS_PER_SECOND_MAX = 400
-"""Processing rate of a consumer: more than its share of the orders, slow enough for a visible backlog."""
-SESSION_TIMEOUT_MS = 2_000
-"""Session timeout of the group. Kafka's default of 45 s would make the demo too long."""
-
-
 def consume(bootstrap: str, topic: str, group: str, name: str) -> None:
     consumer = Consumer(
         bootstrap_servers=bootstrap,
@@ -134,9 +133,8 @@ def consume(bootstrap: str, topic: str, group: str, name: str) -> None:
                 break
             if orders:
                 time.sleep(len(orders) / ORDERS_PER_SECOND_MAX)  # simulates work
-                with contextlib.suppress(
-                    CommitFailedError
-                ):  # the group has rebalanced: the new owners process these again
+                # If the group has rebalanced, the new owners process these orders again.
+                with contextlib.suppress(CommitFailedError):
                     consumer.commit()
 
 

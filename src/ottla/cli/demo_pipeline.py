@@ -78,9 +78,9 @@ def pipeline(seconds: float, *, is_plain: bool, is_over: threading.Event) -> Non
             advice="Install it with: pip install 'ottla[spark]'",
         ) from None
     with ExitStack() as stack:
-        show = PipelineDemo(stack, _print_plain if is_plain or not sys.stdout.isatty() else _live(stack))
-        show.run(seconds, is_over)
-        print(show.end(), NEXT, sep="\n", flush=True)
+        pipeline_demo = PipelineDemo(stack, _print_plain if is_plain or not sys.stdout.isatty() else _live(stack))
+        pipeline_demo.run(seconds, is_over)
+        print(pipeline_demo.end(), NEXT, sep="\n", flush=True)
 
 
 class PipelineDemo:

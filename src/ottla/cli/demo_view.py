@@ -9,6 +9,12 @@ if TYPE_CHECKING:
     from rich.console import Console, RenderableType
     from rich.table import Table
 
+COLORS = ("cyan", "magenta", "yellow", "green", "blue", "red")
+EVENTS_SHOWN = 8
+BAR_WIDTH = 24
+BAR_FULL = 400
+"""Lag at which a bar is full."""
+
 
 @dataclass(frozen=True, slots=True)
 class Partition:
@@ -36,7 +42,7 @@ class GroupSnapshot:
         return sum(partition.end for partition in self.partitions)
 
     @property
-    def handled(self) -> int:
+    def processed(self) -> int:
         return sum(partition.committed for partition in self.partitions)
 
     @property
@@ -102,17 +108,10 @@ def _format_partitions(numbers: list[int]) -> str:
     return f"partition{'s' if len(numbers) > 1 else ''} {', '.join(map(str, numbers))}"
 
 
-COLORS = ("cyan", "magenta", "yellow", "green", "blue", "red")
-EVENTS_SHOWN = 8
-BAR_WIDTH = 24
-BAR_FULL = 400
-"""Lag at which a bar is full."""
-
-
 class View(Protocol):
     title: str
 
-    def show(self, snapshot: GroupSnapshot, produced_rate: float, handled_rate: float) -> None: ...
+    def show(self, snapshot: GroupSnapshot, produced_rate: float, processed_rate: float) -> None: ...
     def log(self, at_s: float, sentence: str) -> None: ...
     def __enter__(self) -> Self: ...
     def __exit__(self, *ended: object) -> None: ...
@@ -126,12 +125,12 @@ class PlainView:
     def __init__(self) -> None:
         self._last_s = -1.0
 
-    def show(self, snapshot: GroupSnapshot, produced_rate: float, handled_rate: float) -> None:
+    def show(self, snapshot: GroupSnapshot, produced_rate: float, processed_rate: float) -> None:
         if snapshot.at_s - self._last_s >= 1:
             self._last_s = snapshot.at_s
             owners = "  ".join(f"{name} {','.join(map(str, owned)) or '-'}" for name, owned in snapshot.members.items())
             print(
-                f"{snapshot.at_s:5.1f} s  in {produced_rate:5,.0f}/s  out {handled_rate:5,.0f}/s  "
+                f"{snapshot.at_s:5.1f} s  in {produced_rate:5,.0f}/s  out {processed_rate:5,.0f}/s  "
                 f"lag {snapshot.lag:5,}  "
                 f"{owners if snapshot.state == 'Stable' else snapshot.state}",
                 flush=True,
@@ -160,8 +159,8 @@ class LiveView:
         self._colors: dict[str, str] = {}
         self._live = Live(console=console, auto_refresh=False)
 
-    def show(self, snapshot: GroupSnapshot, produced_rate: float, handled_rate: float) -> None:
-        self._live.update(self.render(snapshot, produced_rate, handled_rate), refresh=True)
+    def show(self, snapshot: GroupSnapshot, produced_rate: float, processed_rate: float) -> None:
+        self._live.update(self.render(snapshot, produced_rate, processed_rate), refresh=True)
 
     def log(self, at_s: float, sentence: str) -> None:
         self.events.append(f"[dim]{at_s:5.1f} s[/dim]  {sentence}")
@@ -173,7 +172,7 @@ class LiveView:
     def __exit__(self, *ended: Any) -> None:
         self._live.__exit__(*ended)
 
-    def render(self, snapshot: GroupSnapshot, produced_rate: float, handled_rate: float) -> "RenderableType":
+    def render(self, snapshot: GroupSnapshot, produced_rate: float, processed_rate: float) -> "RenderableType":
         from rich.columns import Columns
         from rich.console import Group
         from rich.panel import Panel
@@ -182,7 +181,7 @@ class LiveView:
         state = {"Stable": "[green]stable[/green]"}.get(snapshot.state, f"[yellow]{snapshot.state}[/yellow]")
         head = Text.from_markup(
             f"[bold]{self.title}[/bold]   {snapshot.at_s:4.1f} s   in [bold]{produced_rate:,.0f}[/bold]/s   "
-            f"out [bold]{handled_rate:,.0f}[/bold]/s   lag [bold]{snapshot.lag:,}[/bold]   group {state}"
+            f"out [bold]{processed_rate:,.0f}[/bold]/s   lag [bold]{snapshot.lag:,}[/bold]   group {state}"
         )
         events = Panel(
             "\n".join(self.events[-EVENTS_SHOWN:]), title="events", title_align="left", height=EVENTS_SHOWN + 2

@@ -12,11 +12,6 @@ from ottla.cli.errors import CliError
 from ottla.cli.output import print_json
 from ottla.cli.settings import UsageError, node_settings
 
-
-def register(root: typer.Typer) -> None:
-    command(root, "format")(format_)
-
-
 PropertiesFile = Annotated[
     str | None,
     typer.Argument(metavar="FILE.properties", help="Config file in the format of Kafka's server.properties."),
@@ -37,6 +32,10 @@ IgnoreFormatted = Annotated[
     bool, typer.Option("--ignore-formatted", "-g", help="Do not fail if directories are already formatted.")
 ]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON instead of text.")]
+
+
+def register(root: typer.Typer) -> None:
+    command(root, "format")(format_)
 
 
 def format_(

@@ -40,6 +40,12 @@ Partitions = Annotated[
     typer.Option("--partition", "-p", min=0, metavar="N", help="Only this partition; repeatable."),
 ]
 
+_UNITS_MS = {"ms": 1, "s": 1_000, "m": 60_000, "h": 3_600_000, "d": 86_400_000, "w": 604_800_000}
+_ISO_DURATION = re.compile(
+    r"P(?=.)(?:(\d+(?:\.\d+)?)D)?(?:T(?=.)(?:(\d+(?:\.\d+)?)H)?(?:(\d+(?:\.\d+)?)M)?(?:(\d+(?:\.\d+)?)S)?)?",
+    re.IGNORECASE,
+)
+
 
 def drop_none(configs: Mapping[str, Any]) -> dict[str, Any]:
     """Return the configs that options have set; others come from the client config file or the defaults."""
@@ -72,13 +78,6 @@ def confirm_or_fail(question: str, *, is_given: bool) -> None:
         )
     if not typer.confirm(question, err=True):
         raise CliError("aborted; nothing was changed")
-
-
-_UNITS_MS = {"ms": 1, "s": 1_000, "m": 60_000, "h": 3_600_000, "d": 86_400_000, "w": 604_800_000}
-_ISO_DURATION = re.compile(
-    r"P(?=.)(?:(\d+(?:\.\d+)?)D)?(?:T(?=.)(?:(\d+(?:\.\d+)?)H)?(?:(\d+(?:\.\d+)?)M)?(?:(\d+(?:\.\d+)?)S)?)?",
-    re.IGNORECASE,
-)
 
 
 def parse_time_ms(text: str, *, now_ms: int) -> int:

@@ -23,16 +23,21 @@ if TYPE_CHECKING:
 
 app = typer.Typer(no_args_is_help=True, help="Measure throughput and latency.")
 
+PERCENTILES = {"p50": 50.0, "p95": 95.0, "p99": 99.0, "p99_9": 99.9}
+MEGABYTE = 1 << 20
+Records = Annotated[int, typer.Option("--records", "-n", min=1, metavar="N", help="Number of records.")]
+Size = Annotated[int, typer.Option("--size", "-s", min=0, metavar="BYTES", help="Size of each value.")]
+SAMPLES_MAX = 10_000
+"""Upper limit of records whose latency is measured, spread evenly: measuring every record would slow the producer."""
+PAYLOADS = 16
+PROGRESS_EVERY = 256
+POLL_SECONDS = 1.0
+WARMUP_ROUNDS = 20
+"""Round trips before the measurement, while connections are opened and code is loaded."""
+
 
 def register(root: typer.Typer) -> None:
     root.add_typer(app, name="perf")
-
-
-PERCENTILES = {"p50": 50.0, "p95": 95.0, "p99": 99.0, "p99_9": 99.9}
-MEGABYTE = 1 << 20
-
-Records = Annotated[int, typer.Option("--records", "-n", min=1, metavar="N", help="Number of records.")]
-Size = Annotated[int, typer.Option("--size", "-s", min=0, metavar="BYTES", help="Size of each value.")]
 
 
 def latencies(seconds: Sequence[float]) -> dict[str, float]:
@@ -69,12 +74,6 @@ def print_result(document: dict[str, Any], *, is_json: bool) -> None:
     if document.get("latency_ms"):
         latency = ", ".join(f"{name.replace('_', '.')} {value:,.2f}" for name, value in document["latency_ms"].items())
         print(f"latency in ms: {latency}")
-
-
-SAMPLES_MAX = 10_000
-"""Upper limit of records whose latency is measured, spread evenly: measuring every record would slow the producer."""
-PAYLOADS = 16
-PROGRESS_EVERY = 256
 
 
 @command(app, "produce")
@@ -138,9 +137,6 @@ def _record_latency(future: "SendFuture", samples: list[float]) -> None:
     )
 
 
-POLL_SECONDS = 1.0
-
-
 @command(app, "consume")
 def consume(
     session: Session,
@@ -187,10 +183,6 @@ def consume(
             count, size, ended = count + length, size + more, time.perf_counter()
             bar.update(count, f"{count / (ended - started):,.0f}/s")
     print_result(rates(count, size, ended - started), is_json=session.is_json)
-
-
-WARMUP_ROUNDS = 20
-"""Round trips before the measurement, while connections are opened and code is loaded."""
 
 
 @command(app, "latency")

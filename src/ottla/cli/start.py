@@ -75,15 +75,14 @@ class RecoveryBar:
         self._bar: ProgressBar | None = None
         self._started_at = time.monotonic()
 
-    def update(self, recovered: "RecoveryProgress") -> None:
-        if recovered.logs == recovered.logs_total:
+    def update(self, progress: "RecoveryProgress") -> None:
+        if progress.logs == progress.logs_total:
             self._end()
         elif self._bar is not None:
-            self._bar.update(
-                recovered.logs, f"{recovered.logs} of {recovered.logs_total}, {recovered.read_bytes / 1e6:,.0f} MB read"
-            )
+            status = f"{progress.logs} of {progress.logs_total}, {progress.read_bytes / 1e6:,.0f} MB read"
+            self._bar.update(progress.logs, status)
         elif time.monotonic() - self._started_at > RECOVERY_BAR_SECONDS_MIN:
-            self._bar = ProgressBar("recovering logs", recovered.logs_total)
+            self._bar = ProgressBar("recovering logs", progress.logs_total)
             self._bar.__enter__()
 
     def _end(self) -> None:

@@ -20,11 +20,6 @@ if TYPE_CHECKING:
 
 app = typer.Typer(no_args_is_help=True, help="Create, list, describe, alter and delete topics.")
 
-
-def register(root: typer.Typer) -> None:
-    root.add_typer(app, name="topic")
-
-
 NewTopics = Annotated[list[str], typer.Argument(metavar="TOPIC...", help="Topic names.")]
 PartitionCount = Annotated[
     int | None,
@@ -49,6 +44,19 @@ ReplicationFactor = Annotated[
     ),
 ]
 IfNotExists = Annotated[bool, typer.Option("--if-not-exists", help="Do not fail if a topic exists.")]
+_COLUMNS = ("partition", "leader", "epoch", "replicas", "in sync", "offline", "earliest", "latest")
+_KEYS = ("partition", "leader", "leader_epoch", "replicas", "in_sync", "offline", "earliest", "latest")
+UnderReplicated = Annotated[
+    bool,
+    typer.Option("--under-replicated", help="Only partitions with out-of-sync replicas or without a leader."),
+]
+SAMPLE_RECORDS_MAX = 20
+SAMPLE_PARTITIONS_MAX = 50
+SAMPLE_SECONDS_MAX = 2.0
+
+
+def register(root: typer.Typer) -> None:
+    root.add_typer(app, name="topic")
 
 
 @command(app, "create")
@@ -131,16 +139,6 @@ def list_topics(
         print_table(("topic", "partitions", "replicas"), [row[:3] for row in rows])
 
 
-_COLUMNS = ("partition", "leader", "epoch", "replicas", "in sync", "offline", "earliest", "latest")
-_KEYS = ("partition", "leader", "leader_epoch", "replicas", "in_sync", "offline", "earliest", "latest")
-
-
-UnderReplicated = Annotated[
-    bool,
-    typer.Option("--under-replicated", help="Only partitions with out-of-sync replicas or without a leader."),
-]
-
-
 @command(app, "describe")
 def describe(
     session: Session,
@@ -219,11 +217,6 @@ def _partition_row(topic: str, each: "PartitionDescription", earliest: "Ends", l
         list(each.offline),
         *ends,
     )
-
-
-SAMPLE_RECORDS_MAX = 20
-SAMPLE_PARTITIONS_MAX = 50
-SAMPLE_SECONDS_MAX = 2.0
 
 
 @command(app, "alter")
