@@ -111,7 +111,7 @@ def node_config(
     directory: str | None = None,
     canonical_host: Callable[[], str] = socket.getfqdn,
 ) -> NodeConfig:
-    """Validate and type a node's configs. `sources` has the file and line of each; paths are relative to `directory`."""
+    """Validate and type a node's configs. `sources` has their files and lines; paths are relative to `directory`."""
     try:
         return _validate(dict(properties), cluster_id, directory or os.getcwd(), canonical_host)
     except (ConfigError, InvalidConfig) as error:

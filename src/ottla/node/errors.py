@@ -30,7 +30,8 @@ def listen_error(listener: ListenerConfig, error: OSError) -> StartError:
             )
         case errno.EACCES | errno.EPERM:
             return StartError(
-                f"cannot listen on {address}: permission denied (ports below 1024 need root); choose another with --port"
+                f"cannot listen on {address}: permission denied (ports below 1024 need root); "
+                "choose another with --port"
             )
     if isinstance(error, socket.gaierror):
         return StartError(f"cannot listen on {address}: unknown host {listener.host}; choose another with --host")

@@ -73,7 +73,7 @@ class Storage(NamedTuple):
             ) from error
 
     def mark_clean(self, disk: Disk, broker_epoch: int, *, without: Container[str] = ()) -> None:
-        """Write the clean-shutdown markers, except in the directories `without`. Call last, once all logs are closed."""
+        """Write clean-shutdown markers, except in the directories `without`. Call last, once all logs are closed."""
         data = json.dumps({"version": 0, "brokerEpoch": broker_epoch}, separators=(",", ":")).encode()
         for directory in self.directories:
             if directory.path in without:
@@ -144,7 +144,7 @@ class _UsableDirectories:
         return [path for path in self._paths if path not in self.failed]
 
     def run(self, step: Callable[[str], T]) -> dict[str, T]:
-        """Run a step on each usable directory and return the results. Raises OSError if the required directory fails."""
+        """Run a step on each usable directory; return the results. Raises OSError if the required directory fails."""
         results: dict[str, T] = {}
         for path in self.paths():
             self.last = path
@@ -277,8 +277,8 @@ def _check_is_new(metadata_dir: str, formatted: dict[str, MetaProperties]) -> No
     """Raise StorageError if a new metadata log would orphan the data in the other directories."""
     if formatted:
         raise StorageError(
-            f"{metadata_dir} is empty, but {', '.join(formatted)} already belong to a cluster, whose metadata log is missing; "
-            f"restore {metadata_dir} (is its disk mounted?), or remove the others too if their data is not needed"
+            f"{metadata_dir} is empty, but {', '.join(formatted)} already belong to a cluster, whose metadata log is "
+            f"missing; restore {metadata_dir} (is its disk mounted?), or remove the others too if their data is not needed"
         )
 
 
@@ -307,7 +307,7 @@ def _new_cluster_id(cluster_id: str | None, rng: Rng) -> str:
 def _format(
     disk: Disk, rng: Rng, path: str, meta: MetaProperties | None, cluster_id: str, node_id: int, now_ms: int
 ) -> Uuid:
-    """Format the directory if it is new, and return its id. `meta.properties` is written last: it marks it as formatted."""
+    """Format the directory if it is new; return its id. `meta.properties` is written last and marks it as formatted."""
     if meta is not None and meta.directory_id is not None:
         return meta.directory_id
     directory_id = random_uuid(rng)

@@ -1,1 +1,1 @@
-"""Drives the machines and the log: the metadata log, partitions, what waits, and the publisher that follows the image."""
+"""Run the state machines against real logs: metadata log, partitions, delayed fetches, coordinators, log maintenance."""

@@ -61,7 +61,7 @@ class BrokerEndpoint(NamedTuple):
 
 
 class Broker:
-    """State of this node's broker. Handlers read it; only the MetadataPublisher changes the image and the partitions."""
+    """State of this node's broker. Handlers read it; only the MetadataPublisher changes the image and partitions."""
 
     def __init__(
         self,
@@ -128,7 +128,7 @@ class Broker:
         ]
 
     def auto_create_topics(self, topics: Sequence[str]) -> None:
-        """Create topics in the background. If a topic is rejected, the client finds it still missing when it retries."""
+        """Create topics in the background. A client whose topic is rejected finds it still missing when it retries."""
         allowed = min(PENDING_CREATIONS_MAX, self.settings.auto_created_topics_max - len(self.image.topics_by_name))
         names = [name for name in dict.fromkeys(topics) if name not in self._creating]
         names = names[: max(allowed - len(self._creating), 0)]

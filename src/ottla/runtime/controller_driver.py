@@ -1,4 +1,4 @@
-"""Run the controller state machine: decide a request, append and replay its records, and respond once they are committed."""
+"""Run the controller state machine: decide a request, append and replay its records, respond when they are committed."""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
@@ -34,7 +34,7 @@ class ControllerDriver:
         await self._commit(self._controller.activate(self._log.end_offset, bootstrap))
 
     async def submit(self, request: Any) -> Any:
-        """Return the response once the changes are committed and published. Raises ApiError if the request is rejected."""
+        """Return the response once all changes are committed and published. Raises ApiError if it is rejected."""
         return await self._commit(self._controller.decide(request, self._clock.now_ms()))
 
     def quorum(self) -> QuorumProgress:

@@ -134,7 +134,7 @@ class BatchReader:
 
 
 def _is_commit(key: bytes | None) -> bool:
-    """Return whether the key of a control record, a version and a type of two bytes each, is that of a commit marker."""
+    """Return whether a control record is a commit marker. Its key is a version and a type of two bytes each."""
     return key is not None and len(key) >= 4 and int.from_bytes(key[2:4], "big") == _COMMIT
 
 

@@ -25,7 +25,7 @@ CACHED_KEYS_MAX = 50_000
 
 
 class CoordinatorRuntime:
-    """Loader and registry of shards. They are loaded one after another: fifty at once would block the loop for fifty slices."""
+    """Registry of shards. Loads them one at a time: loading fifty at once would block the loop for fifty slices."""
 
     def __init__(
         self,
@@ -108,7 +108,7 @@ class CoordinatorRuntime:
             self._load(driver.partition)
 
     def _on_append_error(self, partition: InternalPartition, error: OSError) -> None:
-        """Report the error in the next iteration: it may take the directory offline and close the shard, which is in use."""
+        """Report the error in the next iteration: it may close the shard that is using the log now."""
         self._broker.loop.call_soon(self._broker.log_directories.on_partition_failure, partition, error)
 
     # Loading

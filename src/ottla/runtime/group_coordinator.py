@@ -51,8 +51,8 @@ class GroupCoordinator:
     ) -> ResponseOrFuture:
         """Like `dispatch`, for requests of group members.
 
-        Invalid ones are rejected even if the shard is not on this node. With `may_wait` the response may have to wait for
-        other members.
+        Invalid ones are rejected even if the shard is not on this node. With `may_wait` the response may wait for other
+        members.
         """
         driver = self.runtime.driver_for(group_id)
         token = Token(self._broker.loop) if may_wait else None
@@ -99,7 +99,7 @@ class GroupCoordinator:
         return {state.name.lower(): count for state, count in states.items()}
 
     def _no_coordinator(self, call: GroupCall) -> Message:
-        """Return NOT_COORDINATOR. If the offsets topic does not exist, create it, so that the client's retry succeeds."""
+        """Return NOT_COORDINATOR. Create the offsets topic if it is missing, so that the client's retry succeeds."""
         if not self.runtime.partition_count():
             self._broker.internal_topics.create(OFFSETS_TOPIC)
         return error_response(call.request, ErrorCode.NOT_COORDINATOR, call.version)

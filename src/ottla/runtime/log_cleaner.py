@@ -1,7 +1,7 @@
 """Schedule log compaction: choose the log with the highest dirty ratio, clean it in a child process, swap its segments.
 
-The offset up to which each log is clean is in `cleaner-offset-checkpoint` (Kafka's format). A log that cannot be cleaned is
-logged and excluded until restart; the others are cleaned.
+`cleaner-offset-checkpoint` (Kafka's format) contains the offset up to which each log is clean. A log that cannot be
+cleaned is logged and excluded until restart; the others are cleaned.
 """
 
 import asyncio

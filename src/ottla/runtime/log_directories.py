@@ -1,7 +1,7 @@
 """The node's `log.dirs`: their partitions, log start offsets, free space and failures.
 
-The file `log-start-offset-checkpoint` (Kafka's format) contains the log start offsets that DeleteRecords has moved. They
-apply after a restart even if the files of the deleted records still exist.
+The file `log-start-offset-checkpoint` (Kafka's format) contains the log start offsets that DeleteRecords has moved.
+They apply after a restart even if the files of the deleted records still exist.
 """
 
 import asyncio
@@ -176,7 +176,7 @@ class LogDirectories:
         return found
 
     def prune_start_offsets(self) -> None:
-        """Remove entries of deleted topics, which would apply to new topics of the same name. Call once all logs are open."""
+        """Remove entries of deleted topics, which would apply to new topics of the same name. Needs all logs open."""
         for directory in self.online():
             path = f"{directory.path}/{START_OFFSETS_FILE}"
             if self._disk.exists(path) and self._disk.read(path) != encode(directory.start_offsets()):

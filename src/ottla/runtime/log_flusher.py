@@ -1,4 +1,4 @@
-"""Fsync logs in workers: each segment when it is closed, and the active segment as `flush.messages` and `flush.ms` require.
+"""Fsync logs in workers: a segment when it is closed, the active one as `flush.messages` and `flush.ms` require.
 
 Flushes are grouped: appends during a flush share the next one. Fifty producers that need every record fsynced cost as
 many fsyncs as one.
@@ -21,7 +21,7 @@ PlannedFlushes = list[tuple[Partition, FlushPlan]]
 
 
 class LogFlusher:
-    """At most one flush per log at a time. A failed fsync takes the directory offline: a retry cannot restore lost pages."""
+    """One flush per log at a time. A failed fsync takes the directory offline: a retry cannot restore lost pages."""
 
     def __init__(self, broker: Broker, on_failure: Callable[[BaseException], None]) -> None:
         self._broker = broker

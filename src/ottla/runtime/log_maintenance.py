@@ -24,7 +24,7 @@ class MaintenanceIntervals:
 
 
 class LogMaintenance:
-    """Maintenance task. As in Kafka, a segment is fsynced when it is closed; until then its records are in the page cache.
+    """Maintenance task. As in Kafka, a segment is fsynced when it is closed; until then it is in the page cache.
 
     Logs are checked every second, or more often if `log.flush.scheduler.interval.ms` is shorter, so `flush.ms` works
     without setting that.

@@ -58,7 +58,7 @@ class _Append:
 
 
 class MetadataLog:
-    """A log with one writer, the controller. `append` returns a future for the commit; pending appends share a flush."""
+    """A log whose only writer is the controller. `append` returns a future for the commit; appends share flushes."""
 
     def __init__(
         self,
@@ -182,7 +182,7 @@ class MetadataLog:
             yield offset, record
 
     def append(self, records: Sequence[Any]) -> "asyncio.Future[int]":
-        """Write the records as one atomic batch. The future returns the last record's offset; futures resolve in order."""
+        """Write the records as one atomic batch. The future gives the last record's offset; futures resolve in order."""
         loop = asyncio.get_running_loop()
         committed: asyncio.Future[int] = loop.create_future()
         if self._failure is not None:
@@ -339,7 +339,7 @@ class MetadataLog:
 class _Flush:
     """A flush that runs in a worker: first the segments closed since the last flush, then the active one.
 
-    The small files of a closed segment are written atomically, which also fsyncs the directory entry of the new segment.
+    The small files of a closed segment are written atomically, which also fsyncs the new segment's directory entry.
     """
 
     closed: list[Flushable]

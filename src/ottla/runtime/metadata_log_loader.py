@@ -1,4 +1,4 @@
-"""Open a metadata log from disk: its newest valid snapshot, its `quorum-state` file, and the log segments after the snapshot."""
+"""Open a metadata log: its newest valid snapshot, its `quorum-state` file, and the segments after the snapshot."""
 
 import json
 import logging

@@ -1,7 +1,7 @@
 """Checkpoint files of recovery points and high watermarks, written periodically and at a clean shutdown.
 
-After a crash a log is recovered from its recovery point, so a stale checkpoint costs only time. A recovery point must
-never be too high, though: entries of a deleted topic would apply to a new topic of the same name. `remove` prevents this.
+After a crash a log is recovered from its recovery point, so a stale checkpoint costs only time. But a recovery point must
+not be too high: the entries of a deleted topic must not apply to a new topic of the same name. See `remove`.
 """
 
 import asyncio
@@ -60,7 +60,7 @@ class OffsetCheckpoint:
                 await self._write(directory, offsets)
 
     async def remove(self, directory: LogDirectory, partitions: Sequence[tuple[str, int]]) -> None:
-        """Remove the entries of earlier partitions with these names. Call before new logs of these names are written to."""
+        """Remove the entries of earlier partitions with these names. Call before their new logs are written to."""
         async with self._writing:
             written = self._written.get(directory.path, {})
             if any(partition in written for partition in partitions):

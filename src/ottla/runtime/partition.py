@@ -69,7 +69,7 @@ class Partition:
         """Callbacks for when the high watermark reaches an offset, in order of offsets."""
 
     def become_leader(self, leader_epoch: int) -> None:
-        """Use this epoch for records from now on. It is in the leader epoch cache before the first of them is appended."""
+        """Use this epoch for new records. It is in the leader epoch cache before the first of them is appended."""
         self.leader_epoch = leader_epoch
         self.is_leader = True
         self.log.epochs.assign(leader_epoch, self.log.log_end_offset)

@@ -76,7 +76,7 @@ class MetadataPublisher:
         self._interrupted_moves: dict[str, LogDirectory] = {}
         self._broker_epoch = -1
         self._unassigned: dict[tuple[Uuid, int], Uuid] = {}
-        """Directories of replicas that are not in the directory that the metadata names; to be reported to the controller."""
+        """Directories of replicas that differ from the metadata; to be reported to the controller."""
 
     async def start(self, image: ClusterImage, log_recovery: LogRecovery) -> None:
         """Open the partitions that the image assigns to this node; rename the logs of unknown topics."""
@@ -182,7 +182,10 @@ class MetadataPublisher:
             )
 
     def _on_offline(self, directory: LogDirectory) -> None:
-        """Take a failed directory's partitions offline: requests get KAFKA_STORAGE_ERROR, and the topics stay in the metadata."""
+        """Take a failed directory's partitions offline.
+
+        Requests get KAFKA_STORAGE_ERROR, and the topics stay in the metadata.
+        """
         for partition in list(directory.partitions):
             self._broker.set_offline(partition.topic, partition.topic_id, partition.index)
             partition.on_removed()
@@ -203,7 +206,7 @@ class MetadataPublisher:
     def _on_open_failed(
         self, topic_id: Uuid, index: int, directory: LogDirectory, error: OSError, *, is_new: bool = True
     ) -> None:
-        """Handle a log that could not be created or opened: retry later if the disk is full, put a new one elsewhere."""
+        """Handle a log that could not be opened: retry later if the disk is full, create a new one elsewhere."""
         directory.partition_count -= 1
         topic = self._broker.image.topics_by_id.get(topic_id)
         if topic is not None:
@@ -356,7 +359,7 @@ class MetadataPublisher:
             self._broker.coordinators.on_partition(partition)
 
     def _delete_topic(self, topic: TopicImage) -> None:
-        """Delete a topic's partitions: rename their directories at once, so that the name can be reused; remove them later."""
+        """Delete a topic's partitions. Rename their directories at once, so that the name is free; remove them later."""
         for partition in self._broker.remove_topic(topic.name, topic.topic_id):
             partition.on_removed()
             self._notify_coordinators(partition)

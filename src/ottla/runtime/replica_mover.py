@@ -1,7 +1,7 @@
 """Move partitions between log directories (AlterReplicaLogDirs): copy the log, catch up, then switch to the copy.
 
-The controller is told the new directory before the switch, so that after a crash the node knows which of two directories
-with the partition's name is valid.
+The controller is told the new directory before the switch, so that after a crash the node knows which of two
+directories with the partition's name is valid.
 """
 
 import asyncio

@@ -1,4 +1,4 @@
-"""Delete segments by `retention.ms` and `retention.bytes`. Logs with `cleanup.policy=compact` are left to the LogCleaner."""
+"""Delete segments by `retention.ms` and `retention.bytes`. The LogCleaner does so for compacted logs."""
 
 import asyncio
 import logging

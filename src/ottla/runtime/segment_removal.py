@@ -1,4 +1,4 @@
-"""Delete the files of segments that were removed from a log: rename them at once, remove them after `file.delete.delay.ms`."""
+"""Delete the files of removed segments: rename them at once, and remove them after `file.delete.delay.ms`."""
 
 import asyncio
 import logging

@@ -3,8 +3,8 @@
 The shard is a pure state machine (`groups/shard.py` describes how to drive it); log, high watermark and event loop are
 handled here. Responses wait for the high watermark. With one replica it has advanced when the append returns.
 
-Concurrent calls share a batch. To detect them, the records of one call in 64 are delayed to the end of the loop iteration;
-as long as other calls join, all records are. Other calls of a single client are appended at once.
+Concurrent calls share a batch. To detect them, the records of one call in 64 are delayed to the end of the loop
+iteration; as long as other calls join, all records are. Other calls of a single client are appended at once.
 """
 
 import asyncio
@@ -23,7 +23,7 @@ from ottla.wire.batch_validation import BatchRejected
 log = logging.getLogger("ottla.coordinators")
 
 IMMEDIATE_APPENDS_MAX = 64
-"""After this many single-call appends, delay one call to the end of the iteration to see whether others share its batch."""
+"""After this many single-call appends, delay one call to the end of the iteration to see if others share its batch."""
 FAILED_APPENDS_MAX = 3
 """Failed appends per call. The shard's reaction to one may contain records, whose append may fail too."""
 
@@ -270,7 +270,7 @@ class ShardDriver:
         return None
 
     def _add_to_batch(self, records: Sequence[KeyValue]) -> bool:
-        """Replay now, append at the end of the iteration. Return False if the records do not fit in the current batch."""
+        """Replay now, append at the end of the iteration. Return False if the records do not fit in the batch."""
         size = batch_bytes_max(records)
         if self._batch_bytes + size > self.partition.log.config.max_message_bytes:
             return False

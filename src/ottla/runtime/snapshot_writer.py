@@ -62,7 +62,7 @@ class SnapshotWriter:
     def write(
         self, image: ClusterImage, epoch: int, last_contained_ms: int, on_written: Callable[[SnapshotId], None]
     ) -> None:
-        """Start writing a snapshot of the image. If it fails, log a warning and try again later: no records are lost."""
+        """Start writing a snapshot. If it fails, log a warning and retry later; no records are lost."""
         snapshot_id = SnapshotId(image.last_offset + 1, epoch)
         now_ms = self._clock.now_ms()
         self._bytes_since, self._last_ms = 0, now_ms

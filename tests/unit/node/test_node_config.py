@@ -118,7 +118,7 @@ def test_node_config_parses_listeners(settings: dict[str, str], listener: Listen
         ),
         (
             {"advertised.listeners": "PLAINTEXT://0.0.0.0:1"},
-            "advertised.listeners = 'PLAINTEXT://0.0.0.0:1': clients cannot connect to 0.0.0.0, the advertised address of",
+            "advertised.listeners = 'PLAINTEXT://0.0.0.0:1': clients cannot connect to 0.0.0.0, the advertised",
         ),
         ({"advertised.listeners": "OUT://a:1"}, "unknown listener OUT; the listeners are PLAINTEXT"),
         ({"listeners": "SSL://a:1"}, "listener SSL is SSL; only PLAINTEXT listeners are supported"),

@@ -245,7 +245,7 @@ def test_clean_shutdown_marker_applies_to_one_start(disk: SimulatedDisk, rng: Co
 def test_markers_with_different_epochs(
     disk: SimulatedDisk, rng: CountingRng, markers: tuple[bytes | None, ...], clean: list[bool], epoch: int
 ) -> None:
-    """Each directory is clean by its own marker; the broker epoch needs equal markers. Older versions write empty ones."""
+    """Each directory has its own marker; the broker epoch needs equal markers. Older versions write empty ones."""
     released(prepare(disk, rng, "/a", "/b"))
     for path, data in zip(("/a", "/b"), markers, strict=True):
         if data is not None:
