@@ -10,7 +10,7 @@ from ottla.base.ports import Buffer, Disk
 from ottla.log.transaction_index import AbortedTransaction, read_marker
 from ottla.wire.batches import NO_PRODUCER_EPOCH, BatchHeader
 from ottla.wire.crc import crc32c
-from ottla.wire.rejection import BatchRejected
+from ottla.wire.errors import BatchRejected
 
 BATCHES_PER_PRODUCER_MAX = 5
 PRODUCERS_MAX = 100_000
