@@ -1,4 +1,4 @@
-"""Batches are refused for what Apache Kafka refuses them for, and are stored with the headers that it stores."""
+"""Batches are rejected for the same errors as in Apache Kafka, and stored with the same headers."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -47,8 +47,8 @@ def log_config(configs: Mapping[str, str]) -> LogConfig:
     )
 
 
-def answer(case: Case, directory: Path, sent: bytes) -> tuple[object, bytes]:
-    """What the catalogue says of an answer, and the bytes that were stored."""
+def append(case: Case, directory: Path, sent: bytes) -> tuple[object, bytes]:
+    """Return the outcome of an append in the form of the catalog, and the bytes stored."""
     log = PartitionLog.open(
         RealDisk(), str(directory), config=log_config(case.configs), topic_id=Uuid(bytes(16)), now_ms=NOW, clean=True
     )
@@ -58,16 +58,16 @@ def answer(case: Case, directory: Path, sent: bytes) -> tuple[object, bytes]:
             NOW + 7 if "message.timestamp.type" in case.configs else -1,
         )
         outcome: object = (0, (), False, True)
-    except BatchRejected as refused:
+    except BatchRejected as rejected:
         assert log.log_end_offset == 0
-        indexes = tuple(error.batch_index for error in refused.record_errors)
-        outcome = (refused.code, indexes, refused.message is not None, refused.has_log_start)
+        indexes = tuple(error.batch_index for error in rejected.record_errors)
+        outcome = (rejected.code, indexes, rejected.message is not None, rejected.has_log_start)
     return outcome, RealDisk().read(log.segments[0].log_path)
 
 
 @pytest.mark.parametrize("case", [*KEPT, *CONVERTED], ids=lambda case: case.name)
-def test_the_catalogue(case: Case, tmp_path: Path) -> None:
-    outcome, stored = answer(case, tmp_path, case.batch(NOW))
+def test_catalog_cases_have_the_recorded_outcome(case: Case, tmp_path: Path) -> None:
+    outcome, stored = append(case, tmp_path, case.batch(NOW))
     assert outcome == (case.code, case.record_errors, tells_why(case), tells_log_start(case))
     assert bool(stored) == (case.code == 0)
 
@@ -82,9 +82,9 @@ def stored_header(case: Case, sent: BatchHeader) -> BatchHeader:
 
 
 @pytest.mark.parametrize("case", [case for case in KEPT if case.code == 0], ids=lambda case: case.name)
-def test_an_accepted_batch_is_stored_as_it_came_but_for_its_header(case: Case, tmp_path: Path) -> None:
+def test_accepted_batch_is_stored_unchanged_except_for_its_header(case: Case, tmp_path: Path) -> None:
     sent = case.batch(NOW)
-    _, stored = answer(case, tmp_path, sent)
+    _, stored = append(case, tmp_path, sent)
     header = read_header(stored)
     assert header == stored_header(case, read_header(sent))._replace(crc=header.crc)
     assert has_valid_checksum(stored)
@@ -92,9 +92,9 @@ def test_an_accepted_batch_is_stored_as_it_came_but_for_its_header(case: Case, t
 
 
 @pytest.mark.parametrize("case", [case for case in CONVERTED if case.code == 0], ids=lambda case: case.name)
-def test_a_converted_batch_keeps_its_records(case: Case, tmp_path: Path) -> None:
+def test_recompressed_batch_keeps_its_records(case: Case, tmp_path: Path) -> None:
     sent = case.batch(NOW)
-    _, stored = answer(case, tmp_path, sent)
+    _, stored = append(case, tmp_path, sent)
     header, codec = read_header(stored), log_config(case.configs).compression.value
     assert header.codec == codec
     assert has_valid_checksum(stored)
@@ -110,8 +110,8 @@ def test_a_converted_batch_keeps_its_records(case: Case, tmp_path: Path) -> None
 
 @pytest.mark.parametrize("count", [1, 2, 30, 64, 65, 100, 500, 2000])
 @pytest.mark.parametrize("codec", [0, 4])
-def test_one_bad_record_among_many_is_found(count: int, codec: int) -> None:
-    """Whichever way a batch of that size is read."""
+def test_one_invalid_record_among_many_is_found(count: int, codec: int) -> None:
+    """For each of the functions that read batches of these sizes."""
     plain = several(count, value=b"\x10abcdefgh")
     validate_batch(memoryview(bytearray(packed(NOW, codec, plain, count=count))), BatchRules(), NOW)
     for missing in (-1, 1):
@@ -124,56 +124,56 @@ def test_one_bad_record_among_many_is_found(count: int, codec: int) -> None:
         validate_batch(memoryview(bytearray(packed(NOW, codec, bytes(torn), count=count))), BatchRules(), NOW)
 
 
-def test_record_errors_name_each_record_of_a_large_batch() -> None:
+def test_record_errors_contain_the_index_in_a_large_batch() -> None:
     keyed = b"".join(b"\x14\0\0\0\2k\x06abc\0" for _ in range(300))
     mixed = keyed[: 11 * 150] + b"\x12\0\0\0\1\x06abc\0" + keyed[11 * 151 :]
     rules = BatchRules(compacted=True)
     assert validate_batch(memoryview(bytearray(batch(NOW, keyed, count=300))), rules, NOW).record_count == 300
-    with pytest.raises(BatchRejected) as refused:
+    with pytest.raises(BatchRejected) as rejected:
         validate_batch(memoryview(bytearray(batch(NOW, mixed, count=300))), rules, NOW)
-    assert [error.batch_index for error in refused.value.record_errors] == [150]
+    assert [error.batch_index for error in rejected.value.record_errors] == [150]
 
 
-def test_a_batch_that_inflates_beyond_the_limit_is_refused() -> None:
+def test_decompression_bomb_is_rejected() -> None:
     import zlib
 
     maker = zlib.compressobj(9, zlib.DEFLATED, 31)
     chunk = bytes(1 << 20)
     bomb = b"".join(maker.compress(chunk) for _ in range((OUTPUT_MAX >> 20) + 1)) + maker.flush()
-    with pytest.raises(BatchRejected) as refused:
+    with pytest.raises(BatchRejected) as rejected:
         validate_batch(memoryview(bytearray(batch(NOW, bomb, attributes=1))), BatchRules(), NOW)
-    assert refused.value.code == 10
+    assert rejected.value.code == 10
 
 
-def test_a_batch_has_so_many_records_at_most() -> None:
-    """Each becomes an object somewhere; a few kilobytes may hold millions of them."""
+def test_batch_with_too_many_records_is_rejected() -> None:
+    """Each would become an object; a few compressed kilobytes may contain millions."""
     tiny = b"\x0c\0\0\0\1\1\0"
-    with pytest.raises(BatchRejected) as refused:
+    with pytest.raises(BatchRejected) as rejected:
         validate_batch(memoryview(bytearray(packed(NOW, 4, tiny * 1_000_001, count=1_000_001))), BatchRules(), NOW)
-    assert refused.value.code == 10
+    assert rejected.value.code == 10
 
 
-def test_of_many_refused_records_some_are_named() -> None:
+def test_record_errors_are_limited() -> None:
     late = batch(NOW + 10_000_000, b"\x0c\0\0\0\1\1\0" * 1001, count=1001)
-    with pytest.raises(BatchRejected) as refused:
+    with pytest.raises(BatchRejected) as rejected:
         validate_batch(memoryview(bytearray(late)), BatchRules(), NOW)
-    assert (refused.value.code, len(refused.value.record_errors)) == (32, 1000)
-    assert str(refused.value.message).startswith("1001 of 1001 records were refused")
+    assert (rejected.value.code, len(rejected.value.record_errors)) == (32, 1000)
+    assert str(rejected.value.message).startswith("1001 of 1001 records are invalid")
 
 
-def test_a_record_has_so_many_headers_at_most() -> None:
+def test_record_with_too_many_headers_is_rejected() -> None:
     for count, code in ((100_000, None), (100_001, 87)):
         body = b"\0\0\0\1\1" + varint(count) + b"\0\1" * count
         record = memoryview(bytearray(batch(NOW, varint(len(body)) + body)))
         if code is None:
             assert validate_batch(record, BatchRules(), NOW).record_count == 1
         else:
-            with pytest.raises(BatchRejected) as refused:
+            with pytest.raises(BatchRejected) as rejected:
                 validate_batch(record, BatchRules(), NOW)
-            assert refused.value.code == code
+            assert rejected.value.code == code
 
 
-def test_the_bytes_may_be_reused_after_an_append(tmp_path: Path) -> None:
+def test_buffer_may_be_reused_after_an_append(tmp_path: Path) -> None:
     log = PartitionLog.open(
         RealDisk(), str(tmp_path), config=LogConfig(), topic_id=Uuid(bytes(16)), now_ms=NOW, clean=True
     )
@@ -183,7 +183,7 @@ def test_the_bytes_may_be_reused_after_an_append(tmp_path: Path) -> None:
     assert [r.key for r in decode_records(RealDisk().read(log.segments[0].log_path))] == [b"k0", b"k1"]
 
 
-def test_conversion_obeys_the_level() -> None:
+def test_recompression_uses_the_configured_level() -> None:
     payload = several(200)
     sizes = [
         validate_batch(
