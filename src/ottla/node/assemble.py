@@ -125,7 +125,7 @@ class Node:
         return unclean
 
     async def _leave(self) -> None:
-        """Write shutdown and fencing of this broker to the metadata log, so that its next reader does not wait for it."""
+        """Shut down and fence this broker in the metadata log, so that its next reader does not wait for it."""
         if not self.failed.done():
             node_id, controller = self.broker.settings.node_id, self.broker.controller
             await asyncio.gather(

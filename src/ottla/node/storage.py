@@ -278,7 +278,8 @@ def _check_is_new(metadata_dir: str, formatted: dict[str, MetaProperties]) -> No
     if formatted:
         raise StorageError(
             f"{metadata_dir} is empty, but {', '.join(formatted)} already belong to a cluster, whose metadata log is "
-            f"missing; restore {metadata_dir} (is its disk mounted?), or remove the others too if their data is not needed"
+            f"missing; restore {metadata_dir} (is its disk mounted?), or remove the others too if their data is not "
+            "needed"
         )
 
 

@@ -1,1 +1,1 @@
-"""Run the state machines against real logs: metadata log, partitions, delayed fetches, coordinators, log maintenance."""
+"""Run the state machines on real logs: metadata log, partitions, delayed fetches, coordinators, log maintenance."""

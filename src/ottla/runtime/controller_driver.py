@@ -1,4 +1,4 @@
-"""Run the controller state machine: decide a request, append and replay its records, respond when they are committed."""
+"""Run the controller state machine: decide a request, append and replay its records, respond after the commit."""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence

@@ -182,7 +182,7 @@ class MetadataLog:
             yield offset, record
 
     def append(self, records: Sequence[Any]) -> "asyncio.Future[int]":
-        """Write the records as one atomic batch. The future gives the last record's offset; futures resolve in order."""
+        """Write the records as one atomic batch. The future is the last record's offset; futures resolve in order."""
         loop = asyncio.get_running_loop()
         committed: asyncio.Future[int] = loop.create_future()
         if self._failure is not None:

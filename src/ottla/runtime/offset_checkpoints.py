@@ -1,7 +1,7 @@
 """Checkpoint files of recovery points and high watermarks, written periodically and at a clean shutdown.
 
-After a crash a log is recovered from its recovery point, so a stale checkpoint costs only time. But a recovery point must
-not be too high: the entries of a deleted topic must not apply to a new topic of the same name. See `remove`.
+After a crash a log is recovered from its recovery point, so a stale checkpoint costs only time. But a recovery point
+must not be too high: the entries of a deleted topic must not apply to a new topic of the same name. See `remove`.
 """
 
 import asyncio

@@ -359,7 +359,7 @@ class MetadataPublisher:
             self._broker.coordinators.on_partition(partition)
 
     def _delete_topic(self, topic: TopicImage) -> None:
-        """Delete a topic's partitions. Rename their directories at once, so that the name is free; remove them later."""
+        """Delete a topic's partitions: rename their directories at once, to free the name, and remove them later."""
         for partition in self._broker.remove_topic(topic.name, topic.topic_id):
             partition.on_removed()
             self._notify_coordinators(partition)
