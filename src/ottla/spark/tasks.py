@@ -30,9 +30,9 @@ def read_range(wanted: OffsetRange, schema: "StructType", options: Options, raw:
     """The records of a range. Offsets that are gone end the task, or are passed over with `failOnDataLoss=false`."""
     from pyspark.sql.pandas.types import to_arrow_schema
 
-    from ottla.spark.ahead import Ahead
     from ottla.spark.arrow_batches import ArrowDecoder
     from ottla.spark.fetching import RangeFetch
+    from ottla.spark.prefetch import Ahead
     from ottla.spark.schema import record_schema
     from ottla.wire.errors import MalformedMessage
 

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from ottla.spark.ahead import Ahead
+from ottla.spark.prefetch import Ahead
 
 
 def nothing() -> None:
