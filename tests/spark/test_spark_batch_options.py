@@ -355,8 +355,8 @@ def test_questions_are_asked_again(read_options, monkeypatch):
     from ottla.base.errors import ErrorCode
     from ottla.client.errors import broker_error
     from ottla.spark.lookup import Lookup
+    from ottla.spark.offset_options import topics_of
     from ottla.spark.options import Face, parse_options
-    from ottla.spark.places import topics_of
 
     slept, asked = [], []
     monkeypatch.setattr("ottla.spark.lookup.time.sleep", slept.append)

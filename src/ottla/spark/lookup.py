@@ -16,8 +16,8 @@ from ottla.client import (
 )
 from ottla.spark.client_settings import admin_settings, consumer_settings
 from ottla.spark.errors import DataLoss, SourceError, explained
+from ottla.spark.offset_options import EARLIEST, LATEST, Offsets, Place, Topics
 from ottla.spark.options import OptionError, Options
-from ottla.spark.places import EARLIEST, LATEST, Offsets, Place, Topics
 
 T = TypeVar("T")
 NONE = -1

@@ -15,8 +15,8 @@ from pyspark.sql.streaming.listener import StreamingQueryListener
 from ottla.client.errors import ClientError
 from ottla.spark.client_settings import group_of
 from ottla.spark.lookup import Lookup
+from ottla.spark.offset_options import offsets_from_json, topics_of
 from ottla.spark.options import Face, OptionError, parse_options
-from ottla.spark.places import offsets_from_json, topics_of
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

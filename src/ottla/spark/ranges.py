@@ -5,7 +5,7 @@ from math import ceil, floor
 from typing import NamedTuple
 
 from ottla.client.records import TopicPartition
-from ottla.spark.places import Offsets
+from ottla.spark.offset_options import Offsets
 
 
 class OffsetRange(NamedTuple):
