@@ -354,12 +354,12 @@ def test_questions_are_asked_again(read_options, monkeypatch):
     """Of errors that pass, as often as fetchOffset.numRetries says."""
     from ottla.base.errors import ErrorCode
     from ottla.client.errors import broker_error
-    from ottla.spark.lookup import Lookup
     from ottla.spark.offset_options import topics_of
+    from ottla.spark.offset_reader import Lookup
     from ottla.spark.options import Face, parse_options
 
     slept, asked = [], []
-    monkeypatch.setattr("ottla.spark.lookup.time.sleep", slept.append)
+    monkeypatch.setattr("ottla.spark.offset_reader.time.sleep", slept.append)
     options = parse_options(read_options("t", fetchOffset__numRetries=2, fetchOffset__retryIntervalMs=70), Face.READ)
 
     def question():

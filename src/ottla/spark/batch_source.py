@@ -7,8 +7,8 @@ from pyspark.sql.datasource import DataSourceReader, InputPartition
 
 from ottla.spark.client_settings import consumer_settings, group_of
 from ottla.spark.errors import DataLoss
-from ottla.spark.lookup import Lookup
 from ottla.spark.offset_options import ending_place, starting_place, topics_of
+from ottla.spark.offset_reader import Lookup
 from ottla.spark.options import Face, parse_options
 from ottla.spark.ranges import OffsetRange, split_ranges
 from ottla.spark.tasks import RangePartition, read_range

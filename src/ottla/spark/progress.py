@@ -14,8 +14,8 @@ from pyspark.sql.streaming.listener import StreamingQueryListener
 
 from ottla.client.errors import ClientError
 from ottla.spark.client_settings import group_of
-from ottla.spark.lookup import Lookup
 from ottla.spark.offset_options import offsets_from_json, topics_of
+from ottla.spark.offset_reader import Lookup
 from ottla.spark.options import Face, OptionError, parse_options
 
 if TYPE_CHECKING:

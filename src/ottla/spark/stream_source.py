@@ -18,8 +18,8 @@ from ottla.client.errors import ClientError
 from ottla.client.records import TopicPartition
 from ottla.spark.client_settings import consumer_settings, group_of
 from ottla.spark.errors import DataLoss
-from ottla.spark.lookup import Lookup
 from ottla.spark.offset_options import Offsets, offsets_from_json, offsets_to_json, starting_place, topics_of
+from ottla.spark.offset_reader import Lookup
 from ottla.spark.options import Face, OptionError, parse_options
 from ottla.spark.ranges import OffsetRange, limit_offsets, split_ranges
 from ottla.spark.tasks import RangePartition, read_range
