@@ -31,8 +31,8 @@ def read_range(wanted: OffsetRange, schema: "StructType", options: Options, raw:
     from pyspark.sql.pandas.types import to_arrow_schema
 
     from ottla.spark.arrow_batches import ArrowDecoder
-    from ottla.spark.fetching import RangeFetch
     from ottla.spark.prefetch import Ahead
+    from ottla.spark.range_fetcher import RangeFetch
     from ottla.spark.schema import record_schema
     from ottla.wire.errors import MalformedMessage
 
@@ -65,7 +65,7 @@ def read_range(wanted: OffsetRange, schema: "StructType", options: Options, raw:
 
 
 def _without_gaps(fetch: Any, wanted: OffsetRange, fails: bool) -> Iterator[Any]:
-    from ottla.spark.fetching import OffsetsGone, TopicGone
+    from ottla.spark.range_fetcher import OffsetsGone, TopicGone
 
     name = f"{wanted.topic}-{wanted.partition}"
     while True:
