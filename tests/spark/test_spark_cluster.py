@@ -168,7 +168,7 @@ def test_an_executor_that_is_killed_in_the_midst_of_a_stateful_query(cluster, tm
         command = [
             sys.executable,
             "-m",
-            "tests.spark.losing_driver",
+            "tests.spark.executor_loss_driver",
             cluster,
             json.dumps(options),
             str(tmp_path / "checkpoint"),
